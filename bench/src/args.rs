@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use crate::Result;
 use crate::parts::Area;
-use crate::session::load::Way;
 
 /// The usage text.
 pub(crate) const USAGE: &str = "\
@@ -24,7 +23,7 @@ usage: backtrail-bench [trail|session|snapshot|store|find|import] [--quick] [--o
   --bin PATH   the backtrail to run (default: beside this program, built if missing)
   --json       print JSON
   profile      do one thing in a loop, for perf or callgrind: append, trust, check, message,
-               draft, context, turns, import, object, transcript or image";
+               draft, context, turns, object, transcript or image";
 
 /// The command line.
 #[derive(Debug)]
@@ -53,9 +52,8 @@ pub(crate) enum Task {
         store: PathBuf,
         session: String,
     },
-    /// Imports a file in a process of its own; hidden.
+    /// Loads a file in a process of its own; hidden.
     LoadChild {
-        way: Way,
         file: PathBuf,
     },
 }
@@ -70,7 +68,6 @@ pub(crate) enum Profile {
     Draft,
     Context,
     Turns,
-    Import,
     Object,
     Transcript,
     Image,
@@ -128,7 +125,6 @@ impl Args {
                 }
                 Some("load-child") => {
                     args.task = Task::LoadChild {
-                        way: text(value()?)?.parse()?,
                         file: value()?.into(),
                     };
                 }
@@ -159,7 +155,6 @@ fn profile(name: &str) -> Result<Profile> {
         "draft" => Profile::Draft,
         "context" => Profile::Context,
         "turns" => Profile::Turns,
-        "import" => Profile::Import,
         "object" => Profile::Object,
         "transcript" => Profile::Transcript,
         "image" => Profile::Image,
@@ -192,11 +187,9 @@ mod tests {
         assert_eq!(parse("snapshot").unwrap().area, Some(Area::Snapshot));
         assert_eq!(parse("store").unwrap().area, Some(Area::Store));
         assert_eq!(parse("import").unwrap().area, Some(Area::Import));
-        for way in Way::ALL {
-            let task = parse(&format!("load-child {way} /f")).unwrap().task;
-            let file = "/f".into();
-            assert_eq!(task, Task::LoadChild { way, file });
-        }
+        let file = "/f".into();
+        let task = parse("load-child /f").unwrap().task;
+        assert_eq!(task, Task::LoadChild { file });
     }
 
     #[test]
@@ -205,7 +198,7 @@ mod tests {
             "--dir",
             "--count 3",
             "profile nothing",
-            "load-child x /f",
+            "load-child",
             "snapshots",
         ] {
             assert!(parse(line).is_err(), "{line}");

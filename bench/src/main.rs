@@ -65,8 +65,8 @@ fn run(args: &Args) -> Result<ExitCode> {
             println!("{}", trail::stream::child(store, session)?);
             Ok(ExitCode::SUCCESS)
         }
-        Task::LoadChild { way, file } => {
-            println!("{}", session::load::child(*way, file)?);
+        Task::LoadChild { file } => {
+            println!("{}", session::load::child(file)?);
             Ok(ExitCode::SUCCESS)
         }
     }

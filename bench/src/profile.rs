@@ -9,7 +9,7 @@ use backtrail::{Draft, Durability, Store};
 use crate::Result;
 use crate::args::{Args, Profile};
 use crate::measure::time;
-use crate::session::load::{Way, child};
+use crate::session::load::child;
 use crate::session::turns::{Turn, talk};
 use crate::session::version1::{self, Form};
 use crate::session::{context, payload};
@@ -35,12 +35,8 @@ pub(crate) fn run(args: &Args, what: Profile, count: Option<u64>) -> Result<()> 
         Profile::Message => (passes, pass_over(dir, Pass::Message, passes)?),
         Profile::Context => (turns, contexts(dir, turns)?),
         Profile::Turns => (turns, converse(dir, turns)?),
-        Profile::Import => (passes, load(dir, Way::ImportUnsynced, Form::Lines, passes)?),
-        Profile::Object => (
-            passes,
-            load(dir, Way::ImportUnsynced, Form::Object, passes)?,
-        ),
-        Profile::Transcript => (passes, load(dir, Way::Transcript, Form::Lines, passes)?),
+        Profile::Object => (passes, load(dir, Form::Object, passes)?),
+        Profile::Transcript => (passes, load(dir, Form::Lines, passes)?),
         Profile::Image => (images, payload::append(dir, images)?),
     };
     let each = took.div_f64(done as f64);
@@ -102,9 +98,9 @@ fn converse(dir: &Path, count: u64) -> Result<Duration> {
     time(|| talk(&session, &said, count))
 }
 
-/// Imports the same file of version 1 repeatedly.
-fn load(dir: &Path, way: Way, form: Form, count: u64) -> Result<Duration> {
+/// Loads the same file of version 1, over and over.
+fn load(dir: &Path, form: Form, count: u64) -> Result<Duration> {
     let file = dir.join("file.jsonl");
     version1::write(&file, form, STREAMED)?;
-    time(|| (0..count).try_for_each(|_| child(way, &file).map(drop)))
+    time(|| (0..count).try_for_each(|_| child(&file).map(drop)))
 }

@@ -27,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
     }
     session.compact(&Compaction::new("so far").keep(2)).expect("and a compaction");
     session.append(Message::assistant([Block::image("image/png", "iVBORw==").expect("an image")])).expect("and an image");
-    session.rewind(7).expect("and a rewind");
+    session.rewind_chat(7).expect("and a rewind");
     session.append(Message::user_text("another way")).expect("and more");
     let id: SessionId = session.id().clone();
     drop(session);

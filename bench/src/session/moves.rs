@@ -123,14 +123,21 @@ impl Subject {
     }
 
     fn rewind(&self) -> Result<()> {
-        let moved = self.session.rewind(self.middle)?;
+        let moved = self.session.rewind_chat(self.middle)?;
         moved.map(drop).ok_or_else(|| "nothing was rewound".into())
     }
 
     fn undo(&self) -> Result<()> {
         let moved = self.session.undo()?;
         match moved {
-            Some(moved) if moved.to >= 2 * self.middle => Ok(()),
+            Some(moved)
+                if moved
+                    .chat
+                    .as_ref()
+                    .is_some_and(|chat| chat.to >= 2 * self.middle) =>
+            {
+                Ok(())
+            }
             other => Err(format!("undo went to {other:?}").into()),
         }
     }

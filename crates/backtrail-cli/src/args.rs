@@ -7,7 +7,7 @@ use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 use crate::commands::{
     cat, checkpoint, compact, completions, config, context, delete, diff, doctor, export, fork, gc,
     help, import, list, log, man, pin, rebuild, record, redo, relink, repair, restore, rewind, run,
-    search, show, stats, status, steps, tag, title, trash, undo, verify, version,
+    search, show, stats, status, tag, title, trash, undo, verify, version,
 };
 use crate::examples;
 
@@ -67,7 +67,6 @@ pub(crate) enum Command {
     Restore(restore::RestoreArgs),
     Undo(undo::UndoArgs),
     Redo(redo::RedoArgs),
-    Steps(steps::StepsArgs),
     Compact(compact::CompactArgs),
     Context(context::ContextArgs),
     Title(title::TitleArgs),

@@ -117,6 +117,7 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         &[
             ("log", "what happened here, newest first"),
             ("log -n 100 -- src/cart.rs", "one file"),
+            ("log --steps", "what undo and redo would take"),
         ],
     ),
     (
@@ -201,7 +202,6 @@ pub(crate) const EXAMPLES: &[(&str, Examples)] = &[
         ],
     ),
     ("status", &[("status", ""), ("status --json", "")]),
-    ("steps", &[("steps latest", "what undo would undo")]),
     (
         "tag",
         &[

@@ -24,7 +24,6 @@ pub(crate) const MORE: (&str, &[&str]) = (
         "record",
         "context",
         "compact",
-        "steps",
         "verify",
         "repair",
         "rebuild",
@@ -110,7 +109,7 @@ mod tests {
             let verb = meaning.split(' ').next().unwrap();
             assert!(command.find_subcommand(verb).is_some(), "{meaning}");
             let is_verb = command.find_subcommand(word).is_some();
-            assert!(!is_verb || ["list", "steps"].contains(word), "{word}");
+            assert!(!is_verb || *word == "list", "{word}");
         }
         assert!(MEANINGS.is_sorted(), "in alphabetical order");
         assert_eq!(by_meaning("Histroy"), Some("list"));

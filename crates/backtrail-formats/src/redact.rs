@@ -1,9 +1,9 @@
-//! Removes secrets from text that will be shared.
+//! Removes secrets from text that is going to be handed on.
 //!
-//! The rules are precise rather than many: the keys of providers by their shape, private keys,
-//! passwords in URLs, and values whose names say that they are secret and that do not look made
-//! up. Obvious placeholders stay. A token is recognised by its shape alone, not by its checksum:
-//! removing an invented one does no harm.
+//! The rules are precise rather than many: the keys of providers by their shape, private
+//! keys, passwords in addresses, and values that are named as secrets and look like none
+//! that a person would make up. What is plainly a placeholder stays. A token is told by
+//! its shape alone, not by its checksum: to remove an invented one does no harm.
 //!
 //! ```
 //! use backtrail_formats::Redactor;
@@ -22,15 +22,14 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backtrail::{Block, Fields, Json, Message, Text};
-use serde::Serialize;
 
 pub use json::JsonRedactor;
 
-/// How often a text is searched: each round finds only what the removals of the one before
-/// exposed.
-const MAX_ROUNDS: usize = 4;
+/// After so many rounds whatever is left stays: each one finds only what the removals of
+/// the one before laid bare.
+const ROUNDS: usize = 4;
 
-/// Removes secrets and counts what it removed.
+/// Removes secrets and remembers what it removed.
 #[derive(Debug, Default)]
 pub struct Redactor {
     place: u64,
@@ -43,35 +42,34 @@ struct Removed {
     places: BTreeSet<u64>,
 }
 
-/// The removed secrets of one kind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
+/// What was removed of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding<'a> {
-    /// The kind, as it is written in place of the secret.
+    /// What it was, as it stands in its place.
     pub kind: &'static str,
-    /// How many were removed.
+    /// How often.
     pub count: u64,
     /// The places, in order: records or lines, as the caller counts them.
     pub places: &'a BTreeSet<u64>,
 }
 
-/// A secret in a text.
+/// A part of a text that is a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Span {
     start: usize,
     end: usize,
     kind: &'static str,
-    /// If two overlap, this one names both.
+    /// Where two overlap, this one names both.
     exact: bool,
 }
 
 impl Redactor {
-    /// Creates one that has removed nothing yet.
+    /// Makes one that has removed nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the place of what is redacted next: the number of a record or a line.
+    /// Sets where what is redacted next stands: the number of a record or of a line.
     pub fn at(&mut self, place: u64) {
         self.place = place;
     }
@@ -85,11 +83,11 @@ impl Redactor {
         })
     }
 
-    /// Returns a text without its secrets. Each is replaced by its kind:
+    /// Returns a text without its secrets. Each is replaced by what it was:
     /// `[removed: github token]`.
     pub fn redact<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
-        for _ in 0..MAX_ROUNDS {
+        for _ in 0..ROUNDS {
             let spans = find(&text);
             if spans.is_empty() {
                 break;
@@ -100,11 +98,11 @@ impl Redactor {
         text
     }
 
-    /// Redacts the value of a field whose name may say that it is secret.
+    /// Redacts the value of a field, whose name may say that it is secret.
     pub fn redact_named<'t>(&mut self, name: &str, value: &'t str) -> Cow<'t, str> {
         let inner = find(value);
         match context::value_of(name, value) {
-            // A key with a known shape has a better name.
+            // A key that is known by its shape says better what it was.
             Some(span) if !inner.iter().any(|span| span.exact) => {
                 self.remember(&span);
                 Cow::Owned(replace(value, &[span]))
@@ -119,8 +117,8 @@ impl Redactor {
         removed.places.insert(self.place);
     }
 
-    /// Redacts the strings in a JSON value, including the names of fields; `None` if nothing is
-    /// removed.
+    /// Redacts the strings within a JSON value, the names of fields among them; `None`
+    /// where nothing is removed.
     pub fn redact_json(&mut self, json: &Json) -> Option<Json> {
         self.redact_field("", json)
     }
@@ -130,7 +128,7 @@ impl Redactor {
         Json::new(text).ok()
     }
 
-    /// Redacts a message.
+    /// Redacts all that is said in a message.
     pub fn redact_message(&mut self, message: &mut Message) {
         message
             .blocks
@@ -161,7 +159,7 @@ impl Redactor {
                 self.json(&mut block.output);
                 self.fields(&mut block.extra);
             }
-            // The data is not text.
+            // The data is no text.
             Block::Media(block) => {
                 self.text(&mut block.media_type);
                 self.fields(&mut block.extra);
@@ -198,7 +196,7 @@ impl Redactor {
     }
 }
 
-/// Returns the secrets in a text, in order and without overlaps.
+/// Returns the secrets in a text, in order, none of them within another.
 fn find(text: &str) -> Vec<Span> {
     let mut spans = Vec::new();
     tokens::find(text, &mut spans);
@@ -233,8 +231,8 @@ fn replace(text: &str, spans: &[Span]) -> String {
     out
 }
 
-/// Returns whether a value is a placeholder: `xxxx`, `<your-key>`, `$TOKEN`,
-/// `AKIAIOSFODNN7EXAMPLE`, or the replacement of a removed secret.
+/// Returns whether a value only stands for a secret: `xxxx`, `<your-key>`, `$TOKEN`,
+/// `AKIAIOSFODNN7EXAMPLE`, or what was put in place of one.
 fn is_placeholder(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let has = |word: &str| lower.contains(word);

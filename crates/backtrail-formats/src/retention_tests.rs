@@ -19,7 +19,7 @@ fn days(n: u64) -> Limit {
 }
 
 #[test]
-fn an_agent_without_sessions_is_not_listed() {
+fn who_has_no_sessions_has_nothing_to_lose() {
     let home = tempfile::tempdir().unwrap();
     write(
         home.path(),
@@ -31,7 +31,7 @@ fn an_agent_without_sessions_is_not_listed() {
 }
 
 #[test]
-fn claude_code_deletes_after_a_month_by_default() {
+fn claude_code_deletes_after_a_month_unless_it_is_told_otherwise() {
     let home = tempfile::tempdir().unwrap();
     let found = || {
         let mut all = retention(&Environment::new(home.path()));

@@ -1,12 +1,12 @@
-//! Our reader and an independent one find the same in every sample of Claude Code's files, and
-//! every sample is recognised and can be read in parts.
+//! Every sample of Claude Code's files says what an independent reader finds in it, is
+//! recognised, and can be read in parts.
 //!
-//! The samples are not part of the project: without them the tests are skipped, and say so.
+//! The samples are not part of the project: without them the tests say so and pass.
 
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test may panic, and its files are only read"
+    reason = "a test that cannot read its files has failed"
 )]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,9 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use backtrail::{Block, Usage};
-use backtrail_formats::{
-    ClaudeCode, Event, EventCollector, Format, ReadReport, Source, ThreadId, testing,
-};
+use backtrail_formats::{ClaudeCode, Format, Gathered, Item, ReadError, Resume, Source, Which};
 use serde::Deserialize;
 
 fn samples() -> Option<PathBuf> {
@@ -43,7 +41,7 @@ fn files_below(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the samples of Claude Code and those of other agents.
+/// Returns the samples of Claude Code, and those of everybody else.
 fn sorted_samples() -> Option<(Vec<PathBuf>, Vec<PathBuf>)> {
     let root = samples()?;
     let mut all = Vec::new();
@@ -66,11 +64,11 @@ fn sorted_samples() -> Option<(Vec<PathBuf>, Vec<PathBuf>)> {
     Some((ours.collect(), others))
 }
 
-fn read(path: &Path) -> EventCollector {
+fn read(path: &Path) -> Gathered {
     let source = Source::open(path).unwrap();
-    let mut collected = EventCollector::default();
-    collected.read(ClaudeCode.open(&source).unwrap()).unwrap();
-    collected
+    let mut gathered = Gathered::default();
+    ClaudeCode.read(&source, None, &mut gathered).unwrap();
+    gathered
 }
 
 /// What the independent reader finds in a file.
@@ -102,39 +100,39 @@ fn counted(files: &[PathBuf]) -> Option<BTreeMap<String, Counted>> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// What our reader finds in a file.
+/// What was told, counted.
 #[derive(Default)]
-struct Found {
+struct Told {
     keys: BTreeSet<String>,
     calls: BTreeSet<String>,
     results: BTreeSet<String>,
-    usage: HashMap<String, Usage>,
+    used: HashMap<String, Usage>,
 }
 
-fn found(collected: &EventCollector) -> Found {
-    let mut found = Found::default();
-    for event in collected.threads.iter().flat_map(|thread| &thread.events) {
-        found.keys.insert(event.key().to_owned());
-        let Event::Message(event) = event else {
+fn told(gathered: &Gathered) -> Told {
+    let mut told = Told::default();
+    for item in gathered.threads.iter().flat_map(|thread| &thread.items) {
+        told.keys.insert(item.key().to_owned());
+        let Item::Said(said) = item else {
             continue;
         };
-        for block in &event.message.blocks {
+        for block in &said.message.blocks {
             match block {
-                Block::ToolUse(call) => found.calls.insert(call.id.to_string()),
-                Block::ToolResult(result) => found.results.insert(result.tool_use_id.to_string()),
+                Block::ToolUse(call) => told.calls.insert(call.id.to_string()),
+                Block::ToolResult(result) => told.results.insert(result.tool_use_id.to_string()),
                 _ => false,
             };
         }
-        if let Some(usage) = &event.message.usage {
-            let response = event.response_id.clone().unwrap_or(event.key.clone());
-            found.usage.insert(response, usage.clone());
+        if let Some(usage) = &said.message.usage {
+            let response = said.response_id.clone().unwrap_or(said.key.clone());
+            told.used.insert(response, usage.clone());
         }
     }
-    found
+    told
 }
 
 #[test]
-fn an_independent_reader_finds_the_same_in_every_sample() {
+fn every_sample_says_what_an_independent_reader_finds() {
     let Some((files, _)) = sorted_samples() else {
         return;
     };
@@ -143,20 +141,20 @@ fn an_independent_reader_finds_the_same_in_every_sample() {
     };
     for path in &files {
         let expected = &expected[&path.to_string_lossy().into_owned()];
-        let collected = read(path);
-        let found = found(&collected);
+        let gathered = read(path);
+        let told = told(&gathered);
         let name = path.display();
         if let Some(session) = &expected.session {
-            let ours = collected.session.split("/agent/").next();
+            let ours = gathered.session.split("/agent/").next();
             assert_eq!(ours, Some(session.as_str()), "{name}: session");
         }
-        let lost: Vec<_> = expected.uuids.difference(&found.keys).collect();
+        let lost: Vec<_> = expected.uuids.difference(&told.keys).collect();
         assert!(lost.is_empty(), "{name}: lost {lost:?}");
-        assert_eq!(found.keys.len(), expected.messages, "{name}: messages");
-        assert_eq!(found.calls.len(), expected.calls, "{name}: calls");
-        assert_eq!(found.results.len(), expected.results, "{name}: results");
+        assert_eq!(told.keys.len(), expected.messages, "{name}: messages");
+        assert_eq!(told.calls.len(), expected.calls, "{name}: calls");
+        assert_eq!(told.results.len(), expected.results, "{name}: results");
         let mut used = Usage::default();
-        found.usage.values().for_each(|usage| used.add(usage));
+        told.used.values().for_each(|usage| used.add(usage));
         let tokens = [
             used.input_tokens,
             used.output_tokens,
@@ -164,8 +162,8 @@ fn an_independent_reader_finds_the_same_in_every_sample() {
             used.cache_read_input_tokens,
         ];
         assert_eq!(tokens, expected.tokens, "{name}: tokens");
-        let main = collected.main().map_or(&[][..], |main| &main.events);
-        let main: Vec<&str> = main.iter().map(Event::key).collect();
+        let main = gathered.main().map_or(&[][..], |main| &main.items);
+        let main: Vec<&str> = main.iter().map(Item::key).collect();
         let mut rest = main.iter();
         for uuid in &expected.main {
             assert!(
@@ -182,20 +180,20 @@ fn samples_are_recognised_and_those_of_others_are_not() {
     let Some((ours, others)) = sorted_samples() else {
         return;
     };
-    let is_recognised =
+    let recognised =
         |path: &Path| Source::open(path).is_ok_and(|source| ClaudeCode.recognises(&source));
     for path in &ours {
-        // The log of another program that contains parts of a session.
+        // The log of another program that has pieces of one in it.
         let is_log = path.ends_with("duplicate-assistant-response-2.jsonl");
-        assert_eq!(is_recognised(path), !is_log, "{}", path.display());
+        assert_eq!(recognised(path), !is_log, "{}", path.display());
     }
     for path in &others {
-        assert!(!is_recognised(path), "{}", path.display());
+        assert!(!recognised(path), "{}", path.display());
     }
 }
 
 #[test]
-fn linear_samples_have_no_branches() {
+fn samples_have_no_branch_that_nobody_took() {
     let Some((files, _)) = sorted_samples() else {
         return;
     };
@@ -203,9 +201,9 @@ fn linear_samples_have_no_branches() {
         let name = path.to_string_lossy();
         name.contains("entire-") || name.contains("same-session")
     }) {
-        let collected = read(path);
-        let branches = collected.threads.iter();
-        let branches = branches.filter(|branch| matches!(branch.thread.id, ThreadId::Branch(_)));
+        let gathered = read(path);
+        let branches = gathered.threads.iter();
+        let branches = branches.filter(|told| matches!(told.thread.which, Which::Branch(_)));
         assert_eq!(branches.count(), 0, "{}", path.display());
     }
 }
@@ -217,20 +215,31 @@ fn samples_are_read_in_parts() {
     };
     for path in &files {
         let bytes = std::fs::read(path).unwrap();
-        let mut collected = EventCollector::default();
-        let mut earlier = ReadReport::default();
+        let mut gathered = Gathered::default();
+        let mut resume: Option<Resume> = None;
         let parts = 7;
         for part in 1..=parts {
-            let source = Source::from_bytes(path, &bytes[..bytes.len() * part / parts]);
-            let resumed = testing::resume(&ClaudeCode, &source, &earlier, &mut collected).unwrap();
-            earlier = resumed.unwrap_or_else(|| {
-                collected = EventCollector::default();
-                collected.read(ClaudeCode.open(&source).unwrap()).unwrap()
+            if resume.is_none() {
+                gathered = Gathered::default();
+            }
+            let upto = &bytes[..bytes.len() * part / parts];
+            let source = Source::from_bytes(path, upto);
+            let told = match ClaudeCode.read(&source, resume.as_ref(), &mut gathered) {
+                Err(ReadError::StartOver) => {
+                    gathered = Gathered::default();
+                    ClaudeCode.read(&source, None, &mut gathered)
+                }
+                told => told,
+            };
+            let told = told.unwrap();
+            resume = told.state.map(|state| Resume {
+                read_to: told.read_to,
+                state,
             });
         }
-        let mut whole = EventCollector::default();
+        let mut whole = Gathered::default();
         let source = Source::from_bytes(path, bytes);
-        whole.read(ClaudeCode.open(&source).unwrap()).unwrap();
-        assert!(collected.threads == whole.threads, "{}", path.display());
+        ClaudeCode.read(&source, None, &mut whole).unwrap();
+        assert!(gathered.threads == whole.threads, "{}", path.display());
     }
 }

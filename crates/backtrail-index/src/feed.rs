@@ -78,7 +78,7 @@ pub(crate) fn feed(
     for (place, sink) in sinks.iter_mut() {
         sink.begin(place)?;
     }
-    let is_legacy = records.is_legacy();
+    let is_version_1 = records.is_version_1();
     let mut calls = CallReader::new(reader, number, from > 0 || number > 0);
     let mut end: Option<End> = None;
     let mut before = 0;
@@ -92,7 +92,7 @@ pub(crate) fn feed(
             results: &calls.results,
         };
         for (place, sink) in sinks.iter_mut() {
-            if is_legacy || found.byte >= place.from {
+            if is_version_1 || found.byte >= place.from {
                 sink.record(&fed)?;
             }
         }

@@ -1,6 +1,8 @@
 //! Bytes as hexadecimal digits, and paths that are not UTF-8.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use serde::{Serialize, Serializer};
 
 /// Returns a path as it was before it was written as text, and, where it is not
 /// UTF-8, as the hexadecimal digits of its bytes.
@@ -23,4 +25,17 @@ pub(crate) fn from_hex(hex: &str) -> Option<Vec<u8>> {
         .step_by(2)
         .map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok())
         .collect()
+}
+
+/// Serializes a path as text; what is not UTF-8 in it is replaced.
+pub(crate) fn lossy_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    path.to_string_lossy().serialize(serializer)
+}
+
+/// Serializes paths as text; see [`lossy_path`].
+pub(crate) fn lossy_paths<S: Serializer>(
+    paths: &[PathBuf],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
 }

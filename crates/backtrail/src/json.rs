@@ -299,16 +299,15 @@ pub(crate) fn write_fields<T: Serialize>(
 #[derive(Deserialize)]
 pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
-/// The borrowed fields of an object, to be taken out one by one.
+/// The fields of an object as they are written, to be taken apart.
 pub(crate) struct Parts<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Parts<'a> {
-    /// Parses an object; `None` if it is something else or has a name twice.
-    pub(crate) fn read(text: &'a str) -> Option<Self> {
+impl<'de> Deserialize<'de> for Parts<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct PartsVisitor;
 
         impl<'de> Visitor<'de> for PartsVisitor {
-            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+            type Value = Parts<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -319,14 +318,39 @@ impl<'a> Parts<'a> {
                 while let Some((Key(name), value)) = map.next_entry()? {
                     parts.push((name, value));
                 }
-                Ok(parts)
+                Ok(Parts(parts))
             }
         }
 
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let parts = deserializer.deserialize_map(PartsVisitor).ok()?;
-        let twice = has_twice(parts.iter().map(|(name, _)| name.as_ref()), parts.len());
-        twice.is_none().then_some(Self(parts))
+        deserializer.deserialize_map(PartsVisitor)
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// Reads an object.
+    pub(crate) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// Reads an object. `None` if it is not one, or has a name twice.
+    pub(crate) fn read(text: &'a str) -> Option<Self> {
+        let parts = Self::parse(text).ok()?;
+        let names = parts.0.iter().map(|(name, _)| name.as_ref());
+        let twice = has_twice(names, parts.0.len());
+        twice.is_none().then_some(parts)
+    }
+
+    /// Returns a field's value; of several with one name, the last.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.all(name).last()
+    }
+
+    /// Returns the values of all fields with one name.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &'a RawValue> {
+        let fields = self.0.iter();
+        fields
+            .filter(move |(key, _)| key == name)
+            .map(|(_, value)| *value)
     }
 
     pub(crate) fn take(&mut self, name: &str) -> Option<Json> {

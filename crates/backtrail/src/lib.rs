@@ -55,7 +55,7 @@
 //! assert!(context.as_json().starts_with(r#"{"messages":[{"role":"user","#));
 //!
 //! // Back to the first record, and forth again. Nothing is ever rewritten.
-//! session.rewind(1)?;
+//! session.rewind_chat(1)?;
 //! assert_eq!(session.last_seq(), 1);
 //! session.undo()?;
 //! assert_eq!(session.last_seq(), 3);
@@ -88,10 +88,10 @@
 //!
 //! # Moves
 //!
-//! [`Session::rewind`], [`undo`](Session::undo), [`redo`](Session::redo) and
+//! [`Session::rewind_chat`], [`undo`](Session::undo), [`redo`](Session::redo) and
 //! [`fork`](Session::fork) begin a new file that says which record it continues.
 //! They cost the same for ten records and for ten million, and a crash leaves
-//! them done or not done. Undo takes back turns, rewinds, restores and compactions;
+//! them done or not done. Undo reverses turns, runs, rewinds, restores and compactions;
 //! [`Workspace::steps`] lists them, [`SessionReader::steps`] those of a conversation
 //! alone.
 //!
@@ -136,18 +136,18 @@
 //!
 //! // Back to there, files and conversation in one step; and back again.
 //! let plan = session.rewind_plan(&Point::turns_back(1), Rewind::files_and_chat())?;
-//! assert!(plan.conflicts().is_empty());
-//! let report = plan.apply()?;
+//! assert!(plan.outcome().conflicts.is_empty());
+//! let outcome = plan.apply()?;
 //! assert!(!project.join("poem.txt").exists());
-//! assert_eq!(report.chat.unwrap().prompt.as_deref(), Some("write a poem"));
+//! assert_eq!(outcome.chat.unwrap().prompt.as_deref(), Some("write a poem"));
 //! session.undo()?;
 //! assert_eq!(std::fs::read_to_string(project.join("poem.txt"))?, "roses\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What somebody else changed since, the person or another session, is a
-//! [`Conflict`] and stops it; [`Rewind::keep`] and [`Rewind::overwrite`] say what
-//! becomes of that. Whatever is replaced or removed is in the store first.
+//! What the user or another session changed since is a [`Conflict`](rewind::Conflict) and
+//! stops it; [`Rewind::keep`], [`Rewind::merge`] and [`Rewind::overwrite`] say what happens
+//! then. Whatever is replaced or removed is in the store first.
 //!
 //! # Deleting
 //!
@@ -161,7 +161,7 @@
 //!
 //! A [`Transcript`] is a session as a plain value: made, pushed to, forked,
 //! compacted, saved to a file of its own and loaded again. It also loads files of
-//! version 1, which [`Store::import`] takes in.
+//! version 1.
 //!
 //! # Damage
 //!
@@ -190,7 +190,7 @@
 //! | A5 | constructors of messages | [`Message::system_text`], [`Message::user_text`], [`Message::assistant`], [`Message::assistant_with_usage`], [`Message::tool_result`] |
 //! | A6 | push, which persists | [`Transcript::push`] after [`Transcript::with_path`]; in a store [`Session::append`]; `backtrail record` |
 //! | A7 | save to a path, load from it | [`Transcript::save_to_path`], [`Transcript::load_from_path`]; a store needs neither |
-//! | A8 | JSON lines of version 1 | [`Transcript::load_from_path`], [`Store::import`]; `backtrail import` |
+//! | A8 | JSON lines of version 1 | [`Transcript::load_from_path`]; `backtrail import` |
 //! | A9 | the older form, one object | the same as A8 |
 //! | A10 | written as version 1 | [`Transcript::write_v1`], [`SessionReader::write_v1`] with [`Losses`]; `backtrail export --to v1` |
 //! | A11 | compaction | [`Session::compact`] with [`Compaction`]; [`Transcript::record_compaction`]; `backtrail compact` |
@@ -199,12 +199,12 @@
 //! | A14 | typed errors | [`Error`] with [`ErrorKind`] and [`Reason`], [`Error::path`], [`Error::line`] |
 //! | A15 | references | [`Store::resolve`]; REF of every verb |
 //! | B1 | statistics | [`SessionReader::stats`], [`Stats`], [`format_duration`]; `backtrail stats` |
-//! | B2 | history | [`SessionReader::history`], [`SessionReader::prompts`], [`SessionReader::answers`], [`SessionReader::tool_calls`]; cleared by [`Session::rewind`] to 0; `backtrail rewind REF:0 --chat` |
+//! | B2 | history | [`SessionReader::history`], [`SessionReader::prompts`], [`SessionReader::answers`], [`SessionReader::tool_calls`]; cleared by [`Session::rewind_chat`] to 0; `backtrail rewind REF:0 --chat` |
 //! | B3 | a file's change | [`Change`], with its bytes by [`Diff::before`] and [`Diff::after`], its text by [`Diff::text`], and when by its [`Checkpoint`]; `backtrail diff` |
 //! | B4 | a checkpoint | [`Checkpoint`]: [`Checkpoint::id`], [`Checkpoint::at`], [`Checkpoint::stats`], [`Checkpoint::session`], [`Checkpoint::snapshot`]; the caller's own name is [`Checkpoint::label`] |
 //! | B5 | checkpoints saved, loaded, listed | [`Workspace::checkpoint`], [`Workspace::checkpoint_by_id`], [`Workspace::checkpoints`]; `backtrail checkpoint`, `backtrail log` |
 //! | B6 | marks before an edit | [`Workspace::mark`], [`Workspace::change_of`] and [`Workspace::changes`] with [`FileChange`], [`Workspace::clear_marks`]; a checkpoint clears them |
-//! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`RewindReport::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: `backtrail import FILE` |
+//! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`Outcome::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: `backtrail import FILE` |
 
 mod context;
 pub mod conversation;
@@ -214,12 +214,11 @@ pub mod gc;
 mod hex;
 mod ids;
 mod json;
-mod legacy;
 mod log;
 mod message;
 mod objects;
 mod random;
-mod rewind;
+pub mod rewind;
 mod session;
 mod snapshot;
 mod storage;
@@ -229,6 +228,7 @@ mod trail;
 mod transcript;
 pub mod trash;
 pub mod verify;
+mod version1;
 mod workspace;
 
 pub use context::{Context, Mend, MendRule, Shape};
@@ -239,26 +239,20 @@ pub use conversation::{
 pub use error::{Error, ErrorKind, Reason, Result};
 pub use ids::{CheckpointId, SessionId, WorkspaceId};
 pub use json::{Fields, Json, Text};
-pub use legacy::{Loss, LossKind, Losses};
 pub use log::{
     Commit, Durability, Follower, GapReason, HistoryGap, Holder, LinePart, Moved, OwnedRecords,
     Records, SetAside, TrailRecord, TrailRecords,
 };
 pub use message::{
-    Block, Compaction, Draft, Media, Message, Role, StoredCompaction, TextBlock, Thinking,
-    ToolResult, ToolUse, Usage, estimated_tokens,
+    Block, Compaction, CompactionSummary, Draft, Media, Message, Role, StoredCompaction, TextBlock,
+    Thinking, ToolResult, ToolUse, Usage, estimated_tokens,
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
-pub use rewind::{
-    Attempt, ChangedBy, ChatMove, Choice, Conflict, ForkInto, ForkIntoPlan, ForkedInto, Kept,
-    KeptBecause, Merge, NotRestored, OnConflict, Overlap, Part, PlannedChange, PlannedKind,
-    Recovered, Rewind, RewindPlan, RewindReport, Touch, TouchHook, Unmerged, Verb,
-};
+pub use rewind::{Outcome, Rewind, RewindPlan};
 pub use session::{
-    CallUsage, Compacted, ForkOptions, Import, ImportOutcome, InputLine, Intake, IntakeOptions,
-    KeptSource, Move, Note, Session, SessionInfo, SessionOptions, SessionReader, Spawned, Step,
-    StepKind, Steps, Tool, Turn,
+    CallUsage, Compacted, ForkOptions, InputLine, Intake, IntakeOptions, KeptSource, Note, Session,
+    SessionInfo, SessionOptions, SessionReader, Spawned, Step, StepKind, Steps, Tool, Turn,
 };
 pub use snapshot::{
     Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,
@@ -272,12 +266,25 @@ pub use trail::{
     Because, Damage, DamageReport, Details, FORMAT_VERSION, ForkOrigin, Record, RecordKind,
     RecordRef, SourceRecord, SpawnedBy, Sums,
 };
-pub use transcript::{CompactionSummary, Transcript};
+pub use transcript::Transcript;
+pub use version1::{Loss, LossKind, Losses};
 pub use workspace::{
     About, Active, Activity, Checkpoint, CheckpointOptions, CheckpointReason, Checkpoints,
     DropReason, Dropped, FileChange, FormerRoot, LogEntry, LogKind, Point, RelinkOptions, Relinked,
     RelinkedWhat, Run, SessionPlace, SkippedFiles, Workspace, remote_of,
 };
+
+/// Plumbing for Backtrail's other crates. It may change in any version.
+#[doc(hidden)]
+pub mod plumbing {
+    /// The reader of version 1, for the importer.
+    pub mod version1 {
+        pub use crate::version1::{
+            V1About, V1Element, V1Flaw, V1Meta, V1Object, V1Record, check_message, find_file,
+            is_temporary, original_of, stem,
+        };
+    }
+}
 
 /// The Rust of README.md, which `cargo test --doc` compiles.
 #[cfg(doctest)]

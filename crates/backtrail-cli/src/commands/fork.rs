@@ -1,4 +1,4 @@
-//! `backtrail fork`: a session that begins where another is.
+//! `backtrail fork`: a new session that continues another.
 
 mod into;
 
@@ -13,31 +13,31 @@ use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::text::one_line;
 use crate::ui::Ui;
-use into::Into;
+use into::ForkIntoRequest;
 
-/// Begin a new session where another one is, or was
+/// Start a new session that continues another one from any record
 ///
-/// Nothing is copied, and the other one stays as it is. With --into it goes on in
+/// Nothing is copied, and the other one stays as it is. With --into it continues in
 /// a new directory of its own, with the files as they were at that point, ready for
 /// another agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ForkArgs {
-    /// A session, and the last record that both shall have in common, as REF:SEQ;
-    /// without SEQ, that is its last one. With --into also a checkpoint's or
-    /// record's id, a label, last or last~N
+    /// A session, and the last record that both have in common, as REF:SEQ; without
+    /// SEQ, its last one. With --into also a checkpoint's or record's id, a label,
+    /// last or last~N
     #[arg(value_name = "POINT")]
     point: String,
 
-    /// Write the files as they were into this directory, which is empty or not there
-    /// yet, and go on there
+    /// Write the files as they were into this directory, which must be empty or new,
+    /// and continue there
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
 
-    /// Call the fork by a name
+    /// Name the fork
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Only say what would be done
+    /// Show what would be done without doing it
     #[arg(long, requires = "into")]
     dry_run: bool,
 
@@ -47,11 +47,11 @@ pub(crate) struct ForkArgs {
 
 pub(crate) fn run(args: &ForkArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     if let Some(dir) = &args.into {
-        return Into::new(args, dir, ui).run(global);
+        return ForkIntoRequest::new(args, dir, ui).run(global);
     }
     if args.here.is_named() {
-        let what = "--workspace says which files are meant, and without --into there are none";
-        return Err(CommandError::invalid(what).hint("name a directory for them: --into DIR"));
+        let what = "--workspace needs --into: a fork without it has no files";
+        return Err(CommandError::invalid(what).hint("name a directory for the files: --into DIR"));
     }
     let point: Point = args.point.parse().map_err(CommandError::invalid)?;
     conversation(args, &point, global, ui)
@@ -84,15 +84,13 @@ fn conversation(args: &ForkArgs, point: &Point, global: &Global, ui: &Ui) -> Res
         return Ok(Answer::Done);
     }
     let called = name.map_or_else(String::new, |name| format!(" \"{}\"", one_line(&name, 60)));
-    ui.print_line(&format!(
-        "session {}{called} goes on from record {seq} of {}",
-        short(&id),
-        short(&parent)
-    ))?;
-    ui.status(&format!(
-        "go on there: backtrail record --session {}; {} is as it was, so there is nothing to take back",
-        short(&id),
-        short(&parent)
-    ));
+    let (id, parent) = (short(&id), short(&parent));
+    let from = match seq {
+        0 => format!("{parent}, before its first message"),
+        seq => format!("record {seq} of {parent}"),
+    };
+    ui.print_line(&format!("created session {id}{called} (from {from})"))?;
+    let program = ui.program();
+    ui.status(&format!("to continue: {program} record --session {id}"));
     Ok(Answer::Done)
 }

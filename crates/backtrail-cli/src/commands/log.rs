@@ -1,6 +1,7 @@
 //! `backtrail log`: what happened in this workspace.
 
 mod rows;
+mod steps;
 
 use std::path::PathBuf;
 
@@ -24,29 +25,40 @@ use crate::text::count;
 use crate::ui::{Ui, unwritable};
 use crate::when;
 
-/// Show what happened in this workspace: turns, runs, checkpoints, and your own work
+/// Show what happened in this workspace: turns, runs, checkpoints and your own changes
 ///
 /// The newest comes first. The id at the end of a line is a point: the files as
 /// they were after it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogArgs {
-    /// Only what changed these files and directories
+    /// A session, with --steps: its id, the first 4 or more characters of it, or latest
+    #[arg(value_name = "REF", requires = "steps")]
+    reference: Option<String>,
+
+    /// Only changes to these files and directories
     #[arg(value_name = "PATHS", last = true)]
     paths: Vec<PathBuf>,
 
-    /// Show that many lines [default: 30, or all as JSON]
+    /// Show up to COUNT lines [default: 30, or all as JSON]
     #[arg(long, short = 'n', value_name = "COUNT")]
     count: Option<usize>,
 
-    /// Show every checkpoint there is
+    /// Show every checkpoint
     #[arg(long)]
     all: bool,
+
+    /// Show the steps that undo and redo take; → marks the next ones
+    #[arg(long, conflicts_with_all = ["paths", "count", "all"])]
+    steps: bool,
 
     #[command(flatten)]
     here: WorkspaceArgs,
 }
 
 pub(crate) fn run(args: &LogArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+    if args.steps {
+        return steps::run(args, global, ui);
+    }
     let Some(workspace) = args.here.find(global, ui, Finish::ToRead)? else {
         if ui.json() {
             ui.print_json(&Value::Array(Vec::new()))?;
@@ -86,8 +98,7 @@ fn print_json(workspace: &Workspace, args: &LogArgs, paths: &[PathBuf], ui: &Ui)
     Ok(Answer::Done)
 }
 
-/// Returns whether a checkpoint is a part of what another one tells: of a turn, or of
-/// a rewind, which keeps the files as they are before it moves them.
+/// Returns whether a checkpoint is part of a turn, or was made before a rewind.
 fn is_minor(checkpoint: &Checkpoint) -> bool {
     matches!(
         checkpoint.reason(),
@@ -95,15 +106,14 @@ fn is_minor(checkpoint: &Checkpoint) -> bool {
     )
 }
 
-/// Returns whether a checkpoint is one that somebody would count: what is kept before
-/// files move is there for undo alone.
+/// Returns whether a checkpoint counts: those before a rewind exist only for undo.
 fn is_counted(checkpoint: &backtrail::Result<Checkpoint>) -> bool {
     let is_own = |checkpoint: &Checkpoint| *checkpoint.reason() == CheckpointReason::BeforeRewind;
     !checkpoint.as_ref().is_ok_and(is_own)
 }
 
-/// Returns whether a checkpoint changed one of some paths. What cannot be told
-/// counts as if it did: it must not be hidden.
+/// Returns whether a checkpoint changed one of some paths. If that is not known, it counts
+/// as if it did.
 fn touches(checkpoint: &Checkpoint, paths: &[PathBuf], damage: &mut Damage) -> bool {
     if paths.is_empty() {
         return true;
@@ -117,23 +127,23 @@ fn touches(checkpoint: &Checkpoint, paths: &[PathBuf], damage: &mut Damage) -> b
     is_dropped || damage.note(touched).is_none_or(|diff| !diff.is_empty())
 }
 
-/// What of the log cannot be told.
+/// What is damaged in the log.
 #[derive(Default)]
 struct Damage {
-    /// Lines whose change cannot be told, and why in the first of them.
+    /// Lines whose changes are unknown, and the reason for the first of them.
     lines: u64,
-    why: Option<String>,
-    /// Places on the trail that are no checkpoints any more.
+    reason: Option<String>,
+    /// Places on the trail that cannot be read.
     places: u64,
 }
 
 impl Damage {
-    /// Takes a result; a failure is kept to be told at the end.
+    /// Keeps a failure to be reported at the end.
     fn note<T>(&mut self, result: backtrail::Result<T>) -> Option<T> {
         result
             .map_err(|error| {
                 self.lines += 1;
-                self.why.get_or_insert_with(|| full_text(&error));
+                self.reason.get_or_insert_with(|| full_text(&error));
             })
             .ok()
     }
@@ -145,9 +155,9 @@ impl Damage {
 
     fn warn(&self, ui: &Ui) {
         let hint = format!("see what is damaged: {} verify", ui.program());
-        if let Some(why) = &self.why {
+        if let Some(reason) = &self.reason {
             let lines = count(self.lines, "line");
-            let what = format!("what changed cannot be told in {lines}: {why}");
+            let what = format!("changes are unknown in {lines}: {reason}");
             ui.warning(&what, Some(&hint));
         }
         if self.places > 0 {
@@ -158,12 +168,12 @@ impl Damage {
     }
 }
 
-/// What a line is about.
+/// One line of the log.
 struct Line {
     kind: String,
-    /// Set where the line is of the log, and not of one checkpoint.
+    /// Set if the line is of the log, and not of one checkpoint.
     entry: Option<LogEntry>,
-    /// Whether it came to its end.
+    /// Whether it ended.
     ended: bool,
     before: Option<Checkpoint>,
     after: Checkpoint,
@@ -208,8 +218,8 @@ impl Line {
         }
     }
 
-    /// Returns what changed, in some paths where they are named; `None` for the
-    /// first checkpoint of all.
+    /// Returns the changes, of some paths if any are named; `None` for the first checkpoint
+    /// of all.
     fn changes(&self, paths: &[PathBuf]) -> backtrail::Result<Option<Diff>> {
         let Some(before) = &self.before else {
             return Ok(None);
@@ -254,11 +264,11 @@ fn print(
             continue;
         }
         let diff = damage.note(changes);
-        let told = diff.as_ref().map(Option::as_ref);
-        if !paths.is_empty() && told.is_some_and(|diff| diff.is_none_or(Diff::is_empty)) {
+        let known = diff.as_ref().map(Option::as_ref);
+        if !paths.is_empty() && known.is_some_and(|diff| diff.is_none_or(Diff::is_empty)) {
             continue;
         }
-        let mut row = row(line, told, ids, &mut damage);
+        let mut row = row(line, known, ids, &mut damage);
         let session = line.after.session();
         if session.is_some_and(|place| deleted.contains(&place.id)) && row.about != DELETED {
             row.about += &format!(" ({DELETED})");
@@ -276,19 +286,19 @@ fn print(
         count(checkpoints, "checkpoint")
     ));
     if rows.is_empty() && now.is_none() {
-        ui.status("nothing here changed that");
+        ui.status("no changes to these paths");
     }
     rows.splice(0..0, now);
     print_rows(&rows, ui).map_err(|error| unwritable(&error))?;
     if looked_at < total {
         let more = count((total - looked_at) as u64, "more line");
-        ui.remark(&format!("{more}; show them with -n {total}"));
+        ui.remark(&format!("{more} (-n {total} for all)"));
     }
     damage.warn(ui);
     Ok(Answer::Done)
 }
 
-/// Returns the line for what changed since the newest checkpoint, if anything did.
+/// Returns the line for changes since the newest checkpoint, if there are any.
 fn now_row(
     workspace: &Workspace,
     paths: &[PathBuf],
@@ -305,7 +315,7 @@ fn now_row(
         compared?.0.only(paths)
     });
     let diff = match compared {
-        // The directory may be gone; what happened in it can be told all the same.
+        // The directory may be gone; its log can be shown all the same.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         compared => damage.note(compared),
     };
@@ -317,7 +327,7 @@ fn now_row(
         at: "now".to_owned(),
         about: "since the last checkpoint".to_owned(),
         ended: true,
-        change: told(diff.as_ref(), damage),
+        change: change_text(diff.as_ref(), damage),
         id: String::new(),
     }))
 }
@@ -331,14 +341,14 @@ fn dropped_row(line: &Line, is_gone: bool, id_length: usize) -> Row {
         ended: line.ended,
         change: match is_gone {
             true => "files dropped".to_owned(),
-            // What it began with has none any more.
+            // The state that it began with was dropped.
             false => count(line.after.files(), "file"),
         },
         id: line.after.id().prefix(id_length),
     }
 }
 
-/// Makes a line; its change is `None` where it cannot be told.
+/// Makes a line; its change is `None` if it is unknown.
 fn row(line: &Line, diff: Option<Option<&Diff>>, id_length: usize, damage: &mut Damage) -> Row {
     let after = &line.after;
     Row {
@@ -348,14 +358,14 @@ fn row(line: &Line, diff: Option<Option<&Diff>>, id_length: usize, damage: &mut 
         ended: line.ended,
         change: match diff {
             Some(None) => count(after.files(), "file"),
-            diff => told(diff.flatten(), damage),
+            diff => change_text(diff.flatten(), damage),
         },
         id: after.id().prefix(id_length),
     }
 }
 
-/// Writes what changed, or that it cannot be told.
-fn told(diff: Option<&Diff>, damage: &mut Damage) -> String {
+/// Returns what changed, or a question mark.
+fn change_text(diff: Option<&Diff>, damage: &mut Damage) -> String {
     let change = diff.and_then(|diff| damage.note(change(diff)));
     change.unwrap_or_else(|| "?".to_owned())
 }
@@ -366,7 +376,7 @@ pub(super) fn kind(entry: &LogEntry) -> &str {
         LogKind::Run => "run",
         LogKind::Checkpoint => "checkpoint",
         LogKind::Person => "you",
-        // A move is called by the verb that made it.
+        // A rewind is named by its verb.
         _ => entry.after().reason().as_str(),
     }
 }
@@ -394,7 +404,7 @@ fn described(checkpoint: &Checkpoint) -> String {
     about.map_or_else(String::new, |about| about.to_string())
 }
 
-/// Returns how many characters tell the ids in the log apart: four at least.
+/// Returns how many characters make the ids in the log unique: four at least.
 fn unique_length(lines: &[Line]) -> usize {
     let mut ids: Vec<String> = lines
         .iter()

@@ -36,7 +36,6 @@ pub(crate) mod search;
 pub(crate) mod show;
 pub(crate) mod stats;
 pub(crate) mod status;
-pub(crate) mod steps;
 pub(crate) mod tag;
 pub(crate) mod title;
 pub(crate) mod trash;
@@ -98,7 +97,6 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
         Command::Restore(args) => restore::run(args, global, ui),
         Command::Undo(args) => undo::run(args, global, ui),
         Command::Redo(args) => redo::run(args, global, ui),
-        Command::Steps(args) => steps::run(args, global, ui),
         Command::Compact(args) => compact::run(args, global, ui),
         Command::Context(args) => context::run(args, global, ui),
         Command::Title(args) => title::run(args, global, ui),
@@ -253,7 +251,7 @@ fn open_to_write(
     durability: Option<Durability>,
     ui: &Ui,
 ) -> backtrail::Result<Session> {
-    recovery::before_speaking(store, id, ui);
+    recovery::before_writing(store, id, ui);
     let Some(agent) = store.read_session(id)?.info()?.belongs_to else {
         return match durability {
             Some(durability) => store.open_session_with(id, durability),

@@ -1,49 +1,41 @@
-//! What rewind, restore, undo and redo have in common: how they are asked for, and
-//! what they say.
+//! What rewind, restore, undo and redo have in common: their options, and how they run
+//! and report.
 
-mod alone;
-mod conflicts;
-mod data;
+mod choose_hunks;
+mod conflict_text;
 mod lists;
-mod outcome;
-mod overlaps;
-mod patch;
-mod running;
+mod outcome_text;
 mod scope;
-mod stepping;
-mod whole;
-mod words;
+mod signal_guard;
+mod step_request;
 
 use std::sync::Arc;
 
+use backtrail::rewind::{Stage, Verb};
 use backtrail::{
-    Attempt, ErrorKind, Point, Progress, Rewind, RewindPlan, SessionId, Store, Verb, Workspace,
+    ErrorKind, Outcome, Point, Progress, Rewind, RewindPlan, SessionId, SessionReader, Store,
+    Workspace,
 };
+use serde_json::json;
 
-pub(super) use self::alone::{Alone, no_files};
-pub(super) use self::data::{step_json, verb_name};
-pub(super) use self::outcome::moment_words;
-use self::outcome::{Outcome, Stage};
-pub(super) use self::patch::InParts;
-use self::running::Running;
-pub(super) use self::scope::{Scope, workspace_of};
-pub(super) use self::stepping::Stepping;
-use self::whole::Whole;
-use self::words::Manner;
+pub(super) use self::choose_hunks::HunkRequest;
+use self::outcome_text::{OutcomeText, running_warnings};
+pub(super) use self::scope::{Scope, no_files, workspace_of};
+use self::signal_guard::SignalGuard;
+pub(super) use self::step_request::StepRequest;
 use super::{Answer, locked_hint};
 use crate::error::{CommandError, Result};
-use crate::home::tilde;
 use crate::progress;
 use crate::ui::Ui;
 
-/// What is taken back
+/// What moves
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct What {
-    /// Move the files; the conversation stays as it is
+    /// Files only
     #[arg(long, conflicts_with = "chat")]
     pub(super) files: bool,
 
-    /// Move the conversation; the files stay as they are
+    /// Conversation only
     #[arg(long)]
     pub(super) chat: bool,
 }
@@ -51,19 +43,19 @@ pub(crate) struct What {
 /// How it is done
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct How {
-    /// Show what would be done, and touch nothing
+    /// Show what would be done without doing it
     #[arg(long)]
     pub(super) dry_run: bool,
 
-    /// Leave files as they are that someone else changed
+    /// Skip files with other changes
     #[arg(long, conflicts_with_all = ["merge", "overwrite"])]
     keep: bool,
 
-    /// Of files that someone else changed, take back the lines and keep theirs
+    /// In files with other changes, undo only this step's lines
     #[arg(long, conflicts_with = "overwrite")]
     merge: bool,
 
-    /// Take files back that someone else changed, too; theirs can be brought back
+    /// Restore files even if they have other changes (undoable)
     #[arg(long)]
     overwrite: bool,
 }
@@ -82,7 +74,7 @@ impl What {
         }
     }
 
-    /// Writes the options as they are typed.
+    /// Returns the options as they are typed.
     pub(super) fn flags(&self) -> &'static str {
         match (self.files, self.chat) {
             (true, _) => " --files",
@@ -93,7 +85,7 @@ impl What {
 }
 
 impl How {
-    fn settle(&self, options: Rewind) -> Rewind {
+    fn add_to(&self, options: Rewind) -> Rewind {
         match (self.keep, self.merge, self.overwrite) {
             (true, ..) => options.keep(),
             (_, true, _) => options.merge(),
@@ -102,7 +94,7 @@ impl How {
         }
     }
 
-    /// Writes the options as they are typed to do it in earnest.
+    /// Returns the options as they are typed, without `--dry-run`.
     pub(super) fn flags(&self) -> &'static str {
         match (self.keep, self.merge, self.overwrite) {
             (true, ..) => " --keep",
@@ -115,67 +107,96 @@ impl How {
 
 /// Which move it is.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Doing<'a> {
-    /// To a point.
-    Rewind(&'a Point),
-    /// Of one session, or of all that work here.
-    Undo(Option<&'a SessionId>),
-    /// Of one session, or of all that work here.
-    Redo(Option<&'a SessionId>),
+pub(super) enum Move<'a> {
+    /// Files and conversation of a workspace, to a point.
+    Rewind(&'a Workspace, &'a Point),
+    /// The last step of a workspace.
+    Undo(&'a Workspace),
+    /// The step of a workspace that was undone last.
+    Redo(&'a Workspace),
+    /// A conversation without files, to its last record that stays.
+    ChatRewind(&'a SessionReader, u64),
+    /// The last step of a conversation without files.
+    ChatUndo(&'a SessionReader),
+    /// The step of a conversation without files that was undone last.
+    ChatRedo(&'a SessionReader),
 }
 
-impl Doing<'_> {
-    fn plan(self, workspace: &Workspace, options: Rewind) -> backtrail::Result<Option<RewindPlan>> {
+impl Move<'_> {
+    fn plan(self, options: Rewind) -> backtrail::Result<Option<RewindPlan>> {
         match self {
-            Self::Rewind(point) => workspace.rewind_plan(point, options).map(Some),
-            Self::Undo(session) => workspace.undo_plan(session, options),
-            Self::Redo(session) => workspace.redo_plan(session, options),
+            Self::Rewind(workspace, point) => workspace.rewind_plan(point, options).map(Some),
+            Self::Undo(workspace) => workspace.undo_plan(options),
+            Self::Redo(workspace) => workspace.redo_plan(options),
+            Self::ChatRewind(reader, seq) => reader.rewind_chat_plan(seq).map(Some),
+            Self::ChatUndo(reader) => reader.undo_chat_plan(),
+            Self::ChatRedo(reader) => reader.redo_chat_plan(),
         }
     }
 
-    fn act(self, workspace: &Workspace, options: Rewind) -> backtrail::Result<Option<Attempt>> {
+    fn run(self, options: Rewind) -> backtrail::Result<Option<Outcome>> {
         match self {
-            Self::Rewind(point) => workspace.rewind(point, options).map(Some),
-            Self::Undo(session) => workspace.undo(session, options),
-            Self::Redo(session) => workspace.redo(session, options),
+            Self::Rewind(workspace, point) => workspace.rewind(point, options).map(Some),
+            Self::Undo(workspace) => workspace.undo(options),
+            Self::Redo(workspace) => workspace.redo(options),
+            _ => self.plan(options)?.map(RewindPlan::apply).transpose(),
         }
     }
 
     fn verb(self) -> Verb {
         match self {
-            Self::Rewind(_) => Verb::Rewind,
-            Self::Undo(_) => Verb::Undo,
-            Self::Redo(_) => Verb::Redo,
+            Self::Rewind(..) | Self::ChatRewind(..) => Verb::Rewind,
+            Self::Undo(_) | Self::ChatUndo(_) => Verb::Undo,
+            Self::Redo(_) | Self::ChatRedo(_) => Verb::Redo,
+        }
+    }
+
+    /// Returns the session of a conversation without files.
+    fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::ChatRewind(reader, _) | Self::ChatUndo(reader) | Self::ChatRedo(reader) => {
+                Some(reader.id())
+            }
+            _ => None,
+        }
+    }
+
+    fn workspace(&self) -> Option<&Workspace> {
+        match self {
+            Self::Rewind(workspace, _) | Self::Undo(workspace) | Self::Redo(workspace) => {
+                Some(workspace)
+            }
+            _ => None,
         }
     }
 }
 
-/// A move in a workspace that was asked for.
-pub(super) struct Asked<'a> {
+/// A move that was asked for.
+pub(super) struct MoveRequest<'a> {
     pub(super) ui: &'a Ui,
-    pub(super) workspace: &'a Workspace,
-    pub(super) doing: Doing<'a>,
+    pub(super) store: &'a Store,
+    pub(super) movement: Move<'a>,
     pub(super) options: Rewind,
     pub(super) how: &'a How,
     /// Whether files and conversation move together.
     pub(super) moves_both: bool,
-    /// The verb and what is behind it, as it is typed to do this in earnest.
+    /// The command line that does it, without the program.
     pub(super) line: String,
-    /// What stands behind undo, redo and steps, to mean the same.
+    /// The arguments of undo and redo for the same workspace or session.
     pub(super) behind: String,
-    /// The workspace, where it is not the one around us.
+    /// The workspace, if it is not the current one.
     pub(super) place: Option<String>,
 }
 
-impl Asked<'_> {
-    /// Does it and says what was done, or what would be. `wrong` says what a point
-    /// that is not there may have meant.
+impl MoveRequest<'_> {
+    /// Does it, or plans it, and reports the outcome. `wrong` makes the error of a point
+    /// that does not exist.
     pub(super) fn go(
         &self,
         wrong: impl FnOnce(backtrail::Error) -> CommandError,
     ) -> Result<Answer> {
         match self.outcome() {
-            Ok(Some(outcome)) => self.tell(&outcome),
+            Ok(Some(outcome)) => self.report(&outcome),
             Ok(None) => self.nothing(),
             Err(error) => Err(self.error(error, wrong)),
         }
@@ -192,105 +213,106 @@ impl Asked<'_> {
         }
     }
 
-    /// Does it, or finds out what would be done. `None` where there is nothing to
-    /// undo or redo.
+    /// Does it, or plans it. `None` if there is nothing to undo or redo.
     fn outcome(&self) -> backtrail::Result<Option<Outcome>> {
-        let workspace = self.workspace;
         let options = |progress: Option<Arc<dyn Progress>>| {
-            let options = self.how.settle(self.options.clone());
+            let options = self.how.add_to(self.options.clone());
             match progress {
                 Some(progress) => options.progress(progress),
                 None => options,
             }
         };
         if self.how.dry_run {
-            let plan = progress::while_shown(self.ui, |progress| {
-                self.doing.plan(workspace, options(progress))
-            });
-            return Ok(plan?.map(|plan| Outcome::of_plan(&plan, Stage::Planned, workspace)));
+            let plan =
+                progress::while_shown(self.ui, |progress| self.movement.plan(options(progress)));
+            return Ok(plan?.map(|plan| plan.outcome().clone()));
         }
-        let attempt = progress::while_shown(self.ui, |progress| {
-            let progress = Whole::of(progress);
-            self.doing.act(workspace, options(Some(progress)))
-        });
-        Ok(attempt?.map(|attempt| match attempt {
-            Attempt::Done(report) => Outcome::of_report(*report, workspace),
-            Attempt::InConflict(plan) => Outcome::of_plan(&plan, Stage::InConflict, workspace),
-        }))
+        progress::while_shown(self.ui, |progress| {
+            let progress = SignalGuard::around(progress);
+            self.movement.run(options(Some(progress)))
+        })
     }
 
-    /// Says what was done, or would be, and how to take it back.
-    fn tell(&self, outcome: &Outcome) -> Result<Answer> {
-        let stopped = outcome.is_stopped;
-        let no = stopped || outcome.is_futile();
+    /// Reports what was done, or would be, and how to reverse it.
+    fn report(&self, outcome: &Outcome) -> Result<Answer> {
+        let text = self.text(outcome);
+        let stopped = outcome.is_stopped();
+        let no = stopped || text.is_futile();
         let answer = if no { Answer::No } else { Answer::Done };
-        if outcome.moves_files() && !stopped {
-            let told = outcome.running.iter().map(Running::words);
-            told.for_each(|words| self.ui.warning(&words, None));
+        if outcome.moves_files()
+            && !stopped
+            && let Some(workspace) = self.movement.workspace()
+        {
+            let warnings = running_warnings(&outcome.active, workspace);
+            warnings.iter().for_each(|text| self.ui.warning(text, None));
         }
         if self.ui.json() {
-            self.ui.print_json(&outcome.to_json())?;
+            self.ui.print_json(&json!(outcome))?;
             return Ok(answer);
         }
-        if outcome.stage != Stage::InConflict {
-            self.tell_lines(outcome, stopped)?;
+        if outcome.stage != Stage::Stopped {
+            self.print(outcome, &text)?;
         }
         if stopped {
-            self.ui.error(&CommandError::invalid(outcome.refusal()));
-            self.ui.summary(&outcome.contested(self.ui.remark_width()));
+            self.ui.error(&CommandError::invalid(text.refusal()));
+            self.ui.summary(&text.conflicts(self.ui.remark_width()));
         }
         Ok(answer)
     }
 
-    fn tell_lines(&self, outcome: &Outcome, stopped: bool) -> Result<()> {
+    fn text<'o>(&'o self, outcome: &'o Outcome) -> OutcomeText<'o> {
+        OutcomeText {
+            outcome,
+            program: self.ui.program(),
+            place: self.place.as_deref(),
+            width: self.ui.width(),
+        }
+    }
+
+    fn print(&self, outcome: &Outcome, text: &OutcomeText<'_>) -> Result<()> {
         let ui = self.ui;
-        let of_point = matches!(outcome.verb, Verb::Rewind | Verb::Restore);
-        if of_point && outcome.is_empty() {
-            ui.status(&outcome.already());
+        let to_point = matches!(outcome.verb, Verb::Rewind | Verb::Restore);
+        if to_point && text.is_empty() {
+            ui.status(&text.already());
             return Ok(());
         }
-        let lines = outcome.lines(Manner {
-            program: ui.program(),
-            place: self.place.as_deref(),
-            width: ui.width(),
-        });
-        ui.print_line(&lines.join("\n"))?;
+        ui.print_line(&text.lines().join("\n"))?;
         match outcome.stage {
-            _ if !outcome.moves() && (of_point || outcome.is_futile()) => {}
-            Stage::Done => ui.to_reverse(&format!("{}{}", back(outcome.verb), self.behind)),
-            _ if stopped => {}
-            _ => ui.status(&format!("do it: {} {}", ui.program(), self.line)),
+            _ if !outcome.moves() && (to_point || text.is_futile()) => {}
+            Stage::Done => ui.to_reverse(&format!("{}{}", reverse(outcome.verb), self.behind)),
+            _ if outcome.is_stopped() => {}
+            _ => ui.status(&format!("to do it: {} {}", ui.program(), self.line)),
         }
         Ok(())
     }
 
-    /// Says that there is nothing to undo or redo.
+    /// Reports that there is nothing to undo or redo.
     fn nothing(&self) -> Result<Answer> {
-        let verb = self.doing.verb();
-        let stage = if self.how.dry_run {
-            Stage::Planned
-        } else {
-            Stage::Done
-        };
+        let verb = self.movement.verb();
         if self.ui.json() {
-            self.ui
-                .print_json(&Outcome::nothing(verb, stage).to_json())?;
+            let stage = match self.how.dry_run {
+                true => Stage::Planned,
+                false => Stage::Done,
+            };
+            let mut outcome = Outcome::new(verb, stage);
+            outcome.session = self.movement.session().cloned();
+            self.ui.print_json(&json!(outcome))?;
             return Ok(Answer::No);
         }
-        let (program, verb) = (self.ui.program(), verb_name(verb));
-        let place = tilde(self.workspace.root());
-        let see = format!("{program} steps{}", self.behind);
-        self.ui
-            .status(&format!("nothing to {verb} in {place}; see: {see}"));
+        let place = match self.behind.trim() {
+            "" => "here",
+            behind => &format!("in {}", behind.trim_start_matches("--workspace ")),
+        };
+        self.ui.status(&format!("nothing to {verb} {place}"));
         Ok(Answer::No)
     }
 
-    /// Names the ways on from a failure that is not about the point.
+    /// Adds hints to a failure that is not about the point.
     fn failed(&self, error: backtrail::Error) -> CommandError {
         match error.kind() {
             ErrorKind::Locked => {
-                let files = format!("move the files alone: {} {}", self.ui.program(), self.line);
-                let command = match session_in(self.workspace.store(), &error) {
+                let files = format!("move only the files: {} {}", self.ui.program(), self.line);
+                let command = match session_in(self.store, &error) {
                     Some(id) => locked_hint(error, &id),
                     None => error.into(),
                 };
@@ -300,7 +322,7 @@ impl Asked<'_> {
                 }
             }
             ErrorKind::Conflict => {
-                let again = format!("do it again: {} {}", self.ui.program(), self.line);
+                let again = format!("try again: {} {}", self.ui.program(), self.line);
                 CommandError::from(error).without_hints().hint(again)
             }
             _ => error.into(),
@@ -308,16 +330,15 @@ impl Asked<'_> {
     }
 }
 
-/// Returns the verb that takes another back.
-fn back(verb: Verb) -> &'static str {
+/// Returns the verb that reverses another.
+fn reverse(verb: Verb) -> &'static str {
     match verb {
         Verb::Undo => "redo",
         _ => "undo",
     }
 }
 
-/// Returns the session that an error is about: its file lies in that one's
-/// directory.
+/// Returns the session in whose directory the file of an error is.
 fn session_in(store: &Store, error: &backtrail::Error) -> Option<SessionId> {
     let path = error.path()?.strip_prefix(store.root().join("sessions"));
     let name = path.ok()?.components().next()?;

@@ -1,37 +1,36 @@
-//! A move that was interrupted, and what became of it.
+//! Finishing a rewind that was interrupted.
 
-use std::path::Path;
+use backtrail::rewind::{NotRestored, Recovered};
+use backtrail::{SessionId, Store, Workspace};
 
-use backtrail::{Recovered, SessionId, Store, Verb, Workspace};
-
-use super::moves::{verb_name, workspace_of};
+use super::moves::workspace_of;
 use crate::error::{CommandError, Result, full_text};
 use crate::text::{grouped, one_line, visible_path};
 use crate::ui::Ui;
 use crate::when;
 
-/// What it means to a command that a move cannot be finished.
+/// What a command does if an interrupted rewind cannot be finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finish {
-    /// It only reads, and can go on.
+    /// It only reads, and continues.
     ToRead,
-    /// It changes something, and must not go on.
+    /// It writes, and must stop.
     ToWrite,
 }
 
 impl Finish {
-    /// Finishes a move that a crash interrupted, and says so.
+    /// Finishes a rewind that a crash interrupted, and reports it.
     pub(crate) fn finish(self, workspace: &Workspace, ui: &Ui) -> Result<()> {
         let what = "a rewind was interrupted and cannot be finished";
         match (workspace.recover(), self) {
             (Ok(None), Self::ToRead) => {
                 if workspace.is_moving().unwrap_or(false) {
-                    ui.warning("files are being moved here by another process", None);
+                    ui.warning("another process is moving files here", None);
                 }
             }
             (Ok(None), Self::ToWrite) => {}
             (Ok(Some(recovered)), _) => {
-                let text = words(&Told::from(&recovered));
+                let text = recovered_text(&recovered);
                 match ui.json() {
                     true => ui.warning(&text, None),
                     false => ui.status(&text),
@@ -46,145 +45,118 @@ impl Finish {
     }
 }
 
-/// Finishes a move that was interrupted where a session works, before anybody speaks in
-/// it. Whoever opens the session does so as well, and fails where that cannot be done.
-pub(crate) fn before_speaking(store: &Store, session: &SessionId, ui: &Ui) {
+/// Finishes an interrupted rewind where a session works, before something is written to it.
+/// Opening the session does so as well, and fails if that is not possible.
+pub(crate) fn before_writing(store: &Store, session: &SessionId, ui: &Ui) {
     if let Ok(Some(workspace)) = workspace_of(store, session) {
         Finish::ToRead.finish(&workspace, ui).ok();
     }
 }
 
-/// What there is to tell of a move that was interrupted.
-struct Told<'a> {
-    verb: Verb,
-    at: String,
-    given_up: bool,
-    abandoned: Option<&'a str>,
-    left: Vec<(&'a Path, &'a str)>,
-    chat_went_on: bool,
-}
-
-impl<'a> From<&'a Recovered> for Told<'a> {
-    fn from(recovered: &'a Recovered) -> Self {
-        let left = recovered.left.iter();
-        Self {
-            verb: recovered.verb,
-            at: when::brief(recovered.begun_at),
-            given_up: recovered.now.is_none(),
-            abandoned: recovered.abandoned.as_deref(),
-            left: left.map(|left| (&*left.path, &*left.why)).collect(),
-            chat_went_on: recovered.chat_went_on,
-        }
-    }
-}
-
-/// Says what became of it: in one line, and one more where the conversation stayed.
-fn words(told: &Told<'_>) -> String {
-    let verb = verb_name(told.verb);
-    let Told { at, left, .. } = told;
-    let mut text = match (told.abandoned, told.given_up) {
-        (Some(why), _) => format!(
-            "the {verb} of {at} was interrupted and cannot be finished: {why}; the files stay as \
-             they were left"
+/// Describes how an interrupted rewind ended, in one line.
+fn recovered_text(recovered: &Recovered) -> String {
+    let (verb, at) = (recovered.verb, when::brief(recovered.begun_at));
+    let left = &recovered.not_restored;
+    let mut text = match (&recovered.abandoned, recovered.now) {
+        (Some(reason), _) => format!(
+            "the {verb} at {at} was interrupted and cannot be finished: {reason}; the files stay \
+             as they are"
         ),
-        (None, false) => format!("finished the {verb} of {at} that was interrupted"),
-        (None, true) => format!("the {verb} of {at} was interrupted; everything was put back"),
+        (None, Some(_)) => format!("finished the interrupted {verb} of {at}"),
+        (None, None) => format!("the {verb} at {at} was interrupted; everything was put back"),
     };
-    if let (Some(_), [(path, why), ..]) = (told.abandoned, &left[..]) {
-        text += &format!("; {} {}", visible_path(path), one_line(why, 60));
+    if let (Some(_), [one, ..]) = (&recovered.abandoned, &left[..]) {
+        let reason = one_line(&one.reason, 60);
+        text += &format!("; {} {reason}", visible_path(&one.path));
     } else if !left.is_empty() {
-        text += &format!("; {}", left_words(left));
+        text += &format!("; {}", left_text(left));
     }
-    if told.chat_went_on {
-        text += "; the conversation had gone on and stays where it is";
+    if recovered.chat_continued {
+        text += "; the conversation had continued and stays where it is";
     }
     text
 }
 
-fn left_words(left: &[(&Path, &str)]) -> String {
+fn left_text(left: &[NotRestored]) -> String {
     const NAMED: usize = 5;
     let named = left.iter().take(NAMED);
     let mut names: Vec<String> = named
-        .map(|(path, why)| format!("{} ({})", visible_path(path), one_line(why, 60)))
+        .map(|one| {
+            let reason = one_line(&one.reason, 60);
+            format!("{} ({reason})", visible_path(&one.path))
+        })
         .collect();
     if left.len() > NAMED {
         names.push(format!("and {} more", grouped((left.len() - NAMED) as u64)));
     }
     let files = match left.len() {
-        1 => "1 file was left alone".to_owned(),
-        n => format!("{} files were left alone", grouped(n as u64)),
+        1 => "skipped 1 file".to_owned(),
+        n => format!("skipped {} files", grouped(n as u64)),
     };
     format!("{files}: {}", names.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use backtrail::Timestamp;
+    use backtrail::rewind::Verb;
+
     use super::*;
 
-    fn told<'a>() -> Told<'a> {
-        Told {
-            verb: Verb::Rewind,
-            at: "14:11".to_owned(),
-            given_up: false,
-            abandoned: None,
-            left: Vec::new(),
-            chat_went_on: false,
-        }
+    fn left(paths: &[&str], reason: &str) -> Vec<NotRestored> {
+        let left = paths.iter().map(PathBuf::from);
+        left.map(|path| NotRestored::new(path, reason)).collect()
+    }
+
+    fn recovered(verb: Verb) -> Recovered {
+        Recovered::new(verb, Timestamp::from_millis(1_000_000_000_000).unwrap())
+    }
+
+    fn finished(verb: Verb) -> Recovered {
+        let mut recovered = recovered(verb);
+        recovered.now = Some("77ab0000-0000-4000-8000-000000000000".parse().unwrap());
+        recovered
     }
 
     #[test]
-    fn what_was_finished_is_said_with_what_was_left_alone() {
+    fn a_finished_rewind_is_reported_with_the_files_that_it_skipped() {
+        let mut rewind = finished(Verb::Rewind);
         assert_eq!(
-            words(&told()),
-            "finished the rewind of 14:11 that was interrupted"
+            recovered_text(&rewind),
+            "finished the interrupted rewind of 2001-09-09"
         );
-        let left = vec![
-            (Path::new("a\u{1b}[1m"), "changed since"),
-            (Path::new("b"), "changed since"),
-        ];
+        rewind.not_restored = left(&["a\u{1b}[1m", "b"], "changed since");
         assert_eq!(
-            words(&Told { left, ..told() }),
-            "finished the rewind of 14:11 that was interrupted; 2 files were left alone: \
+            recovered_text(&rewind),
+            "finished the interrupted rewind of 2001-09-09; skipped 2 files: \
              a^[[1m (changed since), b (changed since)"
         );
-        let went_on = words(&Told {
-            chat_went_on: true,
-            verb: Verb::Undo,
-            ..told()
-        });
-        assert!(went_on.starts_with("finished the undo"), "{went_on}");
-        assert!(
-            went_on.ends_with("gone on and stays where it is"),
-            "{went_on}"
-        );
+        let mut undo = finished(Verb::Undo);
+        undo.chat_continued = true;
+        let text = recovered_text(&undo);
+        assert!(text.starts_with("finished the interrupted undo"), "{text}");
+        assert!(text.ends_with("continued and stays where it is"), "{text}");
     }
 
     #[test]
-    fn what_was_given_up_is_not_said_to_be_done() {
-        let text = words(&Told {
-            given_up: true,
-            ..told()
-        });
+    fn a_rewind_that_was_given_up_is_not_reported_as_done() {
+        let mut rewind = recovered(Verb::Rewind);
         assert_eq!(
-            text,
-            "the rewind of 14:11 was interrupted; everything was put back"
+            recovered_text(&rewind),
+            "the rewind at 2001-09-09 was interrupted; everything was put back"
         );
-        let text = words(&Told {
-            given_up: true,
-            abandoned: Some("object c81f is damaged"),
-            left: vec![(Path::new("backtrail-saved-77ab"), "holds what was moved")],
-            ..told()
-        });
+        rewind.abandoned = Some("object c81f is damaged".to_owned());
+        rewind.not_restored = left(&["backtrail-saved-77ab"], "has the old files");
         assert_eq!(
-            text,
-            "the rewind of 14:11 was interrupted and cannot be finished: object c81f is damaged; \
-             the files stay as they were left; backtrail-saved-77ab holds what was moved"
+            recovered_text(&rewind),
+            "the rewind at 2001-09-09 was interrupted and cannot be finished: object c81f is \
+             damaged; the files stay as they are; backtrail-saved-77ab has the old files"
         );
-        let many = vec![(Path::new("x"), "why"); 7];
-        let text = words(&Told {
-            left: many,
-            ..told()
-        });
+        rewind.abandoned = None;
+        rewind.not_restored = left(&["x"; 7], "why");
+        let text = recovered_text(&rewind);
         assert!(text.ends_with("x (why), and 2 more"), "{text}");
     }
 }

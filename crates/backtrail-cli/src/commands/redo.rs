@@ -1,18 +1,18 @@
 //! `backtrail redo`.
 
-use backtrail::Verb;
+use backtrail::rewind::Verb;
 
 use super::Answer;
-use super::moves::{How, Stepping, What};
+use super::moves::{How, StepRequest, What};
 use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::Result;
 use crate::ui::Ui;
 
-/// Bring the step that was undone last forward again
+/// Redo the last undone step
 ///
-/// Without REF it is that of this workspace. A new turn, run or move ends this,
-/// and so does anything that was said since in a conversation that it would move.
+/// Without REF it is the last one of this workspace. A new turn, run or rewind ends
+/// this, and so do new messages in a conversation that it would move.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RedoArgs {
     /// A session: its id, the first 4 or more characters of it, or latest
@@ -30,7 +30,7 @@ pub(crate) struct RedoArgs {
 }
 
 pub(crate) fn run(args: &RedoArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let stepping = Stepping {
+    let request = StepRequest {
         verb: Verb::Redo,
         reference: args.reference.as_deref(),
         what: &args.what,
@@ -38,5 +38,5 @@ pub(crate) fn run(args: &RedoArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         here: &args.here,
         paths: &[],
     };
-    stepping.go(global, ui)
+    request.go(global, ui)
 }

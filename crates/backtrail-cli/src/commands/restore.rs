@@ -1,4 +1,4 @@
-//! `backtrail restore`: some files as they were.
+//! `backtrail restore`: some files back to a point.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use backtrail::{Point, Rewind};
 
 use super::Answer;
 use super::cat::within;
-use super::moves::{Asked, Doing, How, InParts};
+use super::moves::{How, HunkRequest, Move, MoveRequest};
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
 use crate::args::Global;
@@ -14,11 +14,11 @@ use crate::error::Result;
 use crate::shell::{arguments, quote};
 use crate::ui::Ui;
 
-/// Take some files and directories back to how they were at a point
+/// Restore some files and directories as they were at a point
 ///
-/// All else stays as it is, the conversation too. What was deleted since comes
-/// back, and what was not there then goes. Nothing is lost: undo brings back
-/// what is there now.
+/// Everything else stays as it is, the conversation too. Files deleted since then
+/// are restored, and files created since then are deleted. Nothing is lost: undo
+/// reverses it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestoreArgs {
     /// A checkpoint's or record's id, a label, last, last~N or REF:SEQ
@@ -29,7 +29,7 @@ pub(crate) struct RestoreArgs {
     #[arg(value_name = "PATHS", required = true)]
     paths: Vec<PathBuf>,
 
-    /// Show each hunk, and ask which ones to take back; only on a terminal
+    /// Show each hunk and ask whether to restore it; needs a terminal
     #[arg(long, short = 'p', conflicts_with_all = ["dry_run", "keep", "merge", "overwrite"])]
     patch: bool,
 
@@ -42,15 +42,15 @@ pub(crate) struct RestoreArgs {
 
 pub(crate) fn run(args: &RestoreArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     if args.patch {
-        InParts::can_ask(ui)?;
+        HunkRequest::can_ask(ui)?;
     }
     let workspace = args.here.require(global, ui, Finish::ToWrite)?;
     let paths = args.paths.iter().map(|path| within(workspace.root(), path));
     let paths = paths.collect::<Result<Vec<_>>>()?;
-    let asked = Asked {
+    let request = MoveRequest {
         ui,
-        workspace: &workspace,
-        doing: Doing::Rewind(&args.point),
+        store: workspace.store(),
+        movement: Move::Rewind(&workspace, &args.point),
         options: Rewind::files().paths(&paths),
         how: &args.how,
         moves_both: false,
@@ -59,18 +59,18 @@ pub(crate) fn run(args: &RestoreArgs, global: &Global, ui: &Ui) -> Result<Answer
         place: None,
     };
     let wrong = |error: backtrail::Error| match error.path().map(Path::is_relative) {
-        // A path that never was; all else that is not found is the point.
+        // A path that does not exist; anything else that is not found is the point.
         Some(true) => args.here.unknown_path(&args.paths, &paths, error, ui),
         _ => args.here.wrong_point(&workspace, &args.point, ui, error),
     };
     match args.patch {
-        true => InParts(&asked).go(wrong),
-        false => asked.go(wrong),
+        true => HunkRequest(&request).go(wrong),
+        false => request.go(wrong),
     }
 }
 
 impl RestoreArgs {
-    /// Writes the command as it is typed to do it in earnest.
+    /// Returns the command line that does it, without the program.
     fn line(&self) -> String {
         let paths = self.paths.iter().map(|path| path.to_string_lossy());
         let paths = arguments(&paths.collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! `backtrail rewind`: take files and conversation back.
+//! `backtrail rewind`: files and conversation back to a point.
 
 mod choose;
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
 
 use super::cat::within;
-use super::moves::{Alone, Asked, Doing, How, InParts, What, no_files, workspace_of};
+use super::moves::{How, HunkRequest, Move, MoveRequest, What, no_files, workspace_of};
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
 use super::{Answer, open_store, require_store, resolve, short};
@@ -18,13 +18,13 @@ use crate::shell::{arguments, quote};
 use crate::text::one_line;
 use crate::ui::Ui;
 
-/// Take files and conversation back to a point
+/// Move files and conversation back to a point
 ///
 /// The files become what they were at that point, and the conversation ends
-/// there. What someone else changed since stops it before anything is touched.
-/// Nothing is lost: undo brings everything back.
+/// there. Files with other changes since then stop it before anything is touched.
+/// Nothing is lost: undo reverses it.
 ///
-/// Without a point it lists the last turns and runs, and asks which.
+/// Without a point it lists the last turns and runs, and asks for one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RewindArgs {
     /// A checkpoint's or record's id, a label, last, last~N or REF:SEQ
@@ -35,8 +35,8 @@ pub(crate) struct RewindArgs {
     #[arg(value_name = "PATHS")]
     paths: Vec<PathBuf>,
 
-    /// Show each hunk, and ask which ones to take back; only on a terminal, and
-    /// the conversation stays
+    /// Show each hunk and ask whether to restore it; needs a terminal, and the
+    /// conversation stays
     #[arg(long, short = 'p', conflicts_with_all = ["chat", "dry_run", "keep", "merge", "overwrite"])]
     patch: bool,
 
@@ -52,7 +52,7 @@ pub(crate) struct RewindArgs {
 
 pub(crate) fn run(args: &RewindArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     match (args.patch, &args.point) {
-        (true, _) => InParts::can_ask(ui)?,
+        (true, _) => HunkRequest::can_ask(ui)?,
         (false, Some(point)) if !args.paths.is_empty() => return Err(args.no_paths(point, ui)),
         _ => {}
     }
@@ -75,8 +75,7 @@ pub(crate) fn run(args: &RewindArgs, global: &Global, ui: &Ui) -> Result<Answer>
 }
 
 impl RewindArgs {
-    /// Takes the conversation alone back to a record of a session that is named,
-    /// wherever that works.
+    /// Moves only the conversation of a session that is named, wherever it works.
     fn conversation(&self, reference: &str, seq: u64, global: &Global, ui: &Ui) -> Result<Answer> {
         let store = require_store(global)?;
         let id = resolve(&store, reference)?;
@@ -88,19 +87,27 @@ impl RewindArgs {
             let point = Point::record(&id, seq);
             return self.within(&workspace, &point, Some(&id), ui);
         }
-        let point = format!("{}:{seq}", short(&id));
-        let alone = Alone {
+        let reader = store.read_session(&id)?;
+        let (id, program) = (short(&id), ui.program());
+        let request = MoveRequest {
             ui,
             store: &store,
-            id: &id,
+            movement: Move::ChatRewind(&reader, seq),
+            options: self.what.options(),
             how: &self.how,
-            line: format!("rewind {point} --chat"),
+            moves_both: false,
+            line: format!("rewind {id}:{seq} --chat"),
+            behind: format!(" {id}"),
+            place: None,
         };
-        alone.rewind(seq)
+        request.go(|error| {
+            let see = format!("see the records: {program} show {id}");
+            CommandError::from(error).hint(see)
+        })
     }
 
-    /// Does it in a workspace. `session` is the one that was named, where that is
-    /// why it is this workspace.
+    /// Does it in a workspace. `session` is the one that was named, if it decided the
+    /// workspace.
     fn within(
         &self,
         workspace: &Workspace,
@@ -114,10 +121,10 @@ impl RewindArgs {
         };
         let paths = self.paths.iter().map(|path| within(workspace.root(), path));
         let paths = paths.collect::<Result<Vec<_>>>()?;
-        let asked = Asked {
+        let request = MoveRequest {
             ui,
-            workspace,
-            doing: Doing::Rewind(point),
+            store: workspace.store(),
+            movement: Move::Rewind(workspace, point),
             options: self.what.options().paths(&paths),
             how: &self.how,
             moves_both: self.what.is_both() && !self.patch,
@@ -126,29 +133,29 @@ impl RewindArgs {
             place: None,
         };
         let wrong = |error: backtrail::Error| match error.path().map(Path::is_relative) {
-            // A path that never was; all else that is not found is the point.
+            // A path that does not exist; anything else that is not found is the point.
             Some(true) if self.patch => error.into(),
             _ => self.wrong_point(workspace, point, ui, error),
         };
         match self.patch {
-            true => InParts(&asked).go(wrong),
-            false => asked.go(wrong),
+            true => HunkRequest(&request).go(wrong),
+            false => request.go(wrong),
         }
     }
 
-    /// Names the command that takes some files back.
+    /// Returns the error that names the command for some files.
     fn no_paths(&self, point: &Point, ui: &Ui) -> CommandError {
         let (program, here) = (ui.program(), self.here.flag());
         let point = quote(&point.to_string());
         let paths = self.paths.iter().map(|path| path.to_string_lossy());
         let paths = arguments(&paths.collect::<Vec<_>>());
         let paths = paths.strip_prefix("-- ").unwrap_or(&paths);
-        CommandError::invalid("rewind takes all files back; paths go with --patch").hint(format!(
-            "take these back alone: {program} restore {point}{here} -- {paths}"
+        CommandError::invalid("rewind moves all files; paths need --patch").hint(format!(
+            "restore only these: {program} restore {point}{here} -- {paths}"
         ))
     }
 
-    /// Writes the command as it is typed to do it in earnest.
+    /// Returns the command line that does it, without the program.
     fn line(&self, point: &Point) -> String {
         let point = quote(&point.to_string());
         let (what, how, here) = (self.what.flags(), self.how.flags(), self.here.flag());
@@ -161,7 +168,7 @@ impl RewindArgs {
         format!("rewind {point}{patch}{what}{how}{here}{paths}")
     }
 
-    /// Says what a point that is not of this workspace may have meant.
+    /// Returns the error of a point that does not exist in this workspace.
     fn wrong_point(
         &self,
         workspace: &Workspace,
@@ -198,7 +205,7 @@ impl RewindArgs {
         format!("that session works in {place}: {program} {line} --workspace {there}")
     }
 
-    /// Says why nothing can be rewound where no workspace is.
+    /// Returns the error of a rewind where there is no workspace.
     fn nowhere(&self, point: &Point, global: &Global, ui: &Ui) -> Result<CommandError> {
         if let Some((reference, _)) = record_of(point) {
             let store = require_store(global)?;
@@ -220,8 +227,8 @@ impl RewindArgs {
             }
             let text = point.to_string();
             if text.contains(':') {
-                let what = format!("{} is no record of a session", quote(&text));
-                let way = "must be REF:SEQ, where SEQ is the number of a record";
+                let what = format!("{} is not a record of a session", quote(&text));
+                let way = "write it as REF:SEQ, where SEQ is the number of a record";
                 return Ok(CommandError::invalid(what).hint(way));
             }
         }
@@ -229,7 +236,7 @@ impl RewindArgs {
     }
 }
 
-/// Returns the session and the record that a point names, where it does.
+/// Returns the session and the record that a point names, if it does.
 pub(super) fn record_of(point: &Point) -> Option<(String, u64)> {
     let text = point.to_string();
     let (reference, seq) = text.rsplit_once(':')?;
@@ -237,22 +244,22 @@ pub(super) fn record_of(point: &Point) -> Option<(String, u64)> {
     (!reference.is_empty()).then(|| (reference.to_owned(), seq))
 }
 
-/// Returns the session that a point would be as a reference.
+/// Returns the session that a point is the reference of.
 pub(super) fn as_session(store: &Store, point: &Point) -> Option<SessionId> {
     store.resolve(&point.to_string(), None).ok()
 }
 
-/// Says that a conversation belongs to another agent, and how to go on from there.
+/// Returns the error of a conversation that belongs to another agent.
 fn not_ours(id: &SessionId, seq: u64, agent: &str, ui: &Ui) -> CommandError {
     let (id, program) = (short(id), ui.program());
     let agent = one_line(agent, 40);
-    let what = format!("the conversation of {id} belongs to {agent}, so it stays as it is");
-    CommandError::invalid(what).hint(format!("go on from there: {program} fork {id}:{seq}"))
+    let what = format!("the conversation of {id} belongs to {agent} and stays as it is");
+    CommandError::invalid(what).hint(format!("continue from there: {program} fork {id}:{seq}"))
 }
 
 fn needs_record(id: &SessionId, ui: &Ui) -> CommandError {
     let (id, program) = (short(id), ui.program());
-    CommandError::invalid("say which record shall be the last one that stays")
+    CommandError::invalid("name the last record that stays")
         .hint(format!("{program} rewind {id}:SEQ --chat"))
         .hint(format!("see the records: {program} show {id}"))
 }

@@ -2,28 +2,27 @@
 
 use std::path::PathBuf;
 
-use backtrail::Verb;
+use backtrail::rewind::Verb;
 
 use super::Answer;
-use super::moves::{How, Stepping, What};
+use super::moves::{How, StepRequest, What};
 use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::Result;
 use crate::ui::Ui;
 
-/// Take the newest step back: a turn, a run, a rewind, a restore or a compaction
+/// Undo the last step: a turn, a run, a rewind, a restore or a compaction
 ///
-/// Without REF it is the newest step of this workspace, whichever session it
-/// belongs to. What the step changed in files and conversation is taken back,
-/// and nothing else; redo brings it forward again.
+/// Without REF it is the last step of this workspace, in whichever session. Only
+/// what the step changed in files and conversation is undone; redo restores it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct UndoArgs {
     /// A session: its id, the first 4 or more characters of it, or latest
     #[arg(value_name = "REF")]
     reference: Option<String>,
 
-    /// Take back these files and directories alone, of the newest step that changed
-    /// any of them; all else stays, the conversation too
+    /// Undo only these files and directories, in the last step that changed any of
+    /// them; the conversation stays
     #[arg(long, value_name = "PATHS", num_args = 1.., conflicts_with = "chat")]
     paths: Vec<PathBuf>,
 
@@ -38,7 +37,7 @@ pub(crate) struct UndoArgs {
 }
 
 pub(crate) fn run(args: &UndoArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let stepping = Stepping {
+    let request = StepRequest {
         verb: Verb::Undo,
         reference: args.reference.as_deref(),
         what: &args.what,
@@ -46,5 +45,5 @@ pub(crate) fn run(args: &UndoArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         here: &args.here,
         paths: &args.paths,
     };
-    stepping.go(global, ui)
+    request.go(global, ui)
 }

@@ -1,5 +1,6 @@
 //! ARCHITECTURE.md is true: its tables list the crates and modules that there are, and no
-//! module imports or touches anything that its row does not allow.
+//! module imports or touches anything that its row does not allow. And names can be told
+//! apart: at most three types of a crate share one.
 
 mod source;
 
@@ -319,4 +320,26 @@ fn crates_depend_on_those_that_their_row_names() {
             .collect();
         assert_eq!(quoted(&cells[2]), depends, "{name}");
     }
+}
+
+#[test]
+fn no_crate_has_more_than_three_types_of_one_name() {
+    let mut wrong = Vec::new();
+    for folder in FOLDERS {
+        let modules = source::modules(&root().join(folder));
+        let mut files: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for module in &modules {
+            for name in module.types() {
+                let file = module.file.display().to_string();
+                files.entry(name).or_default().push(file);
+            }
+        }
+        files.retain(|_, files| files.len() > 3);
+        wrong.extend(
+            files
+                .into_iter()
+                .map(|(name, files)| format!("{name}: {files:#?}")),
+        );
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

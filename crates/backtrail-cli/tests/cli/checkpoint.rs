@@ -299,7 +299,7 @@ fn status_shows_a_running_command_until_it_is_killed() {
     let told = cli.run(&["status", "--json"]).json();
     assert_eq!(told["running"], json!([]));
     let log = cli.run(&["log"]).stdout;
-    assert!(log.contains("(did not end)"), "{log}");
+    assert!(log.contains("(interrupted)"), "{log}");
 }
 
 #[test]

@@ -42,8 +42,8 @@ err: to reverse: backtrail undo <id>
         screen(&back, &cli, &[&id]),
         "\
 exit 0
-out: Took back the compaction at record 6 (3 messages) (<when>)
-out: The conversation of <id> ends at record 5 now
+out: Undid the compaction at record 6 (3 messages) (<when>)
+out: <id> now ends at record 5
 err: to reverse: backtrail redo <id>
 "
     );

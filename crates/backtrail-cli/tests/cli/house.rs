@@ -104,7 +104,6 @@ fn the_manual_says_what_help_says() {
         "restore",
         "undo",
         "redo",
-        "steps",
         "compact",
         "context",
         "title",

@@ -37,6 +37,7 @@ mod notes;
 mod old_store;
 mod output;
 mod overview;
+mod picture;
 mod prices;
 mod processes;
 mod pty;

@@ -1,5 +1,5 @@
-//! `fork`, `rewind`, `undo`, `redo` and `steps`: what they say, and that each
-//! can be taken back by the command it prints.
+//! `fork`, `rewind`, `undo`, `redo` and `log --steps`: what they print, and that the command
+//! they print reverses them.
 
 use serde_json::{Value, json};
 
@@ -24,19 +24,18 @@ fn without_times(mut value: Value) -> Value {
     value
 }
 
-/// Returns what a move is told as: nothing moved but what is said.
-fn told(verb: &str, session: &str, said: Value) -> Value {
-    let mut told = json!({
-        "session": session, "from": null, "to": null, "restored": [], "merged": [], "deleted": [], "kept": [],
-        "conflicts": [], "not_restored": [], "verb": verb, "dry_run": false, "moved": false,
-        "now": null, "unchanged": 0, "chat": null, "step": null, "reasons": [], "tool_calls": [],
-        "belongs_to": null,
-        "other_sessions": [],
+/// Returns the outcome of a move that did nothing but what `done` says.
+fn outcome(verb: &str, session: Option<&str>, done: Value) -> Value {
+    let mut outcome = json!({
+        "verb": verb, "stage": "done", "step": null, "session": session, "from": null, "to": null,
+        "now": null, "changes": [], "kept": [], "not_restored": [], "conflicts": [],
+        "on_conflict": "stop", "unchanged": 0, "skipped": {"count": 0, "first": []},
+        "tool_calls": [], "other_sessions": [], "chat": null, "belongs_to": null, "active": [],
     });
-    for (name, value) in said.as_object().unwrap() {
-        told[name] = value.clone();
+    for (name, value) in done.as_object().unwrap() {
+        outcome[name] = value.clone();
     }
-    told
+    outcome
 }
 
 fn length(cli: &Cli, id: &str) -> usize {
@@ -59,8 +58,8 @@ fn a12_a_fork_has_a_new_id_its_parent_the_same_messages_and_the_place() {
         screen(&ran, &cli, &[&parent, id]),
         "\
 exit 0
-out: session <id2> \"try 2\" goes on from record 3 of <id>
-err: go on there: backtrail record --session <id2>; <id> is as it was, so there is nothing to take back
+out: created session <id2> \"try 2\" (from record 3 of <id>)
+err: to continue: backtrail record --session <id2>
 "
     );
     assert_eq!(
@@ -91,7 +90,7 @@ err: go on there: backtrail record --session <id2>; <id> is as it was, so there 
 }
 
 #[test]
-fn a_fork_is_told_as_json_and_a_blank_name_is_none() {
+fn a_fork_is_printed_as_json_and_a_blank_name_does_not_count() {
     let cli = Cli::new();
     let parent = cli.talk();
     let ran = cli.run(&["fork", &parent, "--name", "  ", "--json"]);
@@ -112,7 +111,7 @@ fn a_fork_is_told_as_json_and_a_blank_name_is_none() {
 }
 
 #[test]
-fn a_rewind_says_where_the_conversation_ends_and_undo_takes_it_back() {
+fn a_rewind_reports_where_the_conversation_ends_and_undo_reverses_it() {
     let cli = Cli::new();
     let id = cli.talk();
     let before = cli.conversation(&id);
@@ -121,7 +120,7 @@ fn a_rewind_says_where_the_conversation_ends_and_undo_takes_it_back() {
         screen(&ran, &cli, &[&id]),
         "\
 exit 0
-out: The conversation of <id> ends at record 2 now
+out: <id> now ends at record 2
 err: to reverse: backtrail undo <id>
 "
     );
@@ -132,8 +131,8 @@ err: to reverse: backtrail undo <id>
         screen(&back, &cli, &[&id]),
         "\
 exit 0
-out: Took back the rewind from record 5 to record 2 (<when>)
-out: The conversation of <id> ends at record 5 now
+out: Undid the rewind from record 5 to record 2 (<when>)
+out: <id> now ends at record 5
 err: to reverse: backtrail redo <id>
 "
     );
@@ -143,8 +142,8 @@ err: to reverse: backtrail redo <id>
         screen(&again, &cli, &[&id]),
         "\
 exit 0
-out: Brought back the rewind from record 5 to record 2 (<when>)
-out: The conversation of <id> ends at record 2 now
+out: Redid the rewind from record 5 to record 2 (<when>)
+out: <id> now ends at record 2
 err: to reverse: backtrail undo <id>
 "
     );
@@ -155,7 +154,7 @@ err: to reverse: backtrail undo <id>
 }
 
 #[test]
-fn the_command_that_takes_back_means_the_store_that_was_named() {
+fn the_command_to_reverse_names_the_same_store() {
     let cli = Cli::new();
     cli.new_session("in the store that would be meant otherwise");
     let store = cli.work().join("another store");
@@ -167,7 +166,7 @@ fn the_command_that_takes_back_means_the_store_that_was_named() {
         screen(&ran, &cli, &[&id]),
         "\
 exit 0
-out: The conversation ends before: \"hello\"
+out: The conversation now ends before: \"hello\"
 err: to reverse: backtrail --store '<work>/another store' undo <id>
 "
     );
@@ -178,7 +177,7 @@ err: to reverse: backtrail --store '<work>/another store' undo <id>
 
 /// What is said in a new place ends the redo, and can be gone back from too.
 #[test]
-fn what_is_said_after_an_undo_is_kept_and_ends_the_redo() {
+fn messages_after_an_undo_are_kept_and_end_redo() {
     let cli = Cli::new();
     let id = cli.talk();
     cli.run(&["rewind", &format!("{id}:2"), "--chat"]);
@@ -199,14 +198,14 @@ fn what_is_said_after_an_undo_is_kept_and_ends_the_redo() {
         screen(&ran, &cli, &[&id]),
         "\
 exit 1
-err: nothing to redo in <id>; see: backtrail steps <id>
+err: nothing to redo in <id>
 "
     );
 }
 
 // B2
 #[test]
-fn b2_history_is_cleared_by_a_rewind_to_the_start_and_brought_back() {
+fn b2_history_is_cleared_by_a_rewind_to_the_start_and_restored() {
     let cli = Cli::new();
     let id = cli.talk();
     let before = cli.conversation(&id);
@@ -215,7 +214,7 @@ fn b2_history_is_cleared_by_a_rewind_to_the_start_and_brought_back() {
         screen(&ran, &cli, &[&id]),
         "\
 exit 0
-out: The conversation ends before: \"what is here?\"
+out: The conversation now ends before: \"what is here?\"
 err: to reverse: backtrail undo <id>
 "
     );
@@ -233,13 +232,13 @@ err: the conversation of <id> is empty already
     let ran = cli.run(&["undo", &id]);
     assert!(
         ran.stdout
-            .starts_with("Took back the rewind from record 5 to the beginning (")
+            .starts_with("Undid the rewind from record 5 to the beginning (")
     );
     assert_eq!(cli.conversation(&id), before);
 }
 
 #[test]
-fn to_be_there_already_is_fine_and_nothing_to_undo_is_a_no() {
+fn a_rewind_to_the_present_is_fine_and_nothing_to_undo_is_a_no() {
     let cli = Cli::new();
     let id = cli.talk();
     let trails = || cli.run(&["show", &id, "--json"]).json()["trails"].clone();
@@ -247,38 +246,42 @@ fn to_be_there_already_is_fine_and_nothing_to_undo_is_a_no() {
     let ran = cli.run(&["rewind", &format!("{id}:5"), "--chat"]);
     assert_eq!(
         screen(&ran, &cli, &[&id]),
-        "exit 0\nerr: the conversation of <id> ends at record 5 already\n"
+        "exit 0\nerr: <id> already ends there\n"
     );
     for verb in ["undo", "redo"] {
         let ran = cli.run(&[verb, &id]);
         assert_eq!(
             screen(&ran, &cli, &[&id]),
-            format!("exit 1\nerr: nothing to {verb} in <id>; see: backtrail steps <id>\n")
+            format!("exit 1\nerr: nothing to {verb} in <id>\n")
         );
         let ran = cli.run(&[verb, &id, "--json"]);
         assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
-        assert_eq!(ran.json(), told(verb, &id, json!({})));
+        assert_eq!(ran.json(), outcome(verb, Some(&id), json!({})));
     }
     assert_eq!(trails(), before, "nothing was written for it");
 }
 
 #[test]
-fn moves_and_steps_are_told_as_json() {
+fn moves_and_steps_are_printed_as_json() {
     let cli = Cli::new();
     let id = cli.talk();
     let step = json!({
         "kind": "rewind",
-        "words": "the rewind from record 5 to record 1",
+        "text": "the rewind from record 5 to record 1",
         "from": 5,
         "to": 1,
     });
-    let moved = |verb: &str, from: u64, to: u64, prompt: Option<&str>| {
-        let chat = json!({"session": id, "from": from, "to": to, "prompt": prompt});
-        told(
-            verb,
-            &id,
-            json!({"moved": true, "chat": chat, "step": step}),
-        )
+    let moved = |verb: &str, chat: [u64; 3], prompt: Option<&str>| {
+        let [from, to, trail] = chat;
+        let chat = json!({
+            "session": id, "from": from, "to": to, "trail": trail, "prompt": prompt,
+        });
+        let step = if verb == "rewind" {
+            &Value::Null
+        } else {
+            &step
+        };
+        outcome(verb, Some(&id), json!({"chat": chat, "step": step}))
     };
     let run = |args: &[&str]| {
         let ran = cli.run(args);
@@ -287,23 +290,35 @@ fn moves_and_steps_are_told_as_json() {
     };
     assert_eq!(
         run(&["rewind", &format!("{id}:1"), "--chat", "--json"]),
-        moved("rewind", 5, 1, Some("what is here?"))
+        moved("rewind", [5, 1, 1], Some("what is here?"))
     );
     let steps = |undo: &[&Value], redo: &[&Value]| json!({"session": id, "workspace": null, "undo": undo, "redo": redo});
-    assert_eq!(run(&["steps", &id, "--json"]), steps(&[&step], &[]));
-    assert_eq!(run(&["undo", &id, "--json"]), moved("undo", 1, 5, None));
-    assert_eq!(run(&["steps", &id, "--json"]), steps(&[], &[&step]));
-    assert_eq!(run(&["redo", &id, "--json"]), moved("redo", 5, 1, None));
+    assert_eq!(
+        run(&["log", "--steps", &id, "--json"]),
+        steps(&[&step], &[])
+    );
+    assert_eq!(
+        run(&["undo", &id, "--json"]),
+        moved("undo", [1, 5, 2], None)
+    );
+    assert_eq!(
+        run(&["log", "--steps", &id, "--json"]),
+        steps(&[], &[&step])
+    );
+    assert_eq!(
+        run(&["redo", &id, "--json"]),
+        moved("redo", [5, 1, 3], None)
+    );
 }
 
 #[test]
-fn steps_lists_what_undo_and_redo_would_do_and_changes_nothing() {
+fn log_steps_lists_what_undo_and_redo_would_take_and_changes_nothing() {
     let cli = Cli::new();
     let id = cli.talk();
-    let ran = cli.run(&["steps", &id]);
+    let ran = cli.run(&["log", "--steps", &id]);
     assert_eq!(
         screen(&ran, &cli, &[&id]),
-        "exit 0\nerr: <id> has no steps; rewind and compact make them\n"
+        "exit 0\nerr: nothing to undo in <id>\n"
     );
     let summary = cli.work().join("summary");
     std::fs::write(&summary, "They looked.").unwrap();
@@ -311,20 +326,18 @@ fn steps_lists_what_undo_and_redo_would_do_and_changes_nothing() {
     cli.run(&["rewind", &format!("{id}:4"), "--chat"]);
     cli.run(&["rewind", &format!("{id}:2"), "--chat"]);
     cli.run(&["undo", &id]);
-    let ran = cli.run(&["steps", &id]);
+    let ran = cli.run(&["log", "--steps", &id]);
     assert_eq!(
         screen(&ran, &cli, &[&id]),
         "\
 exit 0
-out: redo  <when>       the rewind from record 4 to record 2
-out: undo  <when>       the rewind from record 6 to record 4
-out: undo  <when>       the compaction at record 6 (4 messages)
-err: next: backtrail undo <id>
-err: next: backtrail redo <id>
+out: → redo  <when>       the rewind from record 4 to record 2
+out: → undo  <when>       the rewind from record 6 to record 4
+out:   undo  <when>       the compaction at record 6 (4 messages)
 "
     );
     // Without a reference it is the latest, as with undo and redo.
-    assert_eq!(cli.run(&["steps"]).stdout, ran.stdout);
+    assert_eq!(cli.run(&["log", "--steps"]).stdout, ran.stdout);
     let undone = ["undo", "undo"].map(|verb| cli.run(&[verb]).code);
     assert_eq!(undone, [0, 0]);
     assert_eq!(length(&cli, &id), 5);
@@ -367,7 +380,7 @@ err: hint: see the records: backtrail show <id>
             "--color=auto",
             "\
 exit 2
-err: error: no files are kept beside session <id>
+err: error: session <id> has no file checkpoints
 err:
 err: hint: move its conversation alone: --chat
 err: hint: files are kept by: backtrail checkpoint, or run -- COMMAND

@@ -24,5 +24,9 @@ fn the_picture_shows_this_program() {
         std::fs::copy(&made, &kept).unwrap();
     }
     let (made, kept) = (std::fs::read_to_string(made), std::fs::read_to_string(kept));
-    assert_eq!(kept.unwrap(), made.unwrap(), "docs/picture/make makes it again");
+    assert_eq!(
+        kept.unwrap(),
+        made.unwrap(),
+        "docs/picture/make makes it again"
+    );
 }

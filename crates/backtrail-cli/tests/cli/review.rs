@@ -134,7 +134,7 @@ fn that_a_long_command_did_not_end_is_never_cut_off() {
     let ran = cli.run(&["run", "--", "sh", "-c", script, &long]);
     assert_eq!(ran.code, -1, "{ran:#?}");
     let ran = cli.run(&["log"]);
-    assert!(ran.stdout.contains("… (did not end)  "), "{ran:#?}");
+    assert!(ran.stdout.contains("… (interrupted)  "), "{ran:#?}");
 }
 
 #[test]

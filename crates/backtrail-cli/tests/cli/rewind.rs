@@ -1,5 +1,5 @@
 //! `rewind`, `restore`, `undo` and `redo` of files, by the real program: what they do,
-//! what they say, and that each can be taken back by the command it prints.
+//! what they say, and that each can be undone by the command it prints.
 
 mod conflicts;
 mod merge;
@@ -67,7 +67,7 @@ fn two_runs() -> (Cli, [Files; 3]) {
     (cli, [first, second, third])
 }
 
-/// Writes a run as a person sees it; ids that are told have a word in their place.
+/// Writes a run as the user sees it; ids that are reported have a word in their place.
 fn seen(ran: &Ran, cli: &Cli) -> String {
     let screen = screen(ran, cli, &[]);
     let mut out = String::new();
@@ -87,7 +87,7 @@ fn is_id(word: &str) -> bool {
 }
 
 #[test]
-fn a_rewind_makes_the_files_what_they_were_and_says_so() {
+fn a_rewind_restores_the_files_and_reports_it() {
     let (cli, [first, _, third]) = two_runs();
     let ran = cli.run(&["rewind", "one"]);
     assert_eq!(
@@ -107,7 +107,7 @@ err: to reverse: backtrail undo
         seen(&back, &cli),
         "\
 exit 0
-out: Took back the rewind to \"one\" (<when>):
+out: Undid the rewind to checkpoint \"one\" (<when>):
 out:   restored   a, n
 out:   deleted    src/x
 out:   unchanged  1 file
@@ -119,7 +119,7 @@ err: to reverse: backtrail redo
     assert!(
         again
             .stdout
-            .starts_with("Brought back the rewind to \"one\" ("),
+            .starts_with("Redid the rewind to checkpoint \"one\" ("),
         "{again:#?}"
     );
     assert_eq!(files(&cli.work()), first);
@@ -127,7 +127,7 @@ err: to reverse: backtrail redo
 }
 
 #[test]
-fn what_would_be_done_is_told_and_nothing_is_touched() {
+fn a_dry_run_shows_what_would_be_done_and_touches_nothing() {
     let (cli, [_, _, third]) = two_runs();
     let log = cli.run(&["log", "--all", "--json"]).stdout;
     let ran = cli.run(&["rewind", "one", "--dry-run"]);
@@ -139,20 +139,18 @@ out: Would go back to checkpoint \"one\" (<when>):
 out:   would restore  a, src/x
 out:   would delete   n
 out:   unchanged      1 file
-err: do it: backtrail rewind one
+err: to do it: backtrail rewind one
 "
     );
     let told = cli.run(&["rewind", "one", "--dry-run", "--json"]).json();
-    assert_eq!(told["dry_run"], true);
-    assert_eq!(told["moved"], false);
-    assert_eq!(told["restored"], json!(["a", "src/x"]));
-    assert_eq!(told["deleted"], json!(["n"]));
+    assert_eq!(told["stage"], "planned");
+    assert_eq!(changed(&told), ["restore a", "delete n", "create src/x"]);
     assert_eq!(files(&cli.work()), third);
     assert_eq!(cli.run(&["log", "--all", "--json"]).stdout, log);
 }
 
 #[test]
-fn to_be_there_already_is_one_line_and_no_failure() {
+fn a_rewind_to_the_present_state_is_one_line_and_no_failure() {
     let (cli, [first, ..]) = two_runs();
     assert_eq!(cli.run(&["rewind", "one"]).code, 0);
     let log = cli.run(&["log", "--all", "--json"]).stdout;
@@ -165,6 +163,15 @@ fn to_be_there_already_is_one_line_and_no_failure() {
     }
     assert_eq!(files(&cli.work()), first);
     assert_eq!(cli.run(&["log", "--all", "--json"]).stdout, log);
+}
+
+/// Returns what happens to which paths.
+pub(super) fn changed(outcome: &Value) -> Vec<String> {
+    let changes = outcome["changes"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    changes
+        .map(|one| format!("{} {}", text(&one["kind"]), text(&one["path"])))
+        .collect()
 }
 
 fn ids(cli: &Cli) -> BTreeMap<String, Value> {
@@ -180,10 +187,10 @@ fn ids(cli: &Cli) -> BTreeMap<String, Value> {
 }
 
 #[test]
-fn a_rewind_is_told_as_json() {
+fn a_rewind_is_printed_as_json() {
     let (cli, _) = two_runs();
     let one = cli.run(&["log", "--json"]).json();
-    let one = one.as_array().unwrap().last().unwrap()["id"].clone();
+    let one = one.as_array().unwrap().last().unwrap().clone();
     let ran = cli.run(&["rewind", "one", "--json"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     let mut told = ran.json();
@@ -196,23 +203,32 @@ fn a_rewind_is_told_as_json() {
     assert_eq!(
         told,
         json!({
-            "session": null, "from": null, "to": one, "restored": ["a", "src/x"],
-            "merged": [], "deleted": ["n"], "kept": [], "conflicts": [], "not_restored": [],
-            "verb": "rewind", "dry_run": false, "moved": true, "now": null, "unchanged": 1,
-            "chat": null, "step": null, "reasons": [], "tool_calls": [], "belongs_to": null,
-            "other_sessions": [],
+            "verb": "rewind", "stage": "done", "step": null, "session": null, "from": null,
+            "to": {
+                "checkpoint": one["id"], "at": one["at"], "session": null,
+                "text": "checkpoint \"one\"",
+            },
+            "now": null,
+            "changes": [
+                {"path": "a", "kind": "restore", "is_dir": false},
+                {"path": "n", "kind": "delete", "is_dir": false},
+                {"path": "src/x", "kind": "create", "is_dir": false},
+            ],
+            "kept": [], "not_restored": [], "conflicts": [], "on_conflict": "stop",
+            "unchanged": 1, "skipped": {"count": 0, "first": []}, "tool_calls": [],
+            "other_sessions": [], "chat": null, "belongs_to": null, "active": [],
         })
     );
     let undone = cli.run(&["undo", "--json"]).json();
     assert_eq!(undone["verb"], "undo");
-    assert_eq!(undone["restored"], json!(["a", "n"]));
+    assert_eq!(changed(&undone), ["restore a", "create n", "delete src/x"]);
     assert_eq!(undone["step"]["kind"], "rewind");
-    assert_eq!(undone["step"]["words"], "the rewind to \"one\"");
+    assert_eq!(undone["step"]["text"], "the rewind to checkpoint \"one\"");
 }
 
 /// The commands that are named work where they are read.
 #[test]
-fn what_is_named_means_the_same_store_and_workspace() {
+fn printed_commands_name_the_same_store_and_workspace() {
     let cli = Cli::new();
     let ws = cli.work().with_file_name("my ws");
     fs::create_dir(&ws).unwrap();
@@ -230,7 +246,7 @@ fn what_is_named_means_the_same_store_and_workspace() {
     assert_eq!(there(&["checkpoint"]).code, 0);
     let program = format!("backtrail --store '{}'", store.display());
     let ran = there(&["rewind", "one two", "--files", "--dry-run"]);
-    let named = format!("do it: {program} rewind 'one two' --files --workspace '../my ws'\n");
+    let named = format!("to do it: {program} rewind 'one two' --files --workspace '../my ws'\n");
     assert_eq!(ran.stderr, named);
     let ran = there(&["rewind", "one two"]);
     assert_eq!(fs::read(ws.join("a")).unwrap(), b"1\n");
@@ -305,5 +321,5 @@ fn many_names_end_in_a_number() {
     let ran = cli.run(&["rewind", "one"]);
     assert!(ran.stdout.contains("f18, f19 and 37 more\n"), "{ran:#?}");
     let json = cli.run(&["undo", "--json"]).json();
-    assert_eq!(json["restored"].as_array().unwrap().len(), 47);
+    assert_eq!(json["changes"].as_array().unwrap().len(), 47);
 }

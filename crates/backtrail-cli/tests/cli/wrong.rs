@@ -11,7 +11,7 @@ use crate::kit::{Cli, Ran, Recording, screen};
 /// The verbs that read a session or change it, with REF for the reference.
 const LOOKING: &[&[&str]] = &[
     &["show", "REF"],
-    &["steps", "REF"],
+    &["log", "--steps", "REF"],
     &["context", "REF"],
     &["title", "REF"],
     &["tag", "REF"],

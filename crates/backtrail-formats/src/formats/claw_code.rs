@@ -1,23 +1,24 @@
 //! claw-code: JSON lines, and one JSON object before that.
 //!
-//! Its messages are blocks as Backtrail's own were in version 1, and are taken as they
-//! stand. The messages that a compaction removed are in no file: what is left is told
-//! behind its summary.
+//! Both are Backtrail's version 1, and the engine's reader of that version reads them.
+//! The messages that a compaction removed are in no file: those that are left come
+//! after its summary.
 
 use std::path::{Path, PathBuf};
 
-use backtrail::{Message, Role};
+use backtrail::plumbing::version1::{
+    V1Meta, V1Object, V1Record, check_message, find_file, is_temporary, original_of, stem,
+};
+use backtrail::{CompactionSummary, Json, LocalStorage, Message, Reason, Role, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::keys::{hash, hash_json, save_state, valid_key};
-use crate::environment::Environment;
-use crate::error::Result;
-use crate::event::{Details, Event, EventSink, MessageEvent, Origin, ReadReport, SummaryEvent};
-use crate::format::{Format, OpenFile, Resume, Support};
-use crate::json::{Object, field_names, to_json};
-use crate::json_lines::{JsonLine, JsonLines};
-use crate::lines::{Lines, first_line};
+use super::pieces::{hash, hash_of, key_of, state_of, top_fields};
+use crate::format::{Format, ReadError, Resume, Support};
+use crate::lines::{Lines, trim};
+use crate::places::Environment;
+use crate::reading::Reading;
 use crate::source::Source;
+use crate::told::{About, Item, Origin, Said, Sink, Summarised, Thread, Told, Which};
 
 /// claw-code: JSON lines, and one JSON object before that.
 #[derive(Debug, Clone, Copy)]
@@ -37,93 +38,93 @@ impl Format for ClawCode {
             appends: true,
             compactions: true,
             usage: true,
-            ..Support::messages_only("1, as lines and as one object")
+            ..Support::messages("1, as lines and as one object")
         }
     }
 
-    /// It keeps sessions in the project's directory, which is the home directory of those
-    /// who work there.
-    fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
+    /// It keeps sessions in the project's directory. For users who work in their home
+    /// directory, that is here.
+    fn places(&self, environment: &Environment) -> Vec<PathBuf> {
         let home = environment.home();
         home.map(|home| home.join(".claw/sessions"))
             .into_iter()
             .collect()
     }
 
-    fn is_session_file(&self, path: &Path) -> bool {
+    fn is_session_name(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.unwrap_or_default();
         let is_kind = name.ends_with(".jsonl") || name.ends_with(".json");
-        match copy_of(name) {
-            _ if !is_kind || name.contains(".tmp-") => false,
-            Some((original, _)) => is_newest_copy(path, original),
+        match original_of(path) {
+            _ if !is_kind || is_temporary(path) => false,
+            // A copy stands in for a file that is gone, if no copy is newer.
+            Some(original) => find_file(&LocalStorage, &original).is_ok_and(|file| file == path),
             None => true,
         }
     }
 
     fn recognises(&self, source: &Source) -> bool {
         let head = source.head();
-        Object::parse(&first_line(&head)).is_ok_and(|first| is_record(&first)) || is_object(&head)
+        begins_with_record(&head) || is_object(&head)
     }
 
-    fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
-        let head = source.head();
-        let first = first_line(&head);
-        let is_lines = Object::parse(&first).is_ok_and(|first| is_record(&first));
-        if is_lines || !is_object(&head) {
-            return open_lines(source, Form::Lines);
+    fn read(
+        &self,
+        source: &Source,
+        resume: Option<&Resume>,
+        sink: &mut dyn Sink,
+    ) -> Result<Told, ReadError> {
+        if let Some(resume) = resume {
+            return go_on(source, resume, sink);
         }
-        let text = source.read_value()?;
-        match Object::parse(&text).map(|object| Meta::read(Some(&object), source)) {
-            Ok(meta) => Ok(open_object(source, text, meta)),
-            // Lines were appended to it.
-            Err(_) => open_lines(source, Form::ObjectAndLines),
+        let object = V1Object::scan(|buffer, at| source.read_at(buffer, at))?;
+        if let Some(object) = object.filter(is_whole) {
+            return read_object(source, &object, sink);
         }
-    }
-
-    fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
-        let from = resume.read_to;
-        let Ok(mut state) = resume.state.parse::<ClawState>() else {
-            return Ok(None);
-        };
-        if !source.can_resume_at(from) || has_meta(source, from)? {
-            return Ok(None);
+        let mut told = read_lines(source, sink)?;
+        if is_object(&source.head()) {
+            // Lines were appended to an object: it is read whole when it has grown.
+            told.state = None;
         }
-        let (session, origin) = (state.session.clone(), origin_of(state.parent.clone()));
-        Ok(Some(OpenFile::new(session, origin, move |sink| {
-            let (lines, report) = JsonLines::resume(source, from, state.lines);
-            emit_lines(lines, report, &mut state, sink)
-        })))
+        Ok(told)
     }
 }
 
-/// Whether a file was lines from the beginning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Lines,
-    /// Lines were appended to a file that was one object. It is always read from the beginning.
-    ObjectAndLines,
+/// Returns whether the first line that can be read is a record of version 1. Lines of
+/// Backtrail's own trails, which end in a sum, are not.
+fn begins_with_record(head: &[u8]) -> bool {
+    let lines = head.split(|byte| *byte == b'\n').map(trim);
+    for line in lines.filter(|line| !line.is_empty()) {
+        let end = &line[line.len().saturating_sub(40)..];
+        if memchr::memmem::find(end, b",\"sum\":\"").is_some() {
+            return false;
+        }
+        match V1Record::read(&String::from_utf8_lossy(line)) {
+            Ok(V1Record::Meta(meta)) => {
+                let is_first = meta.version.is_none_or(|version| version == 1);
+                return is_first && (meta.session_id.is_some() || meta.created_at_ms.is_some());
+            }
+            Ok(V1Record::Object(_) | V1Record::Other(_)) => return false,
+            Ok(_) => return true,
+            // A torn line costs itself; a line of another program decides.
+            Err(Reason::Syntax(_) | Reason::Unfinished | Reason::NulBlock) => {}
+            Err(_) => return false,
+        }
+    }
+    false
 }
 
-/// Returns whether an object is a line of such a file. Those of version 2 are Backtrail's
-/// own.
-fn is_record(object: &Object<'_>) -> bool {
-    match object.string("type").as_deref() {
-        Some("session_meta") => {
-            let is_first = object.number("version").is_none_or(|version| version == 1);
-            is_first && (object.has("session_id") || object.has("created_at_ms"))
-        }
-        Some("message") => object
-            .object("message")
-            .is_some_and(|message| message.has("blocks")),
-        Some("prompt_history") => object.has("timestamp_ms"),
-        Some("compaction") => object.has("removed_message_count"),
-        _ => false,
-    }
+/// Returns whether an object can be read as one. One that breaks off may be half written.
+fn is_whole(object: &V1Object) -> bool {
+    let reason = object.flaw.as_ref().map(|flaw| &flaw.reason);
+    matches!(
+        reason,
+        None | Some(Reason::NulBlock | Reason::RepeatedField(_))
+    )
 }
 
 fn is_object(head: &[u8]) -> bool {
-    let fields = field_names(head);
+    let fields = top_fields(head);
     let has = |name: &str| fields.iter().any(|field| field == name);
     let finder = memchr::memmem::find(head, b"\"blocks\"");
     let is_empty = has("version") && fields.len() <= 2;
@@ -131,8 +132,8 @@ fn is_object(head: &[u8]) -> bool {
     has("messages") && (finder.is_some() || is_empty) && !foreign && !is_our_own(head)
 }
 
-/// Returns whether an object says another version than 1 before its messages, as those do
-/// that Backtrail itself writes.
+/// Returns whether an object has another version than 1 before its messages, as the
+/// exports of Backtrail have.
 fn is_our_own(head: &[u8]) -> bool {
     let before = memchr::memmem::find(head, b"\"messages\"").unwrap_or(head.len());
     let Some(at) = memchr::memmem::find(&head[..before], b"\"version\"") else {
@@ -145,52 +146,11 @@ fn is_our_own(head: &[u8]) -> bool {
     !digits.eq(b"1")
 }
 
-/// Reads the name of an older copy, `<stem>.rot-<ms>.<extension>`: what it is a copy of,
-/// and when it was made.
-fn copy_of(name: &str) -> Option<(&str, u64)> {
-    let (stem, rest) = name.rsplit_once(".rot-")?;
-    let (millis, _) = rest.split_once('.')?;
-    Some((stem, millis.parse().ok()?))
-}
-
-/// Returns whether a copy stands for the file that it is of: that one is gone, and no copy
-/// of it is newer.
-fn is_newest_copy(path: &Path, original: &str) -> bool {
-    let Some(directory) = path.parent() else {
-        return false;
-    };
-    let name = path.file_name().and_then(|name| name.to_str());
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return false;
-    };
-    let mut newest = None;
-    for entry in entries.flatten() {
-        let Ok(other) = entry.file_name().into_string() else {
-            continue;
-        };
-        match copy_of(&other) {
-            Some((of, made)) if of == original => newest = newest.max(Some((made, other))),
-            None if other
-                .strip_prefix(original)
-                .is_some_and(|rest| matches!(rest, ".jsonl" | ".json")) =>
-            {
-                return false;
-            }
-            _ => {}
-        }
-    }
-    newest.is_some_and(|(_, newest)| Some(newest.as_str()) == name)
-}
-
 /// Names a session whose file does not: by the file.
 fn name_of(source: &Source) -> String {
-    let name = source.path().file_name().and_then(|name| name.to_str());
-    let stem = match name.and_then(copy_of) {
-        Some((original, _)) => original,
-        None => source.stem(),
-    };
+    let stem = stem(source.path());
     let at = stem.rfind("session-").unwrap_or(0);
-    valid_key(&stem[at..])
+    key_of(&stem[at..])
 }
 
 /// What the file says of the session as a whole.
@@ -198,230 +158,258 @@ fn name_of(source: &Source) -> String {
 struct Meta {
     session: String,
     parent: Option<String>,
-    details: Details,
+    about: About,
 }
 
 impl Meta {
-    fn read(meta: Option<&Object<'_>>, source: &Source) -> Self {
-        let text = |name: &str| {
-            let text = meta?.string(name).filter(|text| !text.is_empty());
-            text.map(|text| text.into_owned())
-        };
-        let fork = meta.and_then(|meta| meta.object("fork"));
-        let parent = fork
+    fn new(meta: V1Meta, source: &Source) -> Self {
+        let text = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let time = |ms: Option<i64>| ms.and_then(Timestamp::from_millis);
+        let id = text(meta.session_id);
+        let parent = meta
+            .fork
             .as_ref()
-            .and_then(|fork| fork.string("parent_session_id"));
+            .map(|fork| fork.parent_session_id.clone());
         Self {
-            session: text("session_id").map_or_else(|| name_of(source), |id| valid_key(&id)),
-            parent: parent.filter(|id| !id.is_empty()).map(|id| valid_key(&id)),
-            details: Details {
-                title: text("title"),
-                model: text("model"),
-                directory: text("workspace_root").map(PathBuf::from),
-                started_at: meta.and_then(|meta| meta.time("created_at_ms")),
-                ended_at: meta.and_then(|meta| meta.time("updated_at_ms")),
-                branch: fork
-                    .as_ref()
-                    .and_then(|fork| fork.string("branch_name"))
-                    .map(|name| name.into_owned()),
+            session: id.map_or_else(|| name_of(source), |id| key_of(&id)),
+            parent: text(parent).map(|id| key_of(&id)),
+            about: About {
+                title: text(meta.title),
+                model: text(meta.model),
+                directory: text(meta.workspace_root).map(PathBuf::from),
+                began: time(meta.created_at_ms),
+                ended: time(meta.updated_at_ms),
+                branch: meta.fork.and_then(|fork| fork.branch_name),
                 tags: None,
             },
         }
     }
-}
 
-fn origin_of(parent: Option<String>) -> Origin {
-    parent.map_or(Origin::Start, |session| Origin::Copy { session })
+    fn thread(&self) -> Thread {
+        let origin = match &self.parent {
+            Some(session) => Origin::Copy {
+                session: session.clone(),
+            },
+            None => Origin::Start,
+        };
+        Thread {
+            which: Which::Main,
+            origin,
+        }
+    }
 }
 
 /// What is needed to go on.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct ClawState {
+struct State {
     session: String,
     parent: Option<String>,
     model: Option<String>,
     lines: u64,
-    /// How many events there were, and how many of them were messages.
+    /// How many messages and summaries were told, and how many of them were messages.
     told: u64,
     said: u64,
     /// A hash of all messages by now: a copy of a session has the same ones.
     chain: String,
 }
 
-impl ClawState {
-    fn new(meta: &Meta) -> Self {
-        Self {
-            session: meta.session.clone(),
-            parent: meta.parent.clone(),
-            model: meta.details.model.clone(),
-            ..Self::default()
-        }
-    }
-
-    fn emit_message(&mut self, json: &str, sink: &mut dyn EventSink) -> Result<bool> {
-        let Some(Ok(message)) = to_json(json).map(|json| json.parse::<Message>()) else {
+impl State {
+    /// Tells a message; `false` where it cannot be parsed.
+    fn tell_message(&mut self, json: &str, sink: &mut dyn Sink) -> Result<bool, ReadError> {
+        let Ok(message) = serde_json::from_str::<Message>(json) else {
             return Ok(false);
         };
-        let mut event = MessageEvent::new(self.key(json), message);
+        let mut said = Said::new(self.key(json), message);
         self.chain = hash(
-            format!("{}{}", self.chain, hash_json(json, 64)).as_bytes(),
+            format!("{}{}", self.chain, hash_of(json, 64)).as_bytes(),
             32,
         );
-        if event.message.role == Role::Assistant {
-            event.model.clone_from(&self.model);
+        if said.message.role == Role::Assistant {
+            said.model.clone_from(&self.model);
         }
-        if event.message.usage.is_some() {
-            event.response_id = Some(format!("claw-{}", self.chain));
+        if said.message.usage.is_some() {
+            said.response_id = Some(format!("claw-{}", self.chain));
         }
         self.said += 1;
-        sink.event(Event::Message(event))?;
+        sink.item(Item::Said(said))?;
         Ok(true)
     }
 
-    fn emit_summary(&mut self, compaction: &Object<'_>, sink: &mut dyn EventSink) -> Result<bool> {
-        let Some(summary) = compaction.text("summary") else {
-            return Ok(false);
-        };
-        let key = self.key(compaction.get("summary").unwrap_or_default());
-        sink.event(Event::Summary(SummaryEvent {
-            covers: compaction.number("removed_message_count"),
+    fn tell_summary(
+        &mut self,
+        compaction: &CompactionSummary,
+        sink: &mut dyn Sink,
+    ) -> Result<(), ReadError> {
+        let literal = Json::from_value(&compaction.summary);
+        let key = self.key(literal.as_ref().map_or("", Json::as_str));
+        sink.item(Item::Summarised(Summarised {
+            covers: Some(compaction.removed_message_count),
             key,
             at: None,
-            summary: summary.as_str().to_owned(),
+            summary: compaction.summary.as_str().to_owned(),
             keep: self.said,
             model: None,
             usage: None,
         }))?;
-        Ok(true)
+        Ok(())
     }
 
     fn key(&mut self, json: &str) -> String {
         self.told += 1;
-        format!("n{}-{}", self.told - 1, hash_json(json, 8))
+        format!("n{}-{}", self.told - 1, hash_of(json, 8))
     }
 }
 
-/// Opens a file that is one object.
-fn open_object(source: &Source, text: String, meta: Meta) -> OpenFile<'_> {
-    let mut state = ClawState::new(&meta);
-    OpenFile::new(meta.session, origin_of(meta.parent), move |sink| {
-        sink.details(meta.details)?;
-        let mut report = ReadReport::for_single_value(source.len());
-        let object = Object::from_json(&text).unwrap_or_default();
-        if let Some(compaction) = object.object("compaction") {
-            state.emit_summary(&compaction, sink)?;
-        }
-        let messages = object.list("messages").unwrap_or_default();
-        for (n, json) in messages.into_iter().enumerate() {
-            if !state.emit_message(json, sink)? {
-                let reason = format!("message {n} has no role or no blocks");
-                report.add_damage(json.len() as u64, reason);
-            }
-        }
-        Ok(report)
+fn begin(meta: &Meta, sink: &mut dyn Sink) -> Result<State, ReadError> {
+    sink.session(&meta.session)?;
+    sink.thread(&meta.thread())?;
+    sink.about(meta.about.clone())?;
+    Ok(State {
+        session: meta.session.clone(),
+        parent: meta.parent.clone(),
+        model: meta.about.model.clone(),
+        ..State::default()
     })
 }
 
-fn open_lines(source: &Source, form: Form) -> Result<OpenFile<'_>> {
-    let meta = last_meta(source)?;
-    let mut state = ClawState::new(&meta);
-    let origin = origin_of(meta.parent.clone());
-    Ok(OpenFile::new(meta.session, origin, move |sink| {
-        sink.details(meta.details)?;
-        let (lines, report) = JsonLines::new(source);
-        let mut report = emit_lines(lines, report, &mut state, sink)?;
-        if form == Form::ObjectAndLines {
-            report.state = None;
+/// Reads a file that is one object.
+fn read_object(source: &Source, object: &V1Object, sink: &mut dyn Sink) -> Result<Told, ReadError> {
+    let about = object.about(|part| source.read_range(part))?;
+    let meta = Meta::new(about.meta.unwrap_or_default(), source);
+    let mut state = begin(&meta, sink)?;
+    let mut reading = Reading::new(source, 0, 0);
+    if let Some(compaction) = &about.compaction {
+        state.tell_summary(compaction, sink)?;
+    }
+    for element in &object.elements {
+        let bytes = source.read_range(element.place.clone())?;
+        let json = String::from_utf8_lossy(&bytes);
+        let told = match check_message(&json) {
+            Ok(()) => state.tell_message(&json, sink)?,
+            Err(_) => false,
+        };
+        if !told {
+            reading.damaged_at(
+                element.line,
+                &element.place,
+                "not a message: no role or no blocks",
+            );
         }
-        Ok(report)
-    }))
+    }
+    let mut told = reading.finish(meta.session, None);
+    told.lines = 1;
+    told.read_to = source.len();
+    Ok(told)
 }
 
-fn emit_lines(
-    mut lines: JsonLines<'_>,
-    mut report: ReadReport,
-    state: &mut ClawState,
-    sink: &mut dyn EventSink,
-) -> Result<ReadReport> {
-    while let Some(line) = lines.next(&mut report)? {
-        emit_line(&line, state, &mut report, sink)?;
-    }
-    // A file of which nothing was read may become anything.
-    if report.read_to > 0 {
-        state.lines = report.lines;
-        report.state = save_state(state);
-    }
-    Ok(report)
+fn read_lines(source: &Source, sink: &mut dyn Sink) -> Result<Told, ReadError> {
+    let meta = Meta::new(last_meta(source)?.unwrap_or_default(), source);
+    let mut state = begin(&meta, sink)?;
+    let mut reading = Reading::new(source, 0, 0);
+    tell_lines(&mut reading, &mut state, sink)?;
+    Ok(finish(reading, state))
 }
 
-fn emit_line(
-    line: &JsonLine<'_>,
-    state: &mut ClawState,
-    report: &mut ReadReport,
-    sink: &mut dyn EventSink,
-) -> Result<()> {
-    const BAD_MESSAGE: &str = "message without a role or without blocks";
-    let object = line.object();
-    let mut damaged = |reason: &str| report.add_damaged_line(line.number, &line.range, reason);
-    match object.string("type").as_deref() {
-        Some("message") => {
-            let is_sent = match object.get("message") {
-                Some(message) => state.emit_message(message, sink)?,
-                None => false,
-            };
-            if !is_sent {
-                damaged(BAD_MESSAGE);
-            }
-        }
-        Some("compaction") => {
-            if !state.emit_summary(&object, sink)? {
-                damaged("compaction without a summary");
-            }
-        }
-        Some("session_meta" | "prompt_history") => {}
-        Some(other) => report.add_unknown(other),
-        None => match object.list("messages") {
-            // The older form, to which lines were appended.
-            Some(messages) => {
-                for message in messages {
-                    if !state.emit_message(message, sink)? {
-                        damaged(BAD_MESSAGE);
+fn go_on(source: &Source, resume: &Resume, sink: &mut dyn Sink) -> Result<Told, ReadError> {
+    let mut state: State = resume.state.parse().map_err(|_| ReadError::StartOver)?;
+    let from = resume.read_to;
+    if !source.can_go_on(from) || has_meta(source, from)? {
+        return Err(ReadError::StartOver);
+    }
+    sink.session(&state.session)?;
+    let parent = state.parent.clone();
+    let meta = Meta {
+        session: String::new(),
+        parent,
+        about: About::default(),
+    };
+    sink.thread(&meta.thread())?;
+    let mut reading = Reading::new(source, from, state.lines);
+    tell_lines(&mut reading, &mut state, sink)?;
+    Ok(finish(reading, state))
+}
+
+fn finish(reading: Reading<'_>, state: State) -> Told {
+    let mut told = reading.finish(state.session.clone(), None);
+    // A file of which nothing was read yet may become anything.
+    if told.read_to > 0 {
+        told.state = state_of(&State {
+            lines: told.lines,
+            ..state
+        });
+    }
+    told
+}
+
+/// What a line says.
+enum Line {
+    Messages(Vec<String>),
+    Summary(CompactionSummary),
+    Unknown(String),
+    Nothing,
+}
+
+impl Line {
+    fn parse(text: &str) -> Result<Self, String> {
+        let record = V1Record::read(text).map_err(|reason| reason.to_string())?;
+        Ok(match record {
+            V1Record::Message(json) => Self::Messages(vec![json.to_owned()]),
+            V1Record::Object(all) => Self::Messages(all.into_iter().map(str::to_owned).collect()),
+            V1Record::Compaction(compaction) => Self::Summary(compaction),
+            V1Record::Other(kind) => Self::Unknown(kind),
+            V1Record::Meta(_) | V1Record::Prompt { .. } => Self::Nothing,
+        })
+    }
+}
+
+fn tell_lines(
+    reading: &mut Reading<'_>,
+    state: &mut State,
+    sink: &mut dyn Sink,
+) -> Result<(), ReadError> {
+    while let Some((line, number, place)) = reading.next_as(Line::parse)? {
+        match line {
+            Line::Messages(messages) => {
+                for json in messages {
+                    if !state.tell_message(&json, sink)? {
+                        reading.damaged_at(number, &place, "not a message: no role or no blocks");
                     }
                 }
             }
-            None => damaged("record without a type"),
-        },
+            Line::Summary(compaction) => state.tell_summary(&compaction, sink)?,
+            Line::Unknown(kind) => reading.unknown(&kind),
+            Line::Nothing => {}
+        }
     }
     Ok(())
 }
 
-/// Finds what the file says of the session: the last time counts.
-fn last_meta(source: &Source) -> Result<Meta> {
-    let mut last = Meta::read(None, source);
+/// Finds what the file says of the session: the last meta counts.
+fn last_meta(source: &Source) -> Result<Option<V1Meta>, ReadError> {
+    let mut last = None;
     let mut lines = Lines::new(source, 0, 0);
     while let Some(line) = lines.next()? {
-        let text = line.text();
-        if let Some(meta) = as_meta(&text) {
-            last = Meta::read(Some(&meta), source);
-        }
+        last = as_meta(line.bytes).or(last);
     }
     Ok(last)
 }
 
-fn has_meta(source: &Source, from: u64) -> Result<bool> {
+fn has_meta(source: &Source, from: u64) -> Result<bool, ReadError> {
     let mut lines = Lines::new(source, from, 0);
     while let Some(line) = lines.next()? {
-        if as_meta(&line.text()).is_some() {
+        if as_meta(line.bytes).is_some() {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn as_meta(line: &str) -> Option<Object<'_>> {
-    memchr::memmem::find(line.as_bytes(), b"session_meta")?;
-    let object = Object::parse(line).ok()?;
-    (object.string("type").as_deref() == Some("session_meta")).then_some(object)
+fn as_meta(line: &[u8]) -> Option<V1Meta> {
+    memchr::memmem::find(line, b"session_meta")?;
+    match V1Record::read(&String::from_utf8_lossy(line)) {
+        Ok(V1Record::Meta(meta)) => Some(meta),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
-//! One file or directory for each format.
+//! One file for each format.
 
-mod blocks;
 mod checkpoint_files;
 mod claude_code;
 mod claw_code;
 mod codex;
 mod gemini_cli;
-mod keys;
 mod pi;
+mod pieces;
 
 pub use checkpoint_files::CheckpointFiles;
 pub use claude_code::ClaudeCode;

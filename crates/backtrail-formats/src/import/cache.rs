@@ -1,8 +1,8 @@
-//! Remembers the files that were imported. It can be deleted at any time.
+//! What is known of files that were taken in: a hint that can be deleted at any time.
 //!
-//! By a file's length and time it tells that nothing changed, and it knows where the record
-//! is that says how far the file was read. The truth is in the sessions: without the cache,
-//! the file is compared with them again, which changes nothing.
+//! It tells by a file's length and time that nothing changed, and where the record stands
+//! that says how far it was read. The truth is in the sessions; what is not here is found
+//! out by reading the file again, which changes nothing that is known.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,29 +13,29 @@ use std::path::{Path, PathBuf};
 use backtrail::{SessionId, Store};
 use serde::{Deserialize, Serialize};
 
-use super::found::FileStamp;
+use super::found::Stamp;
 
-/// The name includes the version; files of other versions are neither read nor touched.
+/// The name says the version: another one is not read, and not touched.
 const NAME: &str = "import-1";
 
-/// A file that was imported.
+/// A file that was taken in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct CachedFile {
+pub(super) struct Known {
     len: u64,
     modified_ns: String,
     inode: u64,
-    /// The session that keeps it.
+    /// The session that holds it.
     pub(super) session: SessionId,
-    /// Where the record of its last import is: trail, seq, byte.
+    /// Where the record of its last reading stands: trail, seq, byte.
     pub(super) place: Option<(u32, u64, u64)>,
-    /// How many damaged lines it has.
+    /// How many lines of it could not be read.
     pub(super) damaged: u64,
-    /// The number of its unknown records, by type.
+    /// Records of it that are not understood.
     pub(super) unknown: BTreeMap<String, u64>,
 }
 
-impl CachedFile {
-    pub(super) fn new(stamp: FileStamp, session: SessionId) -> Self {
+impl Known {
+    pub(super) fn new(stamp: Stamp, session: SessionId) -> Self {
         Self {
             len: stamp.len,
             modified_ns: stamp.modified_ns.to_string(),
@@ -47,100 +47,100 @@ impl CachedFile {
         }
     }
 
-    /// Returns whether the file is unchanged.
-    pub(super) fn is_unchanged(&self, stamp: &FileStamp) -> bool {
+    /// Returns whether a file is as it was.
+    pub(super) fn is(&self, stamp: &Stamp) -> bool {
         self.len == stamp.len
             && self.inode == stamp.inode
             && self.modified_ns == stamp.modified_ns.to_string()
     }
 }
 
-/// All files that were imported, by path.
+/// All files that are known, by their paths.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     path: PathBuf,
-    files: BTreeMap<String, CachedFile>,
+    files: BTreeMap<String, Known>,
     changed: bool,
 }
 
 impl Cache {
-    /// Reads the cache. One that is missing or damaged is rebuilt from the sessions.
+    /// Reads what is known. What is missing or damaged is found out from the sessions.
     pub(super) fn load(store: &Store) -> Self {
         let path = store.root().join("derived").join(NAME);
-        let files = fs::read(&path).ok().and_then(|bytes| parse(&bytes));
+        let files = fs::read(&path).ok().and_then(|bytes| read(&bytes));
         let mut cache = Self {
             path,
             changed: files.is_none(),
             files: files.unwrap_or_default(),
         };
         if cache.changed {
-            // If a session cannot be read, its files are compared with it when they are read.
+            // A session that cannot be read is compared with its file when that is read.
             for id in store.sessions().unwrap_or_default() {
-                cache.add_session(store, &id).ok();
+                cache.learn(store, &id).ok();
             }
         }
         cache
     }
 
-    /// Adds the files that a session keeps. Their times are not known any more, so they will
-    /// be compared with what is kept.
-    fn add_session(&mut self, store: &Store, id: &SessionId) -> backtrail::Result<()> {
+    /// Learns from a session which files it holds. When they were read is not known any
+    /// more: they are compared with what is held.
+    fn learn(&mut self, store: &Store, id: &SessionId) -> backtrail::Result<()> {
         let reader = store.read_session(id)?;
-        // A session of our own was not imported, and may be long.
+        // A session of our own came from no file, however long it is.
         if reader.info()?.belongs_to.is_none() {
             return Ok(());
         }
         for kept in reader.sources()? {
             if kept.held_by.is_none() {
-                let mut cached = CachedFile::new(FileStamp::default(), id.clone());
-                cached.place = Some(kept.place);
-                self.set(&kept.path, cached);
+                let mut known = Known::new(Stamp::default(), id.clone());
+                known.place = Some(kept.place);
+                self.set(&kept.path, known);
             }
         }
         Ok(())
     }
 
-    pub(super) fn get(&self, path: &Path) -> Option<&CachedFile> {
+    pub(super) fn get(&self, path: &Path) -> Option<&Known> {
         self.files.get(path.to_str()?)
     }
 
-    pub(super) fn set(&mut self, path: &Path, cached: CachedFile) {
-        // A file whose path is not UTF-8 is compared each time.
+    pub(super) fn set(&mut self, path: &Path, known: Known) {
+        // A path that is no text is looked at anew each time.
         if let Some(path) = path.to_str() {
-            let before = self.files.insert(path.to_owned(), cached.clone());
-            self.changed |= before != Some(cached);
+            self.changed =
+                self.files.insert(path.to_owned(), known.clone()) != Some(known) || self.changed;
         }
     }
 
-    /// Writes the cache, atomically.
+    /// Writes what is known, in one step.
     pub(super) fn save(&mut self) -> io::Result<()> {
         if !self.changed {
             return Ok(());
         }
-        let mut bytes = vec![b'0'; CHECKSUM_LEN];
+        let mut bytes = vec![b'0'; CHECK];
         bytes.push(b'\n');
         serde_json::to_writer(&mut bytes, &self.files)?;
-        let checksum = blake3::hash(&bytes[CHECKSUM_LEN..]).to_hex();
-        bytes[..CHECKSUM_LEN].copy_from_slice(&checksum.as_bytes()[..CHECKSUM_LEN]);
-        let new = self.path.with_extension("new");
+        let check = blake3::hash(&bytes[CHECK..]).to_hex();
+        bytes[..CHECK].copy_from_slice(&check.as_bytes()[..CHECK]);
+        let aside = self.path.with_extension("new");
         let mut options = File::options();
         options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = options.open(&new)?;
+        let mut file = options.open(&aside)?;
         file.write_all(&bytes)?;
         drop(file);
-        fs::rename(&new, &self.path)?;
+        fs::rename(&aside, &self.path)?;
         self.changed = false;
         Ok(())
     }
 }
 
-/// How many digits of the checksum are at the beginning.
-const CHECKSUM_LEN: usize = 16;
+/// How many digits of the check stand at the beginning.
+const CHECK: usize = 16;
 
-fn parse(bytes: &[u8]) -> Option<BTreeMap<String, CachedFile>> {
-    let (checksum, rest) = bytes.split_at_checked(CHECKSUM_LEN)?;
-    let expected = blake3::hash(rest).to_hex();
-    if checksum != &expected.as_bytes()[..CHECKSUM_LEN] {
+fn read(bytes: &[u8]) -> Option<BTreeMap<String, Known>> {
+    let (check, rest) = bytes.split_at_checked(CHECK)?;
+    let right = blake3::hash(rest).to_hex();
+    if check != &right.as_bytes()[..CHECK] {
         return None;
     }
     serde_json::from_slice(rest).ok()

@@ -1,4 +1,4 @@
-//! Finds the files to import.
+//! Finds the files to take in.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -7,29 +7,28 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::ImportOptions;
-use crate::compressed;
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::format::Format;
+use crate::packed;
 use crate::source::Source;
 
-/// A file to import.
-pub(super) struct FoundFile {
+/// A file to take in.
+pub(super) struct Found {
     pub(super) format: &'static dyn Format,
     pub(super) path: PathBuf,
-    pub(super) stamp: FileStamp,
+    pub(super) stamp: Stamp,
 }
 
-/// Shows whether a file changed.
+/// What tells whether a file changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct FileStamp {
+pub(super) struct Stamp {
     pub(super) len: u64,
     pub(super) modified_ns: i128,
     pub(super) inode: u64,
 }
 
-impl FileStamp {
-    pub(super) fn from_metadata(metadata: &fs::Metadata) -> Self {
+impl Stamp {
+    pub(super) fn of(metadata: &fs::Metadata) -> Self {
         let seconds = i128::from(metadata.mtime());
         Self {
             len: metadata.len(),
@@ -39,80 +38,80 @@ impl FileStamp {
     }
 }
 
-/// The result of a search.
+/// What was found.
 #[derive(Default)]
 pub(super) struct Search {
-    pub(super) files: Vec<FoundFile>,
-    /// The files in the given directories that have no known format.
-    pub(super) other_files: Vec<PathBuf>,
-    /// Errors, with the agent if there is one.
+    pub(super) found: Vec<Found>,
+    /// Files in directories that were named, of no format that is known.
+    pub(super) strangers: Vec<PathBuf>,
+    /// What could not be looked at.
     pub(super) errors: Vec<(Option<&'static str>, Error)>,
-    /// The directories that were searched, by device and inode.
-    visited: HashSet<(u64, u64)>,
-    paths: BTreeSet<PathBuf>,
+    /// Directories that were gone through, by device and inode.
+    seen: HashSet<(u64, u64)>,
+    taken: BTreeSet<PathBuf>,
 }
 
-/// How deep directories are searched; no agent nests them as deep.
-const MAX_DEPTH: usize = 32;
+/// Directories below each other that are gone through: no agent has as many.
+const DEEPEST: usize = 32;
 
-/// Finds all files to import.
+/// Finds all files that shall be taken in.
 pub(super) fn search(options: &ImportOptions) -> Search {
     let mut search = Search::default();
     if options.paths.is_empty() {
         for format in &options.formats {
-            for directory in format.directories(&options.environment) {
-                search.visited.clear();
-                search.agent_directory(*format, &directory, 0);
+            for place in format.places(&options.environment) {
+                search.seen.clear();
+                search.usual_place(*format, &place, 0);
             }
         }
     } else {
         for path in &options.paths {
-            search.given(options, path);
+            search.named(options, path);
         }
     }
-    search.files.sort_by(|a, b| a.path.cmp(&b.path));
+    search.found.sort_by(|a, b| a.path.cmp(&b.path));
     search
 }
 
 impl Search {
-    /// Searches a directory in which an agent keeps its sessions.
-    fn agent_directory(&mut self, format: &'static dyn Format, dir: &Path, depth: usize) {
+    /// Goes through a directory in which an agent keeps its sessions.
+    fn usual_place(&mut self, format: &'static dyn Format, dir: &Path, depth: usize) {
         for path in self.entries(dir, depth, Some(format.name())) {
             match fs::symlink_metadata(&path) {
-                Ok(metadata) if metadata.is_dir() => self.agent_directory(format, &path, depth + 1),
-                Ok(metadata) if metadata.is_file() && format.is_session_file(&path) => {
-                    self.add(format, path, FileStamp::from_metadata(&metadata));
+                Ok(metadata) if metadata.is_dir() => self.usual_place(format, &path, depth + 1),
+                Ok(metadata) if metadata.is_file() && format.is_session_name(&path) => {
+                    self.take(format, path, Stamp::of(&metadata));
                 }
-                // Links are not followed; agents do not create any.
+                // Links are not followed: a directory of sessions has none of its own.
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => self.failed(Some(format.name()), "cannot read", &path, error),
+                Err(error) => self.failed(Some(format.name()), "cannot look at", &path, error),
             }
         }
     }
 
-    /// Adds a path that the user gave: a file, or all files in a directory.
-    fn given(&mut self, options: &ImportOptions, path: &Path) {
-        if let Some(reason) = leftover_reason(path) {
+    /// Takes what the person named: a file, or all that is in a directory.
+    fn named(&mut self, options: &ImportOptions, path: &Path) {
+        if let Some(reason) = leftover(path) {
             self.errors.push((None, Error::invalid(reason, path)));
             return;
         }
         match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => match newest_copy(path) {
-                Some(copy) => self.given(options, &copy),
+                Some(copy) => self.named(options, &copy),
                 None => self.failed(None, "cannot read", path, error),
             },
             Err(error) => self.failed(None, "cannot read", path, error),
-            Ok(metadata) if metadata.is_dir() => self.given_directory(options, path, 0),
-            Ok(_) => match find_format(options, path) {
+            Ok(metadata) if metadata.is_dir() => self.named_directory(options, path, 0),
+            Ok(_) => match recognise(options, path) {
                 Ok(Some((format, stamp))) => {
                     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-                    self.add(format, path, stamp);
+                    self.take(format, path, stamp);
                 }
                 Ok(None) => {
                     let what = match options.formats.as_slice() {
-                        [one] => format!("not a session file of {}", one.title()),
-                        _ => "not a session file of any known agent".to_owned(),
+                        [one] => format!("this is not a session file of {}", one.title()),
+                        _ => "this is not a session file of any agent that is known".to_owned(),
                     };
                     self.errors.push((None, Error::invalid(what, path)));
                 }
@@ -121,35 +120,35 @@ impl Search {
         }
     }
 
-    fn given_directory(&mut self, options: &ImportOptions, dir: &Path, depth: usize) {
+    fn named_directory(&mut self, options: &ImportOptions, dir: &Path, depth: usize) {
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         for path in self.entries(&dir, depth, None) {
             match fs::symlink_metadata(&path) {
                 Ok(metadata) if metadata.is_dir() => {
-                    self.given_directory(options, &path, depth + 1);
+                    self.named_directory(options, &path, depth + 1);
                 }
-                Ok(metadata) if metadata.is_file() && leftover_reason(&path).is_some() => {
-                    self.other_files.push(path);
+                Ok(metadata) if metadata.is_file() && leftover(&path).is_some() => {
+                    self.strangers.push(path);
                 }
-                Ok(metadata) if metadata.is_file() => match find_format(options, &path) {
-                    Ok(Some((format, stamp))) => self.add(format, path, stamp),
-                    Ok(None) => self.other_files.push(path),
+                Ok(metadata) if metadata.is_file() => match recognise(options, &path) {
+                    Ok(Some((format, stamp))) => self.take(format, path, stamp),
+                    Ok(None) => self.strangers.push(path),
                     Err(error) => self.errors.push((None, error)),
                 },
                 Ok(_) => {}
-                Err(error) => self.failed(None, "cannot read", &path, error),
+                Err(error) => self.failed(None, "cannot look at", &path, error),
             }
         }
     }
 
     fn entries(&mut self, dir: &Path, depth: usize, agent: Option<&'static str>) -> Vec<PathBuf> {
-        if depth > MAX_DEPTH {
-            let what = "the directory is nested too deep and was not searched";
+        if depth > DEEPEST {
+            let what = "this directory lies too deep; what is in it was not looked at";
             self.errors.push((agent, Error::invalid(what, dir)));
             return Vec::new();
         }
         let listed = fs::metadata(dir).and_then(|metadata| {
-            if !self.visited.insert((metadata.dev(), metadata.ino())) {
+            if !self.seen.insert((metadata.dev(), metadata.ino())) {
                 return Ok(Vec::new());
             }
             fs::read_dir(dir)?
@@ -158,18 +157,18 @@ impl Search {
         });
         match listed {
             Ok(entries) => entries,
-            // The agent was never used.
+            // An agent that was never used.
             Err(error) if depth == 0 && agent.is_some() && is_absent(&error) => Vec::new(),
             Err(error) => {
-                self.failed(agent, "cannot read the directory", dir, error);
+                self.failed(agent, "cannot look into", dir, error);
                 Vec::new()
             }
         }
     }
 
-    fn add(&mut self, format: &'static dyn Format, path: PathBuf, stamp: FileStamp) {
-        if self.paths.insert(path.clone()) {
-            self.files.push(FoundFile {
+    fn take(&mut self, format: &'static dyn Format, path: PathBuf, stamp: Stamp) {
+        if self.taken.insert(path.clone()) {
+            self.found.push(Found {
                 format,
                 path,
                 stamp,
@@ -182,35 +181,36 @@ impl Search {
     }
 }
 
-/// What claw-code adds to a session's name for an older copy, followed by a time.
+/// How the name of an older copy that claw-code leaves beside a session goes on behind the
+/// session's own: `.rot-` and a time.
 const OLDER_COPY: &str = ".rot-";
 
-/// Returns why a file is not a session, if its name shows that another program left it behind.
-fn leftover_reason(path: &Path) -> Option<String> {
+/// Says why a file is no session, where its name tells: what another program left behind.
+fn leftover(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     if name.contains(".tmp-") {
-        return Some("a temporary file of another program, not a session".to_owned());
+        return Some("this is a temporary file of another program, no session".to_owned());
     }
     let (stem, _) = name.split_once(OLDER_COPY)?;
     let newer = path.with_file_name(format!("{stem}.jsonl"));
-    // Without the newer file, the copy takes its place.
+    // It stands for a file that is gone.
     newer.exists().then(|| {
         let newer = newer.display();
-        format!("an older copy of {newer}; import that one")
+        format!("this is an older copy of {newer}; import that one")
     })
 }
 
 /// Returns the newest copy of a session file that is gone.
 fn newest_copy(path: &Path) -> Option<PathBuf> {
     let stem = path.file_stem()?.to_str()?;
-    let prefix = format!("{stem}{OLDER_COPY}");
+    let begins = format!("{stem}{OLDER_COPY}");
     let dir = match path.parent()? {
         dir if dir.as_os_str().is_empty() => Path::new("."),
         dir => dir,
     };
     let copies = fs::read_dir(dir).ok()?.filter_map(|entry| {
         let name = entry.ok()?.file_name().into_string().ok()?;
-        let digits = name.strip_prefix(&prefix)?.strip_suffix(".jsonl")?;
+        let digits = name.strip_prefix(&begins)?.strip_suffix(".jsonl")?;
         Some((digits.parse::<u64>().ok()?, dir.join(&name)))
     });
     copies.max().map(|(_, path)| path)
@@ -223,27 +223,23 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// Returns the format of a file, by its beginning. `None` if it has no known format.
-///
-/// # Errors
-///
-/// Fails if the file cannot be read.
-pub fn recognise(path: &Path) -> Result<Option<&'static dyn Format>, Error> {
-    let options = ImportOptions::new(Environment::default());
-    Ok(find_format(&options, path)?.map(|(format, _)| format))
+/// Finds out of what format a file is, by its beginning.
+pub fn recognised(path: &Path) -> Result<Option<&'static dyn Format>, Error> {
+    let options = ImportOptions::new(crate::places::Environment::default());
+    Ok(recognise(&options, path)?.map(|(format, _)| format))
 }
 
-/// Returns which of the given formats a file has. An empty file has none.
-fn find_format(
+/// Finds out of which of these formats a file is. One that is empty is of none.
+fn recognise(
     options: &ImportOptions,
     path: &Path,
-) -> Result<Option<(&'static dyn Format, FileStamp)>, Error> {
+) -> Result<Option<(&'static dyn Format, Stamp)>, Error> {
     let metadata = fs::metadata(path).map_err(|error| Error::io("cannot read", path, error))?;
-    let source = match compressed::is_compressed(path) {
-        true => compressed::beginning(path)?,
+    let source = match packed::is_packed(path) {
+        true => packed::beginning(path)?,
         false => Source::open(path)?,
     };
     let formats = options.formats.iter();
     let format = formats.copied().find(|format| format.recognises(&source));
-    Ok(format.map(|format| (format, FileStamp::from_metadata(&metadata))))
+    Ok(format.map(|format| (format, Stamp::of(&metadata))))
 }

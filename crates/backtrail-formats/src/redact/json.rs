@@ -1,4 +1,5 @@
-//! Secrets in the strings of JSON, found in their decoded text.
+//! Secrets within the strings of JSON, found in what the strings say and not in how they
+//! are written.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -7,8 +8,8 @@ use backtrail::Text;
 
 use super::Redactor;
 
-/// Redacts the strings of a JSON text; `None` if nothing is removed. `name` is the name of the
-/// value.
+/// Redacts the strings of a JSON text; `None` where nothing is removed.
+/// `name` is what the value is called.
 pub(super) fn redact_strings(redactor: &mut Redactor, name: &str, json: &str) -> Option<String> {
     let mut out = Vec::new();
     let mut writer = JsonRedactor::new(&mut out, redactor);
@@ -18,18 +19,19 @@ pub(super) fn redact_strings(redactor: &mut Redactor, name: &str, json: &str) ->
     changed.then(|| String::from_utf8(out).ok()).flatten()
 }
 
-/// What the places of findings are.
+/// What the places are that findings have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Places {
     /// Those that the redactor was given.
     Given,
     Lines,
-    /// The elements of one list in the outermost object, from 1; 0 elsewhere.
+    /// The elements of one list in the outermost object, from 1 on; 0 beside it.
     Elements(&'static str),
 }
 
-/// Copies JSON, one value or many, and redacts its strings with regard to the names of fields.
-/// Anything that is not JSON is redacted as text. Only one string at a time is in memory.
+/// Passes JSON on, one value or many, and redacts its strings, knowing the names of those
+/// that are fields. What is no JSON is redacted as the text that it is. One string is in
+/// memory at once, nothing else.
 #[derive(Debug)]
 pub struct JsonRedactor<'r, W> {
     out: W,
@@ -39,11 +41,11 @@ pub struct JsonRedactor<'r, W> {
     depth: u32,
     /// The string that is being read, with its quotes.
     string: Vec<u8>,
-    /// The text between strings, as far as it was read.
+    /// What stands between strings, as far as it was read.
     between: Vec<u8>,
-    /// The last string, if it may be the name of the next value.
+    /// The string before, where it may be the name of what comes.
     last: Option<String>,
-    /// The name of the next value.
+    /// The name of what comes.
     name: Option<String>,
     in_string: bool,
     escaped: bool,
@@ -51,7 +53,7 @@ pub struct JsonRedactor<'r, W> {
 }
 
 impl<'r, W: Write> JsonRedactor<'r, W> {
-    /// Creates one whose findings have the place that the redactor was given.
+    /// Makes one whose findings have the place that the redactor was given.
     pub fn new(out: W, redactor: &'r mut Redactor) -> Self {
         Self {
             out,
@@ -69,7 +71,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
-    /// Creates one for JSON lines: the places are lines, from 1.
+    /// Makes one for JSON lines: the places are lines, from 1 on.
     pub fn lines(out: W, redactor: &'r mut Redactor) -> Self {
         redactor.at(1);
         Self {
@@ -79,8 +81,8 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
-    /// Creates one for an object with a list named `list`: the places are its elements, from 1,
-    /// and 0 elsewhere.
+    /// Makes one for an object with a list in it that is called `list`: the places are its
+    /// elements, from 1 on, and 0 beside it.
     pub fn elements(out: W, redactor: &'r mut Redactor, list: &'static str) -> Self {
         redactor.at(0);
         Self {
@@ -89,11 +91,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
-    /// Writes the rest, and returns whether anything was removed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the output cannot be written.
+    /// Writes what is left, and returns whether anything was removed.
     pub fn finish(mut self) -> io::Result<bool> {
         if self.in_string {
             self.end_string(false)?;
@@ -108,7 +106,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         self.redactor.at(self.place);
     }
 
-    /// Reads the text outside of strings.
+    /// Takes in what stands outside strings.
     fn outside(&mut self, byte: u8) {
         match byte {
             b'{' | b'[' => self.depth = self.depth.saturating_add(1),
@@ -129,7 +127,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
-    /// Ends a line: the next one starts fresh.
+    /// Ends a line: whatever was in it, the next one begins anew.
     fn end_line(&mut self) -> io::Result<()> {
         self.end_between()?;
         self.out.write_all(b"\n")?;
@@ -140,8 +138,8 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         Ok(())
     }
 
-    /// Writes the text between two strings. In JSON it is punctuation and numbers; in a damaged
-    /// line it may be anything.
+    /// Writes what stands between two strings. In JSON it is signs and numbers; in a line
+    /// that is damaged it may be anything.
     fn end_between(&mut self) -> io::Result<()> {
         let between = std::mem::take(&mut self.between);
         self.name = match between.trim_ascii() {
@@ -174,7 +172,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
             }
             None => self.out.write_all(&string)?,
         }
-        // Most strings are short, so the memory of a long one is freed.
+        // Most strings are short: what a long one took is given back.
         if string.capacity() <= 1 << 20 {
             self.string = string;
             self.string.clear();
@@ -183,7 +181,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
     }
 
     fn redacted(&mut self, string: &[u8], closed: bool) -> Option<Vec<u8>> {
-        /// The longest name of a field.
+        /// A name of a field is no longer.
         const LONGEST_NAME: usize = 64;
         let name = self.name.take();
         let literal = String::from_utf8_lossy(string);
@@ -192,7 +190,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
             false => None,
         };
         let Some(text) = decoded else {
-            // Not JSON: redact it as text.
+            // No JSON: it is redacted as it stands.
             return match self.redactor.redact(&literal) {
                 Cow::Owned(redacted) => Some(redacted.into_bytes()),
                 Cow::Borrowed(_) => None,
@@ -209,9 +207,9 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
-    /// Reads the text between strings; returns the rest.
+    /// Reads what stands between strings; returns what is left.
     fn read_between<'b>(&mut self, bytes: &'b [u8]) -> io::Result<&'b [u8]> {
-        /// The most of it that is held; real JSON has less.
+        /// So much of it is held at most: no JSON of anybody has more.
         const MOST: usize = 1 << 20;
         let upto = memchr::memchr2(b'"', b'\n', bytes).unwrap_or(bytes.len());
         let (between, rest) = bytes.split_at(upto);
@@ -235,7 +233,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
-    /// Reads a string; returns the rest.
+    /// Reads what stands in a string; returns what is left.
     fn read_string<'b>(&mut self, bytes: &'b [u8]) -> io::Result<&'b [u8]> {
         if std::mem::take(&mut self.escaped) && bytes[0] != b'\n' {
             self.string.push(bytes[0]);
@@ -255,7 +253,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
                 self.string.push(b'\\');
                 self.escaped = true;
             }
-            // A JSON string has no line break, so this is not one.
+            // No string of JSON has a line break: this was none.
             _ => {
                 self.end_string(false)?;
                 self.end_line()?;

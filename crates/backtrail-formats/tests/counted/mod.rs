@@ -1,17 +1,17 @@
-//! What the tests of samples share: where the samples are, what an independent reader finds in
+//! What the tests of samples share: where those are, what an independent reader says of
 //! one, and what ours does.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
-#![allow(clippy::disallowed_methods, reason = "samples are only read")]
+#![allow(clippy::disallowed_methods, reason = "samples are read as they lie")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use backtrail::{Block, Usage};
-use backtrail_formats::{Event, EventCollector, Format, ReadReport, Source};
+use backtrail_formats::{Format, Gathered, Item, Source, Told};
 use serde_json::Value;
 
-/// Returns the directory of samples, if it exists.
+/// Returns the directory of real files, where it is there.
 pub(crate) fn samples() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples");
     if path.is_dir() {
@@ -44,7 +44,7 @@ pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Runs an independent reader on a file. `None` without Python.
+/// Runs an independent reader on a file. `None` where there is no Python.
 pub(crate) fn independent(script: &str, file: &Path) -> Option<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/independent")
@@ -59,20 +59,21 @@ pub(crate) fn independent(script: &str, file: &Path) -> Option<Value> {
 }
 
 /// Reads a file with a format.
-pub(crate) fn read(format: &dyn Format, file: &Path) -> (ReadReport, EventCollector) {
+pub(crate) fn read(format: &dyn Format, file: &Path) -> (Told, Gathered) {
     let source = Source::open(file).expect("the sample can be read");
     assert!(
         format.recognises(&source),
         "{} is recognised",
         file.display()
     );
-    let mut collected = EventCollector::default();
-    let file = format.open(&source).expect("it can be read");
-    let report = collected.read(file).expect("it can be read");
-    (report, collected)
+    let mut gathered = Gathered::default();
+    let told = format
+        .read(&source, None, &mut gathered)
+        .expect("it can be read");
+    (told, gathered)
 }
 
-/// The totals of the file's own conversation.
+/// What the file's own thread comes to.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Totals {
     pub(crate) messages: u64,
@@ -84,36 +85,36 @@ pub(crate) struct Totals {
     pub(crate) cost: f64,
 }
 
-/// Adds up the file's own conversation.
-pub(crate) fn totals(collected: &EventCollector) -> Totals {
+/// Adds up the file's own thread.
+pub(crate) fn totals(gathered: &Gathered) -> Totals {
     let mut totals = Totals::default();
-    for event in collected.main().map_or(&[][..], |main| &main.events) {
-        match event {
-            Event::Message(event) => {
+    for item in gathered.main().map_or(&[][..], |main| &main.items) {
+        match item {
+            Item::Said(said) => {
                 totals.messages += 1;
-                totals.prompts += u64::from(event.message.is_prompt());
-                totals.cost += event.cost_usd.unwrap_or(0.0);
-                if let Some(usage) = &event.message.usage {
+                totals.prompts += u64::from(said.message.is_prompt());
+                totals.cost += said.cost_usd.unwrap_or(0.0);
+                if let Some(usage) = &said.message.usage {
                     totals.usage.add(usage);
                 }
-                for block in &event.message.blocks {
+                for block in &said.message.blocks {
                     totals.calls += u64::from(matches!(block, Block::ToolUse(_)));
                     totals.results += u64::from(matches!(block, Block::ToolResult(_)));
                 }
             }
-            Event::Summary(_) => totals.compactions += 1,
-            Event::Usage(event) => totals.usage.add(&event.usage),
+            Item::Summarised(_) => totals.compactions += 1,
+            Item::Used(used) => totals.usage.add(&used.usage),
         }
     }
     totals
 }
 
-/// Compares ours with the output of an independent reader.
-pub(crate) fn assert_agrees(file: &Path, collected: &EventCollector, expected: &Value) {
-    let totals = totals(collected);
+/// Compares ours with what an independent reader printed.
+pub(crate) fn assert_agrees(file: &Path, told: &Told, gathered: &Gathered, expected: &Value) {
+    let totals = totals(gathered);
     let usage = &totals.usage;
     let ours = serde_json::json!({
-        "session": collected.session,
+        "session": told.session,
         "messages": totals.messages,
         "prompts": totals.prompts,
         "calls": totals.calls,

@@ -58,7 +58,7 @@ fn forks_and_rewinds_count_their_line_and_their_own_spending() {
     let fork = session.fork(&ForkOptions::new().at(2)).unwrap();
     fork.append(Message::user_text("three")).unwrap();
     respond(&fork, "r3", (1000, 0), "third");
-    session.rewind(1).unwrap();
+    session.rewind_chat(1).unwrap();
     respond(&session, "r4", (10_000, 0), "fourth");
 
     let rows = home.rows();

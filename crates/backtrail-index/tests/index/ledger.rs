@@ -180,7 +180,7 @@ impl Life {
             3..=8 => self.respond(at),
             9 if last > 0 => {
                 let to = self.random.next() % last;
-                self.sessions[at].rewind(to).unwrap();
+                self.sessions[at].rewind_chat(to).unwrap();
             }
             10 if last > 0 => {
                 self.sessions[at].undo().ok();
@@ -284,7 +284,7 @@ fn f24_the_conversation_and_the_ledger_agree_on_what_a_session_spent() {
                 }
                 9 if last > 1 => {
                     let to = 1 + life.random.next() % (last - 1);
-                    life.sessions[at].rewind(to).unwrap();
+                    life.sessions[at].rewind_chat(to).unwrap();
                     plain[at] = false;
                 }
                 10 if last > 0 => {

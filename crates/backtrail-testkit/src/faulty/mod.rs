@@ -13,7 +13,8 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use backtrail::{Storage, StorageFile, Touch, TouchHook};
+use backtrail::rewind::{Touch, TouchHook};
+use backtrail::{Storage, StorageFile};
 
 use crate::lock::lock;
 use control::{Control, Kind, Share};

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
+
+use crate::hex::lossy_path;
 use crate::ids::WorkspaceId;
 use crate::objects::ObjectId;
 use crate::time::Timestamp;
@@ -46,7 +49,7 @@ impl GcOptions {
 }
 
 /// What a clean-up did, or would do.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct GcReport {
     /// Whether this is a plan, and nothing was done.
@@ -76,12 +79,13 @@ pub struct GcReport {
 }
 
 /// File states of a workspace that were dropped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DroppedStates {
     /// The workspace.
     pub workspace: WorkspaceId,
     /// Its directory.
+    #[serde(serialize_with = "lossy_path")]
     pub root: PathBuf,
     /// Why they were dropped.
     pub reason: DropReason,
@@ -96,7 +100,7 @@ pub struct DroppedStates {
 }
 
 /// How many file states are kept, and how many of them are never dropped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct KeptStates {
     /// How many are kept.
@@ -110,10 +114,11 @@ pub struct KeptStates {
 }
 
 /// A pack that was not cleaned up.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SkippedPack {
     /// The pack.
+    #[serde(serialize_with = "lossy_path")]
     pub file: PathBuf,
     /// An object in it that is damaged and needed, and of which there is no other copy.
     /// `None` where another process was using the pack.
@@ -122,10 +127,11 @@ pub struct SkippedPack {
 
 /// A workspace in which nothing was dropped, since an interrupted step in it could not be
 /// finished.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SkippedWorkspace {
     /// The workspace's directory.
+    #[serde(serialize_with = "lossy_path")]
     pub root: PathBuf,
     /// What is wrong.
     pub error: String,

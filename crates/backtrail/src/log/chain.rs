@@ -6,22 +6,20 @@
 //! wrong is noted as damage.
 
 use std::collections::HashSet;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::directory::LogDir;
-use super::first::{is_legacy, second_opener};
 use super::gap::{self, GapReason, HistoryGap};
 use super::payloads::Payloads;
 use super::trail_records::LinePart;
+use super::version1::{Direction, V1Trail, is_version_1, second_opener};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
-use crate::legacy::Index;
+use crate::message::CompactionSummary;
 use crate::storage::StorageFile;
 use crate::store::Store;
 use crate::trail::find::{find_seq, line_after};
-use crate::trail::legacy::{Direction, LegacyLines};
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::{Because, Continues, Opener};
 use crate::trail::reader::TrailReader;
@@ -47,8 +45,8 @@ pub(crate) struct Segment {
     pub(crate) is_head: bool,
     /// Whether what it continues is known to be gone.
     severed: bool,
-    /// Where the records of a version-1 file lie, looked up when it is asked for.
-    legacy: Option<Arc<OnceLock<Arc<Index>>>>,
+    /// Set where the trail is a file of version 1.
+    version_1: Option<V1Trail>,
 }
 
 impl Segment {
@@ -118,7 +116,7 @@ impl Segment {
 
     fn open_there(files: &LogDir, trail: u32, until: u64) -> Result<Self> {
         let (path, file) = files.find_trail(trail)?;
-        if trail == 0 && is_legacy(files, &file)? {
+        if trail == 0 && is_version_1(files, &file)? {
             return Ok(Self::version_1(files, until));
         }
         let mut reader = TrailReader::forwards(file, &path, 0, PEEK_BUFFER, Sums::Check);
@@ -146,7 +144,7 @@ impl Segment {
             until,
             is_head: true,
             severed: false,
-            legacy: None,
+            version_1: None,
         })
     }
 
@@ -163,7 +161,7 @@ impl Segment {
             until,
             is_head: true,
             severed: false,
-            legacy: Some(Arc::default()),
+            version_1: Some(V1Trail::default()),
         }
     }
 
@@ -175,9 +173,18 @@ impl Segment {
         imported.then(|| Self::version_1(&self.files, 0))
     }
 
-    /// Returns whether the trail is a file of version 1, as it was taken in.
-    pub(crate) fn is_legacy(&self) -> bool {
-        self.legacy.is_some()
+    /// Returns whether the trail is a file of version 1.
+    pub(crate) fn is_version_1(&self) -> bool {
+        self.version_1.is_some()
+    }
+
+    /// Returns the last compaction of a file of version 1. It counts from the beginning:
+    /// the messages that it covers are not in the file.
+    pub(crate) fn version_1_compaction(&self) -> Result<Option<CompactionSummary>> {
+        match &self.version_1 {
+            Some(trail) => trail.compaction(self.file()?.as_ref(), &self.path),
+            None => Ok(None),
+        }
     }
 
     /// Opens the trail's file. It is not held: a line can have more trails than a
@@ -189,7 +196,7 @@ impl Segment {
     /// Returns whether the trail is known to begin without instructions, without
     /// a look at it: a file of version 1 is long, and has to be gone through.
     pub(crate) fn is_uninstructed(&self) -> Result<bool> {
-        if !self.is_legacy() {
+        if !self.is_version_1() {
             return Ok(false);
         }
         let imported = second_opener(&self.files)?.and_then(|opener| opener.imported);
@@ -211,7 +218,7 @@ impl Segment {
     pub(crate) fn after(&self) -> Option<u64> {
         match &self.opener {
             Some(opener) => Some(opener.seq),
-            None => self.is_legacy().then_some(0),
+            None => self.is_version_1().then_some(0),
         }
     }
 
@@ -219,8 +226,8 @@ impl Segment {
     /// is 0. `buffer` is how much is read at a time.
     pub(crate) fn forwards(&self, first: u64, buffer: usize, sums: Sums) -> Result<TrailReader> {
         let file = self.file()?;
-        if self.is_legacy() {
-            return self.legacy_reader(file, first..u64::MAX, Direction::Forwards);
+        if let Some(trail) = &self.version_1 {
+            return trail.reader(file, &self.path, first..u64::MAX, Direction::Forwards);
         }
         let offset = match first {
             0 => 0,
@@ -235,9 +242,9 @@ impl Segment {
     pub(crate) fn backwards(&self, sums: Sums) -> Result<TrailReader> {
         let file = self.file()?;
         let beyond = self.until.checked_add(1);
-        if self.is_legacy() {
+        if let Some(trail) = &self.version_1 {
             let seqs = 1..beyond.unwrap_or(u64::MAX);
-            return self.legacy_reader(file, seqs, Direction::Backwards);
+            return trail.reader(file, &self.path, seqs, Direction::Backwards);
         }
         let end = match beyond {
             Some(beyond) => {
@@ -250,26 +257,6 @@ impl Segment {
         };
         let reader = TrailReader::backwards(file, &self.path, end, sums);
         Ok(reader.with_payloads(Arc::new(self.payloads())))
-    }
-
-    fn legacy_reader(
-        &self,
-        file: Arc<dyn StorageFile>,
-        seqs: Range<u64>,
-        direction: Direction,
-    ) -> Result<TrailReader> {
-        let index = match self.legacy.as_ref().and_then(|known| known.get()) {
-            Some(index) => Arc::clone(index),
-            None => {
-                let index = Arc::new(Index::read(file.as_ref(), &self.path)?);
-                if let Some(known) = &self.legacy {
-                    known.get_or_init(|| Arc::clone(&index));
-                }
-                index
-            }
-        };
-        let lines = LegacyLines::new(file, index, seqs, direction);
-        Ok(TrailReader::legacy(&self.path, lines))
     }
 
     /// Returns the position after the last record that belongs to the line.
@@ -445,7 +432,7 @@ impl Walk {
 
     /// Decides where the line goes on before `segment`.
     fn before(&mut self, files: &LogDir, segment: &Segment) -> Result<Option<Target>> {
-        if segment.is_legacy() {
+        if segment.is_version_1() {
             return Ok(None);
         }
         let Some(opener) = &segment.opener else {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::deleted::{TRAILS, TRASH, deleted_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{SessionId, WorkspaceId};
-use crate::storage::{Storage, StorageFile, append_all, read_full};
+use crate::storage::{Storage, StorageFile, append_all, directory, read_full};
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::lines::STREAM_BUFFER;
@@ -249,28 +249,17 @@ impl LogDir {
     ) -> Result<Arc<dyn StorageFile>> {
         let path = self.trail_path(trail);
         let aside = self.dir.join("new-trail");
+        let storage = self.storage.as_ref();
         let failed = |error| Error::io("cannot create the trail", &path, error);
-        // A crash between link and removal leaves `new-trail` as a second name
-        // of a trail that is in use: it is removed, never written to.
-        match self.storage.remove_file(&aside) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        let file = self.storage.create_new(&aside).map_err(failed)?;
-        let put_in_place = || {
-            write(file.as_ref())?;
-            file.sync().map_err(failed)?;
-            self.storage.link_new(&aside, &path).map_err(failed)
-        };
-        let result = put_in_place();
+        let created = create_whole(storage, &aside, &path, |file| write(file.as_ref()));
         // Also after a failure: a full disk gets its space back at once.
-        match self.storage.remove_file(&aside) {
+        match storage.remove_file(&aside) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                result.and(Err(failed(error)))?;
+                created.and(Err(failed(error)))?;
             }
-            _ => result?,
+            _ => created?,
         }
-        self.storage.sync_dir(&self.dir).map_err(failed)?;
+        storage.sync_dir(&self.dir).map_err(failed)?;
         self.open_append(trail)
     }
 
@@ -305,29 +294,9 @@ impl LogDir {
         place: Range<u64>,
         given: Option<u64>,
     ) -> Result<PathBuf> {
-        let mut path = self.dir.join(aside_name(trail, place.start, given, 0));
-        let failed = |path: &Path, error| {
-            Error::io("cannot set the trail's unfinished end aside", path, error)
-        };
-        let mut file = self.storage.create_new(&path);
-        let mut again = 1;
-        while let Err(error) = &file
-            && error.kind() == io::ErrorKind::AlreadyExists
-        {
-            path = self.dir.join(aside_name(trail, place.start, given, again));
-            file = self.storage.create_new(&path);
-            again += 1;
-        }
-        let file = file.map_err(|error| failed(&path, error))?;
-        let written = copy(source, place, file.as_ref())
-            .and_then(|()| file.sync())
-            .and_then(|()| self.storage.sync_dir(&self.dir));
-        if let Err(error) = written {
-            // The bytes are still in the trail: half a copy helps nobody.
-            self.storage.remove_file(&path).ok();
-            return Err(failed(&path, error));
-        }
-        Ok(path)
+        let from = place.start;
+        let name = |again| self.dir.join(aside_name(trail, from, given, again));
+        copy_aside(self.storage.as_ref(), source, place, name)
     }
 
     /// Makes the names of the session's files, its own and those in the store's
@@ -390,6 +359,60 @@ pub(crate) fn open_lock(
         Ok(file) => Ok((path, file)),
         Err(error) => Err(Error::io("cannot open the lock", &path, error)),
     }
+}
+
+/// Creates a file whole: written aside, synced, then put in place without replacing
+/// anything. Its name is not durable yet, and the caller removes `aside`.
+pub(crate) fn create_whole(
+    storage: &dyn Storage,
+    aside: &Path,
+    path: &Path,
+    write: impl FnOnce(&Arc<dyn StorageFile>) -> Result<()>,
+) -> Result<()> {
+    let failed = |error| Error::io("cannot create the trail", path, error);
+    // A crash between link and removal leaves `aside` as a second name of a file that is
+    // in use: it is removed, never written to.
+    match storage.remove_file(aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let file = storage.create_new(aside).map_err(failed)?;
+    let put_in_place = || {
+        write(&file)?;
+        file.sync().map_err(failed)?;
+        storage.link_new(aside, path).map_err(failed)
+    };
+    put_in_place()
+}
+
+/// Copies a part of a file to a new file, synced, and returns its path. `name` makes a
+/// path of a number, in case the one before is taken.
+pub(crate) fn copy_aside(
+    storage: &dyn Storage,
+    source: &dyn StorageFile,
+    part: Range<u64>,
+    name: impl Fn(u32) -> PathBuf,
+) -> Result<PathBuf> {
+    let failed =
+        |path: &Path, error| Error::io("cannot set the trail's unfinished end aside", path, error);
+    let mut again = 0;
+    let (path, file) = loop {
+        let path = name(again);
+        match storage.create_new(&path) {
+            Ok(file) => break (path, file),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => again += 1,
+            Err(error) => return Err(failed(&path, error)),
+        }
+    };
+    let written = copy(source, part, file.as_ref())
+        .and_then(|()| file.sync())
+        .and_then(|()| storage.sync_dir(directory(&path)));
+    if let Err(error) = written {
+        // The bytes are still in the trail: half a copy helps nobody.
+        storage.remove_file(&path).ok();
+        return Err(failed(&path, error));
+    }
+    Ok(path)
 }
 
 /// A trail that was just made, and its end.

@@ -35,7 +35,7 @@ impl Examiner {
     pub(crate) fn new(segment: &Segment) -> Result<Self> {
         Ok(Self {
             reader: segment.forwards(0, STREAM_BUFFER, Sums::Check)?,
-            payloads: (!segment.is_legacy()).then(|| segment.payloads()),
+            payloads: (!segment.is_version_1()).then(|| segment.payloads()),
             before: None,
             certain: true,
         })

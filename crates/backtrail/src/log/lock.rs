@@ -134,6 +134,14 @@ impl AppendLock {
         Ok(Self { file, path })
     }
 
+    /// Makes a lock of a file itself, which is not in a store.
+    pub(crate) fn of_file(path: &Path, file: Arc<dyn StorageFile>) -> Self {
+        Self {
+            file,
+            path: path.to_owned(),
+        }
+    }
+
     /// Opens the lock of a directory of the store.
     pub(crate) fn in_dir(storage: &dyn Storage, dir: &Path) -> Result<Self> {
         let (path, file) = open_lock(storage, dir, APPEND)?;

@@ -10,7 +10,6 @@ mod commit;
 mod deleted;
 pub(crate) mod directory;
 mod examine;
-pub(crate) mod first;
 mod follow;
 pub(crate) mod gap;
 pub(crate) mod lock;
@@ -26,6 +25,7 @@ mod shown;
 pub(crate) mod tail;
 mod trail_records;
 pub(crate) mod verify;
+pub(crate) mod version1;
 mod writer;
 
 pub use commit::Commit;
@@ -41,8 +41,9 @@ pub use writer::Durability;
 
 pub(crate) use chain::Line;
 pub(crate) use deleted::{DELETED, PURGED, TRAILS, TRASH, read_deleted};
-pub(crate) use directory::{LogDir, is_absent, is_session_file, open_lock};
-pub(crate) use first::{OPENING, first_opener};
+pub(crate) use directory::{
+    LogDir, copy_aside, create_whole, is_absent, is_session_file, open_lock,
+};
 pub(crate) use gap::{GONE_TRAILS, GoneTrail, GoneTrails};
 pub(crate) use lock::{
     AppendGuard, AppendLock, WriterLock, leave_word, lies_in_store, read_holder,
@@ -54,5 +55,6 @@ pub(crate) use queue::Queue;
 pub(crate) use reader::LogReader;
 pub(crate) use repair::plan as repair_plan;
 pub(crate) use rewrite::{Editor, Rewritten, fields_of, rewrite_line, rewrite_only_trail};
-pub(crate) use tail::{Entry, append_entries, append_entry};
+pub(crate) use tail::{Entry, FileTail, append_entries, append_entry, numbers_in};
+pub(crate) use version1::{OPENING, first_opener};
 pub(crate) use writer::{LogWriter, WriterOptions};

@@ -252,7 +252,7 @@ impl Records {
                 }
                 forwards.last_sums[1] = segment.opener_sum;
                 forwards.gap = false;
-                forwards.by_line = segment.is_legacy();
+                forwards.by_line = segment.is_version_1();
                 reader
             }
             Direction::Backwards(backwards) => {

@@ -106,10 +106,10 @@ impl RepairPlan {
         }
         let opener = Opener {
             repaired: survey.repaired.clone(),
-            given: Some(tail.position.seq),
+            given: Some(tail.position().seq),
             // What was done before it can still be taken back.
             as_at: Some(tail.spot()),
-            present: present_at(&store, &files, tail.trail, &tail.position)?,
+            present: present_at(&store, &files, tail.trail, tail.position())?,
             ..files.opener(tail.trail + 1, Because::Repair, store.now())
         };
         let opener = match survey.continues.clone() {
@@ -221,7 +221,7 @@ impl Survey {
             let known = |place: &Repaired| trail.is_some_and(|trail| place.covers(trail, damage));
             // Neither a lost payload nor a file of version 1 that changed can be
             // gone around.
-            let imported = trail == Some(0) && self.segments.iter().any(Segment::is_legacy);
+            let imported = trail == Some(0) && self.segments.iter().any(Segment::is_version_1);
             let mended = damage.reason == Reason::Unfinished && damage.file == head
                 || matches!(damage.reason, Reason::LostPayload(_))
                 || imported;
@@ -243,8 +243,8 @@ impl Survey {
         segment: &Segment,
         last: &mut Last,
     ) -> Result<()> {
-        if segment.is_legacy() {
-            return self.legacy(files, segment, last);
+        if segment.is_version_1() {
+            return self.version_1(files, segment, last);
         }
         let mut examiner = Examiner::new(segment)?;
         last.gap = false;
@@ -305,7 +305,7 @@ impl Survey {
     }
 
     /// Passes a file of version 1, which is as it was taken in.
-    fn legacy(&mut self, files: &LogDir, segment: &Segment, last: &mut Last) -> Result<()> {
+    fn version_1(&mut self, files: &LogDir, segment: &Segment, last: &mut Last) -> Result<()> {
         if let Some(position) = segment.last_position()? {
             last.seq = position.seq;
             last.sums[0] = Some(position.sum);

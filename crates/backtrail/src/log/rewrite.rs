@@ -52,8 +52,8 @@ pub(crate) fn rewrite_line(store: &Store, files: &LogDir, editor: &dyn Editor) -
         return Ok(());
     }
     let opener = Opener {
-        given: Some(tail.position.seq),
-        present: present_at(store, files, tail.trail, &tail.position)?,
+        given: Some(tail.position().seq),
+        present: present_at(store, files, tail.trail, tail.position())?,
         ..files.opener(tail.trail + 1, Because::Purge, store.now())
     };
     tail.sync()?;

@@ -30,7 +30,7 @@ pub struct LinePart {
 pub struct TrailRecords {
     reader: TrailReader,
     damage: DamageReport,
-    is_legacy: bool,
+    is_version_1: bool,
 }
 
 /// A record, and where it stands in its file.
@@ -66,7 +66,7 @@ impl TrailRecords {
         }
         let place = self.reader.place();
         let end = match self.reader.last_line() {
-            Some((_, end, _)) if !self.is_legacy => end,
+            Some((_, end, _)) if !self.is_version_1 => end,
             _ => place.end,
         };
         Ok(Some(TrailRecord {
@@ -79,8 +79,8 @@ impl TrailRecords {
 
     /// Returns whether it is a file of version 1, which never grows and is only read
     /// from its beginning.
-    pub fn is_legacy(&self) -> bool {
-        self.is_legacy
+    pub fn is_version_1(&self) -> bool {
+        self.is_version_1
     }
 
     /// Returns what had to be passed over so far.
@@ -95,8 +95,8 @@ impl TrailRecords {
 
     fn open_with(files: &LogDir, trail: u32, from: u64, buffer: usize) -> Result<Self> {
         let segment = Segment::open(files, trail, u64::MAX)?;
-        let is_legacy = segment.is_legacy();
-        let reader = if is_legacy || from == 0 {
+        let is_version_1 = segment.is_version_1();
+        let reader = if is_version_1 || from == 0 {
             segment.forwards(0, buffer, Sums::Check)?
         } else {
             let file = segment.file()?;
@@ -106,14 +106,14 @@ impl TrailRecords {
         Ok(Self {
             reader,
             damage: DamageReport::default(),
-            is_legacy,
+            is_version_1,
         })
     }
 
     /// Returns whether a record with this sum ends at byte `end` of a trail.
     pub(crate) fn is_there(files: &LogDir, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
         let segment = Segment::open(files, trail, u64::MAX)?;
-        let mut reader = if segment.is_legacy() {
+        let mut reader = if segment.is_version_1() {
             segment.backwards(Sums::Check)?
         } else {
             TrailReader::backwards(segment.file()?, &segment.path, end, Sums::Check)
@@ -125,7 +125,7 @@ impl TrailRecords {
     /// Reads record `seq` of a trail, which is expected at a byte of the file.
     pub(crate) fn one(files: &LogDir, trail: u32, seq: u64, byte: u64) -> Result<Option<Record>> {
         let mut records = Self::open_with(files, trail, byte, PEEK_BUFFER)?;
-        if !records.is_legacy()
+        if !records.is_version_1()
             && let Some(found) = records.next()?
             && found.record.seq() == seq
         {

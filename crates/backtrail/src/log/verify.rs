@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use super::chain::{Segment, Walk};
 use super::directory::LogDir;
 use super::examine::{Examiner, Finding};
-use super::first::second_opener;
 use super::gap::{self, HistoryGap};
 use super::lock::AppendLock;
 use super::reader::LogReader;
+use super::version1::{hash_of, second_opener};
 use crate::error::{Error, ErrorKind, Reason, Result};
-use crate::session::import::hash_of;
 use crate::store::Store;
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::{Continues, Repaired};
@@ -103,8 +102,8 @@ struct Check<'a> {
 impl Check<'_> {
     /// Checks the lines of one trail.
     fn trail(&mut self, segment: &Segment) -> Result<()> {
-        if segment.is_legacy() {
-            return self.legacy(segment);
+        if segment.is_version_1() {
+            return self.version_1(segment);
         }
         let mut examiner = Examiner::new(segment)?;
         while let Some(finding) = examiner.advance()? {
@@ -127,7 +126,7 @@ impl Check<'_> {
     }
 
     fn opener(&mut self, segment: &Segment) {
-        if segment.opener.is_none() && !segment.is_legacy() {
+        if segment.opener.is_none() && !segment.is_version_1() {
             let damage = Damage::at_beginning(&segment.path, Reason::BadOpener);
             self.add(segment.trail, damage);
         }
@@ -135,7 +134,7 @@ impl Check<'_> {
 
     /// Checks that a file of version 1 is as it was taken in. What was damaged in
     /// it then is not damage of ours: it was told when it was taken in.
-    fn legacy(&mut self, segment: &Segment) -> Result<()> {
+    fn version_1(&mut self, segment: &Segment) -> Result<()> {
         let mut reader = segment.forwards(0, PEEK_BUFFER, Sums::Check)?;
         while reader.next_record()?.is_some() {
             self.report.records += 1;

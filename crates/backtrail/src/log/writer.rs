@@ -203,7 +203,7 @@ impl LogWriter {
         tail.append(&[entry(&body)])?;
         drop(guard);
         self.end_write(&mut tail)?;
-        Ok(tail.position.seq)
+        Ok(tail.position().seq)
     }
 
     /// Writes a group of records with one `write` and, unless the mode leaves
@@ -229,14 +229,15 @@ impl LogWriter {
                 (Ok(()), Ok(body)) => entries.push(entry(body)),
             }
         }
-        let before = tail.position.seq;
+        let before = tail.position().seq;
         tail.append(&entries)?;
         drop(guard);
         if !entries.is_empty() {
             self.end_write(tail)?;
         }
-        let mut results: Vec<Result<u64>> =
-            (before..tail.position.seq).map(|seq| Ok(seq + 1)).collect();
+        let mut results: Vec<Result<u64>> = (before..tail.position().seq)
+            .map(|seq| Ok(seq + 1))
+            .collect();
         for (n, error) in refused {
             results.insert(n, Err(error));
         }
@@ -277,7 +278,7 @@ impl LogWriter {
         let Some(expect) = expect else {
             return Ok(());
         };
-        let last = tail.position.seq + before as u64;
+        let last = tail.position().seq + before as u64;
         let in_sync = expect <= last
             && (before == 0 || expect == last)
             && (expect == last || !self.reader().is_spoken_after(expect)?);

@@ -222,3 +222,23 @@ pub struct StoredCompaction {
     /// The summary.
     pub summary: Text,
 }
+
+/// A summary that replaces the messages before it, in a [`Transcript`](crate::Transcript).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CompactionSummary {
+    /// How many compactions there have been, this one included.
+    pub count: u64,
+    /// How many messages this one took out of the context.
+    pub removed_message_count: u64,
+    /// The summary.
+    pub summary: Text,
+    /// How many messages of the transcript the summary replaces, counted from the
+    /// first. Those that a version-1 compaction removed are not among them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub covered: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}

@@ -23,7 +23,7 @@ use crate::json::{Fields, Json, Key, Text};
 
 pub use block::{Block, Media, TextBlock, Thinking, ToolResult, ToolUse};
 pub(crate) use compaction::Covered;
-pub use compaction::{Compaction, StoredCompaction};
+pub use compaction::{Compaction, CompactionSummary, StoredCompaction};
 pub use draft::Draft;
 pub(crate) use draft::{read_object, take};
 use output::output_len;

@@ -1,10 +1,10 @@
-//! What becomes of each path: restored, deleted, kept, or named as what cannot be.
+//! What happens to each path: restored, deleted, kept, or not restorable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::merge::LineCounts;
-use super::outcome::{Kept, KeptBecause, NotRestored, PlannedChange, PlannedKind};
+use super::outcome::{Kept, KeptReason, NotRestored, PathOutcome, PathOutcomeKind};
 use super::path_change::PathEntry;
 use super::path_history::PathHistories;
 use crate::error::Result;
@@ -12,14 +12,14 @@ use crate::snapshot::edit::Edit;
 use crate::snapshot::entry::{FileKind, Node, Skipped, SkippedReason};
 use crate::snapshot::{Difference, Snapshot};
 
-/// What becomes of the paths that are not what they shall be.
+/// What happens to the paths that differ from the target.
 #[derive(Debug, Default)]
 pub(super) struct PathActions {
-    /// Those that become what they were: what is there, and what shall be.
+    /// The paths that change.
     pub(super) by_path: BTreeMap<PathBuf, PathAction>,
     pub(super) kept: Vec<Kept>,
     pub(super) not_restored: Vec<NotRestored>,
-    /// What must be stored before it is replaced, since no snapshot holds it.
+    /// What must be stored before it is replaced, since no snapshot has it.
     pub(super) to_capture: Vec<PathBuf>,
 }
 
@@ -27,24 +27,24 @@ pub(super) struct PathActions {
 pub(super) struct PathAction {
     pub(super) now: Option<Node>,
     pub(super) then: Option<Node>,
-    /// How many lines go and come, where it is merged.
+    /// How many lines change, if it is merged.
     merged: Option<LineCounts>,
 }
 
-/// What is known about a path on its own.
+/// What happens to a path on its own.
 enum PathDecision {
     Act,
-    /// What is there must be stored first.
+    /// The present content must be stored first.
     Capture,
-    Keep(KeptBecause),
+    Keep(KeptReason),
     Cannot(String),
-    /// It is not captured, and nobody asked for it.
+    /// It was skipped, and nobody asked for it.
     Nothing,
 }
 
 impl PathActions {
-    /// Looks at paths that are one thing and shall be another. What lies in
-    /// `opened`, which no snapshot had until now, is not deleted.
+    /// Decides about paths that differ from the target. What is in `opened`, which no
+    /// snapshot had until now, is not deleted.
     pub(super) fn on(
         changes: Vec<Difference>,
         histories: &PathHistories,
@@ -62,8 +62,8 @@ impl PathActions {
                     actions.to_capture.push(want.path.clone());
                     actions.act(want);
                 }
-                PathDecision::Keep(because) => actions.keep(&want.path, because),
-                PathDecision::Cannot(why) => actions.cannot(&want.path, why),
+                PathDecision::Keep(reason) => actions.keep(&want.path, reason),
+                PathDecision::Cannot(reason) => actions.cannot(&want.path, reason),
                 PathDecision::Nothing => {}
             }
         }
@@ -79,16 +79,16 @@ impl PathActions {
         self.by_path.insert(want.path, action);
     }
 
-    /// Leaves a path as it is.
-    pub(super) fn keep(&mut self, path: &Path, because: KeptBecause) {
+    /// Keeps a path as it is.
+    pub(super) fn keep(&mut self, path: &Path, reason: KeptReason) {
         self.by_path.remove(path);
         self.kept.push(Kept {
             path: named(path),
-            because,
+            reason,
         });
     }
 
-    /// Looks at a path that is as it shall be, for what it may become all the same.
+    /// Adds a path that does not differ from the target, but may change.
     pub(super) fn look_at(&mut self, path: &Path, node: Option<Node>) {
         let action = PathAction {
             now: node.clone(),
@@ -98,7 +98,7 @@ impl PathActions {
         self.by_path.insert(path.to_owned(), action);
     }
 
-    /// Lets a path become something else than what it was.
+    /// Replaces what a path becomes.
     pub(super) fn replace(&mut self, path: &Path, then: Option<Node>, merged: Option<LineCounts>) {
         if let Some(action) = self.by_path.get_mut(path) {
             action.then = then;
@@ -106,17 +106,17 @@ impl PathActions {
         }
     }
 
-    /// Names a path that cannot become what it was.
-    pub(super) fn cannot(&mut self, path: &Path, why: impl Into<String>) {
+    /// Names a path that cannot be restored.
+    pub(super) fn cannot(&mut self, path: &Path, reason: impl Into<String>) {
         self.by_path.remove(path);
         self.not_restored.push(NotRestored {
             path: named(path),
-            why: why.into(),
+            reason: reason.into(),
         });
     }
 
-    /// Leaves out what cannot be done to a tree: a directory goes only with all that
-    /// is in it, and something comes only into a directory.
+    /// Removes what cannot be done to a tree: a directory is deleted only with all that
+    /// is in it, and something is created only in a directory.
     pub(super) fn fit(&mut self, present: &Snapshot, target: &Snapshot) -> Result<()> {
         self.keep_what_holds(present)?;
         self.make_room(present, target)?;
@@ -130,7 +130,7 @@ impl PathActions {
         let going = self.by_path.iter();
         let going = going.filter(|(_, action)| is_dir(&action.now) && !is_dir(&action.then));
         let mut going: Vec<PathBuf> = going.map(|(path, _)| path.clone()).collect();
-        // What is in a directory comes behind it: the deepest first.
+        // Paths sort after their directories: the deepest first.
         going.reverse();
         for path in going {
             let Some((name, node)) = self.first_that_stays(present, &path)? else {
@@ -157,7 +157,7 @@ impl PathActions {
         Ok(())
     }
 
-    /// Finds something in a directory that does not go with it.
+    /// Finds something in a directory that is not deleted with it.
     fn first_that_stays(&self, present: &Snapshot, dir: &Path) -> Result<Option<(PathBuf, Node)>> {
         for (name, node) in present.children(dir)? {
             let action = self.by_path.get(&dir.join(&name));
@@ -173,14 +173,14 @@ impl PathActions {
         let coming = coming.filter(|(_, action)| action.then.is_some());
         let coming: Vec<PathBuf> = coming.map(|(path, _)| path.clone()).collect();
         for path in coming {
-            if let Some(why) = self.no_room(present, target, &path)? {
-                self.cannot(&path, why);
+            if let Some(reason) = self.no_room(present, target, &path)? {
+                self.cannot(&path, reason);
             }
         }
         Ok(())
     }
 
-    /// Sees to it that a path's directory will be there, or says why not.
+    /// Ensures that a path's directory will exist, or returns the reason why not.
     fn no_room(
         &mut self,
         present: &Snapshot,
@@ -199,7 +199,7 @@ impl PathActions {
             .get(path)
             .and_then(|action| action.now.as_ref());
         if now.is_some_and(|now| !matches!(now, Node::Skipped(_))) {
-            // Something stands there, so that its directory does, too.
+            // It exists, and so does its directory.
             return Ok(None);
         }
         match present.walk_down(dir)? {
@@ -210,8 +210,8 @@ impl PathActions {
         let Some(then @ Node::Dir(_)) = target.walk_down(dir)? else {
             return Ok(Some(no_directory(dir)));
         };
-        let why = self.no_room(present, target, dir)?;
-        if why.is_none() {
+        let reason = self.no_room(present, target, dir)?;
+        if reason.is_none() {
             let action = PathAction {
                 now: None,
                 then: Some(then),
@@ -219,7 +219,7 @@ impl PathActions {
             };
             self.by_path.insert(dir.to_owned(), action);
         }
-        Ok(why)
+        Ok(reason)
     }
 
     /// Returns the actions as changes to a snapshot.
@@ -235,9 +235,9 @@ impl PathActions {
             .collect()
     }
 
-    /// Returns the actions as a person sees them: a directory shows by what is in it,
-    /// and for itself only where nothing is.
-    pub(super) fn changes(&self) -> Vec<PlannedChange> {
+    /// Returns the actions as they are shown: a directory by what is in it, and itself
+    /// only if it is empty.
+    pub(super) fn changes(&self) -> Vec<PathOutcome> {
         let mut changes = Vec::new();
         let mut actions = self.by_path.iter().peekable();
         while let Some((path, action)) = actions.next() {
@@ -247,7 +247,7 @@ impl PathActions {
             if below && action.shows_by_content() {
                 continue;
             }
-            changes.push(PlannedChange {
+            changes.push(PathOutcome {
                 path: named(path),
                 kind: action.kind(),
                 is_dir: action.is_dir(),
@@ -256,23 +256,23 @@ impl PathActions {
         changes
     }
 
-    /// Returns whether a path is a directory that shows by what is in it.
+    /// Returns whether a path is a directory that is shown by what is in it.
     pub(super) fn shows_by_content(&self, path: &Path) -> bool {
         self.by_path
             .get(path)
             .is_some_and(PathAction::shows_by_content)
     }
 
-    /// Returns whether something is done at a path as it is told.
-    pub(super) fn is_touched(&self, told: &Path) -> bool {
-        let path = match told == Path::new(".") {
+    /// Returns whether a path changes; the workspace itself is `.`.
+    pub(super) fn is_touched(&self, shown: &Path) -> bool {
+        let path = match shown == Path::new(".") {
             true => Path::new(""),
-            false => told,
+            false => shown,
         };
         self.by_path.contains_key(path)
     }
 
-    /// Returns how many files and links there are that are touched.
+    /// Returns how many existing files and links change.
     pub(super) fn touched(&self) -> u64 {
         let is_file =
             |node: &Option<Node>| matches!(node, Some(Node::File { .. } | Node::Link { .. }));
@@ -282,28 +282,30 @@ impl PathActions {
 }
 
 impl PathAction {
-    fn kind(&self) -> PlannedKind {
+    fn kind(&self) -> PathOutcomeKind {
         let [now, then] = [&self.now, &self.then].map(|node| node.as_ref().and_then(PathEntry::of));
         match (now, then) {
-            (_, None) => PlannedKind::Delete,
-            (None, Some(_)) if self.now.is_none() => PlannedKind::Create,
-            (Some(PathEntry::Dir { .. }), Some(PathEntry::Dir { .. })) => PlannedKind::Mode,
+            (_, None) => PathOutcomeKind::Delete,
+            (None, Some(_)) if self.now.is_none() => PathOutcomeKind::Create,
+            (Some(PathEntry::Dir { .. }), Some(PathEntry::Dir { .. })) => PathOutcomeKind::Mode,
             (
                 Some(PathEntry::File { content, .. }),
                 Some(PathEntry::File {
                     content: target, ..
                 }),
-            ) if content == target => PlannedKind::Mode,
+            ) if content == target => PathOutcomeKind::Mode,
             _ => match self.merged {
-                Some(LineCounts { removed, returned }) => PlannedKind::Merge { removed, returned },
-                None => PlannedKind::Restore,
+                Some(LineCounts { removed, returned }) => {
+                    PathOutcomeKind::Merge { removed, returned }
+                }
+                None => PathOutcomeKind::Restore,
             },
         }
     }
 
-    /// Returns whether it is about a directory that comes or goes, and no more.
+    /// Returns whether it only creates or deletes a directory.
     fn shows_by_content(&self) -> bool {
-        self.is_dir() && self.kind() != PlannedKind::Mode
+        self.is_dir() && self.kind() != PathOutcomeKind::Mode
     }
 
     fn is_dir(&self) -> bool {
@@ -327,33 +329,32 @@ fn verdict(want: &Difference, histories: &PathHistories) -> PathDecision {
         },
         (Some(Node::Skipped(now)), Some(then)) => uncaptured(now, then),
         (Some(now), None) => match was_born_ignored(now, histories.born_ignored(&want.path)) {
-            true => PathDecision::Keep(KeptBecause::BornIgnored),
+            true => PathDecision::Keep(KeptReason::BornIgnored),
             false => PathDecision::Act,
         },
         _ => PathDecision::Act,
     }
 }
 
-/// Says what becomes of something that no snapshot has, in the place of something
-/// that one has.
+/// Decides about something that no snapshot has, where the target has something.
 fn uncaptured(now: &Skipped, then: &Node) -> PathDecision {
     let is_dir = matches!(then, Node::Dir(_));
     match (now.reason, now.kind) {
-        (SkippedReason::Git, _) => PathDecision::Cannot("a repository is there now".to_owned()),
+        (SkippedReason::Git, _) => PathDecision::Cannot("there is a repository now".to_owned()),
         (SkippedReason::Store, _) => PathDecision::Cannot("the store is there now".to_owned()),
         (SkippedReason::OtherFileSystem, _) => {
-            PathDecision::Cannot("another file system is there now".to_owned())
+            PathDecision::Cannot("there is another file system now".to_owned())
         }
         (_, FileKind::File | FileKind::Link) => PathDecision::Capture,
         (SkippedReason::Ignored, FileKind::Dir) if is_dir => PathDecision::Capture,
         (reason, FileKind::Dir) => PathDecision::Cannot(format!(
-            "a directory is there now that is not captured ({reason})"
+            "there is a directory now that is not captured ({reason})"
         )),
-        _ => PathDecision::Cannot("something that is no file is there now".to_owned()),
+        _ => PathDecision::Cannot("something that is not a file is there now".to_owned()),
     }
 }
 
-/// Returns whether somebody would miss what was left out for this reason.
+/// Returns whether something skipped for this reason should be named.
 fn worth_naming(reason: SkippedReason) -> bool {
     !matches!(
         reason,
@@ -362,11 +363,11 @@ fn worth_naming(reason: SkippedReason) -> bool {
 }
 
 fn stays_uncaptured(skipped: &Skipped) -> String {
-    format!("is not captured ({}), and stays", skipped.reason)
+    format!("is not captured ({}) and stays", skipped.reason)
 }
 
-/// Returns whether something is never deleted because ignore rules named it when it
-/// came into being; where that was not seen, because they name it now.
+/// Returns whether something is never deleted because ignore rules matched it when it was
+/// created; if that is not known, because they match it now.
 fn was_born_ignored(now: &Node, born: Option<bool>) -> bool {
     match now {
         Node::File { ignored, .. } | Node::Link { ignored, .. } => born.unwrap_or(*ignored),
@@ -375,10 +376,10 @@ fn was_born_ignored(now: &Node, born: Option<bool>) -> bool {
 }
 
 fn no_directory(path: &Path) -> String {
-    format!("{} is no directory now", shown(path))
+    format!("{} is not a directory now", shown(path))
 }
 
-/// Returns a path as it is told: the workspace itself is `.`.
+/// Returns a path as it is shown: the workspace itself is `.`.
 pub(super) fn named(path: &Path) -> PathBuf {
     match path.as_os_str().is_empty() {
         true => PathBuf::from("."),

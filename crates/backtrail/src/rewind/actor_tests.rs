@@ -121,7 +121,7 @@ fn theirs_is_somewhere(ground: &Ground, what: &str) {
 }
 
 #[test]
-fn what_somebody_writes_between_two_calls_is_never_lost() {
+fn changes_between_any_two_calls_are_never_lost() {
     let ground = Ground::new();
     let (old, new) = pair();
     let items = ground.items(&old, &new);
@@ -205,7 +205,7 @@ fn no_staging(ground: &Ground, name: &str) {
 }
 
 #[test]
-fn what_somebody_deletes_between_two_calls_stays_deleted_or_is_restored() {
+fn deletions_between_any_two_calls_stay_or_are_restored() {
     let ground = Ground::new();
     let (old, new) = pair();
     let items = ground.items(&old, &new);
@@ -229,7 +229,7 @@ fn what_somebody_deletes_between_two_calls_stays_deleted_or_is_restored() {
 }
 
 #[test]
-fn a_parent_that_becomes_a_link_leads_nowhere() {
+fn a_directory_that_becomes_a_link_is_not_followed() {
     let ground = Ground::new();
     let (old, new) = pair();
     let items = ground.items(&old, &new);
@@ -276,7 +276,7 @@ fn a_parent_that_becomes_a_link_leads_nowhere() {
 }
 
 #[test]
-fn after_a_crash_and_somebody_s_work_carrying_on_loses_nothing() {
+fn resuming_after_a_crash_and_other_changes_loses_nothing() {
     let ground = Ground::new();
     let (old, new) = pair();
     let items = ground.items(&old, &new);
@@ -326,7 +326,7 @@ fn every(some: usize) -> usize {
 }
 
 #[test]
-fn what_somebody_writes_while_it_is_carried_on_is_never_lost() {
+fn changes_while_a_step_resumes_are_never_lost() {
     let ground = Ground::new();
     let (old, new) = pair();
     let items = ground.items(&old, &new);
@@ -370,7 +370,7 @@ fn what_somebody_writes_while_it_is_carried_on_is_never_lost() {
 }
 
 #[test]
-fn what_is_written_into_a_file_that_was_moved_comes_back() {
+fn writes_to_a_file_that_was_moved_are_saved() {
     let ground = Ground::new();
     let (old, new) = pair();
     let items = ground.items(&old, &new);

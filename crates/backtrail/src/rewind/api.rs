@@ -1,106 +1,133 @@
-//! What a workspace and a session offer.
+//! What [`Workspace`], [`Session`] and [`SessionReader`] offer for going back.
 
 use std::sync::Arc;
 
-use super::execution::{Execution, must_stand};
-use super::options::{OnConflict, Rewind};
-use super::outcome::{Attempt, ChatMove, Conflict, RewindPlan, RewindReport};
-use super::plan::{PlannedWork, PresentState};
-use super::steps::StepFinder;
-use super::target::RewindTarget;
+use super::execution::{Executed, Execution, must_stand};
+use super::options::Rewind;
+use super::outcome::{ChatMove, Outcome, Stage};
+use super::plan::{PlannedWork, PresentState, RewindPlan};
+use super::steps::{StepFinder, chat_to_redo, chat_to_undo};
+use super::target::{RewindTarget, because};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::objects::ObjectId;
-use crate::session::{Move, Session, Steps};
+use crate::session::{Session, SessionReader, Steps};
 use crate::snapshot::Progress;
+use crate::store::Store;
 use crate::workspace::create::CapturedState;
 use crate::workspace::{Checkpoint, Point, Workspace};
 
 impl Workspace {
-    /// Plans to take files and conversation back to a point. Nothing is touched.
+    /// Plans to move files and conversation back to a point. Nothing is touched.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](ErrorKind::NotFound) and [`Ambiguous`](ErrorKind::Ambiguous) if the
+    /// point or a path does not exist or is not unique, [`Dropped`](ErrorKind::Dropped) if
+    /// its files were dropped, and what reading the files and the store can fail with.
     pub fn rewind_plan(&self, point: &Point, options: Rewind) -> Result<RewindPlan> {
         self.recover()?;
         let target = RewindTarget::at_point(self, point, &options)?;
         self.plan(target, options, None)
     }
 
-    /// Takes files and conversation back to a point, if nobody else changed what is
-    /// taken back, or the options say what becomes of that.
-    pub fn rewind(&self, point: &Point, options: Rewind) -> Result<Attempt> {
-        let attempt = self.attempt(options, None, None, |options| {
+    /// Moves files and conversation back to a point.
+    ///
+    /// Paths that somebody else changed stop it unless the options say otherwise: the
+    /// outcome's stage is [`Stopped`](Stage::Stopped), and nothing is touched.
+    ///
+    /// # Errors
+    ///
+    /// As [`rewind_plan`](Self::rewind_plan) and [`RewindPlan::apply`].
+    pub fn rewind(&self, point: &Point, options: Rewind) -> Result<Outcome> {
+        let outcome = self.attempt(options, None, None, |options| {
             RewindTarget::at_point(self, point, options).map(Some)
         })?;
-        Ok(attempt.expect("a point is always something to go to"))
+        Ok(outcome.expect("a point is always something to go to"))
     }
 
-    /// Plans to take back the newest step: of one session, or of all that work here.
-    /// `None` where there is none.
-    pub fn undo_plan(
-        &self,
-        session: Option<&SessionId>,
-        options: Rewind,
-    ) -> Result<Option<RewindPlan>> {
+    /// Plans to undo the last step: of one session if the options
+    /// [name it](Rewind::session), else of all sessions that work here. `None` if there
+    /// is nothing to undo.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](ErrorKind::NotFound) if no step changed the paths that are named,
+    /// [`Dropped`](ErrorKind::Dropped) if the files of the step were dropped, and what
+    /// reading the files and the store can fail with.
+    pub fn undo_plan(&self, options: Rewind) -> Result<Option<RewindPlan>> {
         self.recover()?;
-        let target = StepFinder::new(self, session)?.to_undo(&options)?;
+        let target = StepFinder::new(self, &options)?.to_undo(&options)?;
         target
             .map(|target| self.plan(target, options, None))
             .transpose()
     }
 
-    /// Takes back the newest step: of one session, or of all that work here. `None`
-    /// where there is none.
-    pub fn undo(&self, session: Option<&SessionId>, options: Rewind) -> Result<Option<Attempt>> {
-        self.attempt(options, None, None, |options| {
-            StepFinder::new(self, session)?.to_undo(options)
-        })
+    /// Undoes the last step; see [`undo_plan`](Self::undo_plan). Conflicts stop it as
+    /// they stop [`rewind`](Self::rewind).
+    ///
+    /// # Errors
+    ///
+    /// As [`undo_plan`](Self::undo_plan) and [`RewindPlan::apply`].
+    pub fn undo(&self, options: Rewind) -> Result<Option<Outcome>> {
+        self.undo_through(options, None)
     }
 
-    /// Plans to bring forward again what was undone last; see
-    /// [`undo_plan`](Self::undo_plan).
-    pub fn redo_plan(
-        &self,
-        session: Option<&SessionId>,
-        options: Rewind,
-    ) -> Result<Option<RewindPlan>> {
+    /// Plans to redo the step that was undone last; see [`undo_plan`](Self::undo_plan).
+    ///
+    /// # Errors
+    ///
+    /// As [`undo_plan`](Self::undo_plan); [`Invalid`](ErrorKind::Invalid) if paths are
+    /// named: a step is redone as a whole.
+    pub fn redo_plan(&self, options: Rewind) -> Result<Option<RewindPlan>> {
         self.recover()?;
-        let target = StepFinder::new(self, session)?.to_redo(&options)?;
+        let target = StepFinder::new(self, &options)?.to_redo(&options)?;
         target
             .map(|target| self.plan(target, options, None))
             .transpose()
     }
 
-    /// Brings forward again what was undone last; see [`undo`](Self::undo).
-    pub fn redo(&self, session: Option<&SessionId>, options: Rewind) -> Result<Option<Attempt>> {
-        self.attempt(options, None, None, |options| {
-            StepFinder::new(self, session)?.to_redo(options)
+    /// Redoes the step that was undone last. Conflicts stop it as they stop
+    /// [`rewind`](Self::rewind).
+    ///
+    /// # Errors
+    ///
+    /// As [`redo_plan`](Self::redo_plan) and [`RewindPlan::apply`].
+    pub fn redo(&self, options: Rewind) -> Result<Option<Outcome>> {
+        self.redo_through(options, None)
+    }
+
+    /// Returns the steps of all sessions that work here, as undo and redo take them.
+    ///
+    /// # Errors
+    ///
+    /// What reading the trails of the workspace and its sessions can fail with.
+    pub fn steps(&self) -> Result<Steps> {
+        StepFinder::new(self, &Rewind::files_and_chat())?.list()
+    }
+
+    /// Returns the steps of one session, as undo and redo take them.
+    ///
+    /// # Errors
+    ///
+    /// As [`steps`](Self::steps).
+    pub fn steps_of(&self, session: &SessionId) -> Result<Steps> {
+        StepFinder::new(self, &Rewind::files_and_chat().session(session))?.list()
+    }
+
+    fn undo_through(&self, options: Rewind, writer: Option<Session>) -> Result<Option<Outcome>> {
+        self.attempt(options, None, writer, |options| {
+            StepFinder::new(self, options)?.to_undo(options)
         })
     }
 
-    /// Returns what undo and redo would take: of one session, or of all that work
-    /// here.
-    pub fn steps(&self, session: Option<&SessionId>) -> Result<Steps> {
-        StepFinder::new(self, session)?.list()
+    fn redo_through(&self, options: Rewind, writer: Option<Session>) -> Result<Option<Outcome>> {
+        self.attempt(options, None, writer, |options| {
+            StepFinder::new(self, options)?.to_redo(options)
+        })
     }
 
-    /// Takes back the newest step of a session whose speaker asks for it.
-    pub(crate) fn undo_through(&self, writer: &Session) -> Result<Option<Move>> {
-        let options = Rewind::files_and_chat();
-        let attempt = self.attempt(options, None, Some(writer.clone()), |options| {
-            StepFinder::new(self, Some(writer.id()))?.to_undo(options)
-        })?;
-        attempt.map(|attempt| moved(attempt, writer)).transpose()
-    }
-
-    /// Brings forward again what a session's speaker undid last.
-    pub(crate) fn redo_through(&self, writer: &Session) -> Result<Option<Move>> {
-        let options = Rewind::files_and_chat();
-        let attempt = self.attempt(options, None, Some(writer.clone()), |options| {
-            StepFinder::new(self, Some(writer.id()))?.to_redo(options)
-        })?;
-        attempt.map(|attempt| moved(attempt, writer)).transpose()
-    }
-
-    /// Looks at what is there, and works out what would be done.
+    /// Looks at the files, and works out what would be done.
     pub(super) fn plan(
         &self,
         target: RewindTarget,
@@ -116,67 +143,51 @@ impl Workspace {
         };
         let found = present.as_ref().map(PresentState::Looked);
         let planned = PlannedWork::new(self, &target, &options, found)?;
-        let present = present.map(|present| present.id());
-        self.make_plan(target, options, planned, present, writer)
-    }
-
-    /// Makes a plan of what was worked out.
-    fn make_plan(
-        &self,
-        target: RewindTarget,
-        options: Rewind,
-        planned: PlannedWork,
-        present: Option<ObjectId>,
-        writer: Option<Session>,
-    ) -> Result<RewindPlan> {
-        let files = planned.files.as_ref();
-        let skipped = target.to.as_ref().map(|to| to.skipped().clone());
+        let outcome = Outcome::planned(&target, &planned, options.on_conflict, self.active()?);
         Ok(RewindPlan {
-            changes: files.map_or_else(Vec::new, |files| files.actions.changes()),
-            planned,
-            skipped: skipped.unwrap_or_default(),
-            active: self.active()?,
-            present,
-            workspace: self.clone(),
+            store: self.store().clone(),
+            workspace: Some(self.clone()),
             target,
             options,
+            planned,
+            outcome,
+            present: present.map(|present| present.id()),
             writer,
         })
     }
 
-    /// Does what `find` finds, in one go and under one lock. `planned` is what a plan
-    /// was made for.
-    pub(super) fn attempt(
+    /// Does what `find` finds, in one go and under one lock. `expected` is the state
+    /// that a plan was made for.
+    fn attempt(
         &self,
         options: Rewind,
         expected: Option<Expected>,
         writer: Option<Session>,
         find: impl FnOnce(&Rewind) -> Result<Option<RewindTarget>>,
-    ) -> Result<Option<Attempt>> {
+    ) -> Result<Option<Outcome>> {
         let lock = self.snapshot_lock()?;
-        let _turn = lock.wait(options.progress.as_deref())?;
+        let _held = lock.wait(options.progress.as_deref())?;
         self.recover_locked(writer.as_ref())?;
         // Only tidiness: what cannot be cleared away now is cleared away later.
         self.clear_strays().ok();
         match find(&options)? {
-            Some(target) => self.go(target, options, expected, writer).map(Some),
+            Some(target) => self.go(&target, &options, expected, writer).map(Some),
             None => Ok(None),
         }
     }
 
-    /// Goes where a goal is, unless something stands in the way. The caller holds the
-    /// snapshot lock.
+    /// Goes to a target unless conflicts stop it. The caller holds the snapshot lock.
     fn go(
         &self,
-        target: RewindTarget,
-        options: Rewind,
+        target: &RewindTarget,
+        options: &Rewind,
         expected: Option<Expected>,
         writer: Option<Session>,
-    ) -> Result<Attempt> {
+    ) -> Result<Outcome> {
         if options.pick.as_ref().is_some_and(|pick| !pick.is_made()) {
             return Err(Error::invalid("nothing was chosen"));
         }
-        let writer = self.writer_for(&target, writer)?;
+        let writer = self.writer_for(target, writer)?;
         if let Some(expected) = &expected {
             must_stand(writer.as_ref(), expected.chat.as_ref())?;
         }
@@ -191,29 +202,28 @@ impl Workspace {
             Some((state, _)) => Some(remembering.open_snapshot(&state.id)?),
             None => None,
         };
-        let found = snapshot.as_ref().map(PresentState::CheckpointRecord);
-        let planned = PlannedWork::new(&remembering, &target, &options, found)?;
-        if planned.is_stopped(options.on_conflict) {
-            let present = snapshot.map(|snapshot| snapshot.id());
-            let plan = self.make_plan(target, options, planned, present, writer)?;
-            return Ok(Attempt::InConflict(Box::new(plan)));
+        let found = snapshot.as_ref().map(PresentState::Stored);
+        let planned = PlannedWork::new(&remembering, target, options, found)?;
+        let mut outcome = Outcome::planned(target, &planned, options.on_conflict, self.active()?);
+        if outcome.is_stopped() {
+            outcome.stage = Stage::Stopped;
+            return Ok(outcome);
         }
-        // A step that changes nothing any more is still taken back.
+        // A step that changes nothing any more is still undone.
         let nothing = planned.is_empty() && target.step_id.is_none();
         let execution = Execution {
             workspace: &remembering,
-            target: &target,
+            target,
             planned,
             writer,
-            active: self.active()?,
             progress: options.progress.clone(),
         };
         let files = stored.as_ref().map(|(state, last)| (state, last));
-        let report = execution.run(files.filter(|_| !nothing))?;
-        Ok(Attempt::Done(Box::new(report)))
+        let executed = execution.run(files.filter(|_| !nothing))?;
+        Ok(outcome.into_done(executed))
     }
 
-    /// Stores what is there now, and refuses if it is not what a plan was made for.
+    /// Stores the present state, and refuses if it is not what a plan was made for.
     fn stored_present(
         &self,
         progress: &Option<Arc<dyn Progress>>,
@@ -222,8 +232,7 @@ impl Workspace {
         let last = self.require_last()?;
         let state = self.store_present(&last, progress.clone())?;
         if expected.is_some_and(|expected| expected != state.id) {
-            let what = "the files changed since this was planned; nothing was touched, plan again";
-            return Err(Error::new(ErrorKind::Conflict, what).at_path(self.root()));
+            return Err(files_changed(self));
         }
         Ok((state, last))
     }
@@ -232,7 +241,7 @@ impl Workspace {
         self.last_checkpoint()?.ok_or_else(|| self.no_checkpoint())
     }
 
-    /// Returns who speaks in the session whose conversation moves.
+    /// Returns the writer of the session whose conversation moves.
     fn writer_for(
         &self,
         target: &RewindTarget,
@@ -251,81 +260,227 @@ impl Workspace {
     }
 }
 
-/// Says how a session's conversation moved.
-fn moved(attempt: Attempt, writer: &Session) -> Result<Move> {
-    let report = match attempt {
-        Attempt::Done(report) => report,
-        Attempt::InConflict(plan) => return Err(in_conflict(&plan)),
-    };
-    let stands = writer.stands_at()?;
-    let step = report
-        .step
-        .ok_or_else(|| Error::invalid("there was no step"))?;
-    Ok(Move {
-        from: report.chat.map_or(stands.seq, |chat| chat.from),
-        to: stands.seq,
-        trail: stands.trail,
-        step,
-    })
-}
-
-/// What a plan was made for.
-pub(super) struct Expected {
-    /// The state of the files.
+/// The state that a plan was made for.
+struct Expected {
     files: Option<ObjectId>,
-    /// How the conversation was to move.
     chat: Option<ChatMove>,
 }
 
-/// Does what was planned, if everything is as it was then.
-pub(super) fn apply(plan: RewindPlan) -> Result<RewindReport> {
+/// The error of a plan whose files changed since.
+pub(super) fn files_changed(workspace: &Workspace) -> Error {
+    let what = "the files changed since this was planned; nothing was touched, plan again";
+    Error::new(ErrorKind::Conflict, what).at_path(workspace.root())
+}
+
+/// Does what was planned, if everything is still as it was then.
+pub(super) fn apply(plan: RewindPlan) -> Result<Outcome> {
     let RewindPlan {
+        store,
         workspace,
         target,
         options,
-        planned,
+        outcome,
         present,
         writer,
         ..
     } = plan;
+    let Some(workspace) = workspace else {
+        return apply_chat(&store, &target, outcome, writer);
+    };
     let expected = Expected {
         files: present,
-        chat: planned.chat,
+        chat: outcome.chat,
     };
-    let attempt = workspace.attempt(options, Some(expected), writer, |_| Ok(Some(target)))?;
-    match attempt.expect("the plan says what to do") {
-        Attempt::Done(report) => Ok(*report),
-        Attempt::InConflict(plan) => Err(in_conflict(&plan)),
+    let outcome = workspace.attempt(options, Some(expected), writer, |_| Ok(Some(target)))?;
+    outcome.expect("the plan says what to do").done()
+}
+
+/// Moves a conversation that has no files beside it.
+fn apply_chat(
+    store: &Store,
+    target: &RewindTarget,
+    outcome: Outcome,
+    writer: Option<Session>,
+) -> Result<Outcome> {
+    let (Some(chat), Some(_)) = (&target.chat, &outcome.chat) else {
+        return Ok(outcome.into_done(Executed::default()));
+    };
+    let writer = match writer {
+        Some(writer) => writer,
+        None => Session::open(store, &chat.session, None)?,
+    };
+    must_stand(Some(&writer), outcome.chat.as_ref())?;
+    let because = because(&target.verb.reason());
+    let trail = writer.alone(|| writer.go_to(because, (chat.to.trail, chat.to.seq)))?;
+    Ok(outcome.into_done(Executed { files: None, trail }))
+}
+
+impl RewindPlan {
+    /// Lets the writer of the session apply it.
+    fn by(mut self, writer: &Session) -> Self {
+        self.writer = Some(writer.clone());
+        self
     }
 }
 
-/// Says that somebody else changed what would be taken back.
-pub(super) fn in_conflict(plan: &RewindPlan) -> Error {
-    let merges = plan.options.on_conflict == OnConflict::Merge;
-    let stops = |conflict: &&Conflict| !merges || conflict.is_unmerged();
-    let paths: Vec<&Conflict> = plan.conflicts().iter().filter(stops).collect();
-    let (is, it) = match paths.len() {
-        1 => ("1 path was".to_owned(), "it"),
-        n => (format!("{n} paths were"), "them"),
+/// Plans to move a conversation that has no files beside it.
+fn chat_plan(store: &Store, target: RewindTarget) -> Result<RewindPlan> {
+    let planned = PlannedWork {
+        files: None,
+        chat: target.chat_move(store)?,
     };
-    let first = paths.first().map(|conflict| conflict.path.clone());
-    let first = first.unwrap_or_default();
-    let which = crate::snapshot::shown(&first);
-    let what = match merges {
-        false => "changed by someone else",
-        true => "changed by someone else in the same places",
-    };
-    let what = format!("{is} {what} ({which}); nothing was touched: keep {it}, or overwrite {it}");
-    Error::new(ErrorKind::Conflict, what).at_path(&first)
+    let options = Rewind::chat();
+    let outcome = Outcome::planned(&target, &planned, options.on_conflict, Vec::new());
+    Ok(RewindPlan {
+        store: store.clone(),
+        workspace: None,
+        target,
+        options,
+        planned,
+        outcome,
+        present: None,
+        writer: None,
+    })
+}
+
+impl SessionReader {
+    /// Plans to end the conversation at a record, the last that stays; 0 empties it.
+    /// Files stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](ErrorKind::NotFound) if the session has no such record, and
+    /// [`Invalid`](ErrorKind::Invalid) if another agent keeps the session.
+    pub fn rewind_chat_plan(&self, seq: u64) -> Result<RewindPlan> {
+        let target = RewindTarget::at_record(&self.log.store, self.id(), seq)?;
+        chat_plan(&self.log.store, target)
+    }
+
+    /// Plans to undo the last step of the conversation: a rewind or a compaction. Files
+    /// stay as they are. `None` if there is nothing to undo.
+    ///
+    /// # Errors
+    ///
+    /// What reading the session can fail with.
+    pub fn undo_chat_plan(&self) -> Result<Option<RewindPlan>> {
+        let target = chat_to_undo(&self.log.store, self.id())?;
+        target
+            .map(|target| chat_plan(&self.log.store, target))
+            .transpose()
+    }
+
+    /// Plans to redo the step of the conversation that was undone last. Files stay as
+    /// they are. `None` if there is nothing to redo.
+    ///
+    /// # Errors
+    ///
+    /// What reading the session can fail with.
+    pub fn redo_chat_plan(&self) -> Result<Option<RewindPlan>> {
+        let target = chat_to_redo(&self.log.store, self.id())?;
+        target
+            .map(|target| chat_plan(&self.log.store, target))
+            .transpose()
+    }
 }
 
 impl Session {
-    /// Plans to take the files of its workspace and its conversation back to a point;
+    /// Plans to move the files of its workspace and its conversation back to a point;
     /// see [`Workspace::rewind_plan`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::rewind_plan`]; [`Invalid`](ErrorKind::Invalid) if the session
+    /// works in no workspace.
     pub fn rewind_plan(&self, point: &Point, options: Rewind) -> Result<RewindPlan> {
         let workspace = self.own_workspace()?;
         workspace.recover_with(Some(self))?;
         let target = RewindTarget::at_point(&workspace, point, &options)?;
         workspace.plan(target, options, Some(self.clone()))
+    }
+
+    /// Moves the files of its workspace and its conversation back to a point.
+    ///
+    /// # Errors
+    ///
+    /// As [`rewind_plan`](Self::rewind_plan); [`Conflict`](ErrorKind::Conflict) if files
+    /// have changes by others: plan it with options that say what happens to them.
+    pub fn rewind(&self, point: &Point) -> Result<Outcome> {
+        let workspace = self.own_workspace()?;
+        let options = Rewind::files_and_chat();
+        let outcome = workspace.attempt(options, None, Some(self.clone()), |options| {
+            RewindTarget::at_point(&workspace, point, options).map(Some)
+        })?;
+        outcome
+            .expect("a point is always something to go to")
+            .done()
+    }
+
+    /// Plans to undo its last step; see [`undo`](Self::undo).
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::undo_plan`].
+    pub fn undo_plan(&self, options: Rewind) -> Result<Option<RewindPlan>> {
+        let Some(workspace) = self.workspace()? else {
+            let plan = self.reader().undo_chat_plan()?;
+            return Ok(plan.map(|plan| plan.by(self)));
+        };
+        workspace.recover_with(Some(self))?;
+        let options = options.session(self.id());
+        let target = StepFinder::new(&workspace, &options)?.to_undo(&options)?;
+        target
+            .map(|target| workspace.plan(target, options, Some(self.clone())))
+            .transpose()
+    }
+
+    /// Plans to redo the step of it that was undone last; see [`redo`](Self::redo).
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::redo_plan`].
+    pub fn redo_plan(&self, options: Rewind) -> Result<Option<RewindPlan>> {
+        let Some(workspace) = self.workspace()? else {
+            let plan = self.reader().redo_chat_plan()?;
+            return Ok(plan.map(|plan| plan.by(self)));
+        };
+        workspace.recover_with(Some(self))?;
+        let options = options.session(self.id());
+        let target = StepFinder::new(&workspace, &options)?.to_redo(&options)?;
+        target
+            .map(|target| workspace.plan(target, options, Some(self.clone())))
+            .transpose()
+    }
+
+    /// Undoes its last step: a turn with its file changes, a rewind, a restore or a
+    /// compaction. The conversation continues from before that step; what came after
+    /// stays reachable by [`redo`](Self::redo). `None` if there is nothing to undo.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`](ErrorKind::Conflict) if files have changes by others; nothing is
+    /// touched then. [`undo_plan`](Self::undo_plan) takes options that say what happens
+    /// to them.
+    pub fn undo(&self) -> Result<Option<Outcome>> {
+        let Some(workspace) = self.workspace()? else {
+            return self.undo_chat();
+        };
+        let options = Rewind::files_and_chat().session(self.id());
+        let outcome = workspace.undo_through(options, Some(self.clone()))?;
+        outcome.map(Outcome::done).transpose()
+    }
+
+    /// Redoes the step that was undone last. `None` if there is nothing to redo:
+    /// anything recorded since the undo ends it.
+    ///
+    /// # Errors
+    ///
+    /// As [`undo`](Self::undo).
+    pub fn redo(&self) -> Result<Option<Outcome>> {
+        let Some(workspace) = self.workspace()? else {
+            return self.redo_chat();
+        };
+        let options = Rewind::files_and_chat().session(self.id());
+        let outcome = workspace.redo_through(options, Some(self.clone()))?;
+        outcome.map(Outcome::done).transpose()
     }
 }

@@ -1,6 +1,7 @@
-//! Making the files what they shall be: staged, checked, then put in place.
+//! Changing the files of a workspace: stage, check, then move into place.
 //!
-//! Everything is reached from a handle on the root, beneath it and through no link.
+//! This is the only code that changes a workspace. Everything is reached from a handle on
+//! the root, below it and through no link.
 
 mod check;
 mod compare;
@@ -24,7 +25,7 @@ use crate::objects::Objects;
 use crate::snapshot::name::os_str;
 use crate::snapshot::scan::STAGING;
 use crate::snapshot::scan::sys::Names;
-use mover::{Direction, Mover, told};
+use mover::{Direction, Mover, error_text};
 use root_dir::{RootDir, SplitPath};
 use stage::{OnChanged, Prepared, Stager};
 use staging_dir::StagingDir;
@@ -34,7 +35,7 @@ pub(super) use new_dir::{NewDir, NewDirWriter, NewEntry, new_dir_name};
 /// Is asked before each change to a workspace's files. For tests: what it refuses
 /// fails as if the system had refused it.
 pub trait TouchHook: fmt::Debug + Send + Sync {
-    /// Lets the change happen, or says why it fails.
+    /// Lets the change happen, or returns the error to fail with.
     fn before(&self, touch: &Touch<'_>) -> io::Result<()>;
 }
 
@@ -48,7 +49,7 @@ pub struct Touch<'a> {
     pub path: &'a Path,
 }
 
-/// What is to be done to a workspace's files, by one step.
+/// The changes that one step makes to a workspace's files.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileWork<'a> {
     /// The workspace's directory: absolute, without links.
@@ -57,7 +58,7 @@ pub(super) struct FileWork<'a> {
     pub(super) id: CheckpointId,
     /// In the order of their paths' bytes.
     pub(super) items: &'a [PathChange],
-    /// Holds the content of every item, old and new.
+    /// Has the content of every item, old and new.
     pub(super) objects: &'a Objects,
     pub(super) hook: Option<&'a dyn TouchHook>,
 }
@@ -67,13 +68,13 @@ pub(super) struct FileWork<'a> {
 pub(super) struct WorkResult {
     /// Paths in neither the old nor the new state, which were left alone.
     pub(super) left: Vec<NotRestored>,
-    /// Why everything was put back as it was, if it was.
+    /// The error because of which everything was put back, if it was.
     pub(super) rolled_back: Option<Error>,
 }
 
 impl<'a> FileWork<'a> {
-    /// Writes every new file aside and syncs them all. After an error nothing is
-    /// left of it.
+    /// Writes every new file to the staging directory and syncs them all. After an error
+    /// nothing is left of them.
     pub(super) fn stage(self) -> Result<StagedWork<'a>> {
         self.check_paths()?;
         let (root_dir, made_root) = self.open()?;
@@ -110,8 +111,8 @@ impl<'a> FileWork<'a> {
         }
     }
 
-    /// Carries on what a crash interrupted, wherever it stopped. After an error it
-    /// can be called again.
+    /// Resumes what a crash interrupted, wherever it stopped. After an error it can be
+    /// called again.
     pub(super) fn resume(self) -> Result<WorkResult> {
         self.check_paths()?;
         let root_dir = match self.open() {
@@ -124,8 +125,7 @@ impl<'a> FileWork<'a> {
         resume::resume(self, &root_dir)
     }
 
-    /// Empties what was staged for a step that is over: it was given up, and could
-    /// not tidy up then.
+    /// Removes what was staged for a step that was given up and could not clean up then.
     pub(super) fn clear(self) -> Result<()> {
         self.check_paths()?;
         let root_dir = RootDir::open(self.root, self.hook)?;
@@ -134,15 +134,16 @@ impl<'a> FileWork<'a> {
         };
         let none: Vec<Prepared> = self.items.iter().map(|_| Prepared::default()).collect();
         let mut mover = Mover::new(&root_dir, &mut staging, self.items, &none);
-        tidy(&mut mover, self.objects, Direction::Back).map(drop)
+        clean_up(&mut mover, self.objects, Direction::Back).map(drop)
     }
 
-    /// Gives up what can neither be carried on nor put back. The files stay as they
-    /// are, and what was staged is moved to where it is seen; returns where that is.
+    /// Gives up a step that can neither be resumed nor put back. The files stay as they
+    /// are, and what was staged gets a visible name, which is returned.
     pub(super) fn abandon(self) -> Result<Option<PathBuf>> {
         let root_dir = RootDir::open(self.root, self.hook)?;
         let name = staging_dir::staging_name(self.id);
-        let failed = |error| root_dir.failed("save what was staged", "renameat2", &name, error);
+        let failed =
+            |error| root_dir.failed("rename the staging directory", "renameat2", &name, error);
         if root_dir.look(&name).map_err(failed)?.is_none() {
             return Ok(None);
         }
@@ -164,7 +165,7 @@ impl<'a> FileWork<'a> {
         Ok(())
     }
 
-    /// Opens the root, and makes it if that is among the items.
+    /// Opens the root, and creates it if that is among the items.
     fn open(&self) -> Result<(RootDir<'a>, bool)> {
         let is_root = |item: &&PathChange| item.path.as_os_str().is_empty();
         let makes = self.items.iter().find(is_root);
@@ -185,12 +186,12 @@ impl<'a> FileWork<'a> {
             let made = rustix::fs::mkdir(self.root, rustix::fs::Mode::RWXU);
             made.map_err(io::Error::from)
         });
-        made.map_err(|error| Error::io("cannot make the workspace's directory", self.root, error))
+        made.map_err(|error| Error::io("cannot create the workspace's directory", self.root, error))
     }
 
     fn unmake_root(&self, made_root: bool) {
         if made_root && self.ask("unlinkat", Path::new("")).is_ok() {
-            // If it holds anything by now it stays.
+            // It stays if it is not empty by now.
             rustix::fs::rmdir(self.root).ok();
         }
     }
@@ -212,19 +213,19 @@ pub(super) struct StagedWork<'a> {
 }
 
 impl StagedWork<'_> {
-    /// Checks once more that every path is in its old state, and that all can be
-    /// done as far as that can be known.
+    /// Checks once more that every path is in its old state, and that all changes seem
+    /// possible.
     pub(super) fn check(&self) -> Result<()> {
         check::FinalCheck::new(self).run()
     }
 
-    /// Removes, renames, sets modes; then removes what was staged, and syncs the
-    /// directories. An error means that not all is tidied up: it is to be carried on.
-    pub(super) fn perform(mut self) -> Result<WorkResult> {
+    /// Moves the files and sets their modes, removes what was staged, and syncs the
+    /// directories. An error means that the clean-up must be resumed.
+    pub(super) fn move_files(mut self) -> Result<WorkResult> {
         let items = self.work.items;
         let mut mover = Mover::new(&self.root_dir, &mut self.staging, items, &self.ready);
         let Err(error) = mover.forward() else {
-            let mut left = tidy(&mut mover, self.work.objects, Direction::Forward)?;
+            let mut left = clean_up(&mut mover, self.work.objects, Direction::Forward)?;
             left.extend(mover.into_left());
             return Ok(WorkResult {
                 left,
@@ -232,13 +233,13 @@ impl StagedWork<'_> {
             });
         };
         mover.back();
-        let tidied = tidy(&mut mover, self.work.objects, Direction::Back);
+        let cleaned = clean_up(&mut mover, self.work.objects, Direction::Back);
         let mut left = mover.into_left();
-        match tidied {
+        match cleaned {
             Ok(more) => left.extend(more),
             Err(error) => left.push(NotRestored {
                 path: self.staging.name.clone(),
-                why: told(&error),
+                reason: error_text(&error),
             }),
         }
         self.work.unmake_root(self.made_root);
@@ -252,23 +253,27 @@ impl StagedWork<'_> {
     pub(super) fn give_up(mut self) {
         let items = self.work.items;
         let mut mover = Mover::new(&self.root_dir, &mut self.staging, items, &self.ready);
-        tidy(&mut mover, self.work.objects, Direction::Back).ok();
+        clean_up(&mut mover, self.work.objects, Direction::Back).ok();
         self.work.unmake_root(self.made_root);
     }
 }
 
-/// Empties the desk, gives directories their modes back, removes the desk and makes
-/// all durable. Returns what had to stay.
-fn tidy(mover: &mut Mover<'_>, objects: &Objects, ended: Direction) -> Result<Vec<NotRestored>> {
+/// Empties the staging directory, restores the modes of directories, removes the staging
+/// directory and syncs everything. Returns what had to stay.
+fn clean_up(
+    mover: &mut Mover<'_>,
+    objects: &Objects,
+    ended: Direction,
+) -> Result<Vec<NotRestored>> {
     let swept = mover.sweep(objects);
-    // Also where something has to stay on the desk for now.
-    mover.give_back(ended)?;
+    // Even if something has to stay in the staging directory for now.
+    mover.restore_modes(ended)?;
     swept?;
     let mut left = Vec::new();
     if !mover.staging.remove(mover.root_dir)? {
         left.push(NotRestored {
             path: mover.staging.name.clone(),
-            why: mover::HOLDS.to_owned(),
+            reason: mover::HOLDS.to_owned(),
         });
     }
     mover.finish_root(ended)?;
@@ -277,8 +282,7 @@ fn tidy(mover: &mut Mover<'_>, objects: &Objects, ended: Direction) -> Result<Ve
     Ok(left)
 }
 
-/// Returns the staging directories in a workspace, with the steps that they belong
-/// to where their names tell.
+/// Returns the staging directories in a workspace, with the steps that their names give.
 pub(super) fn staged_in(root: &Path) -> Result<Vec<(PathBuf, Option<CheckpointId>)>> {
     let root_dir = RootDir::open(root, None)?;
     let mut names = Names::default();
@@ -295,8 +299,7 @@ pub(super) fn staged_in(root: &Path) -> Result<Vec<(PathBuf, Option<CheckpointId
     Ok(staged.collect())
 }
 
-/// Removes the staging directories that hold nothing, and returns the steps that
-/// the others belong to.
+/// Removes the empty staging directories, and returns the steps of the others.
 pub(super) fn sweep_strays(root: &Path, hook: Option<&dyn TouchHook>) -> Result<Vec<CheckpointId>> {
     let root_dir = RootDir::open(root, hook)?;
     let held = staged_in(root)?.into_iter();

@@ -1,8 +1,8 @@
-//! Whose change is whose.
+//! The authors of changes.
 //!
-//! Every change belongs to somebody: to the turns and runs between whose start and
-//! end it appeared; to the session whose checkpoint first captured it; else to the
-//! person. What Backtrail itself restored belongs to nobody.
+//! A change belongs to the turns and runs that were in progress when it appeared, else to
+//! the session whose checkpoint captured it first, else to the user. What Backtrail itself
+//! restored has no author.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,16 +18,16 @@ use crate::workspace::spans::ends;
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace};
 
-/// Somebody who may have made the changes of an interval.
+/// A possible author of the changes of an interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Author {
-    pub(super) who: AuthorKind,
-    /// When it was seen.
+    pub(super) kind: AuthorKind,
+    /// When the changes were seen.
     pub(super) at: Timestamp,
-    /// Whether no checkpoint has it yet.
+    /// Whether no checkpoint has them yet.
     pub(super) unsaved: bool,
     /// The turn or run.
-    pub(super) words: Option<Description>,
+    pub(super) step: Option<Description>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,28 +35,28 @@ pub(super) enum AuthorKind {
     Person,
     /// A turn or run of a session, or a checkpoint that it asked for.
     Session(SessionPlace),
-    /// A turn or run that belongs to no session.
+    /// A turn or run without a session.
     Unnamed,
 }
 
-/// What lies between two states that were kept one after the other.
+/// What happened between two consecutive states.
 #[derive(Debug)]
 pub(super) struct Interval {
     pub(super) before: ObjectId,
     pub(super) after: ObjectId,
-    /// Nobody where Backtrail itself restored.
+    /// Empty if Backtrail itself restored.
     pub(super) by: Vec<Author>,
-    /// Whether somebody asked for the state after it to be kept.
+    /// Whether the state after it was saved on request.
     pub(super) saves: bool,
-    /// The place of the state after it.
+    /// The index of the state after it.
     pub(super) n: usize,
-    /// The state that Backtrail went to in it.
+    /// The state that Backtrail restored.
     pub(super) to: Option<usize>,
-    /// What a merge took back in it.
-    pub(super) took: Option<MergeUndid>,
+    /// What a merge undid.
+    pub(super) merge_undid: Option<MergeUndid>,
 }
 
-/// What a merge took back: what some did after one state and up to another.
+/// What a merge undid: what some authors did after one state and up to another.
 #[derive(Debug)]
 pub(super) struct MergeUndid {
     pub(super) authors: Authors,
@@ -65,7 +65,7 @@ pub(super) struct MergeUndid {
 }
 
 impl MergeUndid {
-    /// Returns whether a change was taken back.
+    /// Returns whether a change was undone.
     pub(super) fn holds(&self, link: &AuthoredChange) -> bool {
         let is_within = self.since < link.n && link.n <= self.until;
         let is_own = !link.by.is_empty() && link.by.iter().all(|by| self.authors.is_own(by));
@@ -73,17 +73,17 @@ impl MergeUndid {
     }
 }
 
-/// A turn or run, with those that are parts of others.
+/// A turn or run, also one inside another.
 struct AuthorSpan<'a> {
     start: usize,
     end: usize,
-    /// Its process died: what changed last may be the person's as well.
+    /// Its process died: the last changes may be the user's.
     died: bool,
     checkpoint: &'a Checkpoint,
 }
 
-/// Returns what lies between the states that were kept since the checkpoint at
-/// `since`, and the present.
+/// Returns the intervals between the states since the checkpoint at `since`, up to the
+/// present.
 pub(super) fn intervals(
     timeline: &Timeline,
     since: usize,
@@ -101,7 +101,7 @@ pub(super) fn intervals(
                 && *checkpoints[n].reason() != CheckpointReason::BeforeRewind,
             n,
             to: None,
-            took: None,
+            merge_undid: None,
         })
         .collect();
     let last = checkpoints.len();
@@ -113,7 +113,7 @@ pub(super) fn intervals(
         saves: false,
         n: last,
         to: None,
-        took: None,
+        merge_undid: None,
     });
     intervals
 }
@@ -130,13 +130,13 @@ fn saved_by(around: &[AuthorSpan<'_>], checkpoints: &[Checkpoint], n: usize) -> 
             .session()
             .filter(|_| *checkpoint.reason() == CheckpointReason::Manual);
         by.push(Author {
-            who: asked
+            kind: asked
                 .cloned()
                 .map_or(AuthorKind::Person, AuthorKind::Session),
             at,
-            // Nobody asked for what is kept before files move.
+            // The state before a rewind is not saved on request.
             unsaved: *checkpoint.reason() == CheckpointReason::BeforeRewind,
-            words: None,
+            step: None,
         });
     }
     by
@@ -146,10 +146,10 @@ fn unsaved_by(around: &[AuthorSpan<'_>], last: usize, now: Timestamp) -> Vec<Aut
     let mut by = open_at(around, last, now);
     if by.is_empty() {
         by.push(Author {
-            who: AuthorKind::Person,
+            kind: AuthorKind::Person,
             at: now,
             unsaved: true,
-            words: None,
+            step: None,
         });
     }
     for author in &mut by {
@@ -158,22 +158,22 @@ fn unsaved_by(around: &[AuthorSpan<'_>], last: usize, now: Timestamp) -> Vec<Aut
     by
 }
 
-/// Returns the turns and runs that were under way before state `n`. Of what changed
-/// after one was last seen that then died, nobody knows whether it is the person's.
+/// Returns the turns and runs in progress before state `n`. Changes after the last sign of
+/// one that died may be the user's.
 fn open_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Author> {
-    let author = |who, words| Author {
-        who,
+    let author = |kind, step| Author {
+        kind,
         at,
         unsaved: false,
-        words,
+        step,
     };
     let open = around.iter().filter(|span| span.start < n && span.end >= n);
     let mut by: Vec<Author> = open
         .clone()
         .map(|span| {
             let place = span.checkpoint.session().cloned();
-            let who = place.map_or(AuthorKind::Unnamed, AuthorKind::Session);
-            author(who, Some(Description::of_start(span.checkpoint)))
+            let kind = place.map_or(AuthorKind::Unnamed, AuthorKind::Session);
+            author(kind, Some(Description::of_start(span.checkpoint)))
         })
         .collect();
     let mut open = open.peekable();
@@ -183,8 +183,8 @@ fn open_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Author> {
     by
 }
 
-/// Returns all turns and runs. One that is under way reaches to the present, and one
-/// that died to the state after its newest checkpoint.
+/// Returns all turns and runs. One in progress reaches to the present, and one that died
+/// to the state after its newest checkpoint.
 fn all_spans(timeline: &Timeline) -> Vec<AuthorSpan<'_>> {
     let checkpoints = &timeline.checkpoints;
     let ends = ends(checkpoints);
@@ -207,34 +207,34 @@ fn all_spans(timeline: &Timeline) -> Vec<AuthorSpan<'_>> {
         .collect()
 }
 
-/// Whose work is taken back.
+/// The authors whose work is undone.
 #[derive(Debug)]
 pub(super) enum Authors {
-    /// Nobody's: only what Backtrail itself did.
+    /// None: only what Backtrail itself did.
     Nobody,
-    /// One session's, with its sub-agents and what it was forked from.
+    /// One session, with its sub-agents and what it was forked from.
     One(SessionFamily),
-    /// Every session's.
+    /// Every session.
     Sessions,
-    /// Everything that was saved.
+    /// Everybody, as far as it was saved.
     Everyone,
 }
 
 impl Authors {
-    /// Returns whether something was done by those whose work is taken back.
+    /// Returns whether an author's work is undone.
     pub(super) fn is_own(&self, author: &Author) -> bool {
-        match (self, &author.who) {
+        match (self, &author.kind) {
             (Self::Nobody, _) => false,
             (Self::One(family), AuthorKind::Session(place)) => family.holds(place),
             (Self::One(_), _) => false,
-            (Self::Sessions, who) => *who != AuthorKind::Person,
+            (Self::Sessions, kind) => *kind != AuthorKind::Person,
             (Self::Everyone, AuthorKind::Person) => !author.unsaved,
             (Self::Everyone, _) => true,
         }
     }
 }
 
-/// A session, the sub-agents it began, and the line it goes on from.
+/// A session, its sub-agents, and the line that it continues.
 #[derive(Debug)]
 pub(super) struct SessionFamily {
     store: Store,
@@ -260,8 +260,8 @@ impl SessionFamily {
         if place.id == self.root {
             return true;
         }
-        // A turn is inherited with the message that it begins with: one that began
-        // where the line turns off went another way.
+        // A turn is inherited with its first message: one that began where the line
+        // branches off is on another line.
         let line = self.line.as_ref();
         if line.is_some_and(|line| line.holds(&place.id, place.trail, place.seq + 1)) {
             return true;
@@ -274,10 +274,10 @@ impl SessionFamily {
         holds
     }
 
-    /// Returns whether a session is that of a sub-agent, at whatever depth.
+    /// Returns whether a session is a sub-agent's, at any depth.
     fn began(&self, id: &SessionId) -> bool {
         let mut id = id.clone();
-        // Sub-agents of sub-agents end somewhere, unless somebody forged them.
+        // The depth has a limit in case of forged records.
         for _ in 0..64 {
             let reader = self.store.read_anywhere(&id);
             let spawned_by = reader.and_then(|reader| reader.info()).ok();

@@ -1,4 +1,4 @@
-//! What stands at a path is stored whole, or not at all.
+//! What is at a path is stored whole, or not at all.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -55,7 +55,7 @@ fn listing(ground: &Ground, id: &ObjectId, at: &str, found: &mut Vec<(String, bo
 }
 
 #[test]
-fn what_rules_and_caps_leave_out_is_stored_whole() {
+fn files_that_rules_and_limits_skip_are_stored_whole() {
     let ground = Ground::new();
     let big = "long".repeat(1000);
     ground.build(&tree([
@@ -101,7 +101,7 @@ fn what_rules_and_caps_leave_out_is_stored_whole() {
 }
 
 #[test]
-fn what_cannot_be_stored_whole_is_not_stored() {
+fn files_that_cannot_be_stored_whole_are_not_stored() {
     let ground = Ground::new();
     ground.build(&tree([
         ("git", dir()),

@@ -1,4 +1,4 @@
-//! Which paths somebody else changed, and what becomes of them.
+//! Which paths others changed too, and what happens to them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use super::actions::{PathActions, named};
 use super::authors::{Author, AuthorKind, Authors};
 use super::merge::{MergeResult, Merger};
 use super::options::OnConflict;
-use super::outcome::{ChangedBy, Conflict, KeptBecause, Merge};
+use super::outcome::{ChangedBy, Conflict, KeptReason, Merge};
 use super::path_history::PathHistories;
 use crate::error::Result;
 use crate::store::Store;
 use crate::time::Timestamp;
 
-/// Finds out which paths somebody else changed.
+/// Finds the paths that others changed too.
 pub(super) struct ConflictFinder<'a> {
     pub(super) histories: &'a PathHistories,
     pub(super) authors: &'a Authors,
     pub(super) moved_on: &'a BTreeSet<PathBuf>,
-    /// What is not as it shall be.
+    /// The paths that differ from the target.
     pub(super) wanted: &'a BTreeSet<PathBuf>,
     pub(super) root: &'a Path,
     pub(super) store: &'a Store,
@@ -26,7 +26,7 @@ pub(super) struct ConflictFinder<'a> {
 }
 
 impl ConflictFinder<'_> {
-    /// Finds all conflicts, and does with them what was asked for.
+    /// Finds all conflicts, and treats them as asked for.
     pub(super) fn all(
         &self,
         actions: &mut PathActions,
@@ -44,7 +44,7 @@ impl ConflictFinder<'_> {
         let paths = actions.by_path.keys();
         let conflicts = paths.filter_map(|path| self.one(path, other(path)));
         let mut conflicts: Vec<Conflict> = conflicts.collect();
-        // A directory that comes or goes shows by what is in it.
+        // A directory that is created or deleted is named by what is in it.
         let hides: BTreeSet<PathBuf> = conflicts
             .windows(2)
             .filter(|two| two[1].path.starts_with(&two[0].path))
@@ -53,11 +53,11 @@ impl ConflictFinder<'_> {
             .collect();
         for conflict in &mut conflicts {
             match on_conflict {
-                OnConflict::Keep => actions.keep(&conflict.path, KeptBecause::Conflict),
+                OnConflict::Keep => actions.keep(&conflict.path, KeptReason::Conflict),
                 OnConflict::Merge => {
                     let path = &conflict.path;
-                    let is_told = !hides.contains(path) && !as_they_were.contains(path);
-                    settle(conflict, is_told, actions, merger)?;
+                    let is_named = !hides.contains(path) && !as_they_were.contains(path);
+                    settle(conflict, is_named, actions, merger)?;
                 }
                 OnConflict::Stop | OnConflict::Overwrite => {}
             }
@@ -72,7 +72,7 @@ impl ConflictFinder<'_> {
         Ok(conflicts)
     }
 
-    /// `other` is somebody whose change was taken away again.
+    /// `other` is an author whose change was removed again.
     fn one(&self, path: &Path, other: Option<&Author>) -> Option<Conflict> {
         let by = self.histories.by(path);
         let moved_on = self.moved_on.contains(path);
@@ -82,18 +82,18 @@ impl ConflictFinder<'_> {
             _ => by.iter().rev().find(is_other),
         };
         let other = seen.or(by.last().filter(|_| moved_on)).or(other);
-        // Where nobody was seen at it, it changed all the same.
+        // It changed even if no author is known.
         let unseen = Author {
-            who: AuthorKind::Person,
+            kind: AuthorKind::Person,
             at: self.now,
             unsaved: true,
-            words: None,
+            step: None,
         };
         let author = other.or(moved_on.then_some(&unseen))?;
         let own = by.iter().rev().find(|author| self.authors.is_own(author));
         Some(Conflict {
             path: path.to_owned(),
-            changed_by: match &author.who {
+            changed_by: match &author.kind {
                 AuthorKind::Session(place) => ChangedBy::Session(place.id.clone()),
                 AuthorKind::Person | AuthorKind::Unnamed => ChangedBy::Person,
             },
@@ -102,13 +102,13 @@ impl ConflictFinder<'_> {
                 false => author.at,
             },
             unsaved: author.unsaved,
-            also: own.and_then(|own| own.words.as_ref()?.read(self.store)),
+            also: own.and_then(|own| own.step.as_ref()?.read(self.store)),
             merge: None,
         })
     }
 
-    /// Looks at what is as it was although others had changed it: those whose work is
-    /// taken back took it away again.
+    /// Adds paths that are as they were although others had changed them: the work to
+    /// undo removed those changes.
     fn as_they_were(
         &self,
         actions: &mut PathActions,
@@ -125,7 +125,7 @@ impl ConflictFinder<'_> {
         Ok(found)
     }
 
-    /// Returns when a file says that it changed.
+    /// Returns the modification time of a file.
     #[allow(
         clippy::unnecessary_cast,
         reason = "the fields' types differ between platforms"
@@ -137,10 +137,10 @@ impl ConflictFinder<'_> {
     }
 }
 
-/// Merges what somebody else changed as well.
+/// Merges a path that others changed too.
 fn settle(
     conflict: &mut Conflict,
-    is_told: bool,
+    is_named: bool,
     actions: &mut PathActions,
     merger: &Merger<'_>,
 ) -> Result<()> {
@@ -148,9 +148,9 @@ fn settle(
         return Ok(());
     };
     let merging = merger.merge(&conflict.path, action.now.as_ref(), action.then.as_ref())?;
-    conflict.merge = Some(merging.told());
+    conflict.merge = Some(merging.merge());
     match merging {
-        MergeResult::Kept if is_told => actions.keep(&conflict.path, KeptBecause::Conflict),
+        MergeResult::Kept if is_named => actions.keep(&conflict.path, KeptReason::Conflict),
         MergeResult::Kept => drop(actions.by_path.remove(&conflict.path)),
         MergeResult::Node(node, lines) => actions.replace(&conflict.path, node, Some(lines)),
         MergeResult::AsItWas | MergeResult::Stopped(_) => {}

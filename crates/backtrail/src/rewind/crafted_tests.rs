@@ -118,7 +118,7 @@ impl Scene {
             Ok(recovered) => {
                 let it = recovered.expect("a step was open");
                 let abandoned = it.abandoned.is_some() && it.now.is_none();
-                assert!(abandoned || !it.left.is_empty(), "{what}");
+                assert!(abandoned || !it.not_restored.is_empty(), "{what}");
             }
         }
         assert_eq!(self.look(), before, "{what}");
@@ -209,7 +209,7 @@ impl Scene {
 }
 
 #[test]
-fn f16_a_link_that_is_also_a_directory_leads_nowhere() {
+fn f16_a_link_that_is_also_a_directory_is_not_followed() {
     let scene = Scene::new();
     let outside = scene.dir.path().join("outside");
     let below = scene.store_listing(&[entry(b"file", scene.file("crafted"))]);

@@ -1,4 +1,4 @@
-//! A crash at every call, and again while carrying on: the next one brings the tree
+//! A crash at every call, and again while resuming: the next one brings the tree
 //! to its new state, and nothing is left of the work.
 
 use super::kit_tests::*;
@@ -75,7 +75,7 @@ fn crash(ground: &Ground, items: &[PathChange], n: usize) -> Option<()> {
 }
 
 #[test]
-fn a_crash_at_every_call_is_carried_on_to_the_new_tree() {
+fn a_crash_at_every_call_is_resumed_to_the_new_tree() {
     let ground = Ground::new();
     for (number, (old, new)) in pairs().into_iter().enumerate() {
         let items = ground.items(&old, &new);
@@ -92,7 +92,7 @@ fn a_crash_at_every_call_is_carried_on_to_the_new_tree() {
 }
 
 #[test]
-fn a_crash_while_carrying_on_is_carried_on_as_well() {
+fn a_crash_while_resuming_is_resumed_as_well() {
     let ground = Ground::new();
     for (number, (old, new)) in pairs().into_iter().take(5).enumerate() {
         let items = ground.items(&old, &new);
@@ -119,7 +119,7 @@ fn a_crash_while_carrying_on_is_carried_on_as_well() {
 }
 
 #[test]
-fn where_names_cannot_be_exchanged_or_kept_from_replacing_it_works_as_well() {
+fn file_systems_that_cannot_exchange_names_work_as_well() {
     let ground = Ground::new();
     for (number, (old, new)) in pairs().into_iter().take(2).enumerate() {
         let items = ground.items(&old, &new);
@@ -139,7 +139,7 @@ fn where_names_cannot_be_exchanged_or_kept_from_replacing_it_works_as_well() {
 }
 
 #[test]
-fn a_workspace_that_is_gone_is_made_again() {
+fn a_workspace_that_is_gone_is_created_again() {
     let ground = Ground::new();
     let new = tree([("", Stuff::Dir(0o750)), ("a", file("one")), ("d", dir())]);
     let items = ground.items(&Tree::new(), &new);

@@ -1,18 +1,16 @@
-//! The one step: files and conversation go where they shall, or nowhere.
+//! One step: files and conversation both move, or neither does.
 //!
-//! Under the workspace's lock and the session's: what is there now is stored, and
-//! so is what shall be; the trail says that the step begins; every new file is
-//! written aside; every path is looked at once more, and everything is given up if
-//! one moved; only then the files change, then the conversation, and the trail says
-//! that it is done.
+//! Under the locks of the workspace and the session: the present state and the new one
+//! are stored; the trail records that the step begins; every new file is written aside;
+//! every path is checked once more, and the step is given up if one changed. Only then
+//! the files change, then the conversation, and the trail records that it is done.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::actions::PathActions;
 use super::apply::{FileWork, WorkResult};
-use super::outcome::{ChatMove, NotRestored, PlannedChange, PlannedKind, RewindReport};
+use super::outcome::{ChatMove, NotRestored};
 use super::path_change::{PathChange, PathEntry};
 use super::plan::{FilePlan, PlannedWork};
 use super::target::{RewindTarget, because};
@@ -28,53 +26,57 @@ use crate::snapshot::{Progress, ScanProgress, Snapshot, Totals, shown};
 use crate::workspace::checkpoint_record::CheckpointRecord;
 use crate::workspace::create::CapturedState;
 use crate::workspace::journal::{ChatMoveRecord, Ending, MergeRecord, StepRecord};
-use crate::workspace::{Activity, Checkpoint, CheckpointReason, SessionPlace, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, SessionPlace, Workspace};
 
 /// A step that is about to be done. Its caller holds the workspace's lock.
 pub(super) struct Execution<'a> {
     pub(super) workspace: &'a Workspace,
     pub(super) target: &'a RewindTarget,
     pub(super) planned: PlannedWork,
-    /// Who speaks in the session whose conversation moves.
+    /// The writer of the session whose conversation moves.
     pub(super) writer: Option<Session>,
-    pub(super) active: Vec<Activity>,
     pub(super) progress: Option<Arc<dyn Progress>>,
 }
 
-/// What the files come to.
-struct MovedFiles {
-    from: CheckpointId,
-    now: CheckpointId,
-    left: Vec<NotRestored>,
+/// What was done.
+#[derive(Default)]
+pub(super) struct Executed {
+    /// `None` if no file moved.
+    pub(super) files: Option<MovedFiles>,
+    /// The trail that the conversation's move began.
+    pub(super) trail: Option<u32>,
+}
+
+/// Files that were moved.
+pub(super) struct MovedFiles {
+    /// The checkpoint before.
+    pub(super) from: CheckpointId,
+    /// The checkpoint after.
+    pub(super) now: CheckpointId,
+    /// Paths that were left alone.
+    pub(super) left: Vec<NotRestored>,
 }
 
 impl Execution<'_> {
-    /// Does it. `state` and `last` are what is there now and what was kept last,
-    /// where files may move.
-    pub(super) fn run(self, files: Option<(&CapturedState, &Checkpoint)>) -> Result<RewindReport> {
-        let moved = match (files, &self.planned.files) {
-            (Some((state, last)), Some(planned)) => {
-                let writer = self.writer.clone();
-                let work = || self.move_files(planned, state, last);
-                Some(match writer {
-                    Some(writer) => writer.alone(work)?,
-                    None => work()?,
-                })
-            }
-            _ => {
-                self.move_chat_alone()?;
-                None
-            }
+    /// Does it. `files` is the present state and the last checkpoint, if files may move.
+    pub(super) fn run(self, files: Option<(&CapturedState, &Checkpoint)>) -> Result<Executed> {
+        let (Some((state, last)), Some(plan)) = (files, &self.planned.files) else {
+            let trail = self.move_chat_alone()?;
+            return Ok(Executed { files: None, trail });
         };
-        Ok(self.report(moved))
+        let work = || self.move_files(plan, state, last);
+        match &self.writer {
+            Some(writer) => writer.alone(work),
+            None => work(),
+        }
     }
 
-    fn move_chat_alone(&self) -> Result<()> {
+    fn move_chat_alone(&self) -> Result<Option<u32>> {
         let (Some(writer), Some(chat)) = (&self.writer, &self.target.chat) else {
-            return Ok(());
+            return Ok(None);
         };
         if self.planned.chat.is_none() {
-            return Ok(());
+            return Ok(None);
         }
         let because = because(&self.target.verb.reason());
         writer.alone(|| writer.go_to(because, (chat.to.trail, chat.to.seq)))
@@ -85,7 +87,7 @@ impl Execution<'_> {
         planned: &FilePlan,
         state: &CapturedState,
         last: &Checkpoint,
-    ) -> Result<MovedFiles> {
+    ) -> Result<Executed> {
         let workspace = self.workspace;
         let (after, totals) = self.result(planned)?;
         let before = self.before(planned, state, last)?;
@@ -123,17 +125,20 @@ impl Execution<'_> {
             let session = self.move_chat(&begun)?;
             workspace.end_step(&begun, Ending { session, ..ending })
         });
-        // The files are where they shall be; the rest follows.
+        // The files are in place; the rest follows.
         ended.map_err(interrupted)?;
-        Ok(MovedFiles {
-            from: begun.from,
-            now: begun.id,
-            left,
+        Ok(Executed {
+            trail: begun.chat.map(|chat| chat.trail),
+            files: Some(MovedFiles {
+                from: begun.from,
+                now: begun.id,
+                left,
+            }),
         })
     }
 
-    /// Stages, checks and performs. After an error everything is as it was, or the
-    /// next who comes finishes it; the error says which.
+    /// Stages, checks and moves the files. After an error everything is as it was, or
+    /// the next command here finishes it; the error says which.
     fn act(&self, begun: &StepRecord, items: &[PathChange]) -> Result<WorkResult> {
         if items.iter().all(|item| item.old == item.new) {
             return Ok(WorkResult::default());
@@ -150,9 +155,9 @@ impl Execution<'_> {
             Ok(staged) => staged,
             Err(error) => return self.give_up(begun, error.with_note("nothing was touched")),
         };
-        // What could not be tidied up is carried on as after a crash.
-        let performed = staged.perform().or_else(|_| work.resume());
-        let mut outcome = performed.map_err(interrupted)?;
+        // What could not be cleaned up is resumed as after a crash.
+        let moved = staged.move_files().or_else(|_| work.resume());
+        let mut outcome = moved.map_err(interrupted)?;
         match outcome.rolled_back.take() {
             Some(error) => self.give_up(begun, put_back(error, &outcome.left)),
             None => Ok(outcome),
@@ -164,7 +169,7 @@ impl Execution<'_> {
         Err(error)
     }
 
-    /// Stores the state that shall be.
+    /// Stores the new state.
     fn result(&self, planned: &FilePlan) -> Result<(ObjectId, Totals)> {
         if planned.actions.by_path.is_empty() {
             return Ok((planned.present.id(), planned.present.totals()));
@@ -172,7 +177,7 @@ impl Execution<'_> {
         store_edited(self.workspace, &planned.present, &planned.actions.edits())
     }
 
-    /// Makes the checkpoint of what is there now, unless the last one has the same.
+    /// Makes the checkpoint of the present state, unless the last one has the same.
     fn before(
         &self,
         planned: &FilePlan,
@@ -219,7 +224,7 @@ impl Execution<'_> {
         }))
     }
 
-    /// Says what is taken back, where something is merged.
+    /// Returns what is undone, if something is merged.
     fn begun_merge(&self) -> Option<MergeRecord> {
         let files = self
             .target
@@ -246,75 +251,14 @@ impl Execution<'_> {
         id.map(CheckpointId::from_uuid)
             .map_err(|error| Error::machine("cannot make an id", error))
     }
-
-    fn report(self, moved: Option<MovedFiles>) -> RewindReport {
-        let PlannedWork { files, chat } = self.planned;
-        let (from, now, left) = match moved {
-            Some(moved) => (Some(moved.from), Some(moved.now), moved.left),
-            None => (None, None, Vec::new()),
-        };
-        let mut report = RewindReport {
-            verb: self.target.verb,
-            step: self.target.step.clone(),
-            session: self.target.session.clone(),
-            from,
-            to: self.target.to.clone().filter(|_| files.is_some()),
-            now,
-            restored: Vec::new(),
-            merged: Vec::new(),
-            deleted: Vec::new(),
-            kept: Vec::new(),
-            not_restored: Vec::new(),
-            conflicts: Vec::new(),
-            unchanged: 0,
-            tool_calls: self.target.tool_calls.clone(),
-            other_sessions: Vec::new(),
-            chat,
-            belongs_to: self.target.belongs_to.clone(),
-            active: self.active,
-        };
-        if let Some(planned) = files {
-            report.take_files(planned, left);
-        }
-        report
-    }
 }
 
-impl RewindReport {
-    fn take_files(&mut self, planned: FilePlan, left: Vec<NotRestored>) {
-        let is_left = |path: &PathBuf| left.iter().any(|left| left.path == *path);
-        (self.restored, self.deleted, self.merged) = split(&planned.actions);
-        self.merged.retain(|change| !is_left(&change.path));
-        self.restored.retain(|path| !is_left(path));
-        self.deleted.retain(|path| !is_left(path));
-        self.kept = planned.actions.kept;
-        self.not_restored = planned.actions.not_restored;
-        self.not_restored.extend(left);
-        self.conflicts = planned.conflicts;
-        self.unchanged = planned.unchanged;
-        self.other_sessions = planned.others;
-    }
-}
-
-/// Returns what is restored, what is deleted, and what is merged.
-fn split(actions: &PathActions) -> (Vec<PathBuf>, Vec<PathBuf>, Vec<PlannedChange>) {
-    let (mut restored, mut deleted, mut merged) = (Vec::new(), Vec::new(), Vec::new());
-    for change in actions.changes() {
-        match change.kind {
-            PlannedKind::Delete => deleted.push(change.path),
-            PlannedKind::Merge { .. } => merged.push(change),
-            _ => restored.push(change.path),
-        }
-    }
-    (restored, deleted, merged)
-}
-
-/// Says that the next who comes goes on.
+/// Adds that the next command finishes the step.
 fn interrupted(error: Error) -> Error {
-    error.with_note("this is half done; the next command here finishes it")
+    error.with_note("it is half done; the next command here finishes it")
 }
 
-/// Says that everything is as it was, save what could not be put back.
+/// Adds that everything is as it was, apart from what could not be put back.
 fn put_back(error: Error, left: &[NotRestored]) -> Error {
     match left {
         [] => error.with_note("everything was put back as it was"),
@@ -324,16 +268,15 @@ fn put_back(error: Error, left: &[NotRestored]) -> Error {
                 n => format!(" and {n} more"),
             };
             let path = shown(&first.path);
-            error.with_note(format!("everything was put back, but for {path}{more}"))
+            error.with_note(format!("everything was put back except {path}{more}"))
         }
     }
 }
 
-/// The bits that a directory needs to be written in.
+/// The mode bits without which names in a directory cannot change.
 const WRITABLE: u32 = 0o300;
 
-/// Returns what is to be done to go from one snapshot to another, in the order of
-/// the paths' bytes.
+/// Returns the changes from one snapshot to another, in the order of the paths' bytes.
 pub(super) fn items(
     begun: &StepRecord,
     before: &Snapshot,
@@ -359,7 +302,7 @@ pub(super) fn items(
     }
     let has_root = items.iter().any(|item| item.path.as_os_str().is_empty());
     if mode & WRITABLE != WRITABLE && !has_root {
-        // It is made writable for the time being: whoever carries this on must know.
+        // It is made writable for now: a command that resumes this must know.
         let root = Some(PathEntry::Dir { mode });
         items.push(PathChange {
             path: PathBuf::new(),
@@ -397,8 +340,8 @@ fn store_edited(
     Ok((id, root.totals))
 }
 
-/// Says of paths that were left alone what was there before: what they are now is
-/// somebody's change that no checkpoint has.
+/// Records paths that were left alone as they were before: what they are now is a change
+/// that no checkpoint has.
 pub(super) fn left_alone(
     workspace: &Workspace,
     ending: Ending,
@@ -411,7 +354,7 @@ pub(super) fn left_alone(
     let after = workspace.open_snapshot(&ending.snapshot)?;
     let mut edits = BTreeMap::new();
     for left in left {
-        // What is left alone keeps the directories that it is in.
+        // A path that is left alone keeps the directories that it is in.
         for dir in left.path.ancestors().skip(1) {
             let is_dir = |node: &Option<Node>| matches!(node, Some(Node::Dir(_)));
             if let Some(Node::Dir(was)) = before.walk_down(dir)?
@@ -436,7 +379,7 @@ pub(super) fn left_alone(
 }
 
 impl ChatMoveRecord {
-    /// Returns where the conversation stands when it has moved.
+    /// Returns where the conversation is after the move.
     pub(super) fn place(&self) -> SessionPlace {
         SessionPlace {
             id: self.session.clone(),
@@ -446,8 +389,8 @@ impl ChatMoveRecord {
     }
 }
 
-/// Refuses to go on from a conversation that moved since it was looked at. `speaker`
-/// is who would move it now, and `chat` how it was to move then.
+/// Refuses if the conversation continued since it was planned. `writer` would move it
+/// now, and `chat` is the move that was planned.
 pub(super) fn must_stand(writer: Option<&Session>, chat: Option<&ChatMove>) -> Result<()> {
     let stands = match (writer, chat) {
         (None, None) => true,
@@ -459,6 +402,6 @@ pub(super) fn must_stand(writer: Option<&Session>, chat: Option<&ChatMove>) -> R
     if stands {
         return Ok(());
     }
-    let what = "the conversation went on since this was planned; nothing was touched, plan again";
+    let what = "the conversation continued since this was planned; nothing was touched, plan again";
     Err(Error::new(ErrorKind::Conflict, what))
 }

@@ -93,7 +93,7 @@ fn calls_that_fail_leave_the_tree_exactly_new_or_exactly_old() {
 }
 
 #[test]
-fn what_fails_always_for_one_path_brings_all_back() {
+fn a_call_that_always_fails_for_one_path_puts_all_back() {
     let ground = Ground::new();
     let (old, new) = pair();
     let items = ground.items(&old, &new);
@@ -128,7 +128,7 @@ fn what_fails_always_for_one_path_brings_all_back() {
 }
 
 #[test]
-fn what_cannot_be_put_back_either_is_named() {
+fn paths_that_cannot_be_put_back_are_named() {
     let ground = Ground::new();
     let (old, new) = pair();
     let items = ground.items(&old, &new);

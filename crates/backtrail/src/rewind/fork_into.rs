@@ -1,16 +1,17 @@
-//! Any old moment, continued in a directory of its own.
+//! Forks into a directory of their own: the files of a checkpoint, and a session that
+//! continues from there.
 //!
-//! The files of a checkpoint are written beside the new directory's place, and put
-//! there in one step; then the directory becomes a workspace with a checkpoint and a
-//! session of its own. A crash leaves nothing that looks finished and is not: what
-//! was written aside is cleared away by the next fork beside it, and a directory in
-//! its place is whole, if perhaps not known yet.
+//! The files are written under another name beside the new directory, which is then
+//! renamed in one step; then it becomes a workspace with a checkpoint and a session. A crash
+//! leaves nothing incomplete under the final name: the next fork beside it removes what was
+//! left.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::apply::{NewDir, NewDirWriter, NewEntry, new_dir_name};
+use super::outcome::TargetPoint;
 use super::path_change::PathEntry;
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
@@ -28,7 +29,7 @@ use crate::workspace::{
     Checkpoint, CheckpointOptions, Point, SessionPlace, SkippedFiles, Workspace,
 };
 
-/// How a moment is continued in a directory of its own.
+/// Options of a fork into a directory of its own.
 #[derive(Debug, Clone, Default)]
 pub struct ForkInto {
     name: Option<String>,
@@ -41,15 +42,15 @@ impl ForkInto {
         Self::default()
     }
 
-    /// Names the session: the fork's branch, or the title of an empty one. The name
-    /// is trimmed; a blank one is none.
+    /// Names the session: the fork's branch, or the title of an empty session. The name is
+    /// trimmed; a blank one does not count.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Sets who is told how far it is.
+    /// Sets what is told how far the work is.
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = Some(progress);
@@ -62,12 +63,16 @@ impl ForkInto {
     }
 }
 
-/// What continuing a moment in a directory of its own would do.
+/// A fork into a directory of its own that is planned. Nothing is touched before it is
+/// applied.
 #[derive(Debug)]
+#[must_use = "a plan does nothing until it is applied"]
 pub struct ForkIntoPlan {
+    options: ForkInto,
     workspace: Workspace,
     place: NewDirectory,
     checkpoint: Checkpoint,
+    target: TargetPoint,
     snapshot: Snapshot,
     session: Option<SessionPlace>,
     lost: Option<SessionId>,
@@ -75,43 +80,56 @@ pub struct ForkIntoPlan {
     has_git: bool,
 }
 
-/// A moment that goes on in a directory of its own.
+/// A fork that was made in a directory of its own.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ForkedInto {
-    /// The new session, to speak in.
+    /// The new session, open for writing.
     pub session: Session,
     /// The new directory.
     pub workspace: Workspace,
     /// Its first checkpoint.
     pub checkpoint: Checkpoint,
-    /// How many files and links were written.
+    /// The number of files and links that were written.
     pub files: u64,
-    /// How many bytes those files have.
+    /// The number of their bytes.
     pub bytes: u64,
-    /// How many of them share their content with a file of the other workspace,
-    /// and take no room of their own.
+    /// How many of them share their content with a file of the original workspace, and need
+    /// no space of their own.
     pub reflinked: u64,
 }
 
 impl Workspace {
-    /// Plans to continue a moment in a directory of its own: one that is empty, or
-    /// not there yet, outside all workspaces and the store. Nothing is touched.
-    pub fn fork_into_plan(&self, point: &Point, dir: &Path) -> Result<ForkIntoPlan> {
+    /// Plans a fork into a directory of its own, which is empty or does not exist, outside
+    /// all workspaces and the store. Nothing is touched.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the point does not exist,
+    /// [`Dropped`](crate::ErrorKind::Dropped) if its files were dropped, and
+    /// [`Invalid`](crate::ErrorKind::Invalid) if the directory cannot be used.
+    pub fn fork_into_plan(
+        &self,
+        point: &Point,
+        dir: &Path,
+        options: ForkInto,
+    ) -> Result<ForkIntoPlan> {
         self.recover()?;
         let moment = self.locate(point)?;
         let snapshot = moment.checkpoint.snapshot()?;
         let place = NewDirectory::find(self.store(), dir)?;
         let (session, lost) = match moment.session {
-            // One that cannot be read any more keeps no file from being written.
+            // A session that cannot be read does not keep files from being written.
             Some(place) if self.store().session_place(&place.id).is_err() => (None, Some(place.id)),
             session => (session, None),
         };
         Ok(ForkIntoPlan {
+            options,
             skipped: count_left_out(&snapshot)?,
             has_git: is_git(&snapshot)?,
             workspace: self.clone(),
             place,
+            target: TargetPoint::of(self, &moment.checkpoint)?,
             checkpoint: moment.checkpoint,
             snapshot,
             session,
@@ -119,14 +137,18 @@ impl Workspace {
         })
     }
 
-    /// Continues a moment in a directory of its own: with the files of a checkpoint,
-    /// and a session that goes on from there, or an empty one where the checkpoint
-    /// has none. This workspace stays as it is.
+    /// Makes a fork in a directory of its own: with the files of a checkpoint, and a session
+    /// that continues from there, or an empty one if the checkpoint has none. This workspace
+    /// stays as it is.
     ///
-    /// The files are as durable as a program's own: whole after a crash of the
-    /// process, and in the store whatever happens.
-    pub fn fork_into(&self, point: &Point, dir: &Path, options: &ForkInto) -> Result<ForkedInto> {
-        self.fork_into_plan(point, dir)?.apply(options)
+    /// The files are complete after a crash of the process, and in the store in any case;
+    /// they are not synced.
+    ///
+    /// # Errors
+    ///
+    /// As [`fork_into_plan`](Self::fork_into_plan) and [`ForkIntoPlan::apply`].
+    pub fn fork_into(&self, point: &Point, dir: &Path, options: ForkInto) -> Result<ForkedInto> {
+        self.fork_into_plan(point, dir, options)?.apply()
     }
 }
 
@@ -141,58 +163,65 @@ impl ForkIntoPlan {
         &self.checkpoint
     }
 
+    /// Returns the point whose files it gets.
+    pub fn target(&self) -> &TargetPoint {
+        &self.target
+    }
+
     /// Returns how much there is to write.
     pub fn totals(&self) -> Totals {
         self.snapshot.totals()
     }
 
-    /// Returns the record that the new session goes on from; `None` where the
-    /// checkpoint belongs to no session, and a new one begins.
+    /// Returns the record that the new session continues; `None` if the checkpoint has no
+    /// session, and a new one begins.
     pub fn session(&self) -> Option<&SessionPlace> {
         self.session.as_ref()
     }
 
-    /// Returns the session that the checkpoint belongs to, where that cannot be read
-    /// any more and a new one begins.
+    /// Returns the checkpoint's session if it cannot be read and a new one begins.
     pub fn lost_session(&self) -> Option<&SessionId> {
         self.lost.as_ref()
     }
 
-    /// Returns what the checkpoint saw and did not capture, which does not come
-    /// along.
+    /// Returns what the checkpoint skipped, which is not copied.
     pub fn skipped(&self) -> &SkippedFiles {
         self.checkpoint.skipped()
     }
 
-    /// Returns how many paths were not captured, by reason as it is written.
+    /// Returns how many paths were skipped for each reason.
     pub fn skipped_by_reason(&self) -> &BTreeMap<&'static str, u64> {
         &self.skipped
     }
 
-    /// Returns whether the directory was a git repository, whose own state does not
-    /// come along.
+    /// Returns whether the directory was a git repository. `.git` is not copied.
     pub fn has_git(&self) -> bool {
         self.has_git
     }
 
-    /// Does it.
-    pub fn apply(self, options: &ForkInto) -> Result<ForkedInto> {
+    /// Makes the fork.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`](crate::ErrorKind::Conflict) if somebody else created the directory meanwhile,
+    /// and what reading the store and writing the files can fail with. Nothing is left of
+    /// the directory then, unless the error says that its files are complete.
+    pub fn apply(self) -> Result<ForkedInto> {
         let mut session = SessionOptions::new();
-        if let Some(name) = options.named() {
+        if let Some(name) = self.options.named() {
             session = session.title(name);
         }
         session.check()?;
-        // From the first look at what is to be written until the new checkpoint names
-        // it: nothing is let go.
+        // Nothing is dropped from the first look until the new checkpoint names it.
         let objects = self.workspace.store().share_objects()?;
         let (all, skipped) = self.new_entries()?;
         let first = self.first_state(&skipped)?;
-        let reflinked = self.write(&all, options)?;
-        let begun = self.begin(options, session, first, objects);
+        let reflinked = self.write(&all)?;
+        let begun = self.begin(session, first, objects);
         let (workspace, checkpoint, session) = begun.map_err(|error| {
             let dir = shown(&self.dir());
             error.with_note(format!(
-                "the files are all in {dir}; a checkpoint there goes on with them"
+                "the files are complete in {dir}; backtrail checkpoint there continues with them"
             ))
         })?;
         let Totals { files, bytes, .. } = self.totals();
@@ -206,8 +235,7 @@ impl ForkIntoPlan {
         })
     }
 
-    /// Stores what the new directory holds: what was captured, and nothing that was
-    /// left out.
+    /// Stores the state of the new directory: without what was skipped.
     fn first_state(&self, skipped: &BTreeMap<PathBuf, Edit>) -> Result<CapturedState> {
         if skipped.is_empty() {
             return Ok(CapturedState::whole(self.snapshot.id(), self.totals()));
@@ -218,11 +246,10 @@ impl ForkIntoPlan {
         Ok(CapturedState::whole(id, root.totals))
     }
 
-    /// Writes the files and puts them in their place. After an error nothing is left
-    /// of them.
-    fn write(&self, all: &[NewEntry], options: &ForkInto) -> Result<u64> {
+    /// Writes the files and renames their directory. After an error nothing is left of them.
+    fn write(&self, all: &[NewEntry]) -> Result<u64> {
         let store = self.workspace.store();
-        if let Some(progress) = &options.progress {
+        if let Some(progress) = &self.options.progress {
             progress.update(ScanProgress::moving(all.len() as u64));
         }
         let id = new_uuid(store.random());
@@ -242,8 +269,7 @@ impl ForkIntoPlan {
         }
     }
 
-    /// Returns all that is to be written, a directory before what is in it, and what
-    /// was left out.
+    /// Returns all entries to write, directories first, and what was skipped.
     fn new_entries(&self) -> Result<(Vec<NewEntry>, BTreeMap<PathBuf, Edit>)> {
         let changed = self.changed_since()?;
         let root = NewEntry {
@@ -268,13 +294,13 @@ impl ForkIntoPlan {
         Ok((all, skipped))
     }
 
-    /// Returns the paths that are known to be something else by now.
+    /// Returns the paths that are known to have changed since.
     fn changed_since(&self) -> Result<HashSet<PathBuf>> {
         let last = match self.workspace.last_checkpoint()? {
             Some(last) if last.snapshot_id() != self.snapshot.id() => last.snapshot(),
             _ => return Ok(HashSet::new()),
         };
-        // It only saves trying.
+        // This only saves attempts.
         let changed = last.and_then(|last| self.snapshot.differences(&last, None));
         let changed = changed.unwrap_or_default().into_iter();
         Ok(changed.map(|difference| difference.path).collect())
@@ -283,7 +309,6 @@ impl ForkIntoPlan {
     /// Makes the new directory a workspace with a checkpoint and a session.
     fn begin(
         &self,
-        options: &ForkInto,
         empty: SessionOptions,
         first: CapturedState,
         objects: ObjectsLock,
@@ -299,7 +324,7 @@ impl ForkIntoPlan {
         let begin = || match &self.session {
             Some(place) => {
                 let mut fork = ForkOptions::new().at_place(place).works_in(&workspace);
-                if let Some(name) = options.named() {
+                if let Some(name) = self.options.named() {
                     fork = fork.branch_name(name);
                 }
                 store.fork_session(&place.id, &fork)

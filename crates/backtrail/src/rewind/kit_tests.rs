@@ -20,7 +20,7 @@ use crate::objects::{ObjectId, Objects};
 use crate::random::OsRandomness;
 use crate::storage::LocalStorage;
 
-/// What stands at a path.
+/// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stuff {
     File(u32, Vec<u8>),
@@ -140,7 +140,7 @@ impl Ground {
             staged.give_up();
             return Err(error);
         }
-        staged.perform()
+        staged.move_files()
     }
 
     pub(super) fn resume(

@@ -1,11 +1,10 @@
-//! Taking back what some did to a path, and keeping what others did to it as well.
+//! Undoing what some authors did to a path, and keeping what others did to it.
 //!
-//! The changes that led to what is there are gone through from the last to the first.
-//! Each of those that are taken back is undone in what is there by then: three ways,
-//! with the state after it as the base, what is there on one side and the state before
-//! it on the other. Changes of the same people that follow each other count as one.
-//! Text is merged by line, and modes by themselves; all else goes only where one side
-//! left it as it was, or both made the same of it.
+//! The changes of the path are visited from the last to the first. Each change to undo is
+//! undone in the present content by a three-way merge: the state after it is the base, the
+//! present content is one side, and the state before it is the other. Consecutive changes
+//! of the same authors count as one. Text is merged by line, and modes on their own;
+//! anything else only if one side did not change it, or both made the same change.
 
 use std::path::Path;
 
@@ -29,29 +28,29 @@ use crate::workspace::Description;
 pub(super) struct Merger<'a> {
     pub(super) histories: &'a PathHistories,
     pub(super) authors: &'a Authors,
-    /// The state of the workspace that all is counted from.
+    /// The index of the state that changes are counted from.
     pub(super) since: usize,
-    /// The last state of the workspace that what is taken back led to.
+    /// The index of the last state of the work to undo.
     pub(super) until: usize,
     pub(super) present: &'a Snapshot,
     pub(super) objects: &'a Objects,
     pub(super) store: &'a Store,
-    /// Where new contents are stored; `None` where nothing will be touched.
+    /// Stores new contents; `None` if nothing will be touched.
     pub(super) writer: Option<&'a ObjectWriter>,
 }
 
-/// What a path comes to.
+/// What a merge makes of a path.
 pub(super) enum MergeResult {
-    /// What it was at the point: nothing of anybody else's is left in it.
+    /// Its state at the point: nothing of others is left in it.
     AsItWas,
-    /// Something else, or nothing, with how many lines go and how many come back.
+    /// Another state or nothing, with how many lines change.
     Node(Option<Node>, LineCounts),
-    /// What it is.
+    /// Its present state.
     Kept,
     Stopped(Unmerged),
 }
 
-/// How many lines a merge takes away and brings back.
+/// How many lines a merge removes and returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct LineCounts {
     pub(super) removed: u64,
@@ -59,7 +58,7 @@ pub(super) struct LineCounts {
 }
 
 impl MergeResult {
-    pub(super) fn told(&self) -> Merge {
+    pub(super) fn merge(&self) -> Merge {
         match self {
             Self::AsItWas | Self::Node(..) => Merge::Merged,
             Self::Kept => Merge::Kept,
@@ -68,25 +67,22 @@ impl MergeResult {
     }
 }
 
-/// What stands at a path while it is merged, with its bytes where no object has them.
+/// A path while it is merged, with its bytes if no object has them.
 #[derive(Debug, Clone)]
 struct MergeVersion {
     state: PathState,
     bytes: Option<Vec<u8>>,
 }
 
-/// Changes that are taken back as one.
+/// Changes that are undone as one.
 struct ChangeGroup<'a> {
     before: &'a PathState,
     after: &'a PathState,
-    words: Option<&'a Description>,
+    step: Option<&'a Description>,
 }
 
-/// Why it stops.
-type Stop = Unmerged;
-
 impl Merger<'_> {
-    /// Merges what is at a path with what it was at the point.
+    /// Merges the present state of a path with its state at the point.
     pub(super) fn merge(
         &self,
         path: &Path,
@@ -95,7 +91,7 @@ impl Merger<'_> {
     ) -> Result<MergeResult> {
         let present = PathState::of(now);
         let merged = if self.histories.is_stored(path) || present == PathState::Unknown {
-            Err(stop("no snapshot had what is there now"))
+            Err(unmerged("no snapshot has its present content"))
         } else {
             self.undone(path, &present, &PathState::of(then))?
         };
@@ -119,13 +115,13 @@ impl Merger<'_> {
         })
     }
 
-    /// Undoes what is taken back, the last first.
+    /// Undoes the changes, the last first.
     fn undone(
         &self,
         path: &Path,
         present: &PathState,
         then: &PathState,
-    ) -> Result<Result<MergeVersion, Stop>> {
+    ) -> Result<Result<MergeVersion, Unmerged>> {
         let mut ours = MergeVersion {
             state: present.clone(),
             bytes: None,
@@ -135,7 +131,7 @@ impl Merger<'_> {
             let group = ChangeGroup {
                 before: then,
                 after: &base,
-                words: None,
+                step: None,
             };
             return self.without(path, ours, &group);
         }
@@ -153,8 +149,8 @@ impl Merger<'_> {
         Ok(Ok(ours))
     }
 
-    /// Returns the changes that led to what is there, the last first, from where others
-    /// last brought it back to what it was at the point.
+    /// Returns the changes that led to the present state, the last first, back to where
+    /// others last restored the state at the point.
     fn in_effect(&self, path: &Path) -> Vec<&AuthoredChange> {
         let base = self.histories.base(path);
         let chain = self.histories.chain(path).into_iter();
@@ -163,8 +159,8 @@ impl Merger<'_> {
         chain.take_while(|link| !brought_back(link)).collect()
     }
 
-    /// Returns who else changed a path last that those whose work is taken back changed,
-    /// too, even if nothing shows of it any more.
+    /// Returns the last other author of a path that the work to undo changed too, even if
+    /// nothing of that author's change is left.
     pub(super) fn other(&self, path: &Path) -> Option<&Author> {
         let chain = self.in_effect(path);
         if !chain.iter().any(|link| self.is_own(link) != Ok(false)) {
@@ -174,8 +170,8 @@ impl Merger<'_> {
         others.filter_map(|link| link.by.last()).next()
     }
 
-    /// Puts the changes together that are taken back, the last first.
-    fn groups<'c>(&self, chain: &[&'c AuthoredChange]) -> Result<Vec<ChangeGroup<'c>>, Stop> {
+    /// Groups the changes to undo, the last first.
+    fn groups<'c>(&self, chain: &[&'c AuthoredChange]) -> Result<Vec<ChangeGroup<'c>>, Unmerged> {
         let mut groups: Vec<ChangeGroup<'c>> = Vec::new();
         // Whether the change after this one belongs to the last group.
         let mut goes_on = false;
@@ -186,7 +182,7 @@ impl Merger<'_> {
                 _ if is_own => groups.push(ChangeGroup {
                     before: &link.before,
                     after: &link.after,
-                    words: link.by.last().and_then(|author| author.words.as_ref()),
+                    step: link.by.last().and_then(|author| author.step.as_ref()),
                 }),
                 _ => {}
             }
@@ -195,14 +191,14 @@ impl Merger<'_> {
         Ok(groups)
     }
 
-    /// Returns whether a change is taken back. One that is some of these people's and
-    /// of others as well is nobody's to take.
-    fn is_own(&self, link: &AuthoredChange) -> Result<bool, Stop> {
+    /// Returns whether a change is to be undone. One by these authors and by others at the
+    /// same time cannot be merged.
+    fn is_own(&self, link: &AuthoredChange) -> Result<bool, Unmerged> {
         if link.is_gone || link.n > self.until {
             return Ok(false);
         }
         if link.by.is_empty() {
-            // What Backtrail did is taken back with the rest where it went too far.
+            // A restore is undone with the rest if it went back too far.
             return Ok(link.is_behind(self.since));
         }
         let is_saved = link.n <= self.histories.saved();
@@ -217,23 +213,23 @@ impl Merger<'_> {
         match own {
             0 => Ok(false),
             all if all == link.by.len() => Ok(true),
-            _ => Err(stop("several changed it at the same time")),
+            _ => Err(unmerged("several authors changed it at the same time")),
         }
     }
 
-    /// Takes changes out of what is there.
+    /// Undoes a group of changes in the present content.
     fn without(
         &self,
         path: &Path,
         ours: MergeVersion,
         group: &ChangeGroup<'_>,
-    ) -> Result<Result<MergeVersion, Stop>> {
+    ) -> Result<Result<MergeVersion, Unmerged>> {
         let (base, theirs) = (group.after, group.before);
         if ours.state == *theirs || base == theirs {
             return Ok(Ok(ours));
         }
         if *base == PathState::Unknown || *theirs == PathState::Unknown {
-            return Ok(Err(stop("a state of it in between was not captured")));
+            return Ok(Err(unmerged("a state in between was not captured")));
         }
         if ours.state == *base {
             return Ok(Ok(MergeVersion {
@@ -251,7 +247,7 @@ impl Merger<'_> {
             return Ok(Err(not_files(base, &ours.state, theirs)));
         };
         let Some(mode) = three_ways(base_file.0, our_file.0, their_file.0) else {
-            return Ok(Err(stop("its mode was changed by both")));
+            return Ok(Err(unmerged("both changed its mode")));
         };
         let content = three_ways(base_file.1, our_file.1, their_file.1);
         let state = |content, size| {
@@ -273,7 +269,7 @@ impl Merger<'_> {
         }
         let sizes = [base, &ours.state, theirs].map(size_of);
         if sizes.iter().any(|size| *size > MAX_BYTES) {
-            return Ok(Err(stop("it is over 16 MiB")));
+            return Ok(Err(unmerged("it is larger than 16 MiB")));
         }
         let texts = match self.texts(path, ours, [base_file.1, their_file.1])? {
             Ok(texts) => texts,
@@ -286,28 +282,30 @@ impl Merger<'_> {
                 bytes: Some(bytes),
             }),
             Err(clashes) => {
-                let by = group.words.and_then(|words| words.read(self.store));
+                let by = group.step.and_then(|step| step.read(self.store));
                 Err(overlapping(clashes, by.as_deref()))
             }
         })
     }
 
-    /// Reads the base, what is there, and the other side.
+    /// Reads the base, the present content, and the other side.
     fn texts(
         &self,
         path: &Path,
         ours: MergeVersion,
         [base, theirs]: [ObjectId; 2],
-    ) -> Result<Result<[Vec<u8>; 3], Stop>> {
+    ) -> Result<Result<[Vec<u8>; 3], Unmerged>> {
         let read = || -> Result<[Vec<u8>; 3]> {
             let ours = self.bytes_of(path, &ours)?;
             Ok([self.objects.read(&base)?, ours, self.objects.read(&theirs)?])
         };
         match read() {
-            Ok(texts) if texts.iter().any(|text| is_binary(text)) => Ok(Err(stop("it is no text"))),
+            Ok(texts) if texts.iter().any(|text| is_binary(text)) => {
+                Ok(Err(unmerged("it is not text")))
+            }
             Ok(texts) => Ok(Ok(texts)),
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Dropped) => {
-                Ok(Err(stop("a state of it in between cannot be read")))
+                Ok(Err(unmerged("a state in between cannot be read")))
             }
             Err(error) => Err(error),
         }
@@ -331,11 +329,11 @@ impl Merger<'_> {
         }
     }
 
-    /// Stores what a path comes to, and counts the lines that differ.
+    /// Stores the merged content, and counts the lines that differ.
     fn store(&self, path: &Path, present: &PathState, merged: &MergeVersion) -> Result<LineCounts> {
         if let (Some(writer), Some(bytes)) = (self.writer, &merged.bytes) {
             let stored = writer.put_stream(&mut &bytes[..])?;
-            stored.map_err(|error| Error::machine("cannot store what was merged", error))?;
+            stored.map_err(|error| Error::machine("cannot store the merged file", error))?;
         }
         let content = |state: &PathState| match state {
             PathState::There(PathEntry::File { content, .. }) => Some(*content),
@@ -360,7 +358,7 @@ impl Merger<'_> {
     }
 }
 
-/// Returns what comes of a value that two sides may have changed.
+/// Merges a value that two sides may have changed.
 fn three_ways<T: PartialEq>(base: T, ours: T, theirs: T) -> Option<T> {
     match () {
         () if ours == theirs || base == theirs => Some(ours),
@@ -376,7 +374,7 @@ fn size_of(state: &PathState) -> u64 {
     }
 }
 
-/// Makes the node of what a path comes to. Whether ignore rules name it is as it was.
+/// Makes the node of a merged path. Whether ignore rules match it is as it was.
 fn node(entry: &PathEntry, like: [Option<&Node>; 2]) -> Node {
     let is_ignored = like.iter().flatten().any(|node| match node {
         Node::File { ignored, .. } | Node::Link { ignored, .. } => *ignored,
@@ -397,7 +395,7 @@ fn node(entry: &PathEntry, like: [Option<&Node>; 2]) -> Node {
             target: target.clone(),
             ignored: is_ignored,
         },
-        // What is in it is another matter: of a directory only the mode is looked at.
+        // Of a directory only the mode is merged.
         PathEntry::Dir { mode } => Node::Dir(Dir {
             mode: *mode,
             listing: ObjectId::of(&[]),
@@ -406,26 +404,26 @@ fn node(entry: &PathEntry, like: [Option<&Node>; 2]) -> Node {
     }
 }
 
-fn stop(why: &str) -> Stop {
+fn unmerged(reason: &str) -> Unmerged {
     Unmerged {
-        why: why.to_owned(),
+        reason: reason.to_owned(),
         overlaps: Vec::new(),
     }
 }
 
-/// Says why something that is no file on all sides is not merged.
-fn not_files(base: &PathState, ours: &PathState, theirs: &PathState) -> Stop {
+/// Returns the reason why a path that is not a file on all sides is not merged.
+fn not_files(base: &PathState, ours: &PathState, theirs: &PathState) -> Unmerged {
     let is_link = |state: &PathState| matches!(state, PathState::There(PathEntry::Link { .. }));
-    stop(match (base, ours, theirs) {
-        (_, PathState::Absent, _) => "it was changed, and then deleted by someone else",
-        (_, _, PathState::Absent) => "it was made, and then changed by someone else",
-        (PathState::Absent, ..) => "it was deleted, and then made again by someone else",
-        _ if [base, ours, theirs].into_iter().any(is_link) => "it is a link, or was one",
-        _ => "it is no file, or was none",
+    unmerged(match (base, ours, theirs) {
+        (_, PathState::Absent, _) => "it was changed, then deleted by others",
+        (_, _, PathState::Absent) => "it was created, then changed by others",
+        (PathState::Absent, ..) => "it was deleted, then created again by others",
+        _ if [base, ours, theirs].into_iter().any(is_link) => "it is or was a link",
+        _ => "it is not or was not a file",
     })
 }
 
-fn overlapping(clashes: Vec<Clash>, by: Option<&str>) -> Stop {
+fn overlapping(clashes: Vec<Clash>, by: Option<&str>) -> Unmerged {
     let overlaps = clashes.into_iter().map(|clash| Overlap {
         line: clash.line,
         now: clash.ours,
@@ -434,7 +432,7 @@ fn overlapping(clashes: Vec<Clash>, by: Option<&str>) -> Stop {
         by: by.map(ToOwned::to_owned),
     });
     Unmerged {
-        why: "both changed the same lines".to_owned(),
+        reason: "both changed the same lines".to_owned(),
         overlaps: overlaps.collect(),
     }
 }

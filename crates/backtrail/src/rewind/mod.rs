@@ -1,9 +1,10 @@
-//! Taking the files of a workspace back, and the conversation with them.
+//! Going back: rewind, restore, undo and redo, for the files of a workspace and the
+//! conversation with them, and forks into a directory of their own.
 //!
-//! Plan, then act. A plan says what would become of each path, and who else changed
-//! it; acting is one step that a crash leaves undone or carried forward by whoever
-//! comes next. What is replaced or removed is in the store first, and nothing is
-//! reached but beneath the workspace's root, through no link.
+//! Plan, then apply. A plan says what would happen to each path, and who else changed it.
+//! Applying it is one step that a crash leaves undone, or for the next command to finish.
+//! Whatever is replaced or removed is in the store first, and nothing outside the
+//! workspace's root is touched: no link is followed.
 
 mod actions;
 mod api;
@@ -71,7 +72,8 @@ pub use apply::{Touch, TouchHook};
 pub use fork_into::{ForkInto, ForkIntoPlan, ForkedInto};
 pub use options::{OnConflict, Rewind};
 pub use outcome::{
-    Attempt, ChangedBy, ChatMove, Conflict, Kept, KeptBecause, Merge, NotRestored, Overlap,
-    PlannedChange, PlannedKind, Recovered, RewindPlan, RewindReport, Unmerged, Verb,
+    ChangedBy, ChatMove, Conflict, Kept, KeptReason, Merge, NotRestored, Outcome, Overlap,
+    PathOutcome, PathOutcomeKind, Recovered, Stage, TargetPoint, Unmerged, Verb,
 };
 pub use parts::{Choice, Part};
+pub use plan::RewindPlan;

@@ -84,7 +84,7 @@ fn a_step_that_is_given_up_leaves_no_trace() {
 }
 
 #[test]
-fn what_changes_after_it_was_staged_is_found_before_anything_is_touched() {
+fn changes_after_staging_are_found_before_anything_is_touched() {
     let ground = Ground::new();
     let old = tree([
         ("a", file("one")),
@@ -145,7 +145,7 @@ fn a_store_that_lost_the_content_stops_it_before_anything_is_touched() {
         ErrorKind::Corrupt
     );
     assert_eq!(ground.read(), old);
-    // Nor does it keep the rest from being carried on.
+    // Nor does it keep the rest from being resumed.
     let new = tree([("a", file("one")), ("c", file("stored"))]);
     let mut items = ground.items(&old, &new);
     items.insert(0, item("b", "never stored"));
@@ -156,7 +156,7 @@ fn a_store_that_lost_the_content_stops_it_before_anything_is_touched() {
 }
 
 #[test]
-fn a_file_held_open_keeps_its_bytes_for_who_holds_it() {
+fn an_open_file_keeps_its_bytes() {
     let ground = Ground::new();
     let (old, new) = (tree([("a", file("old"))]), tree([("a", file("new"))]));
     ground.build(&old);
@@ -169,7 +169,7 @@ fn a_file_held_open_keeps_its_bytes_for_who_holds_it() {
 }
 
 #[test]
-fn restored_files_belong_to_whom_the_replaced_ones_did() {
+fn restored_files_keep_the_owner_of_the_replaced_ones() {
     if !is_root() {
         eprintln!("SKIPPED: needs root; only root gives files to others");
         return;
@@ -201,7 +201,7 @@ fn restored_files_belong_to_whom_the_replaced_ones_did() {
 
 /// Runs only as somebody whom modes keep out.
 #[test]
-fn directories_without_write_permission_are_written_in_and_shut_again() {
+fn directories_without_write_permission_are_changed_and_keep_their_mode() {
     if is_root() {
         eprintln!("SKIPPED: needs a user other than root; no mode stops root");
         return;
@@ -271,7 +271,7 @@ fn directories_without_write_permission_are_written_in_and_shut_again() {
 }
 
 #[test]
-fn a_directory_of_somebody_else_stops_it_before_anything_is_touched() {
+fn a_directory_of_another_user_stops_it_before_anything_is_touched() {
     if is_root() {
         eprintln!("SKIPPED: needs a user other than root; every directory is open to root");
         return;
@@ -285,7 +285,7 @@ fn a_directory_of_somebody_else_stops_it_before_anything_is_touched() {
 }
 
 #[test]
-fn stray_staging_directories_go_if_they_hold_nothing() {
+fn empty_stray_staging_directories_are_removed() {
     let ground = Ground::new();
     fs::create_dir(ground.root().join(".backtrail-staging-empty")).unwrap();
     fs::create_dir(ground.root().join(".backtrail-staging-full")).unwrap();
@@ -332,7 +332,7 @@ impl TouchHook for Syncs {
 }
 
 #[test]
-fn new_files_are_synced_before_anything_is_put_in_place_and_directories_last() {
+fn new_files_are_synced_before_they_move_and_directories_last() {
     let ground = Ground::new();
     for count in [3, 40] {
         let (mut old, mut new) = (tree([]), tree([]));

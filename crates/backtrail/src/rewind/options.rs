@@ -1,35 +1,40 @@
-//! What is taken back, and what becomes of conflicts.
+//! What goes back, and how conflicts are treated.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::parts::Pick;
+use crate::ids::SessionId;
 use crate::snapshot::Progress;
 
-/// What is taken back, and what becomes of conflicts.
+/// What goes back, and how conflicts are treated.
 #[derive(Debug, Clone)]
 pub struct Rewind {
     pub(super) files: bool,
     pub(super) chat: bool,
     pub(super) on_conflict: OnConflict,
     pub(super) paths: Vec<PathBuf>,
+    pub(super) session: Option<SessionId>,
     pub(super) pick: Option<Pick>,
     pub(super) progress: Option<Arc<dyn Progress>>,
 }
 
-/// What becomes of a path that somebody else changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+/// What happens to a path that somebody else changed too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnConflict {
     /// It stops everything before anything is touched.
     #[default]
     Stop,
-    /// It is left as it is, and the rest is taken back.
+    /// It stays as it is, and the rest goes back.
     Keep,
-    /// It becomes what it was; undo brings back what it is now.
+    /// It gets its earlier content; undo restores what it has now.
     Overwrite,
-    /// What is taken back goes, line by line, and what others did stays. Where that
-    /// overlaps, or is no text, it stops everything before anything is touched.
+    /// Only the lines to undo go back, and those of others stay. If lines overlap, or
+    /// it is not text, it stops everything before anything is touched.
     Merge,
 }
 
@@ -40,53 +45,53 @@ impl Rewind {
             chat,
             on_conflict: OnConflict::Stop,
             paths: Vec::new(),
+            session: None,
             pick: None,
             progress: None,
         }
     }
 
-    /// Takes back the files, and the conversation where the point has one.
+    /// Moves the files, and the conversation if the point has one.
     pub fn files_and_chat() -> Self {
         Self::new(true, true)
     }
 
-    /// Takes back the files alone.
+    /// Moves the files alone.
     pub fn files() -> Self {
         Self::new(true, false)
     }
 
-    /// Takes back the conversation alone.
+    /// Moves the conversation alone.
     pub fn chat() -> Self {
         Self::new(false, true)
     }
 
-    /// Sets what becomes of paths that somebody else changed.
+    /// Sets what happens to paths that somebody else changed too.
     #[must_use]
     pub fn on_conflict(mut self, on_conflict: OnConflict) -> Self {
         self.on_conflict = on_conflict;
         self
     }
 
-    /// Leaves paths that somebody else changed as they are.
+    /// Keeps paths that somebody else changed too as they are.
     #[must_use]
     pub fn keep(self) -> Self {
         self.on_conflict(OnConflict::Keep)
     }
 
-    /// Takes the exact state of the point, whoever changed what.
+    /// Restores the exact state of the point, whoever changed what.
     #[must_use]
     pub fn overwrite(self) -> Self {
         self.on_conflict(OnConflict::Overwrite)
     }
 
-    /// Takes back what is to be taken back, and keeps what others did to the same
-    /// files.
+    /// Undoes only the lines in question, and keeps those of others in the same files.
     #[must_use]
     pub fn merge(self) -> Self {
         self.on_conflict(OnConflict::Merge)
     }
 
-    /// Takes back these files and directories alone, relative to the workspace; the
+    /// Moves these files and directories alone, relative to the workspace; the
     /// conversation stays.
     #[must_use]
     pub fn paths<P: Into<PathBuf>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
@@ -94,10 +99,18 @@ impl Rewind {
         self
     }
 
-    /// Lets somebody choose what is taken back, of the files alone: see
+    /// Undoes or redoes a step of this session; without it, of any session that works
+    /// in the workspace.
+    #[must_use]
+    pub fn session(mut self, session: &SessionId) -> Self {
+        self.session = Some(session.clone());
+        self
+    }
+
+    /// Lets somebody choose which parts of the files go back: see
     /// [`RewindPlan::parts`](super::RewindPlan::parts) and
-    /// [`RewindPlan::choose`](super::RewindPlan::choose). What is chosen is taken
-    /// back, whoever changed it; until something is, nothing is.
+    /// [`RewindPlan::choose`](super::RewindPlan::choose). What is chosen goes back,
+    /// whoever changed it; nothing does until something is chosen.
     #[must_use]
     pub fn in_parts(mut self) -> Self {
         self.pick = Some(Pick::default());
@@ -105,7 +118,7 @@ impl Rewind {
         self.overwrite()
     }
 
-    /// Sets who is told how far the look at the files is.
+    /// Sets what is told how far the work is.
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = Some(progress);

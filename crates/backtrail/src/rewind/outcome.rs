@@ -1,191 +1,568 @@
-//! What would be done, and what was done.
+//! What a rewind, restore, undo or redo does: the same value for a plan, for what was
+//! done, and for what conflicts stopped.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::options::Rewind;
+use serde::{Serialize, Serializer};
+
+use super::execution::Executed;
+use super::options::OnConflict;
 use super::plan::PlannedWork;
 use super::target::RewindTarget;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
-use crate::message::ToolUse;
-use crate::objects::ObjectId;
-use crate::session::{Session, Step};
+use crate::session::Step;
+use crate::snapshot::shown;
 use crate::time::Timestamp;
-use crate::workspace::{Activity, Checkpoint, SkippedFiles, Workspace};
+use crate::workspace::{Activity, SessionPlace, SkippedFiles};
 
-/// What kind of step it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What a rewind, restore, undo or redo does, did, or would do.
+///
+/// [`stage`](Self::stage) says which. As JSON, paths and lines that are not UTF-8 are
+/// lossy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// What was asked for.
+    pub verb: Verb,
+    /// How far it went.
+    pub stage: Stage,
+    /// The step that is undone or redone. After [`Session::rewind_chat`], the step
+    /// that it made.
+    ///
+    /// [`Session::rewind_chat`]: crate::Session::rewind_chat
+    pub step: Option<Step>,
+    /// The session that the point or step belongs to.
+    pub session: Option<SessionId>,
+    /// The checkpoint of the files before it.
+    pub from: Option<CheckpointId>,
+    /// The point that the files go to; `None` if only the conversation moves.
+    pub to: Option<TargetPoint>,
+    /// The checkpoint of the files after it; `None` if no file moved.
+    pub now: Option<CheckpointId>,
+    /// What happens to which paths.
+    pub changes: Vec<PathOutcome>,
+    /// Paths that stay as they are although they differ from the point.
+    pub kept: Vec<Kept>,
+    /// Paths that cannot be restored.
+    pub not_restored: Vec<NotRestored>,
+    /// Paths with changes by others, whatever happens to them.
+    pub conflicts: Vec<Conflict>,
+    /// How conflicts are treated.
+    pub on_conflict: OnConflict,
+    /// The number of files and links that need no change.
+    pub unchanged: u64,
+    /// What the point's snapshot skipped.
+    pub skipped: SkippedFiles,
+    /// The names of the tool calls between the checkpoint and the point. The checkpoint
+    /// does not have what they did to files.
+    pub tool_calls: Vec<String>,
+    /// Other sessions whose file changes are undone, while their conversations stay.
+    pub other_sessions: Vec<SessionId>,
+    /// How the conversation moves.
+    pub chat: Option<ChatMove>,
+    /// The agent that keeps the session, if its conversation stays for that reason.
+    pub belongs_to: Option<String>,
+    /// The turns and runs in progress in the workspace.
+    pub active: Vec<Activity>,
+}
+
+/// How far a rewind, restore, undo or redo went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Stage {
+    /// It is a plan. Nothing was touched.
+    Planned,
+    /// Conflicts stopped it. Nothing was touched.
+    Stopped,
+    /// It is done.
+    Done,
+}
+
+/// The kind of a step that moves files or the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verb {
     /// Back to a point.
     Rewind,
-    /// Some paths as they were at a point.
+    /// Some paths back to a point.
     Restore,
-    /// A step is taken back.
+    /// Undoes a step.
     Undo,
-    /// A step is brought forward again.
+    /// Redoes a step that was undone.
     Redo,
 }
 
-/// What would become of one path.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A point that files go to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct PlannedChange {
-    /// Where, relative to the workspace; the workspace itself is `.`.
+pub struct TargetPoint {
+    /// Its checkpoint.
+    pub checkpoint: CheckpointId,
+    /// When the checkpoint was made.
+    pub at: Timestamp,
+    /// Where its session was.
+    pub session: Option<SessionPlace>,
+    /// What it is, after "back to": `before the turn "fix the bug"`.
+    pub text: String,
+}
+
+/// What happens to one path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PathOutcome {
+    /// The path, relative to the workspace; the workspace itself is `.`.
+    #[serde(serialize_with = "path_text")]
     pub path: PathBuf,
-    /// What.
-    pub kind: PlannedKind,
-    /// Whether it is about a directory itself.
+    /// What happens to it.
+    #[serde(flatten)]
+    pub kind: PathOutcomeKind,
+    /// Whether it is a directory itself.
     pub is_dir: bool,
 }
 
-/// What would become of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What happens to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum PlannedKind {
-    /// It is there, and becomes what it was.
+pub enum PathOutcomeKind {
+    /// It exists and gets its earlier content.
     Restore,
-    /// It is not there, and comes back.
+    /// It does not exist and is created again.
     Create,
-    /// It goes.
+    /// It is deleted.
     Delete,
-    /// Its mode alone becomes what it was.
+    /// Only its mode changes.
     Mode,
-    /// Some of its lines become what they were; what others did to it stays.
+    /// Some of its lines change; those of others stay.
     Merge {
-        /// How many lines go.
+        /// How many lines are removed.
         removed: u64,
-        /// How many lines come back.
+        /// How many lines return.
         returned: u64,
     },
 }
 
-/// A path that somebody else changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A path that somebody else changed too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Conflict {
-    /// Where.
+    /// The path.
+    #[serde(serialize_with = "path_text")]
     pub path: PathBuf,
-    /// Who changed it last, apart from those whose work is taken back.
+    /// The last of the others who changed it.
     pub changed_by: ChangedBy,
-    /// When that was seen; for what no checkpoint has, when the file says it changed.
+    /// When that was seen. For a change that no checkpoint has, the file's own time.
     pub at: Timestamp,
-    /// Whether no checkpoint has it yet.
+    /// Whether no checkpoint has the change yet.
     pub unsaved: bool,
-    /// What those whose work is taken back did to it as well: the turn or run.
+    /// The turn or run to undo that changed it as well, as text.
     pub also: Option<String>,
-    /// What a merge came to; `None` where none was asked for.
+    /// What a merge came to; `None` if none was asked for.
     pub merge: Option<Merge>,
-}
-
-impl Conflict {
-    /// Returns the places where lines of both sides overlap.
-    pub fn overlaps(&self) -> &[Overlap] {
-        match &self.merge {
-            Some(Merge::Stopped(unmerged)) => &unmerged.overlaps,
-            _ => &[],
-        }
-    }
-
-    /// Returns whether a merge was asked for, and could not be made.
-    pub fn is_unmerged(&self) -> bool {
-        matches!(self.merge, Some(Merge::Stopped(_)))
-    }
-}
-
-/// What a merge of one path came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Merge {
-    /// What is taken back goes, and what others did stays.
-    Merged,
-    /// There is nothing in it to take back: it stays as it is.
-    Kept,
-    /// It cannot be done, and stops everything.
-    Stopped(Unmerged),
-}
-
-/// Why a path cannot be merged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Unmerged {
-    /// Why, in a few words.
-    pub why: String,
-    /// Where lines overlap, if that is why.
-    pub overlaps: Vec<Overlap>,
-}
-
-/// Lines that would be taken back, and that somebody else changed as well, or lines
-/// beside them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Overlap {
-    /// The number of the first of these lines, in what is there once all that came
-    /// later is taken back: counted from 1.
-    pub line: u64,
-    /// The lines as they are now.
-    pub now: Vec<u8>,
-    /// The lines as those whose work is taken back left them.
-    pub left: Vec<u8>,
-    /// The lines as they were before that.
-    pub was: Vec<u8>,
-    /// The turn or run that changed them last, in words, of those that are taken back.
-    pub by: Option<String>,
 }
 
 /// Who changed something.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChangedBy {
-    /// The person, or a program that nobody told us of.
+    /// The user, or a program that is not recorded.
     Person,
     /// A session.
     Session(SessionId),
 }
 
-/// A path that stays as it is although the point has it otherwise.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a merge of one path came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
 #[non_exhaustive]
-pub struct Kept {
-    /// Where.
-    pub path: PathBuf,
-    /// Why.
-    pub because: KeptBecause,
+pub enum Merge {
+    /// The lines are undone, and the lines of others stay.
+    Merged,
+    /// It has nothing to undo and stays as it is.
+    Kept,
+    /// It cannot be merged, which stops everything.
+    Stopped(Unmerged),
 }
 
-/// Why a path stays as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A path that cannot be merged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub enum KeptBecause {
-    /// Somebody else changed it, and it was asked to keep that.
+pub struct Unmerged {
+    /// The reason, in a few words.
+    pub reason: String,
+    /// The overlapping lines, if they are the reason.
+    pub overlaps: Vec<Overlap>,
+}
+
+/// Lines to undo that somebody else changed as well, or that are next to such lines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Overlap {
+    /// The number of the first of these lines once everything later is undone, counted
+    /// from 1.
+    pub line: u64,
+    /// The lines as they are now.
+    #[serde(serialize_with = "bytes_text")]
+    pub now: Vec<u8>,
+    /// The lines as the work to undo left them.
+    #[serde(serialize_with = "bytes_text")]
+    pub left: Vec<u8>,
+    /// The lines as they were before that work.
+    #[serde(serialize_with = "bytes_text")]
+    pub was: Vec<u8>,
+    /// The last turn or run to undo that changed them, as text.
+    pub by: Option<String>,
+}
+
+/// A path that stays as it is although it differs from the point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Kept {
+    /// The path.
+    #[serde(serialize_with = "path_text")]
+    pub path: PathBuf,
+    /// The reason.
+    pub reason: KeptReason,
+}
+
+/// The reason why a path stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum KeptReason {
+    /// Somebody else changed it, and conflicts are kept.
     Conflict,
-    /// It came into being while ignore rules named it.
+    /// Ignore rules matched it when it was created.
     BornIgnored,
 }
 
-/// A path that could not be made what it was.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A path that cannot be restored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NotRestored {
-    /// Where.
+    /// The path.
+    #[serde(serialize_with = "path_text")]
     pub path: PathBuf,
-    /// Why, in a few words.
-    pub why: String,
+    /// The reason, in a few words.
+    pub reason: String,
 }
 
 /// How a conversation moves.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ChatMove {
     /// The session.
     pub session: SessionId,
-    /// The last record before.
+    /// The last record before the move.
     pub from: u64,
-    /// The last record after.
+    /// The last record after it.
     pub to: u64,
-    /// The first prompt that is taken back.
+    /// The trail that the move began; `None` before it.
+    pub trail: Option<u32>,
+    /// The first prompt that is undone.
     pub prompt: Option<String>,
+}
+
+/// A step that a crash interrupted, and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// The kind of step.
+    pub verb: Verb,
+    /// When it began.
+    pub begun_at: Timestamp,
+    /// The checkpoint of the files now; `None` if the step was given up.
+    pub now: Option<CheckpointId>,
+    /// Paths that changed since the crash, or cannot be restored, and were left alone.
+    pub not_restored: Vec<NotRestored>,
+    /// Whether the conversation stayed where it was because it had continued.
+    pub chat_continued: bool,
+    /// The reason why the step was given up with the files as the crash left them: the
+    /// state to go to cannot be read.
+    pub abandoned: Option<String>,
+}
+
+impl Outcome {
+    /// Makes an outcome in which nothing changes.
+    pub fn new(verb: Verb, stage: Stage) -> Self {
+        Self {
+            verb,
+            stage,
+            step: None,
+            session: None,
+            from: None,
+            to: None,
+            now: None,
+            changes: Vec::new(),
+            kept: Vec::new(),
+            not_restored: Vec::new(),
+            conflicts: Vec::new(),
+            on_conflict: OnConflict::Stop,
+            unchanged: 0,
+            skipped: SkippedFiles::default(),
+            tool_calls: Vec::new(),
+            other_sessions: Vec::new(),
+            chat: None,
+            belongs_to: None,
+            active: Vec::new(),
+        }
+    }
+
+    /// Makes the outcome of work that is planned.
+    pub(super) fn planned(
+        target: &RewindTarget,
+        planned: &PlannedWork,
+        on_conflict: OnConflict,
+        active: Vec<Activity>,
+    ) -> Self {
+        let mut outcome = Self {
+            step: target.step.clone(),
+            session: target.session.clone(),
+            on_conflict,
+            tool_calls: target.tool_calls.clone(),
+            chat: planned.chat.clone(),
+            belongs_to: target.belongs_to.clone(),
+            active,
+            ..Self::new(target.verb, Stage::Planned)
+        };
+        if let Some(files) = &planned.files {
+            outcome.to.clone_from(&target.to_point);
+            outcome.changes = files.actions.changes();
+            outcome.kept.clone_from(&files.actions.kept);
+            outcome.not_restored.clone_from(&files.actions.not_restored);
+            outcome.conflicts.clone_from(&files.conflicts);
+            outcome.unchanged = files.unchanged;
+            outcome.other_sessions.clone_from(&files.others);
+            let to = target.to.as_ref();
+            outcome.skipped = to.map(|to| to.skipped().clone()).unwrap_or_default();
+        }
+        outcome
+    }
+
+    /// Turns a plan into what was done.
+    pub(super) fn into_done(mut self, executed: Executed) -> Self {
+        self.stage = Stage::Done;
+        if let Some(chat) = &mut self.chat {
+            chat.trail = executed.trail;
+        }
+        if let Some(moved) = executed.files {
+            let is_left = |path: &Path| moved.left.iter().any(|left| left.path == path);
+            self.changes.retain(|change| !is_left(&change.path));
+            self.from = Some(moved.from);
+            self.now = Some(moved.now);
+            self.not_restored.extend(moved.left);
+        }
+        self
+    }
+
+    /// Returns the paths that are restored or created, or whose mode is restored.
+    pub fn restored(&self) -> Vec<&Path> {
+        let restored = |kind| {
+            !matches!(
+                kind,
+                PathOutcomeKind::Delete | PathOutcomeKind::Merge { .. }
+            )
+        };
+        self.paths(restored)
+    }
+
+    /// Returns the paths that are deleted.
+    pub fn deleted(&self) -> Vec<&Path> {
+        self.paths(|kind| kind == PathOutcomeKind::Delete)
+    }
+
+    /// Returns the paths of which only some lines change.
+    pub fn merged(&self) -> Vec<&PathOutcome> {
+        let is_merge = |one: &&PathOutcome| matches!(one.kind, PathOutcomeKind::Merge { .. });
+        self.changes.iter().filter(is_merge).collect()
+    }
+
+    fn paths(&self, is_wanted: impl Fn(PathOutcomeKind) -> bool) -> Vec<&Path> {
+        let changes = self.changes.iter();
+        let wanted = changes.filter(|one| is_wanted(one.kind));
+        wanted.map(|one| one.path.as_path()).collect()
+    }
+
+    /// Returns whether conflicts stop it: it cannot be done with these options.
+    pub fn is_stopped(&self) -> bool {
+        self.stopping().next().is_some()
+    }
+
+    /// Returns the conflicts that stop it.
+    pub fn stopping(&self) -> impl Iterator<Item = &Conflict> {
+        let on_conflict = self.on_conflict;
+        self.conflicts.iter().filter(move |one| match on_conflict {
+            OnConflict::Stop => true,
+            OnConflict::Merge => one.is_unmerged(),
+            OnConflict::Keep | OnConflict::Overwrite => false,
+        })
+    }
+
+    /// Returns whether any path changes.
+    pub fn moves_files(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    /// Returns whether any path or the conversation changes.
+    pub fn moves(&self) -> bool {
+        self.moves_files() || self.chat.is_some()
+    }
+
+    /// Returns the outcome unless conflicts stopped it.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`](ErrorKind::Conflict) if conflicts stopped it.
+    pub fn done(self) -> Result<Self> {
+        match self.stage {
+            Stage::Stopped => Err(self.conflict_error()),
+            _ => Ok(self),
+        }
+    }
+
+    fn conflict_error(&self) -> Error {
+        let first = self.stopping().next();
+        let first = first.map(|conflict| conflict.path.clone());
+        let first = first.unwrap_or_default();
+        let more = match self.stopping().count() {
+            0 | 1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        let other = match self.on_conflict {
+            OnConflict::Merge => "other changes to the same lines",
+            _ => "other changes",
+        };
+        let has = if more.is_empty() { "has" } else { "have" };
+        let what = format!(
+            "{}{more} {has} {other}; nothing was touched: keep or overwrite them",
+            shown(&first)
+        );
+        Error::new(ErrorKind::Conflict, what).at_path(&first)
+    }
+}
+
+impl TargetPoint {
+    /// Makes a point without a session.
+    pub fn new(checkpoint: CheckpointId, at: Timestamp, text: impl Into<String>) -> Self {
+        Self {
+            checkpoint,
+            at,
+            session: None,
+            text: text.into(),
+        }
+    }
+}
+
+impl PathOutcome {
+    /// Makes the outcome of a file or link.
+    pub fn new(path: impl Into<PathBuf>, kind: PathOutcomeKind) -> Self {
+        Self {
+            path: path.into(),
+            kind,
+            is_dir: false,
+        }
+    }
+}
+
+impl Kept {
+    /// Makes a path that stays as it is.
+    pub fn new(path: impl Into<PathBuf>, reason: KeptReason) -> Self {
+        Self {
+            path: path.into(),
+            reason,
+        }
+    }
+}
+
+impl NotRestored {
+    /// Makes a path that cannot be restored.
+    pub fn new(path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            reason: reason.into(),
+        }
+    }
+}
+
+impl ChatMove {
+    /// Makes a move that has not begun a trail.
+    pub fn new(session: &SessionId, from: u64, to: u64) -> Self {
+        Self {
+            session: session.clone(),
+            from,
+            to,
+            trail: None,
+            prompt: None,
+        }
+    }
+}
+
+impl Recovered {
+    /// Makes a step that was given up.
+    pub fn new(verb: Verb, begun_at: Timestamp) -> Self {
+        Self {
+            verb,
+            begun_at,
+            now: None,
+            not_restored: Vec::new(),
+            chat_continued: false,
+            abandoned: None,
+        }
+    }
+}
+
+impl Verb {
+    /// Returns the verb as one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rewind => "rewind",
+            Self::Restore => "restore",
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+        }
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl Conflict {
+    /// Makes a conflict with a change that a checkpoint has.
+    pub fn new(path: impl Into<PathBuf>, changed_by: ChangedBy, at: Timestamp) -> Self {
+        Self {
+            path: path.into(),
+            changed_by,
+            at,
+            unsaved: false,
+            also: None,
+            merge: None,
+        }
+    }
+
+    /// Returns the places where the lines of both sides overlap.
+    pub fn overlaps(&self) -> &[Overlap] {
+        self.unmerged().map_or(&[], |unmerged| &unmerged.overlaps)
+    }
+
+    /// Returns whether a merge was asked for and is not possible.
+    pub fn is_unmerged(&self) -> bool {
+        self.unmerged().is_some()
+    }
+
+    /// Returns what kept it from being merged.
+    pub fn unmerged(&self) -> Option<&Unmerged> {
+        match &self.merge {
+            Some(Merge::Stopped(unmerged)) => Some(unmerged),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for ChangedBy {
@@ -197,197 +574,16 @@ impl fmt::Display for ChangedBy {
     }
 }
 
-/// What would be done. Nothing is touched before it is applied.
-#[derive(Debug)]
-pub struct RewindPlan {
-    pub(super) workspace: Workspace,
-    pub(super) target: RewindTarget,
-    pub(super) options: Rewind,
-    pub(super) planned: PlannedWork,
-    pub(super) changes: Vec<PlannedChange>,
-    pub(super) skipped: SkippedFiles,
-    pub(super) active: Vec<Activity>,
-    /// The state of the files that it was made for.
-    pub(super) present: Option<ObjectId>,
-    /// Who speaks in the session, if this process does.
-    pub(super) writer: Option<Session>,
-}
-
-impl RewindPlan {
-    /// Returns what kind of step it is.
-    pub fn verb(&self) -> Verb {
-        self.target.verb
-    }
-
-    /// Returns the step that is taken back or brought forward again, by undo and
-    /// redo.
-    pub fn step(&self) -> Option<&Step> {
-        self.target.step.as_ref()
-    }
-
-    /// Returns the checkpoint whose files shall be there; `None` where only the
-    /// conversation moves.
-    pub fn to(&self) -> Option<&Checkpoint> {
-        self.target
-            .to
-            .as_ref()
-            .filter(|_| self.planned.files.is_some())
-    }
-
-    /// Returns the session whose point it is, or whose step.
-    pub fn session(&self) -> Option<&SessionId> {
-        self.target.session.as_ref()
-    }
-
-    /// Returns what would become of which paths.
-    pub fn changes(&self) -> &[PlannedChange] {
-        &self.changes
-    }
-
-    /// Returns the paths that somebody else changed, whatever becomes of them.
-    pub fn conflicts(&self) -> &[Conflict] {
-        self.planned.conflicts()
-    }
-
-    /// Returns whether a conflict stops it: nothing can be done as it is asked for.
-    pub fn is_stopped(&self) -> bool {
-        self.planned.is_stopped(self.options.on_conflict)
-    }
-
-    /// Returns what stays as it is although the point has it otherwise.
-    pub fn kept(&self) -> &[Kept] {
-        let files = self.planned.files.as_ref();
-        files.map_or(&[], |files| &files.actions.kept)
-    }
-
-    /// Returns what cannot be made what it was, and why.
-    pub fn not_restored(&self) -> &[NotRestored] {
-        let files = self.planned.files.as_ref();
-        files.map_or(&[], |files| &files.actions.not_restored)
-    }
-
-    /// Returns how many files and links are as they shall be already.
-    pub fn unchanged(&self) -> u64 {
-        self.planned
-            .files
-            .as_ref()
-            .map_or(0, |files| files.unchanged)
-    }
-
-    /// Returns what the point's snapshot saw and did not capture.
-    pub fn skipped(&self) -> &SkippedFiles {
-        &self.skipped
-    }
-
-    /// Returns the tool calls between the checkpoint and the point: what they did to
-    /// files is not in the checkpoint.
-    pub fn tool_calls(&self) -> &[ToolUse] {
-        &self.target.tool_calls
-    }
-
-    /// Returns the other sessions whose work would be taken back, and whose
-    /// conversations would stay.
-    pub fn other_sessions(&self) -> &[SessionId] {
-        let files = self.planned.files.as_ref();
-        files.map_or(&[], |files| &files.others)
-    }
-
-    /// Returns how the conversation would move.
-    pub fn chat(&self) -> Option<&ChatMove> {
-        self.planned.chat.as_ref()
-    }
-
-    /// Returns the agent that the session belongs to, where its conversation stays
-    /// for that reason.
-    pub fn belongs_to(&self) -> Option<&str> {
-        self.target.belongs_to.as_deref()
-    }
-
-    /// Returns the turns and runs that are under way here now.
-    pub fn active(&self) -> &[Activity] {
-        &self.active
-    }
-
-    /// Returns whether there is nothing to do: all is as it shall be.
-    pub fn is_empty(&self) -> bool {
-        self.planned.is_empty()
-    }
-
-    /// Does it. Refuses, with [`Conflict`](crate::ErrorKind::Conflict), where a
-    /// conflict stops it, and where files or conversation moved since the plan was
-    /// made; nothing is touched then.
-    pub fn apply(self) -> Result<RewindReport> {
-        super::api::apply(self)
+impl Serialize for ChangedBy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
-/// What became of an attempt to do it at once.
-#[derive(Debug)]
-pub enum Attempt {
-    /// It is done.
-    Done(Box<RewindReport>),
-    /// Somebody else changed some of it: nothing was touched.
-    InConflict(Box<RewindPlan>),
+fn path_text<S: Serializer>(path: &Path, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }
 
-/// What was done.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct RewindReport {
-    /// What kind of step it was.
-    pub verb: Verb,
-    /// The step that was taken back or brought forward again.
-    pub step: Option<Step>,
-    /// The session whose point or step it was.
-    pub session: Option<SessionId>,
-    /// The checkpoint of the files as they were before.
-    pub from: Option<CheckpointId>,
-    /// The checkpoint that the files went to.
-    pub to: Option<Checkpoint>,
-    /// The checkpoint of the files as they are now; `None` where none moved.
-    pub now: Option<CheckpointId>,
-    /// What was restored, came back, or got its mode back.
-    pub restored: Vec<PathBuf>,
-    /// What was merged: some lines went or came back, and what others did stayed.
-    pub merged: Vec<PlannedChange>,
-    /// What went.
-    pub deleted: Vec<PathBuf>,
-    /// What stayed as it is although the point has it otherwise.
-    pub kept: Vec<Kept>,
-    /// What could not be made what it was.
-    pub not_restored: Vec<NotRestored>,
-    /// The paths that somebody else had changed, whatever became of them.
-    pub conflicts: Vec<Conflict>,
-    /// How many files and links were as they should be already.
-    pub unchanged: u64,
-    /// The tool calls between the checkpoint and the point.
-    pub tool_calls: Vec<ToolUse>,
-    /// Other sessions whose work was taken back, and whose conversations stayed.
-    pub other_sessions: Vec<SessionId>,
-    /// How the conversation moved.
-    pub chat: Option<ChatMove>,
-    /// The agent that the session belongs to, where its conversation stayed for that
-    /// reason.
-    pub belongs_to: Option<String>,
-    /// The turns and runs that were under way.
-    pub active: Vec<Activity>,
-}
-
-/// A step that a crash had interrupted, and what became of it.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Recovered {
-    /// What kind of step it was.
-    pub verb: Verb,
-    /// When it had begun.
-    pub begun_at: Timestamp,
-    /// The checkpoint of the files as they are now; `None` where it was given up.
-    pub now: Option<CheckpointId>,
-    /// What was changed since the interruption, or could not be restored: left alone.
-    pub left: Vec<NotRestored>,
-    /// Whether the conversation stayed where it was, because it had gone on.
-    pub chat_went_on: bool,
-    /// Why it was given up with the files as the crash left them: what they were to
-    /// become cannot be read any more.
-    pub abandoned: Option<String>,
+fn bytes_text<S: Serializer>(bytes: &[u8], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_str(&String::from_utf8_lossy(bytes))
 }

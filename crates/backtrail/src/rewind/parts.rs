@@ -1,14 +1,16 @@
-//! Choosing what is taken back: whole paths, modes, and pieces of texts.
+//! Choosing what goes back: whole paths, modes, and pieces of texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::actions::{PathAction, PathActions, named};
+use super::api::files_changed;
 use super::merge::Merger;
-use super::outcome::{Conflict, PlannedKind, RewindPlan};
+use super::outcome::{Conflict, PathOutcomeKind};
+use super::plan::RewindPlan;
 use super::target::named_paths;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::objects::{ObjectId, Objects};
 use crate::snapshot::entry::Node;
 use crate::snapshot::patch::MAX_BYTES;
@@ -16,7 +18,7 @@ use crate::snapshot::text::is_binary;
 use crate::snapshot::text_change::TextChange;
 use crate::snapshot::{Snapshot, shown};
 
-/// What is taken back of one path.
+/// What goes back of one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Choice {
@@ -26,74 +28,73 @@ pub enum Choice {
     Pieces {
         /// The pieces, counted from 0.
         pieces: BTreeSet<usize>,
-        /// Whether its mode becomes what it was.
+        /// Whether its mode goes back too.
         mode: bool,
     },
 }
 
-/// What was chosen; nothing yet where there is none.
+/// What was chosen, if anything yet.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pick {
     chosen: Option<BTreeMap<PathBuf, Choice>>,
 }
 
-/// What would become of one path, as something to choose from.
+/// What would happen to one path, as something to choose from.
 #[derive(Debug, Clone)]
 pub struct Part {
     path: PathBuf,
-    kind: PlannedKind,
+    kind: PathOutcomeKind,
     is_dir: bool,
-    /// The mode now and then, where both are files.
+    /// The mode now and then, if both are files.
     modes: Option<(u32, u32)>,
     text: Option<TextChange>,
     conflict: Option<Conflict>,
 }
 
 impl Part {
-    /// Returns where it is, relative to the workspace.
+    /// Returns its path, relative to the workspace.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns what would become of it.
-    pub fn kind(&self) -> PlannedKind {
+    /// Returns what would happen to it.
+    pub fn kind(&self) -> PathOutcomeKind {
         self.kind
     }
 
-    /// Returns whether it is about a directory itself.
+    /// Returns whether it is a directory itself.
     pub fn is_dir(&self) -> bool {
         self.is_dir
     }
 
-    /// Returns the mode now and the one it would get, where a file's mode differs.
+    /// Returns the mode now and the one it would get, if a file's mode differs.
     pub fn modes(&self) -> Option<(u32, u32)> {
         self.modes.filter(|(now, then)| now != then)
     }
 
-    /// Returns who else changed it.
+    /// Returns the conflict, if somebody else changed it too.
     pub fn conflict(&self) -> Option<&Conflict> {
         self.conflict.as_ref()
     }
 
-    /// Returns whether pieces of it can be chosen: it is a text, before and after.
+    /// Returns whether pieces of it can be chosen: it is text before and after.
     pub fn is_in_pieces(&self) -> bool {
         self.modes.is_some() && self.pieces() > 0
     }
 
-    /// Returns how many pieces of its text differ; none where it is no text.
+    /// Returns how many pieces of its text differ; 0 if it is not text.
     pub fn pieces(&self) -> usize {
         self.text.as_ref().map_or(0, TextChange::len)
     }
 
-    /// Returns the pieces in groups of those that are shown together among `context`
-    /// equal lines.
+    /// Returns the pieces in groups that are shown together with `context` equal lines
+    /// around them.
     pub fn groups(&self, context: usize) -> Vec<Range<usize>> {
         let text = self.text.as_ref();
         text.map_or_else(Vec::new, |text| text.groups(context))
     }
 
-    /// Shows some pieces that follow each other as one hunk of a patch, in the bytes
-    /// of the texts.
+    /// Returns consecutive pieces as one hunk of a patch, in the bytes of the texts.
     pub fn shown(&self, pieces: Range<usize>, context: usize) -> Vec<u8> {
         let text = self.text.as_ref();
         text.map_or_else(Vec::new, |text| text.shown(pieces, context))
@@ -114,7 +115,7 @@ impl Pick {
             .is_some_and(|chosen| !chosen.is_empty())
     }
 
-    /// Leaves of what would be done what was chosen.
+    /// Keeps only the actions that were chosen.
     pub(super) fn choose(
         &self,
         actions: &mut PathActions,
@@ -124,7 +125,7 @@ impl Pick {
         let Some(chosen) = &self.chosen else {
             return Ok(());
         };
-        let told: BTreeSet<PathBuf> = actions.changes().into_iter().map(|one| one.path).collect();
+        let shown: BTreeSet<PathBuf> = actions.changes().into_iter().map(|one| one.path).collect();
         let paths: Vec<PathBuf> = actions.by_path.keys().cloned().collect();
         for path in paths {
             let action = &actions.by_path[&path];
@@ -134,8 +135,8 @@ impl Pick {
                     let node = some_of(action, &path, present, (pieces, *mode), merger)?;
                     actions.replace(&path, node, None);
                 }
-                // A directory goes with the last that is in it.
-                None if action.then.is_none() && !told.contains(&path) => {}
+                // A directory is deleted with the last entry in it.
+                None if action.then.is_none() && !shown.contains(&path) => {}
                 None => drop(actions.by_path.remove(&path)),
             }
         }
@@ -154,7 +155,7 @@ fn some_of(
     merger: &Merger<'_>,
 ) -> Result<Option<Node>> {
     let not_there = || {
-        let what = format!("{} has no such pieces to choose from", shown(path));
+        let what = format!("{} has no such pieces", shown(path));
         Error::invalid(what).at_path(path)
     };
     let (
@@ -175,7 +176,7 @@ fn some_of(
     let bytes = text.apply(|n| chosen.contains(&n));
     let unchanged = chosen.is_empty();
     let (content, size) = match (&action.now, unchanged) {
-        // What is not looked into stays as it is, text or not.
+        // The content stays as it is, text or not.
         (Some(Node::File { content, size, .. }), true) => (*content, *size),
         _ => (ObjectId::of(&bytes), bytes.len() as u64),
     };
@@ -191,8 +192,8 @@ fn some_of(
     }))
 }
 
-/// Compares a file's text now with what it would become; against nothing where it
-/// comes or goes. `None` where it is no text.
+/// Compares a file's text now with what it would become; with nothing if it is created or
+/// deleted. `None` if it is not text.
 fn pieces_of(
     action: &PathAction,
     path: &Path,
@@ -228,13 +229,20 @@ fn pieces_of(
 
 impl RewindPlan {
     /// Returns what would be done as parts to choose from, in the order of the paths.
+    ///
+    /// # Errors
+    ///
+    /// What reading the contents from the files and the store can fail with.
     pub fn parts(&self) -> Result<Vec<Part>> {
         let Some(files) = &self.planned.files else {
             return Ok(Vec::new());
         };
-        let objects = self.workspace.objects();
+        let Some(workspace) = &self.workspace else {
+            return Ok(Vec::new());
+        };
+        let objects = workspace.objects();
         let mut parts = Vec::new();
-        for change in &self.changes {
+        for change in &self.outcome.changes {
             let path = match change.path == Path::new(".") {
                 true => Path::new(""),
                 false => &change.path,
@@ -259,25 +267,27 @@ impl RewindPlan {
         Ok(parts)
     }
 
-    /// Leaves of what would be done what was chosen from its
-    /// [`parts`](Self::parts). Refuses, with
-    /// [`Conflict`](crate::ErrorKind::Conflict), where files changed since the plan
-    /// was made.
+    /// Returns a plan of what was chosen from its [`parts`](Self::parts).
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](crate::ErrorKind::Invalid) if it was not planned
+    /// [in parts](super::Rewind::in_parts) or a part does not exist, and
+    /// [`Conflict`](crate::ErrorKind::Conflict) if files changed since the plan was made.
     pub fn choose(self, chosen: impl IntoIterator<Item = (PathBuf, Choice)>) -> Result<Self> {
         let pick = Pick {
             chosen: Some(chosen.into_iter().collect()),
         };
-        if self.options.pick.is_none() {
+        let Some(workspace) = self.workspace.filter(|_| self.options.pick.is_some()) else {
             return Err(Error::invalid("this was not planned in parts"));
-        }
+        };
         let mut target = self.target;
         target.about = format!("parts of {}", named_paths(&pick.paths())).into();
         let mut options = self.options;
         options.pick = Some(pick);
-        let plan = self.workspace.plan(target, options, self.writer)?;
+        let plan = workspace.plan(target, options, self.writer)?;
         if plan.present != self.present {
-            let what = "the files changed since this was planned; nothing was touched, plan again";
-            return Err(Error::new(ErrorKind::Conflict, what).at_path(self.workspace.root()));
+            return Err(files_changed(&workspace));
         }
         Ok(plan)
     }

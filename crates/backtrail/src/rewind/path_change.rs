@@ -1,12 +1,11 @@
-//! What stands at one path, and what shall stand there.
+//! One path, what it is and what it becomes.
 
 use std::path::PathBuf;
 
 use crate::objects::ObjectId;
 use crate::snapshot::entry::Node;
 
-/// Something that can be restored: what a snapshot captured at one path, apart from
-/// what is below it.
+/// What a snapshot captured at one path, without what is below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PathEntry {
     File {
@@ -23,7 +22,7 @@ pub(crate) enum PathEntry {
     },
 }
 
-/// One path that is to become something else. The workspace itself is the empty path.
+/// One path that changes. The workspace itself is the empty path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathChange {
     pub(crate) path: PathBuf,
@@ -32,7 +31,7 @@ pub(crate) struct PathChange {
 }
 
 impl PathEntry {
-    /// Returns what was captured; `None` for what was left out.
+    /// Returns what was captured; `None` for what was skipped.
     pub(crate) fn of(node: &Node) -> Option<Self> {
         match node {
             Node::File {

@@ -1,7 +1,7 @@
-//! Who changed which paths since a state, as far as it is still in effect.
+//! Who changed which paths since a state, as far as the changes are still in effect.
 //!
-//! What became of one path: its states, who had changed it in each, and the changes
-//! that led there.
+//! The history of a path has its states, who had changed it by then, and the changes that
+//! led there.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,21 +14,21 @@ use crate::objects::ObjectId;
 use crate::snapshot::entry::{FileKind, Node, SkippedReason};
 use crate::snapshot::{Difference, Snapshot};
 
-/// What became of the paths that are looked at.
+/// The histories of some paths.
 #[derive(Debug, Default)]
 pub(super) struct PathHistories {
     paths: HashMap<PathBuf, PathHistory>,
-    /// What is there now where no snapshot has it.
+    /// Present content that no snapshot has.
     stored: BTreeMap<PathBuf, PathEntry>,
-    /// The last state of the workspace that somebody asked for.
+    /// The index of the last state that was saved on request.
     saved: usize,
-    /// Where every path is looked at that changed at any time, if anywhere.
+    /// Below which paths every change counts, if anywhere; empty means everywhere.
     every: Option<Vec<PathBuf>>,
 }
 
 impl PathHistories {
-    /// Looks at the paths in which two snapshots differ, from the state that a third
-    /// has on.
+    /// Begins the histories of the paths in which two snapshots differ, at the state that
+    /// a third has.
     pub(super) fn new(
         base: &Snapshot,
         between: [ObjectId; 2],
@@ -44,19 +44,19 @@ impl PathHistories {
         Ok(histories)
     }
 
-    /// Takes note of what is there now where no snapshot has it.
+    /// Adds present content that no snapshot has.
     pub(super) fn know(&mut self, stored: &BTreeMap<PathBuf, PathEntry>) {
         self.stored.clone_from(stored);
     }
 
-    /// Looks also at what changed at any time and is as it was: at some paths and
-    /// beneath them, or everywhere where none is named.
+    /// Adds paths that changed at any time and are as they were: some paths and what is
+    /// below them, or everything if none is named.
     pub(super) fn look_at_every(&mut self, paths: &[PathBuf]) {
         self.every = Some(paths.to_vec());
     }
 
-    /// Follows what became of the paths. A state that cannot be read is passed over:
-    /// what comes after it may be the doing of all who were there meanwhile.
+    /// Follows the paths. A state that cannot be read is skipped: the changes after it may
+    /// be by any author in between.
     pub(super) fn follow(
         &mut self,
         intervals: &[Interval],
@@ -87,7 +87,7 @@ impl PathHistories {
                         by: &Rc::from(std::mem::take(&mut by)),
                         n: interval.n,
                         to: interval.to,
-                        took: interval.took.as_ref(),
+                        merge_undid: interval.merge_undid.as_ref(),
                     };
                     self.take_in(&found, cause, interval.saves);
                     self.save(interval);
@@ -99,7 +99,7 @@ impl PathHistories {
         Ok(())
     }
 
-    /// Takes note that somebody asked for all that is there to be kept.
+    /// Marks all changes so far as saved on request.
     fn save(&mut self, interval: &Interval) {
         if !interval.saves {
             return;
@@ -114,7 +114,7 @@ impl PathHistories {
         }
     }
 
-    /// Takes in what differs. `asked` tells that somebody asked for the later state.
+    /// Adds differences. `asked` says that the later state was saved on request.
     fn take_in(&mut self, found: &[Difference], cause: ChangeCause<'_>, asked: bool) {
         for difference in found {
             let unknown = [&difference.before, &difference.after]
@@ -123,13 +123,13 @@ impl PathHistories {
             let was = difference.before.as_ref().and_then(PathEntry::of);
             let lost = matches!(difference.after, Some(Node::Skipped(_))) && was.is_some();
             if lost && self.stored.get(&difference.path) == was.as_ref() {
-                // Only lost sight of: it is over the cap, say, and the same.
+                // It is the same, but was skipped: over the size limit, for example.
                 continue;
             }
             self.meet(difference);
             if let Some(history) = self.paths.get_mut(&difference.path) {
                 if !asked && is_regained(difference) {
-                    // Stored because it was in the way; it was there all the time.
+                    // It was stored only because it was in the way; it did not change.
                     history.regain(PathState::of(difference.after.as_ref()), cause.n);
                     continue;
                 }
@@ -144,7 +144,7 @@ impl PathHistories {
         }
     }
 
-    /// Begins to look at a path that changes for the first time, if it is to be.
+    /// Begins the history of a path that changes for the first time, if it counts.
     fn meet(&mut self, difference: &Difference) {
         let Some(paths) = &self.every else {
             return;
@@ -157,12 +157,12 @@ impl PathHistories {
         }
     }
 
-    /// Returns all paths that are looked at.
+    /// Returns all paths with a history.
     pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.paths.keys()
     }
 
-    /// Notes that something above paths was left out, before or after.
+    /// Records that a directory above paths was skipped, before or after.
     fn lose_sight(&mut self, difference: &Difference, cause: ChangeCause<'_>) {
         let ignored = [&difference.before, &difference.after]
             .into_iter()
@@ -178,36 +178,35 @@ impl PathHistories {
         }
     }
 
-    /// Returns who changed a path, the last of them last.
+    /// Returns the authors of a path, the last one last.
     pub(super) fn by(&self, path: &Path) -> &[Author] {
         self.paths.get(path).map_or(&[], PathHistory::by)
     }
 
-    /// Returns the state of a path where everything is counted from.
+    /// Returns the state of a path that changes are counted from.
     pub(super) fn base(&self, path: &Path) -> PathState {
         let history = self.paths.get(path);
         history.map_or(PathState::Unknown, |history| history.base.clone())
     }
 
-    /// Returns the changes that led to what is at a path, the last one first.
+    /// Returns the changes that led to the present state of a path, the last one first.
     pub(super) fn chain(&self, path: &Path) -> Vec<&AuthoredChange> {
         self.paths
             .get(path)
             .map_or_else(Vec::new, PathHistory::chain)
     }
 
-    /// Returns whether what is at a path was stored because no snapshot had it.
+    /// Returns whether the content of a path was stored because no snapshot had it.
     pub(super) fn is_stored(&self, path: &Path) -> bool {
         self.stored.contains_key(path)
     }
 
-    /// Returns the last state of the workspace that somebody asked for.
+    /// Returns the index of the last state that was saved on request.
     pub(super) fn saved(&self) -> usize {
         self.saved
     }
 
-    /// Returns whether ignore rules named a path when it came into being, where that
-    /// was seen.
+    /// Returns whether ignore rules matched a path when it was created, if that is known.
     pub(super) fn born_ignored(&self, path: &Path) -> Option<bool> {
         self.paths.get(path)?.born_ignored
     }
@@ -221,13 +220,12 @@ fn is_ignored(node: &Node) -> bool {
     }
 }
 
-/// Returns whether a file was left out before and is captured after, and nothing tells
-/// that it is another.
+/// Returns whether a file was skipped before and is captured after, and may be the same.
 fn is_regained(difference: &Difference) -> bool {
     may_be(difference.after.as_ref(), difference.before.as_ref())
 }
 
-/// Returns whether a file may be the one that was left out.
+/// Returns whether a file may be the one that was skipped.
 pub(super) fn may_be(file: Option<&Node>, skipped: Option<&Node>) -> bool {
     match (file, skipped) {
         (Some(Node::File { size, .. }), Some(Node::Skipped(then))) => {
@@ -241,7 +239,7 @@ pub(super) fn may_be(file: Option<&Node>, skipped: Option<&Node>) -> bool {
     }
 }
 
-/// Takes what can be read; what is damaged or was let go is passed over.
+/// Skips what is damaged or was dropped.
 fn readable<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
@@ -250,16 +248,16 @@ fn readable<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// What became of one path.
+/// The history of one path.
 #[derive(Debug, Default)]
 pub(super) struct PathHistory {
-    /// Its state where everything is counted from.
+    /// Its state that changes are counted from.
     pub(super) base: PathState,
     /// Its states since.
     pub(super) states: Vec<PastState>,
-    /// All changes; each says which one came before it.
+    /// All changes; each names the one before it.
     links: Vec<AuthoredChange>,
-    /// Whether ignore rules named it when it came into being.
+    /// Whether ignore rules matched it when it was created.
     pub(super) born_ignored: Option<bool>,
 }
 
@@ -267,11 +265,11 @@ pub(super) struct PathHistory {
 #[derive(Debug, Clone)]
 pub(super) struct PastState {
     pub(super) state: PathState,
-    /// Who had changed it then, the last of them last.
+    /// Its authors by then, the last one last.
     pub(super) by: Vec<Author>,
-    /// The last of the changes that led to it, as far as they are in effect.
+    /// The last change that led to it, as far as changes are in effect.
     link: Option<usize>,
-    /// The state of the workspace that it was first seen in.
+    /// The index of the state that it was first seen in.
     n: usize,
 }
 
@@ -280,13 +278,13 @@ pub(super) struct PastState {
 pub(super) struct AuthoredChange {
     pub(super) before: PathState,
     pub(super) after: PathState,
-    /// Who made it; nobody where Backtrail itself restored something.
+    /// Its authors; empty if Backtrail itself restored something.
     pub(super) by: Rc<[Author]>,
-    /// The state of the workspace that it led to.
+    /// The index of the state that it led to.
     pub(super) n: usize,
-    /// Whether a merge took it back: nothing of it is in what is there.
+    /// Whether a merge undid it: nothing of it is left.
     pub(super) is_gone: bool,
-    /// The state that Backtrail went to with it.
+    /// The state that Backtrail restored with it.
     to: Option<usize>,
     earlier: Option<usize>,
 }
@@ -296,7 +294,7 @@ pub(super) enum PathState {
     #[default]
     Absent,
     There(PathEntry),
-    /// Something that was left out was there, or above it.
+    /// It, or a directory above it, was skipped.
     Unknown,
 }
 
@@ -309,20 +307,20 @@ impl PathState {
     }
 }
 
-/// What led from one state of the workspace to the next.
+/// What led from one state to the next.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChangeCause<'a> {
     pub(super) by: &'a Rc<[Author]>,
-    /// The state that it led to.
+    /// The index of the state that it led to.
     pub(super) n: usize,
-    /// The state that Backtrail went to.
+    /// The state that Backtrail restored.
     pub(super) to: Option<usize>,
-    /// What a merge took back.
-    pub(super) took: Option<&'a MergeUndid>,
+    /// What a merge undid.
+    pub(super) merge_undid: Option<&'a MergeUndid>,
 }
 
 impl AuthoredChange {
-    /// Returns whether Backtrail went back with it to before a state.
+    /// Returns whether Backtrail went back to before a state with it.
     pub(super) fn is_behind(&self, since: usize) -> bool {
         self.by.is_empty() && self.to.is_some_and(|to| to < since)
     }
@@ -338,7 +336,7 @@ impl PathHistory {
 
     pub(super) fn change(&mut self, state: PathState, cause: ChangeCause<'_>) {
         let known = if state == self.base {
-            // Whoever brought it back: nothing of anybody's is in it.
+            // Whoever restored it: no changes are left in it.
             let earlier = self.last_link().filter(|_| !cause.by.is_empty());
             let link =
                 earlier.map(|at| self.link(state.clone(), Rc::clone(cause.by), Some(at), cause));
@@ -346,7 +344,7 @@ impl PathHistory {
         } else if let Some(then) = self.as_it_was(&state) {
             then
         } else if cause.by.is_empty() {
-            // Restored: it is again whose it was then.
+            // Restored: its authors are those of that state.
             let then = self.states.iter().rev().find(|known| known.state == state);
             match then.cloned() {
                 Some(then) => PastState { n: cause.n, ..then },
@@ -367,7 +365,7 @@ impl PathHistory {
         PastState { state, by, link, n }
     }
 
-    /// Notes a change on top of what is there.
+    /// Adds a change to the last state.
     fn link(
         &mut self,
         after: PathState,
@@ -392,14 +390,13 @@ impl PathHistory {
         self.states.last().and_then(|known| known.link)
     }
 
-    /// Takes in a state that Backtrail made, and that was not there before: what a
-    /// merge came to, or what somebody chose, or what was there even earlier.
+    /// Adds a state that Backtrail made and that did not exist before: a merge, chosen
+    /// parts, or an even earlier state.
     fn restored(&mut self, state: PathState, cause: ChangeCause<'_>) -> PastState {
         let came = cause.to.map_or_else(|| Rc::from([]), |to| self.came(to));
-        let earlier = match cause.took {
-            Some(took) if came.is_empty() => self.without(took),
-            // What brings something back may be undone itself, and then all that it
-            // took back is there again.
+        let earlier = match cause.merge_undid {
+            Some(undid) if came.is_empty() => self.without(undid),
+            // A redo may be undone itself, and then all that it undid returns.
             _ => self.last_link(),
         };
         let mut by = self.still_by(earlier);
@@ -409,8 +406,8 @@ impl PathHistory {
         self.known(state, by, Some(link), cause.n)
     }
 
-    /// Returns who made changes that a state of the workspace had and that are not in
-    /// effect now: going there, they come back.
+    /// Returns the authors of changes that a state had and that are not in effect now:
+    /// restoring that state returns them.
     fn came(&self, to: usize) -> Rc<[Author]> {
         let is_in_effect = |link: &&&AuthoredChange| !link.is_gone;
         let now: Vec<&AuthoredChange> = self.chain();
@@ -428,15 +425,14 @@ impl PathHistory {
         came.into()
     }
 
-    /// Writes the changes that led to what is there down again, as they are after a
-    /// merge took some of them back, and returns the last. Those that led to earlier
-    /// states stay as they are: such a state may come back.
-    fn without(&mut self, took: &MergeUndid) -> Option<usize> {
+    /// Copies the changes that led to the present state, with those marked that a merge
+    /// undid, and returns the last. The originals stay: an earlier state may return.
+    fn without(&mut self, undid: &MergeUndid) -> Option<usize> {
         let mut chain: Vec<AuthoredChange> = self.chain().into_iter().cloned().collect();
         chain.reverse();
         let mut earlier = None;
         for mut link in chain {
-            link.is_gone |= took.holds(&link);
+            link.is_gone |= undid.holds(&link);
             link.earlier = earlier;
             self.links.push(link);
             earlier = Some(self.links.len() - 1);
@@ -444,7 +440,7 @@ impl PathHistory {
         earlier
     }
 
-    /// Returns who of those who changed it made changes that are still in effect.
+    /// Returns the authors whose changes are still in effect.
     fn still_by(&self, last: Option<usize>) -> Vec<Author> {
         let chain = self.chain_to(last);
         let is_in_effect = |author: &&Author| {
@@ -454,7 +450,7 @@ impl PathHistory {
         self.by().iter().filter(is_in_effect).cloned().collect()
     }
 
-    /// Takes note of what a path is that was there all the time.
+    /// Sets the state of a path that did not change.
     pub(super) fn regain(&mut self, state: PathState, n: usize) {
         let last = self.states.last();
         let by = last.map_or_else(Vec::new, |known| known.by.clone());
@@ -470,7 +466,7 @@ impl PathHistory {
         self.states.push(PastState { state, by, link, n });
     }
 
-    /// Returns who had changed a path that was lost sight of and is the same again.
+    /// Returns the earlier state of a path that was skipped and is the same again.
     fn as_it_was(&self, state: &PathState) -> Option<PastState> {
         let is_lost = |known: &&PastState| known.state == PathState::Unknown;
         self.states.last().filter(is_lost)?;
@@ -478,12 +474,12 @@ impl PathHistory {
         seen.filter(|known| known.state == *state).cloned()
     }
 
-    /// Returns who changed it, the last of them last.
+    /// Returns its authors, the last one last.
     pub(super) fn by(&self) -> &[Author] {
         self.states.last().map_or(&[], |known| &known.by)
     }
 
-    /// Returns the changes that led to what is there, the last one first.
+    /// Returns the changes that led to the present state, the last one first.
     pub(super) fn chain(&self) -> Vec<&AuthoredChange> {
         self.chain_to(self.last_link())
     }
@@ -494,10 +490,10 @@ impl PathHistory {
     }
 }
 
-/// Returns whether somebody is among others, whether or not it was saved meanwhile.
+/// Returns whether an author is among others, saved or not.
 fn has(by: &[Author], author: &Author) -> bool {
     let is_it = |known: &Author| {
-        known.who == author.who && known.at == author.at && known.words == author.words
+        known.kind == author.kind && known.at == author.at && known.step == author.step
     };
     by.iter().any(is_it)
 }

@@ -1,4 +1,4 @@
-//! What would be done to files and conversation, worked out.
+//! Plans: what would happen to files and conversation.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -8,46 +8,96 @@ use super::authors::{Authors, MergeUndid, intervals};
 use super::conflicts::ConflictFinder;
 use super::merge::Merger;
 use super::options::{OnConflict, Rewind};
-use super::outcome::{ChatMove, Conflict, Merge};
+use super::outcome::{ChatMove, Conflict, Merge, Outcome};
 use super::path_change::PathEntry;
 use super::path_history::{PathHistories, may_be};
 use super::target::{AuthorScope, FileTarget, PathScope, RewindTarget, place_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
+use crate::session::Session;
 use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Node;
 use crate::snapshot::scan::capture;
 use crate::snapshot::{Difference, Snapshot, shown};
+use crate::store::Store;
 use crate::workspace::journal::StepRecord;
 use crate::workspace::timeline::{FileStepKind, Timeline};
 use crate::workspace::{Checkpoint, Workspace};
 
-/// What would be done.
+/// A rewind, restore, undo or redo that is planned. Nothing is touched before it is
+/// applied.
+#[derive(Debug)]
+#[must_use = "a plan does nothing until it is applied"]
+pub struct RewindPlan {
+    pub(super) store: Store,
+    /// `None` for a conversation that has no files beside it.
+    pub(super) workspace: Option<Workspace>,
+    pub(super) target: RewindTarget,
+    pub(super) options: Rewind,
+    pub(super) planned: PlannedWork,
+    pub(super) outcome: Outcome,
+    /// The state of the files that it was made for.
+    pub(super) present: Option<ObjectId>,
+    /// The writer of the session, if this process is.
+    pub(super) writer: Option<Session>,
+}
+
+impl RewindPlan {
+    /// Returns what would happen.
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// Returns whether conflicts stop it: it cannot be done with these options.
+    pub fn is_stopped(&self) -> bool {
+        self.outcome.is_stopped()
+    }
+
+    /// Returns whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.planned.is_empty()
+    }
+
+    /// Does it. A crash leaves it undone, or for the next command to finish.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`](ErrorKind::Conflict) if conflicts stop it, or if files or the
+    /// conversation changed since the plan was made, and
+    /// [`Locked`](ErrorKind::Locked) if another process is writing to the session whose
+    /// conversation moves; nothing is touched then. After an I/O error everything is as
+    /// it was, or half done and finished by the next command; the error says which.
+    pub fn apply(self) -> Result<Outcome> {
+        super::api::apply(self)
+    }
+}
+
+/// What would happen to files and conversation.
 #[derive(Debug)]
 pub(super) struct PlannedWork {
     pub(super) files: Option<FilePlan>,
     pub(super) chat: Option<ChatMove>,
 }
 
-/// What would be done to the files.
+/// What would happen to the files.
 #[derive(Debug)]
 pub(super) struct FilePlan {
-    /// What is there now. What no snapshot had is in it where it was stored for this.
+    /// The present state, with what was stored because no snapshot had it.
     pub(super) present: Snapshot,
     pub(super) actions: PathActions,
     pub(super) conflicts: Vec<Conflict>,
     pub(super) unchanged: u64,
-    /// Other sessions whose work is taken back, and whose conversations stay.
+    /// Other sessions whose work is undone, while their conversations stay.
     pub(super) others: Vec<SessionId>,
 }
 
-/// What is there now, as it was found.
+/// The present state of the files, as it was found.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PresentState<'a> {
-    /// By a look, which stored nothing: nothing will be touched.
+    /// By a look that stored nothing: nothing will be touched.
     Looked(&'a Snapshot),
-    CheckpointRecord(&'a Snapshot),
+    Stored(&'a Snapshot),
 }
 
 impl PlannedWork {
@@ -66,7 +116,7 @@ impl PlannedWork {
                     target: files,
                     found,
                 };
-                Some(planner.planned(options, target.session.as_ref())?)
+                Some(planner.plan(options, target.session.as_ref())?)
             }
             _ => None,
         };
@@ -76,26 +126,13 @@ impl PlannedWork {
         })
     }
 
-    pub(super) fn conflicts(&self) -> &[Conflict] {
-        self.files.as_ref().map_or(&[], |files| &files.conflicts)
-    }
-
-    /// Returns whether a conflict stops everything.
-    pub(super) fn is_stopped(&self, on_conflict: OnConflict) -> bool {
-        match on_conflict {
-            OnConflict::Stop => !self.conflicts().is_empty(),
-            OnConflict::Merge => self.conflicts().iter().any(Conflict::is_unmerged),
-            OnConflict::Keep | OnConflict::Overwrite => false,
-        }
-    }
-
-    /// Returns whether what others did to the same path is kept anywhere.
+    /// Returns whether any path is merged.
     pub(super) fn merges(&self) -> bool {
-        let mut conflicts = self.conflicts().iter();
+        let mut conflicts = self.files.iter().flat_map(|files| &files.conflicts);
         conflicts.any(|conflict| conflict.merge == Some(Merge::Merged))
     }
 
-    /// Returns whether nothing would be done.
+    /// Returns whether nothing would happen.
     pub(super) fn is_empty(&self) -> bool {
         let no_files = |files: &FilePlan| files.actions.by_path.is_empty();
         self.chat.is_none() && self.files.as_ref().is_none_or(no_files)
@@ -109,22 +146,22 @@ struct FilePlanner<'a> {
     found: PresentState<'a>,
 }
 
-/// Paths that are one thing and shall be another.
+/// Paths that differ from the target.
 #[derive(Default)]
 struct PathsToChange {
     differences: Vec<Difference>,
-    /// Those that are not what the step left behind.
+    /// Those that changed since the step.
     moved_on: BTreeSet<PathBuf>,
 }
 
-/// What was stored because no snapshot had it.
+/// Files that were stored because no snapshot had them.
 struct CapturedFiles {
     present: Snapshot,
-    /// What it is.
+    /// What they are.
     stored: BTreeMap<PathBuf, PathEntry>,
     /// Directories that no snapshot had.
     opened: BTreeSet<PathBuf>,
-    /// What cannot be stored.
+    /// Paths that cannot be stored.
     refused: Vec<PathBuf>,
 }
 
@@ -138,14 +175,14 @@ impl PathsToChange {
 impl<'a> PresentState<'a> {
     fn snapshot(self) -> &'a Snapshot {
         match self {
-            Self::Looked(snapshot) | Self::CheckpointRecord(snapshot) => snapshot,
+            Self::Looked(snapshot) | Self::Stored(snapshot) => snapshot,
         }
     }
 }
 
 impl FilePlanner<'_> {
-    /// `own` is the session whose conversation goes back.
-    fn planned(&self, options: &Rewind, own: Option<&SessionId>) -> Result<FilePlan> {
+    /// `own` is the session whose conversation moves.
+    fn plan(&self, options: &Rewind, own: Option<&SessionId>) -> Result<FilePlan> {
         let target = self.open(&self.target.state)?;
         let authors = self.target.authors.find(self.workspace.store())?;
         let mut present = self.found.snapshot().clone();
@@ -155,8 +192,7 @@ impl FilePlanner<'_> {
             self.look(&present, &target, &authors, (&none, merges))?;
         let mut wanted = changes.paths();
         let mut actions = PathActions::on(changes.differences, &histories, &BTreeSet::new());
-        if matches!(self.found, PresentState::CheckpointRecord(_)) && !actions.to_capture.is_empty()
-        {
+        if matches!(self.found, PresentState::Stored(_)) && !actions.to_capture.is_empty() {
             let captured = self.capture(&actions.to_capture, &present)?;
             present = captured.present;
             (changes, histories) =
@@ -164,7 +200,7 @@ impl FilePlanner<'_> {
             wanted = changes.paths();
             actions = PathActions::on(changes.differences, &histories, &captured.opened);
             for path in &captured.refused {
-                actions.cannot(path, "what is there now cannot be kept, so it stays");
+                actions.cannot(path, "its present content cannot be stored, so it stays");
             }
         }
         let finder = ConflictFinder {
@@ -178,13 +214,11 @@ impl FilePlanner<'_> {
         };
         self.name_uncaptured(&mut actions, &target)?;
         self.name_unchanged(&mut actions, &target)?;
-        // What is not touched anyway is in nobody's way.
+        // What is not touched anyway is no conflict.
         actions.fit(&present, &target)?;
         let makes_new = merges || options.pick.is_some();
         let writer = match self.found {
-            PresentState::CheckpointRecord(_) if makes_new => {
-                Some(self.workspace.objects().writer()?)
-            }
+            PresentState::Stored(_) if makes_new => Some(self.workspace.objects().writer()?),
             _ => None,
         };
         let merger = Merger {
@@ -204,7 +238,7 @@ impl FilePlanner<'_> {
             conflicts.retain(is_chosen);
         }
         if let Some(writer) = writer {
-            // All that the step will need is in the store before it is begun.
+            // All that the step needs is in the store before it begins.
             writer.finish()?;
         }
         let settles = matches!(options.on_conflict, OnConflict::Keep | OnConflict::Merge);
@@ -224,8 +258,7 @@ impl FilePlanner<'_> {
         })
     }
 
-    /// Returns the other sessions that said something in the turns and runs which are
-    /// taken back.
+    /// Returns the other sessions with messages in the turns and runs that are undone.
     fn others(&self, own: Option<&SessionId>) -> Result<Vec<SessionId>> {
         let is_whole = self.target.scope == PathScope::Whole(Vec::new());
         let of_several = matches!(
@@ -247,7 +280,7 @@ impl FilePlanner<'_> {
                 continue;
             }
             let reader = self.workspace.store().read_session(&place.id);
-            // One that cannot be read any more has nothing to say.
+            // A session that cannot be read does not count.
             if reader.is_ok_and(|reader| reader.log.is_spoken_after(place.seq).unwrap_or(false)) {
                 others.push(place.id.clone());
             }
@@ -255,7 +288,7 @@ impl FilePlanner<'_> {
         Ok(others)
     }
 
-    /// Finds what is not as it shall be, and who changed it.
+    /// Finds what differs from the target, and who changed it.
     fn look(
         &self,
         present: &Snapshot,
@@ -267,7 +300,7 @@ impl FilePlanner<'_> {
         let between = [present.id(), target.id()];
         let histories = self.histories(&changes, between, (stored, merges))?;
         if self.target.scope == PathScope::ChangedUntilNow {
-            // Others may have changed something meanwhile: that is not this step's.
+            // Changes that others made meanwhile do not belong to this step.
             let is_own = |want: &Difference| {
                 let mut by = histories.by(&want.path).iter();
                 by.any(|author| authors.is_own(author))
@@ -298,7 +331,7 @@ impl FilePlanner<'_> {
         }
     }
 
-    /// Returns the paths of a step that are asked for; `None` means all.
+    /// Returns the paths of a step that are named; `None` means all.
     fn only(&self) -> Option<Vec<&Path>> {
         let paths = self.target.only.iter().map(PathBuf::as_path);
         (!self.target.only.is_empty()).then(|| paths.collect())
@@ -329,7 +362,7 @@ impl FilePlanner<'_> {
         Ok(changes)
     }
 
-    /// Opens a state that is needed, unless it was let go.
+    /// Opens a state that is needed, unless its files were dropped.
     fn open(&self, id: &ObjectId) -> Result<Snapshot> {
         let mut named = self.timeline.checkpoints.iter().rev();
         if let Some(kept) = named.find(|kept| kept.snapshot_id() == *id) {
@@ -338,7 +371,7 @@ impl FilePlanner<'_> {
         self.workspace.open_snapshot(id)
     }
 
-    /// Returns the last state that what is taken back led to.
+    /// Returns the last state of the work that is undone.
     fn until(&self) -> Result<usize> {
         match self.target.until {
             Some(until) => place_of(self.timeline, until),
@@ -346,7 +379,7 @@ impl FilePlanner<'_> {
         }
     }
 
-    /// Names what was asked for by its path and was not captured then.
+    /// Names paths that were asked for and were skipped then.
     fn name_uncaptured(&self, actions: &mut PathActions, target: &Snapshot) -> Result<()> {
         let PathScope::Whole(paths) = &self.target.scope else {
             return Ok(());
@@ -362,7 +395,7 @@ impl FilePlanner<'_> {
         Ok(())
     }
 
-    /// Names what was asked for by its path and is no part of the step.
+    /// Names paths that were asked for and that the step did not change.
     fn name_unchanged(&self, actions: &mut PathActions, target: &Snapshot) -> Result<()> {
         let PathScope::Changed(after) = &self.target.scope else {
             return Ok(());
@@ -370,22 +403,22 @@ impl FilePlanner<'_> {
         for path in &self.target.only {
             let after = self.workspace.open_snapshot(after)?;
             if after.differences(target, Some(&[path]))?.is_empty() {
-                actions.cannot(path, "was not changed by that step");
+                actions.cannot(path, "that step did not change it");
             }
         }
         Ok(())
     }
 
-    /// Refuses a path that never was.
+    /// Refuses a path that exists neither now nor in the target.
     fn must_be_known(&self, path: &Path, present: &Snapshot, target: &Snapshot) -> Result<()> {
         if present.walk_down(path)?.is_some() || target.walk_down(path)?.is_some() {
             return Ok(());
         }
-        let what = format!("{} is not there now, and was not there then", shown(path));
+        let what = format!("{} does not exist, and did not exist then", shown(path));
         Err(Error::new(ErrorKind::NotFound, what).at_path(path))
     }
 
-    /// Follows what became of the paths since the state that they are counted from.
+    /// Follows the paths from the state that changes are counted from.
     fn histories(
         &self,
         changes: &PathsToChange,
@@ -406,46 +439,48 @@ impl FilePlanner<'_> {
         let mut intervals = intervals(self.timeline, since, present.id(), now);
         for interval in &mut intervals {
             interval.to = self.went_to(interval.n);
-            // What went back further is taken back itself, with all that it took back.
+            // A step that went back further is undone itself, with all that it undid.
             if interval.to.is_some_and(|to| to >= since) {
-                interval.took = self.took(interval.n)?;
+                interval.merge_undid = self.merge_undid(interval.n)?;
             }
         }
         let gone = self.dropped_states()?;
         histories.follow(&intervals, &|id| match *id == present.id() {
             true => Ok(present.clone()),
-            // A part of it may be there still: it tells nothing about the rest.
-            false if gone.contains(id) => Err(Error::new(ErrorKind::Dropped, "it was dropped")),
+            // A part of it may still exist, but says nothing about the rest.
+            false if gone.contains(id) => {
+                Err(Error::new(ErrorKind::Dropped, "its files were dropped"))
+            }
             false => self.workspace.open_snapshot(id),
         })?;
         Ok(histories)
     }
 
-    /// Returns the states whose files were let go.
+    /// Returns the states whose files were dropped.
     fn dropped_states(&self) -> Result<HashSet<ObjectId>> {
         let dropped = self.workspace.all_dropped()?;
         let checkpoints = self.timeline.checkpoints.iter();
         let (gone, kept): (Vec<&Checkpoint>, Vec<&Checkpoint>) =
             checkpoints.partition(|kept| dropped.contains_key(&kept.id()));
-        // The same state may have come again.
+        // The same state may occur again.
         let kept: HashSet<ObjectId> = kept.into_iter().map(Checkpoint::snapshot_id).collect();
         let gone = gone.into_iter().map(Checkpoint::snapshot_id);
         Ok(gone.filter(|id| !kept.contains(id)).collect())
     }
 
-    /// Returns the move that led to a state.
+    /// Returns the step with files that led to a state.
     fn move_to(&self, n: usize) -> Option<&StepRecord> {
         let checkpoint = self.timeline.checkpoints.get(n)?;
         self.timeline.moves.get(&checkpoint.id())
     }
 
-    /// Returns the state that a move went to which led to another.
+    /// Returns the state that the step went to which led to a state.
     fn went_to(&self, n: usize) -> Option<usize> {
         self.timeline.index_of(self.move_to(n)?.to?)
     }
 
-    /// Returns whose work a merge took back that led to a state.
-    fn took(&self, n: usize) -> Result<Option<MergeUndid>> {
+    /// Returns what a merge undid that led to a state.
+    fn merge_undid(&self, n: usize) -> Result<Option<MergeUndid>> {
         let begun = self.move_to(n);
         let Some((begun, merge)) = begun.and_then(|begun| Some((begun, begun.merge.as_ref()?)))
         else {
@@ -453,7 +488,7 @@ impl FilePlanner<'_> {
         };
         let index = |id: CheckpointId| self.timeline.index_of(id);
         let own = AuthorScope::merged(merge.authors, begun.of_session.as_ref());
-        // Where a move was taken back, nobody's work was.
+        // The undo of a step with files undid nobody's work.
         let own = own.filter(|own| *own != AuthorScope::Nobody);
         let (Some(since), Some(own)) = (index(merge.since), own) else {
             return Ok(None);
@@ -465,7 +500,7 @@ impl FilePlanner<'_> {
         }))
     }
 
-    /// Stores what no snapshot has and is to be replaced.
+    /// Stores what no snapshot has and would be replaced.
     fn capture(&self, paths: &[PathBuf], present: &Snapshot) -> Result<CapturedFiles> {
         let writer = self.workspace.objects().writer()?;
         let options = self.workspace.scan_options(None, None);
@@ -496,7 +531,7 @@ impl FilePlanner<'_> {
     }
 }
 
-/// Returns whether the same stands at a path, as far as a snapshot tells.
+/// Returns whether a path is the same, as far as a snapshot says.
 fn is_same(a: &Option<Node>, b: &Option<Node>) -> bool {
     match (a, b) {
         (Some(Node::Skipped(a)), Some(Node::Skipped(b))) => a == b,

@@ -1,8 +1,8 @@
-//! Finishing what a crash interrupted.
+//! Finishing a step that a crash interrupted.
 
-use super::apply::{staged_in, sweep_strays};
 use std::path::PathBuf;
 
+use super::apply::{staged_in, sweep_strays};
 use super::execution::{items, left_alone, work};
 use super::outcome::{NotRestored, Recovered, Verb};
 use super::path_change::PathChange;
@@ -16,31 +16,43 @@ use crate::workspace::timeline::Timeline;
 use crate::workspace::{CheckpointReason, SessionPlace, SkippedFiles, Workspace};
 
 impl Workspace {
-    /// Finishes a rewind, restore, undo or redo that a crash interrupted. `None`
-    /// where there is none, or where it is still under way.
+    /// Finishes a rewind, restore, undo or redo that a crash interrupted. `None` if there
+    /// is none, or if it is still in progress.
     ///
-    /// Whatever keeps or moves files here does so by itself; this is for who only
-    /// reads.
+    /// Checkpoints, rewinds and the like do this by themselves; readers may call it.
+    ///
+    /// # Errors
+    ///
+    /// What reading the store and changing the files can fail with. It can be called
+    /// again.
     pub fn recover(&self) -> Result<Option<Recovered>> {
         self.recover_with(None)
     }
 
-    /// Returns directories in the workspace in which files of a step wait that nobody
-    /// knows any more: its record was lost. No snapshot has them; a person decides.
+    /// Returns staging directories in the workspace whose step is unknown: its record was
+    /// lost. No snapshot has their files; the user decides about them.
+    ///
+    /// # Errors
+    ///
+    /// What reading the workspace and its trail can fail with.
     pub fn strays(&self) -> Result<Vec<PathBuf>> {
         if !self.root_exists()? {
             return Ok(Vec::new());
         }
         let mut strays = staged_in(self.root())?;
         if !strays.is_empty() {
-            // A step that is under way is among them.
+            // A step in progress is among them.
             let known = Timeline::read(self)?.moves;
             strays.retain(|(_, id)| !id.is_some_and(|id| known.contains_key(&id)));
         }
         Ok(strays.into_iter().map(|(path, _)| path).collect())
     }
 
-    /// Returns whether another process moves files here at this moment.
+    /// Returns whether another process is moving files here right now.
+    ///
+    /// # Errors
+    ///
+    /// What reading the workspace's trail can fail with.
     pub fn is_moving(&self) -> Result<bool> {
         if self.open_step()?.is_none() {
             return Ok(false);
@@ -51,18 +63,18 @@ impl Workspace {
     }
 
     pub(crate) fn recover_with(&self, writer: Option<&Session>) -> Result<Option<Recovered>> {
-        // Most often there is nothing to do, and nobody is kept waiting.
+        // Most often there is nothing to do, and no lock is needed.
         if self.open_step()?.is_none() {
             return Ok(None);
         }
         let lock = self.snapshot_lock()?;
         match lock.try_hold()? {
-            Some(_turn) => self.recover_locked(writer),
+            Some(_held) => self.recover_locked(writer),
             None => Ok(None),
         }
     }
 
-    /// Finishes what a crash interrupted. The caller holds the snapshot lock.
+    /// Finishes a step that a crash interrupted. The caller holds the snapshot lock.
     pub(crate) fn recover_locked(&self, writer: Option<&Session>) -> Result<Option<Recovered>> {
         let Some(begun) = self.open_step()? else {
             return Ok(None);
@@ -76,12 +88,8 @@ impl Workspace {
         };
         let outcome = work(self, &begun, &items).resume()?;
         let mut recovered = Recovered {
-            verb: verb(&begun.reason),
-            begun_at: begun.at,
-            now: None,
-            left: outcome.left,
-            chat_went_on: false,
-            abandoned: None,
+            not_restored: outcome.left,
+            ..Recovered::new(verb(&begun.reason), begun.at)
         };
         if outcome.rolled_back.is_some() {
             self.give_up_step(&begun)?;
@@ -94,18 +102,18 @@ impl Workspace {
             changed: items.len() as u64,
             session: None,
         };
-        let ending = left_alone(self, ending, &recovered.left, &before)?;
+        let ending = left_alone(self, ending, &recovered.not_restored, &before)?;
         let session = match &begun.chat {
             Some(chat) => self.recover_chat(&begun, chat, writer)?,
             None => None,
         };
-        recovered.chat_went_on = begun.chat.is_some() && session.is_none();
+        recovered.chat_continued = begun.chat.is_some() && session.is_none();
         self.end_step(&begun, Ending { session, ..ending })?;
         recovered.now = Some(begun.id);
         Ok(Some(recovered))
     }
 
-    /// Returns the states that a step goes between, and what there is to do.
+    /// Returns the states before and after a step, and the changes between them.
     fn work_of(&self, begun: &StepRecord) -> Result<(Snapshot, Snapshot, Vec<PathChange>)> {
         let before = self.open_snapshot(&begun.before)?;
         let after = self.open_snapshot(&begun.after)?;
@@ -113,27 +121,25 @@ impl Workspace {
         Ok((before, after, items))
     }
 
-    /// Gives up a step whose states are damaged: nobody can tell any more what was to
-    /// become of which path. The files stay as they are.
+    /// Gives up a step whose states are damaged, so that its changes are unknown. The
+    /// files stay as they are.
     fn abandon(&self, begun: &StepRecord, error: &Error) -> Result<Recovered> {
         let saved = work(self, begun, &[]).abandon()?;
         self.give_up_step(begun)?;
         let staged = saved.map(|path| NotRestored {
             path,
-            why: "holds what was moved out of the way".to_owned(),
+            reason: "holds the files that were moved out of the way".to_owned(),
         });
         Ok(Recovered {
-            verb: verb(&begun.reason),
-            begun_at: begun.at,
-            now: None,
-            left: staged.into_iter().collect(),
-            chat_went_on: begun.chat.is_some(),
+            not_restored: staged.into_iter().collect(),
+            chat_continued: begun.chat.is_some(),
             abandoned: Some(error.to_string()),
+            ..Recovered::new(verb(&begun.reason), begun.at)
         })
     }
 
-    /// Clears away what steps that are over could not tidy up themselves. The caller
-    /// holds the snapshot lock, and nothing is unfinished.
+    /// Removes what finished steps could not clean up themselves. The caller holds the
+    /// snapshot lock, and no step is unfinished.
     pub(super) fn clear_strays(&self) -> Result<()> {
         if !self.root_exists()? {
             return Ok(());
@@ -155,8 +161,8 @@ impl Workspace {
         Ok(from.map_or_else(SkippedFiles::default, |from| from.skipped().clone()))
     }
 
-    /// Moves the conversation, unless it moved already. `None` where it went on
-    /// meanwhile, or somebody speaks in it.
+    /// Moves the conversation, unless it moved already. `None` if it continued meanwhile,
+    /// or another process is writing to it.
     fn recover_chat(
         &self,
         begun: &StepRecord,
@@ -165,7 +171,7 @@ impl Workspace {
     ) -> Result<Option<SessionPlace>> {
         let moved = |place| Ok(Some(place));
         let head = match self.store().session_place(&chat.session) {
-            // What is lost cannot be moved, and holds up nothing else.
+            // A lost session cannot be moved, and holds up nothing else.
             Err(error) if is_lost(&error) => return Ok(None),
             place => place?.trail,
         };
@@ -176,7 +182,7 @@ impl Workspace {
         }
         let session = match writer.filter(|writer| *writer.id() == chat.session) {
             Some(writer) => writer.clone(),
-            None => match self.speak(&chat.session)? {
+            None => match self.open_free(&chat.session)? {
                 Some(session) => session,
                 None => return Ok(None),
             },
@@ -188,13 +194,13 @@ impl Workspace {
             }
             match session.go_to(because(&begun.reason), (chat.to.trail, chat.to.seq)) {
                 Err(error) if is_lost(&error) => Ok(None),
-                gone => gone.and_then(|()| moved(chat.place())),
+                gone => gone.and_then(|_| moved(chat.place())),
             }
         })
     }
 
-    /// Speaks in a session, unless somebody else does.
-    fn speak(&self, id: &SessionId) -> Result<Option<Session>> {
+    /// Opens a session to write to, unless another process is writing to it.
+    fn open_free(&self, id: &SessionId) -> Result<Option<Session>> {
         match Session::open(self.store(), id, None) {
             Ok(session) => Ok(Some(session)),
             Err(error) if error.kind() == ErrorKind::Locked => Ok(None),

@@ -71,7 +71,7 @@ fn a_thousand_files_against_git() {
             let at_staged = before.elapsed();
             staged.check().unwrap();
             let at_checked = before.elapsed();
-            assert_eq!(staged.perform().unwrap().left, []);
+            assert_eq!(staged.move_files().unwrap().left, []);
             took.push((at_staged, at_checked, before.elapsed()));
         }
         eprintln!("round {round}: git {forth:?}, back {and_back:?}; ours {took:?}");

@@ -1,34 +1,37 @@
-//! Which step undo takes back and redo brings forward again.
+//! Which step undo and redo take.
 //!
-//! Steps that changed files stand on the workspace's trail; those of a conversation
-//! alone (compactions, and rewinds with nothing but `--chat`) on its session's. The
-//! newest of all of them comes first.
+//! Steps that changed files are on the workspace's trail; those of a conversation alone
+//! (compactions, and rewinds of the conversation) on its session's. The newest of all
+//! of them comes first.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::options::Rewind;
-use super::outcome::Verb;
+use super::outcome::{TargetPoint, Verb};
 use super::target::{
     AuthorScope, ChatOwner, ChatTarget, FileTarget, PathScope, RewindTarget, belongs_to,
     named_paths,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
-use crate::session::{Step, StepKind, Steps, all_steps, newest_step, opener_of, undone_step};
+use crate::session::{
+    Step, StepKind, Steps, Taken, Undone, all_steps, newest_step, opener_of, undone_step,
+};
+use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::journal::{StepRecord, TrailPlace};
 use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
 use crate::workspace::{Checkpoint, CheckpointReason, Description, Workspace};
 
-/// A step of a conversation alone, and where that stood before it.
+/// A step of a conversation alone.
 #[derive(Debug)]
 struct ChatStep {
     session: SessionId,
     step: Step,
-    /// Where the conversation goes to be before it, or behind it again.
+    /// Where the conversation goes to undo or redo it.
     to: TrailPlace,
-    /// Where it stands itself: the trail that it began, or its record.
+    /// Where the step is: the trail that it began, or its record.
     place: (u32, u64),
     at: Option<Timestamp>,
 }
@@ -38,21 +41,23 @@ pub(super) struct StepFinder<'a> {
     workspace: &'a Workspace,
     timeline: Timeline,
     steps: FileSteps,
-    session: Option<&'a SessionId>,
+    session: Option<SessionId>,
     /// The trails that steps with files began.
     with_files: HashSet<(SessionId, u32)>,
 }
 
 impl<'a> StepFinder<'a> {
-    pub(super) fn new(workspace: &'a Workspace, session: Option<&'a SessionId>) -> Result<Self> {
+    /// Reads the steps of the session that the options name, or of all.
+    pub(super) fn new(workspace: &'a Workspace, options: &Rewind) -> Result<Self> {
         let timeline = Timeline::read(workspace)?;
         let mut steps = timeline.steps();
-        if let Some(session) = session {
+        let session = options.session.clone();
+        if let Some(session) = &session {
             let is_its = |step: &FileStep| step.session.as_ref() == Some(session);
             steps.done.retain(is_its);
             steps.undone.retain(|(step, _)| is_its(step));
         }
-        // One that was given up began no trail: its number is another's by now.
+        // A step that was given up began no trail: its number is another's by now.
         let done = timeline.moves.values();
         let done = done.filter(|begun| timeline.index_of(begun.id).is_some());
         let chats = done.filter_map(|begun| begun.chat.as_ref());
@@ -67,7 +72,7 @@ impl<'a> StepFinder<'a> {
         })
     }
 
-    /// Finds the step that undo takes back.
+    /// Finds the step that undo takes.
     pub(super) fn to_undo(&self, options: &Rewind) -> Result<Option<RewindTarget>> {
         if !options.paths.is_empty() {
             return self.part_of_newest(options).map(Some);
@@ -81,7 +86,7 @@ impl<'a> StepFinder<'a> {
                 break;
             }
             let target = self.undo_of(step, options)?;
-            // What changed nothing is nothing to take back.
+            // A step that changed nothing is skipped.
             if target.files.is_some() || target.chat.is_some() {
                 return Ok(Some(target));
             }
@@ -89,8 +94,8 @@ impl<'a> StepFinder<'a> {
         Ok(chat.map(|chat| chat.target(Verb::Undo)))
     }
 
-    /// Finds the newest step that changed any of some paths, and takes back what it did
-    /// to them. That is a step of its own; the one that it is a part of stays.
+    /// Finds the newest step that changed any of some paths, to undo what it did to
+    /// them. That is a step of its own; the other one stays.
     fn part_of_newest(&self, options: &Rewind) -> Result<RewindTarget> {
         let only: Vec<&Path> = options.paths.iter().map(PathBuf::as_path).collect();
         for step in self.steps.done.iter().rev() {
@@ -102,16 +107,12 @@ impl<'a> StepFinder<'a> {
                 continue;
             };
             files.only.clone_from(&options.paths);
-            let paths = format!("{} to before ", named_paths(&options.paths));
-            target.about = target.about.prefixed(&paths);
+            target.about = named_paths(&options.paths).into();
             target.verb = Verb::Restore;
             target.step_id = None;
             return Ok(target);
         }
-        let what = format!(
-            "no step that can be undone changed {}",
-            named_paths(&options.paths)
-        );
+        let what = format!("no step to undo changed {}", named_paths(&options.paths));
         Err(Error::new(ErrorKind::NotFound, what).at_path(&options.paths[0]))
     }
 
@@ -126,7 +127,7 @@ impl<'a> StepFinder<'a> {
     }
 
     /// Returns whether a step of a conversation came after one of files. Within one
-    /// session the records tell; clocks go back.
+    /// session the records say so; clocks may go backwards.
     fn is_newer(&self, chat: &ChatStep, step: &FileStep) -> bool {
         let ended = step.after.map(|after| &self.timeline.checkpoints[after]);
         match ended.and_then(Checkpoint::session) {
@@ -135,10 +136,12 @@ impl<'a> StepFinder<'a> {
         }
     }
 
-    /// Finds the step that redo brings forward again.
+    /// Finds the step that redo takes.
     pub(super) fn to_redo(&self, options: &Rewind) -> Result<Option<RewindTarget>> {
         if !options.paths.is_empty() {
-            return Err(Error::invalid("a step is brought forward again as a whole"));
+            return Err(Error::invalid(
+                "redo takes a step as a whole, not some paths",
+            ));
         }
         let chat = self.undone_chat()?;
         let newest = self.newest_chat()?;
@@ -148,7 +151,7 @@ impl<'a> StepFinder<'a> {
         {
             // Anything newer ends it.
             let ended = newest.is_some_and(|newest| came_after(&newest, begun));
-            if ended || self.went_on(begun)? {
+            if ended || self.continued(begun)? {
                 return Ok(None);
             }
             return self.redo_of(step, begun, options).map(Some);
@@ -159,7 +162,7 @@ impl<'a> StepFinder<'a> {
         Ok(chat.map(|chat| chat.target(Verb::Redo)))
     }
 
-    /// Lists what undo and redo would take, next one first.
+    /// Lists what undo and redo would take, the next one first.
     pub(super) fn list(&self) -> Result<Steps> {
         let mut steps = Steps::default();
         for session in self.sessions()? {
@@ -174,7 +177,7 @@ impl<'a> StepFinder<'a> {
             }
         }
         steps.to_undo.sort_by_key(|step| std::cmp::Reverse(step.at));
-        // What was said or done since may have ended it.
+        // Something newer may have ended it.
         let next = self.to_redo(&Rewind::files_and_chat())?;
         if next.as_ref().is_some_and(|target| target.step_id.is_some()) {
             let undone = self.steps.undone.iter().rev();
@@ -221,7 +224,7 @@ impl<'a> StepFinder<'a> {
         )
     }
 
-    /// Takes back what an undo did, exactly.
+    /// Reverses exactly what an undo did.
     fn redo_of(
         &self,
         step: &FileStep,
@@ -249,7 +252,13 @@ impl<'a> StepFinder<'a> {
         let mut target = self.target(Verb::Redo, step, options.files.then_some(files), chat)?;
         let from = self.timeline.index_of(undo.from);
         target.to = from.map(|from| self.timeline.checkpoints[from].clone());
+        target.to_point = self.point(target.to.as_ref())?;
         Ok(target)
+    }
+
+    fn point(&self, checkpoint: Option<&Checkpoint>) -> Result<Option<TargetPoint>> {
+        let point = checkpoint.map(|checkpoint| TargetPoint::of(self.workspace, checkpoint));
+        point.transpose()
     }
 
     fn target(
@@ -259,11 +268,12 @@ impl<'a> StepFinder<'a> {
         files: Option<FileTarget>,
         chat: Option<ChatTarget>,
     ) -> Result<RewindTarget> {
+        let before = &self.timeline.checkpoints[step.before];
         let owner = match &chat {
             Some(chat) => Some(belongs_to(self.workspace.store(), &chat.session)?),
             None => None,
         };
-        // One that cannot be read any more keeps no file from moving.
+        // A session that cannot be read does not keep files from moving.
         let chat = chat.filter(|_| owner == Some(ChatOwner::Ours));
         Ok(RewindTarget {
             verb,
@@ -271,7 +281,8 @@ impl<'a> StepFinder<'a> {
             step: Some(self.described(step)),
             step_id: Some(step.id),
             session: step.session.clone(),
-            to: Some(self.timeline.checkpoints[step.before].clone()),
+            to_point: self.point(Some(before))?,
+            to: Some(before.clone()),
             files,
             chat,
             belongs_to: owner.and_then(ChatOwner::agent),
@@ -279,7 +290,7 @@ impl<'a> StepFinder<'a> {
         })
     }
 
-    /// Returns where the conversation stood before a step, if the step moved it.
+    /// Returns where the conversation was before a step, if the step moved it.
     fn chat_before(&self, step: &FileStep) -> Result<Option<ChatTarget>> {
         if step.kind == FileStepKind::Move {
             let chat = self.timeline.moves.get(&step.id);
@@ -310,8 +321,8 @@ impl<'a> StepFinder<'a> {
         }))
     }
 
-    /// Returns whether anything was said since a step moved the conversation.
-    fn went_on(&self, begun: &StepRecord) -> Result<bool> {
+    /// Returns whether the conversation continued since a step moved it.
+    fn continued(&self, begun: &StepRecord) -> Result<bool> {
         let Some(chat) = &begun.chat else {
             return Ok(false);
         };
@@ -372,9 +383,9 @@ impl<'a> StepFinder<'a> {
         }
     }
 
-    /// Returns the sessions whose conversations count.
+    /// Returns the sessions whose steps count.
     fn sessions(&self) -> Result<Vec<SessionId>> {
-        match self.session {
+        match &self.session {
             Some(session) => Ok(vec![session.clone()]),
             None => self.workspace.sessions(),
         }
@@ -384,18 +395,8 @@ impl<'a> StepFinder<'a> {
     fn newest_chat(&self) -> Result<Option<ChatStep>> {
         self.newest_of(|session| {
             let taken = newest_step(self.workspace.store(), session)?;
-            Ok(taken
-                .filter(|taken| !self.is_with_files(session, taken.began))
-                .map(|taken| ChatStep {
-                    session: session.clone(),
-                    at: taken.step.at,
-                    place: match taken.began {
-                        Some(trail) => (trail, 0),
-                        None => (taken.before.trail, taken.before.seq + 1),
-                    },
-                    step: taken.step,
-                    to: taken.before.into(),
-                }))
+            let taken = taken.filter(|taken| !self.is_with_files(session, taken.began));
+            Ok(taken.map(|taken| ChatStep::taken(session, taken)))
         })
     }
 
@@ -403,19 +404,12 @@ impl<'a> StepFinder<'a> {
     fn undone_chat(&self) -> Result<Option<ChatStep>> {
         self.newest_of(|session| {
             let undone = undone_step(self.workspace.store(), session)?;
-            Ok(undone
-                .filter(|undone| !self.is_with_files(session, Some(undone.trail)))
-                .map(|undone| ChatStep {
-                    session: session.clone(),
-                    at: Some(undone.at),
-                    place: (undone.trail, 0),
-                    step: undone.step,
-                    to: undone.ahead.into(),
-                }))
+            let undone = undone.filter(|undone| !self.is_with_files(session, Some(undone.trail)));
+            Ok(undone.map(|undone| ChatStep::undone(session, undone)))
         })
     }
 
-    /// Returns the newest of what `find` finds in the sessions that count.
+    /// Returns the newest step that `find` finds in the sessions that count.
     fn newest_of(
         &self,
         find: impl Fn(&SessionId) -> Result<Option<ChatStep>>,
@@ -432,27 +426,57 @@ impl<'a> StepFinder<'a> {
 }
 
 impl ChatStep {
+    fn taken(session: &SessionId, taken: Taken) -> Self {
+        Self {
+            session: session.clone(),
+            at: taken.step.at,
+            place: match taken.began {
+                Some(trail) => (trail, 0),
+                None => (taken.before.trail, taken.before.seq + 1),
+            },
+            step: taken.step,
+            to: taken.before.into(),
+        }
+    }
+
+    fn undone(session: &SessionId, undone: Undone) -> Self {
+        Self {
+            session: session.clone(),
+            at: Some(undone.at),
+            place: (undone.trail, 0),
+            step: undone.step,
+            to: undone.ahead.into(),
+        }
+    }
+
     fn target(self, verb: Verb) -> RewindTarget {
+        let chat = ChatTarget {
+            session: self.session.clone(),
+            to: self.to,
+        };
         RewindTarget {
-            verb,
             about: self.step.to_string().into(),
             step: Some(self.step),
-            step_id: None,
-            session: Some(self.session.clone()),
-            to: None,
-            files: None,
-            chat: Some(ChatTarget {
-                session: self.session,
-                to: self.to,
-            }),
-            belongs_to: None,
-            tool_calls: Vec::new(),
+            session: Some(self.session),
+            ..RewindTarget::chat(verb, chat)
         }
     }
 }
 
-/// Returns whether a step of a conversation came after a move. Where both moved the
-/// same one the trails tell; clocks go back.
+/// Finds the step that undo takes in a conversation without files.
+pub(super) fn chat_to_undo(store: &Store, session: &SessionId) -> Result<Option<RewindTarget>> {
+    let taken = newest_step(store, session)?;
+    Ok(taken.map(|taken| ChatStep::taken(session, taken).target(Verb::Undo)))
+}
+
+/// Finds the step that redo takes in a conversation without files.
+pub(super) fn chat_to_redo(store: &Store, session: &SessionId) -> Result<Option<RewindTarget>> {
+    let undone = undone_step(store, session)?;
+    Ok(undone.map(|undone| ChatStep::undone(session, undone).target(Verb::Redo)))
+}
+
+/// Returns whether a step of a conversation came after a step with files. Where both
+/// moved the same conversation, the trails say so; clocks may go backwards.
 fn came_after(chat: &ChatStep, begun: &StepRecord) -> bool {
     match &begun.chat {
         Some(moved) if moved.session == chat.session => chat.place >= (moved.trail, 0),
@@ -460,7 +484,7 @@ fn came_after(chat: &ChatStep, begun: &StepRecord) -> bool {
     }
 }
 
-/// Takes what can be read: one session that cannot must not hide the others.
+/// Skips what cannot be read: one session must not hide the others.
 fn readable<T>(result: Result<Option<T>>) -> Result<Option<T>> {
     match result {
         Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => Ok(None),

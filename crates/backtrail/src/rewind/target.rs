@@ -1,13 +1,13 @@
-//! What is asked for: a point, or a step that is taken back or brought forward again.
+//! Where a rewind goes: to a point, or to before or after a step.
 
 use std::path::PathBuf;
 
 use super::authors::{Authors, SessionFamily};
 use super::options::Rewind;
-use super::outcome::{ChatMove, Verb};
+use super::outcome::{ChatMove, TargetPoint, Verb};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
-use crate::message::{Block, ToolUse};
+use crate::message::Block;
 use crate::objects::ObjectId;
 use crate::session::{Step, not_ours};
 use crate::snapshot::shown;
@@ -17,26 +17,28 @@ use crate::workspace::journal::{MergedWork, TrailPlace};
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{Checkpoint, CheckpointReason, Description, Point, SessionPlace, Workspace};
 
-/// What is asked for, found.
+/// Where a rewind goes.
 #[derive(Debug)]
 pub(super) struct RewindTarget {
     pub(super) verb: Verb,
-    /// The step that is taken back or brought forward again.
+    /// The step that is undone or redone.
     pub(super) step: Option<Step>,
     pub(super) step_id: Option<CheckpointId>,
-    /// The session whose work is taken back.
+    /// The session whose work is undone.
     pub(super) session: Option<SessionId>,
-    /// The checkpoint whose files shall be there.
+    /// The checkpoint that the files go to.
     pub(super) to: Option<Checkpoint>,
+    pub(super) to_point: Option<TargetPoint>,
     pub(super) files: Option<FileTarget>,
     pub(super) chat: Option<ChatTarget>,
-    /// The agent that the session belongs to.
+    /// The agent that keeps the session.
     pub(super) belongs_to: Option<String>,
-    pub(super) tool_calls: Vec<ToolUse>,
+    /// The names of the tool calls between the checkpoint and the point.
+    pub(super) tool_calls: Vec<String>,
     pub(super) about: Description,
 }
 
-/// The files that are asked for.
+/// Where the files go.
 #[derive(Debug)]
 pub(super) struct FileTarget {
     /// The state that they go to.
@@ -45,26 +47,26 @@ pub(super) struct FileTarget {
     pub(super) scope: PathScope,
     /// Which paths of a step, if any are named.
     pub(super) only: Vec<PathBuf>,
-    /// The checkpoint after which everybody's changes count.
+    /// The checkpoint after which changes count.
     pub(super) since: CheckpointId,
-    /// The checkpoint that the step ended with, which is taken back; `None` where all
-    /// is up to now.
+    /// The checkpoint that the step ended with; `None` if everything up to now is
+    /// undone.
     pub(super) until: Option<CheckpointId>,
     pub(super) authors: AuthorScope,
 }
 
-/// Which paths are taken to a state.
+/// Which paths go to a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PathScope {
-    /// All that are otherwise now; of some paths, if any are named.
+    /// All that differ now; of some paths, if any are named.
     Whole(Vec<PathBuf>),
-    /// Those that a step changed, which left this state behind.
+    /// Those that a step changed; it left this state behind.
     Changed(ObjectId),
-    /// Those that a step changed which is still under way.
+    /// Those that a step changed which is still in progress.
     ChangedUntilNow,
 }
 
-/// Whose work is taken back.
+/// Whose work is undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AuthorScope {
     Nobody,
@@ -73,7 +75,7 @@ pub(super) enum AuthorScope {
     Everyone,
 }
 
-/// How the conversation shall move.
+/// Where the conversation goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChatTarget {
     pub(super) session: SessionId,
@@ -90,7 +92,7 @@ impl AuthorScope {
         })
     }
 
-    /// Returns whose work it is as the record of a merge says it.
+    /// Returns it as the record of a merge stores it.
     pub(super) fn as_merged(&self) -> MergedWork {
         match self {
             Self::Nobody => MergedWork::Move,
@@ -100,7 +102,7 @@ impl AuthorScope {
         }
     }
 
-    /// Returns whose work a merge took back; `None` where that cannot be told.
+    /// Returns whose work a merge undid; `None` if that is not known.
     pub(super) fn merged(work: MergedWork, session: Option<&SessionId>) -> Option<Self> {
         match work {
             MergedWork::Move => Some(Self::Nobody),
@@ -113,7 +115,7 @@ impl AuthorScope {
 }
 
 impl Verb {
-    /// Returns why the checkpoint at its end is made.
+    /// Returns the reason of the checkpoint at its end.
     pub(super) fn reason(self) -> CheckpointReason {
         match self {
             Self::Rewind => CheckpointReason::Rewind,
@@ -124,7 +126,7 @@ impl Verb {
     }
 }
 
-/// Returns why a trail is begun by a step.
+/// Returns the reason why a step begins a trail.
 pub(super) fn because(why: &CheckpointReason) -> Because {
     match why {
         CheckpointReason::Undo => Because::Undo,
@@ -137,7 +139,7 @@ impl RewindTarget {
     /// Finds what a point means.
     pub(super) fn at_point(workspace: &Workspace, point: &Point, options: &Rewind) -> Result<Self> {
         if !options.files {
-            return Self::at_place(workspace, point);
+            return Self::at_chat_point(workspace, point);
         }
         let moment = workspace.locate(point)?;
         let place = moment.session.clone();
@@ -154,6 +156,7 @@ impl RewindTarget {
             Some(place) => Some(belongs_to(store, &place.id)?),
             None => None,
         };
+        let to_point = TargetPoint::of(workspace, &checkpoint)?;
         let about = match &options.pick {
             Some(pick) => format!("parts of {}", named_paths(&pick.paths())).into(),
             None if is_restore => named_paths(&options.paths).into(),
@@ -176,7 +179,7 @@ impl RewindTarget {
                 until: None,
                 authors,
             }),
-            // One that cannot be read any more keeps no file from moving.
+            // A session that cannot be read does not keep files from moving.
             tool_calls: match owner {
                 Some(ChatOwner::Lost) | None => Vec::new(),
                 _ => tool_calls_between(store, &checkpoint, place.as_ref())?,
@@ -186,35 +189,57 @@ impl RewindTarget {
                 .map(ChatTarget::at),
             belongs_to: owner.and_then(ChatOwner::agent).filter(|_| chat.is_some()),
             to: Some(checkpoint),
+            to_point: Some(to_point),
             about,
         })
     }
 
     /// Finds the place in a conversation that a point means.
-    fn at_place(workspace: &Workspace, point: &Point) -> Result<Self> {
-        let Some(place) = workspace.locate_chat(point)? else {
-            let what =
-                format!("{point} belongs to no session, so there is no conversation to move");
-            return Err(Error::invalid(what));
-        };
-        if let ChatOwner::Agent(agent) = belongs_to(workspace.store(), &place.id)? {
+    fn at_chat_point(workspace: &Workspace, point: &Point) -> Result<Self> {
+        match workspace.locate_chat(point)? {
+            Some(place) => Self::at_place(workspace.store(), place),
+            None => {
+                let what = format!("{point} has no session, so there is no conversation to move");
+                Err(Error::invalid(what))
+            }
+        }
+    }
+
+    /// Finds a record of a session.
+    pub(super) fn at_record(store: &Store, session: &SessionId, seq: u64) -> Result<Self> {
+        let place = store.record_place(session, seq)?;
+        Self::at_place(store, place)
+    }
+
+    fn at_place(store: &Store, place: SessionPlace) -> Result<Self> {
+        if let ChatOwner::Agent(agent) = belongs_to(store, &place.id)? {
             return Err(not_ours(&place.id, place.seq, &agent));
         }
+        let chat = ChatTarget::at(&place);
         Ok(Self {
-            verb: Verb::Rewind,
-            step: None,
-            step_id: None,
-            session: Some(place.id.clone()),
-            to: None,
-            files: None,
-            chat: Some(ChatTarget::at(&place)),
-            belongs_to: None,
-            tool_calls: Vec::new(),
-            about: Description::default(),
+            session: Some(place.id),
+            ..Self::chat(Verb::Rewind, chat)
         })
     }
 
-    /// Returns the session whose work is taken back, where it is one's alone.
+    /// Makes a target of the conversation alone.
+    pub(super) fn chat(verb: Verb, chat: ChatTarget) -> Self {
+        Self {
+            verb,
+            step: None,
+            step_id: None,
+            session: None,
+            to: None,
+            to_point: None,
+            files: None,
+            chat: Some(chat),
+            belongs_to: None,
+            tool_calls: Vec::new(),
+            about: Description::default(),
+        }
+    }
+
+    /// Returns the session whose work is undone, if it is a single one.
     pub(super) fn one_session(&self) -> Option<SessionId> {
         match self.files.as_ref().map(|files| &files.authors) {
             Some(AuthorScope::Sessions | AuthorScope::Everyone) => None,
@@ -222,8 +247,8 @@ impl RewindTarget {
         }
     }
 
-    /// Returns the conversation's move as it would be now; `None` where it stands
-    /// there already.
+    /// Returns the conversation's move as it would be now; `None` if it already ends
+    /// there.
     pub(super) fn chat_move(&self, store: &Store) -> Result<Option<ChatMove>> {
         let Some(chat) = &self.chat else {
             return Ok(None);
@@ -240,6 +265,7 @@ impl RewindTarget {
             session: chat.session.clone(),
             from: now.seq,
             to: seq,
+            trail: None,
             prompt: match on_line && seq < now.seq {
                 true => first_prompt(store, &chat.session, seq)?,
                 false => None,
@@ -260,13 +286,13 @@ impl ChatTarget {
     }
 }
 
-/// Whose a conversation is.
+/// Who keeps a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ChatOwner {
     Ours,
-    /// An agent keeps it itself.
+    /// Another agent.
     Agent(String),
-    /// It is gone, or cannot be read.
+    /// It is gone or cannot be read.
     Lost,
 }
 
@@ -279,7 +305,7 @@ impl ChatOwner {
     }
 }
 
-/// Returns whose the conversation of a session is.
+/// Returns who keeps the conversation of a session.
 pub(super) fn belongs_to(store: &Store, id: &SessionId) -> Result<ChatOwner> {
     let present = store
         .read_session(id)
@@ -292,15 +318,27 @@ pub(super) fn belongs_to(store: &Store, id: &SessionId) -> Result<ChatOwner> {
     }
 }
 
-/// Returns whether a session is gone, or cannot be read.
+/// Returns whether a session is gone or cannot be read.
 pub(super) fn is_lost(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Corrupt)
 }
 
-/// Says which state a checkpoint has.
+impl TargetPoint {
+    pub(super) fn of(workspace: &Workspace, checkpoint: &Checkpoint) -> Result<Self> {
+        let text = describe(workspace, checkpoint)?.read(workspace.store());
+        Ok(Self {
+            checkpoint: checkpoint.id(),
+            at: checkpoint.at(),
+            session: checkpoint.session().cloned(),
+            text: text.unwrap_or_default(),
+        })
+    }
+}
+
+/// Describes a checkpoint as a point, to be read after "back to".
 fn describe(workspace: &Workspace, checkpoint: &Checkpoint) -> Result<Description> {
     if let Some(label) = checkpoint.label() {
-        return Ok(format!("\"{label}\"").into());
+        return Ok(format!("checkpoint \"{label}\"").into());
     }
     if checkpoint.reason().begins() {
         return Ok(Description::of_start(checkpoint).prefixed("before "));
@@ -308,16 +346,20 @@ fn describe(workspace: &Workspace, checkpoint: &Checkpoint) -> Result<Descriptio
     if let Some(start) = checkpoint.begun_by()
         && let Some(start) = workspace.checkpoint_by_id(start)?
     {
-        let when = if checkpoint.reason().ends() {
-            "after "
-        } else {
-            "within "
+        let when = match checkpoint.reason() {
+            CheckpointReason::Interrupted => "the end of ",
+            why if why.ends() => "after ",
+            _ => "within ",
         };
         return Ok(Description::of_start(&start).prefixed(when));
     }
-    Ok(format!("checkpoint {}", checkpoint.id().prefix(8)).into())
+    Ok(match checkpoint.reason() {
+        why if why.moved() => format!("after the {why}").into(),
+        _ => format!("checkpoint {}", checkpoint.id().prefix(8)).into(),
+    })
 }
 
+/// Names the first of some paths, and how many more there are.
 pub(super) fn named_paths(paths: &[PathBuf]) -> String {
     let name = |path: &PathBuf| match shown(path) {
         name if name.is_empty() => ".".to_owned(),
@@ -343,12 +385,12 @@ fn first_prompt(store: &Store, session: &SessionId, seq: u64) -> Result<Option<S
     Ok(None)
 }
 
-/// Returns the tool calls between a checkpoint and a place.
+/// Returns the names of the tool calls between a checkpoint and a place.
 fn tool_calls_between(
     store: &Store,
     checkpoint: &Checkpoint,
     place: Option<&SessionPlace>,
-) -> Result<Vec<ToolUse>> {
+) -> Result<Vec<String>> {
     let (Some(from), Some(to)) = (checkpoint.session(), place) else {
         return Ok(Vec::new());
     };
@@ -365,17 +407,17 @@ fn tool_calls_between(
             continue;
         };
         calls.extend(message.blocks.iter().filter_map(|block| match block {
-            Block::ToolUse(call) => Some(call.clone()),
+            Block::ToolUse(call) => Some(call.name.to_string()),
             _ => None,
         }));
     }
     Ok(calls)
 }
 
-/// Returns the place of a checkpoint that something is counted from.
+/// Returns the index of a checkpoint on the timeline.
 pub(super) fn place_of(timeline: &Timeline, id: CheckpointId) -> Result<usize> {
     timeline.index_of(id).ok_or_else(|| {
-        let what = format!("checkpoint {id} is not there any more");
+        let what = format!("checkpoint {id} no longer exists");
         Error::new(ErrorKind::NotFound, what)
     })
 }

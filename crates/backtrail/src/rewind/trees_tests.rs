@@ -3,7 +3,7 @@
 use super::kit_tests::*;
 
 #[test]
-fn every_tree_becomes_every_other_exactly_and_what_stays_is_not_touched() {
+fn every_tree_becomes_every_other_exactly_and_unchanged_files_are_not_touched() {
     let ground = Ground::new();
     let all_modes = is_root();
     if !all_modes {

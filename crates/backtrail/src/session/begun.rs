@@ -93,7 +93,7 @@ impl Session {
         SessionPlace {
             id: self.id().clone(),
             trail: tail.trail,
-            seq: tail.position.seq,
+            seq: tail.position().seq,
         }
     }
 }

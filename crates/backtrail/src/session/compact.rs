@@ -46,7 +46,7 @@ impl LogWriter {
         let guard = self.begin_write(&mut tail)?;
         self.check_expected(&tail, compaction.expected(), 0)?;
         let reader = SessionReader::new(&self.store, self.dir.clone());
-        let seq = tail.position.seq.saturating_add(1);
+        let seq = tail.position().seq.saturating_add(1);
         let (covered, kept) = cover(&reader, compaction.kept(), seq)?;
         let id = self
             .ids

@@ -10,17 +10,18 @@ use super::info::SessionInfo;
 use super::reader::SessionReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
-use crate::legacy::{Fork, LossKind, Losses, Meta, V1Compaction, V1Writer};
+use crate::message::CompactionSummary;
 use crate::time::Timestamp;
 use crate::trail::readable::Readable;
 use crate::trail::{Details, FORMAT_VERSION, RecordKind, RecordRef};
+use crate::version1::{LossKind, Losses, V1Meta, V1Writer};
 
 impl SessionReader {
-    /// Writes the session as version-1 lines, which older programs read, and
-    /// returns what had to be turned into text or left out.
+    /// Writes the session as version-1 lines, which older programs read, and returns what
+    /// became text or was dropped.
     ///
-    /// Messages that a summary stands for are left out, as version 1 has it. Only
-    /// one message is in memory at a time.
+    /// Messages that a summary replaces are dropped, as in version 1. Only one message is
+    /// in memory at a time.
     pub fn write_v1(&self, out: &mut dyn Write) -> Result<Losses> {
         self.pinned()?.write_v1_of_line(out)
     }
@@ -40,11 +41,11 @@ impl SessionReader {
             .unwrap_or(0);
         let mut writer = V1Writer::new(out);
         if info.title.is_some() || info.agent.is_some() || !info.tags.is_empty() {
-            writer.lose_at(LossKind::Notes, 0);
+            writer.add_loss(LossKind::Notes, 0);
         }
         writer.meta(&meta_of(info))?;
         if let Some(stored) = compaction {
-            writer.compaction(&V1Compaction {
+            writer.compaction(&CompactionSummary {
                 count: stored.count,
                 removed_message_count: stored.removed_message_count,
                 summary: stored.summary,
@@ -55,26 +56,26 @@ impl SessionReader {
         while let Some(record) = records.next()? {
             let seq = record.seq();
             if record.kind() == RecordKind::Other("prompt_history") {
-                writer.lose_at(LossKind::Prompts, seq);
+                writer.add_loss(LossKind::Prompts, seq);
             }
             let readable = record.readable()?;
             if matches!(readable, Readable::InPart(_) | Readable::Nothing) {
-                writer.lose_at(LossKind::Unreadable, seq);
+                writer.add_loss(LossKind::Unreadable, seq);
             }
             let (Readable::Whole(message) | Readable::InPart(message)) = readable else {
                 continue;
             };
             if seq < from && !instructions.contains(&seq) {
-                writer.leave_out(&message, seq);
+                writer.skip(&message, seq);
                 continue;
             }
             if record.details() != Details::default() {
-                writer.lose_at(LossKind::Details, seq);
+                writer.add_loss(LossKind::Details, seq);
             }
             writer.message(&message, seq)?;
         }
         for _ in 0..records.damage().count() {
-            writer.lose_at(LossKind::Unreadable, 0);
+            writer.add_loss(LossKind::Unreadable, 0);
         }
         writer.finish()
     }
@@ -185,22 +186,18 @@ fn readable_json<'r>(record: &RecordRef<'r>) -> Result<(Option<Cow<'r, str>>, u6
     }
 }
 
-fn meta_of(info: SessionInfo) -> Meta {
+fn meta_of(info: SessionInfo) -> V1Meta {
     let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
-    Meta {
-        version: Some(1),
+    V1Meta {
         session_id: Some(info.id.to_string()),
         created_at_ms: Some(millis(info.created_at).unwrap_or(0)),
         updated_at_ms: Some(millis(info.updated_at).unwrap_or(0)),
-        fork: info.forked_from.map(|fork| Fork {
-            parent_session_id: fork.parent_session_id,
-            branch_name: fork.branch_name,
-        }),
+        fork: info.forked_from,
         model: info.model,
         workspace_root: info
             .workspace_root
             .map(|root| root.to_string_lossy().into_owned()),
-        ..Meta::default()
+        ..V1Meta::default()
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use super::reader::SessionReader;
 use crate::context::{Context, ContextInput, ContextMessage, Shape, render};
 use crate::error::Result;
-use crate::legacy;
 use crate::log::chain::Walk;
 use crate::log::place;
 use crate::message::{Message, Role, StoredCompaction};
@@ -106,16 +105,16 @@ impl SessionReader {
         };
         let first = match first.imported_without_records() {
             Some(first) => first,
-            None if first.is_legacy() => first.clone(),
+            None if first.is_version_1() => first.clone(),
             None => return Ok(None),
         };
-        let summary = legacy::survey(&first.file()?, &first.path)?;
-        Ok(summary.compaction.map(|compaction| {
+        let last = first.version_1_compaction()?;
+        Ok(last.map(|last| {
             let stored = StoredCompaction {
-                count: compaction.count,
-                removed_message_count: compaction.removed_message_count,
+                count: last.count,
+                removed_message_count: last.removed_message_count,
                 keeps_from: None,
-                summary: compaction.summary,
+                summary: last.summary,
             };
             (0, stored)
         }))

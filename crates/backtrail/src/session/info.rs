@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::ids::{SessionId, WorkspaceId};
 use crate::log::chain::{Segment, Walk};
 use crate::log::directory::LogDir;
-use crate::log::first::second_opener;
 use crate::log::present_at;
+use crate::log::version1::second_opener;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::lines::PEEK_BUFFER;
@@ -121,7 +121,7 @@ struct Beginning {
 impl Beginning {
     fn read(files: &LogDir, first: u32) -> Result<Self> {
         let segment = Segment::open(files, first, u64::MAX)?;
-        let (at, opener) = if segment.is_legacy() {
+        let (at, opener) = if segment.is_version_1() {
             (None, second_opener(files)?)
         } else {
             (first_time(&segment)?, segment.opener)

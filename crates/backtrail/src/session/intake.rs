@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 
 use serde::Serialize;
 
-use super::moves::Target;
+use super::moves::MoveTarget;
 use super::{Session, SessionOptions, SessionReader, append_note};
 use crate::error::{Error, Reason, Result};
 use crate::ids::SessionId;
@@ -235,11 +235,11 @@ impl Intake {
     pub fn back_to(&mut self, seq: u64) -> Result<()> {
         self.flush()?;
         let moved = self.session.0.move_to(|live, tail| {
-            if seq == tail.position.seq {
+            if seq == tail.position().seq {
                 return Ok(None);
             }
             let target = place::find(&live.store, &live.dir, tail.trail, seq)?;
-            Ok(Some(Target::rewind(target)))
+            Ok(Some(MoveTarget::rewind(target)))
         });
         moved.map(drop)
     }
@@ -264,7 +264,7 @@ impl Intake {
         self.flush()?;
         let before = self.write(&[("source", body)])?;
         let tail = self.session.0.lock_tail();
-        Ok((tail.trail, tail.position.seq, before))
+        Ok((tail.trail, tail.position().seq, before))
     }
 
     /// Writes what waits.

@@ -5,7 +5,6 @@ mod compact;
 mod export;
 mod fork;
 mod gather;
-pub(crate) mod import;
 mod info;
 mod input_line;
 mod intake;
@@ -32,11 +31,9 @@ use crate::trash::move_old_trails;
 pub use begun::{Tool, Turn};
 pub use compact::Compacted;
 pub use fork::ForkOptions;
-pub use import::{Import, ImportOutcome};
 pub use info::SessionInfo;
 pub use input_line::InputLine;
 pub use intake::{CallUsage, Intake, IntakeOptions};
-pub use moves::Move;
 pub use note::Note;
 pub use options::SessionOptions;
 pub use reader::SessionReader;
@@ -45,11 +42,10 @@ pub use spawn::Spawned;
 pub use steps::{Step, StepKind, Steps};
 
 pub(crate) use fork::fork;
-pub(crate) use import::import;
 pub(crate) use moves::not_ours;
 pub(crate) use note::append_note;
 pub(crate) use spawn::spawn;
-pub(crate) use steps::{all_steps, newest_step, opener_of, undone_step};
+pub(crate) use steps::{Taken, Undone, all_steps, newest_step, opener_of, undone_step};
 
 /// A session to write to.
 ///
@@ -137,7 +133,7 @@ impl Session {
 
     /// Returns the seq of the last record that this handle knows of.
     pub fn last_seq(&self) -> u64 {
-        self.0.lock_tail().position.seq
+        self.0.lock_tail().position().seq
     }
 
     /// Returns why this handle acknowledges nothing any more, if it does not:

@@ -1,4 +1,4 @@
-//! Moving the conversation: rewind, undo, redo. Each begins a new trail.
+//! Moving the conversation alone: rewind, undo, redo. Each begins a new trail.
 
 use super::Session;
 use super::steps::{self, Step};
@@ -9,60 +9,39 @@ use crate::log::chain::Segment;
 use crate::log::place::{self, Place};
 use crate::log::present_at;
 use crate::log::tail::Tail;
+use crate::rewind::{ChatMove, Outcome, Stage, Verb};
 use crate::trail::Because;
 use crate::trail::opener::{Opener, Spot};
 use crate::trail::record::Position;
-#[allow(unused_imports, reason = "named in documentation")]
-use crate::workspace::Workspace;
-
-/// The conversation goes on from another place now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Move {
-    /// The last record before the move.
-    pub from: u64,
-    /// The last record now.
-    pub to: u64,
-    /// The new trail.
-    pub trail: u32,
-    /// The step that was made, taken back or brought forward again.
-    pub step: Step,
-}
-
 impl Session {
-    /// Takes the conversation back to a record, the last that stays; 0 empties
-    /// it. Returns `None` where it ends there already.
+    /// Ends the conversation at a record, the last that stays; 0 empties it. Files
+    /// stay as they are. Returns `None` if it already ends there.
     ///
-    /// Nothing is lost: [`undo`](Self::undo) goes back to where it was. Title,
-    /// tags, model and workspace are not taken back.
-    pub fn rewind(&self, seq: u64) -> Result<Option<Move>> {
+    /// Nothing is lost: [`undo`](Self::undo) reverses it. Title, tags, model and
+    /// workspace stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the session has no such record, and
+    /// [`Invalid`](crate::ErrorKind::Invalid) if another agent keeps the session.
+    pub fn rewind_chat(&self, seq: u64) -> Result<Option<Outcome>> {
         self.must_be_ours(seq)?;
         self.0.move_to(|live, tail| {
-            if seq == tail.position.seq {
+            if seq == tail.position().seq {
                 return Ok(None);
             }
             let target = place::find(&live.store, &live.dir, tail.trail, seq)?;
-            Ok(Some(Target::rewind(target)))
+            Ok(Some(MoveTarget::rewind(target)))
         })
     }
 
-    /// Takes back the newest step that is not taken back yet: a turn with what it
-    /// changed in files, a rewind, a restore, a compaction. The conversation goes on
-    /// from where it was before that step; what was said since stays reachable by
-    /// [`redo`](Self::redo). Returns `None` where there is nothing to undo.
-    ///
-    /// Files that somebody else changed stop it, with
-    /// [`Conflict`](crate::ErrorKind::Conflict); [`Workspace::undo`] says what becomes
-    /// of them.
-    pub fn undo(&self) -> Result<Option<Move>> {
-        if let Some(workspace) = self.workspace()? {
-            return workspace.undo_through(self);
-        }
+    /// Undoes the last step of a session that works in no workspace.
+    pub(crate) fn undo_chat(&self) -> Result<Option<Outcome>> {
         self.0.move_to(|live, tail| {
             let Some(taken) = steps::newest(&live.dir, tail.spot())? else {
                 return Ok(None);
             };
-            Ok(Some(Target {
+            Ok(Some(MoveTarget {
                 because: Because::Undo,
                 place: place::at(&live.dir, taken.before)?,
                 as_at: Some(taken.before),
@@ -71,17 +50,13 @@ impl Session {
         })
     }
 
-    /// Comes forward again to where the last undo left. Returns `None` where there
-    /// is nothing to redo: anything said or done since the undo ends it.
-    pub fn redo(&self) -> Result<Option<Move>> {
-        if let Some(workspace) = self.workspace()? {
-            return workspace.redo_through(self);
-        }
+    /// Redoes the step that was undone last in a session that works in no workspace.
+    pub(crate) fn redo_chat(&self) -> Result<Option<Outcome>> {
         self.0.move_to(|live, tail| {
             let Some(undone) = steps::undone(&live.dir, tail.spot())? else {
                 return Ok(None);
             };
-            Ok(Some(Target {
+            Ok(Some(MoveTarget {
                 because: Because::Redo,
                 place: place::at(&live.dir, undone.ahead)?,
                 as_at: Some(undone.ahead),
@@ -122,9 +97,9 @@ impl Session {
         self.reader().log.is_spoken_after(seq)
     }
 
-    /// Lets the conversation go on from the end of the line that leads to record
-    /// `seq` in `trail`. The caller is [`alone`](Self::alone).
-    pub(crate) fn go_to(&self, because: Because, (trail, seq): (u32, u64)) -> Result<()> {
+    /// Continues the conversation from the line that leads to record `seq` in `trail`, and
+    /// returns the trail that begins there. The caller is [`alone`](Self::alone).
+    pub(crate) fn go_to(&self, because: Because, (trail, seq): (u32, u64)) -> Result<Option<u32>> {
         let moved = self.0.move_now(|live, _| {
             let mut place = place::find(&live.store, &live.dir, trail, seq)?;
             let mut as_at = None;
@@ -135,35 +110,35 @@ impl Session {
                 place = place::at(&live.dir, spot)?;
                 as_at = Some(spot);
             }
-            Ok(Some(Target {
+            Ok(Some(MoveTarget {
                 because,
                 place,
                 as_at,
                 step: None,
             }))
-        });
-        moved.map(drop)
+        })?;
+        let chat = moved.and_then(|moved| moved.chat);
+        Ok(chat.and_then(|chat| chat.trail))
     }
 }
 
 /// Refuses to move the conversation of another agent.
 pub(crate) fn not_ours(id: &SessionId, seq: u64, agent: &str) -> Error {
     Error::invalid(format!(
-        "the conversation of session {id} belongs to {agent}, and only goes on in a fork: fork \
-         it at record {seq}"
+        "session {id} belongs to {agent}: fork it at record {seq} to continue from there"
     ))
 }
 
-/// Where a move leads.
-pub(super) struct Target {
+/// The place that a conversation moves to.
+pub(super) struct MoveTarget {
     because: Because,
     place: Place,
     as_at: Option<Spot>,
-    /// The step; a rewind is one itself.
+    /// The step that is undone or redone.
     step: Option<Step>,
 }
 
-impl Target {
+impl MoveTarget {
     /// Leads back to a place.
     pub(super) fn rewind(place: Place) -> Self {
         Self {
@@ -175,20 +150,39 @@ impl Target {
     }
 }
 
+/// Returns the outcome of a move that began a trail.
+fn outcome(opener: &Opener, from: u64, step: Option<Step>) -> Outcome {
+    let verb = match opener.because {
+        Because::Undo => Verb::Undo,
+        Because::Redo => Verb::Redo,
+        _ => Verb::Rewind,
+    };
+    let session = &opener.session_id;
+    Outcome {
+        step: step.or_else(|| steps::rewind_of(opener)),
+        session: Some(session.clone()),
+        chat: Some(ChatMove {
+            trail: Some(opener.trail),
+            ..ChatMove::new(session, from, opener.seq)
+        }),
+        ..Outcome::new(verb, Stage::Done)
+    }
+}
+
 impl LogWriter {
     /// Begins a new trail where `choose` says, after all that was handed in.
     pub(super) fn move_to(
         &self,
-        choose: impl FnOnce(&Self, &Tail) -> Result<Option<Target>>,
-    ) -> Result<Option<Move>> {
+        choose: impl FnOnce(&Self, &Tail) -> Result<Option<MoveTarget>>,
+    ) -> Result<Option<Outcome>> {
         self.queue.alone(self, || self.move_now(choose))
     }
 
     /// Begins a new trail where `choose` says, while nobody else writes.
     fn move_now(
         &self,
-        choose: impl FnOnce(&Self, &Tail) -> Result<Option<Target>>,
-    ) -> Result<Option<Move>> {
+        choose: impl FnOnce(&Self, &Tail) -> Result<Option<MoveTarget>>,
+    ) -> Result<Option<Outcome>> {
         let mut tail = self.lock_tail();
         if let Some(error) = tail.stopped() {
             return Err(error);
@@ -198,24 +192,18 @@ impl LogWriter {
         let Some(target) = choose(self, &tail)? else {
             return Ok(None);
         };
-        let from = tail.position.seq;
+        let from = tail.position().seq;
         let opener = self.opener_of(&tail, &target)?;
         // What the new trail continues, and what an undo goes back to, must
         // not be less durable than itself.
         tail.sync()?;
         tail.begin(&opener)?;
-        let step = target.step.or_else(|| steps::rewind_of(&opener));
-        Ok(step.map(|step| Move {
-            from,
-            to: opener.seq,
-            trail: opener.trail,
-            step,
-        }))
+        Ok(Some(outcome(&opener, from, target.step)))
     }
 
-    fn opener_of(&self, tail: &Tail, target: &Target) -> Result<Opener> {
+    fn opener_of(&self, tail: &Tail, target: &MoveTarget) -> Result<Opener> {
         let id = self.dir.id();
-        let present = present_at(&self.store, &self.dir, tail.trail, &tail.position)?;
+        let present = present_at(&self.store, &self.dir, tail.trail, tail.position())?;
         let because = target.because.clone();
         let opener = Opener {
             present,

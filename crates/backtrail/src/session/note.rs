@@ -224,7 +224,7 @@ pub(crate) fn append_to(
     tail: &mut Tail,
     note: &Note,
 ) -> Result<u64> {
-    let mut present = present_at(store, files, tail.trail, &tail.position)?;
+    let mut present = present_at(store, files, tail.trail, tail.position())?;
     note.apply(&mut present);
     check_texts(present.tags.iter())?;
     let id = new_uuid(store.random())
@@ -243,5 +243,5 @@ pub(crate) fn append_to(
         body: &body,
     };
     tail.append(&[entry])?;
-    Ok(tail.position.seq)
+    Ok(tail.position().seq)
 }

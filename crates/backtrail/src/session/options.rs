@@ -79,13 +79,6 @@ impl SessionOptions {
         self
     }
 
-    pub(crate) fn of(present: Present) -> Self {
-        Self {
-            present,
-            durability: None,
-        }
-    }
-
     pub(crate) fn asked_durability(&self) -> Option<Durability> {
         self.durability
     }

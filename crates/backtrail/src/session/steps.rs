@@ -1,11 +1,13 @@
-//! Steps: what undo takes back and redo brings forward again.
+//! Steps: what undo and redo are about.
 //!
-//! Which steps there are is not kept anywhere: it follows from where the
-//! conversation stands. The newest step of a place is the last compaction in its
+//! Which steps there are is not stored anywhere: it follows from where the
+//! conversation is. The newest step of a place is the last compaction in its
 //! trail or, before that, what the trail's opener says was done there. So the
 //! steps are the same after a crash, and finding one reads an opener or two.
 
 use std::fmt;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::error::Result;
 use crate::ids::SessionId;
@@ -16,7 +18,9 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::opener::{Because, Opener, Spot};
 
-/// Something that was done to a conversation and can be taken back.
+/// Something that was done to a conversation or to files, and can be undone.
+///
+/// As JSON it has its kind, its text, when it was made, and the numbers of its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
@@ -24,8 +28,8 @@ pub struct Step {
     pub kind: StepKind,
     /// When, where it is known.
     pub at: Option<Timestamp>,
-    /// The session it belongs to, where files were changed; `None` for a step of the
-    /// conversation alone, or of nobody's.
+    /// The session it belongs to, if it changed files; `None` for a step of the
+    /// conversation alone, and for one that belongs to no session.
     pub session: Option<SessionId>,
 }
 
@@ -33,49 +37,60 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StepKind {
-    /// The conversation was taken back.
+    /// The conversation was rewound.
     Rewind {
         /// The last record before.
         from: u64,
         /// The last record that stayed.
         to: u64,
     },
-    /// A turn, with what it changed in files.
+    /// A turn with its file changes.
     Turn {
         /// How the prompt begins.
         about: Option<String>,
     },
-    /// A command that ran, with what it changed in files.
+    /// A command with its file changes.
     Run {
         /// The command.
         about: Option<String>,
     },
-    /// Files were taken back to a point, and maybe the conversation with them.
+    /// Files were rewound to a point, and maybe the conversation with them.
     FileRewind {
         /// Where to, in a few words.
         about: Option<String>,
     },
-    /// Some paths were taken back to a point.
+    /// Some paths were restored.
     Restore {
         /// Which, in a few words.
         about: Option<String>,
     },
-    /// Something was said, which was taken back by itself.
-    Said {
-        /// The last record before it.
+    /// Messages that were undone on their own.
+    Messages {
+        /// The last record before them.
         after: u64,
-        /// The last record of it.
+        /// The last record of them.
         until: u64,
     },
-    /// A summary took the place of earlier messages.
+    /// A summary replaced earlier messages in the context.
     Compaction {
         /// Its record.
         seq: u64,
-        /// The how many-th it was.
+        /// Its number among the compactions, counted from 1.
         count: u64,
         /// How many messages it covers.
         removed_message_count: u64,
     },
+}
+
+impl Step {
+    /// Makes a step of no session.
+    pub fn new(kind: StepKind, at: Option<Timestamp>) -> Self {
+        Self {
+            kind,
+            at,
+            session: None,
+        }
+    }
 }
 
 impl StepKind {
@@ -86,7 +101,7 @@ impl StepKind {
             Self::Run { .. } => "run",
             Self::Rewind { .. } | Self::FileRewind { .. } => "rewind",
             Self::Restore { .. } => "restore",
-            Self::Said { .. } => "said",
+            Self::Messages { .. } => "messages",
             Self::Compaction { .. } => "compaction",
         }
     }
@@ -105,11 +120,8 @@ impl fmt::Display for Step {
             StepKind::Run { about } => named(f, "run", about),
             StepKind::FileRewind { about } => named(f, "rewind", about),
             StepKind::Restore { about } => named(f, "restore of", about),
-            StepKind::Said { after, until } => {
-                write!(
-                    f,
-                    "what was said after record {after}, up to record {until}"
-                )
+            StepKind::Messages { after, until } => {
+                write!(f, "the records {} to {until}", after + 1)
             }
             StepKind::Rewind { from, to: 0 } => {
                 write!(f, "the rewind from record {from} to the beginning")
@@ -134,17 +146,52 @@ impl fmt::Display for Step {
     }
 }
 
-/// The steps of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", self.kind.as_str())?;
+        map.serialize_entry("text", &self.to_string())?;
+        map.serialize_entry("at", &self.at)?;
+        match &self.kind {
+            StepKind::Rewind { from, to } => {
+                map.serialize_entry("from", from)?;
+                map.serialize_entry("to", to)?;
+            }
+            StepKind::Messages { after, until } => {
+                map.serialize_entry("after", after)?;
+                map.serialize_entry("until", until)?;
+            }
+            StepKind::Compaction {
+                seq,
+                count,
+                removed_message_count,
+            } => {
+                map.serialize_entry("seq", seq)?;
+                map.serialize_entry("count", count)?;
+                map.serialize_entry("removed_message_count", removed_message_count)?;
+            }
+            StepKind::Turn { .. }
+            | StepKind::Run { .. }
+            | StepKind::FileRewind { .. }
+            | StepKind::Restore { .. } => {}
+        }
+        map.end()
+    }
+}
+
+/// The steps that undo and redo take.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Steps {
-    /// What undo takes back, next one first.
+    /// The steps that undo takes, the next one first.
+    #[serde(rename = "undo")]
     pub to_undo: Vec<Step>,
-    /// What redo brings forward, next one first.
+    /// The steps that redo takes, the next one first.
+    #[serde(rename = "redo")]
     pub to_redo: Vec<Step>,
 }
 
-/// A step, and where the conversation stood before it.
+/// A step, and where the conversation was before it.
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) step: Step,
@@ -153,7 +200,7 @@ pub(crate) struct Taken {
     pub(crate) began: Option<u32>,
 }
 
-/// A step that was taken back, and where the conversation stood then.
+/// A step that was undone, and where the conversation was then.
 #[derive(Debug)]
 pub(crate) struct Undone {
     pub(crate) step: Step,
@@ -179,13 +226,13 @@ pub(crate) fn list(files: &LogDir, spot: Spot) -> Result<Steps> {
     Ok(steps)
 }
 
-/// Returns the newest step of a conversation that is not taken back yet.
+/// Returns the newest step of a conversation that is not undone yet.
 pub(crate) fn newest_step(store: &Store, id: &SessionId) -> Result<Option<Taken>> {
     let (files, spot) = end_of(store, id)?;
     newest(&files, spot)
 }
 
-/// Returns all steps of a conversation that are not taken back, the newest first.
+/// Returns all steps of a conversation that are not undone, the newest first.
 pub(crate) fn all_steps(store: &Store, id: &SessionId) -> Result<Vec<Taken>> {
     let (files, mut spot) = end_of(store, id)?;
     let mut steps = Vec::new();
@@ -196,7 +243,7 @@ pub(crate) fn all_steps(store: &Store, id: &SessionId) -> Result<Vec<Taken>> {
     Ok(steps)
 }
 
-/// Returns the step that redo brings forward in a conversation.
+/// Returns the step that redo takes in a conversation.
 pub(crate) fn undone_step(store: &Store, id: &SessionId) -> Result<Option<Undone>> {
     let (files, spot) = end_of(store, id)?;
     undone(&files, spot)
@@ -215,7 +262,7 @@ pub(crate) fn opener_of(store: &Store, id: &SessionId, trail: u32) -> Result<Opt
     Ok(segment.opener)
 }
 
-/// Returns the newest step of a place that is not taken back yet.
+/// Returns the newest step of a place that is not undone yet.
 pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<Taken>> {
     let (mut segment, position) = place::look_at(files, spot)?;
     let mut compacted = position.compacted;
@@ -229,7 +276,7 @@ pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<Taken>> {
             };
             let step = compaction(&segment, seq)?;
             spot = before.spot();
-            // One that cannot be read has nothing to say, and hides nothing.
+            // One that cannot be read is skipped, and hides no other.
             if let Some(step) = step {
                 return Ok(Some(Taken {
                     step,
@@ -265,7 +312,7 @@ pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<Taken>> {
     }
 }
 
-/// Returns the step that redo brings forward at a place, and where that leads.
+/// Returns the step that redo takes at a place, and where that leads.
 pub(crate) fn undone(files: &LogDir, mut spot: Spot) -> Result<Option<Undone>> {
     loop {
         let segment = Segment::open(files, spot.trail, spot.seq)?;
@@ -280,11 +327,11 @@ pub(crate) fn undone(files: &LogDir, mut spot: Spot) -> Result<Option<Undone>> {
             let Some(ahead) = opener.before.filter(|ahead| ahead.trail < opener.trail) else {
                 return Ok(None);
             };
-            // A turn that was taken back is no step of the conversation alone.
+            // A turn that was undone is not a step of the conversation alone.
             let step = match newest(files, ahead)? {
                 Some(taken) => Some(taken.step),
                 None => Some(Step {
-                    kind: StepKind::Said {
+                    kind: StepKind::Messages {
                         after: opener.seq,
                         until: ahead.seq,
                     },
@@ -306,8 +353,8 @@ pub(crate) fn undone(files: &LogDir, mut spot: Spot) -> Result<Option<Undone>> {
     }
 }
 
-/// Returns the seq after which a trail's records are its own doing: a repair
-/// begins with copies.
+/// Returns the seq after which a trail's records are its own: a repair begins with
+/// copies.
 fn own_after(opener: &Opener) -> u64 {
     match opener.because {
         Because::Repair if opener.as_at.is_some() => opener.given.unwrap_or(opener.seq),
@@ -321,7 +368,7 @@ fn own_after(opener: &Opener) -> u64 {
 fn shared_with(files: &LogDir, opener: &Opener) -> Option<Spot> {
     let spot = match opener.because {
         Because::Undo | Because::Redo => opener.as_at?,
-        // The damaged trails are still there, and say what was done.
+        // The damaged trails still exist, and say what was done.
         Because::Repair if opener.as_at.is_some() => opener.as_at?,
         _ => {
             let from = opener.continues.as_ref()?;

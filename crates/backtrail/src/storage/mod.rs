@@ -148,6 +148,14 @@ pub trait StorageFile: Send + Sync + fmt::Debug {
     }
 }
 
+/// Returns the directory of a file.
+pub(crate) fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(dir) if dir != Path::new("") => dir,
+        _ => Path::new("."),
+    }
+}
+
 /// Fills `buf` from `offset` on as far as the file goes, and returns how many bytes were
 /// read.
 pub(crate) fn read_full(

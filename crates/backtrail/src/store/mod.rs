@@ -15,8 +15,8 @@ use crate::objects::Objects;
 use crate::random::{OsRandomness, Randomness, new_uuid};
 use crate::rewind::TouchHook;
 use crate::session::{
-    ForkOptions, Import, Note, Session, SessionInfo, SessionOptions, SessionReader, append_note,
-    fork, import, spawn,
+    ForkOptions, Note, Session, SessionInfo, SessionOptions, SessionReader, append_note, fork,
+    spawn,
 };
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
@@ -335,13 +335,6 @@ impl Store {
         spawn(self, parent, tool_use_id, options)
     }
 
-    /// Takes in a session file of version 1, JSON lines or one single object, byte
-    /// for byte as the first trail of a session of its own. The file is only read.
-    /// Taken in again, the same content changes nothing.
-    pub fn import(&self, path: &Path) -> Result<Import> {
-        import(self, path)
-    }
-
     /// Plans the repair of a session, and changes nothing.
     ///
     /// # Errors
@@ -615,6 +608,17 @@ impl Store {
             trail: head,
             seq: end.position.seq,
         })
+    }
+
+    /// Returns the place of a record of a session.
+    pub(crate) fn record_place(&self, id: &SessionId, seq: u64) -> Result<SessionPlace> {
+        let end = self.session_place(id)?;
+        if seq > end.seq {
+            let last = end.seq;
+            let what = format!("session {id} has no record {seq}; its last is {last}");
+            return Err(Error::new(ErrorKind::NotFound, what));
+        }
+        Ok(SessionPlace { seq, ..end })
     }
 
     pub(crate) fn touch_hook(&self) -> Option<&dyn TouchHook> {

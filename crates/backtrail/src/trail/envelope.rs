@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::foreign::ForeignKind;
 use crate::error::Reason;
 
 /// The small fields at the front of a record, by their places.
@@ -18,29 +19,14 @@ pub(crate) struct Envelope {
     pub(super) compacted: Option<u64>,
     pub(super) at: Option<Span>,
     pub(super) id: Option<Span>,
-    /// Set for a record of version 1.
-    pub(super) legacy: Option<Legacy>,
-}
-
-/// What a record of version 1 is, and where its message stands.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Legacy {
-    pub(super) kind: LegacyKind,
-    pub(super) body: Span,
-}
-
-/// The kinds of record that version 1 has in common with this one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LegacyKind {
-    Message,
-    Compaction,
-    Other,
+    /// Set for a record of another format: its kind, and where its message is.
+    pub(super) foreign: Option<(ForeignKind, Span)>,
 }
 
 impl Envelope {
-    /// Makes the envelope of a record of version 1, which has no number of its
+    /// Makes the envelope of a record of another format, which has no number of its
     /// own. `None` where the record is longer than any that is read.
-    pub(crate) fn legacy(seq: u64, kind: LegacyKind, body: Range<usize>) -> Option<Self> {
+    pub(crate) fn foreign(seq: u64, kind: ForeignKind, body: Range<usize>) -> Option<Self> {
         let body = Span {
             start: u32::try_from(body.start).ok()?,
             end: u32::try_from(body.end).ok()?,
@@ -52,7 +38,7 @@ impl Envelope {
             compacted: None,
             at: None,
             id: None,
-            legacy: Some(Legacy { kind, body }),
+            foreign: Some((kind, body)),
         })
     }
 }
@@ -90,7 +76,7 @@ fn scan_envelope(line: &[u8]) -> Option<Envelope> {
         compacted: None,
         at: None,
         id: None,
-        legacy: None,
+        foreign: None,
     };
     let mut seq = None;
     loop {
@@ -204,6 +190,6 @@ fn slow_envelope(line: &[u8]) -> Result<Envelope, Reason> {
         compacted: number(slow.compacted),
         at: None,
         id: None,
-        legacy: None,
+        foreign: None,
     })
 }

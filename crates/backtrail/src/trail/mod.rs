@@ -11,7 +11,7 @@ pub(crate) mod damage;
 pub(crate) mod details;
 pub(crate) mod envelope;
 pub(crate) mod find;
-pub(crate) mod legacy;
+pub(crate) mod foreign;
 pub(crate) mod lines;
 pub(crate) mod opener;
 pub(crate) mod origin;

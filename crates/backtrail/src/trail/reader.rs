@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::damage::Damage;
 use super::envelope::Envelope;
-use super::legacy::LegacyLines;
+use super::foreign::ForeignRecords;
 use super::lines::{Backwards, Ending, Forwards, Line};
 use super::record::{MAX_READ, PayloadSource, RecordRef, Sums, check_line};
 use super::salvage::{Piece, take_apart};
@@ -27,8 +27,8 @@ pub(crate) enum Found {
 enum Lines {
     Forwards(Forwards),
     Backwards(Backwards),
-    /// The records of a version-1 file, either way.
-    Legacy(LegacyLines),
+    /// The records of another format, either way.
+    Foreign(Box<dyn ForeignRecords>),
 }
 
 impl Lines {
@@ -36,7 +36,7 @@ impl Lines {
         match self {
             Self::Forwards(lines) => lines.next(),
             Self::Backwards(lines) => lines.next(),
-            Self::Legacy(_) => Ok(None),
+            Self::Foreign(_) => Ok(None),
         }
     }
 
@@ -44,7 +44,7 @@ impl Lines {
         match self {
             Self::Forwards(lines) => lines.bytes(line),
             Self::Backwards(lines) => lines.bytes(line),
-            Self::Legacy(lines) => lines.bytes(),
+            Self::Foreign(records) => records.bytes(),
         }
     }
 }
@@ -94,9 +94,9 @@ impl TrailReader {
         )
     }
 
-    /// Reads the records of a version-1 file.
-    pub(crate) fn legacy(path: &Path, lines: LegacyLines) -> Self {
-        Self::new(path, Lines::Legacy(lines), None, Sums::Check)
+    /// Reads the records of a file of another format.
+    pub(crate) fn foreign(path: &Path, records: impl ForeignRecords + 'static) -> Self {
+        Self::new(path, Lines::Foreign(Box::new(records)), None, Sums::Check)
     }
 
     fn new(path: &Path, lines: Lines, line_number: Option<u64>, sums: Sums) -> Self {
@@ -175,12 +175,12 @@ impl TrailReader {
 
     /// Goes to the next record or damage; `None` at the end.
     pub(crate) fn advance(&mut self) -> Result<Option<Found>> {
-        if let Lines::Legacy(lines) = &mut self.lines {
-            let Some(entry) = lines.next(&self.path)? else {
+        if let Lines::Foreign(records) = &mut self.lines {
+            let Some(entry) = records.next(&self.path)? else {
                 return Ok(None);
             };
             // Less than its place where the file was cut since it was indexed.
-            let len = lines.bytes().len();
+            let len = records.bytes().len();
             self.line = Some(Line::filling(entry.place.start, len));
             self.line_number = entry.line;
             self.place = entry.place;

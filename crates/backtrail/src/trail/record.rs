@@ -12,7 +12,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::envelope::{Envelope, LegacyKind, SlowEnvelope, Span, read_envelope, string};
+use super::envelope::{Envelope, SlowEnvelope, Span, read_envelope, string};
+use super::foreign::ForeignKind;
 use super::opener::WORKSPACE_META;
 use super::source::piece_references;
 use super::sum::{HEX, Sum};
@@ -154,13 +155,10 @@ impl<'a> RecordRef<'a> {
 
     /// Returns what kind of record it is.
     pub fn kind(&self) -> RecordKind<'a> {
-        if let Some(legacy) = self.envelope.legacy
-            && legacy.kind != LegacyKind::Other
-        {
-            return match legacy.kind {
-                LegacyKind::Message => RecordKind::Message,
-                _ => RecordKind::Compaction,
-            };
+        match self.envelope.foreign {
+            Some((ForeignKind::Message, _)) => return RecordKind::Message,
+            Some((ForeignKind::Compaction, _)) => return RecordKind::Compaction,
+            Some((ForeignKind::Other, _)) | None => {}
         }
         let name = match self.envelope.kind {
             Some(_) => self.text(self.envelope.kind),
@@ -234,8 +232,8 @@ impl<'a> RecordRef<'a> {
         if self.kind() != RecordKind::Message {
             return Ok(None);
         }
-        if let Some(legacy) = self.envelope.legacy {
-            let body = &self.bytes[legacy.body.range()];
+        if let Some((_, body)) = self.envelope.foreign {
+            let body = &self.bytes[body.range()];
             return match std::str::from_utf8(body) {
                 Ok(json) => Ok(Some(json)),
                 Err(error) => Err(self.flawed(Reason::NotUtf8(error.valid_up_to() as u64))),
@@ -261,9 +259,9 @@ impl<'a> RecordRef<'a> {
         if self.kind() != RecordKind::Message {
             return Ok(None);
         }
-        let read = match self.envelope.legacy {
-            Some(legacy) => {
-                serde_json::from_slice(&self.bytes[legacy.body.range()]).map(|m| MessageOf(Some(m)))
+        let read = match self.envelope.foreign {
+            Some((_, body)) => {
+                serde_json::from_slice(&self.bytes[body.range()]).map(|m| MessageOf(Some(m)))
             }
             None => serde_json::from_slice::<MessageOf>(self.bytes),
         };
@@ -306,8 +304,8 @@ impl<'a> RecordRef<'a> {
         self.envelope.compacted
     }
 
-    /// Returns the record's sum: the last field of its line, or of a line of version 1
-    /// its hash.
+    /// Returns the record's sum: the last field of its line; of a record of another
+    /// format, its hash.
     pub fn sum_bytes(&self) -> [u8; 8] {
         self.sum().to_bytes()
     }
@@ -315,7 +313,7 @@ impl<'a> RecordRef<'a> {
     /// Returns the record's sum.
     pub(crate) fn sum(&self) -> Sum {
         match split_sum(self.bytes) {
-            Some((_, sum)) if self.envelope.legacy.is_none() => sum,
+            Some((_, sum)) if self.envelope.foreign.is_none() => sum,
             _ => Sum::of(self.bytes),
         }
     }
@@ -462,6 +460,45 @@ impl Position {
                 _ => record.compacted(),
             },
         }
+    }
+
+    /// Writes the record that comes next, newline included, and returns the position
+    /// after it. `body` is as in [`write_line`].
+    pub(crate) fn write_next(self, out: &mut Vec<u8>, kind: &str, body: &[u8]) -> Result<Self> {
+        let seq = self.seq.checked_add(1).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Corrupt,
+                "the trail has no more numbers for records",
+            )
+        })?;
+        let front = Front {
+            kind,
+            version: None,
+            seq,
+            noted: self.noted,
+            compacted: self.compacted,
+        };
+        let start = out.len();
+        let sum = write_line(out, front, body, self.sum);
+        let bytes = (out.len() - start) as u64;
+        let limit = MAX_WRITTEN as u64;
+        if bytes > limit {
+            let what = format!("the {kind} is too large to be recorded");
+            return Err(Error::invalid(what).with_reason(Reason::TooLong { bytes, limit }));
+        }
+        Ok(Self {
+            seq,
+            sum,
+            noted: if kind == "note" {
+                Some(seq)
+            } else {
+                self.noted
+            },
+            compacted: match kind {
+                "compaction" => Some(seq),
+                _ => self.compacted,
+            },
+        })
     }
 }
 

@@ -1,45 +1,23 @@
-//! What a transcript holds, apart from where it is kept.
+//! The content of a transcript, apart from its file.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::{Deserialize, Serialize};
-
 use crate::ids::SessionId;
 use crate::json::Text;
-use crate::message::Message;
+use crate::message::{CompactionSummary, Message};
 use crate::random::{OsRandomness, new_uuid};
 use crate::time::{Clock, SystemClock};
 use crate::trail::ForkOrigin;
 
-/// A summary that stands for the messages before it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CompactionSummary {
-    /// How many compactions there have been, this one included.
-    pub count: u64,
-    /// How many messages this one took out of the context.
-    pub removed_message_count: u64,
-    /// The summary.
-    pub summary: Text,
-    /// How many messages of this transcript the summary stands for, counted from
-    /// the first. Those that a version-1 compaction removed are not among them.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub covered: usize,
-}
-
-fn is_zero(n: &usize) -> bool {
-    *n == 0
-}
-
-/// What a transcript holds.
+/// The content of a transcript, apart from its file.
 #[derive(Debug, Clone)]
 pub(super) struct Content {
     pub(super) session_id: SessionId,
     pub(super) created_at_ms: i64,
     pub(super) updated_at_ms: i64,
     pub(super) messages: Vec<Message>,
-    /// When each message was said.
-    pub(super) said_at_ms: Vec<i64>,
+    /// When each message was pushed.
+    pub(super) pushed_at_ms: Vec<i64>,
     pub(super) compaction: Option<Compacted>,
     pub(super) fork: Option<ForkOrigin>,
 }
@@ -75,7 +53,7 @@ impl Content {
             created_at_ms,
             updated_at_ms: created_at_ms,
             messages: Vec::new(),
-            said_at_ms: Vec::new(),
+            pushed_at_ms: Vec::new(),
             compaction: None,
             fork: None,
         }
@@ -83,14 +61,14 @@ impl Content {
 
     pub(super) fn add_message(&mut self, message: Message, at_ms: i64) {
         self.messages.push(message);
-        self.said_at_ms.push(at_ms);
+        self.pushed_at_ms.push(at_ms);
         self.updated_at_ms = at_ms;
     }
 
-    /// Gives back what lists have allocated ahead.
+    /// Frees what lists have allocated ahead.
     pub(super) fn shrink(&mut self) {
         self.messages.shrink_to_fit();
-        self.said_at_ms.shrink_to_fit();
+        self.pushed_at_ms.shrink_to_fit();
     }
 
     pub(super) fn set_compaction(&mut self, compacted: Compacted) {
@@ -98,7 +76,7 @@ impl Content {
         self.compaction = Some(compacted);
     }
 
-    /// Makes the compaction that comes after the last one.
+    /// Creates the compaction that comes after the last one.
     pub(super) fn next_compaction(
         &self,
         summary: Text,
@@ -123,7 +101,7 @@ impl Content {
         }
     }
 
-    /// Returns how many messages the last summary stands for.
+    /// Returns how many messages the last summary replaces.
     pub(super) fn covered(&self) -> usize {
         let covered = self.compaction.as_ref().map_or(0, |c| c.summary.covered);
         covered.min(self.messages.len())
@@ -147,11 +125,11 @@ pub(super) fn now_ms() -> i64 {
     SystemClock.now().as_millis()
 }
 
-/// Makes an id that no other session has.
+/// Creates an id that no other session has.
 fn new_id() -> SessionId {
     let uuid = new_uuid(&OsRandomness).unwrap_or_else(|_| {
-        // No machine that we know of refuses randomness. If one does, time,
-        // process and a counter still tell its sessions apart.
+        // No known machine refuses randomness. If one does, time, process and a counter
+        // still distinguish its sessions.
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let mut hasher = blake3::Hasher::new();
         hasher.update(format!("{:?}", std::time::SystemTime::now()).as_bytes());

@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use super::content::{Compacted, Content};
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, Reason, Result};
 use crate::ids::SessionId;
 use crate::json::{Text, write_fields};
 use crate::log::{PayloadWriter, move_out};
 use crate::message::{Message, parts};
 use crate::random::{OsRandomness, new_uuid};
 use crate::time::Timestamp;
-use crate::trail::record::{Front, MAX_WRITTEN, Position, write_line};
+use crate::trail::record::{Front, Position, write_line};
 use crate::trail::sum::Sum;
 use crate::trail::{FORMAT_VERSION, ForkOrigin};
 
-/// Writes records one behind the other.
+/// Writes records one after the other.
 #[derive(Debug, Clone)]
 pub(super) struct Lines {
     pub(super) position: Position,
@@ -24,14 +24,22 @@ pub(super) struct Lines {
     pub(super) seqs: Vec<u64>,
     /// How many compactions the last one counted.
     pub(super) compactions: u64,
-    /// Where large and binary parts of messages go; in a file of its own they
-    /// stay in their lines.
+    /// Where large and binary parts of messages go; in a transcript's own file they stay
+    /// in their lines.
     pub(super) payloads: Option<Arc<Mutex<PayloadWriter>>>,
+}
+
+/// How far a transcript was written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    position: Position,
+    messages: usize,
+    compactions: u64,
 }
 
 /// What is about to be added to a transcript.
 pub(super) enum New<'a> {
-    /// A message, and when it was said.
+    /// A message, and its time.
     Message(&'a Message, i64),
     Compaction(&'a Compacted),
 }
@@ -44,7 +52,7 @@ struct OpenerFields<'a> {
     because: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     fork: Option<&'a ForkOrigin>,
-    /// Only where no record behind the opener says it.
+    /// Only where no record says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     updated_at_ms: Option<i64>,
 }
@@ -72,14 +80,14 @@ impl Lines {
 
     pub(super) fn opener(&mut self, out: &mut Vec<u8>, content: &Content) -> Result<()> {
         let bare = content.messages.is_empty() && content.compaction.is_none();
-        let untold = bare && content.updated_at_ms != content.created_at_ms;
+        let unrecorded = bare && content.updated_at_ms != content.created_at_ms;
         let fields = OpenerFields {
             at: moment(content.created_at_ms)?,
             session_id: &content.session_id,
             trail: 0,
             because: "start",
             fork: content.fork.as_ref(),
-            updated_at_ms: untold.then_some(content.updated_at_ms),
+            updated_at_ms: unrecorded.then_some(content.updated_at_ms),
         };
         let mut body = Vec::new();
         write_fields(&mut body, &fields).map_err(|error| unwritable(&error))?;
@@ -128,7 +136,7 @@ impl Lines {
         at_ms: i64,
     ) -> Result<()> {
         let summary = &compacted.summary;
-        // Where all is covered, the next message is the first that is kept.
+        // Where everything is covered, the next message is the first that is kept.
         let next = self.position.seq.saturating_add(2);
         let fields = CompactionFields {
             at: moment(at_ms)?,
@@ -145,15 +153,15 @@ impl Lines {
         Ok(())
     }
 
-    /// Writes what of a transcript is not written yet, and perhaps something new
-    /// behind it. Whole lines are handed out as they come together.
+    /// Writes what of a transcript is not written yet, and perhaps something new behind
+    /// it. Whole lines are handed out as they add up.
     pub(super) fn rest(
         &mut self,
         content: &Content,
         new: Option<&New<'_>>,
         hand_out: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        /// So much is handed out at once, or a line if that is longer.
+        /// How much is handed out at once, or a line if that is longer.
         const ENOUGH: usize = 1 << 20;
         let (from, len) = (self.seqs.len(), content.messages.len());
         let compaction = content
@@ -165,7 +173,7 @@ impl Lines {
         if self.position.sum == Sum::ZERO {
             self.opener(&mut out, content)?;
         }
-        // The last record is what tells when the transcript was last added to.
+        // The last record has the time at which the transcript was last added to.
         let updated = new.is_none().then_some(content.updated_at_ms);
         for n in from..=len {
             if let Some((_, last)) = compaction.filter(|(at, _)| *at == n) {
@@ -174,8 +182,8 @@ impl Lines {
             }
             if let Some(message) = content.messages.get(n) {
                 let is_last = n + 1 == len && compaction.is_none_or(|(at, _)| at < len);
-                let said = content.said_at_ms.get(n).copied();
-                let at_ms = updated.filter(|_| is_last).or(said).unwrap_or(0);
+                let pushed = content.pushed_at_ms.get(n).copied();
+                let at_ms = updated.filter(|_| is_last).or(pushed).unwrap_or(0);
                 self.message(&mut out, message, at_ms)?;
             }
             if out.len() >= ENOUGH {
@@ -195,35 +203,23 @@ impl Lines {
     }
 
     fn line(&mut self, out: &mut Vec<u8>, kind: &str, body: &[u8]) -> Result<()> {
-        let seq =
-            self.position.seq.checked_add(1).ok_or_else(|| {
-                Error::new(ErrorKind::Corrupt, "the numbers of the file are used up")
-            })?;
-        let front = Front {
-            kind,
-            version: None,
-            seq,
-            noted: self.position.noted,
-            compacted: self.position.compacted,
-        };
-        let start = out.len();
-        let sum = write_line(out, front, body, self.position.sum);
-        let bytes = (out.len() - start) as u64;
-        let limit = MAX_WRITTEN as u64;
-        if bytes > limit {
-            let what = format!("the {kind} is too large to be recorded");
-            return Err(Error::invalid(what).with_reason(Reason::TooLong { bytes, limit }));
-        }
-        self.position = Position {
-            seq,
-            sum,
-            compacted: match kind {
-                "compaction" => Some(seq),
-                _ => self.position.compacted,
-            },
-            ..self.position
-        };
+        self.position = self.position.write_next(out, kind, body)?;
         Ok(())
+    }
+
+    /// Returns where writing is, to go back there after a failure.
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            position: self.position,
+            messages: self.seqs.len(),
+            compactions: self.compactions,
+        }
+    }
+
+    pub(super) fn go_back(&mut self, mark: Mark) {
+        self.position = mark.position;
+        self.seqs.truncate(mark.messages);
+        self.compactions = mark.compactions;
     }
 }
 
@@ -232,8 +228,7 @@ fn record_id() -> Result<uuid::Uuid> {
 }
 
 fn moment(ms: i64) -> Result<Timestamp> {
-    Timestamp::from_millis(ms)
-        .ok_or_else(|| Error::invalid("cannot write a time that no calendar has"))
+    Timestamp::from_millis(ms).ok_or_else(|| Error::invalid("the time is out of range"))
 }
 
 fn unwritable(error: &serde_json::Error) -> Error {

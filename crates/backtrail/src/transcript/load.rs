@@ -7,23 +7,22 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::Transcript;
-use super::content::{Compacted, CompactionSummary, Content};
+use super::content::{Compacted, Content};
 use super::place::{Known, Place, Refusal};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::SessionId;
 use crate::json::{Json, Text};
-use crate::legacy::{At, Found as V1Found, Summary, Visit, derived_id, find_file, walk};
-use crate::log::{OPENING, lies_in_store};
-use crate::message::Message;
+use crate::log::{OPENING, lies_in_store, numbers_in};
+use crate::message::{CompactionSummary, Message};
 use crate::storage::{Storage, StorageFile, read_full};
 use crate::time::Timestamp;
-use crate::trail::ForkOrigin;
 use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::record::{Position, check_line};
 use crate::trail::{Damage, DamageReport, FORMAT_VERSION, RecordKind, RecordRef, Sums};
+use crate::version1::{self, derived_id, find_file};
 
-/// What sort of file it is, by its first bytes.
+/// The kind of a file, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Trail,
@@ -40,7 +39,7 @@ pub(super) struct Loaded {
 }
 
 pub(super) fn load(path: &Path, storage: Arc<dyn Storage>) -> Result<Transcript> {
-    let path = find_file(storage.as_ref(), path)?.path;
+    let path = find_file(storage.as_ref(), path)?;
     let file = storage
         .open_read(&path)
         .map_err(|error| Error::io("cannot open the session file", &path, error))?;
@@ -63,8 +62,8 @@ pub(super) fn load(path: &Path, storage: Arc<dyn Storage>) -> Result<Transcript>
     })
 }
 
-/// Tells a trail by its opener, or by any record near its beginning that has the
-/// sum that version 1 never had.
+/// Recognises a trail by its opener, or by a record near its beginning that has a sum,
+/// which version 1 never had.
 pub(crate) fn kind_of(file: &dyn StorageFile, path: &Path) -> Result<Kind> {
     let mut front = vec![0; 64 << 10];
     let n = read_full(file, &mut front, 0)
@@ -118,7 +117,7 @@ struct Reading<'a> {
     highest: u64,
     /// How many numbers may be lost since the last record.
     lost: u64,
-    /// Whether the last item was damage: then a gap behind it is told already.
+    /// Whether the last item was damage: then a gap behind it is reported already.
     after_damage: bool,
     any_line_ended: bool,
 }
@@ -233,10 +232,11 @@ impl<'a> Reading<'a> {
         Ok(None)
     }
 
-    /// Goes on although nothing says whose file it is: an id comes from its name.
+    /// Continues although no record has the session's id: the file's name gives one.
     fn begin_without_opener(&mut self, record: &RecordRef<'_>) -> &mut Content {
         self.refusal = Some(Refusal::NoOpener);
-        let id = derived_id(self.path, blake3::hash(record.bytes()).as_bytes());
+        let hash = *blake3::hash(record.bytes()).as_bytes();
+        let id = derived_id(self.path, || Ok(hash)).expect("the hash is known");
         let at_ms = record.at().map_or(0, Timestamp::as_millis);
         self.content.insert(Content::empty(id, at_ms))
     }
@@ -308,82 +308,45 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Returns how many records a damaged line may have held: their numbers are not
-/// given to others.
-fn numbers_in(damage: &Damage) -> u64 {
-    /// No record is shorter than this.
-    const SHORTEST_RECORD: u64 = 128;
-    match damage.reason {
-        Reason::BadSum | Reason::MissingSum => 1,
-        _ => damage.bytes / SHORTEST_RECORD + 1,
-    }
-}
-
-/// Collects the messages of a version-1 file.
-#[derive(Default)]
-struct Messages(Vec<Message>);
-
-impl Visit for Messages {
-    fn found(&mut self, at: &At, found: &V1Found<'_>) -> Result<()> {
-        if let V1Found::Message { json } = found {
-            let mut message: Message = serde_json::from_str(json).map_err(|error| {
-                let what = format!("cannot read the message in line {}", at.line);
-                Error::new(ErrorKind::Corrupt, what).with_reason(Reason::Syntax(error.to_string()))
-            })?;
-            message.blocks.shrink_to_fit();
-            self.0.push(message);
-        }
-        Ok(())
-    }
-
-    fn start_over(&mut self) {
-        self.0.clear();
-    }
-}
-
 fn load_version_1(
     file: &Arc<dyn StorageFile>,
     path: &Path,
     storage: Arc<dyn Storage>,
 ) -> Result<Transcript> {
-    let mut messages = Messages::default();
-    let summary = walk(file.as_ref(), path, &mut messages)?;
-    let (mut content, skipped) = from_version_1(summary, messages.0);
+    let mut messages = Vec::new();
+    let session = version1::read(file, path, &mut |json| {
+        let mut message: Message = serde_json::from_str(json).map_err(|error| {
+            let reason = Reason::Syntax(error.to_string());
+            Error::new(ErrorKind::Corrupt, "cannot read a message")
+                .at_path(path)
+                .with_reason(reason)
+        })?;
+        message.blocks.shrink_to_fit();
+        messages.push(message);
+        Ok(())
+    })?;
+    let compaction = session.compaction.map(|mut summary| {
+        summary.covered = summary.covered.min(messages.len());
+        Compacted {
+            summary,
+            after: messages.len(),
+            at_ms: session.updated_at_ms,
+        }
+    });
+    let mut content = Content {
+        session_id: session.session_id,
+        created_at_ms: session.created_at_ms,
+        updated_at_ms: session.updated_at_ms,
+        pushed_at_ms: vec![session.updated_at_ms; messages.len()],
+        messages,
+        compaction,
+        fork: session.meta.and_then(|meta| meta.fork),
+    };
     content.shrink();
     let refusal = Some(Refusal::Version1);
     Ok(Transcript {
         content,
         place: Some(Place::loaded(path.to_owned(), storage, None, refusal)),
-        skipped,
+        skipped: session.damage,
     })
-}
-
-fn from_version_1(summary: Summary, messages: Vec<Message>) -> (Content, DamageReport) {
-    let updated_at_ms = summary.updated_at_ms;
-    let fork = summary.meta.and_then(|meta| meta.fork);
-    let compaction = summary.compaction.map(|last| Compacted {
-        summary: CompactionSummary {
-            count: last.count,
-            removed_message_count: last.removed_message_count,
-            summary: last.summary,
-            covered: usize::try_from(last.covered)
-                .unwrap_or(usize::MAX)
-                .min(messages.len()),
-        },
-        after: messages.len(),
-        at_ms: updated_at_ms,
-    });
-    let content = Content {
-        session_id: summary.session_id,
-        created_at_ms: summary.created_at_ms,
-        updated_at_ms,
-        said_at_ms: vec![updated_at_ms; messages.len()],
-        messages,
-        compaction,
-        fork: fork.map(|fork| {
-            let name = fork.branch_name.as_deref();
-            ForkOrigin::new(fork.parent_session_id, name, None)
-        }),
-    };
-    (content, summary.damage)
 }

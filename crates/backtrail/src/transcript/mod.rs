@@ -1,9 +1,9 @@
 //! The plain value: a session in memory that needs no store.
 //!
-//! A [`Transcript`] is made, pushed to, forked, compacted, saved and loaded. On
-//! disk it is one trail of version 2, which grows by a line with each push and
-//! is never rewritten. It also loads files of version 1, in both their forms;
-//! those it never writes to.
+//! A [`Transcript`] is created, pushed to, forked, compacted, saved and loaded. On disk
+//! it is one trail of version 2, which grows by a line with each push and is never
+//! rewritten. It also loads files of version 1, in both their forms, but never writes to
+//! them.
 
 mod content;
 mod lines;
@@ -16,25 +16,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use content::CompactionSummary;
 use content::{Content, now_ms};
 use lines::New;
 use place::Place;
 
-pub(crate) use load::{Kind, kind_of};
-
 use crate::error::Result;
 use crate::ids::SessionId;
 use crate::json::Text;
-use crate::legacy::{Fork, Losses, Meta, V1Compaction, V1Writer};
-use crate::message::Message;
+use crate::message::{CompactionSummary, Message};
 use crate::storage::{LocalStorage, Storage};
 use crate::trail::{DamageReport, FORMAT_VERSION, ForkOrigin};
+use crate::version1::{Losses, V1Meta, V1Writer};
 
-/// A session as a plain value: messages, when they were said, and perhaps a
-/// place where they persist.
+/// A session as a plain value: messages with their times, and perhaps a file where they
+/// persist.
 ///
-/// Two are equal whatever their place.
+/// Two transcripts are equal whatever their files.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -73,7 +70,7 @@ impl PartialEq for Transcript {
 impl Eq for Transcript {}
 
 impl Transcript {
-    /// Makes an empty one with a new id, created now.
+    /// Creates an empty transcript with a new id.
     pub fn new() -> Self {
         Self::from_content(Content::new())
     }
@@ -86,27 +83,25 @@ impl Transcript {
         }
     }
 
-    /// Sets the file that it persists in from now on. Nothing is written before
-    /// the first push, which starts a missing or empty file with all that is
-    /// there so far.
+    /// Sets the file that it persists in from now on. Nothing is written before the first
+    /// push, which starts a missing or empty file with everything so far.
     #[must_use]
     pub fn with_path(self, path: impl Into<PathBuf>) -> Self {
         self.with_place(path, Arc::new(LocalStorage))
     }
 
-    /// As [`with_path`](Self::with_path), in another storage.
+    /// Like [`with_path`](Self::with_path), in another storage.
     #[must_use]
     pub fn with_place(mut self, path: impl Into<PathBuf>, storage: Arc<dyn Storage>) -> Self {
         self.place = Some(Place::new(path.into(), storage));
         self
     }
 
-    /// Adds a message, and persists it where there is a place.
+    /// Adds a message, and persists it where there is a file.
     ///
-    /// It returns after one line went out in one write and was synced. If that
-    /// fails, the transcript and its file are as they were. A file to which
-    /// somebody else added meanwhile is a
-    /// [`Conflict`](crate::ErrorKind::Conflict): load it again.
+    /// It returns after one line was written in one write and synced. If that fails, the
+    /// transcript and its file are as they were. A file that another writer added to
+    /// meanwhile is a [`Conflict`](crate::ErrorKind::Conflict): load it again.
     pub fn push(&mut self, message: Message) -> Result<()> {
         let at_ms = now_ms();
         self.persist(&New::Message(&message, at_ms))?;
@@ -114,13 +109,13 @@ impl Transcript {
         Ok(())
     }
 
-    /// Adds what the user says.
+    /// Adds a message of the user.
     pub fn push_user_text(&mut self, text: impl Into<Text>) -> Result<()> {
         self.push(Message::user_text(text))
     }
 
-    /// Records that a summary stands for the next `removed_message_count`
-    /// messages from now on. They stay in [`messages`](Self::messages).
+    /// Records that a summary replaces the next `removed_message_count` messages from now
+    /// on. They stay in [`messages`](Self::messages).
     pub fn record_compaction(
         &mut self,
         summary: impl Into<Text>,
@@ -142,9 +137,9 @@ impl Transcript {
         }
     }
 
-    /// Makes a transcript that goes on from here under an id of its own: the same
-    /// messages, this one's id, the place it forked at, and a branch name, which
-    /// is trimmed; a blank one is none. It has no place yet.
+    /// Creates a transcript that continues from here under an id of its own: the same
+    /// messages, this one's id, the seq it forked at, and a branch name, which is trimmed
+    /// and dropped if blank. It has no file yet.
     #[must_use]
     pub fn fork(&self, branch_name: Option<&str>) -> Self {
         let seq = self.place.as_ref().and_then(Place::last_message_seq);
@@ -153,76 +148,59 @@ impl Transcript {
 
     /// Loads a file of version 2, or of version 1 in either form.
     ///
-    /// What cannot be read is passed over and told by
-    /// [`skipped`](Self::skipped). Where the file itself is missing, the newest
-    /// older copy that version 1 left beside it is loaded.
+    /// What cannot be read is listed by [`skipped`](Self::skipped). Where the file itself
+    /// is missing, the newest older copy that version 1 left beside it is loaded.
     pub fn load_from_path(path: impl AsRef<Path>) -> Result<Self> {
         Self::load_from_place(path, Arc::new(LocalStorage))
     }
 
-    /// As [`load_from_path`](Self::load_from_path), from another storage.
+    /// Like [`load_from_path`](Self::load_from_path), from another storage.
     pub fn load_from_place(path: impl AsRef<Path>, storage: Arc<dyn Storage>) -> Result<Self> {
         load::load(path.as_ref(), storage)
     }
 
-    /// Saves it: a missing file is made whole, a file that holds its beginning
-    /// gets the rest, and one that holds all of it is left alone.
+    /// Saves it: a missing file is created whole, a file that holds its beginning gets the
+    /// rest, and one that holds all of it is not touched.
     ///
-    /// Anything else (another session, messages that are not here, damage, a
-    /// file of version 1) is refused and left as it is.
+    /// Any other file (another session, messages that are not here, damage, a file of
+    /// version 1) is refused and not changed.
     pub fn save_to_path(&self, path: impl AsRef<Path>) -> Result<()> {
         self.save_to_place(path, Arc::new(LocalStorage))
     }
 
-    /// As [`save_to_path`](Self::save_to_path), to another storage.
+    /// Like [`save_to_path`](Self::save_to_path), to another storage.
     pub fn save_to_place(&self, path: impl AsRef<Path>, storage: Arc<dyn Storage>) -> Result<()> {
         Place::new(path.as_ref().to_owned(), storage).save(&self.content)
     }
 
-    /// Writes it as version-1 lines, which older programs read, and returns what
-    /// had to be turned into text or left out.
+    /// Writes it as version-1 lines, which older programs read, and returns what became
+    /// text or was dropped.
     ///
-    /// Messages that a summary stands for are left out, as version 1 has it. In
-    /// the losses each message is named by its position, counted from 1.
+    /// Messages that a summary replaces are dropped, as in version 1. In the losses each
+    /// message is named by its position, counted from 1.
     pub fn write_v1(&self, out: &mut dyn io::Write) -> Result<Losses> {
         let content = &self.content;
         let covered = content.covered();
         let mut writer = V1Writer::new(out);
-        writer.meta(&Meta {
-            version: Some(1),
+        writer.meta(&V1Meta {
             session_id: Some(content.session_id.to_string()),
             created_at_ms: Some(content.created_at_ms),
             updated_at_ms: Some(content.updated_at_ms),
-            fork: content.fork.as_ref().map(|fork| Fork {
-                parent_session_id: fork.parent_session_id.clone(),
-                branch_name: fork.branch_name.clone(),
-            }),
-            ..Meta::default()
+            fork: content.fork.clone(),
+            ..V1Meta::default()
         })?;
         if let Some(last) = self.compaction() {
-            writer.compaction(&V1Compaction {
-                count: last.count,
-                removed_message_count: last.removed_message_count,
-                summary: last.summary.clone(),
-                covered: 0,
-            })?;
+            writer.compaction(last)?;
         }
         for (n, message) in content.messages.iter().enumerate() {
             let seq = n as u64 + 1;
             if n < covered {
-                writer.leave_out(message, seq);
+                writer.skip(message, seq);
             } else {
                 writer.message(message, seq)?;
             }
         }
         writer.finish()
-    }
-
-    /// Returns whether another says the same, whenever it was written.
-    pub(crate) fn says(&self, other: &Self) -> bool {
-        self.session_id() == other.session_id()
-            && self.messages() == other.messages()
-            && self.compaction() == other.compaction()
     }
 
     /// Returns the version of the format that it is written in.
@@ -235,7 +213,7 @@ impl Transcript {
         &self.content.session_id
     }
 
-    /// Returns when it was made, in milliseconds since 1970 began.
+    /// Returns when it was created, in milliseconds since 1970 began.
     pub fn created_at_ms(&self) -> i64 {
         self.content.created_at_ms
     }
@@ -245,12 +223,12 @@ impl Transcript {
         self.content.updated_at_ms
     }
 
-    /// Returns all messages, those that a summary stands for included.
+    /// Returns all messages, including those that a summary replaces.
     pub fn messages(&self) -> &[Message] {
         &self.content.messages
     }
 
-    /// Returns the messages that no summary stands for.
+    /// Returns the messages that no summary replaces.
     pub fn kept_messages(&self) -> &[Message] {
         &self.content.messages[self.content.covered()..]
     }

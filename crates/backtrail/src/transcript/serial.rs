@@ -4,14 +4,14 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Transcript;
-use super::content::{Compacted, CompactionSummary, Content};
+use super::content::{Compacted, Content};
 use crate::ids::SessionId;
 use crate::json::Json;
-use crate::legacy::id_of_content;
-use crate::message::Message;
+use crate::message::{CompactionSummary, Message};
 use crate::time::Timestamp;
 use crate::trail::FORMAT_VERSION;
 use crate::trail::ForkOrigin;
+use crate::version1::id_of_content;
 
 impl Serialize for Transcript {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -34,7 +34,7 @@ impl Serialize for Transcript {
     }
 }
 
-/// What is read; of version 1, most of it may be absent.
+/// The object as it is read; in version 1 most fields may be absent.
 #[derive(Deserialize)]
 struct Raw {
     #[serde(default)]
@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for Transcript {
         let times = [raw.created_at_ms, raw.updated_at_ms].into_iter().flatten();
         for ms in times {
             if Timestamp::from_millis(ms).is_none() {
-                return Err(de::Error::custom("a time that no calendar has"));
+                return Err(de::Error::custom("a time is out of range"));
             }
         }
         let session_id = match raw.session_id.and_then(|id| id.parse().ok()) {
@@ -87,7 +87,7 @@ impl<'de> Deserialize<'de> for Transcript {
             session_id,
             created_at_ms,
             updated_at_ms,
-            said_at_ms: vec![updated_at_ms; after],
+            pushed_at_ms: vec![updated_at_ms; after],
             messages: raw.messages,
             compaction,
             fork: raw.fork,

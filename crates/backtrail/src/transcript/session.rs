@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use super::Transcript;
-use super::content::{Compacted, CompactionSummary, Content};
+use super::content::{Compacted, Content};
 use super::lines::Lines;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::log::{LogDir, PayloadWriter};
-use crate::message::StoredCompaction;
+use crate::message::{CompactionSummary, StoredCompaction};
 use crate::session::{Session, SessionOptions, SessionReader};
 use crate::storage::append_all;
 use crate::store::Store;
@@ -16,7 +16,7 @@ use crate::trail::readable::Readable;
 use crate::trail::{Damage, DamageReport, RecordKind, RecordRef};
 
 impl SessionReader {
-    /// Returns the history as a plain value: all of it is in memory then.
+    /// Returns the history as a plain value, all of it in memory.
     pub fn transcript(&self) -> Result<Transcript> {
         self.pinned()?.transcript_of_line()
     }
@@ -45,7 +45,7 @@ impl SessionReader {
         if reading.last.is_none()
             && let Some((_, stored)) = self.newest_compaction()?
         {
-            // That of a version-1 object is no record of its own.
+            // That of a version-1 object is not a record of its own.
             reading.last = Some((stored, millis(info.updated_at), reading.messages.len()));
         }
         let mut transcript = Transcript::from_content(Content {
@@ -54,7 +54,7 @@ impl SessionReader {
             updated_at_ms: millis(reading.last_at.or(info.updated_at)),
             compaction: reading.compaction(),
             messages: reading.messages,
-            said_at_ms: reading.said_at_ms,
+            pushed_at_ms: reading.pushed_at_ms,
             fork: info.forked_from,
         });
         transcript.skipped = skipped;
@@ -72,11 +72,11 @@ impl Session {
 #[derive(Default)]
 struct Reading {
     messages: Vec<crate::message::Message>,
-    said_at_ms: Vec<i64>,
+    pushed_at_ms: Vec<i64>,
     seqs: Vec<u64>,
     /// The last compaction, when it was made, and after how many messages.
     last: Option<(StoredCompaction, i64, usize)>,
-    /// When something was said last.
+    /// The time of the last message or compaction.
     last_at: Option<Timestamp>,
 }
 
@@ -88,12 +88,12 @@ impl Reading {
         let at_ms = record.at().map_or(0, Timestamp::as_millis);
         match record.kind() {
             RecordKind::Message => {
-                // Where a part of it is lost, the rest is still something.
+                // Where a part of it is lost, the rest is kept.
                 let readable = record.readable()?;
                 let whole = matches!(readable, Readable::Whole(_));
                 if let Readable::Whole(message) | Readable::InPart(message) = readable {
                     self.messages.push(message);
-                    self.said_at_ms.push(at_ms);
+                    self.pushed_at_ms.push(at_ms);
                     self.seqs.push(record.seq());
                 }
                 if !whole {
@@ -131,22 +131,34 @@ impl Reading {
 }
 
 impl Store {
-    /// Makes a session of a transcript, with its id, and speaks in it. It is
+    /// Creates a session from a transcript, with its id, and opens it for writing. It is
     /// there whole or not at all.
     ///
-    /// A session of that id that is there already is a
-    /// [`Conflict`](ErrorKind::Conflict): [`Transcript::fork`] gives another
-    /// id.
+    /// # Errors
+    ///
+    /// A session with that id is a [`Conflict`](ErrorKind::Conflict):
+    /// [`Transcript::fork`] gives another id. A transcript that was loaded from a trail in
+    /// a store is [`Invalid`](ErrorKind::Invalid).
     pub fn create_session_from(
         &self,
         transcript: &Transcript,
         options: SessionOptions,
     ) -> Result<Session> {
         options.check()?;
+        if let Some(place) = transcript
+            .place
+            .as_ref()
+            .filter(|place| place.is_in_store())
+        {
+            // It may be a part of a session, and large parts of its messages are not in it.
+            let what = "this is a trail of a session in a store; export the session there, \
+                        and import the export";
+            return Err(Error::invalid(what).at_path(place.path()));
+        }
         let id = transcript.session_id().clone();
         let files = self.files(&id);
         if !files.trails()?.is_empty() {
-            let what = format!("session {id} is there already; fork the transcript to take it in");
+            let what = format!("session {id} already exists; fork the transcript to import it");
             let last = self.read_session(&id)?.info()?.last_seq;
             return Err(Error::conflict(what, last));
         }

@@ -1,5 +1,7 @@
 //! Deleting sessions: one rename each moves them to the trash.
 
+use serde::Serialize;
+
 use super::deleted::Deleted;
 use super::family::Family;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,18 +22,20 @@ pub enum DeleteScope {
 }
 
 /// A session that would be deleted, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Deletion {
     /// The session.
     pub id: SessionId,
     /// Why it is deleted.
+    #[serde(flatten)]
     pub reason: DeletionReason,
 }
 
 /// Why a session is deleted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
+#[serde(tag = "reason", rename_all = "snake_case")]
 pub enum DeletionReason {
     /// It was named.
     Named,

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::family::Family;
 use super::{TrashContents, TrashEntry, TrashKind, TrashName};
 use crate::error::{Error, ErrorKind, Result};
+use crate::hex::lossy_paths;
 use crate::ids::SessionId;
 use crate::store::Store;
 
@@ -38,7 +41,7 @@ impl EmptyOptions {
 }
 
 /// An entry that stays in the trash, and the sessions that read it there.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct KeptEntry {
     /// The entry.
@@ -60,7 +63,7 @@ pub struct EmptyPlan {
 }
 
 /// What emptying the trash did.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct EmptyReport {
     /// The entries that were removed.
@@ -70,6 +73,7 @@ pub struct EmptyReport {
     /// The entries that stay because sessions read them.
     pub kept: Vec<KeptEntry>,
     /// Foreign files, which were left alone.
+    #[serde(serialize_with = "lossy_paths")]
     pub left: Vec<PathBuf>,
 }
 

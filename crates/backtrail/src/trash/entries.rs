@@ -4,10 +4,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use serde::{Serialize, Serializer};
+
 use super::Named;
 use super::deleted::Deleted;
 use super::family::Family;
 use crate::error::{Error, Result, quoted};
+use crate::hex::lossy_paths;
 use crate::ids::SessionId;
 use crate::log::TRAILS;
 use crate::session::SessionReader;
@@ -15,8 +18,9 @@ use crate::store::Store;
 use crate::time::Timestamp;
 
 /// The kind of a trash entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[non_exhaustive]
+#[serde(rename_all = "snake_case")]
 pub enum TrashKind {
     /// A session.
     Session,
@@ -43,6 +47,12 @@ impl fmt::Display for TrashName {
     }
 }
 
+impl Serialize for TrashName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl FromStr for TrashName {
     type Err = Error;
 
@@ -58,7 +68,7 @@ impl FromStr for TrashName {
 }
 
 /// An entry of the trash.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct TrashEntry {
     /// Its name.
@@ -71,6 +81,7 @@ pub struct TrashEntry {
     pub bytes: u64,
     /// The sessions that read it here.
     pub continued_by: Vec<SessionId>,
+    #[serde(skip)]
     reader: SessionReader,
 }
 
@@ -82,14 +93,16 @@ impl TrashEntry {
 }
 
 /// The content of the trash.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct TrashContents {
     /// What can be restored, sorted by name.
     pub entries: Vec<TrashEntry>,
     /// Leftovers of an interrupted emptying or purge.
+    #[serde(serialize_with = "lossy_paths")]
     pub leftovers: Vec<PathBuf>,
     /// Foreign files, which are left alone.
+    #[serde(serialize_with = "lossy_paths")]
     pub unknown: Vec<PathBuf>,
 }
 

@@ -11,12 +11,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use super::delete::{DeleteScope, Deletion, DeletionReason, hold_session, refuse_active};
 use super::deleted::Deleted;
 use super::family::Family;
 use super::inherited_names::NameHashes;
 use super::{LEFT, Named, PURGED_NEW, PURGING};
 use crate::error::{Error, ErrorKind, Result};
+use crate::hex::lossy_paths;
 use crate::ids::{CheckpointId, SessionId};
 use crate::log::{AppendLock, LogDir, rewrite_only_trail};
 use crate::log::{PURGED, TRAILS};
@@ -35,7 +38,7 @@ pub struct PurgePlan {
 }
 
 /// What purging sessions did.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct PurgeReport {
     /// The sessions.
@@ -52,8 +55,10 @@ pub struct PurgeReport {
     /// The checkpoints of others whose own text quotes the session.
     pub still_quoted: Vec<CheckpointId>,
     /// Workspaces whose trail cannot be read, and may still have text of the session.
+    #[serde(serialize_with = "lossy_paths")]
     pub unread: Vec<PathBuf>,
     /// Foreign files, which were left alone.
+    #[serde(serialize_with = "lossy_paths")]
     pub left: Vec<PathBuf>,
 }
 

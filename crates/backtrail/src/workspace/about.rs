@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use crate::error::ErrorKind;
 use crate::ids::SessionId;
@@ -16,8 +18,9 @@ use crate::store::Store;
 const MAX_TEXT: usize = 200;
 
 /// What a checkpoint is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
+#[serde(rename_all = "snake_case")]
 pub enum About {
     /// The beginning of the prompt, the command, or what a step did.
     Text(String),

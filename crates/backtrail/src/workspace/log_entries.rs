@@ -3,6 +3,8 @@
 use super::Workspace;
 use std::collections::HashSet;
 
+use serde::Serialize;
+
 use super::checkpoint::{Checkpoint, CheckpointReason};
 use super::spans::{Span, spans};
 use crate::error::Result;
@@ -10,8 +12,9 @@ use crate::snapshot::Diff;
 use crate::time::Timestamp;
 
 /// What a line of the log shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
+#[serde(rename_all = "snake_case")]
 pub enum LogKind {
     /// A turn of a session.
     Turn,

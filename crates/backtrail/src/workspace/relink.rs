@@ -7,6 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use super::Workspace;
 use super::identity::{
     Directory, KnownWorkspace, absent_root, by_id, create, find_known, known, lock,
@@ -14,6 +16,7 @@ use super::identity::{
 };
 use super::remote;
 use crate::error::{Error, ErrorKind, Result};
+use crate::hex::lossy_path;
 use crate::ids::WorkspaceId;
 use crate::session::SessionInfo;
 use crate::store::Store;
@@ -21,10 +24,11 @@ use crate::time::Timestamp;
 use crate::trail::present::{Formerly, WorkspaceRef};
 
 /// A former directory of a workspace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FormerRoot {
     /// The directory.
+    #[serde(serialize_with = "lossy_path")]
     pub root: PathBuf,
     /// When the workspace came there; `None` if it was there from the beginning.
     pub since: Option<Timestamp>,
@@ -89,8 +93,9 @@ pub struct Relinked {
 }
 
 /// What was relinked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
+#[serde(rename_all = "snake_case")]
 pub enum RelinkedWhat {
     /// A workspace with its checkpoints.
     Workspace,

@@ -6,18 +6,22 @@
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use super::Workspace;
 use super::checkpoint::Checkpoint;
 use crate::error::Result;
+use crate::hex::{lossy_path, lossy_paths};
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
 use crate::time::Timestamp;
 
 /// A checkpoint that has files of a session it does not belong to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RemainingFiles {
     /// The workspace's directory.
+    #[serde(serialize_with = "lossy_path")]
     pub root: PathBuf,
     /// The checkpoint.
     pub checkpoint: CheckpointId,
@@ -28,6 +32,7 @@ pub struct RemainingFiles {
     /// How many of the session's files it has.
     pub count: u64,
     /// The first few of them.
+    #[serde(serialize_with = "lossy_paths")]
     pub paths: Vec<PathBuf>,
 }
 

@@ -9,11 +9,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use super::Workspace;
 use super::dropped::DropReason;
 use super::scan::scan_time;
 use super::verify::{Incomplete, LostState, VerifyOptions, verify};
 use crate::error::Result;
+use crate::hex::lossy_path;
 use crate::ids::CheckpointId;
 use crate::log::{RepairReport, repair_plan};
 use crate::objects::{ObjectId, ObjectWriter};
@@ -45,12 +48,13 @@ pub struct SnapshotsRepair {
 }
 
 /// An object that is still in a workspace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Recaptured {
     /// The object.
     pub object: ObjectId,
     /// The file that has it, or the directory that it lists.
+    #[serde(serialize_with = "lossy_path")]
     pub from: PathBuf,
 }
 

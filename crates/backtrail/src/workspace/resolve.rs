@@ -90,7 +90,7 @@ impl Workspace {
             // No state of the files is needed.
             Named::Record(reference, seq) => {
                 let session = self.session_meant(reference.as_deref())?;
-                self.place_of(&session, *seq).map(Some)
+                self.store().record_place(&session, *seq).map(Some)
             }
             _ => self.locate(point).map(|moment| moment.session),
         }
@@ -128,21 +128,10 @@ impl Workspace {
         }
     }
 
-    /// Returns the place of a record on a session's line.
-    fn place_of(&self, session: &SessionId, seq: u64) -> Result<SessionPlace> {
-        let end = self.store().session_place(session)?;
-        if seq > end.seq {
-            let last = end.seq;
-            let what = format!("session {session} has no record {seq}; its last is {last}");
-            return Err(Error::new(ErrorKind::NotFound, what));
-        }
-        Ok(SessionPlace { seq, ..end })
-    }
-
-    /// Finds the newest checkpoint at or before a record of a session. Checkpoints on
+    /// Finds the newest checkpoint at or before a record of a session. Those on
     /// branches that the session has left do not count.
     fn at_record(&self, session: &SessionId, seq: u64) -> Result<Moment> {
-        let place = self.place_of(session, seq)?;
+        let place = self.store().record_place(session, seq)?;
         let line = self.store().read_session(session)?.log.line()?;
         let found = self.find_back(|checkpoint| {
             checkpoint.session().is_some_and(|place| {

@@ -5,8 +5,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::{Workspace, identity};
 use crate::error::{Error, ErrorKind, Result};
+use crate::hex::lossy_path;
 use crate::ids::CheckpointId;
 use crate::log::VerifyReport;
 use crate::objects::{Depth, ObjectId};
@@ -113,10 +116,11 @@ pub struct LostState {
 }
 
 /// A damaged place in a pack.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ObjectDamage {
     /// The pack.
+    #[serde(serialize_with = "lossy_path")]
     pub file: PathBuf,
     /// The position in it.
     pub byte: u64,

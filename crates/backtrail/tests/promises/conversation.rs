@@ -208,7 +208,7 @@ fn a_fork_shows_where_it_begins_and_an_undone_turn_can_be_read() {
             "turn 3 to 3"
         ]
     );
-    session.rewind(2).unwrap();
+    session.rewind_chat(2).unwrap();
     let undone = session.reader().turn_in_trail(0, 4).unwrap();
     assert_eq!(
         lines(undone),
@@ -252,7 +252,7 @@ fn a_conversation_is_followed_without_waiting() {
     assert!(poll().is_empty());
     session.append(answer("more")).unwrap();
     assert_eq!(poll(), ["4 answer more", "4 used 0 - 0"]);
-    session.rewind(1).unwrap();
+    session.rewind_chat(1).unwrap();
     session.append(answer("otherwise")).unwrap();
     let expected = [
         "turn 1 to 4",

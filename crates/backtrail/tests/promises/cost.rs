@@ -179,7 +179,7 @@ fn costs(records: usize, rotation: u64) -> Vec<(&'static str, u64, u64)> {
     session.append(Message::user_text("next")).unwrap();
     note("append", &disk);
     let middle = records as u64 / 2;
-    session.rewind(middle).unwrap().unwrap();
+    session.rewind_chat(middle).unwrap().unwrap();
     note("rewind", &disk);
     session.undo().unwrap().unwrap();
     note("undo", &disk);

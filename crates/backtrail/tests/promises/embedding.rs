@@ -8,10 +8,11 @@
 
 use std::path::Path;
 
+use backtrail::rewind::ForkInto;
 use backtrail::{
-    Block, Compaction, Context, Draft, ErrorKind, ForkInto, ForkOptions, HistoryItem, Message,
-    Point, Result, Rewind, Session, SessionOptions, Shape, Store, ToolResult, ToolUse, Transcript,
-    Usage, Workspace, format_duration,
+    Block, Compaction, Context, Draft, ErrorKind, ForkOptions, HistoryItem, Message, Point, Result,
+    Rewind, Session, SessionOptions, Shape, Store, ToolResult, ToolUse, Transcript, Usage,
+    Workspace, format_duration,
 };
 use serde_json::json;
 
@@ -71,7 +72,7 @@ fn compact(session: &Session, summary: &str, seq: u64) -> Result<u64> {
 
 fn move_about(session: &Session) -> Result<Session> {
     let fork = session.fork(&ForkOptions::new().at(2).branch_name("try another way"))?;
-    session.rewind(2)?;
+    session.rewind_chat(2)?;
     session.undo()?;
     session.redo()?;
     Ok(fork)
@@ -155,18 +156,18 @@ fn turn(store: &Store, project: &Path, run_tool: impl Fn(&ToolUse) -> String) ->
     let poem = before.read("poem.txt")?;
     let is_new = poem.is_none() && checkpoint.changes()?.counts().new == 1;
     let plan = session.rewind_plan(&Point::turns_back(1), Rewind::files_and_chat())?;
-    for change in plan.changes() {
+    for change in &plan.outcome().changes {
         log(&format!("{:?} {}", change.kind, change.path.display()));
     }
-    for conflict in plan.conflicts() {
+    for conflict in &plan.outcome().conflicts {
         log(&format!(
             "{} was changed by {}",
             conflict.path.display(),
             conflict.changed_by
         ));
     }
-    let report = plan.apply()?;
-    let prompt = report.chat.and_then(|chat| chat.prompt);
+    let outcome = plan.apply()?;
+    let prompt = outcome.chat.and_then(|chat| chat.prompt);
     session.undo()?;
     Ok(is_new && prompt.as_deref() == Some("write a poem"))
 }
@@ -187,7 +188,7 @@ fn mark(workspace: &Workspace, edit: impl Fn(&str) -> Result<()>) -> Result<usiz
 
 fn fork_into(workspace: &Workspace, dir: &Path) -> Result<u64> {
     let options = ForkInto::new().name("another way");
-    let forked = workspace.fork_into(&Point::last(), dir, &options)?;
+    let forked = workspace.fork_into(&Point::last(), dir, options)?;
     forked
         .session
         .append(Message::user_text("try it with a table"))?;

@@ -1,4 +1,4 @@
-//! Any old moment goes on in a directory of its own: with just the files of that
+//! Any old moment continues in a directory of its own: with just the files of that
 //! moment, whoever is interrupted, and at nobody else's expense.
 //!
 //! The truth is what `std::fs` says. `BACKTRAIL_TEST_LIVES` multiplies the heavy

@@ -274,7 +274,7 @@ fn move_about_today() -> String {
         .compact(&backtrail::Compaction::new("They looked.").keep(1))
         .unwrap();
     session.append(Message::user_text("and now?")).unwrap();
-    session.rewind(2).unwrap();
+    session.rewind_chat(2).unwrap();
     session.undo().unwrap();
     session.redo().unwrap();
     session.note(&Note::new().pinned(true)).unwrap();
@@ -283,9 +283,13 @@ fn move_about_today() -> String {
         .unwrap();
     let old =
         r#"{"message":{"blocks":[{"text":"hello","type":"text"}],"role":"user"},"type":"message"}"#;
-    let file = std::path::Path::new("/session-1775008161929.jsonl");
-    disk.write(file, format!("{old}\n").as_bytes()).unwrap();
-    store.import(file).unwrap();
+    // As an earlier version imported a file of version 1: the next writer continues it.
+    let dir = std::path::Path::new("/store/sessions/session-1775008161929");
+    backtrail::Storage::create_dir(&disk, dir).unwrap();
+    disk.write(&dir.join("0000.jsonl"), format!("{old}\n").as_bytes())
+        .unwrap();
+    let id = "session-1775008161929".parse().unwrap();
+    store.open_session(&id).unwrap().close().unwrap();
     let mut all = String::new();
     for path in disk.files() {
         let name = path.to_string_lossy();

@@ -139,7 +139,7 @@ fn what_is_taken_in_keeps_its_times_and_ids_and_belongs_to_its_agent() {
     );
     // Nobody moves it here, and it is not made twice.
     let session = store.open_session(&id(1)).unwrap();
-    assert!(session.rewind(1).is_err());
+    assert!(session.rewind_chat(1).is_err());
     session.close().unwrap();
     let again = store.begin_intake(&id(1), options()).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::Conflict);

@@ -74,7 +74,7 @@ pub(crate) fn step(store: &Store, session: Session, word: &str) -> Session {
         }
         word => {
             if let Some(seq) = word.strip_prefix('<') {
-                session.rewind(seq.parse().unwrap()).unwrap().unwrap();
+                session.rewind_chat(seq.parse().unwrap()).unwrap().unwrap();
             } else if let Some(seq) = word.strip_prefix("fork@") {
                 let options = ForkOptions::new().at(seq.parse().unwrap());
                 return session.fork(&options).unwrap();
@@ -181,7 +181,7 @@ fn undo_and_redo_lead_where_the_table_says() {
 }
 
 #[test]
-fn the_steps_are_listed_with_words() {
+fn the_steps_are_listed_as_text() {
     let store = store(u64::MAX);
     let session = play(&store, "a b c d compact-1 <3 <2 undo");
     let steps = session.reader().steps().unwrap();
@@ -201,8 +201,12 @@ fn the_steps_are_listed_with_words() {
     );
     assert!(steps.to_undo.iter().all(|step| step.at.is_some()));
     let moved = session.undo().unwrap().unwrap();
-    assert_eq!((moved.from, moved.to), (3, 5));
-    assert_eq!(moved.step.kind, StepKind::Rewind { from: 5, to: 3 });
+    let chat = moved.chat.unwrap();
+    assert_eq!((chat.from, chat.to), (3, 5));
+    assert_eq!(
+        moved.step.unwrap().kind,
+        StepKind::Rewind { from: 5, to: 3 }
+    );
     assert_eq!(session.reader().steps().unwrap().to_redo.len(), 2);
 }
 
@@ -231,10 +235,10 @@ fn going_back_and_forth_does_not_make_the_line_longer() {
 }
 
 #[test]
-fn a_record_that_is_not_there_is_named_and_nothing_moves() {
+fn a_record_that_does_not_exist_is_named_and_nothing_moves() {
     let store = store(u64::MAX);
     let session = play(&store, "a b c");
-    let error = session.rewind(7).unwrap_err();
+    let error = session.rewind_chat(7).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(
         error.to_string().contains("no record 7; its last is 3"),
@@ -242,7 +246,11 @@ fn a_record_that_is_not_there_is_named_and_nothing_moves() {
     );
     let error = session.fork(&ForkOptions::new().at(9)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert_eq!(session.rewind(3).unwrap(), None, "it ends there already");
+    assert_eq!(
+        session.rewind_chat(3).unwrap(),
+        None,
+        "it ends there already"
+    );
     assert_eq!(line(&session.reader()), "a b c");
     assert_eq!(session.reader().info().unwrap().trails, 1);
     assert_eq!(store.sessions().unwrap().len(), 1);
@@ -311,7 +319,7 @@ fn opener(memory: &MemoryStorage, path: &Path) -> serde_json::Value {
     serde_json::from_slice(line).unwrap()
 }
 
-/// B2: history can be cleared, and that can be taken back.
+/// B2: history can be cleared, and that can be undone.
 #[test]
 fn history_can_be_cleared_and_the_clearing_undone() {
     let store = store(u64::MAX);
@@ -325,13 +333,13 @@ fn history_can_be_cleared_and_the_clearing_undone() {
 }
 
 #[test]
-fn titles_and_tags_are_not_taken_back() {
+fn titles_and_tags_are_not_undone() {
     let store = store(u64::MAX);
     let session = play(&store, "a b c");
     session.note(&Note::new().title("first")).unwrap();
     session.append(Message::user_text("d")).unwrap();
     session.note(&Note::new().title("second")).unwrap();
-    session.rewind(2).unwrap().unwrap();
+    session.rewind_chat(2).unwrap().unwrap();
     let title = || session.reader().info().unwrap().title;
     assert_eq!(title().as_deref(), Some("second"));
     session.note(&Note::new().title("third")).unwrap();
@@ -340,7 +348,7 @@ fn titles_and_tags_are_not_taken_back() {
 }
 
 /// What a rewind continues is named in its opener. Where that is gone, and what
-/// lies below it too, the next trail that can be read goes on.
+/// lies below it too, the next trail that can be read continues.
 #[test]
 fn trails_in_which_nothing_can_be_read_hide_nothing_below_them() {
     let memory = MemoryStorage::new();
@@ -385,14 +393,17 @@ fn a_repair_keeps_the_steps_that_were_there() {
     session.undo().unwrap().unwrap();
     assert_eq!(line(&session.reader()), "a c d * f");
     let moved = session.undo().unwrap().unwrap();
-    assert_eq!(moved.step.kind, StepKind::Rewind { from: 6, to: 5 });
+    assert_eq!(
+        moved.step.unwrap().kind,
+        StepKind::Rewind { from: 6, to: 5 }
+    );
     session.redo().unwrap().unwrap();
     assert_eq!(line(&session.reader()), "a c d * f");
 }
 
 /// Two processes that tag at once both get their tags.
 #[test]
-fn tags_are_added_to_those_that_are_there_when_the_note_is_written() {
+fn tags_are_added_to_those_at_the_time_of_the_note() {
     let store = store(u64::MAX);
     let session = new_session(&store);
     std::thread::scope(|scope| {
@@ -484,7 +495,7 @@ fn a_context_and_an_export_are_of_one_line_also_while_the_conversation_moves() {
         let session = play(&store_on(&memory, u64::MAX), "a b c d e f compact-2 g");
         let id = session.id().clone();
         let before = read(&session.reader());
-        session.rewind(3).unwrap();
+        session.rewind_chat(3).unwrap();
         let after = read(&session.reader());
         session.undo().unwrap();
         let disk = Meddling {
@@ -492,7 +503,7 @@ fn a_context_and_an_export_are_of_one_line_also_while_the_conversation_moves() {
             looks: AtomicUsize::new(0),
             nth,
             meddle: Box::new(move || {
-                session.rewind(3).unwrap();
+                session.rewind_chat(3).unwrap();
             }),
         };
         // To open the store and the session takes looks of its own.

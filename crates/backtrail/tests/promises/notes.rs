@@ -9,7 +9,7 @@ use backtrail::{
 };
 use backtrail_testkit::{ManualClock, MemoryStorage};
 
-use crate::import::desk::{Desk, LINES};
+use crate::version1::disk::{Desk, LINES};
 
 fn store(rotation: u64) -> Store {
     StoreOptions::new()
@@ -64,13 +64,13 @@ fn live(store: &Store, session: Session) {
         check(&session, true, "a message");
     }
     let last = session.last_seq();
-    session.rewind(last - 1).unwrap().unwrap();
+    session.rewind_chat(last - 1).unwrap().unwrap();
     check(&session, true, "a rewind");
     session.undo().unwrap().unwrap();
     check(&session, true, "an undo");
     session.redo().unwrap().unwrap();
     check(&session, true, "a redo");
-    session.rewind(0).unwrap().unwrap();
+    session.rewind_chat(0).unwrap().unwrap();
     check(&session, true, "a rewind to before the note");
     say(&session, "d");
     session.undo().unwrap().unwrap();
@@ -113,11 +113,10 @@ fn what_is_noted_outlives_rotations_moves_forks_and_reopening() {
 fn what_is_noted_of_a_session_that_was_taken_in_stays_as_well() {
     for rotation in [u64::MAX, 1, 900] {
         let desk = Desk::new().rotating_at(rotation);
-        let id = desk.import("talk.jsonl", LINES).id;
+        let id = desk.old_session("talk.jsonl", LINES);
         let session = desk.store.open_session(&id).unwrap();
         live(&desk.store, session);
         // The file says otherwise, and that is older.
-        desk.import("talk.jsonl", LINES);
         let info = desk.reader(&id).info().unwrap();
         assert_eq!(info.workspace_root.as_deref(), Some(Path::new("/w")));
     }
@@ -147,7 +146,7 @@ fn latest_follows_a_workspace_to_where_it_is_now() {
     assert_eq!(latest("/one"), first, "nobody is there: the newest of all");
     // Also when it is rewound, and goes on in other trails.
     let session = store.open_session(&first).unwrap();
-    session.rewind(0).unwrap();
+    session.rewind_chat(0).unwrap();
     drop(session);
     say(&store.open_session(&second).unwrap(), "b");
     assert_eq!(latest("/three"), first);
@@ -157,7 +156,7 @@ fn latest_follows_a_workspace_to_where_it_is_now() {
 #[test]
 fn an_imported_workspace_counts_for_latest() {
     let desk = Desk::new();
-    let id = desk.import("talk.jsonl", LINES).id;
+    let id = desk.old_session("talk.jsonl", LINES);
     let options = SessionOptions::new().workspace_root(Path::new("/other"));
     let newer = desk.store.create_session(options).unwrap();
     let latest = |root: &str| desk.store.resolve("latest", Some(Path::new(root)));

@@ -205,8 +205,8 @@ fn a_place_in_a_session_does_not_lead_to_branches_that_it_has_left() {
         assert_eq!(find(&desk, &format!("{id}:{seq}")).id(), kept.id());
         assert_eq!(find(&desk, &format!(":{seq}")).id(), kept.id());
     }
-    // Back to the first, and another branch from there.
-    session.rewind(1).unwrap();
+    // Back to the first, and another way from there.
+    session.rewind_chat(1).unwrap();
     say("another two");
     assert_eq!(
         find(&desk, ":2").id(),
@@ -223,8 +223,8 @@ fn a_place_in_a_session_does_not_lead_to_branches_that_it_has_left() {
     assert!(error.to_string().contains("its last is 2"), "{error}");
     let error = desk.workspace.resolve(&point(":0")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    // A record before all checkpoints of a session has none.
-    session.rewind(0).unwrap();
+    // A place before all checkpoints of a session has none.
+    session.rewind_chat(0).unwrap();
     say("afresh");
     let error = desk.workspace.resolve(&point(":1")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");

@@ -3,7 +3,7 @@
 //!
 //! The truth is what `std::fs` says, and a plain model that every test keeps for
 //! itself. `BACKTRAIL_TEST_LIVES` multiplies the heavy ones, `BACKTRAIL_TEST_SEED`
-//! says where seeds begin; a failing case is told by its seed.
+//! says where seeds begin; a failing case is reported by its seed.
 
 #![expect(
     clippy::disallowed_methods,

@@ -10,8 +10,8 @@ use backtrail_testkit::{
     Count, Fault, FaultyStorage, Loss, ManualClock, MemoryStorage, SeededRandomness, When,
 };
 
-use crate::import::desk::{Desk, LINES};
 use crate::kit::End;
+use crate::version1::disk::{Desk, LINES};
 
 const ROOT: &str = "/store";
 
@@ -195,13 +195,13 @@ fn sub_agents_are_those_of_the_line_of_history() {
     let fork = session.fork(&ForkOptions::new().at(4)).unwrap();
     let only_one = std::slice::from_ref(&one);
     assert_eq!(of(&fork), only_one);
-    session.rewind(3).unwrap().unwrap();
+    session.rewind_chat(3).unwrap().unwrap();
     assert_eq!(of(&session), only_one);
     // A call that was taken back cannot begin anything, and its child is there.
     let error = session.spawn("t2", SessionOptions::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(store.read_session(&two).unwrap().info().is_ok());
-    session.rewind(0).unwrap().unwrap();
+    session.rewind_chat(0).unwrap().unwrap();
     assert!(of(&session).is_empty());
     session.undo().unwrap().unwrap();
     session.undo().unwrap().unwrap();
@@ -214,7 +214,7 @@ fn a_sub_agent_does_not_end_redo() {
     let store = store_on(MemoryStorage::new());
     let session = parent(&store);
     session.append(Message::user_text("more")).unwrap();
-    session.rewind(2).unwrap().unwrap();
+    session.rewind_chat(2).unwrap().unwrap();
     session.undo().unwrap().unwrap();
     session.spawn("t1", SessionOptions::new()).unwrap();
     assert!(session.redo().unwrap().is_some());
@@ -223,7 +223,7 @@ fn a_sub_agent_does_not_end_redo() {
 #[test]
 fn a_session_that_was_taken_in_begins_sub_agents_by_its_old_calls() {
     let desk = Desk::new();
-    let id = desk.import("talk.jsonl", LINES).id;
+    let id = desk.old_session("talk.jsonl", LINES);
     let options = SessionOptions::new();
     let child = desk.store.spawn_session(&id, "toolu_02", options).unwrap();
     let by = child.reader().info().unwrap().spawned_by.unwrap();

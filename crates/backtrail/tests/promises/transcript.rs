@@ -344,6 +344,17 @@ fn a_torn_last_line_is_set_aside_and_the_next_push_starts_clean() {
     torn.push_user_text("next").unwrap();
     assert_eq!(load(&disk), torn);
     assert_eq!(names(&disk), [PATH]);
+    // Blanks at the end are nobody's, and nothing is glued onto them.
+    for blanks in ["\n", "  ", "\n  "] {
+        let disk = MemoryStorage::new();
+        disk.write(path(), &[&content, blanks.as_bytes()].concat())
+            .unwrap();
+        let mut talk = load(&disk);
+        talk.push_user_text("next").unwrap();
+        assert_eq!(load(&disk), talk);
+        assert!(load(&disk).skipped().is_empty());
+        assert_eq!(names(&disk), [PATH]);
+    }
 }
 
 // A6
@@ -628,7 +639,7 @@ proptest! {
 
     // A7
     #[test]
-    fn saving_and_loading_gives_back_an_equal_one(talk in crate::legacy::talk()) {
+    fn saving_and_loading_gives_back_an_equal_one(talk in crate::version1::transcript::talk()) {
         let disk = MemoryStorage::new();
         // Loaded once, it holds what a file can hold.
         talk.save_to_place("/first.jsonl", here(&disk)).unwrap();

@@ -1,14 +1,13 @@
-//! `backtrail fork --into`: a moment that goes on in a directory of its own.
+//! `backtrail fork --into`: a fork in a directory of its own.
 
 use std::path::Path;
 
-use backtrail::{
-    ErrorKind, ForkInto, ForkIntoPlan, ForkedInto, Point, SessionId, Store, Workspace,
-};
+use backtrail::rewind::{ForkInto, ForkIntoPlan, ForkedInto};
+use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
 use serde_json::{Value, json};
 
 use super::super::checkpoint::{skipped, skipped_json};
-use super::super::moves::{moment_words, workspace_of};
+use super::super::moves::workspace_of;
 use super::super::recovery::Finish;
 use super::super::rewind::{as_session, record_of};
 use super::super::{open_files_store, require_files_store, resolve, short};
@@ -18,17 +17,17 @@ use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::progress;
 use crate::shell::quote;
-use crate::text::{grouped, one_line, path_json, size};
+use crate::text::{grouped, one_line, path_json, size, visible};
 use crate::ui::Ui;
 
-/// What was asked for.
-pub(super) struct Into<'a> {
+/// A fork that was asked for.
+pub(super) struct ForkIntoRequest<'a> {
     args: &'a ForkArgs,
     dir: &'a Path,
     ui: &'a Ui,
 }
 
-impl<'a> Into<'a> {
+impl<'a> ForkIntoRequest<'a> {
     pub(super) fn new(args: &'a ForkArgs, dir: &'a Path, ui: &'a Ui) -> Self {
         Self { args, dir, ui }
     }
@@ -37,18 +36,7 @@ impl<'a> Into<'a> {
         let point: Point = self.args.point.parse()?;
         let (workspace, point) = self.find(point, global)?;
         let here = &self.args.here;
-        let plan = workspace.fork_into_plan(&point, self.dir);
-        let plan = plan.map_err(|error| match error.path() {
-            // What is about the directory names it, and no points.
-            Some(_) if error.points().is_empty() => error.into(),
-            _ => here.wrong_point(&workspace, &point, self.ui, error),
-        })?;
-        let told = Told::of(&plan, &workspace);
-        if self.args.dry_run {
-            self.tell(&told, None)?;
-            return Ok(Answer::Done);
-        }
-        let forked = progress::while_shown(self.ui, |progress| {
+        progress::while_shown(self.ui, |progress| {
             let mut options = ForkInto::new();
             if let Some(name) = &self.args.name {
                 options = options.name(name.as_str());
@@ -56,15 +44,25 @@ impl<'a> Into<'a> {
             if let Some(progress) = progress {
                 options = options.progress(progress);
             }
-            plan.apply(&options)
+            let plan = workspace.fork_into_plan(&point, self.dir, options);
+            let plan = plan.map_err(|error| match error.path() {
+                // An error about the directory has its path, and no points.
+                Some(_) if error.points().is_empty() => error.into(),
+                _ => here.wrong_point(&workspace, &point, self.ui, error),
+            })?;
+            let report = ForkReport::new(&plan, &workspace);
+            if self.args.dry_run {
+                return self.print(&report, None);
+            }
+            let forked = plan.apply()?;
+            self.print(&report, Some(&forked))?;
+            forked.session.close()?;
+            Ok(())
         })?;
-        self.tell(&told, Some(&forked))?;
-        forked.session.close()?;
         Ok(Answer::Done)
     }
 
-    /// Finds the point, and the workspace that it is a moment of: where a session is
-    /// named, the one that it works in.
+    /// Finds the point and its workspace: if a session is named, the one that it works in.
     fn find(&self, point: Point, global: &Global) -> Result<(Workspace, Point)> {
         let here = &self.args.here;
         let found = match here.is_named() {
@@ -84,7 +82,7 @@ impl<'a> Into<'a> {
         let session = store.as_ref().and_then(|store| as_session(store, &point));
         match (found, store, session) {
             (found, Some(store), Some(_)) if !is_point => {
-                // Of this workspace, where `latest` is asked for.
+                // `latest` means the latest of this workspace.
                 let id = resolve(&store, &self.args.point)?;
                 let last = store.read_session(&id)?.last_records(1)?;
                 let seq = last.first().map_or(0, |record| record.seq());
@@ -96,8 +94,8 @@ impl<'a> Into<'a> {
         }
     }
 
-    /// Returns the workspace that a session works in; `found` where another was named,
-    /// or where it works in none.
+    /// Returns the workspace that a session works in; `found` if another was named, or if
+    /// it works in none.
     fn works_in(
         &self,
         store: &Store,
@@ -110,36 +108,37 @@ impl<'a> Into<'a> {
         };
         let Some(workspace) = found else {
             let (id, program) = (short(id), self.ui.program());
-            let what = format!("session {id} works in no directory, so there are no files");
-            let hint = format!("fork the conversation alone: {program} fork {id}");
+            let what = format!("session {id} has no file checkpoints");
+            let hint = format!("fork only the conversation: {program} fork {id}");
             return Err(CommandError::invalid(what).hint(hint));
         };
         Finish::ToWrite.finish(&workspace, self.ui)?;
         Ok(workspace)
     }
 
-    fn tell(&self, told: &Told, forked: Option<&ForkedInto>) -> Result<()> {
+    fn print(&self, report: &ForkReport, forked: Option<&ForkedInto>) -> Result<()> {
         if self.ui.json() {
-            return self.ui.print_json(&told.json(forked)?);
+            return self.ui.print_json(&report.json(forked)?);
         }
-        self.ui.print_line(&told.first_line(forked)?)?;
-        for line in told.lines(forked) {
+        self.ui.print_line(&report.first_line(forked)?)?;
+        for line in report.lines(forked) {
             self.ui.status(&line);
         }
         let program = self.ui.program();
         if forked.is_none() {
-            self.ui.status(&format!("do it: {program} {}", self.line()));
+            self.ui
+                .status(&format!("to do it: {program} {}", self.line()));
         }
         if let Some(forked) = forked {
-            let dir = quote(&told.dir.to_string_lossy());
+            let dir = quote(&report.dir.to_string_lossy());
             let id = short(forked.session.id());
-            let go_on = format!("cd {dir} && {program} run --session {id} -- AGENT");
-            self.ui.status(&format!("go on there: {go_on}"));
+            let command = format!("cd {dir} && {program} run --session {id} -- AGENT");
+            self.ui.status(&format!("to continue: {command}"));
         }
         Ok(())
     }
 
-    /// Writes the command as it is typed to do it in earnest.
+    /// Returns the command line that does it, without the program.
     fn line(&self) -> String {
         let name = self.args.name.as_ref();
         let name = name.map_or_else(String::new, |name| format!(" --name {}", quote(name)));
@@ -149,12 +148,12 @@ impl<'a> Into<'a> {
     }
 }
 
-/// What there is to tell.
-struct Told {
+/// What is reported of a fork.
+struct ForkReport {
     dir: std::path::PathBuf,
     root: String,
-    /// What the checkpoint is.
-    words: String,
+    /// What the point is.
+    point: String,
     from: Value,
     parent: Option<(SessionId, u64)>,
     lost: Option<SessionId>,
@@ -165,15 +164,15 @@ struct Told {
     has_git: bool,
 }
 
-impl Told {
-    fn of(plan: &ForkIntoPlan, workspace: &Workspace) -> Self {
+impl ForkReport {
+    fn new(plan: &ForkIntoPlan, workspace: &Workspace) -> Self {
         let mut not = skipped_json(plan.skipped());
         not["by_reason"] = json!(plan.skipped_by_reason());
         let totals = plan.totals();
         Self {
             dir: plan.dir(),
             root: tilde(workspace.root()),
-            words: moment_words(plan.checkpoint(), workspace),
+            point: one_line(&visible(&plan.target().text), 70),
             from: json!(plan.checkpoint().id()),
             parent: plan.session().map(|place| (place.id.clone(), place.seq)),
             lost: plan.lost_session().cloned(),
@@ -187,25 +186,22 @@ impl Told {
 
     fn first_line(&self, forked: Option<&ForkedInto>) -> Result<String> {
         let dir = tilde(&self.dir);
-        let session = match forked {
+        let (created, session) = match forked {
             Some(forked) => {
                 let id = short(forked.session.id());
                 let name = name_of(forked)?;
                 let name = name.map(|name| format!(" \"{}\"", one_line(&name, 60)));
-                format!("session {id}{}", name.unwrap_or_default())
+                let session = format!("session {id}{}", name.unwrap_or_default());
+                ("created", session)
             }
-            None => "a session".to_owned(),
+            None => ("would create", "a new session".to_owned()),
         };
-        let would = if forked.is_some() { "" } else { "would " };
-        let s = if forked.is_some() { "s" } else { "" };
-        Ok(match &self.parent {
-            Some((parent, seq)) => format!(
-                "{session} {would}{} on from record {seq} of {} in {dir}",
-                if forked.is_some() { "goes" } else { "go" },
-                short(parent)
-            ),
-            None => format!("{session} {would}begin{s} in {dir}"),
-        })
+        let from = match &self.parent {
+            Some((parent, 0)) => format!(" (from {}, before its first message)", short(parent)),
+            Some((parent, seq)) => format!(" (from record {seq} of {})", short(parent)),
+            None => String::new(),
+        };
+        Ok(format!("{created} {dir} as {session}{from}"))
     }
 
     fn lines(&self, forked: Option<&ForkedInto>) -> Vec<String> {
@@ -215,25 +211,24 @@ impl Told {
         };
         let shared = match forked.map_or(0, |forked| forked.reflinked) {
             0 => String::new(),
-            n => format!("; {} take no room of their own", grouped(n)),
+            n => format!("; {} share their space with the original", grouped(n)),
         };
         let mut lines = vec![format!(
-            "{files} ({}) of {} as they were {}{shared}",
+            "{files} ({}) from {}: {}{shared}",
             size(self.bytes),
             self.root,
-            self.words
+            self.point
         )];
         if let Some(text) = &self.skipped {
-            lines.push(format!("not captured, so not there: {text}"));
+            lines.push(format!("not copied: {text}"));
         }
         if self.has_git {
-            let none = "no git repository comes along: git init there, or copy .git yourself";
-            lines.push(none.to_owned());
+            lines.push(".git is not copied; run git init there".to_owned());
         }
         if let Some(lost) = &self.lost {
             let lost = short(lost);
             lines.push(format!(
-                "session {lost}, which the checkpoint belongs to, cannot be read: a new one begins"
+                "session {lost} of the checkpoint cannot be read; this is a new one"
             ));
         }
         lines
@@ -263,7 +258,7 @@ impl Told {
     }
 }
 
-/// Returns what the session was called when it was made.
+/// Returns the name that the session got.
 fn name_of(forked: &ForkedInto) -> Result<Option<String>> {
     let info = forked.session.reader().info()?;
     Ok(match info.forked_from {

@@ -1,31 +1,145 @@
-//! Imports Backtrail's own files: trails and exports.
+//! Backtrail's own files among those to import: transcripts and JSON exports.
 
 use std::path::{Path, PathBuf};
 
-use backtrail::{Import, ImportOutcome, Store};
-use backtrail_formats::recognise;
+use backtrail::plumbing::version1::is_temporary;
+use backtrail::{DamageReport, SessionId, SessionOptions, Store, Transcript};
+use backtrail_formats::recognised;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{CommandError, full_text};
-use crate::shell::quote;
 use crate::text::{clean, path_json};
 use crate::ui::Ui;
 
-/// The result of importing Backtrail's own files.
+/// The outcome of importing Backtrail's own files.
 #[derive(Debug, Default)]
 pub(super) struct Own {
-    imported: Vec<Import>,
+    imported: Vec<Imported>,
     /// With `--dry-run`: files that would be tried.
-    not_tried: Vec<PathBuf>,
-    errors: Vec<(PathBuf, backtrail::Error)>,
+    would: Vec<PathBuf>,
+    errors: Vec<(PathBuf, Refused)>,
 }
 
-/// Splits paths into files of no known agent, which may be our own, and the rest.
-pub(super) fn split(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+/// Why a file was not imported.
+#[derive(Debug)]
+struct Refused {
+    reason: String,
+    kind: &'static str,
+}
+
+impl Refused {
+    fn invalid(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            kind: "invalid",
+        }
+    }
+}
+
+impl From<backtrail::Error> for Refused {
+    fn from(error: backtrail::Error) -> Self {
+        Self {
+            reason: full_text(&error),
+            kind: error.kind().as_str(),
+        }
+    }
+}
+
+/// A file that was imported.
+#[derive(Debug)]
+struct Imported {
+    file: PathBuf,
+    session: SessionId,
+    /// Whether the session was created now; else the store had it already.
+    is_new: bool,
+    messages: u64,
+    damage: DamageReport,
+}
+
+impl Imported {
+    fn outcome(&self) -> &'static str {
+        match self.is_new {
+            true => "new",
+            false => "unchanged",
+        }
+    }
+}
+
+/// Splits the named paths: files that no other agent's format recognises, and the rest.
+pub(super) fn part(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
     paths
         .iter()
         .cloned()
-        .partition(|path| path.is_file() && matches!(recognise(path), Ok(None) | Err(_)))
+        .partition(|path| path.is_file() && matches!(recognised(path), Ok(None) | Err(_)))
+}
+
+/// Imports one file, unless the store has its session already.
+fn import(store: &Store, path: &Path) -> Result<Imported, Refused> {
+    if is_temporary(path) {
+        return Err(Refused::invalid(
+            "this is a temporary file of another program",
+        ));
+    }
+    let transcript = Transcript::load_from_path(path)?;
+    let session = transcript.session_id().clone();
+    let is_new = !store.sessions()?.contains(&session);
+    if is_new {
+        let options = exported_options(path);
+        store.create_session_from(&transcript, options)?.close()?;
+    } else {
+        let there = store.read_session(&session)?.transcript()?;
+        let is_same = there.messages() == transcript.messages()
+            && there.compaction() == transcript.compaction();
+        if !is_same {
+            return Err(Refused {
+                reason: format!("session {session} already exists with different content"),
+                kind: "conflict",
+            });
+        }
+    }
+    Ok(Imported {
+        file: path.to_owned(),
+        session,
+        is_new,
+        messages: transcript.messages().len() as u64,
+        damage: transcript.skipped().clone(),
+    })
+}
+
+/// Returns what a JSON export says about the session beside its messages.
+fn exported_options(path: &Path) -> SessionOptions {
+    #[derive(Deserialize)]
+    struct Exported {
+        title: Option<String>,
+        #[serde(default)]
+        tags: Vec<String>,
+        agent: Option<String>,
+        model: Option<String>,
+        workspace_root: Option<PathBuf>,
+    }
+    let file = std::fs::File::open(path).ok();
+    let exported = file.and_then(|file| {
+        let reader = std::io::BufReader::new(file);
+        serde_json::from_reader::<_, Exported>(reader).ok()
+    });
+    let mut options = SessionOptions::new();
+    let Some(exported) = exported else {
+        return options;
+    };
+    if let Some(title) = exported.title {
+        options = options.title(title);
+    }
+    if let Some(agent) = exported.agent {
+        options = options.agent(agent);
+    }
+    if let Some(model) = exported.model {
+        options = options.model(model);
+    }
+    if let Some(root) = exported.workspace_root {
+        options = options.workspace_root(&root);
+    }
+    options.tags(exported.tags)
 }
 
 impl Own {
@@ -33,14 +147,14 @@ impl Own {
         let mut own = Self::default();
         for file in files {
             let Some(store) = store.filter(|_| !dry_run) else {
-                own.not_tried.push(file.clone());
+                own.would.push(file.clone());
                 continue;
             };
-            // A link that the user gave is followed here; the store follows none.
+            // A link that the user named is followed; one that leads nowhere keeps its name.
             let path = file.canonicalize().unwrap_or_else(|_| file.clone());
-            match store.import(&path) {
-                Ok(import) => own.imported.push(import),
-                Err(error) => own.errors.push((file.clone(), error)),
+            match import(store, &path) {
+                Ok(imported) => own.imported.push(imported),
+                Err(refused) => own.errors.push((file.clone(), refused)),
             }
         }
         own
@@ -51,31 +165,29 @@ impl Own {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.imported.is_empty() && self.not_tried.is_empty() && self.errors.is_empty()
+        self.imported.is_empty() && self.would.is_empty() && self.errors.is_empty()
     }
 
     pub(super) fn as_json(&self) -> Value {
         let imported = self.imported.iter().map(|import| {
             json!({
                 "file": path_json(&import.file),
-                "session": import.id,
-                "outcome": outcome(import),
+                "session": import.session,
+                "outcome": import.outcome(),
                 "messages": import.messages,
                 "damaged": import.damage.count(),
-                "original_id": import.original_id,
             })
         });
-        let not_tried = self
-            .not_tried
+        let would = self
+            .would
             .iter()
             .map(|file| json!({"file": path_json(file), "session": null, "outcome": "not_tried"}));
-        imported.chain(not_tried).collect()
+        imported.chain(would).collect()
     }
 
     pub(super) fn errors_json(&self) -> impl Iterator<Item = Value> {
         self.errors.iter().map(|(file, error)| {
-            json!({"file": path_json(file), "error": full_text(error),
-                "kind": error.kind().as_str()})
+            json!({"file": path_json(file), "error": error.reason, "kind": error.kind})
         })
     }
 
@@ -83,48 +195,34 @@ impl Own {
         for import in &self.imported {
             let file = clean_path(&import.file);
             let messages = super::many(import.messages as usize, "message");
-            let outcome = outcome(import);
+            let outcome = import.outcome();
             ui.print_line(&format!(
                 "{outcome:<9}  {file}: {messages}, session {}",
-                import.id
+                import.session
             ))?;
-            if let Some(original) = &import.original_id {
-                ui.status(&format!(
-                    "  its own id {} is taken or invalid; it is kept as original_id",
-                    quote(original)
-                ));
-            }
             if let Some(first) = import.damage.first().first() {
                 let line = first
                     .line
                     .map_or_else(String::new, |line| format!(", line {line}"));
                 let places = super::many(import.damage.count() as usize, "place");
                 let text = format!(
-                    "{places} of {file} cannot be read; the first is: {}{line}",
+                    "{places} of {file} cannot be read; the first: {}{line}",
                     first.reason
                 );
                 ui.warning(&text, None);
             }
         }
-        for file in &self.not_tried {
+        for file in &self.would {
             let file = clean_path(file);
             ui.status(&format!(
-                "{file} belongs to no known agent; it would be imported as a file of Backtrail itself"
+                "{file} belongs to no known agent; it would be tried as one of Backtrail's own files"
             ));
         }
         for (file, error) in &self.errors {
-            let what = format!("{} was not imported", clean_path(file));
-            ui.error(&CommandError::invalid(what).cause(full_text(error)));
+            let what = format!("{} was not taken in", clean_path(file));
+            ui.error(&CommandError::invalid(what).cause(error.reason.clone()));
         }
         Ok(())
-    }
-}
-
-fn outcome(import: &Import) -> &'static str {
-    match import.outcome {
-        ImportOutcome::New => "new",
-        ImportOutcome::Unchanged => "unchanged",
-        _ => "other",
     }
 }
 

@@ -14,32 +14,31 @@ pub(in crate::commands) struct Row {
     pub(in crate::commands) kind: String,
     pub(in crate::commands) at: String,
     pub(in crate::commands) about: String,
-    /// Whether it came to its end.
+    /// Whether it ended.
     pub(in crate::commands) ended: bool,
     pub(in crate::commands) change: String,
     pub(in crate::commands) id: String,
 }
 
-/// What is said of a turn or run that did not come to its end.
-const NOT_ENDED: &str = "(did not end)";
+/// Marks a turn or run that did not end.
+const INTERRUPTED: &str = "(interrupted)";
 
 impl Row {
-    /// Writes what it was about so that it fits; that it did not end is never cut
-    /// off.
+    /// Returns what it was about so that it fits; the mark is never cut off.
     fn about(&self, width: usize) -> String {
         let about = visible(&self.about);
         if self.ended {
             return one_line(&about, width);
         }
-        let room = width.saturating_sub(NOT_ENDED.len() + 1);
+        let room = width.saturating_sub(INTERRUPTED.len() + 1);
         match one_line(&about, room) {
-            about if about.is_empty() || room < ABOUT.0 => NOT_ENDED.to_owned(),
-            about => format!("{about} {NOT_ENDED}"),
+            about if about.is_empty() || room < ABOUT.0 => INTERRUPTED.to_owned(),
+            about => format!("{about} {INTERRUPTED}"),
         }
     }
 }
 
-/// Writes how much changed: `+48 −12  4 files`.
+/// Returns how much changed: `+48 −12  4 files`.
 pub(in crate::commands) fn change(diff: &Diff) -> backtrail::Result<String> {
     if diff.is_empty() {
         return Ok("no change".to_owned());
@@ -60,7 +59,7 @@ pub(in crate::commands) fn change(diff: &Diff) -> backtrail::Result<String> {
     })
 }
 
-/// The narrowest column for what it was about, and the widest.
+/// The narrowest and the widest column for what it was about.
 const ABOUT: (usize, usize) = (8, 50);
 
 /// Prints lines in columns, as wide as the terminal allows.

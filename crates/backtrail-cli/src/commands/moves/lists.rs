@@ -10,7 +10,7 @@ use crate::text::{grouped, one_line, visible_path};
 /// How many names are given before the rest is a number.
 const NAMED: usize = 10;
 
-/// One line of a list: what became of some names.
+/// One line of a list: a label and what it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) label: String,
@@ -18,12 +18,11 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// Makes a line of names; those past the tenth are a number. `None` where there
-    /// are none.
+    /// Makes a line of names; those after the tenth are a number. `None` if there are none.
     pub(super) fn names<'a>(
         label: &str,
         paths: impl ExactSizeIterator<Item = &'a Path>,
-        why: Option<&str>,
+        reason: Option<&str>,
     ) -> Option<Self> {
         let all = paths.len();
         let mut words: Vec<String> = paths.take(NAMED).map(visible_path).collect();
@@ -34,8 +33,8 @@ impl Item {
         if all > NAMED {
             words.push(format!("and {} more", grouped((all - NAMED) as u64)));
         }
-        if let Some(why) = why {
-            words.push(format!("({why})"));
+        if let Some(reason) = reason {
+            words.push(format!("({reason})"));
         }
         Some(Self {
             label: label.to_owned(),
@@ -60,7 +59,7 @@ impl Item {
 }
 
 /// Makes one line of text that takes at most `width` columns; a quote at its end stays
-/// closed where it is cut.
+/// closed if it is cut.
 pub(super) fn shortened(text: &str, width: usize) -> String {
     let quote = text.chars().last().filter(|c| matches!(c, '`' | '"'));
     let line = one_line(text, width);
@@ -96,13 +95,13 @@ mod tests {
 
     use super::*;
 
-    fn names(label: &str, paths: &[&str], why: Option<&str>) -> Item {
+    fn names(label: &str, paths: &[&str], reason: Option<&str>) -> Item {
         let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-        Item::names(label, paths.iter().map(PathBuf::as_path), why).unwrap()
+        Item::names(label, paths.iter().map(PathBuf::as_path), reason).unwrap()
     }
 
     #[test]
-    fn names_stand_in_a_column_and_wrap_where_the_terminal_ends() {
+    fn names_are_in_a_column_and_wrap_at_the_width_of_the_terminal() {
         let items = [
             names("restored", &["src/cart.rs", "src/money.rs"], None),
             names("deleted", &["tests/cart.rs"], None),
@@ -126,18 +125,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_keeps_its_quotes() {
+    fn a_text_that_is_cut_keeps_its_quotes() {
         assert_eq!(shortened("the run `make all`", 18), "the run `make all`");
         assert_eq!(shortened("the run `make all`", 15), "the run `make…`");
         assert_eq!(shortened("the rewind to there", 10), "the rewin…");
     }
 
     #[test]
-    fn many_names_end_in_a_number_and_reasons_stand_behind_them() {
+    fn many_names_end_in_a_number_and_reasons_follow_them() {
         let paths: Vec<String> = (0..47).map(|n| format!("f{n}")).collect();
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-        let line = &lines(&[names("kept", &paths, Some("why"))], None)[0];
-        assert!(line.ends_with("f8, f9 and 37 more (why)"), "{line}");
+        let line = &lines(&[names("kept", &paths, Some("reason"))], None)[0];
+        assert!(line.ends_with("f8, f9 and 37 more (reason)"), "{line}");
         let odd = names("kept", &["a\nb\u{1b}[31m"], None);
         assert_eq!(lines(&[odd], None), ["  kept  a^Jb^[[31m"]);
         let none: [&Path; 0] = [];

@@ -1,4 +1,4 @@
-//! What undo, redo and steps are about: a workspace, or a conversation alone.
+//! What undo, redo and `log --steps` are about: a workspace, or a conversation alone.
 
 use backtrail::{SessionId, Store, Workspace};
 
@@ -11,22 +11,22 @@ use crate::home::{tilde, workspace_root};
 use crate::shell::quote;
 use crate::ui::Ui;
 
-/// What undo, redo and steps are about.
+/// What undo, redo and `log --steps` are about.
 pub(in crate::commands) enum Scope {
     /// A workspace, or one session that works there.
     Workspace {
         workspace: Workspace,
         session: Option<SessionId>,
-        /// The workspace, where it is not the one around us.
+        /// The workspace, if it is not the current one.
         place: Option<String>,
     },
-    /// A conversation that has no files beside it.
+    /// A conversation without file checkpoints.
     Session(Store, SessionId),
 }
 
 impl Scope {
-    /// Finds what is meant: a session that is named, else the workspace here, else
-    /// the newest session.
+    /// Finds it: the session that is named, else the workspace here, else the newest
+    /// session.
     pub(in crate::commands) fn find(
         reference: Option<&str>,
         here: &WorkspaceArgs,
@@ -51,10 +51,11 @@ impl Scope {
         let id = resolve(&store, "latest")?;
         match workspace_of(&store, &id)? {
             None => Ok(Self::Session(store, id)),
-            // Files elsewhere are not touched unless somebody names them.
+            // Files elsewhere are not touched unless they are named.
             Some(workspace) => {
                 let place = tilde(workspace.root());
-                let what = format!("nothing was kept here; the newest session works in {place}");
+                let what =
+                    format!("there are no checkpoints here; the newest session works in {place}");
                 let root = quote(&workspace.root().to_string_lossy());
                 Err(CommandError::not_found(what)
                     .hint(format!("name that workspace: --workspace {root}"))
@@ -97,7 +98,18 @@ impl Scope {
     }
 }
 
-/// Returns the workspace that a session works in, where files are kept of it.
+/// Returns the error of a session without file checkpoints.
+pub(in crate::commands) fn no_files(id: &SessionId, ui: &Ui) -> CommandError {
+    let what = format!("session {} has no file checkpoints", short(id));
+    let program = ui.program();
+    CommandError::invalid(what)
+        .hint("move only its conversation: --chat")
+        .hint(format!(
+            "checkpoints are made by: {program} checkpoint, or run -- COMMAND"
+        ))
+}
+
+/// Returns the workspace that a session works in, if it has checkpoints.
 pub(in crate::commands) fn workspace_of(
     store: &Store,
     session: &SessionId,

@@ -1,4 +1,4 @@
-//! Which turn or run to go back before.
+//! Choosing the turn or run to go back before.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -15,8 +15,8 @@ use crate::when;
 /// How many are listed.
 const LISTED: usize = 10;
 
-/// Lists the last turns and runs, and on a terminal asks which. `None` where nobody
-/// is there to ask, or nothing was chosen.
+/// Lists the last turns and runs, and asks for one on a terminal. `None` if nothing was
+/// chosen.
 pub(super) fn choose(
     workspace: &Workspace,
     here: &WorkspaceArgs,
@@ -29,16 +29,16 @@ pub(super) fn choose(
     }
     if entries.is_empty() {
         let place = tilde(workspace.root());
-        ui.status(&format!("no turn or run was made in {place} yet"));
+        ui.status(&format!("no turns or runs in {place} yet"));
         let log = here.command(ui, "log");
-        ui.status(&format!("checkpoints are points, too; see them: {log}"));
+        ui.status(&format!("you can also go back to a checkpoint: {log}"));
         return Ok(None);
     }
     let rows: Vec<Row> = numbered(&entries).map(row).collect();
     print_rows(&rows, ui).map_err(|error| unwritable(&error))?;
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         let rewind = here.command(ui, "rewind");
-        ui.status(&format!("say before which one: {rewind} last~1"));
+        ui.status(&format!("choose one: {rewind} last~1"));
         return Ok(None);
     }
     let chosen = ask(entries.len(), &mut io::stdin().lock(), &mut io::stderr());
@@ -86,7 +86,7 @@ fn row((n, entry): (usize, &LogEntry)) -> Row {
         at: format!("{n:>2}  {}", when::brief(entry.at())),
         about: about(entry),
         ended: entry.ended(),
-        // What is damaged is told by log and verify.
+        // Damage is reported by log and verify.
         change: changed.ok().flatten().unwrap_or_else(|| "?".to_owned()),
         id: point(n).to_string(),
     }
@@ -107,7 +107,7 @@ fn to_json((n, entry): (usize, &LogEntry)) -> Value {
     })
 }
 
-/// Asks for a number until one fits. `None` where the person gives up.
+/// Asks for a number until one fits. `None` if the user cancels.
 fn ask(
     count: usize,
     keyboard: &mut impl BufRead,
@@ -120,7 +120,7 @@ fn ask(
         };
         write!(
             screen,
-            "go back to before which one? ({range}, Enter gives up) "
+            "go back to before which one? ({range}, Enter to cancel) "
         )?;
         screen.flush()?;
         let mut answer = String::new();
@@ -132,7 +132,7 @@ fn ask(
             "" | "q" | "Q" => return Ok(None),
             answer => match answer.parse() {
                 Ok(n) if (1..=count).contains(&n) => return Ok(Some(n)),
-                _ => writeln!(screen, "that is none of them")?,
+                _ => writeln!(screen, "not in the list")?,
             },
         }
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_is_asked_again_and_enter_gives_up() {
+    fn a_wrong_answer_is_asked_again_and_enter_cancels() {
         assert_eq!(answered(10, "3\n").0, Some(3));
         assert_eq!(answered(10, " 10 \n").0, Some(10));
         for keys in ["\n", "q\n", "", "11\nq\n", "0\n\n", "last~1\n-1\n"] {
@@ -157,7 +157,7 @@ mod tests {
         }
         let (chosen, screen) = answered(2, "3\nx\n2\n");
         assert_eq!(chosen, Some(2));
-        assert_eq!(screen.matches("(1-2, Enter gives up)").count(), 3);
-        assert_eq!(screen.matches("that is none of them\n").count(), 2);
+        assert_eq!(screen.matches("(1-2, Enter to cancel)").count(), 3);
+        assert_eq!(screen.matches("not in the list\n").count(), 2);
     }
 }

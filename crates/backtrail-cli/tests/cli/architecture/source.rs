@@ -36,6 +36,13 @@ impl Module {
         found
     }
 
+    /// Returns the names of the types and traits that the module defines.
+    pub(super) fn types(&self) -> impl Iterator<Item = &str> {
+        let pairs = self.tokens.windows(2);
+        let defines = |pair: &&[String]| ["struct", "enum", "trait"].contains(&pair[0].as_str());
+        pairs.filter(defines).map(|pair| pair[1].as_str())
+    }
+
     /// Returns whether the module calls this macro.
     pub(super) fn calls(&self, name: &str) -> bool {
         let mut pairs = self.tokens.windows(2);

@@ -1,13 +1,11 @@
-//! What someone else changed stops everything before anything is touched.
+//! What somebody else changed stops everything before anything is touched.
 
 use std::fs;
-
-use serde_json::json;
 
 use super::{Files, files, run, seen, two_runs, write};
 use crate::kit::Cli;
 
-/// A run, then a change of the person that no checkpoint has.
+/// A run, then a change of the user that no checkpoint has.
 fn contested() -> (Cli, Files) {
     let (cli, _) = two_runs();
     write(&cli, "a", "1\n2\n3\nmine\n");
@@ -15,36 +13,34 @@ fn contested() -> (Cli, Files) {
     (cli, now)
 }
 
-/// F15, F31: nothing that someone else did goes without a word.
+/// F15, F31: nothing that somebody else did goes without a word.
 #[test]
-fn f15_what_the_person_changed_stops_a_rewind_with_the_ways_on() {
+fn f15_the_users_changes_stop_a_rewind_and_the_options_are_listed() {
     let (cli, now) = contested();
     let ran = cli.run(&["rewind", "last~2"]);
     assert_eq!(
         seen(&ran, &cli),
         "\
 exit 1
-err: error: 1 file was changed by someone else after that point; nothing was touched
+err: error: 1 file has your changes since that point; nothing was touched
 err:
-err:   a   you, not saved yet   also changed by the run `sh -c 'echo 3 >> a'`
+err:   a   you, since the last checkpoint   also changed by the run `sh -c 'echo 3 >> a'`
 err:
 err:   --keep       leave a as it is, rewind the rest
-err:   --merge      take back the agent's lines, keep yours
-err:   --overwrite  take the file as it was at <when> (undo brings yours back)
+err:   --merge      remove the agent's lines, keep yours
+err:   --overwrite  discard your version too (undo restores it)
 "
     );
     assert_eq!(files(&cli.work()), now);
 }
 
 #[test]
-fn a_conflict_is_told_as_json() {
+fn a_conflict_is_printed_as_json() {
     let (cli, now) = contested();
     let ran = cli.run(&["rewind", "last~2", "--json"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
     let told = ran.json();
-    assert_eq!(told["restored"], json!([]));
-    assert_eq!(told["deleted"], json!([]));
-    assert_eq!(told["moved"], false);
+    assert_eq!(told["stage"], "stopped");
     let conflict = &told["conflicts"][0];
     assert_eq!(conflict["path"], "a");
     assert_eq!(conflict["changed_by"], "person");
@@ -54,7 +50,7 @@ fn a_conflict_is_told_as_json() {
 }
 
 #[test]
-fn what_would_conflict_is_foretold_with_exit_1() {
+fn a_dry_run_with_conflicts_exits_with_1() {
     let (cli, now) = contested();
     let ran = cli.run(&["rewind", "last~2", "--dry-run"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
@@ -66,26 +62,25 @@ fn what_would_conflict_is_foretold_with_exit_1() {
         ran.stderr.starts_with("error: 1 file was changed"),
         "{ran:#?}"
     );
-    assert!(!ran.stderr.contains("do it:"), "{ran:#?}");
+    assert!(!ran.stderr.contains("to do it:"), "{ran:#?}");
     let ran = cli.run(&["rewind", "last~2", "--dry-run", "--keep"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(
         ran.stdout
-            .contains("  would keep     a (changed by someone else)\n"),
+            .contains("  would keep     a (has your changes)\n"),
         "{ran:#?}"
     );
-    assert_eq!(ran.stderr, "do it: backtrail rewind last~2 --keep\n");
+    assert_eq!(ran.stderr, "to do it: backtrail rewind last~2 --keep\n");
     assert_eq!(files(&cli.work()), now);
 }
 
 #[test]
-fn kept_is_what_was_changed_and_the_rest_goes_back() {
+fn files_with_other_changes_are_kept_and_the_rest_is_rewound() {
     let (cli, now) = contested();
     let ran = cli.run(&["rewind", "last~2", "--keep"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(
-        ran.stdout
-            .contains("  kept       a (changed by someone else)\n"),
+        ran.stdout.contains("  kept       a (has your changes)\n"),
         "{ran:#?}"
     );
     let work = cli.work();
@@ -96,7 +91,7 @@ fn kept_is_what_was_changed_and_the_rest_goes_back() {
 }
 
 #[test]
-fn overwritten_is_what_was_changed_and_undo_brings_it_back() {
+fn files_with_other_changes_are_overwritten_and_undo_restores_them() {
     let (cli, now) = contested();
     let ran = cli.run(&["rewind", "last~2", "--overwrite"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
@@ -107,7 +102,7 @@ fn overwritten_is_what_was_changed_and_undo_brings_it_back() {
 
 /// F31: another session's work in the same directory.
 #[test]
-fn f31_what_another_session_changed_is_named_by_it() {
+fn f31_changes_by_another_session_name_it() {
     let cli = Cli::new();
     write(&cli, "a", "1\n");
     run(&cli, "echo 2 >> a");
@@ -132,8 +127,9 @@ fn undo_obeys_the_same_rule() {
     let ran = cli.run(&["undo"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     assert!(
-        ran.stderr
-            .starts_with("error: 1 file was changed by someone else since; nothing was touched\n"),
+        ran.stderr.starts_with(
+            "error: 1 file has later changes that are not part of this run; nothing was touched\n"
+        ),
         "{ran:#?}"
     );
     assert!(ran.stderr.contains("as it is, undo the rest\n"), "{ran:#?}");

@@ -1,4 +1,4 @@
-//! `--merge`: the agent's lines go, the person's stay, or nothing is touched and the
+//! `--merge`: the agent's lines go, the user's stay, or nothing is touched and the
 //! lines that stand in the way are shown.
 
 use std::fs;
@@ -11,7 +11,7 @@ use crate::pty::{self, Terminal};
 
 const FIRST: &str = "one\ntwo\nthree\nfour\nfive\nsix\n";
 
-/// A run that changed `a` and made `n`, and a change of the person's to `a` that no
+/// A run that changed `a` and made `n`, and a change of the user's to `a` that no
 /// checkpoint has.
 fn both(person: &str, with: &str) -> (Cli, Files) {
     let cli = Cli::new();
@@ -31,7 +31,7 @@ fn text(cli: &Cli) -> String {
 }
 
 #[test]
-fn a_merge_takes_the_agents_lines_back_and_undo_brings_the_bytes_back() {
+fn a_merge_undoes_the_agents_lines_and_undo_restores_every_byte() {
     let (cli, now) = both("six", "mine");
     let ran = cli.run(&["rewind", "last~1", "--merge"]);
     assert_eq!(
@@ -52,8 +52,8 @@ err: to reverse: backtrail undo
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     let told = ran.json();
     assert_eq!(
-        told["merged"],
-        json!([{"path": "a", "removed": 1, "returned": 1}])
+        told["changes"][0],
+        json!({"path": "a", "kind": "merge", "removed": 1, "returned": 1, "is_dir": false})
     );
     assert_eq!(told["conflicts"][0]["merge"]["outcome"], "merged");
     assert_eq!(text(&cli), FIRST.replace("six", "mine"));
@@ -63,7 +63,7 @@ err: to reverse: backtrail undo
 }
 
 #[test]
-fn what_would_be_merged_is_told_and_nothing_is_touched() {
+fn a_dry_run_of_a_merge_touches_nothing() {
     let (cli, now) = both("six", "mine");
     let ran = cli.run(&["rewind", "last~1", "--merge", "--dry-run"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
@@ -72,7 +72,7 @@ fn what_would_be_merged_is_told_and_nothing_is_touched() {
             .contains("  would merge   a (+1 −1 lines; the rest stays)\n"),
         "{ran:#?}"
     );
-    assert_eq!(ran.stderr, "do it: backtrail rewind last~1 --merge\n");
+    assert_eq!(ran.stderr, "to do it: backtrail rewind last~1 --merge\n");
     assert_eq!(files(&cli.work()), now);
 }
 
@@ -91,7 +91,7 @@ fn lines_that_overlap_stop_it_and_are_shown() {
 exit 1
 err: error: 1 file cannot be merged; nothing was touched
 err:
-err:   a   you, not saved yet   also changed by the run `sh -c 'sed -i s/two/agent/ a; echo n > n'`
+err:   a   you, since the last checkpoint   also changed by the run `sh -c 'sed -i s/two/agent/ a; echo n > n'`
 err:
 err:   a: both changed the same lines
 err:     line 2, which the run `sh -c 'sed -i s/two/agent/ a; echo n > n'` changed:
@@ -103,21 +103,20 @@ err:   --keep       leave a as it is, ";
         assert!(screen.starts_with(shown), "{screen}");
         assert!(!screen.contains("--merge"), "{screen}");
         assert!(
-            screen.contains("err:   --overwrite  take the file"),
+            screen.contains("err:   --overwrite  discard your version"),
             "{screen}"
         );
     }
     let ran = cli.run(&["rewind", "last~1", "--merge", "--json"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
     let told = ran.json();
-    assert_eq!(told["moved"], false);
-    assert_eq!(told["merged"], json!([]));
+    assert_eq!(told["stage"], "stopped");
     let mut merge = told["conflicts"][0]["merge"].clone();
     assert!(merge["overlaps"][0]["by"].take().is_string(), "{told}");
     assert_eq!(
         merge,
         json!({
-            "outcome": "stopped", "why": "both changed the same lines",
+            "outcome": "stopped", "reason": "both changed the same lines",
             "overlaps": [{
                 "line": 2, "now": "mine instead\n", "left": "agent\n", "was": "two\n", "by": null,
             }],
@@ -127,7 +126,7 @@ err:   --keep       leave a as it is, ";
 }
 
 #[test]
-fn what_is_no_text_is_named_with_the_reason() {
+fn a_file_that_is_not_text_is_named_with_the_reason() {
     let cli = Cli::new();
     write(&cli, "a", FIRST);
     assert_eq!(cli.run(&["checkpoint", "one"]).code, 0);
@@ -137,14 +136,14 @@ fn what_is_no_text_is_named_with_the_reason() {
     assert_eq!(ran.code, 1, "{ran:#?}");
     assert!(
         ran.stderr
-            .contains("\n  n: it was made, and then changed by someone else\n"),
+            .contains("\n  n: it was created, then changed by others\n"),
         "{ran:#?}"
     );
 }
 
 /// Content of files commands no terminal, and takes no more room than there is.
 #[test]
-fn lines_in_the_way_fit_a_narrow_terminal_without_colours() {
+fn overlapping_lines_fit_a_narrow_terminal_without_colours() {
     if !pty::is_there() {
         return;
     }

@@ -1,4 +1,4 @@
-//! `--patch`: hunks are shown, and a person at a terminal chooses among them.
+//! `--patch`: hunks are shown, and the user at a terminal chooses among them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -55,7 +55,7 @@ fn mode(cli: &Cli, name: &str) -> u32 {
 }
 
 #[test]
-fn what_is_chosen_goes_back_and_the_rest_stays() {
+fn chosen_hunks_are_restored_and_the_rest_stays() {
     if !pty::is_there() {
         return;
     }
@@ -70,7 +70,7 @@ fn what_is_chosen_goes_back_and_the_rest_stays() {
             ("(2/3) Take this hunk back", "?"),
             ("q - give up: nothing is touched", "y"),
             ("(3/3) Take this hunk back", "n"),
-            ("Bring this file back", "y"),
+            ("Restore this deleted file", "y"),
             ("Delete this file", "n"),
             ("Take the mode back, 755 to 644", "y"),
         ],
@@ -83,7 +83,7 @@ fn what_is_chosen_goes_back_and_the_rest_stays() {
     assert_eq!(read(&cli, "new"), "n\n");
     assert_eq!(mode(&cli, "x.sh"), 0o644);
     assert!(screen.contains("to reverse: backtrail undo"), "{screen}");
-    let steps = cli.run(&["steps"]).stdout;
+    let steps = cli.run(&["log", "--steps"]).stdout;
     assert!(
         steps.contains("the restore of parts of a and 2 more"),
         "{steps}"
@@ -111,14 +111,17 @@ fn all_and_none_answer_for_the_rest_of_a_file() {
     let (code, screen) = answer(
         &cli,
         &["restore", "one", "-p", "new", "gone"],
-        &[("Bring this file back", "n"), ("Delete this file", "y")],
+        &[
+            ("Restore this deleted file", "n"),
+            ("Delete this file", "y"),
+        ],
     );
     assert_eq!(code, 0, "{screen}");
     assert!(!cli.work().join("new").exists() && !cli.work().join("gone").exists());
 }
 
 #[test]
-fn who_gives_up_touches_nothing() {
+fn quitting_touches_nothing() {
     if !pty::is_there() {
         return;
     }
@@ -148,14 +151,14 @@ fn who_gives_up_touches_nothing() {
 }
 
 #[test]
-fn what_the_person_changed_is_said_and_what_changes_meanwhile_stops_it() {
+fn the_users_changes_are_named_and_changes_meanwhile_stop_it() {
     if !pty::is_there() {
         return;
     }
     let cli = changed();
     write(&cli, "a", &(read(&cli, "a") + "mine\n"));
     let mut terminal = Terminal::start(&cli.command(&["rewind", "one", "-p", "a"]));
-    terminal.wait_for("also changed by you, not saved yet");
+    terminal.wait_for("also changed by you, since the last checkpoint");
     terminal.wait_for("(1/3)");
     terminal.wait_for("]?");
     write(&cli, "a", &(read(&cli, "a") + "more\n"));
@@ -171,7 +174,7 @@ fn what_the_person_changed_is_said_and_what_changes_meanwhile_stops_it() {
 }
 
 #[test]
-fn without_a_terminal_it_is_refused_with_the_way_out() {
+fn without_a_terminal_it_is_refused_with_hints() {
     let cli = changed();
     let now = files(&cli.work());
     for args in [

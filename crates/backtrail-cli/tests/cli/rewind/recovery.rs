@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use backtrail::{Point, Rewind, StoreOptions, Touch, TouchHook};
+use backtrail::rewind::{Touch, TouchHook};
+use backtrail::{Point, Rewind, StoreOptions};
 
 use super::{Files, files, two_runs};
 use crate::kit::Cli;
@@ -54,13 +55,13 @@ fn settled(root: &Path) -> Files {
 }
 
 #[test]
-fn whoever_comes_next_finishes_it_and_says_so() {
+fn the_next_command_finishes_it_and_reports_it() {
     let commands: [&[&str]; 9] = [
         &["status"],
         &["log"],
         &["diff"],
         &["cat", "one", "a"],
-        &["steps"],
+        &["log", "--steps"],
         &["checkpoint"],
         &["run", "--", "true"],
         &["rewind", "one"],
@@ -105,21 +106,18 @@ fn as_json_it_is_a_warning() {
 }
 
 #[test]
-fn what_somebody_changed_since_is_left_alone_and_named() {
+fn files_changed_since_are_skipped_and_named() {
     let (cli, _) = two_runs();
     interrupted(&cli, 1);
     fs::write(cli.work().join("a"), "mine\n").unwrap();
     let ran = cli.run(&["status"]);
-    assert!(
-        ran.stderr.contains("; 1 file was left alone: a ("),
-        "{ran:#?}"
-    );
+    assert!(ran.stderr.contains("; skipped 1 file: a ("), "{ran:#?}");
     assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"mine\n");
     assert!(cli.work().join("src/x").exists());
 }
 
 #[test]
-fn whoever_speaks_in_a_session_there_finishes_it_first() {
+fn writing_to_a_session_there_finishes_it_first() {
     let commands: [&[&str]; 2] = [
         &["record", "--session", "latest", "--text", "hello"],
         &["compact", "latest", "--summary-file", "-"],
@@ -139,12 +137,12 @@ fn whoever_speaks_in_a_session_there_finishes_it_first() {
     }
 }
 
-/// Who only reads goes on; who would change something does not.
+/// Who only reads continues; who would change something does not.
 #[test]
-fn what_cannot_be_finished_warns_readers_and_stops_writers() {
+fn a_rewind_that_cannot_be_finished_warns_readers_and_stops_writers() {
     let (cli, _) = two_runs();
     interrupted(&cli, 2);
-    // Something else stands where the new files waited.
+    // Something else is where the new files waited.
     let staged = staged(&cli);
     fs::rename(&staged, cli.work().with_extension("staged")).unwrap();
     fs::write(&staged, "mine").unwrap();
@@ -185,9 +183,9 @@ fn staged(cli: &Cli) -> std::path::PathBuf {
 }
 
 /// Damage must not hold up a workspace for ever: the files stay as they are, and what
-/// was moved out of the way is where a person finds it.
+/// was moved out of the way is where the user finds it.
 #[test]
-fn what_is_damaged_and_cannot_be_finished_is_given_up_and_named() {
+fn a_damaged_rewind_is_given_up_and_named() {
     let (cli, _) = two_runs();
     interrupted(&cli, 2);
     let held = files(&staged(&cli));
@@ -211,7 +209,7 @@ fn what_is_damaged_and_cannot_be_finished_is_given_up_and_named() {
 
 /// A run's last checkpoint is not taken of half of a rewind.
 #[test]
-fn a_run_finishes_what_was_interrupted_while_it_ran() {
+fn a_run_finishes_a_rewind_that_was_interrupted_meanwhile() {
     let (cli, [first, ..]) = two_runs();
     let mut command = cli.command(&["run", "--", "sh", "-c", "echo ready; read line"]);
     command

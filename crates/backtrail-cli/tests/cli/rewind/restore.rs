@@ -4,18 +4,18 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{files, seen, two_runs};
+use super::{changed, files, seen, two_runs};
 use crate::kit;
 
 #[test]
-fn only_what_is_named_goes_back() {
+fn only_named_paths_are_restored() {
     let (cli, [.., third]) = two_runs();
     let ran = cli.run(&["restore", "one", "--", "src"]);
     assert_eq!(
         seen(&ran, &cli),
         "\
 exit 0
-out: As it was at checkpoint \"one\" (<when>):
+out: Restored to checkpoint \"one\" (<when>):
 out:   restored  src/x
 err: to reverse: backtrail undo
 "
@@ -25,20 +25,19 @@ err: to reverse: backtrail undo
     assert_eq!(files(&cli.work()), expected);
     let back = cli.reverse(&ran);
     assert!(
-        back.stdout.starts_with("Took back the restore of src ("),
+        back.stdout.starts_with("Undid the restore of src ("),
         "{back:#?}"
     );
     assert_eq!(files(&cli.work()), third);
 }
 
 #[test]
-fn what_was_not_there_then_goes_and_comes_back() {
+fn files_created_later_are_deleted_and_undo_restores_them() {
     let (cli, [.., third]) = two_runs();
     let ran = cli.run(&["restore", "one", "n", "a", "--json"]);
     let told = ran.json();
     assert_eq!(told["verb"], "restore");
-    assert_eq!(told["deleted"], json!(["n"]));
-    assert_eq!(told["restored"], json!(["a"]));
+    assert_eq!(changed(&told), ["restore a", "delete n"]);
     assert_eq!(told["chat"], json!(null));
     assert!(!cli.work().join("n").exists());
     assert_eq!(cli.run(&["undo"]).code, 0);
@@ -46,7 +45,7 @@ fn what_was_not_there_then_goes_and_comes_back() {
 }
 
 #[test]
-fn paths_are_meant_from_the_current_directory() {
+fn paths_are_relative_to_the_current_directory() {
     let (cli, _) = two_runs();
     fs::create_dir_all(cli.work().join("src")).unwrap();
     let there = |args: &[&str]| {
@@ -55,14 +54,14 @@ fn paths_are_meant_from_the_current_directory() {
     };
     let ran = there(&["restore", "one", "--dry-run", "--", "x", "../a"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    assert_eq!(ran.stderr, "do it: backtrail restore one -- x ../a\n");
+    assert_eq!(ran.stderr, "to do it: backtrail restore one -- x ../a\n");
     let ran = there(&["restore", "one", "--", "x"]);
     assert!(ran.stdout.contains("  restored  src/x\n"), "{ran:#?}");
     assert_eq!(fs::read(cli.work().join("src/x")).unwrap(), b"x\n");
 }
 
 #[test]
-fn what_someone_else_changed_is_not_overwritten_unasked() {
+fn other_changes_are_not_overwritten_unasked() {
     let (cli, _) = two_runs();
     fs::write(cli.work().join("a"), "mine\n").unwrap();
     let ran = cli.run(&["restore", "last~1", "--", "a"]);

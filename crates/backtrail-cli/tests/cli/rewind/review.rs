@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use backtrail::{Message, Point, Rewind, SessionOptions, StoreOptions, Touch, TouchHook};
+use backtrail::rewind::{Touch, TouchHook};
+use backtrail::{Message, Point, Rewind, SessionOptions, StoreOptions};
 
 use super::recovery::interrupted;
 use super::turns::Agent;
@@ -38,7 +39,7 @@ fn one_line(ran: &Ran) -> &str {
 
 /// Finding 2.
 #[test]
-fn f31_sessions_whose_work_went_back_unasked_are_named() {
+fn f31_other_sessions_whose_work_is_undone_are_named() {
     let (agent, first) = two_turns();
     let other = agent.session(SessionOptions::new());
     agent.turn(&other, "of another", "3\n");
@@ -71,9 +72,9 @@ impl TouchHook for Refusing {
     }
 }
 
-/// Finding 4: the command that is printed takes back what it says.
+/// Finding 4: the command that is printed undoes what it says.
 #[test]
-fn a_chat_rewind_after_one_that_was_given_up_is_taken_back_by_what_it_prints() {
+fn a_chat_rewind_after_one_that_was_given_up_is_reversed_by_the_command_it_prints() {
     let (agent, id) = two_turns();
     let cli = &agent.cli;
     let store = StoreOptions::new().touch_hook(Refusing).open(cli.store());
@@ -89,16 +90,16 @@ fn a_chat_rewind_after_one_that_was_given_up_is_taken_back_by_what_it_prints() {
     assert_ne!(cli.conversation(&id), before);
     let back = cli.reverse(&ran);
     assert!(
-        one_line(&back).starts_with("Took back the rewind from record 8 to record 4"),
+        one_line(&back).starts_with("Undid the rewind from record 8 to record 4"),
         "{back:#?}"
     );
     assert_eq!(cli.conversation(&id), before);
     assert_eq!(agent.a(), "2\n");
 }
 
-/// Finding 6: what a run's last line names takes back what the run did.
+/// Finding 6: what a run's last line names undoes what the run did.
 #[test]
-fn a_run_that_went_on_after_a_rewind_is_taken_back_by_what_it_prints() {
+fn a_run_that_continued_after_a_rewind_is_reversed_by_the_command_it_prints() {
     let cli = Cli::new();
     write(&cli, "a", "0\n");
     assert_eq!(cli.run(&["checkpoint", "one"]).code, 0);
@@ -109,7 +110,7 @@ fn a_run_that_went_on_after_a_rewind_is_taken_back_by_what_it_prints() {
     assert!(ran.stderr.contains("undo: backtrail undo"), "{ran:#?}");
     assert!(cli.work().join("c").exists());
     let ran = cli.run(&["undo"]);
-    assert!(one_line(&ran).starts_with("Took back the run "), "{ran:#?}");
+    assert!(one_line(&ran).starts_with("Undid the run "), "{ran:#?}");
     assert!(!cli.work().join("c").exists());
     assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"0\n");
 }
@@ -135,7 +136,7 @@ fn a_directory_that_stays_stops_nothing() {
 
 /// Finding 9.
 #[test]
-fn an_undo_that_could_take_back_nothing_says_so() {
+fn an_undo_that_can_restore_nothing_is_reported() {
     let cli = capped();
     fs::write(cli.work().join("big"), vec![b'.'; 1_500_000]).unwrap();
     assert_eq!(cli.run(&["checkpoint", "one"]).code, 0);
@@ -143,7 +144,7 @@ fn an_undo_that_could_take_back_nothing_says_so() {
     let ran = cli.run(&["undo"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     assert!(
-        one_line(&ran).starts_with("Nothing could be taken back of the run "),
+        one_line(&ran).starts_with("Nothing can be restored of the run "),
         "{ran:#?}"
     );
     assert!(ran.stdout.contains("not restored  big"), "{ran:#?}");
@@ -152,7 +153,7 @@ fn an_undo_that_could_take_back_nothing_says_so() {
 
 /// Finding 10.
 #[test]
-fn a_restore_that_restored_nothing_is_not_said_to_be_done() {
+fn a_restore_that_restored_nothing_is_not_reported_as_done() {
     let cli = Cli::new();
     write(&cli, ".gitignore", "ig/\n");
     write(&cli, "ig/i", "1\n");
@@ -178,7 +179,7 @@ fn a_restore_that_restored_nothing_is_not_said_to_be_done() {
 
 /// Finding 12: after damage there is a way on, by whatever comes next.
 #[test]
-fn f15_what_cannot_be_finished_is_given_up_and_said() {
+fn f15_a_rewind_that_cannot_be_finished_is_given_up_and_reported() {
     for args in [&["status"][..], &["checkpoint"], &["run", "--", "true"]] {
         let (cli, _) = two_runs();
         interrupted(&cli, 2);
@@ -208,7 +209,7 @@ fn f15_what_cannot_be_finished_is_given_up_and_said() {
 
 /// Finding 13.
 #[test]
-fn f15_status_names_files_of_a_move_that_nobody_knows() {
+fn f15_status_names_files_of_an_unknown_rewind() {
     let (cli, _) = two_runs();
     interrupted(&cli, 2);
     let trails = fs::read_dir(cli.store().join("workspaces")).unwrap();
@@ -249,9 +250,9 @@ impl TouchHook for Looking {
     }
 }
 
-/// Finding 14: who looks while files move is told so, and finishes nothing.
+/// Finding 14: who looks while files move is reported so, and finishes nothing.
 #[test]
-fn who_looks_while_files_move_is_told_so() {
+fn readers_are_warned_while_files_move() {
     let (cli, [first, ..]) = two_runs();
     let hook = Looking {
         at: Arc::new(Place {
@@ -277,7 +278,7 @@ fn who_looks_while_files_move_is_told_so() {
 
 /// Finding 15.
 #[test]
-fn a_session_that_is_gone_keeps_no_file_from_moving() {
+fn a_lost_session_does_not_keep_files_from_moving() {
     let (agent, id) = two_turns();
     let cli = &agent.cli;
     assert_eq!(cli.run(&["undo"]).code, 0);
@@ -292,16 +293,16 @@ fn a_session_that_is_gone_keeps_no_file_from_moving() {
 
 /// Finding 16.
 #[test]
-fn steps_name_no_redo_that_is_refused() {
+fn log_steps_lists_no_redo_that_is_refused() {
     let (agent, id) = two_turns();
     let cli = &agent.cli;
     assert_eq!(cli.run(&["undo"]).code, 0);
-    assert!(cli.run(&["steps"]).stdout.contains("redo"));
+    assert!(cli.run(&["log", "--steps"]).stdout.contains("redo"));
     let session = agent.workspace.store().open_session(&id.parse().unwrap());
     let session = session.unwrap();
     session.append(Message::user_text("and now?")).unwrap();
     session.close().unwrap();
-    let ran = cli.run(&["steps"]);
+    let ran = cli.run(&["log", "--steps"]);
     assert!(!ran.stdout.contains("redo"), "{ran:#?}");
     assert!(!ran.stderr.contains("redo"), "{ran:#?}");
     assert_eq!(cli.run(&["redo"]).code, 1);
@@ -309,7 +310,7 @@ fn steps_name_no_redo_that_is_refused() {
 
 /// Finding 17.
 #[test]
-fn a_conversation_that_comes_back_is_not_called_a_rewind() {
+fn restored_messages_are_not_called_a_rewind() {
     let (agent, id) = two_turns();
     let cli = &agent.cli;
     let before = cli.conversation(&id);
@@ -317,21 +318,21 @@ fn a_conversation_that_comes_back_is_not_called_a_rewind() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     let back = cli.reverse(&ran);
     assert!(
-        one_line(&back).starts_with("Brought back what was said after record 4"),
+        one_line(&back).starts_with("Redid the records 5 to"),
         "{back:#?}"
     );
     assert_eq!(cli.conversation(&id), before);
 }
 
-/// Finding 18: the command that is named brings them back.
+/// Finding 18: the command that is named restores them.
 #[test]
-fn what_brings_overwritten_files_back_is_named_as_it_is() {
+fn the_verb_that_restores_overwritten_files_is_named() {
     let (cli, _) = two_runs();
     write(&cli, "a", "mine\n");
     let ran = cli.run(&["undo"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     let said = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("(redo brings yours back)"), "{ran:#?}");
+    assert!(said.contains("(redo restores it)"), "{ran:#?}");
     let ran = cli.run(&["undo", "--overwrite"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(cli.run(&["redo"]).code, 0);
@@ -346,7 +347,7 @@ fn what_brings_overwritten_files_back_is_named_as_it_is() {
 
 /// Findings 19 and 22.
 #[test]
-fn the_restore_of_everything_is_named_and_counts_nothing() {
+fn the_restore_of_everything_is_named_and_has_no_count() {
     let (cli, [first, .., third]) = two_runs();
     let ran = cli.run(&["restore", "one", "--", "."]);
     assert_eq!(ran.code, 0, "{ran:#?}");
@@ -356,7 +357,7 @@ fn the_restore_of_everything_is_named_and_counts_nothing() {
     assert!(log.lines().next().unwrap().contains(" . "), "{log}");
     let back = cli.reverse(&ran);
     assert!(
-        one_line(&back).starts_with("Took back the restore of . ("),
+        one_line(&back).starts_with("Undid the restore of . ("),
         "{back:#?}"
     );
     assert_eq!(files(&cli.work()), third);
@@ -364,14 +365,11 @@ fn the_restore_of_everything_is_named_and_counts_nothing() {
 
 /// Finding 22: what is kept is not as it should be.
 #[test]
-fn f29_what_is_kept_is_not_called_unchanged() {
+fn f29_kept_files_are_not_called_unchanged() {
     let (cli, _) = two_runs();
     write(&cli, "k", "mine\n");
     let ran = cli.run(&["rewind", "one", "--keep"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    assert!(
-        ran.stdout.contains("k (changed by someone else)"),
-        "{ran:#?}"
-    );
+    assert!(ran.stdout.contains("k (has your changes)"), "{ran:#?}");
     assert!(!ran.stdout.contains("unchanged"), "{ran:#?}");
 }

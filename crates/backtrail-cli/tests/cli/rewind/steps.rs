@@ -6,58 +6,48 @@ use super::{files, run, seen, two_runs, write};
 use crate::kit::Cli;
 
 #[test]
-fn undo_takes_back_run_after_run_and_redo_brings_them_forward() {
+fn undo_and_redo_go_from_run_to_run() {
     let (cli, [first, second, third]) = two_runs();
-    let ran = cli.run(&["steps"]);
+    let ran = cli.run(&["log", "--steps"]);
     assert_eq!(
         seen(&ran, &cli),
         "\
 exit 0
-out: undo  <when>       the run `sh -c 'echo 3 >> a'`
-out: undo  <when>       the run `sh -c 'echo 2 >> a; echo new > n; rm src/x'`
-err: next: backtrail undo
+out: → undo  <when>       the run `sh -c 'echo 3 >> a'`
+out:   undo  <when>       the run `sh -c 'echo 2 >> a; echo new > n; rm src/x'`
 "
     );
     let ran = cli.run(&["undo", "--dry-run"]);
     assert!(
         ran.stdout
-            .starts_with("Would take back the run `sh -c 'echo 3 >> a'` ("),
+            .starts_with("Would undo the run `sh -c 'echo 3 >> a'` ("),
         "{ran:#?}"
     );
-    assert_eq!(ran.stderr, "do it: backtrail undo\n");
+    assert_eq!(ran.stderr, "to do it: backtrail undo\n");
     assert_eq!(files(&cli.work()), third);
     for expected in [&second, &first] {
         let ran = cli.run(&["undo"]);
-        assert!(
-            ran.stdout.starts_with("Took back the run `sh -c"),
-            "{ran:#?}"
-        );
+        assert!(ran.stdout.starts_with("Undid the run `sh -c"), "{ran:#?}");
         assert_eq!(files(&cli.work()), *expected);
     }
     let ran = cli.run(&["undo"]);
-    assert_eq!(
-        seen(&ran, &cli),
-        "exit 1\nerr: nothing to undo in <work>; see: backtrail steps\n"
-    );
+    assert_eq!(seen(&ran, &cli), "exit 1\nerr: nothing to undo here\n");
     assert!(
         cli.run(&["redo", "--dry-run"])
             .stdout
-            .starts_with("Would bring back the run")
+            .starts_with("Would redo the run")
     );
     for expected in [&second, &third] {
         let ran = cli.run(&["redo"]);
-        assert!(
-            ran.stdout.starts_with("Brought back the run `sh -c"),
-            "{ran:#?}"
-        );
+        assert!(ran.stdout.starts_with("Redid the run `sh -c"), "{ran:#?}");
         assert_eq!(files(&cli.work()), *expected);
     }
     let ran = cli.run(&["redo", "--json"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     let told = ran.json();
     assert_eq!(
-        (&told["moved"], &told["step"]),
-        (&json!(false), &json!(null))
+        (&told["changes"], &told["step"]),
+        (&json!([]), &json!(null))
     );
 }
 
@@ -67,14 +57,11 @@ fn a_new_step_ends_redo() {
     assert_eq!(cli.run(&["undo"]).code, 0);
     run(&cli, "echo other > o");
     let ran = cli.run(&["redo"]);
-    assert_eq!(
-        seen(&ran, &cli),
-        "exit 1\nerr: nothing to redo in <work>; see: backtrail steps\n"
-    );
+    assert_eq!(seen(&ran, &cli), "exit 1\nerr: nothing to redo here\n");
 }
 
 #[test]
-fn the_log_shows_moves_and_hides_what_they_began_with() {
+fn the_log_shows_rewinds_and_hides_the_checkpoints_before_them() {
     let (cli, _) = two_runs();
     write(&cli, "mine", "m\n");
     assert_eq!(cli.run(&["rewind", "one", "--keep"]).code, 0);
@@ -117,7 +104,7 @@ fn the_log_shows_moves_and_hides_what_they_began_with() {
 }
 
 #[test]
-fn files_and_conversation_are_undone_apart_where_asked() {
+fn files_and_conversation_are_undone_separately_on_request() {
     let (cli, [_, second, third]) = two_runs();
     let ran = cli.run(&["undo", "--files"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
@@ -138,7 +125,7 @@ fn a_conversation_without_files_moves_alone() {
         ran.stdout,
         "The conversation would end before: \"what is here?\"\n"
     );
-    let named = format!("do it: backtrail rewind {}:1 --chat\n", &id[..8]);
+    let named = format!("to do it: backtrail rewind {}:1 --chat\n", &id[..8]);
     assert_eq!(ran.stderr, named);
     assert_eq!(cli.conversation(&id), before);
     let ran = cli.run(&["rewind", &format!("{id}:9"), "--chat", "--dry-run"]);
@@ -147,19 +134,19 @@ fn a_conversation_without_files_moves_alone() {
     let ran = cli.run(&["undo", "--dry-run"]);
     assert!(
         ran.stdout
-            .starts_with("Would take back the rewind from record 5"),
+            .starts_with("Would undo the rewind from record 5"),
         "{ran:#?}"
     );
-    assert_eq!(ran.stderr, format!("do it: backtrail undo {}\n", &id[..8]));
+    assert_eq!(
+        ran.stderr,
+        format!("to do it: backtrail undo {}\n", &id[..8])
+    );
     let told = cli.run(&["undo", "--dry-run", "--json"]).json();
-    assert_eq!(told["chat"]["to"], json!(null), "it is not foretold");
+    assert_eq!(told["chat"]["to"], 5);
     assert_eq!(told["step"]["kind"], "rewind");
     let ran = cli.run(&["undo", &id, "--files"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
-    assert!(
-        ran.stderr.contains("no files are kept beside session"),
-        "{ran:#?}"
-    );
+    assert!(ran.stderr.contains("has no file checkpoints"), "{ran:#?}");
     assert_eq!(cli.run(&["undo"]).code, 0);
     assert_eq!(cli.conversation(&id), before);
 }

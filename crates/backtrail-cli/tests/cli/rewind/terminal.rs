@@ -35,7 +35,7 @@ err: say before which one: backtrail rewind last~1
     assert_eq!(listed[0]["ended"], true);
 }
 
-/// What was taken back and left for another way does not count, and is not listed.
+/// What was undone and left for another way does not count, and is not listed.
 #[test]
 fn the_points_that_are_listed_are_the_ones_to_type() {
     let (cli, _) = two_runs();
@@ -53,7 +53,7 @@ fn the_points_that_are_listed_are_the_ones_to_type() {
 }
 
 #[test]
-fn no_more_than_ten_are_listed_and_none_is_said() {
+fn at_most_ten_are_listed_and_an_empty_list_is_reported() {
     let cli = Cli::new();
     write(&cli, "a", "0\n");
     assert_eq!(cli.run(&["checkpoint"]).code, 0);
@@ -82,10 +82,10 @@ fn on_a_terminal_a_number_chooses_and_a_wrong_one_is_asked_again() {
     }
     let (cli, [first, ..]) = two_runs();
     let mut terminal = Terminal::start(&cli.command(&["rewind"]));
-    terminal.wait_for("(1-2, Enter gives up) ");
+    terminal.wait_for("(1-2, Enter to cancel) ");
     terminal.type_keys("7\n");
-    terminal.wait_for("that is none of them");
-    terminal.wait_for("(1-2, Enter gives up) ");
+    terminal.wait_for("not in the list");
+    terminal.wait_for("(1-2, Enter to cancel) ");
     terminal.type_keys("2\n");
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
@@ -95,14 +95,14 @@ fn on_a_terminal_a_number_chooses_and_a_wrong_one_is_asked_again() {
 }
 
 #[test]
-fn on_a_terminal_enter_and_q_give_up() {
+fn on_a_terminal_enter_and_q_cancel() {
     if !pty::is_there() {
         return;
     }
     let (cli, [.., third]) = two_runs();
     for keys in ["\n", "q\n", "\u{4}"] {
         let mut terminal = Terminal::start(&cli.command(&["rewind"]));
-        terminal.wait_for("Enter gives up) ");
+        terminal.wait_for("Enter to cancel) ");
         terminal.type_keys(keys);
         let (code, screen) = terminal.end();
         assert_eq!(code, 1, "{keys:?}: {screen}");
@@ -112,7 +112,7 @@ fn on_a_terminal_enter_and_q_give_up() {
 
 /// Readable without colours, and in a narrow terminal.
 #[test]
-fn lists_wrap_where_the_terminal_ends() {
+fn lists_wrap_at_the_width_of_the_terminal() {
     if !pty::is_there() {
         return;
     }
@@ -147,7 +147,7 @@ fn what_is_chosen_is_what_was_listed() {
     }
     let (cli, _) = two_runs();
     let mut terminal = Terminal::start(&cli.command(&["rewind"]));
-    terminal.wait_for("Enter gives up) ");
+    terminal.wait_for("Enter to cancel) ");
     run(&cli, "echo 4 >> a");
     let now = files(&cli.work());
     terminal.type_keys("1\n");

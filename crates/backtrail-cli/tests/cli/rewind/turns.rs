@@ -1,5 +1,5 @@
 //! Turns of an agent: the conversation goes with the files, in sessions that are ours
-//! and that nobody speaks in.
+//! and that nobody writes to.
 
 use std::fs;
 
@@ -63,7 +63,7 @@ fn the_conversation_ends_before_the_prompt_which_is_printed() {
 exit 0
 out: Back to before the turn \"add tests\" (<when>):
 out:   restored  a
-out: The conversation ends before: \"add tests\"
+out: The conversation now ends before: \"add tests\"
 err: to reverse: backtrail undo
 "
     );
@@ -71,7 +71,7 @@ err: to reverse: backtrail undo
     let shown = agent.cli.run(&["show", &id, "--json"]).json();
     assert_eq!(shown["messages"], json!([]));
     let back = agent.cli.reverse(&ran);
-    let end = format!("The conversation of {} ends at record 8 now\n", &id[..8]);
+    let end = format!("{} now ends at record 8\n", &id[..8]);
     assert!(back.stdout.ends_with(&end), "{back:#?}");
     assert_eq!(agent.a(), "2\n");
     assert_eq!(agent.cli.conversation(&id), before);
@@ -87,7 +87,7 @@ fn a_prompt_of_several_lines_can_be_copied() {
     let rule = "────────────────────";
     let block = format!("\n{rule}\nadd tests:\n  - cart\n{rule}\n");
     assert!(
-        ran.stdout.contains("ends before this prompt:\n"),
+        ran.stdout.contains("now ends before this prompt:\n"),
         "{ran:#?}"
     );
     assert!(ran.stdout.ends_with(&block), "{ran:#?}");
@@ -98,7 +98,7 @@ fn a_prompt_of_several_lines_can_be_copied() {
 }
 
 #[test]
-fn files_and_conversation_move_apart_where_asked() {
+fn files_and_conversation_move_separately_on_request() {
     let agent = Agent::new();
     let session = agent.session(SessionOptions::new());
     let id = session.id().to_string();
@@ -117,7 +117,7 @@ fn files_and_conversation_move_apart_where_asked() {
         screen(&ran, cli, &[&id]),
         "\
 exit 0
-out: The conversation ends before: \"add tests\"
+out: The conversation now ends before: \"add tests\"
 err: to reverse: backtrail undo <id>
 "
     );
@@ -140,7 +140,7 @@ fn tool_calls_after_the_checkpoint_are_named() {
     agent.turn(&session, "add tests", "1\n");
     session.close().unwrap();
     let ran = agent.cli.run(&["rewind", &format!("{id}:2"), "--dry-run"]);
-    let named = "not taken back: 1 tool call after the checkpoint (bash)\n";
+    let named = "not undone: 1 tool call after the checkpoint (bash)\n";
     assert!(ran.stdout.contains(named), "{ran:#?}");
     let ran = agent.cli.run(&["rewind", &format!("{id}:2"), "--json"]);
     assert_eq!(ran.json()["tool_calls"], json!(["bash"]));
@@ -149,7 +149,7 @@ fn tool_calls_after_the_checkpoint_are_named() {
 
 /// The files move while somebody speaks; the conversation does not.
 #[test]
-fn a_session_that_somebody_speaks_in_is_rewound_in_its_files() {
+fn a_session_that_is_being_written_to_is_rewound_in_its_files() {
     let agent = Agent::new();
     let session = agent.session(SessionOptions::new());
     let id = session.id().to_string();
@@ -174,7 +174,7 @@ fn a_session_that_somebody_speaks_in_is_rewound_in_its_files() {
 }
 
 #[test]
-fn the_conversation_of_another_agent_stays_with_it() {
+fn the_conversation_of_another_agent_stays() {
     let agent = Agent::new();
     let session = agent.session(SessionOptions::new().belongs_to("claude-code"));
     let id = session.id().to_string();
@@ -189,7 +189,7 @@ exit 0
 out: Back to before the turn \"add tests\" (<when>):
 out:   restored  a
 out: The conversation stays: it belongs to claude-code
-out: go on from there with: backtrail fork <id>:0
+out: to continue from there: backtrail fork <id>:0
 err: to reverse: backtrail undo
 "
     );
@@ -198,13 +198,13 @@ err: to reverse: backtrail undo
     let ran = agent.cli.run(&["rewind", &format!("{id}:1"), "--chat"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
     assert!(ran.stderr.contains("belongs to claude-code"), "{ran:#?}");
-    let way = format!("go on from there: backtrail fork {}:1\n", &id[..8]);
+    let way = format!("continue from there: backtrail fork {}:1\n", &id[..8]);
     assert!(ran.stderr.contains(&way), "{ran:#?}");
 }
 
 /// A rewind during a run works, warns, and the run's end is right.
 #[test]
-fn who_runs_in_the_files_is_warned_of() {
+fn runs_in_progress_are_warned_about() {
     let cli = Cli::new();
     write(&cli, "a", "0\n");
     let program = env!("CARGO_BIN_EXE_backtrail");
@@ -217,7 +217,7 @@ fn who_runs_in_the_files_is_warned_of() {
         .filter(|line| line.starts_with("warning: "));
     let warned = warned.next().unwrap();
     assert!(warned.starts_with("warning: sh -c "), "{warned}");
-    assert!(warned.contains(" is running here since "), "{warned}");
+    assert!(warned.contains(" has been running here since "), "{warned}");
     assert!(
         warned.ends_with("; it does not know that its files moved"),
         "{warned}"

@@ -1,41 +1,45 @@
 //! How fast files are read:
 //! `cargo test --release -p backtrail-formats claude_code_speed -- --ignored --nocapture`.
 //!
-//! It measures processor time, so that other work does not count. `BACKTRAIL_SPEED_FILE` names
-//! a file to read instead of a made one.
+//! Told is the time on the processor, so that others who are at work do not count.
+//! `BACKTRAIL_SPEED_FILE` names a file to read in place of a made one.
 
 use super::ClaudeCode;
 use super::entry::scan;
 use crate::error::Result;
-use crate::event::{Details, Event, EventSink, Thread};
 use crate::format::Format;
-use crate::json_lines::JsonLines;
+use crate::reading::Reading;
 use crate::source::Source;
+use crate::told::{About, Item, Sink, Thread};
 
 /// A sink that only counts.
 #[derive(Default)]
 struct Counter(u64);
 
-impl EventSink for Counter {
+impl Sink for Counter {
+    fn session(&mut self, _name: &str) -> Result<()> {
+        Ok(())
+    }
+
     fn thread(&mut self, _thread: &Thread) -> Result<()> {
         Ok(())
     }
 
-    fn details(&mut self, _details: Details) -> Result<()> {
+    fn about(&mut self, _about: About) -> Result<()> {
         Ok(())
     }
 
-    fn event(&mut self, _event: Event) -> Result<()> {
+    fn item(&mut self, _item: Item) -> Result<()> {
         self.0 += 1;
         Ok(())
     }
 
-    fn rewind_to(&mut self, _key: Option<&str>) -> Result<()> {
+    fn back_to(&mut self, _key: Option<&str>) -> Result<()> {
         Ok(())
     }
 }
 
-/// Makes a file of about so many bytes: prompts, calls and results.
+/// Makes a file of about so many bytes: prompts, calls and what they gave back.
 fn made(bytes: usize) -> String {
     let output = "fn main() {\\n    println!(\\\"hello\\\");\\n}\\n".repeat(60);
     let mut text = String::with_capacity(bytes + 8_192);
@@ -61,10 +65,10 @@ fn made(bytes: usize) -> String {
     text
 }
 
-/// Returns this thread's processor time in seconds.
+/// Returns for how many seconds this thread was on the processor.
 fn seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanos: f64 = stat
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos: f64 = told
         .split(' ')
         .next()
         .and_then(|nanos| nanos.parse().ok())
@@ -82,18 +86,18 @@ fn claude_code_speed() {
     let mb = source.len() as f64 / 1e6;
     for _ in 0..3 {
         let start = seconds();
-        let (mut lines, mut report) = JsonLines::new(&source);
-        let scan = |text: &str| scan(text, false);
-        while lines.next_parsed(&mut report, scan).unwrap().is_some() {}
+        let mut reading = Reading::new(&source, 0, 0);
+        let mut lines = 0;
+        while reading.next_as(|text| scan(text, false)).unwrap().is_some() {
+            lines += 1;
+        }
         let tree = seconds() - start;
         let start = seconds();
         let mut counter = Counter::default();
-        let file = ClaudeCode.open(&source).unwrap();
-        file.read(&mut counter).unwrap();
+        ClaudeCode.read(&source, None, &mut counter).unwrap();
         let all = seconds() - start;
         eprintln!(
-            "{mb:.0} MB, {} lines, {} events: tree {:.0} MB/s, both {:.0} MB/s, events {:.0} MB/s",
-            report.lines,
+            "{mb:.0} MB, {lines} lines, {} items: tree {:.0} MB/s, both {:.0} MB/s, telling {:.0} MB/s",
             counter.0,
             mb / tree,
             mb / all,

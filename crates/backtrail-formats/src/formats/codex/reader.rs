@@ -1,47 +1,51 @@
-//! Turns the records of a rollout into events.
+//! Tells a rollout, one record after the other.
 
 use std::path::Path;
 
-use backtrail::{Block, Message, Role, Text, Timestamp};
+use backtrail::{Block, Json, Message, Role, Text, Timestamp};
 
-use super::items::{self, Item, is_duplicate_item, is_ignored_event};
+use super::begin::begin;
+use super::events::{self, is_silent};
+use super::items::{self, Spoken};
 use super::names;
-use super::state::{CodexState, Predecessor, ordinal_key};
+use super::state::{From, State, ordinal_key};
 use super::tokens::Tokens;
 use crate::error::Result;
-use crate::event::{Details, Event, EventSink, MessageEvent, SummaryEvent, UsageEvent};
-use crate::formats::blocks::mark_meta;
+use crate::formats::pieces::mark_meta;
 use crate::json::Object;
+use crate::told::{About, Item, Said, Sink, Summarised, Thread, Used, Which};
 
-/// Replaces a summary that only the provider can read.
-const UNREADABLE: &str = "The conversation so far was summarised. The summary is encrypted.";
+/// What stands for a summary that only the provider can read.
+const UNREADABLE: &str =
+    "The conversation so far was summarised. The agent keeps the summary encrypted.";
 
 /// The longest name of a model.
 const MAX_MODEL: usize = 256;
 
-/// Turns records into events.
+/// Tells a rollout.
 pub(super) struct Reader<'a> {
-    pub(super) state: CodexState,
-    sink: &'a mut dyn EventSink,
+    pub(super) state: State,
+    sink: &'a mut dyn Sink,
     path: &'a Path,
     /// The title in the index.
     title: Option<String>,
 }
 
-/// A record.
+/// A record, and what is needed to tell it.
 struct Record<'r> {
-    /// Where it starts in the file.
+    /// Where it begins in the file.
     at: u64,
     ordinal: Option<u64>,
     time: Option<Timestamp>,
-    /// Its content, byte for byte, which identifies it.
-    content: &'r str,
-    /// Whether it is copied from another rollout.
+    /// What it says, byte for byte: so it is known again.
+    said: &'r str,
+    /// Whether it is copied of another rollout.
     copied: bool,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(state: CodexState, path: &'a Path, sink: &'a mut dyn EventSink) -> Self {
+    /// Goes on, or begins with an empty state.
+    pub(super) fn new(state: State, path: &'a Path, sink: &'a mut dyn Sink) -> Self {
         Self {
             state,
             sink,
@@ -50,16 +54,29 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Sends the title in the index, and other details.
-    pub(super) fn send_title_and(&mut self, details: Details) -> Result<()> {
+    /// Says whose conversation it is.
+    pub(super) fn introduce(&mut self, about: About) -> Result<()> {
+        self.sink.session(&self.state.session)?;
+        self.sink.thread(&Thread {
+            which: Which::Main,
+            origin: self.state.from.origin(),
+        })?;
         self.title = names::title(self.path, &self.state.thread);
         let title = self.title.clone();
-        self.send_details(Details { title, ..details })
+        self.tell_about(About { title, ..about })
     }
 
-    /// Sends the events of a record that starts at a byte of the file. Returns its type if that
-    /// is unknown.
-    pub(super) fn record(&mut self, object: &Object<'_>, at: u64) -> Result<Option<String>> {
+    /// Begins with the first record.
+    pub(super) fn begin(&mut self, first: &Object, copied: Option<String>) -> Result<()> {
+        let (mut state, about) = begin(first, self.path, copied);
+        state.twins = self.state.twins;
+        self.state = state;
+        self.introduce(about)
+    }
+
+    /// Tells a record, which begins at a byte of the file. Returns its kind where that is
+    /// not known.
+    pub(super) fn record(&mut self, object: &Object, at: u64) -> Result<Option<String>> {
         self.state.records += 1;
         let Some(payload) = object.get("payload") else {
             return self.bare(object, at);
@@ -74,9 +91,9 @@ impl<'a> Reader<'a> {
             {
                 return Ok(None);
             }
-            // Most events contain nothing new and need not be read.
-            "event_msg" if self.is_skipped(payload) => return Ok(None),
-            _ => Object::from_json(payload).unwrap_or_default(),
+            // Most events say nothing new: they need not be read.
+            "event_msg" if self.is_passed_over(payload) => return Ok(None),
+            _ => Object::of(payload).unwrap_or_default(),
         };
         let ordinal = object.number("ordinal");
         let time = object.time("timestamp");
@@ -84,7 +101,7 @@ impl<'a> Reader<'a> {
             at,
             ordinal,
             time,
-            content: payload,
+            said: payload.as_str(),
             copied: self.state.inherited.covers(ordinal, time, &inner),
         };
         match kind.as_ref() {
@@ -93,9 +110,9 @@ impl<'a> Reader<'a> {
             "turn_context" => self.turn_context(&inner),
             "compacted" => self.compacted(&record, &inner),
             "token_usage_record" => self.usage_record(&record, &inner),
-            "inter_agent_communication" => self.message(&record, items::between_agents(&inner)),
-            "realtime_item" => self.realtime_item(&record, &inner),
-            // Only the first `session_meta` counts; later ones are copied from a parent.
+            "inter_agent_communication" => self.say(&record, items::between_agents(&inner)),
+            "realtime_item" => self.voice(&record, &inner),
+            // The first counts; those of a parent, and later states, do not.
             "session_meta"
             | "world_state"
             | "inter_agent_communication_metadata"
@@ -106,14 +123,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Sends a record without an envelope, as in the oldest rollouts.
-    fn bare(&mut self, object: &Object<'_>, at: u64) -> Result<Option<String>> {
+    /// Tells a record that has no envelope: all of the oldest rollouts.
+    fn bare(&mut self, object: &Object, at: u64) -> Result<Option<String>> {
         if object.has("record_type")
             || (!object.has("type") && object.has("timestamp") && object.has("id"))
         {
             return Ok(None);
         }
-        let content: String = object.fields().map(|(_, json)| json).collect();
+        let said: String = object.fields().map(|(_, json)| json.as_str()).collect();
         let time = object
             .time("timestamp")
             .or_else(|| object.time("created_at"));
@@ -121,71 +138,67 @@ impl<'a> Reader<'a> {
             at,
             ordinal: None,
             time,
-            content: &content,
+            said: &said,
             copied: false,
         };
         self.item(&record, object, "")
     }
 
-    /// Returns whether an event contains nothing that is needed.
-    fn is_skipped(&self, payload: &str) -> bool {
+    /// Returns whether an event says nothing that is told.
+    fn is_passed_over(&self, payload: &Json) -> bool {
         let state = &self.state;
         let may_count = state.counting.follows && !state.counting.active;
         if !state.inherited.is_over() || may_count {
             return false;
         }
-        let Some(kind) = items::event_type(payload) else {
+        let Some(kind) = events::kind_of(payload) else {
             return false;
         };
         match kind {
-            "user_message" => state.duplicates.prompts.items,
-            "agent_message" => state.duplicates.replies.items,
-            "agent_reasoning" | "agent_reasoning_raw_content" => state.duplicates.thoughts.items,
-            kind => is_ignored_event(kind),
+            "user_message" => state.twins.prompts.items,
+            "agent_message" => state.twins.replies.items,
+            "agent_reasoning" | "agent_reasoning_raw_content" => state.twins.thoughts.items,
+            kind => is_silent(kind),
         }
     }
 
-    /// Sends an item of the conversation.
-    fn item(
-        &mut self,
-        record: &Record<'_>,
-        payload: &Object<'_>,
-        prefix: &str,
-    ) -> Result<Option<String>> {
+    /// Tells an item of the conversation.
+    fn item(&mut self, record: &Record<'_>, payload: &Object, of: &str) -> Result<Option<String>> {
         let kind = match payload.string("type") {
             Some(kind) => kind.into_owned(),
             None if payload.has("role") => "message".to_owned(),
             None => "(no type)".to_owned(),
         };
-        match items::read(&kind, payload, &|| self.key_of(record)) {
-            Item::Message(message) => {
+        let spoken = items::read(&kind, payload, &|| self.key_of(record));
+        match spoken {
+            Spoken::Message(message) => {
                 self.find_directory(&message)?;
-                self.message(record, message)
+                self.say(record, message)
             }
-            Item::Call(message) => {
+            Spoken::Call(message) => {
                 for block in &message.blocks {
                     if let Block::ToolUse(call) = block {
                         self.state.calls.push(&call.id, &call.name);
                     }
                 }
-                self.message(record, message)
+                self.say(record, message)
             }
-            Item::Result(mut result) => {
-                let tool = self.state.calls.remove(&result.tool_use_id);
+            Spoken::Answer(mut result) => {
+                let tool = self.state.calls.take(&result.tool_use_id);
                 result.tool_name = result.tool_name.or(tool.map(Text::from));
-                self.message(record, Message::tool_result(result))
+                self.say(record, Message::tool_result(result))
             }
-            Item::Ignored => Ok(None),
-            Item::Unknown => Ok(Some(format!("{prefix}{kind}"))),
+            Spoken::Nothing => Ok(None),
+            Spoken::Unknown => Ok(Some(format!("{of}{kind}"))),
         }
     }
 
-    /// Sends an event for the screen.
-    fn event(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<Option<String>> {
+    /// Tells an event.
+    fn event(&mut self, record: &Record<'_>, payload: &Object) -> Result<Option<String>> {
         let kind = payload.string("type").unwrap_or_default();
         match kind.as_ref() {
             "user_message" => match payload.text("message") {
-                Some(_) => self.prompt(record, items::event_prompt(payload)),
+                Some(_) => self.prompt(record, events::prompt(payload)),
                 None => Ok(Some("event_msg/user_message".to_owned())),
             },
             "agent_message" => match payload.text("message") {
@@ -198,27 +211,31 @@ impl<'a> Reader<'a> {
             },
             "item_completed" => self.completed(record, payload),
             "token_count" => self.token_count(record, payload),
-            "thread_rolled_back" => self.roll_back(payload.number("num_turns").unwrap_or(0)),
+            "thread_rolled_back" => self.take_back(payload.number("num_turns").unwrap_or(0)),
             "thread_name_updated" if !record.copied => self.renamed(payload),
             "thread_name_updated" => Ok(None),
-            kind if is_ignored_event(kind) => Ok(None),
+            kind if is_silent(kind) => Ok(None),
             kind => Ok(Some(format!("event_msg/{kind}"))),
         }
     }
 
-    /// Sends a completed item, if it is nowhere else.
-    fn completed(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<Option<String>> {
+    /// Tells what is said to be done: that which nothing else says.
+    fn completed(&mut self, record: &Record<'_>, payload: &Object) -> Result<Option<String>> {
         let Some(item) = payload.object("item") else {
             return Ok(Some("event_msg/item_completed".to_owned()));
         };
         let kind = item.string("type").unwrap_or_default();
         match kind.as_ref() {
             "UserMessage" => {
-                let content = item.get("content").map_or_else(Vec::new, items::blocks);
+                let content = item
+                    .get("content")
+                    .map_or_else(Vec::new, super::content::blocks);
                 self.prompt(record, Message::new(Role::User, content))
             }
             "AgentMessage" => {
-                let content = item.get("content").map_or_else(Vec::new, items::blocks);
+                let content = item
+                    .get("content")
+                    .map_or_else(Vec::new, super::content::blocks);
                 self.reply(record, content)
             }
             "Reasoning" => {
@@ -227,24 +244,21 @@ impl<'a> Reader<'a> {
                 self.thought(record, items::join(texts))
             }
             "Plan" => match item.text("text") {
-                Some(text) => self.message(record, Message::assistant([Block::text(text)])),
+                Some(text) => self.say(record, Message::assistant([Block::text(text)])),
                 None => Ok(None),
             },
-            kind if is_duplicate_item(kind) => Ok(None),
+            // Items of the conversation say what these did.
+            kind if events::is_done(kind) => Ok(None),
             kind => Ok(Some(format!("item_completed/{kind}"))),
         }
     }
 
-    /// Sends a message that was spoken.
-    fn realtime_item(
-        &mut self,
-        record: &Record<'_>,
-        payload: &Object<'_>,
-    ) -> Result<Option<String>> {
+    /// Tells what was spoken instead of written.
+    fn voice(&mut self, record: &Record<'_>, payload: &Object) -> Result<Option<String>> {
         let kind = payload.string("type").unwrap_or_default();
         match kind.as_ref() {
             "transcript_segment" => match items::spoken(payload) {
-                Some(message) => self.message(record, message),
+                Some(message) => self.say(record, message),
                 None => Ok(None),
             },
             "realtime_session_started" | "realtime_session_closed" | "bem_item_promoted" => {
@@ -254,83 +268,83 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Sends a prompt, if there is no item for it.
+    /// Tells what a person said, where no item does.
     fn prompt(&mut self, record: &Record<'_>, message: Message) -> Result<Option<String>> {
-        if self.state.duplicates.prompts.items {
+        if self.state.twins.prompts.items {
             return Ok(None);
         }
-        self.state.duplicates.prompts.events = true;
-        self.message(record, message)
+        self.state.twins.prompts.events = true;
+        self.say(record, message)
     }
 
-    /// Sends a reply, if there is no item for it.
+    /// Tells what the model said, where no item does.
     fn reply(
         &mut self,
         record: &Record<'_>,
         blocks: impl IntoIterator<Item = Block>,
     ) -> Result<Option<String>> {
         self.state.counting.active |= !record.copied;
-        if self.state.duplicates.replies.items {
+        if self.state.twins.replies.items {
             return Ok(None);
         }
-        self.state.duplicates.replies.events = true;
-        self.message(record, Message::assistant(blocks))
+        self.state.twins.replies.events = true;
+        self.say(record, Message::assistant(blocks))
     }
 
-    /// Sends a thought, if there is no item for it.
+    /// Tells what the model thought, where no item does.
     fn thought(&mut self, record: &Record<'_>, text: Text) -> Result<Option<String>> {
         self.state.counting.active |= !record.copied;
-        if self.state.duplicates.thoughts.items {
+        if self.state.twins.thoughts.items {
             return Ok(None);
         }
-        self.state.duplicates.thoughts.events = true;
-        self.message(record, Message::assistant([Block::thinking(text)]))
+        self.state.twins.thoughts.events = true;
+        self.say(record, Message::assistant([Block::thinking(text)]))
     }
 
-    fn message(&mut self, record: &Record<'_>, mut message: Message) -> Result<Option<String>> {
-        // A prompt of its parent is not a prompt of a sub-agent.
-        let is_sub_agent = matches!(self.state.from, Predecessor::Spawned(_));
-        if record.copied && is_sub_agent && message.is_prompt() {
+    /// Tells a message.
+    fn say(&mut self, record: &Record<'_>, mut message: Message) -> Result<Option<String>> {
+        // What its parent was asked is no prompt of a sub-agent.
+        if record.copied && message.is_prompt() && matches!(self.state.from, From::Spawned(_)) {
             mark_meta(&mut message);
         }
         if message.is_prompt() {
             let is_first = self.state.prompts.len() == 0 && self.title.is_none();
             if let Some(title) = request(&message.text()).filter(|_| is_first) {
-                self.send_details(Details {
+                self.tell_about(About {
                     title: Some(title),
-                    ..Details::default()
+                    ..About::default()
                 })?;
             }
             self.state.prompts.push(self.state.last_key.as_deref());
         }
-        let mut event = MessageEvent::new(self.next_key(record), message);
-        event.at = record.time;
-        if event.message.role == Role::Assistant {
-            event.model.clone_from(&self.state.model);
+        let mut said = Said::new(self.next_key(record), message);
+        said.at = record.time;
+        if said.message.role == Role::Assistant {
+            said.model.clone_from(&self.state.model);
             if !record.copied {
                 self.state.counting.active = true;
-                event.response_id = Some(self.response_id(self.state.counting.calls + 1));
+                said.response_id = Some(self.response_id(self.state.counting.calls + 1));
             }
         }
-        self.sink.event(Event::Message(event))?;
+        self.sink.item(Item::Said(said))?;
         Ok(None)
     }
 
-    fn turn_context(&mut self, payload: &Object<'_>) -> Result<Option<String>> {
-        let mut details = Details::default();
+    fn turn_context(&mut self, payload: &Object) -> Result<Option<String>> {
+        let mut about = About::default();
         if let Some(model) = payload.string("model").filter(|model| is_model(model))
             && self.state.model.as_deref() != Some(model.as_ref())
         {
             self.state.model = Some(model.clone().into_owned());
-            details.model = self.state.model.clone();
+            about.model = self.state.model.clone();
         }
         if !self.state.has_directory
             && let Some(directory) = payload.string("cwd").filter(|cwd| !cwd.trim().is_empty())
         {
             self.state.has_directory = true;
-            details.directory = Some(directory.into_owned().into());
+            about.directory = Some(directory.into_owned().into());
         }
-        self.send_details(details)?;
+        self.tell_about(about)?;
         Ok(None)
     }
 
@@ -342,14 +356,14 @@ impl<'a> Reader<'a> {
             return Ok(());
         };
         self.state.has_directory = true;
-        self.send_details(Details {
+        self.tell_about(About {
             directory: Some(directory.into()),
-            ..Details::default()
+            ..About::default()
         })
     }
 
-    fn renamed(&mut self, payload: &Object<'_>) -> Result<Option<String>> {
-        // The index is more reliable, and copied names belong to the parent.
+    fn renamed(&mut self, payload: &Object) -> Result<Option<String>> {
+        // The index knows better, and names that were copied are the parent's.
         let is_own = payload
             .string("thread_id")
             .is_none_or(|id| *id == *self.state.thread);
@@ -357,29 +371,29 @@ impl<'a> Reader<'a> {
             let title = payload
                 .string("thread_name")
                 .map(|name| name.trim().to_owned());
-            self.send_details(Details {
+            self.tell_about(About {
                 title: title.filter(|title| !title.is_empty()),
-                ..Details::default()
+                ..About::default()
             })?;
         }
         Ok(None)
     }
 
-    /// Rolls back the last turns.
-    fn roll_back(&mut self, turns: u64) -> Result<Option<String>> {
-        if let Some(key) = self.state.prompts.roll_back(turns) {
-            self.sink.rewind_to(key.as_deref())?;
+    /// Takes back the last turns.
+    fn take_back(&mut self, turns: u64) -> Result<Option<String>> {
+        if let Some(key) = self.state.prompts.take_back(turns) {
+            self.sink.back_to(key.as_deref())?;
             self.state.last_key = key;
         }
         Ok(None)
     }
 
-    fn token_count(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<Option<String>> {
+    fn token_count(&mut self, record: &Record<'_>, payload: &Object) -> Result<Option<String>> {
         let Some(info) = payload.object("info") else {
             return Ok(None);
         };
         if record.copied {
-            self.state.counting.skip(&info);
+            self.state.counting.take_over(&info);
             return Ok(None);
         }
         let Some(tokens) = self.state.counting.count(&info) else {
@@ -389,14 +403,10 @@ impl<'a> Reader<'a> {
         let model = model
             .filter(|model| is_model(model))
             .map(|model| model.into_owned());
-        self.usage(record, tokens, model)
+        self.used(record, tokens, model)
     }
 
-    fn usage_record(
-        &mut self,
-        record: &Record<'_>,
-        payload: &Object<'_>,
-    ) -> Result<Option<String>> {
+    fn usage_record(&mut self, record: &Record<'_>, payload: &Object) -> Result<Option<String>> {
         let is_own = payload
             .string("thread_id")
             .is_none_or(|id| *id == *self.state.thread);
@@ -404,20 +414,20 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         match self.state.counting.record(payload) {
-            Some(tokens) => self.usage(record, tokens, None),
+            Some(tokens) => self.used(record, tokens, None),
             None => Ok(None),
         }
     }
 
-    /// Sends the usage of a call.
-    fn usage(
+    /// Tells what a call used.
+    fn used(
         &mut self,
         record: &Record<'_>,
         tokens: Tokens,
         model: Option<String>,
     ) -> Result<Option<String>> {
         self.state.counting.calls += 1;
-        let usage = UsageEvent {
+        let used = Used {
             key: self.next_key(record),
             at: record.time,
             response_id: self.response_id(self.state.counting.calls),
@@ -426,11 +436,11 @@ impl<'a> Reader<'a> {
             duration_ms: None,
             cost_usd: None,
         };
-        self.sink.event(Event::Usage(usage))?;
+        self.sink.item(Item::Used(used))?;
         Ok(None)
     }
 
-    fn compacted(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<Option<String>> {
+    fn compacted(&mut self, record: &Record<'_>, payload: &Object) -> Result<Option<String>> {
         let id = payload
             .string("compaction_response_id")
             .filter(|_| !record.copied);
@@ -440,7 +450,7 @@ impl<'a> Reader<'a> {
             .map(|message| message.trim().to_owned());
         let summary = summary.filter(|summary| !summary.is_empty());
         let summary = summary.or_else(|| readable_summary(payload));
-        let event = SummaryEvent {
+        let summarised = Summarised {
             covers: None,
             key: self.next_key(record),
             at: record.time,
@@ -449,14 +459,14 @@ impl<'a> Reader<'a> {
             model: self.state.model.clone(),
             usage: tokens.map(Tokens::usage),
         };
-        self.sink.event(Event::Summary(event))?;
+        self.sink.item(Item::Summarised(summarised))?;
         Ok(None)
     }
 
-    fn send_details(&mut self, details: Details) -> Result<()> {
-        match details == Details::default() {
+    fn tell_about(&mut self, about: About) -> Result<()> {
+        match about == About::default() {
             true => Ok(()),
-            false => self.sink.details(details),
+            false => self.sink.about(about),
         }
     }
 
@@ -464,17 +474,17 @@ impl<'a> Reader<'a> {
         format!("{}#{call}", self.state.session)
     }
 
-    /// Returns a record's key: its number, or its position with a hash of its content.
+    /// Returns a record's key: its number, or where it stands and what it says.
     fn key_of(&self, record: &Record<'_>) -> String {
         let is_next = |ordinal: &u64| self.state.last_ordinal.is_none_or(|last| *ordinal > last);
         let ordinal = record.ordinal.filter(is_next);
         ordinal.and_then(ordinal_key).unwrap_or_else(|| {
-            let hash = blake3::hash(record.content.as_bytes());
+            let hash = blake3::hash(record.said.as_bytes());
             format!("b{:012}-{}", record.at, &hash.to_hex()[..8])
         })
     }
 
-    /// Returns the key of a record that is sent now.
+    /// Returns the key of a record that is told now.
     fn next_key(&mut self, record: &Record<'_>) -> String {
         let key = self.key_of(record);
         if key.starts_with(|c: char| c.is_ascii_digit()) {
@@ -489,28 +499,26 @@ fn is_model(model: &str) -> bool {
     !model.trim().is_empty() && model.len() <= MAX_MODEL
 }
 
-/// Returns the summary in the replacement of the history, if it is readable: the text for the
-/// next model, in the user's name.
-fn readable_summary(payload: &Object<'_>) -> Option<String> {
-    const START: &str = "Another language model started to solve this problem";
+/// Returns the summary in what replaces the history, where it can be read: what the next
+/// model is told in the user's name.
+fn readable_summary(payload: &Object) -> Option<String> {
+    const BEGIN: &str = "Another language model started to solve this problem";
     let history = payload.list("replacement_history")?;
     history.iter().rev().find_map(|item| {
-        let item = Object::from_json(item)?;
+        let item = Object::of(item)?;
         let is_message = item.string("type")? == "message" && item.string("role")? == "user";
         let message = is_message.then(|| items::message(&item)).flatten()?;
         let text = message.text().trim().to_owned();
-        text.starts_with(START).then_some(text)
+        text.starts_with(BEGIN).then_some(text)
     })
 }
 
-/// Returns the user's request from a prompt to which an editor added its open files.
+/// Returns what the person asked, where an editor put what is open in it before that.
 fn request(prompt: &str) -> Option<String> {
-    const HEADING: &str = "## My request for Codex:";
-    const MAX_TITLE: usize = 120;
-    let (_, request) = prompt.split_once(HEADING)?;
-    let line = request
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())?;
-    Some(line.chars().take(MAX_TITLE).collect())
+    const ASKS: &str = "## My request for Codex:";
+    /// A title is no essay.
+    const LONGEST: usize = 120;
+    let (_, asked) = prompt.split_once(ASKS)?;
+    let line = asked.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(LONGEST).collect())
 }

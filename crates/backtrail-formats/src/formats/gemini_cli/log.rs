@@ -1,275 +1,264 @@
-//! The lines of a file, as they revise each other: where the content of each message is, and
-//! in which order the messages come.
+//! The lines of a file, as they revise each other: where each message stands that is
+//! told, and in which order.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::super::keys::{SeenIds, hash_json, hash_without_blanks};
-use super::messages::{Emitter, MessageKind, is_results, message_kind, message_text};
-use super::read_details;
+use backtrail::Json;
+
+use super::super::pieces::{Seen, hash_of, object_at, squeezed};
+use super::read_about;
+use super::says::{Kind, Teller, is_results, kind, notes};
 use crate::error::Result;
-use crate::event::{Details, Event, EventSink, ReadReport, SummaryEvent};
 use crate::json::Object;
-use crate::json_lines::JsonLine;
+use crate::reading::{Found, Reading};
 use crate::source::Source;
+use crate::told::{About, Item, Sink, Summarised};
 
-/// The hash of an id or of a content.
-type Hash = [u8; 16];
+type Id = [u8; 16];
 
-/// Where a message is: a line, or an element of the list in a line.
+/// Where a message is written: a line, or an element of the list in one.
 #[derive(Debug, Clone)]
-struct MessagePlace {
+struct Place {
     line: Range<u64>,
     element: Option<u32>,
 }
 
-/// One step of the conversation.
+/// What happens, in order.
 #[derive(Debug)]
 enum Step {
-    /// The message with this number.
-    Message(u32),
-    /// The conversation is rewound to a step, or to its beginning.
-    Rewind(Option<u32>),
-    /// A summary replaces what came before.
-    Summary {
+    /// A message is said: the one of this number.
+    Say(u32),
+    /// The conversation goes back behind a step, or to its beginning.
+    Back(Option<u32>),
+    /// A summary takes the place of what came before.
+    Sum {
         line: Range<u64>,
-        /// The elements of the list there that are the summary.
+        /// Which elements of the list there are the summary.
         elements: Vec<u32>,
-        /// The messages that are kept.
+        /// The messages that stay.
         kept: Vec<u32>,
     },
 }
 
-/// A message that is in the conversation now.
+/// A message that is in the conversation at present.
 #[derive(Debug, Clone)]
-struct CurrentMessage {
-    id: Hash,
-    /// Identifies the same message under another id.
-    content: Hash,
-    /// The step that added it.
+struct Live {
+    id: Id,
+    /// The same message under another id is known by what it says.
+    content: Id,
+    /// The step that told it.
     step: u32,
     /// Its number; `None` for a part of a summary.
     message: Option<u32>,
-    /// Whether the model sees it; it does not see the agent's notices.
+    /// Whether the model sees it: what the agent tells the person is no part of that.
     in_context: bool,
 }
 
 /// The lines of a file.
 #[derive(Debug)]
 pub(super) struct Log {
-    places: Vec<MessagePlace>,
+    places: Vec<Place>,
     steps: Vec<Step>,
-    current: Vec<CurrentMessage>,
-    by_id: HashMap<Hash, usize>,
-    /// Whether earlier lines were read before and are not known here.
-    is_resumed: bool,
-    /// Whether a line revises lines that are not known here.
+    live: Vec<Live>,
+    by_id: HashMap<Id, usize>,
+    /// Whether the lines are read behind others that are not known here.
+    behind: bool,
+    /// Whether a line says something of lines before those that are known here.
     pub(super) revises: bool,
-    /// Whether the file names its session.
+    /// Whether the file has said of which session it is.
     pub(super) is_named: bool,
-    pub(super) seen: SeenIds,
+    pub(super) seen: Seen,
     pub(super) session: Option<String>,
     pub(super) is_agent: bool,
-    pub(super) details: Details,
+    pub(super) about: About,
 }
 
 impl Log {
-    pub(super) fn new(seen: SeenIds) -> Self {
+    pub(super) fn new(seen: Seen) -> Self {
         Self {
             places: Vec::new(),
             steps: Vec::new(),
-            current: Vec::new(),
+            live: Vec::new(),
             by_id: HashMap::new(),
-            is_resumed: false,
+            behind: false,
             revises: false,
             is_named: false,
             seen,
             session: None,
             is_agent: false,
-            details: Details::default(),
+            about: About::default(),
         }
     }
 
-    /// Starts after lines that were read before.
-    pub(super) fn resume(seen: SeenIds) -> Self {
+    /// Begins behind lines that were read before.
+    pub(super) fn behind(seen: Seen) -> Self {
         Self {
-            is_resumed: true,
+            behind: true,
             is_named: true,
             ..Self::new(seen)
         }
     }
 
     /// Adds the next line.
-    pub(super) fn add(&mut self, line: &JsonLine<'_>, report: &mut ReadReport) {
-        let object = line.object();
+    pub(super) fn add(&mut self, found: &Found, reading: &mut Reading<'_>) {
+        let object = &found.object;
         if let Some(id) = object.string("$rewindTo") {
-            self.revises |= self.is_resumed;
-            self.rewind(hash_id(&id));
+            self.revises |= self.behind;
+            self.rewind(short(&id));
         } else if object.get("id").is_some() && object.get("type").is_some() {
-            self.add_message(&object, line, report);
+            self.add_message(found, reading);
         } else if let Some(set) = object.object("$set") {
-            self.set(&set, line);
+            self.set(&set, found);
         } else if object.string("sessionId").is_some() {
-            self.set(&object, line);
+            self.set(object, found);
         } else {
-            report.add_unknown(object.fields().next().map_or("{}", |(name, _)| name));
+            reading.unknown(object.fields().next().map_or("{}", |(name, _)| name));
         }
     }
 
-    fn add_message(&mut self, object: &Object<'_>, line: &JsonLine<'_>, report: &mut ReadReport) {
-        let Some(id) = object.string("id") else {
-            let reason = "message whose id is not a string";
-            return report.add_damaged_line(line.number, &line.range, reason);
+    fn add_message(&mut self, found: &Found, reading: &mut Reading<'_>) {
+        let Some(id) = found.object.string("id") else {
+            return reading.damaged(found, "a message whose id is no string");
         };
-        let kind = message_kind(object);
-        if let MessageKind::Unknown(name) = kind {
-            return report.add_unknown(&format!("message: {name}"));
+        let kind = kind(&found.object);
+        if let Kind::Unknown(name) = kind {
+            return reading.unknown(&format!("message: {name}"));
         }
-        let place = MessagePlace {
-            line: line.range.clone(),
+        let place = Place {
+            line: found.place.clone(),
             element: None,
         };
-        let known = self.by_id.get(&hash_id(&id)).copied();
-        match known.and_then(|at| self.current.get_mut(at)) {
-            // It is written again with more content, and keeps its position.
-            Some(known) => {
-                if let Some(message) = known.message {
-                    known.content = hash_content(object);
+        let known = self.by_id.get(&short(&id)).copied();
+        match known.and_then(|at| self.live.get_mut(at)) {
+            // It is said again, with more: where it stands is where it stood.
+            Some(live) => {
+                if let Some(message) = live.message {
+                    live.content = content(&found.object);
                     self.places[message as usize] = place;
                 }
             }
-            None => self.push_message(&id, object, &kind, place),
+            None => self.say(&id, &found.object, kind, place),
         }
     }
 
-    fn push_message(
-        &mut self,
-        id: &str,
-        object: &Object<'_>,
-        kind: &MessageKind,
-        place: MessagePlace,
-    ) {
-        self.revises |= self.is_resumed && self.seen.may_have(id);
+    fn say(&mut self, id: &str, object: &Object, kind: Kind, place: Place) {
+        self.revises |= self.behind && self.seen.may_have(id);
         self.seen.add(id);
         let message = self.places.len() as u32;
         self.places.push(place);
-        self.steps.push(Step::Message(message));
-        self.push(CurrentMessage {
-            id: hash_id(id),
-            content: hash_content(object),
+        self.steps.push(Step::Say(message));
+        self.push(Live {
+            id: short(id),
+            content: content(object),
             step: self.steps.len() as u32 - 1,
             message: Some(message),
-            in_context: !matches!(kind, MessageKind::Notice),
+            in_context: !matches!(kind, Kind::Notice),
         });
     }
 
-    fn push(&mut self, message: CurrentMessage) {
-        self.by_id.insert(message.id, self.current.len());
-        self.current.push(message);
+    fn push(&mut self, live: Live) {
+        self.by_id.insert(live.id, self.live.len());
+        self.live.push(live);
     }
 
-    /// Rewinds to before a message. An unknown one removes everything, as in the agent itself.
-    fn rewind(&mut self, id: Hash) {
+    /// Goes back to before a message. One that is not known takes everything away, as it
+    /// does for the agent.
+    fn rewind(&mut self, id: Id) {
         let at = self.by_id.get(&id).copied().unwrap_or(0);
-        self.truncate(at);
+        self.cut(at);
     }
 
-    fn truncate(&mut self, at: usize) {
-        if at >= self.current.len() {
+    fn cut(&mut self, at: usize) {
+        if at >= self.live.len() {
             return;
         }
-        for removed in self.current.drain(at..) {
-            self.by_id.remove(&removed.id);
+        for live in self.live.drain(at..) {
+            self.by_id.remove(&live.id);
         }
-        let last = self.current.last().map(|last| last.step);
-        self.steps.push(Step::Rewind(last));
+        let behind = self.live.last().map(|live| live.step);
+        self.steps.push(Step::Back(behind));
     }
 
-    fn set(&mut self, set: &Object<'_>, line: &JsonLine<'_>) {
-        read_details(set, &mut self.details);
+    fn set(&mut self, set: &Object, found: &Found) {
+        read_about(set, &mut self.about);
         if self.session.is_none() {
             let session = set.string("sessionId").filter(|id| !id.is_empty());
             self.session = session.map(|id| id.into_owned());
             self.is_named |= self.session.is_some();
         }
-        // A sub-agent must be known as one from the beginning.
-        self.revises |= self.is_resumed && set.has("kind");
+        // Whose sub-agent it is must be known from the beginning.
+        self.revises |= self.behind && set.has("kind");
         self.is_agent |= set.string("kind").as_deref() == Some("subagent");
         if let Some(messages) = set.list("messages") {
-            // The header at the beginning of a file mostly has an empty list.
+            // The list of a header that begins a file is mostly empty.
             if set.get("projectHash").is_none() || !messages.is_empty() {
-                self.replace(&messages, line);
+                self.replace(&messages, found);
             }
         }
     }
 
-    /// Replaces all messages by a list. The agent writes one when it summarises, when it
-    /// rewinds, and when it has rebuilt its list and nothing changed.
-    fn replace(&mut self, messages: &[&str], line: &JsonLine<'_>) {
-        self.revises |= self.is_resumed;
-        let all = ListedMessage::read(messages);
+    /// Takes a list of messages in the place of all. The agent writes one when it sums up,
+    /// when it goes back, and when it has made its list anew and nothing changed.
+    fn replace(&mut self, messages: &[Json], found: &Found) {
+        self.revises |= self.behind;
+        let all = Listed::read(messages);
         let (list, results): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| !one.is_results);
-        // Such a list does not contain notices.
-        self.current.retain(|message| message.in_context);
+        // What the agent tells the person is no part of such a list.
+        self.live.retain(|live| live.in_context);
         self.index();
-        let mut known = MessageIndex::new(&self.current);
+        let mut known = Known::of(&self.live);
         let matched: Vec<Option<usize>> = list.iter().map(|one| known.find(one)).collect();
         let in_order = matched.iter().flatten().is_sorted();
         let still_there = matched.iter().flatten().count();
         let is_beginning = matched.iter().copied().eq((0..list.len()).map(Some));
-        if still_there == self.current.len() && in_order {
-            self.extend(&list, &results, &matched, line);
+        if still_there == self.live.len() && in_order {
+            self.go_on_with(&list, &results, &matched, found);
         } else if is_beginning {
-            self.truncate(list.len());
+            self.cut(list.len());
         } else {
-            self.summarise(&list, &matched, line);
+            self.sum_up(&list, &matched, found);
         }
     }
 
     fn index(&mut self) {
-        let ids = self.current.iter().enumerate();
-        self.by_id = ids.map(|(n, message)| (message.id, n)).collect();
+        let ids = self.live.iter().enumerate();
+        self.by_id = ids.map(|(n, live)| (live.id, n)).collect();
     }
 
-    /// Adds the new messages of a list that contains all current ones.
-    fn extend(
+    /// What was there is still there: what is new comes behind it.
+    fn go_on_with(
         &mut self,
-        list: &[ListedMessage<'_>],
-        results: &[ListedMessage<'_>],
+        list: &[Listed],
+        results: &[Listed],
         matched: &[Option<usize>],
-        line: &JsonLine<'_>,
+        found: &Found,
     ) {
         for (one, known) in list.iter().zip(matched) {
             if let Some(known) = known {
-                self.current[*known].id = hash_id(&one.id);
+                self.live[*known].id = short(&one.id);
                 self.seen.add(&one.id);
             }
         }
         self.index();
         let last = matched.iter().rposition(Option::is_some);
-        let from = last.map_or(0, |last| list[last].element + 1);
+        let behind = last.map_or(0, |last| list[last].element + 1);
         let mut new: Vec<_> = list.iter().chain(results).collect();
-        new.retain(|one| one.element >= from);
+        new.retain(|one| one.element >= behind);
         new.sort_by_key(|one| one.element);
         for one in new {
-            let place = MessagePlace {
-                line: line.range.clone(),
+            let place = Place {
+                line: found.place.clone(),
                 element: Some(one.element),
             };
-            if !self.by_id.contains_key(&hash_id(&one.id)) {
-                let kind = message_kind(&one.object);
-                self.push_message(&one.id, &one.object, &kind, place);
+            if !self.by_id.contains_key(&short(&one.id)) {
+                self.say(&one.id, &one.object, kind(&one.object), place);
             }
         }
     }
 
-    fn summarise(
-        &mut self,
-        list: &[ListedMessage<'_>],
-        matched: &[Option<usize>],
-        line: &JsonLine<'_>,
-    ) {
-        let context = std::mem::take(&mut self.current);
+    fn sum_up(&mut self, list: &[Listed], matched: &[Option<usize>], found: &Found) {
+        let context = std::mem::take(&mut self.live);
         let backwards = (0..context.len()).rev().zip(matched.iter().rev());
         let kept = backwards
             .take_while(|(n, known)| **known == Some(*n))
@@ -278,24 +267,24 @@ impl Log {
             .iter()
             .zip(matched)
             .filter(|(_, known)| known.is_none());
-        let new: Vec<&ListedMessage<'_>> = new.map(|(one, _)| one).collect();
-        let is_user = |one: &&&ListedMessage<'_>| message_kind(&one.object) == MessageKind::User;
-        let mut elements: Vec<u32> = new.iter().filter(is_user).map(|one| one.element).collect();
+        let new: Vec<&Listed> = new.map(|(one, _)| one).collect();
+        let of_user = |one: &&&Listed| kind(&one.object) == Kind::User;
+        let mut elements: Vec<u32> = new.iter().filter(of_user).map(|one| one.element).collect();
         if elements.is_empty() {
             elements = new.iter().map(|one| one.element).collect();
         }
-        let kept = &context[context.len() - kept..];
-        self.steps.push(Step::Summary {
-            line: line.range.clone(),
+        let stay = &context[context.len() - kept..];
+        self.steps.push(Step::Sum {
+            line: found.place.clone(),
             elements,
-            kept: kept.iter().filter_map(|message| message.message).collect(),
+            kept: stay.iter().filter_map(|live| live.message).collect(),
         });
         self.by_id.clear();
         let step = self.steps.len() as u32 - 1;
         for (one, known) in list.iter().zip(matched) {
             self.seen.add(&one.id);
-            self.push(CurrentMessage {
-                id: hash_id(&one.id),
+            self.push(Live {
+                id: short(&one.id),
                 content: one.content,
                 step,
                 message: known.and_then(|known| context[known].message),
@@ -304,45 +293,43 @@ impl Log {
         }
     }
 
-    /// Sends the events that the lines amount to.
-    pub(super) fn emit(
+    /// Tells what the lines come to.
+    pub(super) fn tell(
         &self,
         source: &Source,
-        emitter: &mut Emitter<'_>,
-        sink: &mut dyn EventSink,
+        teller: &mut Teller<'_>,
+        sink: &mut dyn Sink,
     ) -> Result<()> {
         let targets: HashSet<u32> = self.steps.iter().filter_map(Step::target).collect();
         let mut keys = HashMap::new();
         let mut counts = vec![0u64; self.places.len()];
-        let mut lists = LastList::default();
+        let mut lists = Lists::default();
         for (n, step) in (0..).zip(&self.steps) {
             match step {
-                Step::Message(message) => {
+                Step::Say(message) => {
                     let place = &self.places[*message as usize];
-                    if let Some(text) = lists.message(source, place)
-                        && let Ok(record) = Object::parse(&text)
-                    {
-                        counts[*message as usize] = emitter.emit(&record, sink)?;
+                    if let Some(record) = lists.record(source, place) {
+                        counts[*message as usize] = teller.tell(&record, sink)?;
                     }
                 }
-                Step::Rewind(target) => {
+                Step::Back(target) => {
                     let key = target.and_then(|target| keys.get(&target).cloned().flatten());
-                    sink.rewind_to(key.as_deref())?;
-                    emitter.last_key = key;
+                    sink.back_to(key.as_deref())?;
+                    teller.last = key;
                 }
-                Step::Summary {
+                Step::Sum {
                     line,
                     elements,
                     kept,
                 } => {
                     let keep = kept.iter().map(|kept| counts[*kept as usize]).sum();
-                    let event = lists.summary(source, line, elements, keep, emitter);
-                    emitter.last_key = Some(event.key().to_owned());
-                    sink.event(event)?;
+                    let item = lists.summary(source, line, elements, keep, teller);
+                    teller.last = Some(item.key().to_owned());
+                    sink.item(item)?;
                 }
             }
             if targets.contains(&n) {
-                keys.insert(n, emitter.last_key.clone());
+                keys.insert(n, teller.last.clone());
             }
         }
         Ok(())
@@ -352,31 +339,30 @@ impl Log {
 impl Step {
     fn target(&self) -> Option<u32> {
         match self {
-            Self::Rewind(target) => *target,
+            Self::Back(target) => *target,
             _ => None,
         }
     }
 }
 
-/// A message in a list that replaces all messages.
+/// A message in a list that replaces all.
 #[derive(Debug)]
-struct ListedMessage<'a> {
+struct Listed {
     id: String,
-    content: Hash,
+    content: Id,
     element: u32,
-    /// Whether it contains only tool results, which are sent with their calls.
+    /// Whether it is what tools gave back: that is told with their calls.
     is_results: bool,
-    object: Object<'a>,
+    object: Object,
 }
 
-impl<'a> ListedMessage<'a> {
-    fn read(messages: &[&'a str]) -> Vec<Self> {
-        let one = |(element, json): (u32, &&'a str)| {
-            let object = Object::from_json(json)?;
+impl Listed {
+    fn read(messages: &[Json]) -> Vec<Self> {
+        let one = |(element, json): (u32, &Json)| {
+            let object = Object::of(json)?;
             let id = object.string("id")?.into_owned();
-            let kind = message_kind(&object);
-            matches!(kind, MessageKind::User | MessageKind::Model).then(|| Self {
-                content: hash_content(&object),
+            matches!(kind(&object), Kind::User | Kind::Model).then(|| Self {
+                content: content(&object),
                 element,
                 id,
                 is_results: is_results(&object),
@@ -387,29 +373,29 @@ impl<'a> ListedMessage<'a> {
     }
 }
 
-/// Finds messages of the conversation by id or content, each once.
-struct MessageIndex {
-    by_id: HashMap<Hash, usize>,
-    by_content: HashMap<Hash, Vec<usize>>,
+/// The messages of the conversation, to be found by id or by what they say, each once.
+struct Known {
+    by_id: HashMap<Id, usize>,
+    by_content: HashMap<Id, Vec<usize>>,
     found: Vec<bool>,
 }
 
-impl MessageIndex {
-    fn new(context: &[CurrentMessage]) -> Self {
-        let mut by_content: HashMap<Hash, Vec<usize>> = HashMap::new();
-        for (n, message) in context.iter().enumerate().rev() {
-            by_content.entry(message.content).or_default().push(n);
+impl Known {
+    fn of(context: &[Live]) -> Self {
+        let mut by_content: HashMap<Id, Vec<usize>> = HashMap::new();
+        for (n, live) in context.iter().enumerate().rev() {
+            by_content.entry(live.content).or_default().push(n);
         }
         let ids = context.iter().enumerate();
         Self {
-            by_id: ids.map(|(n, message)| (message.id, n)).collect(),
+            by_id: ids.map(|(n, live)| (live.id, n)).collect(),
             by_content,
             found: vec![false; context.len()],
         }
     }
 
-    fn find(&mut self, one: &ListedMessage<'_>) -> Option<usize> {
-        let by_id = self.by_id.get(&hash_id(&one.id)).copied();
+    fn find(&mut self, one: &Listed) -> Option<usize> {
+        let by_id = self.by_id.get(&short(&one.id)).copied();
         let found = match by_id.filter(|n| !self.found[*n]) {
             Some(n) => Some(n),
             None => {
@@ -424,36 +410,33 @@ impl MessageIndex {
     }
 }
 
-/// The list of the line that was read last, since its messages follow one another.
+/// The list of the line that was read last: its messages come one after the other.
 #[derive(Debug, Default)]
-struct LastList {
+struct Lists {
     line: Range<u64>,
-    list: Vec<String>,
+    list: Vec<Json>,
 }
 
-impl LastList {
+impl Lists {
     fn load(&mut self, source: &Source, line: &Range<u64>) {
         if self.line == *line {
             return;
         }
         self.line = line.clone();
-        let text = source.line_at(line.clone()).unwrap_or_default();
-        let object = Object::parse(&text).unwrap_or_default();
-        let list = match object.object("$set") {
+        let object = object_at(source, line.clone());
+        let list = object.and_then(|object| match object.object("$set") {
             Some(set) => set.list("messages"),
             None => object.list("messages"),
-        };
-        let list = list.unwrap_or_default().into_iter();
-        self.list = list.map(str::to_owned).collect();
+        });
+        self.list = list.unwrap_or_default();
     }
 
-    /// Returns the JSON of a message.
-    fn message(&mut self, source: &Source, place: &MessagePlace) -> Option<String> {
+    fn record(&mut self, source: &Source, place: &Place) -> Option<Object> {
         let Some(element) = place.element else {
-            return source.line_at(place.line.clone());
+            return object_at(source, place.line.clone());
         };
         self.load(source, &place.line);
-        self.list.get(element as usize).cloned()
+        Object::of(self.list.get(element as usize)?)
     }
 
     fn summary(
@@ -462,8 +445,8 @@ impl LastList {
         line: &Range<u64>,
         elements: &[u32],
         keep: u64,
-        emitter: &mut Emitter<'_>,
-    ) -> Event {
+        teller: &mut Teller<'_>,
+    ) -> Item {
         self.load(source, line);
         let mut texts = Vec::new();
         let mut at = None;
@@ -472,16 +455,16 @@ impl LastList {
             let Some(json) = self.list.get(*element as usize) else {
                 continue;
             };
-            hashed.push_str(&hash_json(json, 32));
-            let Some(object) = Object::from_json(json) else {
+            hashed.push_str(&hash_of(json.as_str(), 32));
+            let Some(object) = Object::of(json) else {
                 continue;
             };
             at = at.or_else(|| object.time("timestamp"));
-            texts.push(message_text(&object));
+            texts.push(notes(&object));
         }
-        Event::Summary(SummaryEvent {
+        Item::Summarised(Summarised {
             covers: None,
-            key: emitter.key("summary", &hashed),
+            key: teller.key("summary", &hashed),
             at,
             summary: texts.join("\n\n"),
             keep,
@@ -491,21 +474,22 @@ impl LastList {
     }
 }
 
-fn hash_id(id: &str) -> Hash {
+fn short(id: &str) -> Id {
     first_half(blake3::hash(id.as_bytes()).as_bytes())
 }
 
-fn first_half(hash: &[u8; 32]) -> Hash {
+fn first_half(hash: &[u8; 32]) -> Id {
     let mut half = [0; 16];
     half.copy_from_slice(&hash[..16]);
     half
 }
 
-/// Returns a hash of a message's content, which identifies it under another id.
-fn hash_content(object: &Object<'_>) -> Hash {
+/// Returns what a message says, by which it is known under another id.
+fn content(object: &Object) -> Id {
+    let value = |name: &str| object.get(name).map_or("", Json::as_str);
     let mut hasher = blake3::Hasher::new();
     for name in ["type", "content", "parts"] {
-        hasher.update(&hash_without_blanks(object.get(name).unwrap_or_default()));
+        hasher.update(&squeezed(value(name)));
     }
     first_half(hasher.finalize().as_bytes())
 }

@@ -1,4 +1,4 @@
-//! The last look before anything is touched.
+//! The last check before anything is touched.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::snapshot::FileKind;
 use crate::snapshot::name::{bytes_of, os_str, shown};
 use crate::snapshot::scan::sys::{self, Seen};
 
-/// A look at all paths.
+/// A check of all paths.
 pub(super) struct FinalCheck<'a> {
     staged: &'a StagedWork<'a>,
-    /// Directories that were found to be there, and may be written in.
+    /// Directories that exist and may be written to.
     fine: BTreeSet<&'a [u8]>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> FinalCheck<'a> {
     }
 
     fn failed(&self, path: &Path, error: Errno) -> Error {
-        let doing = "look once more at what is to be replaced";
+        let doing = "check a path before it is replaced";
         self.staged.root_dir.failed(doing, "fstatat", path, error)
     }
 
@@ -70,14 +70,14 @@ impl<'a> FinalCheck<'a> {
         let lent = self
             .staged
             .staging
-            .lent
+            .made_writable
             .iter()
             .any(|(path, _)| *path == item.path);
         let is_own = seen.stamp.mode == mode || (lent && seen.stamp.mode == mode | OPEN);
         seen.kind == FileKind::Dir && is_own
     }
 
-    /// Returns whether a link leads where it led.
+    /// Returns whether a link still has its target.
     fn leads(&self, item: &PathChange, entry: &PathEntry) -> rustix::io::Result<bool> {
         let PathEntry::Link { target } = entry else {
             return Ok(true);
@@ -90,7 +90,7 @@ impl<'a> FinalCheck<'a> {
         }
     }
 
-    /// Finds out whether the directory of a path can be changed, or its mode.
+    /// Checks whether the directory of a path, or its mode, can be changed.
     fn may_change(&mut self, item: &'a PathChange) -> Result<()> {
         let is_root = bytes_of(&item.path).is_empty();
         let sets_mode = item.is_mode_only() || (item.was_dir() && item.becomes_dir());
@@ -111,7 +111,7 @@ impl<'a> FinalCheck<'a> {
         let seen = seen.map_err(|error| self.failed(path, error))?;
         match seen {
             Some(seen) if !self.is_ours(&seen) => {
-                let doing = "set the mode of what belongs to somebody else";
+                let doing = "set the mode of a path that belongs to another user";
                 Err(self
                     .staged
                     .root_dir
@@ -134,20 +134,20 @@ impl<'a> FinalCheck<'a> {
             Err(error) if is_gone(error) => {
                 let found = items.binary_search_by(|item| bytes_of(&item.path).cmp(dir));
                 return match found {
-                    // It comes first.
+                    // It is created first.
                     Ok(n) if items[n].becomes_dir() => Ok(()),
                     _ => Err(self.no_dir(item)),
                 };
             }
-            Err(error) => return Err(self.shut(path, error)),
+            Err(error) => return Err(self.unwritable(path, error)),
         };
-        if may_write(&fd).map_err(|error| self.shut(path, error))? {
+        if may_write(&fd).map_err(|error| self.unwritable(path, error))? {
             return Ok(());
         }
-        let seen = sys::seen(&fd).map_err(|error| self.shut(path, error))?;
+        let seen = sys::seen(&fd).map_err(|error| self.unwritable(path, error))?;
         match self.is_ours(&seen) {
             true => Ok(()),
-            false => Err(self.shut(path, Errno::ACCESS)),
+            false => Err(self.unwritable(path, Errno::ACCESS)),
         }
     }
 
@@ -157,7 +157,7 @@ impl<'a> FinalCheck<'a> {
         Error::new(ErrorKind::Conflict, what).at_path(&path)
     }
 
-    fn shut(&self, dir: &Path, error: Errno) -> Error {
+    fn unwritable(&self, dir: &Path, error: Errno) -> Error {
         self.staged
             .root_dir
             .failed("write in a directory", "faccessat", dir, error)

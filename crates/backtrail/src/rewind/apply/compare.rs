@@ -1,4 +1,4 @@
-//! Whether a path is what it should be.
+//! Comparing a path with what it should be.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,11 +17,11 @@ use crate::time::{Clock, SystemClock};
 /// How much of a file is read at a time.
 const PIECE: usize = 256 * 1024;
 
-/// What was known of a file or link when it was read.
+/// What is known of a file or link since it was read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownFile {
     pub(super) stamp: Stamp,
-    /// It was changed so lately that a later change may not show.
+    /// It changed so recently that a later change may not show.
     pub(super) racy: bool,
     pub(super) uid: u32,
     pub(super) gid: u32,
@@ -37,12 +37,12 @@ impl KnownFile {
         }
     }
 
-    /// Returns whether it is surely the same, moved or not.
+    /// Returns whether it is certainly the same, moved or not.
     pub(super) fn is_still(&self, seen: &Seen) -> bool {
         !self.racy && self.is_unchanged(seen)
     }
 
-    /// Returns whether nothing tells of a change. A rename changes the ctime.
+    /// Returns whether nothing indicates a change. A rename changes the ctime.
     pub(super) fn is_unchanged(&self, seen: &Seen) -> bool {
         let moved = Stamp {
             ctime: self.stamp.ctime,
@@ -52,12 +52,12 @@ impl KnownFile {
     }
 }
 
-/// Returns the time since when changes may hide.
+/// Returns the time since when changes may not show.
 pub(super) fn horizon() -> Horizon {
     Horizon::of(SystemClock.now().as_millis())
 }
 
-/// What a name in a directory is, compared with what it should be.
+/// The result of a comparison.
 #[derive(Debug)]
 pub(super) enum Compared {
     Same(Seen),
@@ -65,8 +65,8 @@ pub(super) enum Compared {
 }
 
 impl RootDir<'_> {
-    /// Returns whether a name in a directory is just this, its mode included. What
-    /// is known of it saves reading it.
+    /// Returns whether a name in a directory is exactly this, including its mode. What is
+    /// known of it saves reading it.
     pub(super) fn is(
         &self,
         (dir, name): (&OwnedFd, &[u8]),
@@ -113,7 +113,7 @@ impl RootDir<'_> {
         })
     }
 
-    /// Reads a file, which must hold still.
+    /// Reads a file, which must not change meanwhile.
     fn read_file(&self, (dir, name): (&OwnedFd, &[u8]), content: &ObjectId) -> Result<Compared> {
         let fd = match sys::open_file(dir, name) {
             Ok(fd) => fd,
@@ -135,7 +135,7 @@ impl RootDir<'_> {
     }
 }
 
-/// Hashes what a file holds; `size` is how much that should be.
+/// Hashes the content of a file; `size` is its expected length.
 pub(super) fn hash(mut file: &File, size: u64) -> io::Result<ObjectId> {
     let room = usize::try_from(size).unwrap_or(PIECE).saturating_add(1);
     let mut buffer = vec![0; room.min(PIECE)];
@@ -154,7 +154,7 @@ pub(super) fn errno(error: io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
-/// Returns whether a name is a link that leads to `target`.
+/// Returns whether a name is a link to `target`.
 pub(super) fn is_link(dir: &OwnedFd, name: &[u8], target: &[u8]) -> Result<bool> {
     match sys::link_target(dir, name) {
         Ok(found) => Ok(*found == *target),

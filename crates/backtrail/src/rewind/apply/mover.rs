@@ -1,7 +1,8 @@
-//! One item at a time: each move is noted, looked at afterwards, and taken back if
-//! somebody else was quicker.
+//! Moving staged files into place, one item at a time: forward, and back if it cannot be
+//! finished.
 //!
-//! The order of the work: forward, and back if it cannot be finished.
+//! Each move is recorded, checked afterwards, and reversed if somebody else changed the
+//! path at the same moment.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -23,24 +24,24 @@ use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::sys::{self, Seen};
 
 pub(super) const CHANGED: &str = "changed meanwhile";
-const TAKEN: &str = "something else was made there meanwhile";
-const NO_DIR: &str = "its directory is not what it was";
-pub(super) const HOLDS: &str = "holds files that are not known";
+const TAKEN: &str = "something else was created there meanwhile";
+const NO_DIR: &str = "its directory changed meanwhile";
+pub(super) const HOLDS: &str = "has unknown files in it";
 pub(super) const GONE: &str = "removed meanwhile";
-const BITS: &str = "the system does not allow its mode";
+const BITS: &str = "the system refuses its mode";
 
-/// Something that was done, by the number of its item; each can be taken back.
+/// A move that was made, by the number of its item; each can be reversed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MoverStep {
-    /// What was old is on the desk.
+    /// The old file is in the staging directory.
     TookOut(usize),
-    /// What is new left the desk.
+    /// The new file left the staging directory.
     PutIn(usize),
-    /// What is new left the desk, and what was old came there under its name.
+    /// The new file left the staging directory, and the old one has its name there.
     Exchanged(usize),
     MadeDir(usize),
     RemovedDir(usize),
-    /// From this mode.
+    /// The mode before.
     SetMode(usize, u32),
 }
 
@@ -48,22 +49,22 @@ pub(super) enum MoverStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MoveResult {
     Done,
-    /// Nothing of it remains, and why.
+    /// It was not made, or reversed, for this reason.
     Left(&'static str),
 }
 
-/// Who does the work, and what was done.
+/// Moves files, and keeps a list of what was done.
 pub(super) struct Mover<'a> {
     pub(super) root_dir: &'a RootDir<'a>,
     pub(super) staging: &'a mut StagingDir,
     pub(super) items: &'a [PathChange],
     pub(super) ready: &'a [Prepared],
     pub(super) did: Vec<MoverStep>,
-    /// By the number of the item.
+    /// The reasons for items that were left alone, by number.
     pub(super) left: Vec<Option<String>>,
     /// What must be synced: directories, and files whose mode changed.
     pub(super) touched: BTreeSet<PathBuf>,
-    /// What the system does not allow is left, and does not stop the rest.
+    /// An item that the system refuses is left alone, and does not stop the rest.
     pub(super) lenient: bool,
 }
 
@@ -89,25 +90,25 @@ impl<'a> Mover<'a> {
     /// Returns what was left alone, in the order of the paths.
     pub(super) fn into_left(self) -> Vec<NotRestored> {
         let left = self.items.iter().zip(self.left);
-        let named = left.filter_map(|(item, why)| {
+        let named = left.filter_map(|(item, reason)| {
             let path = item.path.clone();
-            why.map(|why| NotRestored { path, why })
+            reason.map(|reason| NotRestored { path, reason })
         });
         named.collect()
     }
 
-    fn note(&mut self, did: MoverStep, place: SplitPath<'_>) {
+    fn record(&mut self, did: MoverStep, place: SplitPath<'_>) {
         self.did.push(did);
         self.touched
             .insert(PathBuf::from(OsStr::from_bytes(place.dir)));
     }
 
-    /// Forgets the last thing that was done: it was taken back.
+    /// Forgets the last move: it was reversed.
     fn forget(&mut self) {
         self.did.pop();
     }
 
-    /// Puts what is new in the place of a file or link.
+    /// Replaces a file or link.
     pub(super) fn replace(&mut self, n: usize) -> Result<MoveResult> {
         let item = &self.items[n];
         let (Some(old), place) = (&item.old, SplitPath::of(&item.path)) else {
@@ -120,7 +121,7 @@ impl<'a> Mover<'a> {
             Err(error) if is_unsupported(error) => return self.replace_in_two(n),
             Err(error) => return Err(self.failed("put a file in place", "renameat2", n, error)),
         };
-        self.note(MoverStep::Exchanged(n), place);
+        self.record(MoverStep::Exchanged(n), place);
         if self.is_staged(n, &name, old, self.ready[n].known.as_ref())? {
             return Ok(MoveResult::Done);
         }
@@ -132,7 +133,7 @@ impl<'a> Mover<'a> {
         Ok(MoveResult::Left(CHANGED))
     }
 
-    /// Where nothing can be exchanged: out with the old, then in with the new.
+    /// Replaces a file in two moves, if the file system cannot exchange names.
     fn replace_in_two(&mut self, n: usize) -> Result<MoveResult> {
         match self.take_out(n)? {
             MoveResult::Done => self.put_in(n),
@@ -140,7 +141,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Moves an old file or link to the desk.
+    /// Moves an old file or link to the staging directory.
     pub(super) fn take_out(&mut self, n: usize) -> Result<MoveResult> {
         let item = &self.items[n];
         let (Some(old), place) = (&item.old, SplitPath::of(&item.path)) else {
@@ -152,7 +153,7 @@ impl<'a> Mover<'a> {
             Err(error) if is_gone(error) => return Ok(MoveResult::Left(GONE)),
             Err(error) => return Err(self.failed("move a file away", "renameat2", n, error)),
         };
-        self.note(MoverStep::TookOut(n), place);
+        self.record(MoverStep::TookOut(n), place);
         if self.is_staged(n, &name, old, self.ready[n].known.as_ref())? {
             return Ok(MoveResult::Done);
         }
@@ -161,20 +162,20 @@ impl<'a> Mover<'a> {
             .put(&self.staging.fd, &name, place, Some(&dir))
         {
             Ok(()) => self.forget(),
-            // Then both are there, and the sweep saves this one.
+            // Both exist now, and the sweep saves this one.
             Err(Errno::EXIST) => {}
             Err(error) => return Err(self.failed("put a file back", "renameat2", n, error)),
         }
         Ok(MoveResult::Left(CHANGED))
     }
 
-    /// Puts what is new where nothing stands.
+    /// Moves a new file to a path that does not exist.
     pub(super) fn put_in(&mut self, n: usize) -> Result<MoveResult> {
         let place = SplitPath::of(&self.items[n].path);
         let name = new_name(place.path);
         match self.root_dir.put(&self.staging.fd, &name, place, None) {
             Ok(()) => {
-                self.note(MoverStep::PutIn(n), place);
+                self.record(MoverStep::PutIn(n), place);
                 Ok(MoveResult::Done)
             }
             Err(Errno::EXIST) => Ok(MoveResult::Left(TAKEN)),
@@ -187,7 +188,7 @@ impl<'a> Mover<'a> {
         let place = SplitPath::of(&self.items[n].path);
         match self.root_dir.make_dir(place.path) {
             Ok(()) => {
-                self.note(MoverStep::MadeDir(n), place);
+                self.record(MoverStep::MadeDir(n), place);
                 Ok(MoveResult::Done)
             }
             Err(Errno::EXIST) => Ok(MoveResult::Left(TAKEN)),
@@ -200,7 +201,7 @@ impl<'a> Mover<'a> {
         let place = SplitPath::of(&self.items[n].path);
         match self.root_dir.remove_dir(place.path) {
             Ok(()) => {
-                self.note(MoverStep::RemovedDir(n), place);
+                self.record(MoverStep::RemovedDir(n), place);
                 Ok(MoveResult::Done)
             }
             Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(MoveResult::Left(HOLDS)),
@@ -210,7 +211,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Sets the mode of a file or directory that is there.
+    /// Sets the mode of an existing file or directory.
     pub(super) fn set_mode(&mut self, n: usize) -> Result<MoveResult> {
         let item = &self.items[n];
         let (Some(PathEntry::File { mode, .. } | PathEntry::Dir { mode }), known) =
@@ -240,7 +241,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Returns whether what came to the desk is what it should be.
+    /// Returns whether a staged name is what it should be.
     pub(super) fn is_staged(
         &self,
         n: usize,
@@ -250,7 +251,7 @@ impl<'a> Mover<'a> {
     ) -> Result<bool> {
         let at = (&self.staging.fd, name.as_bytes());
         let is = self.root_dir.is(at, &self.items[n].path, entry, known);
-        is.map_err(|error| self.failed("read what was moved away", "read", n, error))
+        is.map_err(|error| self.failed("read a file that was moved away", "read", n, error))
     }
 
     pub(super) fn failed(&self, doing: &str, call: &'static str, n: usize, error: Errno) -> Error {
@@ -263,18 +264,18 @@ impl<'a> Mover<'a> {
     }
 }
 
-/// Returns whether a directory has a mode that it had, shall have, or has while we
+/// Returns whether a directory has its old mode, its new one, or the one it has while we
 /// work in it.
 pub(super) fn is_ours(item: &PathChange, mode: u32) -> bool {
     let of = |entry: &Option<PathEntry>| match entry {
         Some(PathEntry::Dir { mode: own }) => mode == *own || mode == own | OPEN,
         _ => false,
     };
-    // A directory gets some bits from the one that it is made in.
+    // A directory inherits some bits from the one that it is created in.
     of(&item.old) || of(&item.new) || (!item.was_dir() && mode & !0o2000 == OPEN)
 }
 
-/// Which way the work ended.
+/// The direction in which the work ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Forward,
@@ -282,14 +283,13 @@ pub(super) enum Direction {
 }
 
 impl Mover<'_> {
-    /// Brings every item to its new state. After an error some are, and some are
-    /// not.
+    /// Brings every item to its new state. After an error some are there, and some are not.
     pub(super) fn forward(&mut self) -> Result<()> {
-        self.lend()?;
+        self.make_writable()?;
         let all = 0..self.items.len();
         for n in all.clone().rev() {
             if self.items[n].removes() {
-                self.turn(n, |mover| match mover.items[n].was_dir() {
+                self.work_on(n, |mover| match mover.items[n].was_dir() {
                     true => mover.remove_dir(n),
                     false => mover.take_out(n),
                 })?;
@@ -298,76 +298,77 @@ impl Mover<'_> {
         for n in all.clone() {
             let item = &self.items[n];
             if item.becomes_dir() && !item.was_dir() && !bytes_of(&item.path).is_empty() {
-                self.turn(n, |mover| mover.make_dir(n))?;
+                self.work_on(n, |mover| mover.make_dir(n))?;
             }
         }
         for n in all.clone() {
             let item = &self.items[n];
             let is_put = item.old.is_none() || item.was_dir();
             match () {
-                () if item.stages() && is_put => self.turn(n, |mover| mover.put_in(n))?,
-                () if item.stages() => self.turn(n, |mover| mover.replace(n))?,
-                () if item.is_mode_only() => self.turn(n, |mover| mover.set_mode(n))?,
+                () if item.stages() && is_put => self.work_on(n, |mover| mover.put_in(n))?,
+                () if item.stages() => self.work_on(n, |mover| mover.replace(n))?,
+                () if item.is_mode_only() => self.work_on(n, |mover| mover.set_mode(n))?,
                 () => {}
             }
         }
         for n in all.rev() {
             if self.items[n].becomes_dir() && !bytes_of(self.path(n)).is_empty() {
-                self.turn(n, |mover| mover.set_mode(n))?;
+                self.work_on(n, |mover| mover.set_mode(n))?;
             }
         }
         Ok(())
     }
 
-    /// Takes an item's turn unless it was left alone already.
-    fn turn(&mut self, n: usize, act: impl Fn(&mut Self) -> Result<MoveResult>) -> Result<()> {
+    /// Works on an item unless it was left alone already.
+    fn work_on(&mut self, n: usize, act: impl Fn(&mut Self) -> Result<MoveResult>) -> Result<()> {
         if self.left[n].is_some() {
             return Ok(());
         }
         match act(self) {
             Ok(MoveResult::Done) => {}
-            Ok(MoveResult::Left(why)) => self.left[n] = Some(why.to_owned()),
-            Err(error) if self.lenient && is_refused(&error) => self.left[n] = Some(told(&error)),
+            Ok(MoveResult::Left(reason)) => self.left[n] = Some(reason.to_owned()),
+            Err(error) if self.lenient && is_refused(&error) => {
+                self.left[n] = Some(error_text(&error))
+            }
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Makes writable, for the time being, the directories that names are made or
-    /// removed in.
-    pub(super) fn lend(&mut self) -> Result<()> {
-        let mut lent = Vec::new();
+    /// Makes the directories writable for now in which names are created or removed.
+    pub(super) fn make_writable(&mut self) -> Result<()> {
+        let mut opened = Vec::new();
         for dir in self.dirs() {
             let fd = match self.root_dir.open_dir(bytes_of(&dir)) {
                 Err(error) if is_gone(error) => continue,
-                fd => fd.map_err(|error| self.shut(&dir, error))?,
+                fd => fd.map_err(|error| self.unwritable(&dir, error))?,
             };
-            if may_write(&fd).map_err(|error| self.shut(&dir, error))? {
+            if may_write(&fd).map_err(|error| self.unwritable(&dir, error))? {
                 continue;
             }
-            let seen = sys::seen(&fd).map_err(|error| self.shut(&dir, error))?;
-            lent.push((dir, seen.stamp.mode));
+            let seen = sys::seen(&fd).map_err(|error| self.unwritable(&dir, error))?;
+            opened.push((dir, seen.stamp.mode));
         }
-        if lent.is_empty() {
+        if opened.is_empty() {
             return Ok(());
         }
-        self.staging.note(self.root_dir, lent.clone())?;
-        for (dir, mode) in lent {
+        self.staging.record_modes(self.root_dir, opened.clone())?;
+        for (dir, mode) in opened {
             let set = self.root_dir.set_mode(&dir, mode | OPEN, |seen| {
                 seen.kind == FileKind::Dir && seen.stamp.mode == mode
             });
-            set.map_err(|error| self.shut(&dir, error))?;
+            set.map_err(|error| self.unwritable(&dir, error))?;
             self.touched.insert(dir);
         }
         Ok(())
     }
 
-    fn shut(&self, dir: &Path, error: Errno) -> Error {
+    fn unwritable(&self, dir: &Path, error: Errno) -> Error {
         self.root_dir
             .failed("write in a directory", "fchmod", dir, error)
     }
 
-    /// Returns the directories that names are made or removed in.
+    /// Returns the directories in which names are created or removed.
     fn dirs(&self) -> Vec<PathBuf> {
         let items = self.items.iter().zip(&self.left);
         let changes = items.filter(|(item, left)| {
@@ -382,13 +383,12 @@ impl Mover<'_> {
         dirs.into_iter().map(path).collect()
     }
 
-    /// Takes back all that was done, the last first; what cannot be taken back is
-    /// left, and named.
+    /// Reverses all moves, the last first; items that cannot be put back are named.
     pub(super) fn back(&mut self) {
         self.left = vec![None; self.items.len()];
         let mut made = Vec::new();
         while let Some(did) = self.did.pop() {
-            let (n, turn) = match did {
+            let (n, result) = match did {
                 MoverStep::TookOut(n) => (n, self.put_back(n)),
                 MoverStep::PutIn(n) => (n, self.take_back(n)),
                 MoverStep::Exchanged(n) => (n, self.exchange_back(n)),
@@ -399,23 +399,23 @@ impl Mover<'_> {
                 }
                 MoverStep::SetMode(n, was) => (n, self.unset_mode(n, was)),
             };
-            self.note_back(n, turn);
+            self.record_back(n, result);
         }
         for n in made {
             if let Some(PathEntry::Dir { mode }) = self.items[n].old {
-                let turn = self.unset_mode(n, mode);
-                self.note_back(n, turn);
+                let result = self.unset_mode(n, mode);
+                self.record_back(n, result);
             }
         }
     }
 
-    fn note_back(&mut self, n: usize, turn: Result<MoveResult>) {
-        let why = match turn {
+    fn record_back(&mut self, n: usize, result: Result<MoveResult>) {
+        let reason = match result {
             Ok(MoveResult::Done) => return,
-            Ok(MoveResult::Left(why)) => why.to_owned(),
-            Err(error) => told(&error),
+            Ok(MoveResult::Left(reason)) => reason.to_owned(),
+            Err(error) => error_text(&error),
         };
-        self.left[n].get_or_insert(why);
+        self.left[n].get_or_insert(reason);
     }
 
     fn put_back(&mut self, n: usize) -> Result<MoveResult> {
@@ -475,19 +475,25 @@ impl Mover<'_> {
     }
 
     fn unmake_dir(&mut self, n: usize) -> Result<MoveResult> {
-        let turn = self.remove_dir(n);
-        if turn.as_ref().is_ok_and(|turn| *turn == MoveResult::Done) {
+        let result = self.remove_dir(n);
+        if result
+            .as_ref()
+            .is_ok_and(|result| *result == MoveResult::Done)
+        {
             self.did.pop();
         }
-        turn
+        result
     }
 
     fn remake_dir(&mut self, n: usize) -> Result<MoveResult> {
-        let turn = self.make_dir(n);
-        if turn.as_ref().is_ok_and(|turn| *turn == MoveResult::Done) {
+        let result = self.make_dir(n);
+        if result
+            .as_ref()
+            .is_ok_and(|result| *result == MoveResult::Done)
+        {
             self.did.pop();
         }
-        turn
+        result
     }
 
     fn unset_mode(&mut self, n: usize, mode: u32) -> Result<MoveResult> {
@@ -498,37 +504,39 @@ impl Mover<'_> {
         }
     }
 
-    /// Gives back their modes to directories that are writable for the time being,
-    /// save those that got a new one. The workspace's own comes last of all, when
-    /// nothing is staged any more.
-    pub(super) fn give_back(&self, ended: Direction) -> Result<()> {
-        for (path, mode) in self.staging.lent.iter().rev() {
+    /// Restores the modes of directories that are writable for now, except those that got
+    /// a new one. The root comes last, when nothing is staged any more.
+    pub(super) fn restore_modes(&self, ended: Direction) -> Result<()> {
+        for (path, mode) in self.staging.made_writable.iter().rev() {
             if !bytes_of(path).is_empty() && !self.has_mode(path, ended) {
-                self.staging.give_back(self.root_dir, path, *mode)?;
+                self.staging.restore_mode(self.root_dir, path, *mode)?;
             }
         }
         Ok(())
     }
 
-    /// Gives the workspace's own directory its mode, new or back, when nothing is to
-    /// be made or removed in it any more.
+    /// Sets the mode of the root, new or old, when no more names change in it.
     pub(super) fn finish_root(&mut self, ended: Direction) -> Result<()> {
         let is_root = |path: &Path| bytes_of(path).is_empty();
-        let lent = self.staging.lent.iter().find(|(path, _)| is_root(path));
-        if let Some((path, mode)) = lent
+        let root = self
+            .staging
+            .made_writable
+            .iter()
+            .find(|(path, _)| is_root(path));
+        if let Some((path, mode)) = root
             && !self.has_mode(path, ended)
         {
-            return self.staging.give_back(self.root_dir, path, *mode);
+            return self.staging.restore_mode(self.root_dir, path, *mode);
         }
         match self.items.first() {
             Some(item) if ended == Direction::Forward && is_root(&item.path) => {
-                self.turn(0, |mover| mover.set_mode(0))
+                self.work_on(0, |mover| mover.set_mode(0))
             }
             _ => Ok(()),
         }
     }
 
-    /// Returns whether a path is an item that got a mode of its own.
+    /// Returns whether a path is an item that got its new mode.
     fn has_mode(&self, path: &Path, ended: Direction) -> bool {
         let found = self
             .items
@@ -538,7 +546,7 @@ impl Mover<'_> {
         })
     }
 
-    /// Makes durable what was done.
+    /// Syncs what was done.
     pub(super) fn sync(&self) -> Result<()> {
         let failed = |call, path: &Path, error| {
             self.root_dir
@@ -556,14 +564,14 @@ impl Mover<'_> {
     }
 }
 
-/// Returns whether the system does not allow something, and will not later.
+/// Returns whether the system refuses something for good.
 fn is_refused(error: &Error) -> bool {
     let source = std::error::Error::source(error).and_then(|source| source.downcast_ref());
     source.is_some_and(|source: &io::Error| source.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// Says an error with its cause.
-pub(super) fn told(error: &Error) -> String {
+/// Returns an error with its cause.
+pub(super) fn error_text(error: &Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),

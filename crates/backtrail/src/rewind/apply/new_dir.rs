@@ -1,10 +1,8 @@
-//! A new directory with the files of a snapshot: written beside its place, and put
-//! there in one step.
+//! A new directory with the files of a snapshot: written under another name beside its
+//! path, and renamed in one step.
 //!
-//! What is written aside is locked for as long as somebody works on it, so that who
-//! comes next can tell what a crash left behind and clear it away.
-//!
-//! Writing the files of a snapshot into a new directory.
+//! It is locked while it is written, so that the next fork can tell what a crash left
+//! behind and remove it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -33,7 +31,7 @@ use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::sys::{self, Names, Root};
 use crate::workspace::new_directory::NewDirectory;
 
-/// What tells the directories of this module from those of steps.
+/// Distinguishes these directories from the staging directories of steps.
 const FORK: &[u8] = b"fork-";
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -46,26 +44,26 @@ pub(in crate::rewind) fn new_dir_name(id: Uuid) -> OsString {
     OsStr::from_bytes(&name).to_owned()
 }
 
-/// A new directory that is not in its place yet.
+/// A new directory that does not have its final name yet.
 #[derive(Debug)]
 pub(in crate::rewind) struct NewDir<'a> {
-    /// The directory that it lies in, and shall lie in.
+    /// The directory that it is in.
     parent: OwnedFd,
     place: &'a NewDirectory,
-    /// Keeps others from taking it for left behind.
+    /// Shows others that it is in use.
     _lock: OwnedFd,
     pub(super) root_dir: RootDir<'a>,
 }
 
 impl<'a> NewDir<'a> {
-    /// Makes it at `path`, beside its place.
+    /// Creates it at `path`, beside its final path.
     pub(in crate::rewind) fn create(
         path: &'a Path,
         place: &'a NewDirectory,
         hook: Option<&'a dyn TouchHook>,
     ) -> Result<Self> {
         let failed = |call: &str, error: Errno| {
-            let doing = format!("cannot make a directory to write the files in ({call})");
+            let doing = format!("cannot create a directory for the files ({call})");
             Error::io(doing, &place.parent, error.into())
         };
         let parent = rustix::fs::open(&place.parent, DIRECTORY, Mode::empty())
@@ -77,7 +75,7 @@ impl<'a> NewDir<'a> {
         };
         make().map_err(|error| failed("mkdirat", error))?;
         let mut locked = lock(&parent, name);
-        // Somebody may take it for left behind just before it is locked.
+        // Another process may remove it just before it is locked.
         while let Err(Errno::NOENT) = locked {
             make().map_err(|error| failed("mkdirat", error))?;
             locked = lock(&parent, name);
@@ -85,7 +83,7 @@ impl<'a> NewDir<'a> {
         let locked = locked.map_err(|error| failed("openat", error));
         let opened = locked.and_then(|lock| {
             let root_dir = RootDir::open(path, hook)?;
-            // Neither a group nor a bit that the parent hands on: modes are set later.
+            // No group or bit inherited from the parent: modes are set later.
             root_dir
                 .set_mode(Path::new(""), OPEN, |_| true)
                 .map_err(|error| failed("fchmod", error))?;
@@ -105,13 +103,13 @@ impl<'a> NewDir<'a> {
         }
     }
 
-    /// Makes the error of a call that failed, about the place where it shall be.
+    /// Makes the error of a call that failed, with its final path.
     pub(super) fn failed(&self, call: &str, path: &Path, error: Errno) -> Error {
         let doing = format!("cannot write the new directory ({call})");
         Error::io(doing, &self.place.path().join(path), error.into())
     }
 
-    /// Puts it in its place, in one step.
+    /// Gives it its final name, in one step.
     pub(in crate::rewind) fn put(&self) -> Result<()> {
         let name = self.name();
         let Self { parent, place, .. } = self;
@@ -119,7 +117,7 @@ impl<'a> NewDir<'a> {
             .root_dir
             .ask("renameat2", Path::new(""))
             .and_then(|()| {
-                // Where an empty directory is, the system takes it away, and no other.
+                // The system replaces an empty directory, and nothing else.
                 if place.is_there {
                     return rustix::fs::renameat(parent, name, parent, &place.name);
                 }
@@ -134,13 +132,13 @@ impl<'a> NewDir<'a> {
         renamed.map_err(|error| match error {
             Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR => {
                 let path = place.path();
-                let what = format!("somebody else made {} meanwhile", shown(&path));
+                let what = format!("somebody else created {} meanwhile", shown(&path));
                 Error::new(ErrorKind::Conflict, what).at_path(&path)
             }
             Errno::BUSY | Errno::XDEV => {
                 let path = place.path();
                 let what = format!(
-                    "{} cannot be replaced: something is mounted there; name a directory in it",
+                    "{} cannot be replaced: it is a mount point; name a directory in it",
                     shown(&path)
                 );
                 Error::invalid(what).at_path(&path)
@@ -149,13 +147,13 @@ impl<'a> NewDir<'a> {
         })
     }
 
-    /// Removes it with all that was written in it.
+    /// Removes it with everything in it.
     pub(in crate::rewind) fn clear(self) {
-        // What cannot be removed now is removed by who comes next.
+        // What cannot be removed now is removed by the next fork.
         remove_all(&self.root_dir, &self.parent, self.name()).ok();
     }
 
-    /// Removes what others left behind in the same directory when they crashed.
+    /// Removes what crashed forks left behind in the same directory.
     pub(in crate::rewind) fn clear_strays(&self) {
         let mut names = Names::default();
         let read = rustix::fs::openat(&self.parent, ".", DIRECTORY, Mode::empty())
@@ -199,8 +197,8 @@ fn ask(hook: Option<&dyn TouchHook>, call: &'static str, path: &Path) -> rustix:
     asked.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// Locks a directory that was just made, if it is still there. File systems without
-/// locks go without: there nobody clears anything away either.
+/// Locks a directory that was just created, if it still exists. On file systems without
+/// locks nothing is removed either.
 fn lock(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     let dir = rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())?;
     rustix::fs::flock(&dir, FlockOperation::LockExclusive).ok();
@@ -208,13 +206,13 @@ fn lock(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     Ok(dir)
 }
 
-/// Removes a directory with all that is in it, through no link.
+/// Removes a directory with everything in it, following no link.
 fn remove_all(root_dir: &RootDir<'_>, parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
     let mut ahead = vec![PathBuf::new()];
     let mut dirs = Vec::new();
     let mut names = Names::default();
     while let Some(path) = ahead.pop() {
-        // One of ours may have got a mode that keeps us out.
+        // A mode that we set may keep us out.
         root_dir.set_mode(&path, OPEN, |seen| seen.kind == FileKind::Dir)?;
         let dir = root_dir.open_dir(bytes_of(&path))?;
         names.read(&dir)?;
@@ -239,23 +237,22 @@ fn remove_all(root_dir: &RootDir<'_>, parent: &OwnedFd, name: &OsStr) -> rustix:
 /// How many files a thread takes at a time.
 const BATCH: usize = 32;
 
-/// Something that shall be in the new directory.
+/// An entry of the new directory.
 #[derive(Debug)]
 pub(in crate::rewind) struct NewEntry {
     /// The new directory itself is the empty path.
     pub(in crate::rewind) path: PathBuf,
     pub(in crate::rewind) entry: PathEntry,
-    /// Whether the same may lie in the other workspace still.
+    /// Whether the original workspace may still have the same file.
     pub(in crate::rewind) is_alive: bool,
 }
 
-/// What fills a new directory.
+/// Writes the entries of a new directory.
 #[derive(Debug)]
 pub(in crate::rewind) struct NewDirWriter<'a> {
     new_dir: &'a NewDir<'a>,
     objects: &'a Objects,
-    /// The workspace that the files come from, as long as its file system shares
-    /// content between files.
+    /// The workspace that the files come from, to share content with.
     live: Option<&'a Root>,
     shares: AtomicBool,
     shared: AtomicU64,
@@ -279,8 +276,8 @@ impl<'a> NewDirWriter<'a> {
         }
     }
 
-    /// Writes all of it, a directory before what is in it, and returns how many files
-    /// share their content with files of the other workspace.
+    /// Writes all entries, directories first, and returns how many files share their
+    /// content with files of the original workspace.
     pub(in crate::rewind) fn run(&self, all: &[NewEntry]) -> Result<u64> {
         for new in all {
             SplitPath::check(&new.path)?;
@@ -300,7 +297,7 @@ impl<'a> NewDirWriter<'a> {
     }
 
     fn write_all(&self, all: &[&NewEntry]) -> Result<()> {
-        // Who wants to be asked is asked in one order.
+        // A hook is asked in a fixed order.
         if all.len() < MANY || self.new_dir.root_dir.is_watched() {
             let mut held = None;
             return all.iter().try_for_each(|new| self.write(new, &mut held));
@@ -342,7 +339,7 @@ impl<'a> NewDirWriter<'a> {
         }
     }
 
-    /// Returns the directory of a path, which is most often that of the path before.
+    /// Returns the directory of a path, which is most often that of the last path.
     fn hold<'h>(&self, path: &Path, held: &'h mut OpenDir) -> Result<&'h OwnedFd> {
         let parent = path.parent().unwrap_or(Path::new(""));
         if held.as_ref().is_none_or(|(path, _)| path != parent) {
@@ -396,14 +393,14 @@ impl<'a> NewDirWriter<'a> {
             done.map_err(failed("write"))
         })?;
         if written != size {
-            let what = format!("object {content} has {written} bytes, and should have {size}");
+            let what = format!("object {content} has {written} bytes, expected {size}");
             return Err(Error::new(ErrorKind::Corrupt, what).at_path(path));
         }
         Ok(file)
     }
 
-    /// Lets a new file share its content with the file of the other workspace, if
-    /// that holds just this. Else the new file is empty.
+    /// Lets a new file share its content with the file of the original workspace, if that
+    /// is the same. Else the new file stays empty.
     fn share(
         &self,
         path: &Path,
@@ -417,14 +414,14 @@ impl<'a> NewDirWriter<'a> {
         let asked = self.new_dir.root_dir.ask("ioctl", path);
         match asked.and_then(|()| rustix::fs::ioctl_ficlone(&*file, &theirs)) {
             Ok(()) => {}
-            // That may be about this file alone.
+            // That may concern this file alone.
             Err(Errno::TXTBSY | Errno::PERM) => return Ok(false),
             Err(_) => {
                 self.shares.store(false, Ordering::Relaxed);
                 return Ok(false);
             }
         }
-        // Only what was shared counts: theirs may change at any moment.
+        // Only the shared content counts: the original may change at any moment.
         let is_it = hash(file, size).is_ok_and(|found| found == *content);
         let ready = match is_it {
             true => Ok(()),
@@ -446,7 +443,7 @@ impl<'a> NewDirWriter<'a> {
     }
 }
 
-/// Opens the file at a path of the other workspace, if it has the right length.
+/// Opens the file at a path of the original workspace, if it has the right length.
 fn open_alive(live: &Root, path: &Path, size: u64) -> Option<OwnedFd> {
     let place = SplitPath::of(path);
     let dir = live.open_dir(place.dir).ok()?;

@@ -1,4 +1,4 @@
-//! Carrying on what a crash interrupted, wherever it stopped.
+//! Resuming a step that a crash interrupted, wherever it stopped.
 
 use rustix::io::Errno;
 
@@ -15,11 +15,11 @@ use crate::snapshot::FileKind;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::sys::Seen;
 
-/// How an item stands.
+/// How far an item is.
 enum ItemProgress {
-    /// As it shall.
+    /// In its new state.
     New,
-    /// In between: what there is to be done from here.
+    /// In between, with what remains to do.
     Todo(PathChange),
     /// In neither state.
     Other(&'static str),
@@ -39,7 +39,7 @@ pub(super) fn resume(work: FileWork<'_>, root_dir: &RootDir<'_>) -> Result<WorkR
     };
     let none: Vec<Prepared> = items.iter().map(|_| Prepared::default()).collect();
     let mut mover = Mover::new(root_dir, &mut staging, items, &none);
-    mover.lend()?;
+    mover.make_writable()?;
     salvage(&mut mover, work)?;
     left = std::mem::take(&mut mover.left);
     let todo = evaluate(root_dir, items, &mut left)?;
@@ -47,7 +47,7 @@ pub(super) fn resume(work: FileWork<'_>, root_dir: &RootDir<'_>) -> Result<WorkR
     mover.sweep(work.objects)?;
     let rescued = std::mem::take(&mut mover.left);
     // Their modes are set as items.
-    staging.lent.retain(|(path, _)| {
+    staging.made_writable.retain(|(path, _)| {
         let is_it = |(item, left): &(&PathChange, &Option<String>)| {
             item.path == *path && item.becomes_dir() && left.is_none()
         };
@@ -58,7 +58,7 @@ pub(super) fn resume(work: FileWork<'_>, root_dir: &RootDir<'_>) -> Result<WorkR
     let mut mover = Mover::new(root_dir, &mut staging, &todo, &ready);
     mover.lenient = true;
     mover.forward()?;
-    let mut all = super::tidy(&mut mover, work.objects, super::mover::Direction::Forward)?;
+    let mut all = super::clean_up(&mut mover, work.objects, super::mover::Direction::Forward)?;
     all.extend(mover.into_left());
     all.extend(named(items, left));
     all.extend(named(items, rescued));
@@ -68,7 +68,7 @@ pub(super) fn resume(work: FileWork<'_>, root_dir: &RootDir<'_>) -> Result<WorkR
     })
 }
 
-/// Nothing was to be done, or only to be made durable.
+/// Syncs what was done; nothing else remained.
 fn done(
     root_dir: &RootDir<'_>,
     items: &[PathChange],
@@ -87,21 +87,20 @@ fn done(
 
 fn named(items: &[PathChange], left: Vec<Option<String>>) -> impl Iterator<Item = NotRestored> {
     let all = items.iter().zip(left);
-    all.filter_map(|(item, why)| {
+    all.filter_map(|(item, reason)| {
         let path = item.path.clone();
-        why.map(|why| NotRestored { path, why })
+        reason.map(|reason| NotRestored { path, reason })
     })
 }
 
-/// Names each path once, with what says most.
+/// Names each path once, with the longest reason.
 fn merged(mut all: Vec<NotRestored>) -> Vec<NotRestored> {
-    all.sort_by(|a, b| (&a.path, b.why.len()).cmp(&(&b.path, a.why.len())));
+    all.sort_by(|a, b| (&a.path, b.reason.len()).cmp(&(&b.path, a.reason.len())));
     all.dedup_by(|b, a| a.path == b.path);
     all
 }
 
-/// Lets us into directories whose mode was set last and keeps us out now; what
-/// follows sets it again.
+/// Opens directories whose new mode keeps us out; their modes are set again later.
 fn open_dirs(root_dir: &RootDir<'_>, items: &[PathChange]) -> Result<()> {
     for item in items.iter().filter(|item| item.becomes_dir()) {
         let failed = |error| root_dir.failed("open a directory", "fchmod", &item.path, error);
@@ -129,8 +128,8 @@ fn is_usable(root_dir: &RootDir<'_>, item: &PathChange) -> bool {
         .is_ok_and(|dir| may_write(&dir).unwrap_or(false))
 }
 
-/// Puts back what is nobody's to remove, and what was moved out of the way of
-/// something that did not come.
+/// Puts back files that are not ours to remove, and files that were moved out of the way
+/// of something that did not arrive.
 fn salvage(mover: &mut Mover<'_>, work: FileWork<'_>) -> Result<()> {
     for (name, n) in mover.staged_names()? {
         let item = &work.items[n];
@@ -141,7 +140,7 @@ fn salvage(mover: &mut Mover<'_>, work: FileWork<'_>) -> Result<()> {
                 let failed = |error| mover.failed("put a file back", "renameat2", n, error);
                 if mover.root_dir.look(place.path).map_err(failed)?.is_none() {
                     match mover.root_dir.put(&mover.staging.fd, &name, place, None) {
-                        // Somebody was quicker, and that stays.
+                        // Somebody else created it first, and that stays.
                         Err(Errno::EXIST) => {}
                         Err(error) if !is_gone(error) => return Err(failed(error)),
                         _ => {}
@@ -154,7 +153,7 @@ fn salvage(mover: &mut Mover<'_>, work: FileWork<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Finds out what is to be done still; what is in neither state goes to `left`.
+/// Finds what remains to do; items in neither state go to `left`.
 fn evaluate(
     root_dir: &RootDir<'_>,
     items: &[PathChange],
@@ -165,7 +164,7 @@ fn evaluate(
         match stands(root_dir, item)? {
             ItemProgress::New => {}
             ItemProgress::Todo(item) => todo.push(item),
-            ItemProgress::Other(why) => _ = left.get_or_insert(why.to_owned()),
+            ItemProgress::Other(reason) => _ = left.get_or_insert(reason.to_owned()),
         }
     }
     Ok(todo)
@@ -185,7 +184,7 @@ fn stands(root_dir: &RootDir<'_>, item: &PathChange) -> Result<ItemProgress> {
         return Ok(match (&item.old, &item.new) {
             (_, None) => ItemProgress::New,
             (None, _) => from(None),
-            // A directory is removed before something else comes in its place.
+            // A directory is removed before something else takes its place.
             (Some(PathEntry::Dir { .. }), Some(new)) if !new.is_dir() => from(None),
             _ => ItemProgress::Other(GONE),
         });
@@ -213,7 +212,7 @@ fn stands(root_dir: &RootDir<'_>, item: &PathChange) -> Result<ItemProgress> {
     Ok(ItemProgress::Other(CHANGED))
 }
 
-/// Returns whether a directory is as it shall be; `None` if it is not ours.
+/// Returns whether a directory is in its new state; `None` if somebody else changed it.
 fn dir_stands(item: &PathChange, mode: u32) -> Option<bool> {
     match &item.new {
         Some(PathEntry::Dir { mode: own }) if mode == *own => Some(true),

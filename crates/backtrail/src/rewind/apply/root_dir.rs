@@ -1,7 +1,7 @@
-//! The calls that change a workspace's files, and those that look at them.
+//! The system calls that change and read a workspace's files.
 //!
-//! Each change is told to the hook first, and the directory that it happens in is
-//! opened only then: what moved meanwhile is seen.
+//! The hook is asked before each change, and the directory of the change is opened only
+//! then, so that a directory that was moved is noticed.
 
 use std::fmt;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::snapshot::name::{bytes_of, shown};
 use crate::snapshot::scan::sys::{self, Root, Seen};
 use crate::snapshot::scan::{STAGING, split};
 
-/// The longest name that file systems take.
+/// The longest name that file systems allow.
 const LONGEST_NAME: usize = 255;
 
 /// A path within the workspace: its directory, and its name there.
@@ -28,14 +28,14 @@ pub(super) struct SplitPath<'a> {
 }
 
 impl<'a> SplitPath<'a> {
-    /// Splits a path. That of the workspace itself has no name.
+    /// Splits a path. The workspace itself has no name.
     pub(super) fn of(path: &'a Path) -> Self {
         let (dir, name) = split(bytes_of(path));
         Self { path, dir, name }
     }
 
-    /// Refuses what leads out of the workspace, into git's own state or into our
-    /// staging, and what no file system could hold.
+    /// Refuses paths that lead out of the workspace, into git's own state or into a staging
+    /// directory, and names that no file system allows.
     pub(super) fn check(path: &Path) -> crate::error::Result<()> {
         let bytes = bytes_of(path);
         let refused = |name: &[u8]| {
@@ -47,12 +47,12 @@ impl<'a> SplitPath<'a> {
         if bytes.is_empty() || !bytes.split(|byte| *byte == b'/').any(refused) {
             return Ok(());
         }
-        let what = format!("{} is no path that can be restored", shown(path));
+        let what = format!("{} is not a path that can be restored", shown(path));
         Err(Error::new(ErrorKind::Invalid, what).at_path(path))
     }
 }
 
-/// The workspace, beneath whose root all happens.
+/// The root directory of a workspace, below which everything happens.
 pub(super) struct RootDir<'a> {
     root: Root,
     pub(super) path: &'a Path,
@@ -78,12 +78,12 @@ impl<'a> RootDir<'a> {
         &self.root.fd
     }
 
-    /// Returns whether somebody wants to be asked before each change.
+    /// Returns whether a hook is asked before each change.
     pub(super) fn is_watched(&self) -> bool {
         self.hook.is_some()
     }
 
-    /// Opens a directory beneath the root.
+    /// Opens a directory below the root.
     pub(super) fn open_dir(&self, path: &[u8]) -> Result<OwnedFd> {
         let fd = self.root.open_dir(path)?;
         if sys::seen(&fd)?.dev != self.root.dev {
@@ -99,7 +99,7 @@ impl<'a> RootDir<'a> {
         asked.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 
-    /// Makes a call, and once more if the system failed to.
+    /// Makes a call, and repeats it once if the system fails.
     pub(super) fn call<T>(
         &self,
         call: &'static str,
@@ -128,14 +128,14 @@ impl<'a> RootDir<'a> {
         Error::io(doing, &self.path.join(path), error.into())
     }
 
-    /// Makes the error of a path that is not what it was any more.
+    /// Makes the error of a path that changed meanwhile.
     pub(super) fn moved(&self, path: &Path) -> Error {
         let what = format!("{} changed meanwhile", shown_or_root(path));
         Error::new(ErrorKind::Conflict, what).at_path(&self.path.join(path))
     }
 
-    /// Looks at a path; `None` where nothing stands, also because a directory on
-    /// the way is none.
+    /// Looks at a path; `None` if it does not exist, also because something on the way is
+    /// not a directory.
     pub(super) fn look(&self, path: &Path) -> Result<Option<Seen>> {
         let place = SplitPath::of(path);
         if place.name.is_empty() {
@@ -151,8 +151,8 @@ impl<'a> RootDir<'a> {
         }
     }
 
-    /// Moves what stands at a place into our own directory, under a name that is
-    /// free there, and returns the directory that it was in.
+    /// Moves a path into the staging directory, under a name that is free there, and
+    /// returns the directory that it was in.
     pub(super) fn take(&self, place: SplitPath<'_>, to: &OwnedFd, name: &str) -> Result<OwnedFd> {
         let taken = self.call("renameat2", place.path, || {
             let dir = self.open_dir(place.dir)?;
@@ -163,7 +163,7 @@ impl<'a> RootDir<'a> {
             Err(error) if is_unsupported(error) => {}
             done => return done,
         }
-        // Nobody else makes names in our own directory.
+        // Nobody else creates names in the staging directory.
         self.call("renameat", place.path, || {
             match sys::seen_at(to, name) {
                 Ok(_) => return Err(Errno::EXIST),
@@ -176,8 +176,8 @@ impl<'a> RootDir<'a> {
         })
     }
 
-    /// Moves a name of our own directory to a place where nothing stands. `dir` is
-    /// the place's directory; `None` opens it.
+    /// Moves a name from the staging directory to a path that does not exist. `dir` is the
+    /// path's directory; `None` opens it.
     pub(super) fn put(
         &self,
         from: &OwnedFd,
@@ -204,8 +204,8 @@ impl<'a> RootDir<'a> {
         })
     }
 
-    /// Exchanges a name of our own directory with what stands at a place, and
-    /// returns the place's directory.
+    /// Exchanges a name in the staging directory with a path, and returns the path's
+    /// directory.
     pub(super) fn exchange(
         &self,
         ours: &OwnedFd,
@@ -219,7 +219,7 @@ impl<'a> RootDir<'a> {
         })
     }
 
-    /// Exchanges again what was exchanged in this directory.
+    /// Reverses an exchange in this directory.
     pub(super) fn exchange_back(
         &self,
         ours: &OwnedFd,
@@ -244,14 +244,14 @@ impl<'a> RootDir<'a> {
         }
     }
 
-    /// Gives a name in the root another one that is free.
+    /// Renames something in the root to a name that is free.
     pub(super) fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         self.call("renameat2", from, || {
             rename(self.root(), bytes_of(from), self.root(), bytes_of(to))
         })
     }
 
-    /// Makes a directory that only we can use for now.
+    /// Creates a directory that only we can use for now.
     pub(super) fn make_dir(&self, path: &Path) -> Result<()> {
         let place = SplitPath::of(path);
         self.call("mkdirat", path, || {
@@ -260,7 +260,7 @@ impl<'a> RootDir<'a> {
         })
     }
 
-    /// Removes a directory that is empty.
+    /// Removes an empty directory.
     pub(super) fn remove_dir(&self, path: &Path) -> Result<()> {
         let place = SplitPath::of(path);
         self.call("unlinkat", path, || {
@@ -269,8 +269,8 @@ impl<'a> RootDir<'a> {
         })
     }
 
-    /// Sets the mode of a file or directory if `is_expected`, and returns what it
-    /// was; `None` if it was not expected, or is neither.
+    /// Sets the mode of a file or directory if `is_expected`, and returns the earlier one;
+    /// `None` if it was not expected, or is neither.
     pub(super) fn set_mode(
         &self,
         path: &Path,
@@ -292,7 +292,7 @@ impl<'a> RootDir<'a> {
         })
     }
 
-    /// Opens what stands at a path to set its mode, whether it can be read or not.
+    /// Opens a path to set its mode, even if it cannot be read.
     fn open_for_mode(&self, path: &Path) -> Result<Option<(OwnedFd, OpenedAs)>> {
         let place = SplitPath::of(path);
         if place.name.is_empty() {
@@ -317,7 +317,7 @@ impl<'a> RootDir<'a> {
         }
     }
 
-    /// Makes durable what stands in a directory, or a file and its mode.
+    /// Syncs the names in a directory, or a file and its mode.
     pub(super) fn sync(&self, path: &Path) -> Result<()> {
         self.call("fsync", path, || {
             let place = SplitPath::of(path);
@@ -329,24 +329,24 @@ impl<'a> RootDir<'a> {
             };
             match opened {
                 Ok(fd) => rustix::fs::fsync(&fd),
-                // It went, or cannot be read: its directory is synced as well.
+                // It is gone or cannot be read: its directory is synced as well.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(()),
                 Err(error) => Err(error),
             }
         })
     }
 
-    /// Makes durable all that was done on the file system.
+    /// Syncs the whole file system.
     pub(super) fn sync_all(&self) -> Result<()> {
         self.call("syncfs", Path::new(""), || rustix::fs::syncfs(self.root()))
     }
 }
 
-/// How something was opened whose mode is to be set.
+/// How a path was opened to set its mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OpenedAs {
     Whole,
-    /// It can be named, and not read.
+    /// Only its name: it cannot be read.
     Path,
 }
 
@@ -368,7 +368,7 @@ fn chmod((fd, opened): &(OwnedFd, OpenedAs), mode: u32) -> Result<()> {
     }
 }
 
-/// Returns whether names may be made and removed in a directory.
+/// Returns whether names may be created and removed in a directory.
 pub(super) fn may_write(dir: impl AsFd) -> Result<bool> {
     let access = Access::WRITE_OK | Access::EXEC_OK;
     match rustix::fs::accessat(dir, ".", access, AtFlags::EACCESS) {
@@ -386,12 +386,12 @@ fn exchange(ours: &OwnedFd, name: &[u8], dir: &OwnedFd, theirs: &[u8]) -> Result
     rustix::fs::renameat_with(ours, name, dir, theirs, RenameFlags::EXCHANGE)
 }
 
-/// Returns whether a file system does not know the call.
+/// Returns whether a file system does not support the call.
 pub(super) fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 
-/// Returns whether an error says how things stand, and not that the machine failed.
+/// Returns whether an error is an answer, and not a failure of the machine.
 fn is_answer(error: Errno) -> bool {
     let of_names = matches!(
         error,
@@ -400,8 +400,7 @@ fn is_answer(error: Errno) -> bool {
     of_names || is_unsupported(error)
 }
 
-/// Returns whether an error says that a path, or a directory on the way, is not
-/// what it was.
+/// Returns whether an error says that a path, or a directory on the way, is gone.
 pub(super) fn is_gone(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
 }

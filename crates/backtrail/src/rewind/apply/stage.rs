@@ -1,4 +1,4 @@
-//! Writing what is new aside, and reading what is old.
+//! Writing new files to the staging directory, and checking old ones.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::super::path_change::{PathChange, PathEntry};
 use super::compare::{Compared, KnownFile, errno, horizon};
 use super::mover::CHANGED;
-use super::mover::told;
+use super::mover::error_text;
 use super::root_dir::{RootDir, SplitPath, is_gone};
 use super::staging_dir::{OPEN, StagingDir, new_name};
 use crate::error::{Error, ErrorKind, Result};
@@ -22,25 +22,24 @@ use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::split;
 use crate::snapshot::scan::sys::{self, Horizon, Seen};
 
-/// Up to so many files are synced one by one; more at once, with all that others
-/// wrote.
+/// Up to so many files are synced one by one; more with one sync of the file system.
 pub(super) const FEW: usize = 16;
-/// Fewer than so many are staged, and swept, by one thread.
+/// Fewer than so many files are staged, and swept, by one thread.
 pub(super) const MANY: usize = 64;
 const SETGID: u32 = 0o2000;
 
-/// What is ready for one item.
+/// What is prepared for one item.
 #[derive(Debug, Default)]
 pub(super) struct Prepared {
     /// The old file or link.
     pub(super) known: Option<KnownFile>,
     /// The new one, as it was staged.
     pub(super) staged: Option<KnownFile>,
-    /// Why it is left alone.
+    /// The reason why it is left alone.
     pub(super) left: Option<String>,
 }
 
-/// What becomes of a path that is not in its old state.
+/// What happens to a path that is not in its old state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnChanged {
     /// It stops everything.
@@ -49,13 +48,13 @@ pub(super) enum OnChanged {
     Leave,
 }
 
-/// What stages one step.
+/// Stages the files of one step.
 pub(super) struct Stager<'a> {
     pub(super) root_dir: &'a RootDir<'a>,
     pub(super) staging: &'a StagingDir,
     pub(super) objects: &'a Objects,
     pub(super) on_changed: OnChanged,
-    /// The workspace's own directory was made by this step.
+    /// The root was created by this step.
     pub(super) made_root: bool,
     pub(super) horizon: Horizon,
     pub(super) few: bool,
@@ -80,7 +79,7 @@ impl<'a> Stager<'a> {
         }
     }
 
-    /// Stages all items, and makes durable what was written.
+    /// Stages all items, and syncs what was written.
     pub(super) fn run(mut self, items: &[PathChange]) -> Result<Vec<Prepared>> {
         let files = items.iter().filter(|item| item.stages_file()).count();
         self.few = files <= FEW;
@@ -146,25 +145,25 @@ impl<'a> Stager<'a> {
         if let Some(new) = item.new.as_ref().filter(|_| item.stages()) {
             match self.write(item, new, known.as_ref()) {
                 Ok(staged) => ready.staged = Some(staged),
-                // To fail here would be to fail for ever.
-                Err(error) if self.is_lost(&error) => ready.left = Some(told(&error)),
+                // Failing here would mean to fail forever.
+                Err(error) if self.is_lost(&error) => ready.left = Some(error_text(&error)),
                 Err(error) => return Err(error),
             }
         }
         Ok(ready)
     }
 
-    /// Returns whether it is carried on without what the store lost.
+    /// Returns whether the step resumes without a file that the store lost.
     fn is_lost(&self, error: &Error) -> bool {
         self.on_changed == OnChanged::Leave && error.kind() == ErrorKind::Corrupt
     }
 
-    /// Looks whether a path is in its old state.
+    /// Checks whether a path is in its old state.
     fn old(&self, item: &PathChange) -> Result<OldState> {
         let path = item.path.as_path();
         let failed = |error| {
             self.root_dir
-                .failed("read what is to be replaced", "openat", path, error)
+                .failed("read a file that is to be replaced", "openat", path, error)
         };
         match &item.old {
             None if bytes_of(path).is_empty() && self.made_root => Ok(OldState::As(None)),
@@ -188,7 +187,7 @@ impl<'a> Stager<'a> {
     fn is_old_dir(&self, item: &PathChange, mode: u32, seen: &Seen) -> bool {
         let lent = |(path, was): &(_, u32)| *path == item.path && *was == mode;
         let opened = seen.stamp.mode == mode | OPEN
-            && (self.on_changed == OnChanged::Leave || self.staging.lent.iter().any(lent));
+            && (self.on_changed == OnChanged::Leave || self.staging.made_writable.iter().any(lent));
         seen.kind == FileKind::Dir && (seen.stamp.mode == mode || opened)
     }
 
@@ -280,13 +279,13 @@ impl<'a> Stager<'a> {
             done.map_err(|error| self.unwritten("write", path, error))
         })?;
         if written != *size {
-            let what = format!("object {content} has {written} bytes, and should have {size}");
+            let what = format!("object {content} has {written} bytes, expected {size}");
             return Err(Error::new(ErrorKind::Corrupt, what).at_path(path));
         }
         self.finish_file(path, &file, *mode, old)
     }
 
-    /// Gives a new file its owner and mode, and makes it durable.
+    /// Sets the owner and mode of a new file, and syncs it.
     fn finish_file(
         &self,
         path: &Path,
@@ -300,12 +299,12 @@ impl<'a> Stager<'a> {
             self.root_dir
                 .ask("fchown", path)
                 .map_err(failed("fchown"))?;
-            // Not everybody may give files away; then it is ours.
+            // Not every user may give files away; then it stays ours.
             if rustix::fs::fchown(file, uid, gid).is_err() {
                 rustix::fs::fchown(file, None, gid).ok();
             }
         }
-        // After the owner: to change that takes bits away.
+        // After the owner: changing that clears bits.
         let asked = self.root_dir.ask("fchmod", path);
         let bits = Mode::from_raw_mode(mode);
         let set = asked.and_then(|()| rustix::fs::fchmod(file, bits));
@@ -322,8 +321,8 @@ impl<'a> Stager<'a> {
         Ok(KnownFile::of(&seen, self.horizon))
     }
 
-    /// Returns whom a new file shall belong to, where that is not so already: to
-    /// whom the old one belongs, else to the group that its directory says.
+    /// Returns the owner of a new file, if it is not right already: that of the old one,
+    /// else the group that its directory gives.
     fn owner(
         &self,
         path: &Path,
@@ -339,7 +338,7 @@ impl<'a> Stager<'a> {
         Ok((uid.is_some() || gid.is_some()).then_some((uid, gid)))
     }
 
-    /// Returns the group that a directory gives to what is made in it.
+    /// Returns the group that a directory gives to new files in it.
     fn group(&self, path: &Path) -> rustix::io::Result<Option<u32>> {
         let mut dir = split(bytes_of(path)).0;
         loop {
@@ -373,7 +372,7 @@ impl PathChange {
         }
     }
 
-    /// Returns whether something is to be put in place.
+    /// Returns whether a new file or link is staged for it.
     pub(in crate::rewind) fn stages(&self) -> bool {
         let is_new = self.new.as_ref().is_some_and(|new| !new.is_dir());
         is_new && self.old != self.new && !self.is_mode_only()
@@ -391,7 +390,7 @@ impl PathChange {
         self.new.as_ref().is_some_and(PathEntry::is_dir)
     }
 
-    /// Returns whether what stands there is removed, whatever comes in its place.
+    /// Returns whether the old entry is removed, whatever takes its place.
     pub(super) fn removes(&self) -> bool {
         self.old.is_some() && (self.new.is_none() || self.was_dir() != self.becomes_dir())
     }

@@ -1,10 +1,10 @@
-//! The staging directory of one step: what is new waits there, and what was old is
-//! kept there until all is done.
+//! The staging directory of one step: new files wait there, and old files stay there until
+//! everything is done.
 //!
-//! It lies in the workspace's root, so that every move is a rename. What a file in
-//! it is about is told by its name: `n-` and the hash of the path for what is to be
-//! put in place (or came out in exchange), `o-` for what was moved out of the way,
-//! `modes-` for the modes of directories that are writable for the time being.
+//! It is in the workspace's root, so that every move is a rename. The names in it say what
+//! they are: `n-` and the hash of the path for what is to be put in place (or came out in
+//! exchange), `o-` for what was moved out of the way, `modes-` for the modes of directories
+//! that are writable for now.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -34,11 +34,11 @@ pub(super) const OPEN: u32 = 0o700;
 pub(super) struct StagingDir {
     pub(super) fd: OwnedFd,
     pub(super) name: PathBuf,
-    /// Directories that are writable for the time being, and their own modes.
-    pub(super) lent: Vec<(PathBuf, u32)>,
-    /// How many files tell of them.
+    /// Directories that are writable for now, and their own modes.
+    pub(super) made_writable: Vec<(PathBuf, u32)>,
+    /// How many files record them.
     notes: u32,
-    /// Who we are to the file system.
+    /// Our user id on the file system.
     pub(super) uid: u32,
 }
 
@@ -49,12 +49,12 @@ pub(super) fn staging_name(id: CheckpointId) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&name))
 }
 
-/// Returns the name under which what is new for a path waits.
+/// Returns the staged name of a path's new file.
 pub(super) fn new_name(path: &Path) -> String {
     format!("n-{}", hash_of(path))
 }
 
-/// Returns the name under which what was old at a path is kept.
+/// Returns the staged name of a path's old file.
 pub(super) fn old_name(path: &Path) -> String {
     format!("o-{}", hash_of(path))
 }
@@ -66,13 +66,13 @@ pub(super) fn hash_of(path: &Path) -> String {
 }
 
 impl StagingDir {
-    /// Makes the staging directory of a step, which must not be there.
+    /// Creates the staging directory of a step, which must not exist.
     pub(super) fn create(root_dir: &RootDir<'_>, id: CheckpointId) -> Result<Self> {
         let name = staging_name(id);
         let lend = Self::open_root(root_dir)?;
         let mut made = Self::make(root_dir, &name);
         if let (Ok(staging), Some(mode)) = (&mut made, lend) {
-            let noted = staging.note(root_dir, vec![(PathBuf::new(), mode)]);
+            let noted = staging.record_modes(root_dir, vec![(PathBuf::new(), mode)]);
             if let Err(error) = noted {
                 staging.remove(root_dir).ok();
                 made = Err(error);
@@ -84,7 +84,7 @@ impl StagingDir {
         made
     }
 
-    /// Makes the root writable if it is not, and returns the mode that it had.
+    /// Makes the root writable if it is not, and returns its mode.
     fn open_root(root_dir: &RootDir<'_>) -> Result<Option<u32>> {
         let path = Path::new("");
         let failed =
@@ -99,12 +99,12 @@ impl StagingDir {
     }
 
     fn make(root_dir: &RootDir<'_>, name: &Path) -> Result<Self> {
-        let doing = "make a directory to write new files in";
+        let doing = "create a directory for new files";
         root_dir
             .make_dir(name)
             .map_err(|error| root_dir.failed(doing, "mkdirat", name, error))?;
         let made = Self::open(root_dir, name).and_then(|staging| {
-            // Files in it shall not get the group of a directory that they only wait in.
+            // Files must not inherit the group of a directory that they only wait in.
             let set = root_dir.set_mode(&staging.name, OPEN, |_| true);
             set.map_err(|error| root_dir.failed(doing, "fchmod", name, error))?;
             Ok(staging)
@@ -112,35 +112,34 @@ impl StagingDir {
         made.inspect_err(|_| root_dir.remove_dir(name).unwrap_or_default())
     }
 
-    /// Opens the staging directory of a step that was interrupted; `None` where there
-    /// is none.
+    /// Opens the staging directory of an interrupted step; `None` if there is none.
     pub(super) fn find(root_dir: &RootDir<'_>, id: CheckpointId) -> Result<Option<Self>> {
         let name = staging_name(id);
         match root_dir.look(&name) {
             Ok(None) => return Ok(None),
             Ok(Some(seen)) if seen.kind == FileKind::Dir => {}
             Ok(Some(_)) => {
-                let what = "something else stands where the new files were staged";
+                let what = "something else has the name of the staging directory";
                 let error = Error::new(ErrorKind::Conflict, what);
                 return Err(error.at_path(&root_dir.path.join(name)));
             }
             Err(error) => {
-                return Err(root_dir.failed("look at what was staged", "fstatat", &name, error));
+                return Err(root_dir.failed("read the staging directory", "fstatat", &name, error));
             }
         }
         let mut staging = Self::open(root_dir, &name)?;
-        staging.read_notes(root_dir)?;
+        staging.read_modes(root_dir)?;
         Ok(Some(staging))
     }
 
     fn open(root_dir: &RootDir<'_>, name: &Path) -> Result<Self> {
-        let failed = |error| root_dir.failed("open what was staged", "openat", name, error);
+        let failed = |error| root_dir.failed("open the staging directory", "openat", name, error);
         let fd = root_dir.open_dir(bytes_of(name)).map_err(failed)?;
         let uid = sys::seen(&fd).map_err(failed)?.uid;
         Ok(Self {
             fd,
             name: name.to_owned(),
-            lent: Vec::new(),
+            made_writable: Vec::new(),
             notes: 0,
             uid,
         })
@@ -154,14 +153,23 @@ impl StagingDir {
         let read = rustix::fs::openat(&self.fd, ".", flags, Mode::empty());
         let read = read.and_then(|fd| names.read(&fd));
         read.map_err(|error| {
-            root_dir.failed("read what was staged", "getdents64", &self.name, error)
+            root_dir.failed(
+                "read the staging directory",
+                "getdents64",
+                &self.name,
+                error,
+            )
         })?;
         let names = names.iter().map(|(name, _)| name.to_string_lossy());
         Ok(names.map(|name| name.into_owned()).collect())
     }
 
-    /// Notes durably the modes of directories that are about to be made writable.
-    pub(super) fn note(&mut self, root_dir: &RootDir<'_>, lent: Vec<(PathBuf, u32)>) -> Result<()> {
+    /// Records and syncs the modes of directories that are about to be made writable.
+    pub(super) fn record_modes(
+        &mut self,
+        root_dir: &RootDir<'_>,
+        lent: Vec<(PathBuf, u32)>,
+    ) -> Result<()> {
         let name = format!("{MODES}{}", self.notes);
         self.notes += 1;
         let mut bytes = Vec::new();
@@ -170,15 +178,20 @@ impl StagingDir {
             bytes.extend_from_slice(bytes_of(path));
             bytes.push(0);
         }
-        let noted = self.write_note(root_dir, &name, &bytes);
+        let noted = self.write_modes(root_dir, &name, &bytes);
         noted.map_err(|error| {
-            root_dir.failed("note the modes of directories", "write", &self.name, error)
+            root_dir.failed(
+                "record the modes of directories",
+                "write",
+                &self.name,
+                error,
+            )
         })?;
-        self.lent.extend(lent);
+        self.made_writable.extend(lent);
         Ok(())
     }
 
-    fn write_note(
+    fn write_modes(
         &self,
         root_dir: &RootDir<'_>,
         name: &str,
@@ -199,7 +212,7 @@ impl StagingDir {
         root_dir.sync(Path::new(""))
     }
 
-    fn read_notes(&mut self, root_dir: &RootDir<'_>) -> Result<()> {
+    fn read_modes(&mut self, root_dir: &RootDir<'_>) -> Result<()> {
         for name in self.names(root_dir)? {
             let Some(number) = name.strip_prefix(MODES) else {
                 continue;
@@ -219,14 +232,19 @@ impl StagingDir {
                     errno(error),
                 )
             })?;
-            self.lent.extend(parse_note(&bytes));
+            self.made_writable.extend(parse_modes(&bytes));
         }
         Ok(())
     }
 
-    /// Gives a directory that was made writable its own mode again, unless somebody
-    /// gave it another one meanwhile.
-    pub(super) fn give_back(&self, root_dir: &RootDir<'_>, path: &Path, mode: u32) -> Result<()> {
+    /// Restores the mode of a directory that was made writable, unless somebody else
+    /// changed it meanwhile.
+    pub(super) fn restore_mode(
+        &self,
+        root_dir: &RootDir<'_>,
+        path: &Path,
+        mode: u32,
+    ) -> Result<()> {
         let set = root_dir.set_mode(path, mode, |seen| {
             seen.kind == FileKind::Dir && seen.stamp.mode == mode | OPEN
         });
@@ -238,8 +256,8 @@ impl StagingDir {
         }
     }
 
-    /// Removes the notes and the staging directory itself, and returns whether it
-    /// went: it stays where it holds anything else.
+    /// Removes the recorded modes and the staging directory itself, and returns whether it
+    /// was removed: it stays if there is anything else in it.
     pub(super) fn remove(&self, root_dir: &RootDir<'_>) -> Result<bool> {
         for name in self.names(root_dir)? {
             if name.starts_with(MODES) {
@@ -250,26 +268,26 @@ impl StagingDir {
             Ok(()) | Err(Errno::NOENT) => Ok(true),
             Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
             Err(error) => {
-                Err(root_dir.failed("remove what was staged", "unlinkat", &self.name, error))
+                Err(root_dir.failed("remove a staged file", "unlinkat", &self.name, error))
             }
         }
     }
 
-    /// Removes a name in it; `path` is what it was about.
+    /// Removes a name in it; `path` is the path that it belongs to.
     pub(super) fn unlink(&self, root_dir: &RootDir<'_>, name: &str, path: &Path) -> Result<()> {
         let unlinked = root_dir.call("unlinkat", path, || {
             rustix::fs::unlinkat(&self.fd, name, AtFlags::empty())
         });
         match unlinked {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(root_dir.failed("remove what was staged", "unlinkat", path, error)),
+            Err(error) => Err(root_dir.failed("remove a staged file", "unlinkat", path, error)),
         }
     }
 }
 
-/// Reads what was noted; what a power cut left unfinished is passed over, since
-/// nothing was done about it.
-fn parse_note(bytes: &[u8]) -> Vec<(PathBuf, u32)> {
+/// Reads recorded modes. What a power cut left incomplete is skipped: nothing was done
+/// about it yet.
+fn parse_modes(bytes: &[u8]) -> Vec<(PathBuf, u32)> {
     let whole = bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0);
     let lines = bytes[..whole].split(|byte| *byte == 0);
     let parse = |line: &[u8]| {

@@ -1,5 +1,5 @@
-//! Emptying the desk. Nothing is removed that the store does not hold; what somebody
-//! wrote meanwhile goes back to its place, or beside it.
+//! Emptying the staging directory. Nothing is removed that the store does not have; what
+//! somebody wrote meanwhile goes back to its path, or beside it.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -25,26 +25,25 @@ use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::split;
 use crate::snapshot::scan::sys::{self, Seen};
 
-/// What is put beside a path has this after its name.
+/// The suffix of a file that is saved beside its path.
 const SAVED: &str = ".backtrail-saved";
 const LONGEST_NAME: usize = 255;
-/// A shorter file is always read again before it goes.
+/// A shorter file is always read again before it is removed.
 const SHORT: u64 = 256 * 1024;
 
-/// What lies on the desk under the name of an item.
+/// What a staged file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StagedKind {
-    /// What was old, which the store holds.
+    /// The old file, which the store has.
     Old,
-    /// What is new, or a beginning of it that we wrote.
+    /// The new file, or a beginning of it that we wrote.
     New,
-    /// Somebody else's.
+    /// A file that somebody else changed.
     Foreign,
 }
 
 impl Mover<'_> {
-    /// Returns what lies on the desk: the name, and the number of the item that it is
-    /// about.
+    /// Returns the staged names, and the numbers of their items.
     pub(super) fn staged_names(&self) -> Result<Vec<(String, usize)>> {
         let hashes = self.items.iter().map(|item| hash_of(&item.path));
         let numbers: HashMap<String, usize> = hashes.zip(0..).collect();
@@ -59,8 +58,8 @@ impl Mover<'_> {
         Ok(found.collect())
     }
 
-    /// Removes all that the store holds, and saves what it does not. What fails does
-    /// not keep the rest from it.
+    /// Removes all that the store has, and saves what it does not have. A failure does not
+    /// stop the rest.
     pub(super) fn sweep(&mut self, objects: &Objects) -> Result<()> {
         let names = self.staged_names()?;
         let threads = match names.len() >= MANY && !self.root_dir.is_watched() {
@@ -93,7 +92,7 @@ impl Mover<'_> {
         all
     }
 
-    /// Finds out what lies on the desk.
+    /// Finds out what a staged file is.
     pub(super) fn staged_kind(
         &self,
         objects: &Objects,
@@ -103,7 +102,7 @@ impl Mover<'_> {
         let read = self
             .root_dir
             .call("read", self.path(n), || self.examine(name, n));
-        let failed = |error| self.failed("read what was staged", "read", n, error);
+        let failed = |error| self.failed("read a staged file", "read", n, error);
         match read.map_err(failed)? {
             Some(staged_kind) => Ok(staged_kind),
             None => self.beginning(objects, name, n),
@@ -166,13 +165,13 @@ impl Mover<'_> {
         Ok((!may_begin).then_some(StagedKind::Foreign))
     }
 
-    /// Compares a file with the beginning of what is new. After a power cut what was
-    /// written last may be NULs.
+    /// Compares a file with the beginning of the new one. After a power cut the last bytes
+    /// may be NULs.
     fn beginning(&self, objects: &Objects, name: &str, n: usize) -> Result<StagedKind> {
         let Some((id, _)) = content(&self.items[n].new) else {
             return Ok(StagedKind::Foreign);
         };
-        let failed = |error| self.failed("read what was staged", "read", n, error);
+        let failed = |error| self.failed("read a staged file", "read", n, error);
         let mut file = File::from(sys::open_file(&self.staging.fd, name).map_err(failed)?);
         let mut rest = sys::seen(&file).map_err(failed)?.len();
         let (mut lost, mut foreign) = (false, false);
@@ -185,7 +184,7 @@ impl Mover<'_> {
                 foreign |= lost && *a != 0;
             }
             rest = rest.saturating_sub(found.len() as u64);
-            // Nothing more can change the answer.
+            // The result is known.
             match rest == 0 || foreign {
                 true => Err(Error::new(ErrorKind::Conflict, "compared")),
                 false => Ok(()),
@@ -199,13 +198,13 @@ impl Mover<'_> {
         }
     }
 
-    /// Brings back what somebody wrote into a file while it was moved.
+    /// Puts back what somebody wrote to a file while it was moved.
     pub(super) fn rescue(&mut self, objects: &Objects, name: &str, n: usize) -> Result<()> {
         let place = SplitPath::of(self.path(n));
         self.touched.insert(place_dir(place));
         if self.bring_back(place, name, n)? {
             self.left[n] = Some(CHANGED.to_owned());
-            // What came out in exchange is ours.
+            // The file that came out in exchange is ours.
             let again = sys::seen_at(&self.staging.fd, name).is_ok();
             if again && self.staged_kind(objects, name, n)? != StagedKind::Foreign {
                 self.staging.unlink(self.root_dir, name, place.path)?;
@@ -213,7 +212,7 @@ impl Mover<'_> {
             return Ok(());
         }
         let saved = self.save_beside(place, name, n)?;
-        self.left[n] = Some(format!("{CHANGED}; what was found is in {}", shown(&saved)));
+        self.left[n] = Some(format!("{CHANGED}; it was saved as {}", shown(&saved)));
         Ok(())
     }
 
@@ -236,7 +235,7 @@ impl Mover<'_> {
         }
     }
 
-    /// Returns whether just this stands at a path.
+    /// Returns whether a path is exactly this.
     pub(super) fn is_at(
         &self,
         place: SplitPath<'_>,
@@ -251,8 +250,8 @@ impl Mover<'_> {
         }
     }
 
-    /// Moves something from the desk to where nothing stands beside a path, or in the
-    /// nearest directory above that is there, and returns where.
+    /// Moves a staged file to a free name beside its path, or in the nearest directory above
+    /// that exists, and returns where.
     fn save_beside(&self, place: SplitPath<'_>, name: &str, n: usize) -> Result<PathBuf> {
         let mut dir = place.dir;
         let mut number = 1_u32;

@@ -1,4 +1,4 @@
-//! Storing what stands at a path whole, before it is replaced or removed.
+//! Storing everything at a path before it is replaced or removed.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,13 +16,11 @@ use crate::snapshot::entry::Node;
 use crate::snapshot::name::names_of;
 use crate::time::{Clock, SystemClock};
 
-/// Stores what stands at `path` within the workspace `root`, whatever ignore rules
-/// and caps say, and returns its node. Nothing counts as stored before the writer is
-/// finished.
+/// Stores everything at `path` in the workspace `root`, whatever ignore rules and limits
+/// say, and returns its node. Nothing counts as stored before the writer is finished.
 ///
-/// `None` if nothing stands there, or if any of it cannot be stored: it is no file,
-/// cannot be read, changes all the time, is git's own, lies on another file system or
-/// too deep.
+/// `None` if it does not exist, or if any of it cannot be stored: it is not a file, cannot
+/// be read, keeps changing, belongs to git, is on another file system or too deep.
 pub(crate) fn capture(
     root: &Path,
     path: &Path,
@@ -68,7 +66,7 @@ pub(crate) fn capture(
 }
 
 fn fatal(root: &Path, path: &Path, error: Errno) -> Error {
-    let what = "cannot store what is to be replaced";
+    let what = "cannot store a file before it is replaced";
     Error::io(what, &root.join(path), error.into())
 }
 
@@ -88,13 +86,13 @@ fn link(dir: &OwnedFd, name: &[u8]) -> rustix::io::Result<Option<Node>> {
             target,
             ignored: true,
         })),
-        // Something else stands there by now.
+        // It is something else by now.
         Err(Errno::INVAL) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Stores a file; `None` if it moved meanwhile.
+/// Stores a file; `None` if it changed meanwhile.
 fn file(
     dir: &OwnedFd,
     name: &[u8],
@@ -110,7 +108,7 @@ fn file(
         return Ok(Ok(None));
     }
     let file = File::from(fd);
-    // One more than there should be: a file that grew shows.
+    // One byte more than expected, to notice a file that grew.
     let mut bounded = (&file).take(before.len().saturating_add(1));
     let (content, size) = match writer.put_stream(&mut bounded)? {
         Ok(put) => put,

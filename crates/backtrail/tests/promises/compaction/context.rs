@@ -80,7 +80,7 @@ fn the_context_of_a_fork_is_its_parents_at_that_record_and_so_is_that_of_a_rewin
                 assert_eq!(contexts(&fork), *expected, "{script} at {seq}");
             }
             for (seq, expected) in then.iter().enumerate().rev().skip(1) {
-                session.rewind(seq as u64).unwrap().unwrap();
+                session.rewind_chat(seq as u64).unwrap().unwrap();
                 assert_eq!(contexts(&session), *expected, "{script} to {seq}");
             }
         }

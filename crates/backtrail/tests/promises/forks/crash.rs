@@ -5,7 +5,8 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 
-use backtrail::{ForkInto, Point, Store, Workspace};
+use backtrail::rewind::ForkInto;
+use backtrail::{Point, Store, Workspace};
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 use tempfile::TempDir;
 
@@ -78,7 +79,7 @@ impl Scene {
         }
         verify(&store)?;
         let next = self.dir.path().join("next");
-        let forked = workspace.fork_into(&Point::last(), &next, &ForkInto::new());
+        let forked = workspace.fork_into(&Point::last(), &next, ForkInto::new());
         let forked = forked.map_err(told)?;
         same(&read_tree(&next), &self.tree)?;
         drop(forked);
@@ -106,7 +107,7 @@ fn at_every_operation(fault: impl Fn(u64) -> Fault, crashes: bool, power: bool) 
         let store = store.open(HOME).unwrap();
         let workspace = store.workspace(&scene.dir.path().join("work")).unwrap();
         disk.arm(n, fault(n));
-        let outcome = workspace.fork_into(&Point::last(), &scene.target(n), &ForkInto::new());
+        let outcome = workspace.fork_into(&Point::last(), &scene.target(n), ForkInto::new());
         let succeeded = outcome.is_ok();
         let said = format!("{:?}", outcome.map(drop));
         let fired = disk.fired();
@@ -130,14 +131,14 @@ fn at_every_operation(fault: impl Fn(u64) -> Fault, crashes: bool, power: bool) 
 }
 
 #[test]
-fn a_fork_killed_at_any_operation_is_whole_or_not_there_and_the_next_clears_up() {
+fn a_fork_killed_at_any_operation_is_complete_or_absent_and_the_next_cleans_up() {
     let crash = |_| Fault::Crash { when: When::Before };
     let operations = at_every_operation(crash, true, false);
     assert!(operations > 30, "{operations}");
 }
 
 #[test]
-fn a_store_that_loses_power_during_a_fork_is_whole_and_the_next_works() {
+fn a_store_that_loses_power_during_a_fork_is_intact_and_the_next_works() {
     let crash = |_| Fault::Crash { when: When::After };
     at_every_operation(crash, true, true);
 }
@@ -149,7 +150,7 @@ fn a_fork_that_fails_at_any_operation_leaves_nothing_half_done() {
 }
 
 #[test]
-fn what_another_fork_writes_at_this_moment_is_not_cleared_away() {
+fn a_fork_in_progress_is_not_cleaned_up_by_another() {
     let scene = Scene::new();
     let id = "00000000-0000-4000-8000-000000000000";
     let under_way = scene
@@ -166,7 +167,7 @@ fn what_another_fork_writes_at_this_moment_is_not_cleared_away() {
     let link = scene.dir.path().join(".backtrail-staging-fork-link");
     std::os::unix::fs::symlink("work", &link).unwrap();
     let (_, workspace) = scene.open(scene.memory.kill());
-    let fork = |n| workspace.fork_into(&Point::last(), &scene.target(n), &ForkInto::new());
+    let fork = |n| workspace.fork_into(&Point::last(), &scene.target(n), ForkInto::new());
     fork(0).unwrap();
     assert_eq!(fs::read(under_way.join("a")).unwrap(), b"half");
     drop(lock);

@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
+use backtrail::rewind::ForkInto;
 use backtrail::{
-    CheckpointOptions, ErrorKind, ForkInto, HistoryItem, Message, Point, Rewind, Session,
-    SessionOptions, StoreOptions,
+    CheckpointOptions, ErrorKind, HistoryItem, Message, Point, Rewind, Session, SessionOptions,
+    StoreOptions,
 };
 
 use crate::rewind::kit::{Lab, done, is_root, is_tree, setting, stamps, turn, write};
@@ -23,7 +24,7 @@ fn prompts(session: &Session) -> Vec<String> {
 }
 
 #[test]
-fn whatever_a_directory_held_a_fork_has_just_that_and_the_source_is_not_touched() {
+fn a_fork_has_exactly_the_files_of_its_source_which_is_not_touched() {
     let first = setting("BACKTRAIL_TEST_SEED", 0);
     for seed in first..first + 12 * setting("BACKTRAIL_TEST_LIVES", 1) {
         let lab = Lab::new(seed);
@@ -39,7 +40,7 @@ fn whatever_a_directory_held_a_fork_has_just_that_and_the_source_is_not_touched(
         for (n, (checkpoint, tree)) in past.iter().enumerate() {
             let dir = lab.dir.path().join(format!("fork-{n}"));
             let point = Point::checkpoint(checkpoint.id());
-            let forked = lab.workspace.fork_into(&point, &dir, &ForkInto::new());
+            let forked = lab.workspace.fork_into(&point, &dir, ForkInto::new());
             let forked = forked.unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
             is_tree(&dir, tree, &format!("seed {seed}, fork {n}"));
             assert_eq!(forked.workspace.root(), dir.canonicalize().unwrap());
@@ -57,7 +58,7 @@ fn whatever_a_directory_held_a_fork_has_just_that_and_the_source_is_not_touched(
 }
 
 #[test]
-fn modes_links_and_empty_directories_come_along_and_no_file_is_the_same_one() {
+fn modes_links_and_empty_directories_are_copied_and_no_file_is_shared() {
     let lab = Lab::new(1);
     lab.write("bin/run", "#!/bin/sh\n");
     lab.write("shut/inside", "kept\n");
@@ -79,7 +80,7 @@ fn modes_links_and_empty_directories_come_along_and_no_file_is_the_same_one() {
     fs::create_dir(&dir).unwrap();
     let forked = lab
         .workspace
-        .fork_into(&Point::last(), &dir, &ForkInto::new());
+        .fork_into(&Point::last(), &dir, ForkInto::new());
     forked.unwrap();
     is_tree(&dir, &tree, "the fork");
     for name in ["bin/run", "secret", "shut/inside"] {
@@ -93,7 +94,7 @@ fn modes_links_and_empty_directories_come_along_and_no_file_is_the_same_one() {
 }
 
 #[test]
-fn a_fork_lives_on_its_own() {
+fn a_fork_and_its_source_do_not_affect_each_other() {
     let lab = Lab::new(2);
     lab.write("a", "one\n");
     let session = lab.session();
@@ -102,7 +103,7 @@ fn a_fork_lives_on_its_own() {
     let dir = lab.dir.path().join("fork");
     let point = Point::checkpoint(kept.id());
     let options = ForkInto::new().name("  try-2 ");
-    let forked = lab.workspace.fork_into(&point, &dir, &options).unwrap();
+    let forked = lab.workspace.fork_into(&point, &dir, options).unwrap();
 
     // The conversation ends where the files are.
     assert_eq!(prompts(&forked.session), ["first"]);
@@ -121,7 +122,7 @@ fn a_fork_lives_on_its_own() {
     let latest = forked.workspace.latest_session().unwrap();
     assert_eq!(latest.as_ref(), Some(forked.session.id()));
 
-    // What is done there does not touch the other one, and is taken back there.
+    // What is done there does not touch the other one, and is undone there.
     let here = lab.tree();
     turn(&forked.session, "third", || {
         write(&dir, "a", "three\n");
@@ -160,7 +161,7 @@ fn a_fork_lives_on_its_own() {
 }
 
 #[test]
-fn a_moment_that_the_conversation_has_left_goes_on_all_the_same() {
+fn a_point_that_the_conversation_has_left_can_be_forked() {
     let lab = Lab::new(3);
     lab.write("a", "one\n");
     let session = lab.session();
@@ -172,7 +173,7 @@ fn a_moment_that_the_conversation_has_left_goes_on_all_the_same() {
     let point = Point::checkpoint(left.id());
     let forked = lab
         .workspace
-        .fork_into(&point, &dir, &ForkInto::new())
+        .fork_into(&point, &dir, ForkInto::new())
         .unwrap();
     assert_eq!(prompts(&forked.session), ["kept", "left behind"]);
     assert_eq!(fs::read(dir.join("a")).unwrap(), b"three\n");
@@ -184,7 +185,7 @@ fn a_checkpoint_without_a_session_begins_an_empty_one() {
     let lab = Lab::new(4);
     lab.write("a", "one\n");
     lab.keep();
-    let fork = |name: &str, options: &ForkInto| {
+    let fork = |name: &str, options: ForkInto| {
         let dir = lab.dir.path().join(name);
         let forked = lab
             .workspace
@@ -201,15 +202,15 @@ fn a_checkpoint_without_a_session_begins_an_empty_one() {
         info.title
     };
     assert_eq!(
-        fork("named", &ForkInto::new().name(" try ")).as_deref(),
+        fork("named", ForkInto::new().name(" try ")).as_deref(),
         Some("try")
     );
-    assert_eq!(fork("blank", &ForkInto::new().name("  ")), None);
-    assert_eq!(fork("none", &ForkInto::new()), None);
+    assert_eq!(fork("blank", ForkInto::new().name("  ")), None);
+    assert_eq!(fork("none", ForkInto::new()), None);
 }
 
 #[test]
-fn what_was_not_captured_is_named_and_what_was_ignored_and_captured_comes_along() {
+fn skipped_files_are_named_and_captured_ignored_files_are_copied() {
     let options = StoreOptions::new().snapshot_cap(1000);
     let lab = Lab::with(options);
     lab.write(".gitignore", "target/\n.env\n");
@@ -220,7 +221,10 @@ fn what_was_not_captured_is_named_and_what_was_ignored_and_captured_comes_along(
     lab.write("src/a", "one\n");
     lab.keep();
     let dir = lab.dir.path().join("fork");
-    let plan = lab.workspace.fork_into_plan(&Point::last(), &dir).unwrap();
+    let plan = lab
+        .workspace
+        .fork_into_plan(&Point::last(), &dir, ForkInto::new())
+        .unwrap();
     assert!(plan.has_git());
     assert_eq!(plan.skipped().count, 2);
     let reasons: Vec<(&str, u64)> = plan
@@ -230,7 +234,7 @@ fn what_was_not_captured_is_named_and_what_was_ignored_and_captured_comes_along(
         .collect();
     assert_eq!(reasons, [("ignored", 1), ("too_large", 1)]);
     assert!(!dir.exists(), "a plan touches nothing");
-    let forked = plan.apply(&ForkInto::new()).unwrap();
+    let forked = plan.apply().unwrap();
     let next = forked.workspace.checkpoint(CheckpointOptions::new());
     assert_eq!(next.unwrap().snapshot_id(), forked.checkpoint.snapshot_id());
     let names: Vec<String> = read_tree(&dir)
@@ -243,7 +247,7 @@ fn what_was_not_captured_is_named_and_what_was_ignored_and_captured_comes_along(
 }
 
 #[test]
-fn two_forks_of_one_point_at_once_are_both_whole() {
+fn two_forks_of_one_point_at_once_are_both_complete() {
     let lab = Lab::new(6);
     for n in 0..200 {
         lab.write(&format!("d{}/f{n}", n % 7), format!("{n}\n").repeat(50));
@@ -256,7 +260,7 @@ fn two_forks_of_one_point_at_once_are_both_whole() {
             let workspace = &lab.workspace;
             scope.spawn(move || {
                 workspace
-                    .fork_into(&Point::last(), dir, &ForkInto::new())
+                    .fork_into(&Point::last(), dir, ForkInto::new())
                     .unwrap()
             });
         }
@@ -273,15 +277,19 @@ fn two_forks_of_one_point_at_once_are_both_whole() {
 }
 
 #[test]
-fn of_two_forks_into_one_directory_one_is_there_and_the_other_leaves_nothing() {
+fn of_two_forks_into_one_directory_one_succeeds_and_the_other_leaves_nothing() {
     let lab = Lab::new(7);
     for n in 0..100 {
         lab.write(&format!("f{n}"), format!("{n}\n"));
     }
     lab.keep();
     let dir = lab.dir.path().join("fork");
-    let plans = [0, 1].map(|_| lab.workspace.fork_into_plan(&Point::last(), &dir).unwrap());
-    let outcomes = plans.map(|plan| plan.apply(&ForkInto::new()));
+    let plans = [0, 1].map(|_| {
+        lab.workspace
+            .fork_into_plan(&Point::last(), &dir, ForkInto::new())
+            .unwrap()
+    });
+    let outcomes = plans.map(|plan| plan.apply());
     let [first, second] = outcomes;
     first.unwrap();
     let error = second.unwrap_err();
@@ -293,15 +301,18 @@ fn of_two_forks_into_one_directory_one_is_there_and_the_other_leaves_nothing() {
 }
 
 #[test]
-fn a_directory_that_came_to_be_meanwhile_is_somebody_elses() {
+fn a_directory_that_was_created_meanwhile_is_not_touched() {
     let lab = Lab::new(11);
     lab.write("a", "one\n");
     lab.keep();
     let dir = lab.dir.path().join("fork");
-    let plan = lab.workspace.fork_into_plan(&Point::last(), &dir).unwrap();
+    let plan = lab
+        .workspace
+        .fork_into_plan(&Point::last(), &dir, ForkInto::new())
+        .unwrap();
     fs::create_dir(&dir).unwrap();
     let theirs = fs::metadata(&dir).unwrap().ino();
-    let error = plan.apply(&ForkInto::new()).map(drop).unwrap_err();
+    let error = plan.apply().map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
     assert_eq!(fs::metadata(&dir).unwrap().ino(), theirs);
     assert_eq!(names_in(lab.dir.path()), ["fork", "work"]);
@@ -309,7 +320,7 @@ fn a_directory_that_came_to_be_meanwhile_is_somebody_elses() {
 }
 
 #[test]
-fn a_fork_of_a_fork_goes_on_from_there() {
+fn a_fork_of_a_fork_continues_from_there() {
     let lab = Lab::new(8);
     lab.write("a", "one\n");
     let session = lab.session();
@@ -318,12 +329,12 @@ fn a_fork_of_a_fork_goes_on_from_there() {
     let two = lab.dir.path().join("two");
     let first = lab
         .workspace
-        .fork_into(&Point::last(), &one, &ForkInto::new())
+        .fork_into(&Point::last(), &one, ForkInto::new())
         .unwrap();
     turn(&first.session, "second", || write(&one, "a", "three\n"));
     let second = first
         .workspace
-        .fork_into(&Point::last(), &two, &ForkInto::new())
+        .fork_into(&Point::last(), &two, ForkInto::new())
         .unwrap();
     assert_eq!(prompts(&second.session), ["first", "second"]);
     assert_eq!(fs::read(two.join("a")).unwrap(), b"three\n");
@@ -334,7 +345,7 @@ fn a_fork_of_a_fork_goes_on_from_there() {
 }
 
 #[test]
-fn a_session_that_is_gone_keeps_no_file_from_coming_back() {
+fn a_lost_session_does_not_keep_files_from_being_forked() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("store");
     let store = StoreOptions::new().open_or_create(&home).unwrap();
@@ -351,16 +362,18 @@ fn a_session_that_is_gone_keeps_no_file_from_coming_back() {
     session.close().unwrap();
     fs::remove_dir_all(home.join("sessions").join(id.as_str())).unwrap();
     let fork = dir.path().join("fork");
-    let plan = workspace.fork_into_plan(&Point::last(), &fork).unwrap();
+    let plan = workspace
+        .fork_into_plan(&Point::last(), &fork, ForkInto::new())
+        .unwrap();
     assert_eq!(plan.lost_session(), Some(&id));
-    let forked = plan.apply(&ForkInto::new()).unwrap();
+    let forked = plan.apply().unwrap();
     assert_eq!(forked.session.last_seq(), 0);
     assert_eq!(fs::read(fork.join("a")).unwrap(), b"one\n");
 }
 
 /// A fork begins with files that belong to who made it.
 #[test]
-fn files_belong_to_who_forks() {
+fn files_belong_to_the_user_who_forks() {
     let lab = Lab::new(9);
     lab.write("a", "one\n");
     if is_root() {
@@ -371,7 +384,7 @@ fn files_belong_to_who_forks() {
     lab.keep();
     let dir = lab.dir.path().join("fork");
     lab.workspace
-        .fork_into(&Point::last(), &dir, &ForkInto::new())
+        .fork_into(&Point::last(), &dir, ForkInto::new())
         .unwrap();
     let me = fs::metadata("/proc/self").unwrap().uid();
     assert_eq!(fs::metadata(dir.join("a")).unwrap().uid(), me);
@@ -385,7 +398,7 @@ fn a_fork_can_be_rewound_to_its_beginning_by_its_first_checkpoint() {
     let dir = lab.dir.path().join("fork");
     let forked = lab
         .workspace
-        .fork_into(&Point::last(), &dir, &ForkInto::new())
+        .fork_into(&Point::last(), &dir, ForkInto::new())
         .unwrap();
     write(&dir, "a", "two\n");
     forked

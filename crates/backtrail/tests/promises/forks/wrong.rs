@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use backtrail::{CheckpointOptions, Error, ErrorKind, ForkInto, Point, Store, Workspace};
+use backtrail::rewind::ForkInto;
+use backtrail::{CheckpointOptions, Error, ErrorKind, Point, Store, Workspace};
 use tempfile::TempDir;
 
 use crate::rewind::kit::is_root;
@@ -45,8 +46,9 @@ impl Desk {
         let before = [self.path("src"), self.path("room")].map(|dir| read_tree(&dir));
         let known = self.known();
         let point = Point::last();
-        let planned = self.workspace.fork_into_plan(&point, into).map(drop);
-        let error = self.workspace.fork_into(&point, into, &ForkInto::new());
+        let planned = self.workspace.fork_into_plan(&point, into, ForkInto::new());
+        let planned = planned.map(drop);
+        let error = self.workspace.fork_into(&point, into, ForkInto::new());
         let error = error.map(drop).expect_err(&format!("{into:?} is refused"));
         if let Err(planned) = planned {
             assert_eq!(planned.to_string(), error.to_string());
@@ -76,7 +78,7 @@ impl Desk {
 }
 
 #[test]
-fn what_is_no_empty_directory_is_refused() {
+fn anything_but_an_empty_directory_is_refused() {
     let desk = Desk::new();
     let room = desk.path("room");
     fs::write(room.join("file"), "x").unwrap();
@@ -142,13 +144,13 @@ fn a_directory_in_a_workspace_or_around_one_is_refused() {
 }
 
 #[test]
-fn a_directory_of_which_nothing_was_ever_kept_is_in_nobodys_way() {
+fn a_workspace_without_checkpoints_is_no_obstacle() {
     let desk = Desk::new();
     desk.store.workspace(&desk.path("room")).unwrap();
     let into = desk.path("room/fork");
     let forked = desk
         .workspace
-        .fork_into(&Point::last(), &into, &ForkInto::new());
+        .fork_into(&Point::last(), &into, ForkInto::new());
     forked.unwrap();
     assert!(into.join("a").exists());
 }
@@ -166,7 +168,7 @@ fn a_directory_in_the_store_or_around_it_is_refused() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_in_is_named_and_nothing_is_left() {
+fn a_directory_without_write_permission_is_named_and_nothing_is_left() {
     if is_root() {
         eprintln!("SKIPPED: needs a user other than root; no mode stops root");
         return;
@@ -182,29 +184,29 @@ fn a_directory_that_cannot_be_written_in_is_named_and_nothing_is_left() {
 }
 
 #[test]
-fn a_name_that_no_record_holds_is_refused_before_anything_is_written() {
+fn a_name_too_long_for_a_record_is_refused_before_anything_is_written() {
     let desk = Desk::new();
     let into = desk.path("room/fork");
     let options = ForkInto::new().name("x".repeat(20 << 20));
-    let error = desk.workspace.fork_into(&Point::last(), &into, &options);
+    let error = desk.workspace.fork_into(&Point::last(), &into, options);
     assert_eq!(error.map(drop).unwrap_err().kind(), ErrorKind::Invalid);
     assert!(!into.exists());
     assert_eq!(fs::read_dir(desk.path("room")).unwrap().count(), 0);
 }
 
 #[test]
-fn a_point_that_is_not_there_makes_nothing() {
+fn a_point_that_does_not_exist_creates_nothing() {
     let desk = Desk::new();
     let into = desk.path("room/fork");
     let point = "no-such".parse().unwrap();
-    let error = desk.workspace.fork_into(&point, &into, &ForkInto::new());
+    let error = desk.workspace.fork_into(&point, &into, ForkInto::new());
     assert_eq!(error.map(drop).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(fs::read_dir(desk.path("room")).unwrap().count(), 0);
 }
 
 /// An object that is lost stops it, and what was written goes again.
 #[test]
-fn a_snapshot_that_is_not_whole_leaves_nothing_behind() {
+fn a_damaged_snapshot_leaves_nothing_behind() {
     let desk = Desk::new();
     let objects = desk.path("home/store/objects");
     let mut damaged = 0;
@@ -221,7 +223,7 @@ fn a_snapshot_that_is_not_whole_leaves_nothing_behind() {
     let store = Store::open(desk.path("home/store")).unwrap();
     let workspace = store.workspace(desk.workspace.root()).unwrap();
     let into = desk.path("room/fork");
-    let error = workspace.fork_into(&Point::last(), &into, &ForkInto::new());
+    let error = workspace.fork_into(&Point::last(), &into, ForkInto::new());
     assert_eq!(error.map(drop).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(fs::read_dir(desk.path("room")).unwrap().count(), 0);
 }

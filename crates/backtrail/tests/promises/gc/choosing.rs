@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use backtrail::gc::GcOptions;
+use backtrail::rewind::Stage;
 use backtrail::{
-    Attempt, CheckpointOptions, CheckpointReason, DropReason, ErrorKind, Message, Point, Rewind,
+    CheckpointOptions, CheckpointReason, DropReason, ErrorKind, Message, Point, Rewind,
     SessionOptions,
 };
 
@@ -210,11 +211,9 @@ fn a_change_without_a_known_author_is_a_conflict_and_never_overwritten() {
         .workspace
         .rewind(&Point::label("base"), Rewind::files())
         .unwrap();
-    let Attempt::InConflict(plan) = attempt else {
-        panic!("{attempt:#?}");
-    };
-    let paths: Vec<String> = plan
-        .conflicts()
+    assert_eq!(attempt.stage, Stage::Stopped, "{attempt:#?}");
+    let paths: Vec<String> = attempt
+        .conflicts
         .iter()
         .map(|conflict| conflict.path.display().to_string())
         .collect();
@@ -232,7 +231,7 @@ fn a_change_without_a_known_author_is_a_conflict_and_never_overwritten() {
             .workspace
             .rewind_plan(&gone, Rewind::files())
             .unwrap_err(),
-        bench.workspace.undo(None, Rewind::files()).unwrap_err(),
+        bench.workspace.undo(Rewind::files()).unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::Dropped, "{error:?}");
         assert!(error.points().contains(&"base".to_owned()), "{error:?}");

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use backtrail::gc::GcOptions;
+use backtrail::rewind::Stage;
 use backtrail::{
-    Attempt, CheckpointOptions, CheckpointReason, ErrorKind, Point, Rewind, Store, StoreOptions,
-    Workspace,
+    CheckpointOptions, CheckpointReason, ErrorKind, Point, Rewind, Store, StoreOptions, Workspace,
 };
 
 use super::kit::{assert_verifies, noise, read_all, read_whole};
@@ -90,8 +90,7 @@ fn write(dir: &Path, own: u64, seed: u64, tells: bool) {
             let to = &all[dice.below(all.len() as u64) as usize];
             let options = Rewind::files().overwrite();
             match workspace.rewind(&Point::checkpoint(to.id()), options) {
-                Ok(Attempt::Done(_)) => {}
-                Ok(other) => panic!("{other:#?}"),
+                Ok(outcome) => assert_eq!(outcome.stage, Stage::Done, "{outcome:#?}"),
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Dropped, "{error:?}"),
             }
             let last = workspace.last_checkpoint().unwrap().unwrap();

@@ -1,7 +1,7 @@
 //! The engine's side of a deed.
 
 use backtrail::{
-    Block, Compacted, Compaction, Draft, Error, ForkOptions, Message, Move, Note, Result, Role,
+    Block, Compacted, Compaction, Draft, Error, ForkOptions, Message, Note, Outcome, Result, Role,
     Session, SessionId, SessionOptions, Store, ToolResult, ToolUse,
 };
 
@@ -33,15 +33,16 @@ impl Performed {
         Self::of(answer.map(|seq| Answer::Seqs(vec![seq])))
     }
 
-    fn moved(answer: Result<Option<Move>>) -> Self {
+    fn moved(answer: Result<Option<Outcome>>) -> Self {
+        let chat = |outcome: &Outcome| outcome.chat.clone().expect("the conversation moved");
         let trail = match &answer {
-            Ok(Some(moved)) => Some(moved.trail),
+            Ok(Some(outcome)) => chat(outcome).trail,
             _ => None,
         };
-        let went = |moved: Move| Went {
-            from: moved.from,
-            to: moved.to,
-            kind: moved.step.kind,
+        let went = |outcome: Outcome| Went {
+            from: chat(&outcome).from,
+            to: chat(&outcome).to,
+            kind: outcome.step.expect("a step").kind,
         };
         Self {
             trail,
@@ -91,7 +92,7 @@ impl Deed {
                 Performed::batch(session.append_batch(messages))
             }
             Self::Note(change) => Performed::seq(session.note(&note(change))),
-            Self::Rewind(to) => Performed::moved(session.rewind(*to)),
+            Self::Rewind(to) => Performed::moved(session.rewind_chat(*to)),
             Self::Undo => Performed::moved(session.undo()),
             Self::Redo => Performed::moved(session.redo()),
             Self::Compact { keep, summary } => {
@@ -129,7 +130,7 @@ impl Deed {
 pub(crate) fn refusals(session: &Session) -> Option<Vec<Error>> {
     let refused = [
         session.append(Message::user_text("no")).err(),
-        session.rewind(0).err(),
+        session.rewind_chat(0).err(),
         session.undo().err(),
         session.redo().err(),
         session.compact(&Compaction::new("no")).err(),

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use backtrail::{Block, Draft, Message, Role, Session, SessionReader, Shape, ToolUse};
+use backtrail::{
+    Block, Draft, Message, Role, Session, SessionId, SessionReader, Shape, Storage, ToolUse,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -272,10 +274,14 @@ fn a8_a_lookalike_in_a_file_of_version_1_is_what_the_user_said() {
     for message in &messages {
         file.push_str(&format!("{{\"type\":\"message\",\"message\":{message}}}\n"));
     }
-    let path = Path::new("/old.jsonl");
-    lab.memory.write(path, file.as_bytes()).unwrap();
-    let import = lab.store.import(path).unwrap();
-    let session = lab.store.open_session(&import.id).unwrap();
+    // As an earlier version imported it.
+    let id: SessionId = "old".parse().unwrap();
+    let dir = Path::new("/store/sessions/old");
+    lab.memory.create_dir(dir).unwrap();
+    lab.memory
+        .write(&dir.join("0000.jsonl"), file.as_bytes())
+        .unwrap();
+    let session = lab.store.open_session(&id).unwrap();
     assert_eq!(said(&session.reader()), messages);
     session.append(shown("new", &picture(3, 40))).unwrap();
     let fork = session.fork(&Default::default()).unwrap();

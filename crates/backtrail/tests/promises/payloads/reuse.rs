@@ -87,7 +87,7 @@ fn f20_rewind_undo_redo_and_rotation_store_nothing_again() {
         let session = lab.begin();
         let first = speak(&session, 0..4);
         let stored = lab.payloads(&session.reader());
-        session.rewind(2).unwrap().unwrap();
+        session.rewind_chat(2).unwrap().unwrap();
         assert_eq!(said(&session.reader()), first[..2]);
         let again = speak(&session, 2..4);
         let now = [&first[..2], &again].concat();
@@ -96,7 +96,7 @@ fn f20_rewind_undo_redo_and_rotation_store_nothing_again() {
         assert_eq!(said(&session.reader()), first);
         session.redo().unwrap().unwrap();
         assert_eq!(said(&session.reader()), now);
-        session.rewind(0).unwrap().unwrap();
+        session.rewind_chat(0).unwrap().unwrap();
         session.undo().unwrap().unwrap();
         assert_eq!(said(&session.reader()), now);
         assert!(lab.payloads(&session.reader()) == stored);

@@ -1,4 +1,4 @@
-//! A directory in which two agents and a person work, and a plain model of who did
+//! A directory in which two agents and the user work, and a plain model of who did
 //! what: each state that was kept, the changes between them with all who may have
 //! made them, and the one who truly made each last.
 
@@ -40,7 +40,7 @@ pub(crate) enum Actor {
     Person,
 }
 
-/// Whose work a move takes back, where it can take back anybody's.
+/// Whose work a move undoes, where it can undo anybody's.
 pub(crate) type Own = BTreeSet<Actor>;
 
 /// A change between two states that were kept one after the other.
@@ -65,7 +65,7 @@ pub(crate) struct Kept {
     events: usize,
 }
 
-/// A turn or run under way.
+/// A turn or run in progress.
 enum Span {
     Turn(Turn),
     Run(Checkpoint),
@@ -369,7 +369,7 @@ impl World {
     }
 
     /// Returns which of these paths were written last, since a state, by somebody
-    /// whose work is not taken back; what is not saved is the person's.
+    /// whose work is not undone; what is not saved is the user's.
     pub(crate) fn written_by_others(
         &self,
         since: usize,
@@ -390,7 +390,7 @@ impl World {
         paths.iter().filter(others).cloned().collect()
     }
 
-    /// Returns whether somebody whose work is not taken back may have changed a path
+    /// Returns whether somebody whose work is not undone may have changed a path
     /// since a state.
     pub(crate) fn maybe_others(&self, since: usize, own: &Own, path: &Path) -> bool {
         let now = self.tree();
@@ -402,7 +402,7 @@ impl World {
             })
     }
 
-    /// Returns whose work a rewind to a state takes back.
+    /// Returns whose work a rewind to a state undoes.
     pub(crate) fn own_at(&self, target: usize) -> Own {
         let place = self.kept[target].checkpoint.session();
         match place.map(|place| &place.id) {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use backtrail::{Touch, TouchHook};
+use backtrail::rewind::{Touch, TouchHook};
 
 use super::kit::HOME;
 use super::scene::{Act, Scene, With, next_process};

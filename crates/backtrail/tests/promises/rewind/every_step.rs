@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use backtrail::{Touch, TouchHook};
+use backtrail::rewind::{Touch, TouchHook};
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, When};
 
 use super::kit::{Checked, HOME};
@@ -25,7 +25,7 @@ const ENOSPC: i32 = 28;
 enum Then {
     /// Another process.
     Another,
-    /// The same one goes on.
+    /// The same one continues.
     GoesOn,
     /// The power goes, and takes what the store had not synced.
     Power,
@@ -135,7 +135,7 @@ fn f15_a_disk_that_fails_from_some_moment_on_leaves_a_move_done_or_not_done() {
 
 /// The next command is killed as well, at any of its operations.
 #[test]
-fn f15_a_recovery_that_is_killed_is_carried_on_by_the_next() {
+fn f15_a_recovery_that_is_killed_is_resumed_by_the_next() {
     for act in [Act::Rewind(With::Both), Act::Redo(With::Files)] {
         let scene = Scene::new(act);
         let mut killed = 0;

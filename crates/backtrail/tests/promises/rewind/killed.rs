@@ -12,9 +12,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use backtrail::rewind::{Touch, TouchHook};
 use backtrail::{
     CheckpointOptions, Point, Progress, Rewind, ScanProgress, ScanStage, Store, StoreOptions,
-    Touch, TouchHook,
 };
 use tempfile::TempDir;
 
@@ -39,14 +39,14 @@ fn child(test: &str, task: &str) -> Command {
     command
 }
 
-/// Returns what this process is told to do, if it is a child.
+/// Returns what this process is reported to do, if it is a child.
 fn task() -> Option<Vec<String>> {
     let task = std::env::var(TASK).ok()?;
     Some(task.split('\t').map(str::to_owned).collect())
 }
 
 /// Says that it is in the middle, before its nth change to the files, and waits
-/// until it is told to go on, or killed.
+/// until it is reported to continue, or killed.
 #[derive(Debug)]
 struct Pausing {
     at: u64,
@@ -133,7 +133,7 @@ fn exited(child: Child) -> std::process::ExitStatus {
 }
 
 #[test]
-fn f15_a_process_killed_in_the_middle_leaves_what_the_next_carries_on() {
+fn f15_a_rewind_of_a_killed_process_is_finished_by_the_next() {
     if let Some(task) = task() {
         let hook = Pausing::at(task[2].parse().unwrap());
         let options = StoreOptions::new().touch_hook(hook);
@@ -145,7 +145,7 @@ fn f15_a_process_killed_in_the_middle_leaves_what_the_next_carries_on() {
         );
     }
     let place = Place::new();
-    let test = "f15_a_process_killed_in_the_middle_leaves_what_the_next_carries_on";
+    let test = "f15_a_rewind_of_a_killed_process_is_finished_by_the_next";
     let kills = KILLS * setting("BACKTRAIL_TEST_LIVES", 1);
     let (mut killed, mut at, mut recovered) = (0, 0, 0);
     while killed < kills {
@@ -181,7 +181,7 @@ fn f15_a_process_killed_in_the_middle_leaves_what_the_next_carries_on() {
 }
 
 #[test]
-fn f15_two_processes_that_move_at_once_take_turns() {
+fn f15_two_processes_that_rewind_at_once_take_turns() {
     if let Some(task) = task() {
         for _ in 0..10 {
             let options = Rewind::files().overwrite();
@@ -190,7 +190,7 @@ fn f15_two_processes_that_move_at_once_take_turns() {
         return;
     }
     let place = Place::new();
-    let test = "f15_two_processes_that_move_at_once_take_turns";
+    let test = "f15_two_processes_that_rewind_at_once_take_turns";
     for _ in 0..3 {
         let both = LABELS.map(|label| {
             let task = format!("{}\t{label}", place.path());
@@ -211,7 +211,7 @@ fn f15_two_processes_that_move_at_once_take_turns() {
     assert!(states.len() > 1 && states.windows(2).all(|two| two[0] != two[1]));
 }
 
-/// Lets the other process go on as soon as it is told that it is waited for.
+/// Lets the other process continue as soon as it is reported that it is waited for.
 struct Releasing(Mutex<Option<std::process::ChildStdin>>);
 
 impl std::fmt::Debug for Releasing {
@@ -231,17 +231,17 @@ impl Progress for Releasing {
 }
 
 #[test]
-fn f15_a_move_waits_for_one_that_is_under_way_in_another_process() {
+fn f15_a_rewind_waits_for_one_in_progress_in_another_process() {
     if let Some(task) = task() {
         let options = StoreOptions::new().touch_hook(Pausing::at(5));
         return go(Path::new(&task[0]), options, &task[1], Rewind::files());
     }
     let place = Place::new();
-    let test = "f15_a_move_waits_for_one_that_is_under_way_in_another_process";
+    let test = "f15_a_rewind_waits_for_one_in_progress_in_another_process";
     let task = format!("{}\t{}", place.path(), LABELS[0]);
     let mut other = child(test, &task).spawn().unwrap();
     assert!(is_in_the_middle(&mut other));
-    // It is under way: nobody finishes it for it.
+    // It is in progress: nobody finishes it for it.
     let store = place.store();
     let workspace = store.workspace(&place.dir.path().join("work")).unwrap();
     assert!(workspace.recover().unwrap().is_none());
@@ -251,6 +251,9 @@ fn f15_a_move_waits_for_one_that_is_under_way_in_another_process() {
     assert!(releasing.0.lock().unwrap().is_none(), "it waited");
     assert!(exited(other).success());
     assert_eq!(place.state(), 1);
-    assert!(report.restored.contains(&"file".into()), "{report:#?}");
+    assert!(
+        report.restored().contains(&Path::new("file")),
+        "{report:#?}"
+    );
     verify(&store).unwrap();
 }

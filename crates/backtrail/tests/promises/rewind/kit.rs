@@ -6,9 +6,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use backtrail::rewind::Stage;
 use backtrail::{
-    Attempt, Block, Checkpoint, CheckpointOptions, CheckpointReason, Message, RewindReport,
-    Session, SessionOptions, Store, StoreOptions, ToolResult, ToolUse, Turn, Workspace,
+    Block, Checkpoint, CheckpointOptions, CheckpointReason, Message, Outcome, Session,
+    SessionOptions, Store, StoreOptions, ToolResult, ToolUse, Turn, Workspace,
 };
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 use tempfile::TempDir;
@@ -185,23 +186,17 @@ fn keep_for(lab: &Lab, session: Option<&Session>, options: CheckpointOptions) ->
     lab.workspace.checkpoint(options).unwrap()
 }
 
-/// Returns what was done; nobody else had changed anything.
-pub(crate) fn done(attempt: Attempt) -> RewindReport {
-    match attempt {
-        Attempt::Done(report) => *report,
-        Attempt::InConflict(plan) => panic!("in conflict: {:?}", plan.conflicts()),
-    }
+/// Returns the outcome of a step that no conflict stopped.
+pub(crate) fn done(outcome: Outcome) -> Outcome {
+    assert_eq!(outcome.stage, Stage::Done, "{:?}", outcome.conflicts);
+    outcome
 }
 
-/// Returns the paths that stopped an attempt.
-pub(crate) fn stopped(attempt: Attempt) -> Vec<PathBuf> {
-    match attempt {
-        Attempt::Done(report) => panic!("it was done: {:?} {:?}", report.restored, report.deleted),
-        Attempt::InConflict(plan) => {
-            let conflicts = plan.conflicts().iter();
-            conflicts.map(|conflict| conflict.path.clone()).collect()
-        }
-    }
+/// Returns the paths whose conflicts stopped a step.
+pub(crate) fn stopped(outcome: Outcome) -> Vec<PathBuf> {
+    assert_eq!(outcome.stage, Stage::Stopped, "{:?}", outcome.changes);
+    let conflicts = outcome.conflicts.into_iter();
+    conflicts.map(|conflict| conflict.path).collect()
 }
 
 /// What tells whether a file was touched: its inode and when it was written.
@@ -235,7 +230,7 @@ pub(crate) fn untouched(
     Ok(())
 }
 
-/// Checks that a directory is what it shall be.
+/// Checks that a directory is what it should be.
 pub(crate) fn is_tree(root: &Path, expected: &Tree, when: &str) {
     same(&read_tree(root), expected).unwrap_or_else(|wrong| panic!("{when}: {wrong}"));
 }

@@ -1,20 +1,18 @@
-//! What is taken back goes, what others did to the same files stays; or nothing is
+//! What is undone goes, what others did to the same files stays; or nothing is
 //! touched.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use backtrail::{
-    Attempt, CheckpointId, Conflict, Merge, PlannedKind, Point, Rewind, RewindPlan, RewindReport,
-    Session,
-};
+use backtrail::rewind::{Conflict, Merge, PathOutcomeKind, Stage};
+use backtrail::{CheckpointId, Outcome, Point, Rewind, Session};
 
 use super::kit::{Lab, begin, done, end, stopped, turn};
 
 const FIRST: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n";
 
-/// A workspace in which the agent and the person both change `a`.
+/// A workspace in which the agent and the user both change `a`.
 struct Desk {
     lab: Lab,
     session: Session,
@@ -53,56 +51,51 @@ impl Desk {
         Point::record(self.session.id(), 1)
     }
 
-    fn rewind(&self, options: Rewind) -> Attempt {
+    fn rewind(&self, options: Rewind) -> Outcome {
         let workspace = &self.lab.workspace;
         let plan = workspace.rewind_plan(&self.start(), options.clone());
         let plan = plan.unwrap();
-        let attempt = workspace.rewind(&self.start(), options).unwrap();
-        // What is planned is what is done.
-        match &attempt {
-            Attempt::Done(report) => {
-                assert!(!plan.is_stopped(), "{:?}", plan.conflicts());
-                assert_eq!(plan.kept(), report.kept);
-                let merged = plan.changes().iter();
-                let merged = merged.filter(|one| matches!(one.kind, PlannedKind::Merge { .. }));
-                assert!(merged.eq(&report.merged), "{report:#?}");
+        let outcome = workspace.rewind(&self.start(), options).unwrap();
+        // The plan says what is done.
+        let planned = plan.outcome();
+        match outcome.stage {
+            Stage::Done => {
+                assert!(!plan.is_stopped(), "{:?}", planned.conflicts);
+                assert_eq!(planned.kept, outcome.kept);
+                assert_eq!(planned.merged(), outcome.merged(), "{outcome:#?}");
             }
-            Attempt::InConflict(other) => {
+            _ => {
                 assert!(plan.is_stopped());
-                let told = |plan: &RewindPlan| {
-                    let merges = plan.conflicts().iter().map(|one| one.merge.clone());
+                let merges = |outcome: &Outcome| {
+                    let merges = outcome.conflicts.iter().map(|one| one.merge.clone());
                     merges.collect::<Vec<_>>()
                 };
-                assert_eq!(told(&plan), told(other));
+                assert_eq!(merges(planned), merges(&outcome));
             }
         }
-        attempt
+        outcome
     }
 
-    fn merge(&self) -> RewindReport {
+    fn merge(&self) -> Outcome {
         done(self.rewind(Rewind::files().merge()))
     }
 
     /// Merges, which must stop at `name` with nothing touched, and returns why.
     fn stops_at(&self, name: &str) -> Conflict {
         let before = self.lab.tree();
-        match self.rewind(Rewind::files().merge()) {
-            Attempt::Done(report) => panic!("it was done: {report:#?}"),
-            Attempt::InConflict(plan) => {
-                assert!(self.lab.tree() == before, "something was touched");
-                let stops = plan.conflicts().iter().filter(|one| one.is_unmerged());
-                let stops: Vec<&Conflict> = stops.collect();
-                assert_eq!(stops.len(), 1, "{stops:#?}");
-                assert_eq!(stops[0].path, Path::new(name));
-                stops[0].clone()
-            }
-        }
+        let outcome = self.rewind(Rewind::files().merge());
+        assert_eq!(outcome.stage, Stage::Stopped, "{outcome:#?}");
+        assert!(self.lab.tree() == before, "something was touched");
+        let stops: Vec<&Conflict> = outcome.stopping().collect();
+        assert_eq!(stops.len(), 1, "{stops:#?}");
+        assert_eq!(stops[0].path, Path::new(name));
+        stops[0].clone()
     }
 }
 
 fn why(conflict: &Conflict) -> &str {
     match &conflict.merge {
-        Some(Merge::Stopped(unmerged)) => &unmerged.why,
+        Some(Merge::Stopped(unmerged)) => &unmerged.reason,
         merge => panic!("{merge:?}"),
     }
 }
@@ -117,7 +110,7 @@ fn mode(desk: &Desk, name: &str) -> u32 {
 }
 
 #[test]
-fn the_agents_lines_go_and_the_persons_stay() {
+fn the_agents_lines_are_undone_and_the_users_stay() {
     let desk = Desk::new(FIRST);
     desk.agent("a", "two\n", "agent\n");
     desk.edit("a", "six\n", "person\n");
@@ -128,37 +121,25 @@ fn the_agents_lines_go_and_the_persons_stay() {
     let before = desk.lab.tree();
     let report = desk.merge();
     assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
-    let merged = &report.merged[0];
+    let merged = &report.merged()[0];
     assert_eq!(merged.path, Path::new("a"));
-    let lines = PlannedKind::Merge {
+    let lines = PathOutcomeKind::Merge {
         removed: 1,
         returned: 1,
     };
     assert_eq!(merged.kind, lines);
-    assert!(report.restored.is_empty() && report.kept.is_empty());
+    assert!(report.restored().is_empty() && report.kept.is_empty());
     assert_eq!(report.conflicts[0].merge, Some(Merge::Merged));
     // Taken back, it is exactly what it was.
-    done(
-        desk.lab
-            .workspace
-            .undo(None, Rewind::files())
-            .unwrap()
-            .unwrap(),
-    );
+    done(desk.lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     assert!(desk.lab.tree() == before);
-    done(
-        desk.lab
-            .workspace
-            .redo(None, Rewind::files())
-            .unwrap()
-            .unwrap(),
-    );
+    done(desk.lab.workspace.redo(Rewind::files()).unwrap().unwrap());
     assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
     desk.lab.verify();
 }
 
 #[test]
-fn over_several_turns_each_is_taken_out_from_between_what_the_person_did() {
+fn several_turns_are_undone_between_the_users_changes() {
     let desk = Desk::new(FIRST);
     desk.agent("a", "one\n", "agent 1\none\n");
     desk.edit("a", "four\n", "person 1\n");
@@ -179,13 +160,13 @@ fn without_a_conflict_a_merge_is_a_plain_rewind() {
     desk.agent("a", "two\n", "agent\n");
     desk.agent("b", "untouched\n", "agent\n");
     let report = desk.merge();
-    assert!(report.conflicts.is_empty() && report.merged.is_empty());
+    assert!(report.conflicts.is_empty() && report.merged().is_empty());
     assert_eq!(desk.lab.read("a"), FIRST);
     assert_eq!(desk.lab.read("b"), "untouched\n");
 }
 
 #[test]
-fn what_only_the_person_did_is_kept_and_the_rest_goes_back() {
+fn changes_by_the_user_alone_are_kept_and_the_rest_is_undone() {
     let desk = Desk::new(FIRST);
     desk.agent("b", "untouched\n", "agent\n");
     desk.edit("a", "one\n", "person\n");
@@ -225,7 +206,7 @@ fn lines_that_overlap_or_touch_stop_it_and_are_shown() {
 
 /// One file that cannot be merged stops all of them.
 #[test]
-fn where_one_stops_nothing_is_touched() {
+fn one_file_that_cannot_be_merged_stops_all() {
     let desk = Desk::new(FIRST);
     turn(&desk.session, "work", || {
         desk.edit("a", "two\n", "agent\n");
@@ -237,7 +218,7 @@ fn where_one_stops_nothing_is_touched() {
 }
 
 #[test]
-fn the_persons_line_in_place_of_the_same_change_is_no_conflict() {
+fn the_same_line_by_the_user_is_no_conflict() {
     let desk = Desk::new(FIRST);
     desk.agent("a", "two\n", "");
     // Brought back by hand, and another line besides.
@@ -249,7 +230,7 @@ fn the_persons_line_in_place_of_the_same_change_is_no_conflict() {
 }
 
 #[test]
-fn modes_are_merged_by_themselves() {
+fn modes_are_merged_on_their_own() {
     let desk = Desk::new(FIRST);
     chmod(&desk, "a", 0o644);
     desk.lab.keep();
@@ -258,24 +239,24 @@ fn modes_are_merged_by_themselves() {
         desk.edit("a", "one\n", "agent\n");
     });
     desk.edit("a", "six\n", "person\n");
-    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
+    let attempt = desk.lab.workspace.undo(Rewind::files().merge());
     done(attempt.unwrap().unwrap());
     assert_eq!(mode(&desk, "a"), 0o644);
     assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
-    // The mode alone by the agent, the content by the person.
+    // The mode alone by the agent, the content by the user.
     desk.lab.keep();
     turn(&desk.session, "more", || chmod(&desk, "a", 0o700));
     desk.edit("a", "one\n", "person 2\n");
-    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
+    let attempt = desk.lab.workspace.undo(Rewind::files().merge());
     let report = done(attempt.unwrap().unwrap());
-    assert_eq!(report.restored, [Path::new("a")]);
+    assert_eq!(report.restored(), [Path::new("a")]);
     assert_eq!(mode(&desk, "a"), 0o644);
     assert!(desk.lab.read("a").starts_with("person 2\n"));
-    // The other way round: nothing of the person's is lost.
+    // The other way round: nothing of the user's is lost.
     desk.lab.keep();
     turn(&desk.session, "more", || desk.edit("a", "two\n", "agent\n"));
     chmod(&desk, "a", 0o600);
-    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
+    let attempt = desk.lab.workspace.undo(Rewind::files().merge());
     done(attempt.unwrap().unwrap());
     assert_eq!(mode(&desk, "a"), 0o600);
     assert!(desk.lab.read("a").contains("two\n"));
@@ -283,26 +264,26 @@ fn modes_are_merged_by_themselves() {
     desk.lab.keep();
     turn(&desk.session, "more", || chmod(&desk, "a", 0o755));
     chmod(&desk, "a", 0o711);
-    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
+    let attempt = desk.lab.workspace.undo(Rewind::files().merge());
     assert_eq!(stopped(attempt.unwrap().unwrap()), [Path::new("a")]);
     assert_eq!(mode(&desk, "a"), 0o711);
 }
 
 #[test]
-fn what_was_made_deleted_or_is_no_text_is_a_conflict_with_a_reason() {
-    // The agent made it, and there are lines of the person's in it.
+fn created_deleted_and_binary_files_are_conflicts_with_a_reason() {
+    // The agent made it, and there are lines of the user's in it.
     let desk = Desk::new(FIRST);
     turn(&desk.session, "work", || desk.lab.write("new", "agent\n"));
     desk.edit("new", "agent\n", "agent\nperson\n");
     assert!(why(&desk.stops_at("new")).contains("made, and then changed"));
-    // The agent deleted it, and the person made it anew.
+    // The agent deleted it, and the user made it anew.
     let desk = Desk::new(FIRST);
     turn(&desk.session, "work", || {
         fs::remove_file(desk.lab.path("a")).unwrap();
     });
     desk.lab.write("a", "person\n");
     assert!(why(&desk.stops_at("a")).contains("deleted, and then made"));
-    // The agent changed it, and the person deleted it.
+    // The agent changed it, and the user deleted it.
     let desk = Desk::new(FIRST);
     desk.agent("a", "two\n", "agent\n");
     fs::remove_file(desk.lab.path("a")).unwrap();
@@ -322,16 +303,15 @@ fn what_was_made_deleted_or_is_no_text_is_a_conflict_with_a_reason() {
     };
     turn(&desk.session, "work", || link("agent"));
     link("person");
-    let attempt = desk.lab.workspace.undo(None, Rewind::files().merge());
-    let Some(Attempt::InConflict(plan)) = attempt.unwrap() else {
-        panic!("links are not merged");
-    };
-    assert!(why(&plan.conflicts()[0]).contains("link"));
+    let attempt = desk.lab.workspace.undo(Rewind::files().merge());
+    let outcome = attempt.unwrap().unwrap();
+    assert_eq!(outcome.stage, Stage::Stopped, "links are not merged");
+    assert!(why(&outcome.conflicts[0]).contains("link"));
 }
 
-/// What the agent did on top of what the person did is taken off it again.
+/// What the agent did on top of what the user did is taken off it again.
 #[test]
-fn what_the_person_did_before_the_agent_comes_back_as_it_was() {
+fn the_users_changes_before_the_agents_are_restored() {
     let desk = Desk::new(FIRST);
     desk.edit("a", "one\n", "person\n");
     fs::remove_file(desk.lab.path("b")).unwrap();
@@ -345,12 +325,12 @@ fn what_the_person_did_before_the_agent_comes_back_as_it_was() {
     });
     let report = desk.merge();
     assert!(desk.lab.tree() == state, "{report:#?}");
-    assert_eq!(report.deleted, [Path::new("b")]);
+    assert_eq!(report.deleted(), [Path::new("b")]);
 }
 
 /// Where two work at the same time nobody knows whose lines are whose.
 #[test]
-fn what_two_sessions_changed_at_the_same_time_is_a_conflict() {
+fn changes_by_two_sessions_at_the_same_time_are_a_conflict() {
     let desk = Desk::new(FIRST);
     let other = desk.lab.session();
     let turn = begin(&desk.session, "work");
@@ -362,9 +342,9 @@ fn what_two_sessions_changed_at_the_same_time_is_a_conflict() {
     assert!(why(&desk.stops_at("a")).contains("at the same time"));
 }
 
-/// Another session's work is kept like the person's.
+/// Another session's work is kept like the user's.
 #[test]
-fn what_another_session_did_stays() {
+fn changes_by_another_session_stay() {
     let desk = Desk::new(FIRST);
     let other = desk.lab.session();
     desk.agent("a", "two\n", "agent\n");
@@ -374,9 +354,9 @@ fn what_another_session_did_stays() {
     assert_eq!(desk.lab.read("a"), FIRST.replace("six", "other"));
 }
 
-/// Once merged, the person's lines are still the person's.
+/// Once merged, the user's lines are still the user's.
 #[test]
-fn after_a_merge_the_persons_lines_stop_a_rewind_further_back() {
+fn after_a_merge_the_users_lines_stop_a_rewind_further_back() {
     let desk = Desk::new(FIRST);
     desk.agent("a", "one\n", "agent 1\n");
     desk.edit("a", "four\n", "person 1\n");
@@ -385,7 +365,7 @@ fn after_a_merge_the_persons_lines_stop_a_rewind_further_back() {
     let attempt = workspace.rewind(&Point::turns_back(1), Rewind::files().merge());
     done(attempt.unwrap());
     desk.edit("a", "five\nsix\nseven\n", "five\nsix\nseven\nperson 2\n");
-    let attempt = workspace.undo(None, Rewind::files());
+    let attempt = workspace.undo(Rewind::files());
     stopped(attempt.unwrap().unwrap());
     let before = desk.lab.tree();
     assert_eq!(
@@ -396,21 +376,21 @@ fn after_a_merge_the_persons_lines_stop_a_rewind_further_back() {
     desk.merge();
     let merged = "one\ntwo\nthree\nperson 1\nfive\nsix\nseven\nperson 2\n";
     assert_eq!(desk.lab.read("a"), merged);
-    // Again: nothing is left to take back, and nothing goes.
+    // Again: nothing is left to undo, and nothing goes.
     stopped(desk.rewind(Rewind::files()));
     let report = desk.merge();
     assert_eq!(report.conflicts[0].merge, Some(Merge::Kept));
     assert_eq!(desk.lab.read("a"), merged);
-    // New work on top of it, beside what was taken back before.
+    // New work on top of it, beside what was undone before.
     desk.agent("a", "one\n", "one\nagent 3\n");
     desk.merge();
     assert_eq!(desk.lab.read("a"), merged);
     desk.lab.verify();
 }
 
-/// Two turns side by side were taken back; that they once touched stops nothing.
+/// Two turns side by side were undone; that they once touched stops nothing.
 #[test]
-fn what_was_merged_away_once_is_in_nobodys_way() {
+fn lines_that_a_merge_undid_are_no_conflict_later() {
     let desk = Desk::new(FIRST);
     desk.agent("a", "one\n", "one\nagent 1\n");
     desk.edit("a", "six\n", "person\n");
@@ -426,19 +406,19 @@ fn what_was_merged_away_once_is_in_nobodys_way() {
 
 /// Undo of a merge, and of a rewind, can be merged as well, and redo.
 #[test]
-fn moves_are_taken_back_around_what_was_done_since() {
+fn rewinds_are_undone_around_later_changes() {
     let desk = Desk::new(FIRST);
     desk.agent("a", "one\n", "agent\n");
     done(desk.rewind(Rewind::files()));
     assert_eq!(desk.lab.read("a"), FIRST);
     desk.edit("a", "six\n", "person\n");
     let workspace = &desk.lab.workspace;
-    let undo = |options: Rewind| workspace.undo(None, options).unwrap().unwrap();
+    let undo = |options: Rewind| workspace.undo(options).unwrap().unwrap();
     stopped(undo(Rewind::files()));
     done(undo(Rewind::files().merge()));
     let both = FIRST.replace("one", "agent").replace("six", "person");
     assert_eq!(desk.lab.read("a"), both);
-    // The agent's line is the agent's again, and the person's the person's.
+    // The agent's line is the agent's again, and the user's the user's.
     stopped(desk.rewind(Rewind::files()));
     desk.merge();
     assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
@@ -446,18 +426,18 @@ fn moves_are_taken_back_around_what_was_done_since() {
     done(undo(Rewind::files()));
     assert_eq!(desk.lab.read("a"), both);
     desk.edit("a", "three\n", "person 2\n");
-    let redo = workspace.redo(None, Rewind::files()).unwrap().unwrap();
+    let redo = workspace.redo(Rewind::files()).unwrap().unwrap();
     stopped(redo);
-    let redo = workspace.redo(None, Rewind::files().merge());
+    let redo = workspace.redo(Rewind::files().merge());
     done(redo.unwrap().unwrap());
     let expected = FIRST.replace("six", "person").replace("three", "person 2");
     assert_eq!(desk.lab.read("a"), expected);
 }
 
-/// A rewind to a checkpoint of nobody's takes back all that was saved, and keeps what
+/// A rewind to a checkpoint of nobody's undoes all that was saved, and keeps what
 /// was not.
 #[test]
-fn what_no_checkpoint_has_is_kept_where_all_else_is_taken_back() {
+fn changes_without_a_checkpoint_are_kept_when_all_else_is_undone() {
     let desk = Desk::new(FIRST);
     desk.agent("a", "one\n", "agent\n");
     desk.edit("a", "three\n", "saved\n");
@@ -470,13 +450,13 @@ fn what_no_checkpoint_has_is_kept_where_all_else_is_taken_back() {
 }
 
 #[test]
-fn a_turn_that_is_under_way_can_be_merged_out_of_what_was_there() {
+fn a_turn_in_progress_can_be_merged_out() {
     let desk = Desk::new(FIRST);
     desk.edit("a", "six\n", "person\n");
     let turn = begin(&desk.session, "work");
     desk.edit("a", "two\n", "agent\n");
     let workspace = &desk.lab.workspace;
-    let attempt = workspace.undo(None, Rewind::files().merge());
+    let attempt = workspace.undo(Rewind::files().merge());
     done(attempt.unwrap().unwrap());
     assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
     end(turn);

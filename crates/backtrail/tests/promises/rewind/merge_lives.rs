@@ -1,5 +1,5 @@
-//! An agent and a person who change the same files over several turns, and merges to
-//! random points: the person's lines are all there and the agent's all gone, or it
+//! An agent and the user who change the same files over several turns, and merges to
+//! random points: the user's lines are all there and the agent's all gone, or it
 //! stopped with nothing touched.
 //!
 //! Two judges that know nothing of each other. In the first, every line carries who
@@ -10,7 +10,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use backtrail::{Attempt, CheckpointId, Message, Point, Rewind, Session};
+use backtrail::rewind::Stage;
+use backtrail::{CheckpointId, Message, Outcome, Point, Rewind, Session};
 
 use super::actors::Dice;
 use super::kit::{Checked, Lab, run_end, run_start, setting, told, verify};
@@ -20,7 +21,7 @@ const ROUNDS: usize = 12;
 const NAMES: [&str; 4] = ["a", "b", "d/c", "d/e"];
 
 #[test]
-fn merges_keep_the_persons_lines_and_take_the_agents_or_touch_nothing() {
+fn merges_keep_the_users_lines_and_undo_the_agents_or_touch_nothing() {
     let first = setting("BACKTRAIL_TEST_SEED", 1);
     let lives = LIVES * setting("BACKTRAIL_TEST_LIVES", 1);
     let mut seen = Seen::default();
@@ -44,7 +45,7 @@ struct Seen {
     stopped: u64,
     /// Merges after an earlier one.
     again: u64,
-    /// Steps that were undone around what the person did since.
+    /// Steps that were undone around what the user did since.
     undone: u64,
 }
 
@@ -67,8 +68,8 @@ struct Line {
 }
 
 impl Line {
-    /// Returns whether it shall be there after a merge: it was at the point, or the
-    /// person made it, and the person did not take it away. What was done before
+    /// Returns whether it should be there after a merge: it was at the point, or the
+    /// person made it, and the user did not take it away. What was done before
     /// `settled` is as it was at the point.
     fn shall_be(&self, text: &str, settled: usize, was: &str) -> bool {
         let (who, n) = self.made;
@@ -87,7 +88,7 @@ struct Event {
     /// Nobody is Backtrail.
     who: Option<Who>,
     texts: Texts,
-    /// The events that a merge took back: after the one, up to the other.
+    /// The events that a merge undid: after the one, up to the other.
     took: Option<(usize, usize)>,
 }
 
@@ -233,7 +234,7 @@ impl Life {
         }
     }
 
-    /// Goes to the start of a random run, and keeps what the person did.
+    /// Goes to the start of a random run, and keeps what the user did.
     fn rewind(&mut self, seen: &mut Seen) -> Checked {
         if self.points.is_empty() {
             return Ok(());
@@ -248,13 +249,13 @@ impl Life {
         let took = (since, usize::MAX);
         self.log.push(format!("merge to {since}"));
         let attempt = attempt.map_err(told)?;
-        if matches!(attempt, Attempt::InConflict(_)) != is_stopped {
+        if (attempt.stage == Stage::Stopped) != is_stopped {
             return Err("it was planned otherwise".to_owned());
         }
         self.check(attempt, before, took, &NAMES, seen)
     }
 
-    /// Undoes the run that was just done, and keeps what the person did since.
+    /// Undoes the run that was just done, and keeps what the user did since.
     fn undo(&mut self, seen: &mut Seen) -> Checked {
         let (_, since) = *self.points.last().unwrap();
         let until = self.events.len() - 1;
@@ -267,7 +268,7 @@ impl Life {
         let now = self.texts();
         self.log.push(format!("undo {since}..{until}"));
         let options = Rewind::files().merge();
-        let attempt = self.lab.workspace.undo(None, options).map_err(told)?;
+        let attempt = self.lab.workspace.undo(options).map_err(told)?;
         seen.undone += 1;
         let attempt = attempt.ok_or("there is something to undo")?;
         self.check(attempt, now, (since, until), &changed, seen)
@@ -275,26 +276,23 @@ impl Life {
 
     fn check(
         &mut self,
-        attempt: Attempt,
+        report: Outcome,
         before: Texts,
         took: (usize, usize),
         names: &[&'static str],
         seen: &mut Seen,
     ) -> Checked {
         let oracle = self.oracle(&before, took, names);
-        let report = match attempt {
-            Attempt::Done(report) => report,
-            Attempt::InConflict(plan) => {
-                seen.stopped += 1;
-                if self.texts() != before {
-                    return Err("something was touched".to_owned());
-                }
-                if oracle.is_some() {
-                    return Err(format!("it stopped for nothing: {:#?}", plan.conflicts()));
-                }
-                return Ok(());
+        if report.stage == Stage::Stopped {
+            seen.stopped += 1;
+            if self.texts() != before {
+                return Err("something was touched".to_owned());
             }
-        };
+            if oracle.is_some() {
+                return Err(format!("it stopped for nothing: {:#?}", report.conflicts));
+            }
+            return Ok(());
+        }
         let Some(expected) = oracle else {
             return Err("it was to stop".to_owned());
         };
@@ -302,9 +300,9 @@ impl Life {
         if now != expected {
             return Err(format!("it is {now:#?}, not {expected:#?}"));
         }
-        seen.merged += report.merged.len() as u64;
-        seen.again += u64::from(self.merges > 0 && !report.merged.is_empty());
-        self.merges += usize::from(!report.merged.is_empty());
+        seen.merged += report.merged().len() as u64;
+        seen.again += u64::from(self.merges > 0 && !report.merged().is_empty());
+        self.merges += usize::from(!report.merged().is_empty());
         self.check_lines(&before, took.0)?;
         if report.now.is_none() {
             return match before == now {
@@ -381,13 +379,16 @@ impl Life {
         let is_undo = self.log.last().is_some_and(|last| last.starts_with("undo"));
         for n in 0..2 {
             let attempt = match ((n == 0) != is_undo, is_undo) {
-                (false, _) => workspace.redo(None, Rewind::files()),
-                (true, false) => workspace.undo(None, Rewind::files()),
-                (true, true) => workspace.undo(None, Rewind::files().merge()),
+                (false, _) => workspace.redo(Rewind::files()),
+                (true, false) => workspace.undo(Rewind::files()),
+                (true, true) => workspace.undo(Rewind::files().merge()),
             };
-            let Some(Attempt::Done(_)) = attempt.map_err(told)? else {
-                return Err(format!("it cannot be taken back, {n}"));
-            };
+            if attempt
+                .map_err(told)?
+                .is_none_or(|outcome| outcome.stage != Stage::Done)
+            {
+                return Err(format!("it cannot be undone, {n}"));
+            }
             let expected = if n == 0 { before } else { now };
             if self.texts() != *expected {
                 return Err(format!("there and back, {n}: {:#?}", self.texts()));
@@ -455,7 +456,7 @@ mod oracle {
             }
             let then = known.iter().rev().find(|(_, known, _)| *known == text);
             match then.filter(|_| event.who.is_none()) {
-                // What the agent brought back to that may have been the person's.
+                // What the agent restored to that may have been the user's.
                 _ if text == *base && event.who != Some(Who::Agent) => chain.clear(),
                 Some((.., then)) => chain = then.clone(),
                 None => {

@@ -7,20 +7,21 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use backtrail::rewind::{KeptReason, PathOutcomeKind, Verb};
 use backtrail::{
-    Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, KeptBecause, Message, PlannedKind,
-    Point, Rewind, RewindReport, StoreOptions, Verb,
+    Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, Message, Outcome, Point, Rewind,
+    StoreOptions,
 };
 
 use super::kit::{
     Lab, done, is_root, is_tree, options, run, run_end, run_start, stamps, stopped, untouched,
 };
 
-fn go(lab: &Lab, to: &Checkpoint) -> RewindReport {
+fn go(lab: &Lab, to: &Checkpoint) -> Outcome {
     go_with(lab, to, Rewind::files().overwrite())
 }
 
-fn go_with(lab: &Lab, to: &Checkpoint, options: Rewind) -> RewindReport {
+fn go_with(lab: &Lab, to: &Checkpoint, options: Rewind) -> Outcome {
     done(
         lab.workspace
             .rewind(&Point::checkpoint(to.id()), options)
@@ -28,12 +29,13 @@ fn go_with(lab: &Lab, to: &Checkpoint, options: Rewind) -> RewindReport {
     )
 }
 
-fn undo(lab: &Lab) -> RewindReport {
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap())
+fn undo(lab: &Lab) -> Outcome {
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap())
 }
 
-fn names(paths: &[PathBuf]) -> Vec<&str> {
-    paths.iter().map(|path| path.to_str().unwrap()).collect()
+fn names<P: AsRef<Path>>(paths: &[P]) -> Vec<&str> {
+    let paths = paths.iter().map(AsRef::as_ref);
+    paths.map(|path| path.to_str().unwrap()).collect()
 }
 
 fn mode(path: &Path) -> u32 {
@@ -97,10 +99,10 @@ fn b4_b5_b7_f17_checkpoints_have_ids_times_and_places_and_a_rewind_says_what_it_
     assert_eq!(third.session().unwrap().seq, 1);
     let report = go_with(&lab, &third, Rewind::files());
     assert_eq!(
-        (report.verb, names(&report.restored)),
+        (report.verb, names(&report.restored())),
         (Verb::Rewind, vec!["file"])
     );
-    assert_eq!(report.to.as_ref().map(Checkpoint::id), Some(third.id()));
+    assert_eq!(report.to.as_ref().map(|to| to.checkpoint), Some(third.id()));
     assert_eq!(lab.read("file"), "2");
     let now = lab.workspace.last_checkpoint().unwrap().unwrap();
     assert_eq!(
@@ -109,7 +111,7 @@ fn b4_b5_b7_f17_checkpoints_have_ids_times_and_places_and_a_rewind_says_what_it_
     );
     // Once more there is nothing to do, and nothing is noted.
     let again = go_with(&lab, &third, Rewind::files());
-    assert!(again.now.is_none() && again.restored.is_empty());
+    assert!(again.now.is_none() && again.restored().is_empty());
     assert_eq!(
         lab.workspace.last_checkpoint().unwrap().unwrap().id(),
         now.id()
@@ -154,7 +156,7 @@ fn names_that_differ_in_case_alone_are_two_names() {
 }
 
 #[test]
-fn what_was_ignored_is_never_deleted_whatever_the_rules_say_later() {
+fn files_created_while_ignored_are_never_deleted() {
     let lab = Lab::new(5);
     lab.write(".gitignore", "*.log\nbuild/\n");
     lab.write("was-there.log", "there from the start");
@@ -176,7 +178,7 @@ fn what_was_ignored_is_never_deleted_whatever_the_rules_say_later() {
         report
             .kept
             .iter()
-            .any(|kept| kept.path == Path::new(path) && kept.because == KeptBecause::BornIgnored)
+            .any(|kept| kept.path == Path::new(path) && kept.reason == KeptReason::BornIgnored)
     };
     assert!(born("born.log"), "{:?}", report.kept);
     // What was captured although it was ignored is restored.
@@ -186,7 +188,7 @@ fn what_was_ignored_is_never_deleted_whatever_the_rules_say_later() {
 }
 
 #[test]
-fn what_is_ignored_only_since_is_deleted_and_comes_back() {
+fn files_ignored_only_later_are_deleted_and_restored() {
     let lab = Lab::new(6);
     lab.write("file", "1");
     let first = lab.keep();
@@ -202,7 +204,7 @@ fn what_is_ignored_only_since_is_deleted_and_comes_back() {
 }
 
 #[test]
-fn an_ignored_directory_stands_where_the_point_has_a_file() {
+fn an_ignored_directory_in_the_place_of_a_file_stays() {
     let lab = Lab::new(7);
     lab.write("build", "a file");
     lab.write("other", "1");
@@ -241,7 +243,8 @@ fn f28_files_over_the_cap_and_odd_ones_stay_and_are_named() {
         .rewind_plan(&Point::checkpoint(first.id()), Rewind::files());
     let plan = plan.unwrap();
     let cannot: Vec<PathBuf> = plan
-        .not_restored()
+        .outcome()
+        .not_restored
         .iter()
         .map(|one| one.path.clone())
         .collect();
@@ -319,7 +322,7 @@ fn f29_ten_thousand_files_of_which_some_changed() {
     let report = go_with(&lab, &first, Rewind::files());
     is_tree(lab.root(), &old, "ten thousand");
     untouched((&new, &stood), (&old, &stamps(lab.root(), &old))).unwrap();
-    assert_eq!(report.restored.len() + report.deleted.len(), 1_429);
+    assert_eq!(report.restored().len() + report.deleted().len(), 1_429);
     // All that were there, less those that were replaced or removed.
     assert_eq!(report.unchanged, 10_000 - 953);
     undo(&lab);
@@ -328,7 +331,7 @@ fn f29_ten_thousand_files_of_which_some_changed() {
 }
 
 #[test]
-fn a_program_that_holds_a_file_open_keeps_its_own() {
+fn a_program_with_an_open_file_keeps_its_version() {
     let lab = Lab::new(11);
     lab.write("file", "old and long");
     let first = lab.keep();
@@ -349,7 +352,7 @@ fn a_program_that_holds_a_file_open_keeps_its_own() {
 }
 
 #[test]
-fn f16_links_are_not_followed_and_the_exec_bit_comes_back() {
+fn f16_links_are_not_followed_and_the_exec_bit_is_restored() {
     let lab = Lab::new(12);
     let outside = lab.dir.path().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -373,10 +376,11 @@ fn f16_links_are_not_followed_and_the_exec_bit_comes_back() {
         .rewind_plan(&Point::checkpoint(first.0.id()), Rewind::files());
     let plan = plan.unwrap();
     let exec = plan
-        .changes()
+        .outcome()
+        .changes
         .iter()
         .find(|change| change.path == Path::new("run.sh"));
-    assert_eq!(exec.map(|change| change.kind), Some(PlannedKind::Mode));
+    assert_eq!(exec.map(|change| change.kind), Some(PathOutcomeKind::Mode));
     plan.apply().unwrap();
     is_tree(lab.root(), &first.1, "links");
     assert_eq!(mode(&lab.path("run.sh")), 0o755);
@@ -388,7 +392,7 @@ fn f16_links_are_not_followed_and_the_exec_bit_comes_back() {
 }
 
 #[test]
-fn a_directory_that_was_deleted_and_made_again_is_restored() {
+fn a_workspace_that_was_deleted_and_created_again_is_restored() {
     let lab = Lab::new(13);
     lab.write("file", "1");
     lab.write("d/file", "1");
@@ -409,7 +413,7 @@ fn a_directory_that_was_deleted_and_made_again_is_restored() {
 }
 
 #[test]
-fn a_run_that_deleted_its_directory_is_taken_back() {
+fn a_run_that_deleted_its_directory_is_undone() {
     let lab = Lab::new(14);
     lab.write("file", "1");
     lab.write("d/file", "1");
@@ -419,13 +423,13 @@ fn a_run_that_deleted_its_directory_is_taken_back() {
     run(&lab, None, || fs::remove_dir_all(lab.root()).unwrap());
     let store = &lab.store;
     let workspace = store.find_workspace(lab.root()).unwrap().unwrap();
-    done(workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(workspace.undo(Rewind::files()).unwrap().unwrap());
     is_tree(lab.root(), &before, "it came back");
     lab.verify();
 }
 
 #[test]
-fn f29_files_that_are_right_already_are_not_touched() {
+fn f29_files_that_need_no_change_are_not_touched() {
     let lab = Lab::new(17);
     for name in ["same", "d/same", "d/changed"] {
         lab.write(name, "1");
@@ -437,7 +441,7 @@ fn f29_files_that_are_right_already_are_not_touched() {
     let (tree, stood) = (lab.tree(), stamps(lab.root(), &lab.tree()));
     let report = go_with(&lab, &first.0, Rewind::files());
     assert_eq!(
-        (names(&report.restored), report.unchanged),
+        (names(&report.restored()), report.unchanged),
         (vec!["d/changed"], 3)
     );
     let now = lab.tree();
@@ -445,7 +449,7 @@ fn f29_files_that_are_right_already_are_not_touched() {
 }
 
 #[test]
-fn a_restore_of_paths_leaves_all_others_and_refuses_what_never_was() {
+fn a_restore_of_paths_leaves_all_others_and_refuses_unknown_paths() {
     let lab = Lab::new(18);
     lab.write("d/a", "1");
     lab.write("d/b", "1");
@@ -505,13 +509,13 @@ fn a_workspace_without_any_checkpoint_says_so() {
     let lab = Lab::with(StoreOptions::new());
     let refused = lab.workspace.rewind(&Point::last(), Rewind::files());
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
-    assert!(lab.workspace.undo(None, Rewind::files()).unwrap().is_none());
-    assert!(lab.workspace.redo(None, Rewind::files()).unwrap().is_none());
+    assert!(lab.workspace.undo(Rewind::files()).unwrap().is_none());
+    assert!(lab.workspace.redo(Rewind::files()).unwrap().is_none());
 }
 
 /// What undo says of an unfinished run is what is there.
 #[test]
-fn undo_of_a_run_whose_process_died_takes_back_what_was_kept_of_it() {
+fn undo_of_a_run_whose_process_died_undoes_what_was_captured() {
     let lab = Lab::new(20);
     lab.write("file", "1");
     let start = run_start(&lab, None);

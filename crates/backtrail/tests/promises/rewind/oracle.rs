@@ -3,7 +3,7 @@
 //!
 //! Whatever the snapshots think of it: ignored files small and large, ignored
 //! directories, files over the cap, files that cannot be read, special ones, files
-//! that somebody writes while it goes on; and also where it is killed at any step.
+//! that somebody writes while it continues; and also where it is killed at any step.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -12,10 +12,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use backtrail::{
-    Attempt, CheckpointOptions, CheckpointReason, FileKind, OnConflict, Point, Rewind,
-    RewindReport, Store, Touch, TouchHook, Workspace,
-};
+use backtrail::rewind::{OnConflict, Touch, TouchHook};
+use backtrail::{CheckpointOptions, CheckpointReason, FileKind, Point, Rewind, Store, Workspace};
 use backtrail_testkit::MemoryStorage;
 
 use super::actors::Dice;
@@ -317,8 +315,8 @@ impl Case {
         let point = self.dice.pick(&ids).clone();
         let path = *self.dice.pick(&PATHS);
         let (what, attempt) = match self.dice.below(6) {
-            0 => ("undo", workspace.undo(None, options)),
-            1 => ("redo", workspace.redo(None, options)),
+            0 => ("undo", workspace.undo(options)),
+            1 => ("redo", workspace.redo(options)),
             2 => {
                 let restored = workspace.rewind(&point, options.paths([path]));
                 ("restore", restored.map(Some))
@@ -326,13 +324,10 @@ impl Case {
             _ => ("rewind", workspace.rewind(&point, options).map(Some)),
         };
         match attempt {
-            Ok(Some(Attempt::Done(report))) => {
-                let RewindReport {
-                    restored, deleted, ..
-                } = *report;
-                format!("{what} {restored:?} {deleted:?} {:?}", report.not_restored)
-            }
-            Ok(Some(Attempt::InConflict(plan))) => format!("{what} {:?}", plan.conflicts()),
+            Ok(Some(outcome)) => format!(
+                "{what} {:?} {:?} {:?} {:?}",
+                outcome.stage, outcome.changes, outcome.not_restored, outcome.conflicts
+            ),
             Ok(None) => format!("{what} nothing"),
             Err(error) => format!("{what} {error:?}"),
         }

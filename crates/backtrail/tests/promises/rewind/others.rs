@@ -1,13 +1,14 @@
-//! Others: what one session takes back is its own, and neither another's nor the
+//! Others: what one session undoes is its own, and neither another's nor the
 //! person's (F31); sub-agents and forks; two clones of one repository; a move while
 //! somebody works; conversations that belong to another agent, or in which somebody
 //! else speaks; and plans that come too late.
 
 use std::fs;
 
+use backtrail::rewind::{ChangedBy, KeptReason, Verb};
 use backtrail::{
-    Block, ChangedBy, CheckpointReason, ErrorKind, ForkOptions, KeptBecause, Message, Point,
-    Rewind, Session, SessionId, SessionOptions, Step, StepKind, Store, ToolUse, Verb,
+    Block, CheckpointReason, ErrorKind, ForkOptions, Message, Point, Rewind, Session, SessionId,
+    SessionOptions, Step, StepKind, Store, ToolUse,
 };
 
 use super::kit::{Lab, begin, done, end, is_tree, run, run_end, run_start, stopped, turn};
@@ -23,7 +24,7 @@ fn point(session: &Session, seq: u64) -> Point {
 }
 
 #[test]
-fn f31_a_session_takes_back_its_own_work_and_no_others() {
+fn f31_a_session_undoes_its_own_work_and_nobody_elses() {
     let lab = Lab::new(1);
     lab.write("shared", "at first");
     let (a, b) = (lab.session(), lab.session());
@@ -54,13 +55,23 @@ fn f31_a_session_takes_back_its_own_work_and_no_others() {
         .workspace
         .rewind_plan(&point(&a, 0), Rewind::files())
         .unwrap();
-    let by: Vec<_> = plan.conflicts().iter().map(|one| &one.changed_by).collect();
+    let by: Vec<_> = plan
+        .outcome()
+        .conflicts
+        .iter()
+        .map(|one| &one.changed_by)
+        .collect();
     let b_did = ChangedBy::Session(b.id().clone());
     assert_eq!(by, [&b_did, &ChangedBy::Person, &b_did, &ChangedBy::Person]);
-    let unsaved: Vec<bool> = plan.conflicts().iter().map(|one| one.unsaved).collect();
+    let unsaved: Vec<bool> = plan
+        .outcome()
+        .conflicts
+        .iter()
+        .map(|one| one.unsaved)
+        .collect();
     assert_eq!(unsaved, [false, false, false, true]);
     assert_eq!(
-        plan.conflicts()[2].also.as_deref(),
+        plan.outcome().conflicts[2].also.as_deref(),
         Some("the turn \"a begins\"")
     );
     // A plan with conflicts cannot be applied.
@@ -73,14 +84,14 @@ fn f31_a_session_takes_back_its_own_work_and_no_others() {
         report
             .kept
             .iter()
-            .all(|kept| kept.because == KeptBecause::Conflict)
+            .all(|kept| kept.reason == KeptReason::Conflict)
     );
     assert_eq!(report.kept.len(), 4);
-    assert_eq!(report.deleted, [std::path::PathBuf::from("of-a")]);
+    assert_eq!(report.deleted(), [std::path::PathBuf::from("of-a")]);
     assert!(!lab.has("of-a"));
     assert_eq!(lab.read("shared"), "by b");
     assert_eq!(lab.read("unsaved"), "by the person");
-    let undone = done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    let undone = done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     assert_eq!(undone.verb, Verb::Undo);
     is_tree(lab.root(), &before, "undone");
 
@@ -88,25 +99,24 @@ fn f31_a_session_takes_back_its_own_work_and_no_others() {
     done(lab.workspace.rewind(&point(&a, 0), options).unwrap());
     assert_eq!(lab.read("shared"), "at first");
     assert!(!lab.has("unsaved"));
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     is_tree(lab.root(), &before, "undone");
     lab.verify();
 }
 
 #[test]
-fn f31_undo_of_a_session_takes_its_own_newest_step() {
+fn f31_undo_of_a_session_takes_its_own_last_step() {
     let lab = Lab::new(2);
     let (a, b) = (lab.session(), lab.session());
     turn(&a, "first of a", || lab.write("a1", "1"));
     turn(&b, "of b", || lab.write("b1", "1"));
     let ids = [Some(a.id()), Some(b.id()), None];
     let newest = |session: Option<&SessionId>| -> Option<Step> {
-        lab.workspace
-            .steps(session)
-            .unwrap()
-            .to_undo
-            .into_iter()
-            .next()
+        let steps = match session {
+            Some(session) => lab.workspace.steps_of(session),
+            None => lab.workspace.steps(),
+        };
+        steps.unwrap().to_undo.into_iter().next()
     };
     let abouts = ids.map(|id| match newest(id).unwrap().kind {
         StepKind::Turn { about } => about.unwrap(),
@@ -115,18 +125,18 @@ fn f31_undo_of_a_session_takes_its_own_newest_step() {
     assert_eq!(abouts, ["first of a", "of b", "of b"]);
     done(
         lab.workspace
-            .undo(Some(a.id()), Rewind::files())
+            .undo(Rewind::files().session(a.id()))
             .unwrap()
             .unwrap(),
     );
     assert!(!lab.has("a1") && lab.has("b1"));
-    let nothing = lab.workspace.undo(Some(a.id()), Rewind::files()).unwrap();
+    let nothing = lab.workspace.undo(Rewind::files().session(a.id())).unwrap();
     assert!(nothing.is_none());
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     assert!(!lab.has("b1"));
     done(
         lab.workspace
-            .redo(Some(a.id()), Rewind::files())
+            .redo(Rewind::files().session(a.id()))
             .unwrap()
             .unwrap(),
     );
@@ -134,17 +144,17 @@ fn f31_undo_of_a_session_takes_its_own_newest_step() {
     lab.verify();
 }
 
-/// The steps that a rewind of one session had taken back stand among those of
+/// The steps that a rewind of one session had undone stand among those of
 /// others where they stood before.
 #[test]
-fn f31_undo_after_the_undo_of_a_rewind_takes_the_newest_step_of_all() {
+fn f31_undo_after_the_undo_of_a_rewind_takes_the_last_step_of_all() {
     let lab = Lab::new(3);
     let (a, b) = (lab.session(), lab.session());
     turn(&a, "first of a", || lab.write("a1", "1"));
     turn(&b, "of b", || lab.write("b1", "1"));
     let options = Rewind::files().keep();
     done(lab.workspace.rewind(&point(&a, 0), options).unwrap());
-    let undo = || done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    let undo = || done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     undo();
     assert!(lab.has("a1") && lab.has("b1"));
     undo();
@@ -154,7 +164,7 @@ fn f31_undo_after_the_undo_of_a_rewind_takes_the_newest_step_of_all() {
 }
 
 #[test]
-fn f31_the_work_of_sub_agents_goes_with_that_of_their_parent() {
+fn f31_the_work_of_sub_agents_is_undone_with_their_parents() {
     let lab = Lab::new(4);
     let parent = lab.session();
     let turn_of_parent = parent.begin_turn(Message::user_text("delegate")).unwrap();
@@ -183,9 +193,9 @@ fn f31_the_work_of_sub_agents_goes_with_that_of_their_parent() {
     let options = Rewind::files().keep();
     done(lab.workspace.rewind(&point(&parent, 0), options).unwrap());
     assert!(!lab.has("by-the-child") && !lab.has("later") && lab.has("other"));
-    // A sub-agent's own point does not take back what its parent did, or may have
+    // A sub-agent's own point does not undo what its parent did, or may have
     // done: they worked at the same time.
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     turn(&parent, "the parent again", || {
         lab.write("of-the-parent", "1")
     });
@@ -197,7 +207,7 @@ fn f31_the_work_of_sub_agents_goes_with_that_of_their_parent() {
 }
 
 #[test]
-fn f31_a_fork_takes_back_what_it_inherited_and_not_what_the_other_went_on_with() {
+fn f31_a_fork_undoes_what_it_inherited_and_not_what_the_other_did_later() {
     let lab = Lab::new(5);
     let first = lab.session();
     turn(&first, "common past", || lab.write("common", "1"));
@@ -245,11 +255,11 @@ fn f31_a_move_in_one_clone_never_touches_the_other() {
             .unwrap(),
     );
     is_tree(&clone, &before, "the other");
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     is_tree(&clone, &before, "the other");
     assert_eq!(lab.read("file"), "here");
     // The newest step there is still its own.
-    done(other.undo(None, Rewind::files()).unwrap().unwrap());
+    done(other.undo(Rewind::files()).unwrap().unwrap());
     assert_eq!(fs::read(clone.join("file")).unwrap(), b"at first");
     assert_eq!(lab.read("file"), "here");
     lab.verify();
@@ -265,12 +275,12 @@ fn a_move_during_a_run_works_names_it_and_leaves_the_runs_end_right() {
     lab.write("file", "by the run");
     lab.write("made", "by the run");
     let options = Rewind::files();
-    let report = done(lab.workspace.undo(None, options.clone()).unwrap().unwrap());
+    let report = done(lab.workspace.undo(options.clone()).unwrap().unwrap());
     let named: Vec<_> = report.active.iter().map(|one| one.checkpoint).collect();
     assert_eq!(named, [start.id()]);
     assert_eq!(lab.read("file"), "at first");
     assert!(!lab.has("made"));
-    // The command goes on, and does not know.
+    // The command continues, and does not know.
     lab.write("more", "by the run");
     drop(active);
     let ended = run_end(&lab, None, &start);
@@ -282,7 +292,7 @@ fn a_move_during_a_run_works_names_it_and_leaves_the_runs_end_right() {
         .collect();
     assert_eq!(changes, ["new more"]);
     // What the run did after that is its own, and undo takes it.
-    done(lab.workspace.undo(None, options.clone()).unwrap().unwrap());
+    done(lab.workspace.undo(options.clone()).unwrap().unwrap());
     assert!(!lab.has("more"));
     let tree = lab.tree();
     done(
@@ -295,7 +305,7 @@ fn a_move_during_a_run_works_names_it_and_leaves_the_runs_end_right() {
 }
 
 #[test]
-fn f18_what_a_turn_and_a_person_do_at_the_same_time_is_the_turns_and_comes_back_by_undo() {
+fn f18_changes_by_the_user_during_a_turn_belong_to_the_turn() {
     let lab = Lab::new(8);
     lab.write("file", "at first");
     let session = lab.session();
@@ -311,7 +321,7 @@ fn f18_what_a_turn_and_a_person_do_at_the_same_time_is_the_turns_and_comes_back_
     );
     assert_eq!(lab.read("file"), "at first");
     assert!(!lab.has("typed"));
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     is_tree(lab.root(), &both, "it came back");
 }
 
@@ -329,23 +339,23 @@ fn the_conversation_of_another_agent_stays_and_its_files_move() {
         .workspace
         .rewind_plan(&point(&session, 1), both.clone())
         .unwrap();
-    assert_eq!(plan.belongs_to(), Some("other-agent"));
-    assert!(plan.chat().is_none());
+    assert_eq!(plan.outcome().belongs_to.as_deref(), Some("other-agent"));
+    assert!(plan.outcome().chat.is_none());
     let report = plan.apply().unwrap();
     assert_eq!(report.belongs_to.as_deref(), Some("other-agent"));
     assert!(report.chat.is_none() && !lab.has("file"));
     assert_eq!(head(&lab.store, session.id()), stands);
     let refused = lab.workspace.rewind(&point(&session, 1), Rewind::chat());
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
-    assert!(session.rewind(1).is_err());
-    done(lab.workspace.undo(None, both).unwrap().unwrap());
+    assert!(session.rewind_chat(1).is_err());
+    done(lab.workspace.undo(both).unwrap().unwrap());
     assert!(lab.has("file"));
     assert_eq!(head(&lab.store, session.id()), stands);
     lab.verify();
 }
 
 #[test]
-fn where_somebody_else_speaks_the_conversation_is_locked_and_files_alone_move() {
+fn a_session_that_another_process_writes_to_is_rewound_in_its_files_alone() {
     let lab = Lab::new(10);
     let session = lab.session();
     session.append(Message::user_text("hello")).unwrap();
@@ -354,7 +364,7 @@ fn where_somebody_else_speaks_the_conversation_is_locked_and_files_alone_move() 
     let both = Rewind::files_and_chat();
     let locked = lab.workspace.rewind(&point(&session, 1), both.clone());
     assert_eq!(locked.unwrap_err().kind(), ErrorKind::Locked);
-    let locked = lab.workspace.undo(None, both.clone());
+    let locked = lab.workspace.undo(both.clone());
     assert_eq!(locked.unwrap_err().kind(), ErrorKind::Locked);
     is_tree(lab.root(), &before, "locked");
     done(
@@ -363,12 +373,15 @@ fn where_somebody_else_speaks_the_conversation_is_locked_and_files_alone_move() 
             .unwrap(),
     );
     assert!(!lab.has("file"));
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
-    // Its speaker moves both.
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
+    // Its writer moves both.
     let stands = head(&lab.store, session.id());
     let plan = session.rewind_plan(&point(&session, 1), both).unwrap();
     assert_eq!(
-        plan.chat().and_then(|chat| chat.prompt.clone()).as_deref(),
+        plan.outcome()
+            .chat
+            .as_ref()
+            .and_then(|chat| chat.prompt.as_deref()),
         Some("work")
     );
     plan.apply().unwrap();
@@ -411,7 +424,7 @@ fn a_plan_refuses_a_tree_or_a_conversation_that_moved() {
 
 /// The same where the plan was made by somebody who does not speak there.
 #[test]
-fn a_plan_of_a_session_that_nobody_speaks_in_refuses_a_conversation_that_moved() {
+fn a_plan_without_a_writer_refuses_a_conversation_that_moved() {
     let lab = Lab::new(12);
     let id = {
         let session = lab.session();
@@ -444,7 +457,7 @@ fn a_run_of_a_session_is_a_step_like_a_turn() {
     let session = lab.session();
     let ended = run(&lab, Some(&session), || lab.write("file", "1"));
     assert_eq!(*ended.reason(), CheckpointReason::RunEnd);
-    let steps = lab.workspace.steps(None).unwrap();
+    let steps = lab.workspace.steps().unwrap();
     assert!(matches!(
         steps.to_undo[..],
         [Step {
@@ -452,8 +465,8 @@ fn a_run_of_a_session_is_a_step_like_a_turn() {
             ..
         }]
     ));
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     assert!(!lab.has("file"));
-    let steps = lab.workspace.steps(None).unwrap();
+    let steps = lab.workspace.steps().unwrap();
     assert_eq!((steps.to_undo.len(), steps.to_redo.len()), (0, 1));
 }

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use backtrail::{Checkpoint, Point, Rewind, RewindReport};
+use backtrail::{Checkpoint, Outcome, Point, Rewind};
 
 use super::kit::{Lab, done, turn};
 
-fn go(lab: &Lab, to: &Checkpoint) -> RewindReport {
+fn go(lab: &Lab, to: &Checkpoint) -> Outcome {
     let to = Point::checkpoint(to.id());
     done(lab.workspace.rewind(&to, Rewind::files()).unwrap())
 }
@@ -77,7 +77,7 @@ fn f27_repositories_are_untouched() {
     go(&lab, &first);
     assert_eq!([lab.root(), &nested].map(git_state), before, "as it was");
     assert_eq!(lab.read("vendor/nested/tracked"), "staged");
-    done(lab.workspace.undo(None, Rewind::files()).unwrap().unwrap());
+    done(lab.workspace.undo(Rewind::files()).unwrap().unwrap());
     assert_eq!([lab.root(), &nested].map(files_of_git), during);
     assert!(!lab.has(".git/index.lock"));
     // Nor does the removal of a directory take a repository with it.

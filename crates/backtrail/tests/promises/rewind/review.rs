@@ -1,6 +1,6 @@
 //! What a hostile review of rewinding found, so that none of it comes back: work that
-//! is taken back unasked, steps that are missing or out of order, conflicts where
-//! nobody stands in the way, and ways that lead nowhere (F15, F29, F31).
+//! is undone unasked, steps that are missing or out of order, conflicts where
+//! nobody is in the way, and ways that lead nowhere (F15, F29, F31).
 
 use std::fs;
 use std::io;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use backtrail::rewind::{Touch, TouchHook};
 use backtrail::{
-    Attempt, Block, CheckpointOptions, CheckpointReason, Compaction, ErrorKind, Message, Point,
-    Rewind, RewindReport, Session, SessionId, SessionOptions, StepKind, Store, StoreOptions, Touch,
-    TouchHook, Workspace,
+    Block, CheckpointOptions, CheckpointReason, Compaction, ErrorKind, Message, Outcome, Point,
+    Rewind, Session, SessionId, SessionOptions, StepKind, Store, StoreOptions, Workspace,
 };
 use backtrail_testkit::{Fault, FaultyStorage, ManualClock, MemoryStorage, SeededRandomness};
 
@@ -20,7 +20,7 @@ use super::kit::{
     HOME, Lab, done, is_tree, options, quick_dir, run, run_end, run_start, stopped, turn, write,
 };
 
-/// A session that somebody speaks in only while he has something to say, so that
+/// A session that somebody writes to only while he has something to say, so that
 /// its conversation can move in between.
 struct Talk<'a> {
     workspace: &'a Workspace,
@@ -55,7 +55,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Returns all that was said, as far as the conversation goes now.
-    fn said(&self) -> Vec<String> {
+    fn prompts(&self) -> Vec<String> {
         let reader = self.workspace.store().read_session(&self.id).unwrap();
         let mut records = reader.records_from(1).unwrap();
         let mut said = Vec::new();
@@ -73,25 +73,25 @@ fn both() -> Rewind {
     Rewind::files_and_chat()
 }
 
-fn go(workspace: &Workspace, point: &Point, options: Rewind) -> RewindReport {
+fn go(workspace: &Workspace, point: &Point, options: Rewind) -> Outcome {
     done(workspace.rewind(point, options).unwrap())
 }
 
-fn undo(workspace: &Workspace, options: Rewind) -> RewindReport {
-    done(workspace.undo(None, options).unwrap().unwrap())
+fn undo(workspace: &Workspace, options: Rewind) -> Outcome {
+    done(workspace.undo(options).unwrap().unwrap())
 }
 
-fn redo(workspace: &Workspace, options: Rewind) -> RewindReport {
-    done(workspace.redo(None, options).unwrap().unwrap())
+fn redo(workspace: &Workspace, options: Rewind) -> Outcome {
+    done(workspace.redo(options).unwrap().unwrap())
 }
 
 /// Returns what undo would take, next one first, in words.
 fn to_undo(workspace: &Workspace) -> Vec<String> {
-    let steps = workspace.steps(None).unwrap().to_undo.into_iter();
+    let steps = workspace.steps().unwrap().to_undo.into_iter();
     steps.map(|step| step.to_string()).collect()
 }
 
-fn cannot(report: &RewindReport) -> Vec<&Path> {
+fn cannot(report: &Outcome) -> Vec<&Path> {
     let left = report.not_restored.iter();
     left.map(|left| left.path.as_path()).collect()
 }
@@ -129,7 +129,7 @@ impl TouchHook for Mood {
 /// Finding 1, and what is kept by an undo, by `--keep`, or by an attempt that was
 /// given up, is still what nobody saved.
 #[test]
-fn what_only_a_move_kept_stays_the_persons_and_in_conflict() {
+fn changes_captured_only_by_a_rewind_stay_the_users_and_in_conflict() {
     let moves: [fn(&Lab, &Point, &Mood); 3] = [
         |lab, _, _| drop(undo(&lab.workspace, Rewind::files())),
         |lab, one, _| drop(go(&lab.workspace, one, Rewind::files().keep())),
@@ -153,7 +153,7 @@ fn what_only_a_move_kept_stays_the_persons_and_in_conflict() {
         a_move(&lab, &one, &mood);
         assert_eq!(attempt(), [PathBuf::from("notes")], "move {n}");
         let plan = lab.workspace.rewind_plan(&one, Rewind::files()).unwrap();
-        assert!(plan.conflicts()[0].unsaved, "move {n}");
+        assert!(plan.outcome().conflicts[0].unsaved, "move {n}");
         assert_eq!(lab.read("notes"), "MINE");
         go(&lab.workspace, &one, Rewind::files().overwrite());
         assert_eq!(lab.read("notes"), "1");
@@ -162,9 +162,9 @@ fn what_only_a_move_kept_stays_the_persons_and_in_conflict() {
     }
 }
 
-/// A rewind to a checkpoint without a session takes back everything saved since.
+/// A rewind to a checkpoint without a session undoes everything saved since.
 #[test]
-fn what_a_person_saves_after_a_move_kept_it_is_saved() {
+fn changes_that_the_user_saves_after_a_rewind_are_saved() {
     let lab = Lab::new(20);
     lab.write("a", "1");
     lab.write("notes", "1");
@@ -177,9 +177,9 @@ fn what_a_person_saves_after_a_move_kept_it_is_saved() {
     assert_eq!(lab.read("notes"), "1");
 }
 
-/// Finding 2: `last~N` takes back whichever sessions' work, and names the others.
+/// Finding 2: `last~N` undoes whichever sessions' work, and names the others.
 #[test]
-fn f31_other_sessions_whose_work_goes_are_named_and_keep_their_conversations() {
+fn f31_other_sessions_whose_work_is_undone_are_named_and_keep_their_conversations() {
     let lab = Lab::new(2);
     let (a, b) = (Talk::new(&lab.workspace), Talk::new(&lab.workspace));
     a.turn("A1", "a", "A1");
@@ -189,18 +189,18 @@ fn f31_other_sessions_whose_work_goes_are_named_and_keep_their_conversations() {
     assert_eq!(stopped(attempt), [PathBuf::from("b")]);
     let to = Point::turns_back(3);
     let plan = lab.workspace.rewind_plan(&to, both()).unwrap();
-    assert_eq!(plan.other_sessions(), std::slice::from_ref(&b.id));
+    assert_eq!(plan.outcome().other_sessions, std::slice::from_ref(&b.id));
     let report = go(&lab.workspace, &to, both());
     assert_eq!(report.other_sessions, std::slice::from_ref(&b.id));
     assert!(!lab.has("a") && !lab.has("b"));
-    assert!(a.said().is_empty());
-    assert_eq!(b.said(), ["B1"]);
+    assert!(a.prompts().is_empty());
+    assert_eq!(b.prompts(), ["B1"]);
     undo(&lab.workspace, both());
     assert_eq!((lab.read("a"), lab.read("b")), ("A2".into(), "B1".into()));
-    assert_eq!(a.said(), ["A1", "A2"]);
+    assert_eq!(a.prompts(), ["A1", "A2"]);
 }
 
-/// Finding 3: whatever began the trail that a compaction stands in.
+/// Finding 3: whatever began the trail that a compaction is in.
 #[test]
 fn a_compaction_after_a_rewind_with_files_is_a_step() {
     for (n, begins) in ["rewind", "undo", "redo"].into_iter().enumerate() {
@@ -249,13 +249,17 @@ fn a_chat_rewind_after_one_that_was_given_up_is_undone() {
     assert!(failed.to_string().contains("put back"), "{failed}");
     mood.set(0);
     go(&lab.workspace, &talk.at(3), Rewind::chat());
-    assert_eq!(talk.said(), ["first"]);
+    assert_eq!(talk.prompts(), ["first"]);
     let newest = &to_undo(&lab.workspace)[0];
     assert_eq!(newest, "the rewind from record 6 to record 3");
-    let undone = lab.workspace.undo(Some(&talk.id), both()).unwrap().unwrap();
+    let undone = lab
+        .workspace
+        .undo(both().session(&talk.id))
+        .unwrap()
+        .unwrap();
     let step = done(undone).step.unwrap();
     assert_eq!(step.kind, StepKind::Rewind { from: 6, to: 3 });
-    assert_eq!(talk.said(), ["first", "second"]);
+    assert_eq!(talk.prompts(), ["first", "second"]);
     assert_eq!(lab.read("a"), "2");
 }
 
@@ -288,7 +292,7 @@ fn a_clock_that_went_back_does_not_mix_up_the_steps_of_a_session() {
     let report = undo(&lab.workspace, both());
     assert_eq!(report.step.unwrap().to_string(), "the turn \"third\"");
     assert_eq!(
-        (lab.read("a"), talk.said()),
+        (lab.read("a"), talk.prompts()),
         ("2".into(), vec!["first".into()])
     );
 }
@@ -305,12 +309,12 @@ fn a_clock_that_went_back_does_not_end_redo() {
     undo(&lab.workspace, both());
     redo(&lab.workspace, both());
     assert_eq!(lab.read("a"), "3");
-    assert_eq!(talk.said(), ["first", "third"]);
+    assert_eq!(talk.prompts(), ["first", "third"]);
 }
 
 /// Finding 6.
 #[test]
-fn what_a_run_does_after_a_rewind_that_covers_it_is_a_step_again() {
+fn changes_by_a_run_after_a_rewind_past_its_start_are_a_step() {
     let lab = Lab::new(6);
     lab.write("a", "at first");
     let one = Point::checkpoint(lab.keep().id());
@@ -333,7 +337,7 @@ fn what_a_run_does_after_a_rewind_that_covers_it_is_a_step_again() {
 
 /// Finding 7: a directory that stays because of what is ignored in it.
 #[test]
-fn a_directory_that_is_not_touched_is_in_nobodys_way() {
+fn a_directory_that_is_not_touched_is_no_conflict() {
     let lab = Lab::new(7);
     lab.write(".gitignore", "*.log\n");
     lab.write("a", "1");
@@ -363,7 +367,7 @@ fn a_directory_that_is_not_touched_is_in_nobodys_way() {
 
 /// Finding 8: what is over the cap for a while.
 #[test]
-fn what_is_lost_sight_of_and_is_the_same_again_is_nobodys_change() {
+fn a_file_that_was_skipped_and_is_the_same_again_did_not_change() {
     let lab = Lab::with(options(9).snapshot_cap(1_000));
     lab.write("s", "small");
     let two = Point::checkpoint(lab.keep().id());
@@ -380,7 +384,7 @@ fn what_is_lost_sight_of_and_is_the_same_again_is_nobodys_change() {
 /// What is over the cap is known by its length alone; once it is captured again for
 /// somebody who asked, another's bytes of the same length are not taken for the agent's.
 #[test]
-fn bytes_of_the_same_length_that_come_into_sight_belong_to_who_wrote_them_last() {
+fn a_file_of_the_same_length_that_was_skipped_belongs_to_its_last_author() {
     let dir = tempfile::tempdir().unwrap();
     let (home, work) = (dir.path().join("store"), dir.path().join("work"));
     fs::create_dir(&work).unwrap();
@@ -402,28 +406,25 @@ fn bytes_of_the_same_length_that_come_into_sight_belong_to_who_wrote_them_last()
     workspace.checkpoint(CheckpointOptions::new()).unwrap();
     let before = Point::checkpoint(start.id());
     let attempt = workspace.rewind(&before, Rewind::files()).unwrap();
-    let Attempt::InConflict(plan) = attempt else {
-        panic!("the person's bytes went: {attempt:?}");
-    };
-    assert_eq!(plan.conflicts()[0].path, Path::new("s"));
+    assert_eq!(stopped(attempt), [Path::new("s")]);
 }
 
 /// Finding 9.
 #[test]
-fn what_undo_could_not_take_back_is_named() {
+fn paths_that_undo_cannot_restore_are_named() {
     let lab = Lab::with(options(10).snapshot_cap(1_000));
     lab.write("big", vec![b'.'; 1_500]);
     lab.keep();
     run(&lab, None, || lab.write("big", vec![b'!'; 1_600]));
     let report = undo(&lab.workspace, Rewind::files());
     assert_eq!(cannot(&report), [Path::new("big")]);
-    assert!(report.restored.is_empty() && report.deleted.is_empty());
+    assert!(report.restored().is_empty() && report.deleted().is_empty());
     assert_eq!(lab.read("big").len(), 1_600);
 }
 
 /// Finding 10.
 #[test]
-fn a_restore_names_what_was_not_captured_or_has_no_room() {
+fn a_restore_names_paths_that_were_skipped_or_have_no_directory() {
     let lab = Lab::new(11);
     lab.write(".gitignore", "ignored/\n");
     lab.write("ignored/file", "1");
@@ -435,14 +436,14 @@ fn a_restore_names_what_was_not_captured_or_has_no_room() {
         lab.write("d", "a file now");
     });
     let tree = lab.tree();
-    for (path, why) in [
+    for (path, reason) in [
         ("ignored/file", "was not captured then (ignored)"),
-        ("d/a", "d is no directory now"),
+        ("d/a", "d is not a directory now"),
     ] {
         let report = go(&lab.workspace, &one, Rewind::files().paths([path]));
         assert_eq!(cannot(&report), [Path::new(path)]);
-        assert_eq!(report.not_restored[0].why, why);
-        assert!(report.restored.is_empty() && report.now.is_none());
+        assert_eq!(report.not_restored[0].reason, reason);
+        assert!(report.restored().is_empty() && report.now.is_none());
     }
     is_tree(lab.root(), &tree, "nothing was restored");
 }
@@ -489,8 +490,8 @@ fn f15_an_error_after_the_files_moved_says_that_it_is_half_done() {
         };
         let a = fs::read_to_string(dir.path().join("a")).unwrap();
         match a == "1" {
-            true => assert_eq!(talk.said(), ["first"], "at {n}"),
-            false => assert_eq!(talk.said(), ["first", "second"], "at {n}"),
+            true => assert_eq!(talk.prompts(), ["first"], "at {n}"),
+            false => assert_eq!(talk.prompts(), ["first", "second"], "at {n}"),
         }
     }
     assert!(half_done > 2, "{half_done}");
@@ -537,7 +538,7 @@ impl Wreck {
         names.filter(is_staged).collect()
     }
 
-    /// Keeps, changes and takes back, as if nothing had happened.
+    /// Keeps, changes and undoes, as if nothing had happened.
     fn goes_on(&self) {
         let workspace = self.workspace();
         let root = self.dir.path().join("work");
@@ -553,7 +554,7 @@ impl Wreck {
 
 /// Finding 12: the states are damaged.
 #[test]
-fn f15_what_cannot_be_finished_is_given_up_and_holds_up_nothing() {
+fn f15_a_step_that_cannot_be_finished_is_given_up_and_holds_up_nothing() {
     let wreck = Wreck::new();
     assert_eq!(wreck.staged().len(), 1);
     for entry in fs::read_dir(wreck.dir.path().join("store/objects")).unwrap() {
@@ -578,7 +579,7 @@ fn f15_a_damaged_conversation_stays_and_the_files_are_finished() {
     let trail = wreck.dir.path().join("store/sessions").join(session);
     fs::write(trail.join("0000.jsonl"), "").unwrap();
     let recovered = wreck.workspace().recover().unwrap().unwrap();
-    assert!(recovered.chat_went_on, "{recovered:?}");
+    assert!(recovered.chat_continued, "{recovered:?}");
     assert!(recovered.now.is_some());
     assert_eq!(fs::read(wreck.dir.path().join("work/a")).unwrap(), b"1");
     wreck.goes_on();
@@ -603,7 +604,7 @@ fn f15_files_of_a_step_whose_record_is_lost_are_named() {
 
 /// Finding 15.
 #[test]
-fn a_session_that_is_gone_keeps_no_file_from_moving() {
+fn a_lost_session_does_not_keep_files_from_moving() {
     let dir = quick_dir();
     fs::create_dir(dir.path().join("work")).unwrap();
     let store = Store::open_or_create(dir.path().join("store")).unwrap();
@@ -613,7 +614,7 @@ fn a_session_that_is_gone_keeps_no_file_from_moving() {
     gone.turn("first", "a", "1");
     gone.turn("second", "a", "2");
     other.turn("other", "b", "1");
-    let undone = workspace.undo(Some(&gone.id), both()).unwrap().unwrap();
+    let undone = workspace.undo(both().session(&gone.id)).unwrap().unwrap();
     done(undone);
     assert_eq!(read("a").as_deref(), Some("1"));
     let session = dir.path().join("store/sessions").join(gone.id.to_string());
@@ -623,9 +624,8 @@ fn a_session_that_is_gone_keeps_no_file_from_moving() {
     assert_eq!(read("a").as_deref(), Some("2"));
     undo(&workspace, both());
     assert_eq!(read("a").as_deref(), Some("1"));
-    workspace
-        .rewind_plan(&Point::turns_back(2), both())
-        .unwrap();
+    let plan = workspace.rewind_plan(&Point::turns_back(2), both());
+    assert!(!plan.unwrap().is_empty());
     go(&workspace, &Point::turns_back(2), both());
     assert_eq!((read("a"), read("b")), (None, None));
 }
@@ -638,23 +638,23 @@ fn steps_offer_no_redo_that_redo_refuses() {
     talk.turn("first", "a", "1");
     talk.turn("second", "a", "2");
     undo(&lab.workspace, both());
-    assert_eq!(lab.workspace.steps(None).unwrap().to_redo.len(), 1);
+    assert_eq!(lab.workspace.steps().unwrap().to_redo.len(), 1);
     talk.say("something else");
-    assert!(lab.workspace.redo(None, both()).unwrap().is_none());
-    assert!(lab.workspace.steps(None).unwrap().to_redo.is_empty());
+    assert!(lab.workspace.redo(both()).unwrap().is_none());
+    assert!(lab.workspace.steps().unwrap().to_redo.is_empty());
 }
 
 /// Finding 17: what comes back is what was said, and not a rewind.
 #[test]
-fn the_redo_of_a_turn_that_was_undone_in_its_conversation_is_called_that() {
+fn the_redo_of_undone_messages_is_named_so() {
     let lab = Lab::new(15);
     let talk = Talk::new(&lab.workspace);
     talk.turn("first", "a", "1");
     undo(&lab.workspace, Rewind::chat());
-    assert!(talk.said().is_empty());
+    assert!(talk.prompts().is_empty());
     let step = redo(&lab.workspace, both()).step.unwrap();
-    assert_eq!(step.kind, StepKind::Said { after: 0, until: 3 });
-    assert_eq!(talk.said(), ["first"]);
+    assert_eq!(step.kind, StepKind::Messages { after: 0, until: 3 });
+    assert_eq!(talk.prompts(), ["first"]);
 }
 
 /// Finding 19.
@@ -690,7 +690,7 @@ fn a_failure_before_anything_is_touched_says_so() {
 
 /// Finding 22: what is kept is not as it should be.
 #[test]
-fn f29_what_is_kept_does_not_count_as_unchanged() {
+fn f29_kept_files_do_not_count_as_unchanged() {
     let lab = Lab::new(18);
     for name in ["a", "notes", "same"] {
         lab.write(name, "1");

@@ -1,14 +1,14 @@
 //! A workspace with a past, and one move in it that is to be interrupted: what was
-//! there before the move, and what shall be there after it.
+//! there before the move, and what should be there after it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use backtrail::rewind::Stage;
 use backtrail::{
-    Attempt, Message, Point, Rewind, SessionId, SessionOptions, Storage, Store, StoreOptions,
-    Workspace,
+    Message, Point, Rewind, SessionId, SessionOptions, Storage, Store, StoreOptions, Workspace,
 };
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ pub(crate) enum Act {
     Undo(With),
     Redo(With),
     UndoOfRewind(With),
-    /// A rewind that keeps what the person did to the same files.
+    /// A rewind that keeps what the user did to the same files.
     Merge(With),
 }
 
@@ -294,14 +294,16 @@ fn perform_with(
             let options = options(With::Files).paths(["a", "d", "new"]);
             workspace.rewind(&start, options).map(Some)
         }
-        Act::Undo(with) | Act::UndoOfRewind(with) => workspace.undo(None, options(with)),
-        Act::Redo(with) => workspace.redo(None, options(with)),
+        Act::Undo(with) | Act::UndoOfRewind(with) => workspace.undo(options(with)),
+        Act::Redo(with) => workspace.redo(options(with)),
         Act::Merge(with) => workspace.rewind(&start, with.options().merge()).map(Some),
     };
     match attempt.map_err(told)? {
-        Some(Attempt::Done(report)) if report.not_restored.is_empty() => Ok(()),
-        Some(Attempt::Done(report)) => Err(format!("not restored: {:?}", report.not_restored)),
-        Some(Attempt::InConflict(plan)) => Err(format!("in conflict: {:?}", plan.conflicts())),
+        Some(report) if report.stage != Stage::Done => {
+            Err(format!("in conflict: {:?}", report.conflicts))
+        }
+        Some(report) if report.not_restored.is_empty() => Ok(()),
+        Some(report) => Err(format!("not restored: {:?}", report.not_restored)),
         None => Err("there is nothing to do".to_owned()),
     }
 }

@@ -1,15 +1,16 @@
-//! Two agents and a person in one directory, and moves to random points: the result
+//! Two agents and the user in one directory, and moves to random points: the result
 //! is exact, or nothing was touched, and nobody's bytes go without being asked for
 //! (B7, F14, F15, F29, F31).
 //!
-//! The agents work in turns and in runs, some of them at the same time; the person
+//! The agents work in turns and in runs, some of them at the same time; the user
 //! works in between, saved or not. What must be in conflict, and what may be, comes
 //! from the model in `actors`; so does which step undo takes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Attempt, OnConflict, Point, Rewind, RewindPlan, RewindReport};
+use backtrail::rewind::{OnConflict, Stage};
+use backtrail::{Outcome, Point, Rewind};
 
 use super::actors::{Actor, Own, World, differing, is_dir};
 use super::kit::{Checked, Stamps, setting, stamps, told, untouched, verify};
@@ -20,7 +21,7 @@ const LIVES: u64 = 400;
 const ROUNDS: usize = 14;
 
 #[test]
-fn b7_f14_f15_f29_f31_moves_are_exact_or_touch_nothing_and_spare_what_others_did() {
+fn b7_f14_f15_f29_f31_rewinds_are_exact_or_touch_nothing_and_spare_the_work_of_others() {
     let first = setting("BACKTRAIL_TEST_SEED", 1);
     let lives = LIVES * setting("BACKTRAIL_TEST_LIVES", 1);
     let mut seen = Seen::default();
@@ -61,10 +62,10 @@ struct Step {
     after: usize,
     /// Whose it is; nobody's where it is a move.
     by: Option<Actor>,
-    /// The agent whose step it is, or whose work it took back.
+    /// The agent whose step it is, or whose work it undid.
     of: Option<Actor>,
     state: State,
-    /// The steps that it took back as a rewind.
+    /// The steps that it undid as a rewind.
     covers: Vec<usize>,
 }
 
@@ -203,13 +204,11 @@ impl Life {
         };
         self.check_plan(&point, &options, &judged, &before)?;
         let attempt = self.world.lab.workspace.rewind(&point, options);
-        let report = match attempt.map_err(told)? {
-            Attempt::InConflict(plan) => {
-                seen.stopped += 1;
-                return self.check_stopped(how, &plan, &judged, &before);
-            }
-            Attempt::Done(report) => *report,
-        };
+        let report = attempt.map_err(told)?;
+        if report.stage == Stage::Stopped {
+            seen.stopped += 1;
+            return self.check_stopped(how, &report, &judged, &before);
+        }
         if how == OnConflict::Stop && !judged.must.is_empty() {
             return Err(format!("{:?} were taken from others", judged.must));
         }
@@ -242,9 +241,9 @@ impl Life {
     ) -> Checked {
         let plan = self.world.lab.workspace.rewind_plan(point, options.clone());
         let plan = plan.map_err(told)?;
-        self.check_conflicts(&plan, judged)?;
+        self.check_conflicts(plan.outcome(), judged)?;
         self.nothing_happened(before)?;
-        for change in plan.changes() {
+        for change in &plan.outcome().changes {
             if !judged.wanted.contains(&change.path) {
                 return Err(format!("{change:?} is planned, and is so already"));
             }
@@ -255,25 +254,25 @@ impl Life {
     fn check_stopped(
         &self,
         how: OnConflict,
-        plan: &RewindPlan,
+        outcome: &Outcome,
         judged: &Judged<'_>,
         before: &Look,
     ) -> Checked {
         if how != OnConflict::Stop {
             return Err(format!("{how:?} never stops"));
         }
-        if plan.conflicts().is_empty() {
+        if outcome.conflicts.is_empty() {
             return Err("it stopped for nothing".to_owned());
         }
-        self.check_conflicts(plan, judged)?;
+        self.check_conflicts(outcome, judged)?;
         self.nothing_happened(before)
     }
 
     /// Checks that all that others wrote last is named, and nothing that they never
     /// had in hand.
-    fn check_conflicts(&self, plan: &RewindPlan, judged: &Judged<'_>) -> Checked {
-        let named: Vec<PathBuf> = plan
-            .conflicts()
+    fn check_conflicts(&self, outcome: &Outcome, judged: &Judged<'_>) -> Checked {
+        let named: Vec<PathBuf> = outcome
+            .conflicts
             .iter()
             .map(|one| one.path.clone())
             .collect();
@@ -281,10 +280,10 @@ impl Life {
             let mut named = named.iter();
             named.any(|one| one == path || (judged.comes_or_goes(path) && one.starts_with(path)))
         };
-        let cannot = |path: &Path| plan.not_restored().iter().any(|one| one.path == path);
+        let cannot = |path: &Path| outcome.not_restored.iter().any(|one| one.path == path);
         // A directory stays for what is in it.
         let stays = |path: &Path| {
-            let mut changes = plan.changes().iter();
+            let mut changes = outcome.changes.iter();
             is_dir(judged.now, path) && !changes.any(|change| change.path == path)
         };
         let is_told = |path: &PathBuf| is_named(path) || cannot(path) || stays(path);
@@ -299,8 +298,7 @@ impl Life {
             if !known || !judged.wanted.contains(path) {
                 return Err(format!(
                     "{path:?} is nobody else's: {:#?} {:?}",
-                    plan.conflicts(),
-                    plan.step()
+                    outcome.conflicts, outcome.step
                 ));
             }
         }
@@ -316,10 +314,10 @@ impl Life {
         }
     }
 
-    /// Checks that what is in conflict stayed, and all else is as it shall be.
+    /// Checks that what is in conflict stayed, and all else is as it should be.
     fn check_kept(
         &self,
-        report: &RewindReport,
+        report: &Outcome,
         judged: &Judged<'_>,
         before: &Tree,
         target: &Tree,
@@ -359,7 +357,7 @@ impl Life {
     }
 
     /// Takes in that files were moved; `None` where nothing was to be done.
-    fn moved(&mut self, report: &RewindReport, before: &Look) -> Checked<Option<(usize, usize)>> {
+    fn moved(&mut self, report: &Outcome, before: &Look) -> Checked<Option<(usize, usize)>> {
         let after = self.look();
         untouched((&before.tree, &before.stamps), (&after.tree, &after.stamps))?;
         let (Some(from), Some(now)) = (report.from, report.now) else {
@@ -381,7 +379,7 @@ impl Life {
         Ok(Some((from, self.world.note_moved(now, &before.tree))))
     }
 
-    /// Notes that the last step, a rewind, took back what was done since a state.
+    /// Notes that the last step, a rewind, undid what was done since a state.
     fn cover(&mut self, target: usize, of: Option<Actor>) {
         let by = self.steps.len() - 1;
         let mut covers = Vec::new();
@@ -434,9 +432,10 @@ impl Life {
         let options = Rewind::files().overwrite().paths([&path]);
         let workspace = self.world.lab.workspace.clone();
         let attempt = workspace.rewind(&Point::checkpoint(id), options);
-        let Attempt::Done(report) = attempt.map_err(told)? else {
+        let report = attempt.map_err(told)?;
+        if report.stage != Stage::Done {
             return Err("it was to overwrite".to_owned());
-        };
+        }
         seen.restored += 1;
         let now = self.world.tree();
         let cannot = |path: &Path| report.not_restored.iter().any(|one| one.path == path);
@@ -469,7 +468,7 @@ impl Life {
         let before = self.look();
         let workspace = self.world.lab.workspace.clone();
         let Some(expected) = expected else {
-            return match workspace.undo(None, Rewind::files()).map_err(told)? {
+            return match workspace.undo(Rewind::files()).map_err(told)? {
                 None => self.nothing_happened(&before),
                 Some(done) => Err(format!("there was nothing to undo: {done:#?}")),
             };
@@ -487,8 +486,8 @@ impl Life {
             let wanted: BTreeSet<PathBuf> = &wanted & &differing(&before.tree, &old);
             must.extend(self.world.written_by_others(step.before, &own, &wanted));
         }
-        let mut attempt = workspace.undo(None, Rewind::files()).map_err(told)?;
-        if let Some(Attempt::InConflict(plan)) = &attempt {
+        let mut attempt = workspace.undo(Rewind::files()).map_err(told)?;
+        if let Some(outcome) = attempt.as_ref().filter(|it| it.stage == Stage::Stopped) {
             let judged = Judged {
                 since: step.before,
                 own: &own,
@@ -497,19 +496,19 @@ impl Life {
                 now: &before.tree,
                 then: &old,
             };
-            self.check_stopped(OnConflict::Stop, plan, &judged, &before)?;
+            self.check_stopped(OnConflict::Stop, outcome, &judged, &before)?;
             seen.stopped += 1;
             let options = Rewind::files().overwrite();
-            attempt = workspace.undo(None, options).map_err(told)?;
+            attempt = workspace.undo(options).map_err(told)?;
         } else {
-            // What stands in its own way is named, and stays.
+            // What is in its own way is named, and stays.
             let now = self.world.tree();
             must.retain(|path| now.get(path) != before.tree.get(path));
             if !must.is_empty() {
                 return Err(format!("{must:?} were taken from others by {step:?}"));
             }
         }
-        let Some(Attempt::Done(report)) = attempt else {
+        let Some(report) = attempt.filter(|it| it.stage == Stage::Done) else {
             return Err("it was not undone".to_owned());
         };
         seen.undone += 1;
@@ -529,7 +528,7 @@ impl Life {
     /// Checks that some paths became what they were, and no others changed.
     fn check_taken(
         &self,
-        report: &RewindReport,
+        report: &Outcome,
         was: &Tree,
         then: &Tree,
         wanted: &BTreeSet<PathBuf>,
@@ -570,7 +569,7 @@ impl Life {
             .push(format!("redo {:?}", self.undone.last()));
         let before = self.look();
         let workspace = self.world.lab.workspace.clone();
-        let mut attempt = workspace.redo(None, Rewind::files()).map_err(told)?;
+        let mut attempt = workspace.redo(Rewind::files()).map_err(told)?;
         let Some((step, from, now)) = self.undone.pop() else {
             return match attempt {
                 None => self.nothing_happened(&before),
@@ -579,7 +578,10 @@ impl Life {
         };
         let [old, new] = [from, now].map(|n| self.world.kept[n].tree.clone());
         let wanted = differing(&old, &new);
-        if let Some(Attempt::InConflict(_)) = &attempt {
+        if attempt
+            .as_ref()
+            .is_some_and(|it| it.stage == Stage::Stopped)
+        {
             self.nothing_happened(&before)?;
             let meddled = wanted
                 .iter()
@@ -588,16 +590,16 @@ impl Life {
                 return Err("a redo stopped for nothing".to_owned());
             }
             let options = Rewind::files().overwrite();
-            attempt = workspace.redo(None, options).map_err(told)?;
+            attempt = workspace.redo(options).map_err(told)?;
         }
-        let Some(Attempt::Done(report)) = attempt else {
+        let Some(report) = attempt.filter(|it| it.stage == Stage::Done) else {
             return Err("it was not redone".to_owned());
         };
         seen.redone += 1;
         self.check_taken(&report, &before.tree, &old, &wanted)?;
         self.moved(&report, &before)?;
         self.steps[step].state = State::Done;
-        // What a rewind had taken back is taken back again.
+        // What a rewind had undone is undone again.
         for covered in self.steps[step].covers.clone() {
             self.steps[covered].state = State::Covered(step);
         }

@@ -76,7 +76,7 @@ fn b4_a_checkpoint_has_an_id_a_time_the_place_in_the_history_and_the_files() {
     assert_eq!((&place.id, place.seq), (session.id(), seq));
     // The statistics at that moment are those of the history up to the place, also
     // when the conversation was taken back since.
-    session.rewind(1).unwrap();
+    session.rewind_chat(1).unwrap();
     let stats = kept.stats().unwrap().unwrap();
     assert_eq!((stats.messages.total, stats.usage.total()), (2, 120));
     let snapshot = kept.snapshot().unwrap();

@@ -38,8 +38,8 @@ fn leak(desk: &Desk) -> SessionId {
     let id = session.id().clone();
     session.close().unwrap();
     for attempt in [
-        desk.workspace.undo(None, Rewind::files()),
-        desk.workspace.redo(None, Rewind::files()),
+        desk.workspace.undo(Rewind::files()),
+        desk.workspace.redo(Rewind::files()),
     ] {
         assert!(attempt.unwrap().is_some());
     }
@@ -131,7 +131,7 @@ fn the_prompt_is_found_after_a_rotation_a_rewind_and_in_a_fork() {
     for (n, prompt) in ["one", "two", "three"].into_iter().enumerate() {
         turn(&session, &workspace, prompt, &format!("file-{n}"));
     }
-    session.rewind(1).unwrap();
+    session.rewind_chat(1).unwrap();
     turn(&session, &workspace, "two again", "file-3");
     assert_eq!(log(&workspace), ["one", "two", "three", "two again"]);
     let fork = session.fork(&Default::default()).unwrap();

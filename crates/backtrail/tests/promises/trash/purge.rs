@@ -10,12 +10,13 @@ use std::fs;
 use std::path::Path;
 
 use backtrail::gc::GcOptions;
+use backtrail::rewind::Stage;
 use backtrail::trash::DeleteScope;
 use backtrail::verify::SnapshotsRepairOptions;
 use backtrail::{
-    About, Attempt, Block, CheckpointOptions, CheckpointReason, DropReason, ErrorKind, ForkOptions,
-    GapReason, Message, Note, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape, Store,
-    Timestamp, ToolResult, ToolUse, Workspace,
+    About, Block, CheckpointOptions, CheckpointReason, DropReason, ErrorKind, ForkOptions,
+    GapReason, Message, Note, Outcome, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape,
+    Store, Timestamp, ToolResult, ToolUse, Workspace,
 };
 use tempfile::TempDir;
 
@@ -340,19 +341,19 @@ fn the_file_changes_of_a_deleted_session_can_be_undone() {
     delete(&desk.store, &id).unwrap();
     assert_eq!(stats(&desk), before, "they are read in the trash");
     assert!(!desk.workspace.log().unwrap().is_empty());
-    assert!(!desk.workspace.steps(None).unwrap().to_undo.is_empty());
-    done(desk.workspace.undo(None, Rewind::files_and_chat()));
+    assert!(!desk.workspace.steps().unwrap().to_undo.is_empty());
+    done(desk.workspace.undo(Rewind::files_and_chat()));
     assert!(!desk.workspace.root().join("key.txt").exists());
-    done(desk.workspace.redo(None, Rewind::files_and_chat()));
+    done(desk.workspace.redo(Rewind::files_and_chat()));
     assert!(desk.workspace.root().join("key.txt").exists());
     let point = format!("{id}:1").parse::<Point>().unwrap();
     let error = desk.workspace.resolve(&point).unwrap_err();
     assert_eq!(error.in_trash(), Some(&id));
 }
 
-fn done(attempt: backtrail::Result<Option<Attempt>>) {
-    let attempt = attempt.unwrap();
-    assert!(matches!(attempt, Some(Attempt::Done(_))), "{attempt:?}");
+fn done(outcome: backtrail::Result<Option<Outcome>>) {
+    let outcome = outcome.unwrap().unwrap();
+    assert_eq!(outcome.stage, Stage::Done, "{outcome:?}");
 }
 
 /// F21: a rewritten trail would hide its damage.

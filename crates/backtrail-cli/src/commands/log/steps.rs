@@ -1,0 +1,74 @@
+//! `backtrail log --steps`: what undo and redo would do.
+
+use std::io::Write;
+
+use backtrail::{Step, Steps};
+use serde_json::json;
+
+use super::LogArgs;
+use crate::args::Global;
+use crate::commands::moves::Scope;
+use crate::commands::recovery::Finish;
+use crate::commands::{Answer, short};
+use crate::error::Result;
+use crate::text::clean;
+use crate::ui::{BOLD, DIM, Ui, unwritable};
+use crate::when;
+
+pub(super) fn run(args: &LogArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+    let reference = args.reference.as_deref();
+    let scope = Scope::find(reference, &args.here, global, ui, Finish::ToRead)?;
+    let (steps, session, workspace) = match &scope {
+        Scope::Workspace {
+            workspace, session, ..
+        } => {
+            let steps = match session {
+                Some(session) => workspace.steps_of(session)?,
+                None => workspace.steps()?,
+            };
+            (steps, session.as_ref(), Some(workspace))
+        }
+        Scope::Session(store, id) => (store.read_session(id)?.steps()?, Some(id), None),
+    };
+    if ui.json() {
+        ui.print_json(&json!({
+            "session": session,
+            "workspace": workspace.map(|workspace| workspace.id()),
+            "undo": steps.to_undo,
+            "redo": steps.to_redo,
+        }))?;
+        return Ok(Answer::Done);
+    }
+    if steps.to_undo.is_empty() && steps.to_redo.is_empty() {
+        ui.status(&match session {
+            Some(id) => format!("nothing to undo in {}", short(id)),
+            None => "nothing to undo here".to_owned(),
+        });
+        return Ok(Answer::Done);
+    }
+    print(&steps, ui).map_err(|error| unwritable(&error))?;
+    Ok(Answer::Done)
+}
+
+/// Prints the newest step first. An arrow marks the steps that undo and redo take next.
+fn print(steps: &Steps, ui: &Ui) -> std::io::Result<()> {
+    let mut out = ui.out();
+    for (n, step) in steps.to_redo.iter().enumerate().rev() {
+        print_step(&mut out, "redo", n == 0, step)?;
+    }
+    for (n, step) in steps.to_undo.iter().enumerate() {
+        print_step(&mut out, "undo", n == 0, step)?;
+    }
+    out.flush()
+}
+
+fn print_step(out: &mut impl Write, verb: &str, is_next: bool, step: &Step) -> std::io::Result<()> {
+    let arrow = if is_next { "→" } else { " " };
+    let at = step.at.map_or_else(|| "?".to_owned(), when::brief);
+    let text = step.to_string();
+    let text = clean(&text);
+    writeln!(
+        out,
+        "{arrow} {BOLD}{verb}{BOLD:#}  {DIM}{at:<10}{DIM:#}  {text}"
+    )
+}

@@ -1,0 +1,227 @@
+//! Conflicts as text: which files somebody else changed too, and what to do.
+
+use backtrail::rewind::{ChangedBy, Conflict, OnConflict, Overlap, Verb};
+use unicode_width::UnicodeWidthStr;
+
+use super::lists::{self, Item, shortened};
+use super::outcome_text::OutcomeText;
+use super::reverse;
+use crate::commands::short;
+use crate::text::{count, one_line, visible, visible_path};
+use crate::when;
+
+/// How many conflicts are listed.
+const ROWS: usize = 20;
+/// How many overlaps of a file are shown, and how many lines of each.
+const PLACES: usize = 5;
+const LINES: usize = 6;
+
+impl OutcomeText<'_> {
+    /// Returns what stops it, in one line.
+    pub(super) fn refusal(&self) -> String {
+        let stopping: Vec<&Conflict> = self.outcome.stopping().collect();
+        let files = count(stopping.len() as u64, "file");
+        if self.merges() {
+            return format!("{files} cannot be merged; nothing was touched");
+        }
+        let have = if stopping.len() == 1 { "has" } else { "have" };
+        match &self.outcome.step {
+            Some(step) => format!(
+                "{files} {have} later changes that are not part of this {}; nothing was touched",
+                step.kind.as_str()
+            ),
+            None => {
+                let is_yours = |one: &&Conflict| one.changed_by == ChangedBy::Person;
+                let whose = match stopping.iter().all(is_yours) {
+                    true => "your changes",
+                    false => "other changes",
+                };
+                format!("{files} {have} {whose} since that point; nothing was touched")
+            }
+        }
+    }
+
+    fn merges(&self) -> bool {
+        self.outcome.on_conflict == OnConflict::Merge
+    }
+
+    /// Lists who changed what, and the options that continue.
+    pub(super) fn conflicts(&self, width: Option<usize>) -> Vec<String> {
+        let stopping: Vec<&Conflict> = self.outcome.stopping().collect();
+        let shown = &stopping[..stopping.len().min(ROWS)];
+        let rows: Vec<[String; 3]> = shown.iter().map(|one| columns(one)).collect();
+        let mut lines = vec![String::new()];
+        lines.extend(table(&rows, width.unwrap_or(usize::MAX)));
+        if stopping.len() > ROWS {
+            lines.push(format!("  and {} more", stopping.len() - ROWS));
+        }
+        lines.extend(shown.iter().flat_map(|one| overlaps(one, width)));
+        lines.push(String::new());
+        lines.extend(lists::lines(&self.ways_on(&stopping), width));
+        lines
+    }
+
+    fn ways_on(&self, stopping: &[&Conflict]) -> Vec<Item> {
+        let verb = self.outcome.verb;
+        let back = reverse(verb);
+        let (keep, overwrite, theirs) = match stopping {
+            [only] => {
+                let (your, yours) = match only.changed_by {
+                    ChangedBy::Person => ("your", "yours"),
+                    _ => ("their", "theirs"),
+                };
+                let mut keep = Item::prose("--keep", &format!("leave as it is, {verb} the rest"));
+                keep.words.insert(1, visible_path(&only.path));
+                let overwrite = format!("discard {your} version too ({back} restores it)");
+                (keep, overwrite, yours)
+            }
+            _ => {
+                let keep = format!("leave these files as they are, {verb} the rest");
+                let overwrite = format!("discard these versions too ({back} restores them)");
+                let keep = Item::prose("--keep", &keep);
+                (keep, overwrite, "everyone else's")
+            }
+        };
+        let merge = match (verb, &self.outcome.step) {
+            (Verb::Redo, Some(step)) => {
+                format!("restore the {}'s lines, keep {theirs}", step.kind.as_str())
+            }
+            (_, Some(step)) => format!("remove the {}'s lines, keep {theirs}", step.kind.as_str()),
+            _ => format!("remove the agent's lines, keep {theirs}"),
+        };
+        let mut ways = vec![keep];
+        if !self.merges() {
+            ways.push(Item::prose("--merge", &merge));
+        }
+        ways.push(Item::prose("--overwrite", &overwrite));
+        ways
+    }
+}
+
+/// Returns who changed a file last, and when.
+pub(super) fn changed_by(conflict: &Conflict) -> String {
+    let who = match &conflict.changed_by {
+        ChangedBy::Session(id) => format!("session {}", short(id)),
+        _ => "you".to_owned(),
+    };
+    let when = match conflict.unsaved {
+        true => "since the last checkpoint".to_owned(),
+        false => when::brief(conflict.at),
+    };
+    format!("{who}, {when}")
+}
+
+/// Returns the path, who changed it last, and who else did.
+fn columns(conflict: &Conflict) -> [String; 3] {
+    let also = conflict.also.as_ref().map_or_else(String::new, |also| {
+        format!("also changed by {}", shortened(&visible(also), 60))
+    });
+    [visible_path(&conflict.path), changed_by(conflict), also]
+}
+
+/// Writes rows in columns. If a row is too wide, what is after the path goes below it in
+/// all of them.
+fn table(rows: &[[String; 3]], width: usize) -> Vec<String> {
+    let widest = |n: usize| rows.iter().map(|row| row[n].width()).max().unwrap_or(0);
+    let (path, who) = (widest(0), widest(1));
+    let pad = |text: &str, to: usize| " ".repeat(to.saturating_sub(text.width()));
+    let flat = rows.iter().map(|[name, by, also]| {
+        let line = format!(
+            "  {name}{}   {by}{}   {also}",
+            pad(name, path),
+            pad(by, who)
+        );
+        line.trim_end().to_owned()
+    });
+    let flat: Vec<String> = flat.collect();
+    if flat.iter().all(|line| line.width() <= width) {
+        return flat;
+    }
+    let mut lines = Vec::new();
+    for [name, by, also] in rows {
+        lines.push(format!("  {name}"));
+        let line = format!("      {by}{}   {also}", pad(by, who));
+        match line.width() <= width {
+            true => lines.push(line.trim_end().to_owned()),
+            false => lines.extend([
+                format!("      {by}"),
+                format!("      {}", shortened(also, width.saturating_sub(6))),
+            ]),
+        }
+    }
+    lines
+}
+
+/// Shows the reason why a file could not be merged, with the lines.
+fn overlaps(conflict: &Conflict, width: Option<usize>) -> Vec<String> {
+    let Some(unmerged) = conflict.unmerged() else {
+        return Vec::new();
+    };
+    let width = width.unwrap_or(usize::MAX);
+    let path = visible_path(&conflict.path);
+    let mut lines = vec![String::new(), format!("  {path}: {}", unmerged.reason)];
+    for overlap in unmerged.overlaps.iter().take(PLACES) {
+        lines.extend(overlap_lines(overlap, width));
+    }
+    if let Some(more) = unmerged.overlaps.len().checked_sub(PLACES)
+        && more > 0
+    {
+        lines.push(format!("    and {} more", count(more as u64, "place")));
+    }
+    lines
+}
+
+/// Shows one overlap: the lines now, as the work to undo left them, and as they were.
+fn overlap_lines(overlap: &Overlap, width: usize) -> Vec<String> {
+    let by = overlap.by.as_deref().map_or_else(
+        || "it".to_owned(),
+        |by| shortened(&visible(by), width.saturating_sub(30).clamp(20, 60)),
+    );
+    let mut lines = vec![format!("    line {}, which {by} changed:", overlap.line)];
+    for (label, bytes) in [
+        ("now ", &overlap.now),
+        ("left", &overlap.left),
+        ("was ", &overlap.was),
+    ] {
+        let text = String::from_utf8_lossy(bytes);
+        let all: Vec<&str> = text.lines().collect();
+        let mut label = label.to_owned();
+        let mut push = |text: &str| {
+            let line = format!("      {label}  {text}");
+            lines.push(line.trim_end().to_owned());
+            label = "    ".to_owned();
+        };
+        if all.is_empty() {
+            push("(nothing)");
+        }
+        for line in all.iter().take(LINES) {
+            push(&cut(line, width.saturating_sub(12)));
+        }
+        if all.len() > LINES {
+            push(&format!(
+                "and {} more",
+                count((all.len() - LINES) as u64, "line")
+            ));
+        }
+    }
+    lines
+}
+
+/// Cuts a line of a file at the width of the terminal; its indentation stays.
+fn cut(line: &str, width: usize) -> String {
+    let shown = visible(line).replace('\t', "    ");
+    let text = shown.trim_start();
+    let indent = shown[..shown.len() - text.len()].to_owned();
+    match shown.width() <= width {
+        true => shown,
+        false => {
+            let indent: String = indent.chars().take(width / 2).collect();
+            let width = width.saturating_sub(indent.width());
+            format!("{indent}{}", one_line(text, width))
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "conflict_text_tests.rs"]
+mod tests;

@@ -1,0 +1,329 @@
+//! An outcome as text: what was done, or would be.
+
+use std::path::Path;
+
+use backtrail::rewind::{ChangedBy, ChatMove, KeptReason, PathOutcome, PathOutcomeKind, Stage};
+use backtrail::rewind::{TargetPoint, Verb};
+use backtrail::{Activity, CheckpointReason, Outcome, Timestamp, Workspace};
+
+use super::lists::{Item, lines, shortened};
+use crate::commands::checkpoint::skipped;
+use crate::commands::short;
+use crate::text::{clean, count, grouped, one_line, visible, visible_path};
+use crate::when;
+
+/// The line above and below a prompt of several lines.
+const RULE: &str = "────────────────────";
+
+/// An outcome, and how it is shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OutcomeText<'a> {
+    pub(super) outcome: &'a Outcome,
+    /// What commands in the text begin with.
+    pub(super) program: &'a str,
+    /// The workspace, if it is not the current one.
+    pub(super) place: Option<&'a str>,
+    /// The width of the terminal.
+    pub(super) width: Option<usize>,
+}
+
+impl OutcomeText<'_> {
+    /// Returns what was done, or would be.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let list = lines(&self.items(), self.width);
+        let mut all = Vec::new();
+        if let Some(heading) = self.heading() {
+            let colon = if list.is_empty() { "" } else { ":" };
+            all.push(format!("{heading}{colon}"));
+        }
+        all.extend(list);
+        all.extend(self.tool_calls());
+        all.extend(self.other_sessions());
+        all.extend(self.conversation());
+        all
+    }
+
+    /// Returns whether nothing of what was asked for is possible.
+    pub(super) fn is_futile(&self) -> bool {
+        !self.outcome.moves() && !self.outcome.not_restored.is_empty()
+    }
+
+    /// Returns whether nothing needs to change.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.outcome.moves()
+            && self.outcome.kept.is_empty()
+            && self.outcome.not_restored.is_empty()
+            && self.outcome.belongs_to.is_none()
+    }
+
+    /// Returns that nothing needs to change.
+    pub(super) fn already(&self) -> String {
+        match (&self.outcome.to, &self.outcome.session) {
+            (Some(to), _) => format!("already {}{}", as_at(to), in_brackets(to.at)),
+            (None, Some(id)) => format!("{} already ends there", short(id)),
+            (None, None) => "that point has no conversation".to_owned(),
+        }
+    }
+
+    fn is_planned(&self) -> bool {
+        self.outcome.stage != Stage::Done
+    }
+
+    /// Returns the first line. A rewind of the conversation alone has none.
+    fn heading(&self) -> Option<String> {
+        let planned = self.is_planned();
+        let futile = self.is_futile();
+        let heading = match (self.outcome.verb, &self.outcome.step, &self.outcome.to) {
+            (verb @ (Verb::Undo | Verb::Redo), Some(step), _) => {
+                let did = match (verb, planned) {
+                    _ if futile => "Nothing can be restored of",
+                    (Verb::Undo, false) => "Undid",
+                    (Verb::Undo, true) => "Would undo",
+                    (_, false) => "Redid",
+                    (_, true) => "Would redo",
+                };
+                let at = step.at.map_or_else(String::new, in_brackets);
+                let text = shortened(&visible(&step.to_string()), 80);
+                format!("{did} {text}{at}")
+            }
+            (verb, _, Some(to)) => {
+                let did = match (verb, planned) {
+                    _ if futile => "Nothing can be restored to",
+                    (Verb::Restore, false) => "Restored to",
+                    (Verb::Restore, true) => "Would restore to",
+                    (_, false) => "Back to",
+                    (_, true) => "Would go back to",
+                };
+                format!("{did} {}{}", point_text(to), in_brackets(to.at))
+            }
+            _ => return None,
+        };
+        Some(match self.place {
+            Some(place) => format!("{heading} in {place}"),
+            None => heading,
+        })
+    }
+
+    fn items(&self) -> Vec<Item> {
+        let words: [&str; 5] = match self.is_planned() {
+            false => ["restored", "merged", "deleted", "kept", "not restored"],
+            true => [
+                "would restore",
+                "would merge",
+                "would delete",
+                "would keep",
+                "cannot restore",
+            ],
+        };
+        let outcome = self.outcome;
+        let mut items = Vec::new();
+        items.extend(Item::names(words[0], outcome.restored().into_iter(), None));
+        items.extend(
+            outcome
+                .merged()
+                .into_iter()
+                .map(|one| merged_item(words[1], one)),
+        );
+        items.extend(Item::names(words[2], outcome.deleted().into_iter(), None));
+        let kept = outcome.kept.iter();
+        let kept = kept.map(|one| (&*one.path, self.kept_reason(&one.path, one.reason)));
+        items.extend(by_reason(words[3], &kept.collect::<Vec<_>>()));
+        let not_restored = outcome.not_restored.iter();
+        let not_restored = not_restored.map(|one| (&*one.path, one.reason.clone()));
+        items.extend(by_reason(words[4], &not_restored.collect::<Vec<_>>()));
+        let counts = outcome.verb != Verb::Restore && outcome.unchanged > 0;
+        if counts && (outcome.to.is_some() || !items.is_empty()) {
+            items.push(Item::text("unchanged", count_files(outcome.unchanged)));
+        }
+        if self.is_planned()
+            && outcome.moves_files()
+            && let Some(text) = skipped(&outcome.skipped)
+        {
+            items.push(Item::text("not protected", text));
+        }
+        items
+    }
+
+    /// Returns the reason why a path is kept.
+    fn kept_reason(&self, path: &Path, reason: KeptReason) -> String {
+        let mut conflicts = self.outcome.conflicts.iter();
+        let conflict = conflicts.find(|one| one.path == path);
+        match (reason, conflict.map(|one| &one.changed_by)) {
+            (KeptReason::BornIgnored, _) => "ignored when it was created".to_owned(),
+            (_, Some(ChangedBy::Person)) => "has your changes".to_owned(),
+            (_, Some(ChangedBy::Session(id))) => format!("has changes by session {}", short(id)),
+            _ => "has other changes".to_owned(),
+        }
+    }
+
+    fn tool_calls(&self) -> Option<String> {
+        let calls = &self.outcome.tool_calls;
+        if calls.is_empty() {
+            return None;
+        }
+        let mut names: Vec<String> = Vec::new();
+        for name in calls {
+            let name = one_line(name, 30);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let more = if names.len() > 5 { ", …" } else { "" };
+        names.truncate(5);
+        let calls = count(calls.len() as u64, "tool call");
+        let names = names.join(", ");
+        Some(format!(
+            "not undone: {calls} after the checkpoint ({names}{more})"
+        ))
+    }
+
+    /// Names the sessions whose file changes are undone while their conversations stay.
+    fn other_sessions(&self) -> Option<String> {
+        let others = &self.outcome.other_sessions;
+        if others.is_empty() || !self.outcome.moves_files() {
+            return None;
+        }
+        let ids: Vec<&str> = others.iter().take(3).map(short).collect();
+        let more = if others.len() > 3 { ", …" } else { "" };
+        let (sessions, stay) = match others.len() {
+            1 => ("session", "its conversation stays"),
+            _ => ("sessions", "their conversations stay"),
+        };
+        let ids = ids.join(", ");
+        Some(format!(
+            "This includes changes by {sessions} {ids}{more}; {stay}"
+        ))
+    }
+
+    fn conversation(&self) -> Vec<String> {
+        if let Some(chat) = &self.outcome.chat {
+            return chat_lines(chat, self.is_planned());
+        }
+        let Some(agent) = &self.outcome.belongs_to else {
+            return Vec::new();
+        };
+        let stays = format!(
+            "The conversation stays: it belongs to {}",
+            one_line(agent, 40)
+        );
+        let to = self.outcome.to.as_ref();
+        match to.and_then(|to| to.session.as_ref()) {
+            Some(place) => {
+                let (program, id, seq) = (self.program, short(&place.id), place.seq);
+                let fork = format!("to continue from there: {program} fork {id}:{seq}");
+                vec![stays, fork]
+            }
+            None => vec![stays],
+        }
+    }
+}
+
+/// Returns how many lines of a file change; its other lines stay.
+fn merged_item(label: &str, one: &PathOutcome) -> Item {
+    let (removed, returned) = match one.kind {
+        PathOutcomeKind::Merge { removed, returned } => (removed, returned),
+        _ => (0, 0),
+    };
+    let lines = format!("(+{} −{} lines;", grouped(returned), grouped(removed));
+    Item {
+        label: label.to_owned(),
+        words: vec![
+            visible_path(&one.path),
+            lines,
+            "the rest".to_owned(),
+            "stays)".to_owned(),
+        ],
+    }
+}
+
+/// Returns where the conversation ends. The prompt after it is given whole, to be edited
+/// and sent again.
+fn chat_lines(chat: &ChatMove, planned: bool) -> Vec<String> {
+    let ends = if planned { "would end" } else { "now ends" };
+    let Some(prompt) = &chat.prompt else {
+        let id = short(&chat.session);
+        return vec![match chat.to {
+            0 if planned => format!("{id} would be empty"),
+            0 => format!("{id} is now empty"),
+            to => format!("{id} {ends} at record {to}"),
+        }];
+    };
+    let prompt = clean(prompt.trim_end());
+    if !prompt.contains('\n') {
+        return vec![format!("The conversation {ends} before: \"{prompt}\"")];
+    }
+    let mut lines = vec![
+        format!("The conversation {ends} before this prompt:"),
+        RULE.to_owned(),
+    ];
+    lines.extend(prompt.lines().map(ToOwned::to_owned));
+    lines.push(RULE.to_owned());
+    lines
+}
+
+/// Makes an item for each reason, in the order in which they occur.
+fn by_reason(label: &str, paths: &[(&Path, String)]) -> Vec<Item> {
+    let mut reasons: Vec<&str> = Vec::new();
+    for (_, reason) in paths {
+        if !reasons.contains(&reason.as_str()) {
+            reasons.push(reason);
+        }
+    }
+    let item = |reason: &str| {
+        let of = paths.iter().filter(|(_, other)| other == reason);
+        let of: Vec<&Path> = of.map(|(path, _)| *path).collect();
+        Item::names(label, of.into_iter(), Some(&one_line(reason, 80)))
+    };
+    reasons.into_iter().filter_map(item).collect()
+}
+
+fn count_files(files: u64) -> String {
+    match files {
+        1 => "1 file".to_owned(),
+        n => format!("{} files", grouped(n)),
+    }
+}
+
+/// Describes a point, to be read after "back to".
+fn point_text(to: &TargetPoint) -> String {
+    shortened(&visible(&to.text), 70)
+}
+
+/// Describes the state at a point: `as it was before the run`.
+fn as_at(to: &TargetPoint) -> String {
+    let text = point_text(to);
+    match text.starts_with("checkpoint ") || text.starts_with("the end ") {
+        true => format!("as it was at {text}"),
+        false => format!("as it was {text}"),
+    }
+}
+
+fn in_brackets(at: Timestamp) -> String {
+    format!(" ({})", when::brief(at))
+}
+
+/// Warns about the turns and runs in progress: a run is named by its command, a turn by
+/// its program.
+pub(super) fn running_warnings(active: &[Activity], workspace: &Workspace) -> Vec<String> {
+    let warning = |activity: &Activity| {
+        let start = workspace
+            .checkpoint_by_id(activity.checkpoint)
+            .ok()
+            .flatten();
+        let name = match start.is_some_and(|start| *start.reason() == CheckpointReason::RunStart) {
+            true => activity.about.as_deref(),
+            false => activity.holder.program.as_deref(),
+        };
+        let name = one_line(&visible(name.unwrap_or("an agent")), 40);
+        let (since, pid) = (when::brief(activity.holder.since), activity.holder.pid);
+        format!(
+            "{name} has been running here since {since} (process {pid}) and will not notice that \
+             its files changed"
+        )
+    };
+    active.iter().map(warning).collect()
+}
+
+#[cfg(test)]
+#[path = "outcome_text_tests.rs"]
+mod tests;

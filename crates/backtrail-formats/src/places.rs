@@ -1,0 +1,59 @@
+//! Where things are on this machine.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The home directory and the variables by which agents are told to keep their files
+/// elsewhere. The crate reads no environment of its own.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    home: Option<PathBuf>,
+    variables: BTreeMap<String, OsString>,
+}
+
+impl Environment {
+    /// Makes one with nothing in it but a home directory.
+    pub fn new(home: impl Into<PathBuf>) -> Self {
+        Self {
+            home: Some(home.into()),
+            variables: BTreeMap::new(),
+        }
+    }
+
+    /// Makes one of variables; `HOME` is among them.
+    pub fn from_variables(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value));
+        let variables: BTreeMap<_, _> = variables.into_iter().filter_map(text).collect();
+        let home = variables.get("HOME").filter(|home| !home.is_empty());
+        Self {
+            home: home.map(PathBuf::from),
+            variables,
+        }
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.variables.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Returns the home directory.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// Returns a variable that is set to something.
+    pub fn variable(&self, name: &str) -> Option<&OsString> {
+        self.variables.get(name).filter(|value| !value.is_empty())
+    }
+
+    /// Returns the directory that a variable names, else one below the home directory.
+    pub fn directory(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        match self.variable(variable) {
+            Some(value) => Some(PathBuf::from(value)),
+            None => Some(self.home()?.join(below_home)),
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! An old store's session may begin with a file of version 1: such a file is read, and
+//! continued, as the session's first trail.
+//!
+//! Earlier versions imported such files byte for byte, with a second trail that says
+//! so. New imports are trails of this version.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use super::chain::{Segment, continues_at};
+use super::directory::LogDir;
+use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::hex::to_hex;
+use crate::message::{CompactionSummary, Role};
+use crate::storage::{StorageFile, read_full};
+use crate::store::Store;
+use crate::time::Timestamp;
+use crate::trail::envelope::Envelope;
+use crate::trail::foreign::{ForeignKind, ForeignRecord, ForeignRecords};
+use crate::trail::lines::{Ending, Forwards, PEEK_BUFFER, STREAM_BUFFER};
+use crate::trail::opener::{Because, Opener};
+use crate::trail::origin::Imported;
+use crate::trail::present::{Present, WorkspaceRef};
+use crate::trail::reader::TrailReader;
+use crate::trail::record::{split_prev, split_sum};
+use crate::trail::{RecordKind, Sums};
+use crate::version1::{LineContent, V1Index, V1Line, V1Record, V1Session, hash, read, scan_object};
+
+/// How every opener of a session begins.
+pub(crate) const OPENING: &[u8] = b"{\"type\":\"session_meta\",\"version\":";
+/// The longest name that notes and openers repeat.
+const LONGEST_NAME: usize = 4096;
+
+/// Returns whether the first trail of a session is a file of version 1.
+///
+/// The second trail says so. Where that is missing or its opener is lost, the file
+/// itself must tell.
+pub(crate) fn is_version_1(files: &LogDir, file: &Arc<dyn StorageFile>) -> Result<bool> {
+    if files.is_of_workspace() {
+        return Ok(false);
+    }
+    let path = files.trail_path(0);
+    if let Some(version) = opening_version(file.as_ref(), &path)? {
+        return Ok(version == 1);
+    }
+    match second_opener(files)?.map(|opener| opener.because) {
+        Some(Because::Import) => Ok(true),
+        // A repair puts its own opener in place of a lost one.
+        None | Some(Because::Repair) => looks_like_version_1(file, &path),
+        Some(_) => Ok(false),
+    }
+}
+
+/// Returns the version of a file that begins like a trail of a session.
+fn opening_version(file: &dyn StorageFile, path: &Path) -> Result<Option<u64>> {
+    let mut beginning = [0; OPENING.len() + 4];
+    let n = read_full(file, &mut beginning, 0)
+        .map_err(|error| Error::io("cannot read the trail", path, error))?;
+    let number = beginning[..n].strip_prefix(OPENING).map(|rest| {
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit());
+        digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+    });
+    Ok(number)
+}
+
+/// Returns whether version 1 wrote the first line that can be read.
+fn looks_like_version_1(file: &Arc<dyn StorageFile>, path: &Path) -> Result<bool> {
+    if scan_object(file.as_ref(), path)?.is_some() {
+        return Ok(true);
+    }
+    let mut lines = Forwards::new(Arc::clone(file), 0, STREAM_BUFFER);
+    loop {
+        let line = lines
+            .next()
+            .map_err(|error| Error::io("cannot read the trail", path, error))?;
+        let Some(line) = line else {
+            return Ok(false);
+        };
+        let bytes = lines.bytes(&line);
+        // A line of a trail, whatever its sum, would else pass for one of version 1.
+        let sum = split_sum(bytes.trim_ascii_end());
+        if sum.is_some_and(|(covered, _)| split_prev(covered).is_some()) {
+            return Ok(false);
+        }
+        match V1Line::read(bytes, Ending::Newline).content {
+            LineContent::Record(V1Record::Other(_) | V1Record::Object(_)) => {}
+            LineContent::Record(_) => return Ok(true),
+            LineContent::Damage(_) | LineContent::Blank => {}
+        }
+    }
+}
+
+/// Reads the opener of a session's second trail, where there is one.
+pub(crate) fn second_opener(files: &LogDir) -> Result<Option<Opener>> {
+    let file = match files.open_read(1) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let path = files.trail_path(1);
+    let mut reader = TrailReader::forwards(file, &path, 0, PEEK_BUFFER, Sums::Check);
+    let Some(record) = reader.next_record()? else {
+        return Ok(None);
+    };
+    if record.kind() != RecordKind::Opener {
+        return Ok(None);
+    }
+    Ok(Opener::read(&record, files.id(), 1).ok())
+}
+
+/// Reads the opener that says where a session comes from: that of its first trail, or
+/// of the second where the first is a file of version 1. `None` where it is unreadable.
+pub(crate) fn first_opener(files: &LogDir) -> Result<Option<Opener>> {
+    let Some(first) = files.trails()?.first().copied() else {
+        return Ok(None);
+    };
+    let segment = Segment::open(files, first, u64::MAX)?;
+    if segment.is_version_1() {
+        second_opener(files)
+    } else {
+        Ok(segment.opener)
+    }
+}
+
+/// Hashes a session's first trail.
+pub(crate) fn hash_of(files: &LogDir) -> Result<String> {
+    let hash = hash(files.open_read(0)?.as_ref(), &files.trail_path(0))?;
+    Ok(to_hex(&hash))
+}
+
+/// Where the records of a version-1 file are, found on first use.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct V1Trail(Arc<OnceLock<Arc<V1Index>>>);
+
+impl V1Trail {
+    fn index(&self, file: &dyn StorageFile, path: &Path) -> Result<Arc<V1Index>> {
+        if let Some(index) = self.0.get() {
+            return Ok(Arc::clone(index));
+        }
+        let index = Arc::new(V1Index::read(file, path)?);
+        Ok(Arc::clone(self.0.get_or_init(|| index)))
+    }
+
+    /// Reads the records whose seqs are in `seqs`, in one direction.
+    pub(super) fn reader(
+        &self,
+        file: Arc<dyn StorageFile>,
+        path: &Path,
+        seqs: Range<u64>,
+        direction: Direction,
+    ) -> Result<TrailReader> {
+        let index = self.index(file.as_ref(), path)?;
+        let end = seqs.end.min(index.last_seq().saturating_add(1));
+        let records = V1Records {
+            coming: seqs.start.max(1).min(end)..end,
+            file,
+            index,
+            direction,
+            buffer: Vec::new(),
+            pending: None,
+        };
+        Ok(TrailReader::foreign(path, records))
+    }
+
+    /// Returns the last compaction of the file.
+    pub(super) fn compaction(
+        &self,
+        file: &dyn StorageFile,
+        path: &Path,
+    ) -> Result<Option<CompactionSummary>> {
+        self.index(file, path)?.compaction(file, path)
+    }
+}
+
+/// Which way records are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Forwards,
+    Backwards,
+}
+
+/// The records of a version-1 file, as a trail has them.
+#[derive(Debug)]
+struct V1Records {
+    file: Arc<dyn StorageFile>,
+    index: Arc<V1Index>,
+    /// The seqs that are still to come.
+    coming: Range<u64>,
+    direction: Direction,
+    buffer: Vec<u8>,
+    /// What else the last line holds.
+    pending: Option<ForeignRecord>,
+}
+
+impl ForeignRecords for V1Records {
+    fn bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Returns the next record or damage. A meta is not a record of the conversation.
+    fn next(&mut self, path: &Path) -> Result<Option<ForeignRecord>> {
+        if let Some(pending) = self.pending.take() {
+            return Ok(Some(pending));
+        }
+        loop {
+            let next = match self.direction {
+                Direction::Forwards => self.coming.next(),
+                Direction::Backwards => self.coming.next_back(),
+            };
+            let Some(seq) = next else {
+                return Ok(None);
+            };
+            if let Some(found) = self.look(path, seq)? {
+                return Ok(Some(found));
+            }
+        }
+    }
+}
+
+impl V1Records {
+    fn look(&mut self, path: &Path, seq: u64) -> Result<Option<ForeignRecord>> {
+        let Some(place) = self.index.place(seq) else {
+            return Ok(None);
+        };
+        let line = match self.index.load(self.file.as_ref(), path, seq)? {
+            Ok(bytes) => {
+                self.buffer = bytes;
+                self.index.look(seq, &self.buffer)
+            }
+            Err(reason) => LineContent::Damage(reason).into(),
+        };
+        let too_long = || Reason::TooLong {
+            bytes: place.end - place.start,
+            limit: u64::from(u32::MAX),
+        };
+        let number = self.index.is_lines().then_some(seq);
+        let content = content(&self.buffer, line.content);
+        let lost = line.lost.map(|(bytes, reason)| ForeignRecord {
+            place: place.start..place.start + bytes as u64,
+            line: number,
+            content: Err(reason),
+        });
+        let record = content.map(|content| ForeignRecord {
+            place: place.clone(),
+            line: number,
+            content: content
+                .and_then(|(kind, body)| Envelope::foreign(seq, kind, body).ok_or_else(too_long)),
+        });
+        // What is lost comes before the record.
+        let (first, second) = match self.direction {
+            Direction::Forwards => (lost, record),
+            Direction::Backwards => (record, lost),
+        };
+        if first.is_none() {
+            return Ok(second);
+        }
+        self.pending = second;
+        Ok(first)
+    }
+}
+
+/// Returns the kind of a record, and where in `buffer` its message is. `None` for a line
+/// that is not a record of the conversation.
+fn content(
+    buffer: &[u8],
+    content: LineContent<'_>,
+) -> Option<Result<(ForeignKind, Range<usize>), Reason>> {
+    let record = match content {
+        LineContent::Record(record) => record,
+        LineContent::Damage(reason) => return Some(Err(reason)),
+        LineContent::Blank => return None,
+    };
+    match record {
+        V1Record::Meta(_) => None,
+        V1Record::Message(json) => {
+            let start = json.as_ptr() as usize - buffer.as_ptr() as usize;
+            Some(Ok((ForeignKind::Message, start..start + json.len())))
+        }
+        V1Record::Compaction(_) => Some(Ok((ForeignKind::Compaction, 0..0))),
+        V1Record::Prompt { .. } | V1Record::Other(_) => Some(Ok((ForeignKind::Other, 0..0))),
+        // One seq cannot name several messages.
+        V1Record::Object(_) => Some(Err(Reason::MissingType)),
+    }
+}
+
+/// Begins the second trail of a session whose import died after the first.
+pub(super) fn begin_second(store: &Store, files: &LogDir) -> Result<()> {
+    // The file's own name is not known any more; the id was often made of it.
+    let path = files.path().with_extension("jsonl");
+    let file = files.open_read(0)?;
+    let session = read(&file, &path, &mut |_| Ok(()))?;
+    let segment = Segment::version_1(files, u64::MAX);
+    let mut opener = opener_of(store, files, &session);
+    opener.imported = Some(imported(store, files, &session, &segment)?);
+    let opener = match segment.last_position()? {
+        Some(last) => opener.continuing(continues_at(files.id(), 0, &last), None),
+        None => opener,
+    };
+    files.create_opened(&opener).map(drop)
+}
+
+fn opener_of(store: &Store, files: &LogDir, session: &V1Session) -> Opener {
+    let mut opener = Opener::new(files.id(), 1, Because::Import, store.now());
+    let Some(meta) = &session.meta else {
+        return opener;
+    };
+    let root = short(meta.workspace_root.as_ref());
+    opener.present = Present {
+        model: short(meta.model.as_ref()).cloned(),
+        workspace: root.map(|root| WorkspaceRef::new(Path::new(root))),
+        ..Present::default()
+    };
+    opener.fork = meta.fork.clone();
+    if let Some(fork) = &mut opener.fork {
+        fork.branch_name = short(fork.branch_name.as_ref()).cloned();
+        if short(Some(&fork.parent_session_id)).is_none() {
+            opener.fork = None;
+        }
+    }
+    opener
+}
+
+fn imported(
+    store: &Store,
+    files: &LogDir,
+    session: &V1Session,
+    segment: &Segment,
+) -> Result<Imported> {
+    let millis = |ms: i64| Timestamp::from_millis(ms).unwrap_or_else(|| store.now());
+    let file = files.open_read(0)?;
+    let bytes = file
+        .len()
+        .map_err(|error| Error::io("cannot read the trail", &files.trail_path(0), error))?;
+    let named = short(session.original_id.as_ref()).cloned();
+    let other = || (session.session_id != *files.id()).then(|| session.session_id.to_string());
+    let beginning = Beginning::read(segment)?;
+    Ok(Imported {
+        hash: hash_of(files)?,
+        bytes,
+        original_id: named.or_else(other),
+        uninstructed: beginning.uninstructed,
+        begins: beginning.begins,
+        created_at: millis(session.created_at_ms),
+        updated_at: millis(session.updated_at_ms),
+    })
+}
+
+/// How a conversation begins.
+#[derive(Default)]
+struct Beginning {
+    begins: Option<String>,
+    uninstructed: bool,
+}
+
+impl Beginning {
+    fn read(segment: &Segment) -> Result<Self> {
+        /// A file without a prompt for so long is not searched to its end.
+        const LOOKED_AT: usize = 50;
+        const SHOWN: usize = 200;
+        let mut beginning = Self::default();
+        let mut reader = segment.forwards(0, STREAM_BUFFER, Sums::Check)?;
+        let mut messages = 0;
+        while messages < LOOKED_AT
+            && let Some(record) = reader.next_record()?
+        {
+            let Ok(Some(message)) = record.stored_message() else {
+                continue;
+            };
+            messages += 1;
+            if messages == 1 {
+                beginning.uninstructed = message.role != Role::System;
+            }
+            let text = message.text();
+            if message.role == Role::User && !text.trim().is_empty() {
+                beginning.begins = Some(text.chars().take(SHOWN).collect());
+                break;
+            }
+        }
+        Ok(beginning)
+    }
+}
+
+/// Returns a name that notes can repeat. A longer one stays in the file.
+fn short(name: Option<&String>) -> Option<&String> {
+    name.filter(|name| name.len() <= LONGEST_NAME)
+}

@@ -1,0 +1,336 @@
+//! One record of a version-1 file.
+
+use memchr::memmem;
+use serde_json::value::RawValue;
+
+use crate::error::Reason;
+use crate::json::{Key, Parts, Text};
+use crate::message::CompactionSummary;
+use crate::time::Timestamp;
+use crate::trail::ForkOrigin;
+use crate::trail::lines::Ending;
+
+/// One record of a version-1 file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum V1Record<'a> {
+    /// The session as a whole.
+    Meta(V1Meta),
+    /// A message: its own JSON, which reads as a [`Message`](crate::Message).
+    Message(&'a str),
+    /// A summary. The messages that it replaced are in no file.
+    Compaction(CompactionSummary),
+    /// A prompt, kept beside the messages.
+    Prompt {
+        /// When it was entered.
+        at_ms: Option<i64>,
+    },
+    /// A file of the older form, which an old program appended lines to: its messages.
+    Object(Vec<&'a str>),
+    /// A record of an unknown type.
+    Other(String),
+}
+
+/// What a record says about the session as a whole. A field of the wrong type counts
+/// as absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct V1Meta {
+    /// The version of the format.
+    pub version: Option<u64>,
+    /// The session's id, which may be any text.
+    pub session_id: Option<String>,
+    /// When the session began.
+    pub created_at_ms: Option<i64>,
+    /// When the session was last added to.
+    pub updated_at_ms: Option<i64>,
+    /// The session that it was forked from.
+    pub fork: Option<ForkOrigin>,
+    /// The model.
+    pub model: Option<String>,
+    /// The directory that the agent worked in.
+    pub workspace_root: Option<String>,
+    /// The title.
+    pub title: Option<String>,
+}
+
+/// What a line holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LineContent<'a> {
+    Record(V1Record<'a>),
+    Blank,
+    Damage(Reason),
+}
+
+/// A line, and what had to be skipped in it before the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct V1Line<'a> {
+    pub(crate) content: LineContent<'a>,
+    /// How many bytes were lost before the record, and why.
+    pub(crate) lost: Option<(usize, Reason)>,
+}
+
+impl<'a> V1Line<'a> {
+    /// Reads one line. Where only its end is a whole record, behind NULs or behind a
+    /// torn line that it was glued onto, the rest is lost.
+    pub(crate) fn read(bytes: &'a [u8], ending: Ending) -> Self {
+        let bytes = trim(bytes);
+        if bytes.is_empty() {
+            return LineContent::Blank.into();
+        }
+        let reason = match utf8(bytes).and_then(V1Record::read) {
+            Ok(record) => return LineContent::Record(record).into(),
+            Err(Reason::Unfinished) if ending == Ending::Newline => {
+                Reason::Syntax("the line breaks off".to_owned())
+            }
+            Err(reason) => reason,
+        };
+        match glued(bytes) {
+            Some((at, record)) => {
+                let is_nul = bytes[..at].iter().all(|byte| *byte == 0);
+                let reason = if is_nul { Reason::NulBlock } else { reason };
+                Self {
+                    content: LineContent::Record(record),
+                    lost: Some((at, reason)),
+                }
+            }
+            None => LineContent::Damage(reason).into(),
+        }
+    }
+
+    /// Reads one element of an object's `messages`.
+    pub(crate) fn element(bytes: &'a [u8]) -> Self {
+        let message = utf8(trim(bytes)).and_then(|json| check_message(json).map(|()| json));
+        match message {
+            Ok(json) => LineContent::Record(V1Record::Message(json)).into(),
+            Err(Reason::Unfinished) => {
+                LineContent::Damage(Reason::Syntax("the message breaks off".to_owned())).into()
+            }
+            Err(reason) => LineContent::Damage(reason).into(),
+        }
+    }
+}
+
+impl<'a> From<LineContent<'a>> for V1Line<'a> {
+    fn from(content: LineContent<'a>) -> Self {
+        Self {
+            content,
+            lost: None,
+        }
+    }
+}
+
+/// Drops white space around a record, and the mark that some editors begin a file with.
+fn trim(bytes: &[u8]) -> &[u8] {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    bytes.trim_ascii()
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, Reason> {
+    std::str::from_utf8(bytes).map_err(|error| match error.error_len() {
+        None => Reason::Unfinished,
+        Some(_) => Reason::NotUtf8(error.valid_up_to() as u64),
+    })
+}
+
+impl<'a> V1Record<'a> {
+    /// Reads a line that is one record.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong with the line.
+    pub fn read(line: &'a str) -> Result<Self, Reason> {
+        if let Some(json) = plain_message(line) {
+            return Ok(Self::Message(json));
+        }
+        let fields = Parts::parse(line).map_err(|error| refused(line, &error))?;
+        let Some(kind) = fields.get("type") else {
+            return object_messages(&fields).ok_or(Reason::MissingType);
+        };
+        let Some(name) = string(kind) else {
+            return Err(Reason::UnsupportedType(kind.get().to_owned()));
+        };
+        match name.as_str() {
+            "message" => {
+                let message = fields.get("message");
+                let json = message.ok_or(Reason::MissingField("message"))?.get();
+                check_message(json)?;
+                Ok(Self::Message(json))
+            }
+            "session_meta" => Ok(Self::Meta(V1Meta::read(&fields))),
+            "compaction" => read_compaction(&fields).map(Self::Compaction),
+            "prompt_history" => read_prompt(&fields),
+            other => Ok(Self::Other(other.to_owned())),
+        }
+    }
+}
+
+/// Takes a message out of a line that is exactly as version 1 writes it, which saves
+/// a pass over it.
+fn plain_message(line: &str) -> Option<&str> {
+    let json = line
+        .strip_prefix("{\"message\":")?
+        .strip_suffix(",\"type\":\"message\"}")?;
+    check_message(json).is_ok().then_some(json)
+}
+
+/// Returns the messages of an object of the older form.
+fn object_messages<'a>(fields: &Parts<'a>) -> Option<V1Record<'a>> {
+    let list: Vec<&RawValue> = serde_json::from_str(fields.get("messages")?.get()).ok()?;
+    Some(V1Record::Object(
+        list.into_iter().map(RawValue::get).collect(),
+    ))
+}
+
+/// Returns why JSON is not a record.
+fn refused(json: &str, error: &serde_json::Error) -> Reason {
+    if json.bytes().all(|byte| byte == 0) {
+        Reason::NulBlock
+    } else if error.is_eof() {
+        Reason::Unfinished
+    } else if error.is_data() && !json.starts_with('{') {
+        Reason::NotAnObject
+    } else {
+        let text = error.to_string();
+        Reason::Syntax(text.replace("at line 1 column", "at column"))
+    }
+}
+
+/// Checks that JSON reads as a [`Message`](crate::Message): a role and blocks, whatever
+/// those are.
+///
+/// # Errors
+///
+/// Returns what is wrong with it.
+pub fn check_message(json: &str) -> Result<(), Reason> {
+    let fields = Parts::parse(json).map_err(|error| match refused(json, &error) {
+        Reason::NotAnObject => Reason::WrongField("message", "an object"),
+        reason => reason,
+    })?;
+    for name in ["role", "blocks"] {
+        fields.get(name).ok_or(Reason::MissingField(name))?;
+    }
+    let is_text = |raw: &RawValue| serde_json::from_str::<Key<'_>>(raw.get()).is_ok();
+    if !fields.all("role").all(is_text) {
+        return Err(Reason::WrongField("role", "a string"));
+    }
+    if !fields.all("blocks").all(|raw| raw.get().starts_with('[')) {
+        return Err(Reason::WrongField("blocks", "an array"));
+    }
+    Ok(())
+}
+
+/// How a known record may begin: its keys are in alphabetical order, or its type is
+/// first.
+const BEGINNINGS: [&[u8]; 6] = [
+    b"{\"message\":",
+    b"{\"type\":\"",
+    b"{\"count\":",
+    b"{\"created_at_ms\":",
+    b"{\"fork\":",
+    b"{\"text\":",
+];
+/// How many bytes are read again, for each byte of a line, before the search ends.
+const EFFORT: usize = 16;
+
+/// Finds a whole record at the end of a line. One that another record quotes is never
+/// at the end: the quote is closed behind it.
+fn glued(line: &[u8]) -> Option<(usize, V1Record<'_>)> {
+    let mut effort = line.len().saturating_mul(EFFORT);
+    for at in memmem::find_iter(line, b"{\"") {
+        let rest = &line[at..];
+        if at == 0 || !BEGINNINGS.iter().any(|begin| rest.starts_with(begin)) {
+            continue;
+        }
+        effort = effort.checked_sub(rest.len())?;
+        match utf8(rest).and_then(V1Record::read) {
+            Err(_) | Ok(V1Record::Other(_)) => {}
+            Ok(record) => return Some((at, record)),
+        }
+    }
+    None
+}
+
+impl V1Meta {
+    /// Reads the fields of a `session_meta`, or of a file that is one object.
+    pub(super) fn read(fields: &Parts<'_>) -> Self {
+        let name = |key| fields.get(key).and_then(name);
+        let millis = |key| fields.get(key).and_then(millis);
+        Self {
+            version: fields.get("version").and_then(count),
+            session_id: name("session_id"),
+            created_at_ms: millis("created_at_ms"),
+            updated_at_ms: millis("updated_at_ms"),
+            fork: fields.get("fork").and_then(read_fork),
+            model: name("model"),
+            workspace_root: name("workspace_root"),
+            title: name("title"),
+        }
+    }
+}
+
+fn read_fork(raw: &RawValue) -> Option<ForkOrigin> {
+    let fields = Parts::parse(raw.get()).ok()?;
+    let parent = name(fields.get("parent_session_id")?)?;
+    let branch = fields.get("branch_name").and_then(name);
+    Some(ForkOrigin::new(parent, branch.as_deref(), None))
+}
+
+/// Reads a compaction. Its summary is what matters: numbers that cannot be read must
+/// not cost it.
+pub(super) fn read_compaction(fields: &Parts<'_>) -> Result<CompactionSummary, Reason> {
+    let summary = fields
+        .get("summary")
+        .ok_or(Reason::MissingField("summary"))?;
+    let covered = fields.get("covered").and_then(count).unwrap_or(0);
+    Ok(CompactionSummary {
+        count: fields.get("count").and_then(count).unwrap_or(1),
+        removed_message_count: fields
+            .get("removed_message_count")
+            .and_then(count)
+            .unwrap_or(0),
+        summary: string(summary).ok_or(Reason::WrongField("summary", "a string"))?,
+        covered: usize::try_from(covered).unwrap_or(usize::MAX),
+    })
+}
+
+fn read_prompt<'a>(fields: &Parts<'_>) -> Result<V1Record<'a>, Reason> {
+    let text = fields.get("text").ok_or(Reason::MissingField("text"))?;
+    string(text).ok_or(Reason::WrongField("text", "a string"))?;
+    let at_ms = fields.get("timestamp_ms").and_then(millis);
+    Ok(V1Record::Prompt { at_ms })
+}
+
+/// Returns the time of the first prompt in the `prompt_history` of an object.
+pub(super) fn first_prompt_ms(json: &str) -> Option<i64> {
+    let prompts: Vec<&RawValue> = serde_json::from_str(json).ok()?;
+    prompts.iter().find_map(|prompt| {
+        let fields = Parts::parse(prompt.get()).ok()?;
+        match read_prompt(&fields) {
+            Ok(V1Record::Prompt { at_ms }) => at_ms,
+            _ => None,
+        }
+    })
+}
+
+fn string(raw: &RawValue) -> Option<Text> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+fn name(raw: &RawValue) -> Option<String> {
+    string(raw).map(|text| text.to_string())
+}
+
+fn count(raw: &RawValue) -> Option<u64> {
+    let text = raw.get();
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// Reads a time that a calendar has.
+fn millis(raw: &RawValue) -> Option<i64> {
+    let millis = raw.get().parse().ok()?;
+    Timestamp::from_millis(millis).map(|_| millis)
+}
+
+#[cfg(test)]
+#[path = "record_tests.rs"]
+mod tests;
