@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::execution::{Executed, Execution, must_stand};
 use super::options::Rewind;
-use super::outcome::{ChatMove, Outcome, Stage};
+use super::outcome::{ChatMove, Outcome, Stage, Verb};
 use super::plan::{PlannedWork, PresentState, RewindPlan};
 use super::steps::{StepFinder, chat_to_redo, chat_to_undo};
 use super::target::{RewindTarget, because};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::objects::ObjectId;
-use crate::session::{Session, SessionReader, Steps};
+use crate::session::{MovedChat, Session, SessionReader, Steps};
 use crate::snapshot::Progress;
 use crate::store::Store;
 use crate::workspace::create::CapturedState;
@@ -462,7 +462,8 @@ impl Session {
     /// to them.
     pub fn undo(&self) -> Result<Option<Outcome>> {
         let Some(workspace) = self.workspace()? else {
-            return self.undo_chat();
+            let moved = self.undo_chat()?;
+            return Ok(moved.map(|moved| self.chat_outcome(Verb::Undo, moved)));
         };
         let options = Rewind::files_and_chat().session(self.id());
         let outcome = workspace.undo_through(options, Some(self.clone()))?;
@@ -477,10 +478,38 @@ impl Session {
     /// As [`undo`](Self::undo).
     pub fn redo(&self) -> Result<Option<Outcome>> {
         let Some(workspace) = self.workspace()? else {
-            return self.redo_chat();
+            let moved = self.redo_chat()?;
+            return Ok(moved.map(|moved| self.chat_outcome(Verb::Redo, moved)));
         };
         let options = Rewind::files_and_chat().session(self.id());
         let outcome = workspace.redo_through(options, Some(self.clone()))?;
         outcome.map(Outcome::done).transpose()
+    }
+
+    /// Ends the conversation at a record, the last that stays; 0 empties it. Files
+    /// stay as they are. Returns `None` if it already ends there.
+    ///
+    /// Nothing is lost: [`undo`](Self::undo) reverses it. Title, tags, model and
+    /// workspace stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](ErrorKind::NotFound) if the session has no such record, and
+    /// [`Invalid`](ErrorKind::Invalid) if another agent keeps the session.
+    pub fn rewind_chat(&self, seq: u64) -> Result<Option<Outcome>> {
+        let moved = self.move_to_record(seq)?;
+        Ok(moved.map(|moved| self.chat_outcome(Verb::Rewind, moved)))
+    }
+
+    fn chat_outcome(&self, verb: Verb, moved: MovedChat) -> Outcome {
+        Outcome {
+            step: moved.step,
+            session: Some(self.id().clone()),
+            chat: Some(ChatMove {
+                trail: Some(moved.trail),
+                ..ChatMove::new(self.id(), moved.from, moved.to)
+            }),
+            ..Outcome::new(verb, Stage::Done)
+        }
     }
 }

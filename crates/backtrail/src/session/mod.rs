@@ -42,7 +42,7 @@ pub use spawn::Spawned;
 pub use steps::{Step, StepKind, Steps};
 
 pub(crate) use fork::fork;
-pub(crate) use moves::not_ours;
+pub(crate) use moves::{MovedChat, not_ours};
 pub(crate) use note::append_note;
 pub(crate) use spawn::spawn;
 pub(crate) use steps::{Taken, Undone, all_steps, newest_step, opener_of, undone_step};

@@ -9,22 +9,25 @@ use crate::log::chain::Segment;
 use crate::log::place::{self, Place};
 use crate::log::present_at;
 use crate::log::tail::Tail;
-use crate::rewind::{ChatMove, Outcome, Stage, Verb};
 use crate::trail::Because;
 use crate::trail::opener::{Opener, Spot};
 use crate::trail::record::Position;
+
+/// A move of the conversation that was made.
+pub(crate) struct MovedChat {
+    /// The last record before it.
+    pub(crate) from: u64,
+    /// The last record after it.
+    pub(crate) to: u64,
+    /// The trail that it began.
+    pub(crate) trail: u32,
+    /// The step that was made, undone or redone.
+    pub(crate) step: Option<Step>,
+}
+
 impl Session {
-    /// Ends the conversation at a record, the last that stays; 0 empties it. Files
-    /// stay as they are. Returns `None` if it already ends there.
-    ///
-    /// Nothing is lost: [`undo`](Self::undo) reverses it. Title, tags, model and
-    /// workspace stay as they are.
-    ///
-    /// # Errors
-    ///
-    /// [`NotFound`](crate::ErrorKind::NotFound) if the session has no such record, and
-    /// [`Invalid`](crate::ErrorKind::Invalid) if another agent keeps the session.
-    pub fn rewind_chat(&self, seq: u64) -> Result<Option<Outcome>> {
+    /// Ends the conversation at a record. `None` if it already ends there.
+    pub(crate) fn move_to_record(&self, seq: u64) -> Result<Option<MovedChat>> {
         self.must_be_ours(seq)?;
         self.0.move_to(|live, tail| {
             if seq == tail.position().seq {
@@ -36,7 +39,7 @@ impl Session {
     }
 
     /// Undoes the last step of a session that works in no workspace.
-    pub(crate) fn undo_chat(&self) -> Result<Option<Outcome>> {
+    pub(crate) fn undo_chat(&self) -> Result<Option<MovedChat>> {
         self.0.move_to(|live, tail| {
             let Some(taken) = steps::newest(&live.dir, tail.spot())? else {
                 return Ok(None);
@@ -51,7 +54,7 @@ impl Session {
     }
 
     /// Redoes the step that was undone last in a session that works in no workspace.
-    pub(crate) fn redo_chat(&self) -> Result<Option<Outcome>> {
+    pub(crate) fn redo_chat(&self) -> Result<Option<MovedChat>> {
         self.0.move_to(|live, tail| {
             let Some(undone) = steps::undone(&live.dir, tail.spot())? else {
                 return Ok(None);
@@ -117,8 +120,7 @@ impl Session {
                 step: None,
             }))
         })?;
-        let chat = moved.and_then(|moved| moved.chat);
-        Ok(chat.and_then(|chat| chat.trail))
+        Ok(moved.map(|moved| moved.trail))
     }
 }
 
@@ -150,31 +152,12 @@ impl MoveTarget {
     }
 }
 
-/// Returns the outcome of a move that began a trail.
-fn outcome(opener: &Opener, from: u64, step: Option<Step>) -> Outcome {
-    let verb = match opener.because {
-        Because::Undo => Verb::Undo,
-        Because::Redo => Verb::Redo,
-        _ => Verb::Rewind,
-    };
-    let session = &opener.session_id;
-    Outcome {
-        step: step.or_else(|| steps::rewind_of(opener)),
-        session: Some(session.clone()),
-        chat: Some(ChatMove {
-            trail: Some(opener.trail),
-            ..ChatMove::new(session, from, opener.seq)
-        }),
-        ..Outcome::new(verb, Stage::Done)
-    }
-}
-
 impl LogWriter {
     /// Begins a new trail where `choose` says, after all that was handed in.
     pub(super) fn move_to(
         &self,
         choose: impl FnOnce(&Self, &Tail) -> Result<Option<MoveTarget>>,
-    ) -> Result<Option<Outcome>> {
+    ) -> Result<Option<MovedChat>> {
         self.queue.alone(self, || self.move_now(choose))
     }
 
@@ -182,7 +165,7 @@ impl LogWriter {
     fn move_now(
         &self,
         choose: impl FnOnce(&Self, &Tail) -> Result<Option<MoveTarget>>,
-    ) -> Result<Option<Outcome>> {
+    ) -> Result<Option<MovedChat>> {
         let mut tail = self.lock_tail();
         if let Some(error) = tail.stopped() {
             return Err(error);
@@ -198,7 +181,12 @@ impl LogWriter {
         // not be less durable than itself.
         tail.sync()?;
         tail.begin(&opener)?;
-        Ok(Some(outcome(&opener, from, target.step)))
+        Ok(Some(MovedChat {
+            from,
+            to: opener.seq,
+            trail: opener.trail,
+            step: target.step.or_else(|| steps::rewind_of(&opener)),
+        }))
     }
 
     fn opener_of(&self, tail: &Tail, target: &MoveTarget) -> Result<Opener> {
