@@ -1,64 +1,78 @@
-//! What every format does.
+//! What every format implements.
+//!
+//! A file is read in two steps. [`Format::open`] finds out which session the file belongs to
+//! and where that session comes from, so that the importer can decide what to do with it
+//! (wait for the parent, skip a deleted session, combine several files) before the first
+//! event. [`OpenFile::read`] then sends the events to a sink.
 
 use std::path::{Path, PathBuf};
 
 use backtrail::Json;
+use serde::Serialize;
 
-use crate::error::Error;
+use crate::environment::Environment;
+use crate::error::Result;
+use crate::event::{EventSink, Origin, ReadReport, Thread};
 use crate::formats::{CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi};
-use crate::places::Environment;
 use crate::source::Source;
-use crate::told::{Sink, Told};
 
 /// The session files of one agent.
 pub trait Format: Sync + Send {
-    /// Returns the agent as it is named on the command line and in sessions.
+    /// Returns the agent's name on the command line and in sessions.
     fn name(&self) -> &'static str;
 
-    /// Returns the agent as it calls itself.
+    /// Returns the agent's name for people.
     fn title(&self) -> &'static str;
 
-    /// Returns what of the format is understood.
+    /// Returns which parts of the format are supported.
     fn support(&self) -> Support;
 
-    /// Returns the directories in which the agent keeps its sessions, whether they are
-    /// there or not.
-    fn places(&self, environment: &Environment) -> Vec<PathBuf>;
+    /// Returns the directories in which the agent keeps its sessions, whether they exist or
+    /// not.
+    fn directories(&self, environment: &Environment) -> Vec<PathBuf>;
 
-    /// Returns whether a file in one of [`places`](Self::places) is a session of its own,
-    /// by its name. Files that only go with a session (indexes, outputs of tools) are not.
-    fn is_session_name(&self, path: &Path) -> bool;
+    /// Returns whether a file in one of the [`directories`](Self::directories) is a session,
+    /// by its name. Files that only accompany a session (indexes, tool output) are not.
+    fn is_session_file(&self, path: &Path) -> bool;
 
-    /// Returns whether a file, wherever it is and whatever its name, is of this format.
-    /// It looks at the beginning alone: at most 256 KiB.
+    /// Returns whether a file has this format, whatever its name and directory. Reads at
+    /// most the first 256 KiB.
     fn recognises(&self, source: &Source) -> bool;
 
-    /// Returns whether a file goes with another one, by its name, and is better read after
-    /// it: that of a sub-agent.
-    fn follows(&self, path: &Path) -> bool {
+    /// Returns whether a file belongs to a sub-agent, by its name. Such files are read after
+    /// all others.
+    fn is_sub_agent_file(&self, path: &Path) -> bool {
         let _ = path;
         false
     }
 
-    /// Returns whether several files of one session may each tell a part of it, so that the
-    /// lines of all of them, the oldest file first, are read as one.
-    fn joins(&self) -> bool {
+    /// Returns whether several files of one session may each contain a part of it, so that
+    /// the lines of all of them, the oldest file first, are read as one file.
+    fn joins_files(&self) -> bool {
         false
     }
 
-    /// Reads a file, or what came since it was read last.
+    /// Opens a file to read it from the beginning.
     ///
-    /// With `resume`, the source up to `resume.read_to` is what it was, and the sink has
-    /// been told all that it says. A format that cannot go on from there returns
-    /// [`ReadError::StartOver`] before it tells anything; it is then asked again without.
+    /// # Errors
     ///
-    /// Going on tells the same, in the end, as reading the whole at once.
-    fn read(
-        &self,
-        source: &Source,
-        resume: Option<&Resume>,
-        sink: &mut dyn Sink,
-    ) -> Result<Told, ReadError>;
+    /// Fails if the file cannot be read. Damaged content is not an error; it is counted in
+    /// the [`ReadReport`].
+    fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>>;
+
+    /// Opens a file to read only what was appended since an earlier reading. Returns `None`
+    /// if it must be read from the beginning.
+    ///
+    /// The source up to `resume.read_to` is unchanged, and the sink has received its events.
+    /// In the end, the sink has received the same as from reading the whole file at once.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read.
+    fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
+        let _ = (source, resume);
+        Ok(None)
+    }
 }
 
 /// Returns all formats.
@@ -74,29 +88,91 @@ pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
     ALL.into_iter()
 }
 
-/// What of a format is understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A file whose session is known and whose events can be read.
+pub struct OpenFile<'s> {
+    session: Option<String>,
+    origin: Origin,
+    read: Box<ReadEvents<'s>>,
+}
+
+type ReadEvents<'s> = dyn FnOnce(&mut dyn EventSink) -> Result<ReadReport> + 's;
+
+impl<'s> OpenFile<'s> {
+    /// Creates one. `read` sends the events; the main thread is current when it starts.
+    pub fn new(
+        session: impl Into<String>,
+        origin: Origin,
+        read: impl FnOnce(&mut dyn EventSink) -> Result<ReadReport> + 's,
+    ) -> Self {
+        Self {
+            session: Some(session.into()),
+            origin,
+            read: Box::new(read),
+        }
+    }
+
+    /// Creates one for a file that does not name its session yet.
+    pub fn unnamed(report: ReadReport) -> Self {
+        Self {
+            session: None,
+            origin: Origin::Start,
+            read: Box::new(|_| Ok(report)),
+        }
+    }
+
+    /// Returns the session, by its agent's name for it. `None` if the file does not name it yet.
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// Returns where the file's own conversation comes from.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Sends the events to a sink.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read or the sink fails.
+    pub fn read(self, sink: &mut dyn EventSink) -> Result<ReadReport> {
+        sink.thread(&Thread::main(self.origin))?;
+        (self.read)(sink)
+    }
+}
+
+impl std::fmt::Debug for OpenFile<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenFile")
+            .field("session", &self.session)
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Which parts of a format are supported, apart from messages and tool calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Support {
-    /// Only what was appended is read again.
+    /// Only appended lines are read again.
     pub appends: bool,
     /// Other branches of a conversation become forks.
     pub branches: bool,
     /// Sub-agents become sessions of their own.
     pub sub_agents: bool,
-    /// Summaries in place of what was said.
+    /// Summaries that replace messages.
     pub compactions: bool,
-    /// What the model calls used.
+    /// The usage of model calls.
     pub usage: bool,
     /// Images and other media.
     pub media: bool,
-    /// The versions that were seen.
+    /// The versions it was tested with.
     pub versions: &'static str,
 }
 
 impl Support {
-    /// Makes one that understands messages and tool calls alone.
-    pub(crate) const fn messages(versions: &'static str) -> Self {
+    /// Returns support for messages and tool calls alone.
+    pub(crate) const fn messages_only(versions: &'static str) -> Self {
         Self {
             appends: false,
             branches: false,
@@ -109,45 +185,11 @@ impl Support {
     }
 }
 
-/// Where reading goes on.
+/// Where an earlier reading ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resume {
-    /// How far it was read.
+    /// How far the file was read.
     pub read_to: u64,
-    /// What [`Told::state`] was then.
+    /// The [`ReadReport::state`] of that reading.
     pub state: Json,
-}
-
-/// Why a file was not read.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// It must be read from the beginning.
-    StartOver,
-    /// It cannot be read, or the sink failed.
-    Failed(Error),
-}
-
-impl<E: Into<Error>> From<E> for ReadError {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-impl std::fmt::Display for ReadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::StartOver => f.write_str("the file must be read from the beginning"),
-            Self::Failed(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::StartOver => None,
-            Self::Failed(error) => error.source(),
-        }
-    }
 }

@@ -1,58 +1,59 @@
 //! The lines of a file, one at a time, in memory that does not grow with the file.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::error::Result;
-use crate::source::Source;
+use crate::source::{Source, trim};
 
-/// The longest line that is read. A longer one is passed over and told as damage.
+/// The longest line that is read. A longer one is skipped and reported as damaged.
 pub const MAX_LINE: usize = 256 << 20;
 
-/// How much is read at once.
+/// How much is read at a time.
 const BUFFER: usize = 256 << 10;
 
-/// Goes through the lines of a file.
+/// Iterates over the lines of a file.
 ///
-/// Blank lines are passed over. A line that a crash filled with NUL bytes is told without
+/// Blank lines are skipped. A line that a crash surrounded with NUL bytes is returned without
 /// them, and marked.
 #[derive(Debug)]
 pub struct Lines<'s> {
     source: &'s Source,
     buffer: Vec<u8>,
-    /// What of the buffer is not told yet.
+    /// The part of the buffer that was not returned yet.
     start: usize,
     end: usize,
-    /// Where in the file the buffer begins.
+    /// Where in the file the buffer starts.
     offset: u64,
     number: u64,
     blank_to: u64,
     /// The longest line that is read.
     longest: usize,
+    current: Option<LinePlace>,
 }
 
 /// A line of a file.
 #[derive(Debug)]
 pub struct Line<'l> {
-    /// Its number, from 1.
+    /// The line's number, from 1.
     pub number: u64,
-    /// Where it begins in the file, and where the next one does.
-    pub place: std::ops::Range<u64>,
-    /// What it says, without the line break and without NUL bytes around it. Empty where
-    /// the line is too long.
+    /// Where the line starts in the file and where the next one does.
+    pub range: Range<u64>,
+    /// The line without its line break and surrounding NUL bytes. Empty if it is too long.
     pub bytes: &'l [u8],
-    /// Whether NUL bytes were around it.
+    /// Whether it was surrounded by NUL bytes.
     pub nulls: bool,
     /// Whether it is longer than [`MAX_LINE`].
     pub too_long: bool,
     /// Whether it ends in a line break. The last line of a file that is being written may
-    /// not, and may be half a line.
+    /// not, and may be incomplete.
     pub ended: bool,
 }
 
 impl<'l> Line<'l> {
-    /// Returns the line as text. A byte that is no UTF-8 shows as U+FFFD.
+    /// Returns the line as text. Invalid UTF-8 shows as U+FFFD.
     pub fn text(&self) -> Cow<'l, str> {
-        // Nearly all lines are UTF-8, and finding that out is far quicker than repairing.
+        // Nearly all lines are UTF-8, and checking that is far faster than repairing them.
         match std::str::from_utf8(self.bytes) {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(self.bytes),
@@ -61,9 +62,9 @@ impl<'l> Line<'l> {
 }
 
 impl<'s> Lines<'s> {
-    /// Goes through the lines of `source` from the byte `from` on, behind `number` lines that
-    /// were read. Where the last of them had no line break then, what is left of it is it
-    /// still.
+    /// Iterates over the lines of `source` from the byte `from`, after `number` lines that
+    /// were read before. If the last of them had no line break then, its rest keeps its
+    /// number.
     pub fn new(source: &'s Source, from: u64, number: u64) -> Self {
         let within = from < source.len() && !source.begins_line(from);
         let number = number.saturating_sub(u64::from(within));
@@ -76,17 +77,18 @@ impl<'s> Lines<'s> {
             number,
             blank_to: from,
             longest: MAX_LINE,
+            current: None,
         }
     }
 
-    /// Reads no line that is longer than this.
+    /// Skips lines that are longer than this.
     #[cfg(test)]
     fn up_to(mut self, longest: usize) -> Self {
         self.longest = longest;
         self
     }
 
-    /// Returns how many lines were passed by now.
+    /// Returns how many lines there were so far.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -97,39 +99,51 @@ impl<'s> Lines<'s> {
     }
 
     /// Returns the next line that is not blank.
-    #[expect(clippy::should_implement_trait, reason = "a line is lent")]
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read.
+    #[expect(clippy::should_implement_trait, reason = "the line is borrowed")]
     pub fn next(&mut self) -> Result<Option<Line<'_>>> {
-        loop {
-            let Some(found) = self.find()? else {
-                return Ok(None);
+        self.current = loop {
+            let Some(mut found) = self.find()? else {
+                break None;
             };
-            let bytes = &self.buffer[found.range.clone()];
+            let bytes = &self.buffer[found.buffered.clone()];
             let trimmed = trim(bytes);
-            let nulls = memchr::memchr(0, bytes).is_some() && trimmed.len() < bytes.len();
-            if trimmed.is_empty() && !nulls && !found.too_long {
+            found.nulls = memchr::memchr(0, bytes).is_some() && trimmed.len() < bytes.len();
+            if trimmed.is_empty() && !found.nulls && !found.too_long {
                 if found.ended {
-                    self.blank_to = found.place.end;
-                } else if self.source.begins_line(found.place.start) {
-                    // It is no line yet.
+                    self.blank_to = found.range.end;
+                } else if self.source.begins_line(found.range.start) {
+                    // It is not a line yet.
                     self.number -= 1;
                 }
                 continue;
             }
-            let from = found.range.start + (trimmed.as_ptr() as usize - bytes.as_ptr() as usize);
-            let range = from..from + trimmed.len();
-            return Ok(Some(Line {
-                number: self.number,
-                place: found.place,
-                bytes: &self.buffer[range],
-                nulls,
-                too_long: found.too_long,
-                ended: found.ended,
-            }));
-        }
+            let skipped = trimmed.as_ptr() as usize - bytes.as_ptr() as usize;
+            let from = found.buffered.start + skipped;
+            found.buffered = from..from + trimmed.len();
+            break Some(found);
+        };
+        Ok(self.current())
+    }
+
+    /// Returns the line that [`next`](Self::next) returned last.
+    pub(crate) fn current(&self) -> Option<Line<'_>> {
+        let found = self.current.as_ref()?;
+        Some(Line {
+            number: self.number,
+            range: found.range.clone(),
+            bytes: &self.buffer[found.buffered.clone()],
+            nulls: found.nulls,
+            too_long: found.too_long,
+            ended: found.ended,
+        })
     }
 
     /// Finds the next line, blank or not.
-    fn find(&mut self) -> Result<Option<Found>> {
+    fn find(&mut self) -> Result<Option<LinePlace>> {
         let mut searched = self.start;
         loop {
             let window = &self.buffer[searched..self.end];
@@ -139,7 +153,7 @@ impl<'s> Lines<'s> {
             }
             searched = self.end - self.start;
             if searched > self.longest {
-                return self.pass_over().map(Some);
+                return self.skip_long_line().map(Some);
             }
             self.make_room();
             let at = self.offset + (self.end as u64);
@@ -154,7 +168,7 @@ impl<'s> Lines<'s> {
         }
     }
 
-    /// Moves what is left to the front of the buffer, and makes it longer where it is full.
+    /// Moves the rest to the front of the buffer, and extends the buffer if it is full.
     fn make_room(&mut self) {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -162,7 +176,7 @@ impl<'s> Lines<'s> {
             self.end -= self.start;
             self.start = 0;
         }
-        // A buffer that one long line swelled is not kept.
+        // One long line must not keep the buffer large.
         if self.end < BUFFER / 2 && self.buffer.len() > 4 * BUFFER {
             self.buffer.truncate(BUFFER);
             self.buffer.shrink_to_fit();
@@ -172,24 +186,25 @@ impl<'s> Lines<'s> {
         }
     }
 
-    fn found(&mut self, end: usize, next: usize, ended: bool) -> Found {
-        let range = self.start..end;
-        let place = self.offset + self.start as u64..self.offset + next as u64;
+    fn found(&mut self, end: usize, next: usize, ended: bool) -> LinePlace {
+        let buffered = self.start..end;
+        let range = self.offset + self.start as u64..self.offset + next as u64;
         self.start = next;
         self.number += 1;
-        // A buffer may hold more than that by the time its end is found.
-        let too_long = range.len() > self.longest;
-        Found {
-            range: if too_long { 0..0 } else { range },
-            place,
+        // The buffer may hold more than that when the end of the line is found.
+        let too_long = buffered.len() > self.longest;
+        LinePlace {
+            buffered: if too_long { 0..0 } else { buffered },
+            range,
+            nulls: false,
             too_long,
             ended,
         }
     }
 
-    /// Passes over a line that is too long to be read.
-    fn pass_over(&mut self) -> Result<Found> {
-        let begin = self.offset + self.start as u64;
+    /// Skips a line that is too long to be read.
+    fn skip_long_line(&mut self) -> Result<LinePlace> {
+        let start = self.offset + self.start as u64;
         let mut at = self.offset + self.end as u64;
         self.buffer.truncate(BUFFER);
         self.buffer.shrink_to_fit();
@@ -208,37 +223,37 @@ impl<'s> Lines<'s> {
         self.start = 0;
         self.end = 0;
         self.number += 1;
-        Ok(Found {
-            range: 0..0,
-            place: begin..at,
+        Ok(LinePlace {
+            buffered: 0..0,
+            range: start..at,
+            nulls: false,
             too_long: true,
             ended,
         })
     }
 }
 
-/// Returns how large a buffer is to begin with: no larger than a short file needs, with
-/// room left to see that it ends.
+/// Returns the initial size of the buffer: no larger than a short file needs, with room left
+/// to notice its end.
 fn room_for(bytes: u64) -> usize {
     usize::try_from(bytes.saturating_add(1)).map_or(BUFFER, |bytes| bytes.min(BUFFER))
 }
 
-struct Found {
-    range: std::ops::Range<usize>,
-    place: std::ops::Range<u64>,
+/// Where a line is, in the buffer and in the file.
+#[derive(Debug)]
+struct LinePlace {
+    buffered: Range<usize>,
+    range: Range<u64>,
+    nulls: bool,
     too_long: bool,
     ended: bool,
 }
 
-/// Takes blanks and NUL bytes away at both ends, and a byte order mark at the beginning.
-pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
-    let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0;
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let Some(first) = bytes.iter().position(|byte| !is_blank(byte)) else {
-        return &bytes[..0];
-    };
-    let last = bytes.iter().rposition(|byte| !is_blank(byte));
-    &bytes[first..=last.unwrap_or(first)]
+/// Returns the first line that is not blank, as text.
+pub(crate) fn first_line(bytes: &[u8]) -> Cow<'_, str> {
+    let mut lines = bytes.split(|byte| *byte == b'\n').map(trim);
+    let line = lines.find(|line| !line.is_empty());
+    String::from_utf8_lossy(line.unwrap_or_default())
 }
 
 #[cfg(test)]

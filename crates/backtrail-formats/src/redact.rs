@@ -1,9 +1,9 @@
-//! Removes secrets from text that is going to be handed on.
+//! Removes secrets from text that will be shared.
 //!
-//! The rules are precise rather than many: the keys of providers by their shape, private
-//! keys, passwords in addresses, and values that are named as secrets and look like none
-//! that a person would make up. What is plainly a placeholder stays. A token is told by
-//! its shape alone, not by its checksum: to remove an invented one does no harm.
+//! The rules are precise rather than many: the keys of providers by their shape, private keys,
+//! passwords in URLs, and values whose names say that they are secret and that do not look made
+//! up. Obvious placeholders stay. A token is recognised by its shape alone, not by its checksum:
+//! removing an invented one does no harm.
 //!
 //! ```
 //! use backtrail_formats::Redactor;
@@ -22,14 +22,15 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backtrail::{Block, Fields, Json, Message, Text};
+use serde::Serialize;
 
 pub use json::JsonRedactor;
 
-/// After so many rounds whatever is left stays: each one finds only what the removals of
-/// the one before laid bare.
-const ROUNDS: usize = 4;
+/// How often a text is searched: each round finds only what the removals of the one before
+/// exposed.
+const MAX_ROUNDS: usize = 4;
 
-/// Removes secrets and remembers what it removed.
+/// Removes secrets and counts what it removed.
 #[derive(Debug, Default)]
 pub struct Redactor {
     place: u64,
@@ -42,34 +43,35 @@ struct Removed {
     places: BTreeSet<u64>,
 }
 
-/// What was removed of one kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The removed secrets of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Finding<'a> {
-    /// What it was, as it stands in its place.
+    /// The kind, as it is written in place of the secret.
     pub kind: &'static str,
-    /// How often.
+    /// How many were removed.
     pub count: u64,
     /// The places, in order: records or lines, as the caller counts them.
     pub places: &'a BTreeSet<u64>,
 }
 
-/// A part of a text that is a secret.
+/// A secret in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Span {
     start: usize,
     end: usize,
     kind: &'static str,
-    /// Where two overlap, this one names both.
+    /// If two overlap, this one names both.
     exact: bool,
 }
 
 impl Redactor {
-    /// Makes one that has removed nothing yet.
+    /// Creates one that has removed nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets where what is redacted next stands: the number of a record or of a line.
+    /// Sets the place of what is redacted next: the number of a record or a line.
     pub fn at(&mut self, place: u64) {
         self.place = place;
     }
@@ -83,11 +85,11 @@ impl Redactor {
         })
     }
 
-    /// Returns a text without its secrets. Each is replaced by what it was:
+    /// Returns a text without its secrets. Each is replaced by its kind:
     /// `[removed: github token]`.
     pub fn redact<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let spans = find(&text);
             if spans.is_empty() {
                 break;
@@ -98,11 +100,11 @@ impl Redactor {
         text
     }
 
-    /// Redacts the value of a field, whose name may say that it is secret.
+    /// Redacts the value of a field whose name may say that it is secret.
     pub fn redact_named<'t>(&mut self, name: &str, value: &'t str) -> Cow<'t, str> {
         let inner = find(value);
         match context::value_of(name, value) {
-            // A key that is known by its shape says better what it was.
+            // A key with a known shape has a better name.
             Some(span) if !inner.iter().any(|span| span.exact) => {
                 self.remember(&span);
                 Cow::Owned(replace(value, &[span]))
@@ -117,8 +119,8 @@ impl Redactor {
         removed.places.insert(self.place);
     }
 
-    /// Redacts the strings within a JSON value, the names of fields among them; `None`
-    /// where nothing is removed.
+    /// Redacts the strings in a JSON value, including the names of fields; `None` if nothing is
+    /// removed.
     pub fn redact_json(&mut self, json: &Json) -> Option<Json> {
         self.redact_field("", json)
     }
@@ -128,7 +130,7 @@ impl Redactor {
         Json::new(text).ok()
     }
 
-    /// Redacts all that is said in a message.
+    /// Redacts a message.
     pub fn redact_message(&mut self, message: &mut Message) {
         message
             .blocks
@@ -159,7 +161,7 @@ impl Redactor {
                 self.json(&mut block.output);
                 self.fields(&mut block.extra);
             }
-            // The data is no text.
+            // The data is not text.
             Block::Media(block) => {
                 self.text(&mut block.media_type);
                 self.fields(&mut block.extra);
@@ -196,7 +198,7 @@ impl Redactor {
     }
 }
 
-/// Returns the secrets in a text, in order, none of them within another.
+/// Returns the secrets in a text, in order and without overlaps.
 fn find(text: &str) -> Vec<Span> {
     let mut spans = Vec::new();
     tokens::find(text, &mut spans);
@@ -231,8 +233,8 @@ fn replace(text: &str, spans: &[Span]) -> String {
     out
 }
 
-/// Returns whether a value only stands for a secret: `xxxx`, `<your-key>`, `$TOKEN`,
-/// `AKIAIOSFODNN7EXAMPLE`, or what was put in place of one.
+/// Returns whether a value is a placeholder: `xxxx`, `<your-key>`, `$TOKEN`,
+/// `AKIAIOSFODNN7EXAMPLE`, or the replacement of a removed secret.
 fn is_placeholder(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let has = |word: &str| lower.contains(word);

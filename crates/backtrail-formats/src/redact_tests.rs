@@ -100,7 +100,7 @@ fn secrets() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn secrets_are_removed_wherever_they_stand() {
+fn secrets_are_removed_wherever_they_are() {
     for (kind, secret) in secrets() {
         for (before, after) in [
             ("", ""),
@@ -123,7 +123,7 @@ fn secrets_are_removed_wherever_they_stand() {
 }
 
 #[test]
-fn secrets_are_known_by_what_stands_around_them() {
+fn secrets_are_recognised_by_their_context() {
     let aws = noise(1, 40, &format!("{ALNUM}/+"));
     let random = alnum(32);
     let basic = "YWRtaW46aHVudGVyMjIyMg==";
@@ -252,7 +252,7 @@ fn near_misses() -> Vec<String> {
 }
 
 #[test]
-fn what_only_looks_like_a_secret_stays() {
+fn text_that_only_looks_like_a_secret_stays() {
     for text in near_misses() {
         let (redacted, found) = redact(&text);
         assert_eq!((redacted.as_str(), found), (text.as_str(), vec![]));
@@ -260,7 +260,7 @@ fn what_only_looks_like_a_secret_stays() {
 }
 
 #[test]
-fn a_key_whose_end_is_missing_goes_as_far_as_it_is_there() {
+fn a_key_without_its_end_is_removed_as_far_as_it_goes() {
     let whole = pem("RSA PRIVATE KEY", "\n");
     let cut = &whole[..200];
     assert_eq!(redact(&format!("a {cut}")).0, "a [removed: private key]");
@@ -272,7 +272,7 @@ fn a_key_whose_end_is_missing_goes_as_far_as_it_is_there() {
 }
 
 #[test]
-fn a_key_within_a_named_value_is_called_what_it_is() {
+fn a_key_in_a_named_value_has_its_own_kind() {
     let key = format!("ghp_{}", alnum(36));
     assert_eq!(
         redact(&format!("token: {key}")).0,
@@ -285,7 +285,7 @@ fn a_key_within_a_named_value_is_called_what_it_is() {
 }
 
 #[test]
-fn strings_of_json_are_redacted_in_what_they_say() {
+fn strings_of_json_are_redacted_by_their_decoded_text() {
     let key = format!("ghp_{}", alnum(36));
     let escaped: String = key.chars().fold(String::new(), |mut out, c| {
         write!(out, "\\u{:04x}", c as u32).unwrap();
@@ -426,7 +426,7 @@ fn pieces() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn twice_is_once(text in pieces()) {
+    fn redacting_twice_is_redacting_once(text in pieces()) {
         let (once, _) = redact(&text);
         let (twice, found) = redact(&once);
         prop_assert_eq!(&twice, &once);

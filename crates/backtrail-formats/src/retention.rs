@@ -1,69 +1,71 @@
 //! Which agents delete their own history, and when.
 //!
-//! Claude Code deletes sessions that were not touched for `cleanupPeriodDays`, 30 unless
-//! it is told otherwise; Gemini CLI those that `general.sessionRetention` says, by default
-//! after 30 days in newer versions. Codex and pi delete none.
+//! Claude Code deletes sessions that did not change for `cleanupPeriodDays`, 30 by default.
+//! Gemini CLI follows `general.sessionRetention`, in newer versions 30 days by default. Codex
+//! and pi delete none.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use serde::Serialize;
+
+use crate::environment::Environment;
 use crate::format::Format;
 use crate::formats::{ClaudeCode, GeminiCli};
 use crate::json::Object;
-use crate::places::Environment;
 
-/// What an agent is set to do with its sessions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What an agent does with its old sessions, by its settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Retention {
-    /// The agent, as it is named on the command line.
+    /// The agent's name on the command line.
     pub agent: &'static str,
-    /// The agent, as it calls itself.
+    /// The agent's name for people.
     pub title: &'static str,
     /// What it does.
     pub limit: Limit,
-    /// The file that says so, or in which it could be said otherwise.
+    /// The settings file that says so, or could.
     pub setting: PathBuf,
-    /// Nobody said so: it is what the agent does by itself.
+    /// Whether this is the agent's default.
     pub default: bool,
     /// How many sessions it has now.
     pub sessions: u64,
-    /// When the oldest of them was last written to.
+    /// When the oldest of them was last modified.
     pub oldest: Option<SystemTime>,
 }
 
 /// What an agent does with old sessions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {
     /// It keeps them.
     Kept,
-    /// It writes none at all.
+    /// It does not write sessions at all.
     Never,
-    /// It deletes those that are older, or more than so many.
+    /// It deletes old ones.
     Deleted {
-        /// So many days after they were written to last.
+        /// After so many days without a change.
         days: Option<u64>,
-        /// So many are kept in each project.
+        /// If there are more than so many in a project.
         count: Option<u64>,
     },
-    /// Its settings cannot be read: this is why.
+    /// Its settings cannot be read, for this reason.
     Unknown(String),
 }
 
-/// Returns what each agent that has sessions here does with them.
+/// Returns what each agent does with its sessions on this machine.
 pub fn retention(environment: &Environment) -> Vec<Retention> {
     let both = [claude_code(environment), gemini_cli(environment)];
     both.into_iter().flatten().collect()
 }
 
-/// A day has so many seconds.
+/// Seconds in a day.
 const DAY: u64 = 24 * 60 * 60;
 
 fn claude_code(environment: &Environment) -> Option<Retention> {
-    /// What it does by itself.
-    const DAYS: u64 = 30;
+    const DEFAULT_DAYS: u64 = 30;
     let home = environment.directory("CLAUDE_CONFIG_DIR", ".claude")?;
     let is_session = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -71,7 +73,7 @@ fn claude_code(environment: &Environment) -> Option<Retention> {
     };
     let (sessions, oldest) = sessions(&home.join("projects"), is_session)?;
     let mut limit = Limit::Deleted {
-        days: Some(DAYS),
+        days: Some(DEFAULT_DAYS),
         count: None,
     };
     let mut setting = home.join("settings.json");
@@ -79,18 +81,22 @@ fn claude_code(environment: &Environment) -> Option<Retention> {
     // The latter overrides the former.
     for name in ["settings.json", "settings.local.json"] {
         let path = home.join(name);
-        let read = match settings(&path) {
-            Ok(Some(read)) => read,
-            Ok(None) => continue,
-            Err(why) => {
-                (limit, setting, default) = (Limit::Unknown(why), path, false);
+        let text = read_settings(&path);
+        let settings = match text
+            .as_deref()
+            .map_err(String::clone)
+            .and_then(Object::parse)
+        {
+            Ok(settings) => settings,
+            Err(reason) => {
+                (limit, setting, default) = (Limit::Unknown(reason), path, false);
                 break;
             }
         };
-        if !read.has("cleanupPeriodDays") {
+        if !settings.has("cleanupPeriodDays") {
             continue;
         }
-        limit = match read.number("cleanupPeriodDays") {
+        limit = match settings.number("cleanupPeriodDays") {
             Some(0) => Limit::Never,
             Some(days) => Limit::Deleted {
                 days: Some(days),
@@ -112,7 +118,7 @@ fn claude_code(environment: &Environment) -> Option<Retention> {
 }
 
 fn gemini_cli(environment: &Environment) -> Option<Retention> {
-    // As Gemini CLI has it, the variable names what stands in for the home directory.
+    // In Gemini CLI the variable replaces the home directory.
     let home = environment.variable("GEMINI_CLI_HOME").map(PathBuf::from);
     let home = home.or_else(|| environment.home().map(Path::to_owned))?;
     let is_session = |path: &Path| {
@@ -123,9 +129,14 @@ fn gemini_cli(environment: &Environment) -> Option<Retention> {
     };
     let (sessions, oldest) = sessions(&home.join(".gemini").join("tmp"), is_session)?;
     let setting = home.join(".gemini").join("settings.json");
-    let (limit, default) = match settings(&setting) {
-        Ok(read) => gemini_limit(read.as_ref()),
-        Err(why) => (Limit::Unknown(why), false),
+    let text = read_settings(&setting);
+    let settings = text
+        .as_deref()
+        .map_err(String::clone)
+        .and_then(Object::parse);
+    let (limit, default) = match settings {
+        Ok(settings) => gemini_limit(&settings),
+        Err(reason) => (Limit::Unknown(reason), false),
     };
     Some(Retention {
         agent: GeminiCli.name(),
@@ -138,42 +149,38 @@ fn gemini_cli(environment: &Environment) -> Option<Retention> {
     })
 }
 
-fn gemini_limit(settings: Option<&Object>) -> (Limit, bool) {
-    /// What newer versions do by themselves.
-    const DAYS: u64 = 30;
-    let general = settings.and_then(|settings| settings.object("general"));
+fn gemini_limit(settings: &Object<'_>) -> (Limit, bool) {
+    /// In newer versions.
+    const DEFAULT_DAYS: u64 = 30;
+    let general = settings.object("general");
     let Some(set) = general.and_then(|general| general.object("sessionRetention")) else {
         let limit = Limit::Deleted {
-            days: Some(DAYS),
+            days: Some(DEFAULT_DAYS),
             count: None,
         };
         return (limit, true);
     };
-    if set
-        .get("enabled")
-        .is_some_and(|enabled| enabled.as_str() == "false")
-    {
+    if set.get("enabled") == Some("false") {
         return (Limit::Kept, false);
     }
     let count = set.number("maxCount");
     let days = match set.string("maxAge") {
-        Some(age) => match days_of(&age) {
+        Some(age) => match parse_days(&age) {
             Some(days) => Some(days),
-            // It deletes nothing then, either.
             None => {
                 return (
-                    Limit::Unknown("maxAge is not a time as 30d".to_owned()),
+                    Limit::Unknown("maxAge is not a time such as 30d".to_owned()),
                     false,
                 );
             }
         },
-        None => Some(DAYS),
+        None => Some(DEFAULT_DAYS),
     };
     (Limit::Deleted { days, count }, false)
 }
 
-/// Reads a time as `30d`, `24h`, `1w` or `2m`, in whole days.
-fn days_of(age: &str) -> Option<u64> {
+/// Parses a time such as `30d`, `24h`, `1w` or `2m` into whole days.
+fn parse_days(age: &str) -> Option<u64> {
     let at = age.len().checked_sub(1)?;
     let number: u64 = age.get(..at)?.parse().ok()?;
     let days = match age.get(at..)? {
@@ -186,22 +193,21 @@ fn days_of(age: &str) -> Option<u64> {
     (number > 0).then_some(days)
 }
 
-/// Reads a file of settings; `None` where there is none.
-fn settings(path: &Path) -> Result<Option<Object>, String> {
+/// Reads a file of settings as JSON; an empty object if there is none.
+fn read_settings(path: &Path) -> Result<String, String> {
     let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Ok(text) => without_comments(&text),
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error.to_string()),
     };
-    let text = uncommented(&text);
-    match text.trim() {
-        "" => Ok(None),
-        text => Object::parse(text).map(Some),
-    }
+    Ok(match text.trim() {
+        "" => "{}".to_owned(),
+        text => text.to_owned(),
+    })
 }
 
-/// Leaves out comments, which some agents allow in their settings.
-fn uncommented(text: &str) -> String {
+/// Removes comments, which some agents allow in their settings.
+fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut in_string = false;
@@ -225,14 +231,17 @@ fn uncommented(text: &str) -> String {
     out
 }
 
-/// Counts the sessions of an agent, and finds when the oldest was last written to; `None`
-/// where it has no place for any.
-fn sessions(place: &Path, is_session: impl Fn(&Path) -> bool) -> Option<(u64, Option<SystemTime>)> {
-    if !place.is_dir() {
+/// Counts the sessions in a directory and returns when the oldest was last modified; `None` if
+/// there is no such directory.
+fn sessions(
+    directory: &Path,
+    is_session: impl Fn(&Path) -> bool,
+) -> Option<(u64, Option<SystemTime>)> {
+    if !directory.is_dir() {
         return None;
     }
     let (mut count, mut oldest) = (0, None);
-    look(place, 0, &mut |path, written| {
+    visit_files(directory, 0, &mut |path, written| {
         if is_session(path) {
             count += 1;
             oldest = Some(oldest.map_or(written, |oldest: SystemTime| oldest.min(written)));
@@ -241,21 +250,21 @@ fn sessions(place: &Path, is_session: impl Fn(&Path) -> bool) -> Option<(u64, Op
     Some((count, oldest))
 }
 
-/// Gives the files in a directory to `found`, and not deeper ones than agents have.
-fn look(dir: &Path, depth: u32, found: &mut dyn FnMut(&Path, SystemTime)) {
-    const DEEPEST: u32 = 2;
+/// Calls `visit` for the files in a directory, as deep as agents nest them.
+fn visit_files(dir: &Path, depth: u32, visit: &mut dyn FnMut(&Path, SystemTime)) {
+    const MAX_DEPTH: u32 = 2;
     let Ok(entries) = std::fs::read_dir(dir) else {
         return;
     };
     for entry in entries.flatten() {
         let path = entry.path();
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() && depth < DEEPEST => look(&path, depth + 1, found),
+            Ok(kind) if kind.is_dir() && depth < MAX_DEPTH => visit_files(&path, depth + 1, visit),
             Ok(kind) if kind.is_file() => {
                 let written = entry.metadata().and_then(|metadata| metadata.modified());
                 written
                     .into_iter()
-                    .for_each(|written| found(&path, written));
+                    .for_each(|written| visit(&path, written));
             }
             _ => {}
         }
@@ -263,7 +272,7 @@ fn look(dir: &Path, depth: u32, found: &mut dyn FnMut(&Path, SystemTime)) {
 }
 
 impl Retention {
-    /// Returns how many whole days ago the oldest session was last written to.
+    /// Returns how many whole days ago the oldest session was last modified.
     pub fn oldest_days(&self, now: SystemTime) -> Option<u64> {
         let age = now.duration_since(self.oldest?).ok()?;
         Some(age.as_secs() / DAY)

@@ -19,7 +19,7 @@ fn days(n: u64) -> Limit {
 }
 
 #[test]
-fn who_has_no_sessions_has_nothing_to_lose() {
+fn an_agent_without_sessions_is_not_listed() {
     let home = tempfile::tempdir().unwrap();
     write(
         home.path(),
@@ -31,7 +31,7 @@ fn who_has_no_sessions_has_nothing_to_lose() {
 }
 
 #[test]
-fn claude_code_deletes_after_a_month_unless_it_is_told_otherwise() {
+fn claude_code_deletes_after_a_month_by_default() {
     let home = tempfile::tempdir().unwrap();
     let found = || {
         let mut all = retention(&Environment::new(home.path()));

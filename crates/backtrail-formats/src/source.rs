@@ -1,4 +1,4 @@
-//! A file of another program: opened to read, as long as it was then.
+//! A file of another program, opened for reading.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// A file to read from, with what lies beside it.
+/// A file to read from, with access to the files beside it.
 ///
-/// It ends where the file ended when it was opened, however its agent goes on.
+/// It ends where the file ended when it was opened, even if its agent appends to it.
 #[derive(Debug)]
 pub struct Source {
     path: PathBuf,
@@ -23,18 +23,24 @@ enum Content {
     Bytes(Vec<u8>),
 }
 
-/// The most that is read of a file that lies beside a session.
+/// The largest file that is read beside a session.
 const MAX_BESIDE: u64 = 64 << 20;
-/// How much of a file is looked at to tell what it is.
+/// The largest file that is read as one JSON value.
+const MAX_VALUE: u64 = 1 << 30;
+/// How much of a file is read to recognise it.
 const HEAD: usize = 256 << 10;
 
 impl Source {
-    /// Opens a file. Anything but a regular file is refused: it may never end.
+    /// Opens a regular file; anything else may never end.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read or is not a regular file.
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |error| Error::io("cannot read the file", path, error);
         let is_file = std::fs::metadata(path).map_err(failed)?.is_file();
         if !is_file {
-            return Err(Error::invalid("this is not a file", path));
+            return Err(Error::invalid("not a regular file", path));
         }
         let file = File::open(path).map_err(failed)?;
         let len = file.metadata().map_err(failed)?.len();
@@ -45,7 +51,7 @@ impl Source {
         })
     }
 
-    /// Takes a content that is in memory, as if it were that of a file.
+    /// Creates one from content in memory.
     pub fn from_bytes(path: impl Into<PathBuf>, bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         Self {
@@ -55,7 +61,12 @@ impl Source {
         }
     }
 
-    /// Takes an open file in the place of the one that is named: what it is unpacked to.
+    /// Creates one from an open file that replaces the named one, such as its
+    /// decompressed content.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the length of the file cannot be read.
     pub fn from_file(path: impl Into<PathBuf>, file: File) -> Result<Self> {
         let path = path.into();
         let len = file
@@ -74,7 +85,7 @@ impl Source {
         &self.path
     }
 
-    /// Returns the file's name without its last extension; empty where it is not UTF-8.
+    /// Returns the file's name without its last extension; empty if it is not UTF-8.
     pub fn stem(&self) -> &str {
         let stem = self.path.file_stem().and_then(|stem| stem.to_str());
         stem.unwrap_or_default()
@@ -90,14 +101,18 @@ impl Source {
         self.len == 0
     }
 
-    /// Reads at `offset`, as much as there is up to the length of `buffer`.
+    /// Reads at `offset`: as much as there is, up to the length of `buffer`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let left = usize::try_from(self.len.saturating_sub(offset)).unwrap_or(usize::MAX);
         let wanted = buffer.len().min(left);
         let buffer = &mut buffer[..wanted];
         match &self.content {
             Content::Bytes(bytes) => {
-                // `left` is what lies behind `offset`, so that is within.
+                // `left` is what follows `offset`, so this is in range.
                 let from = bytes.len() - left.min(bytes.len());
                 buffer.copy_from_slice(&bytes[from..from + wanted]);
                 Ok(wanted)
@@ -108,7 +123,11 @@ impl Source {
         }
     }
 
-    /// Reads a part of the file; shorter where the file is.
+    /// Reads a part of the file; shorter if the file is.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read.
     pub fn read_range(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
         let end = range.end.min(self.len);
         let len = usize::try_from(end.saturating_sub(range.start)).unwrap_or(usize::MAX);
@@ -118,7 +137,7 @@ impl Source {
         Ok(bytes)
     }
 
-    /// Returns whether a line begins at a byte.
+    /// Returns whether a line starts at a byte.
     pub(crate) fn begins_line(&self, at: u64) -> bool {
         let mut before = [b'\n'];
         let Some(offset) = at.checked_sub(1) else {
@@ -127,9 +146,9 @@ impl Source {
         self.read_at(&mut before, offset).is_err() || before == *b"\n"
     }
 
-    /// Returns whether a file that was read up to a byte can be read on from there: nothing
-    /// was added to a line that had no line break when it was read.
-    pub fn can_go_on(&self, read_to: u64) -> bool {
+    /// Returns whether a file that was read up to a byte can be read from there: nothing was
+    /// added to a line that had no line break then.
+    pub fn can_resume_at(&self, read_to: u64) -> bool {
         if self.begins_line(read_to) {
             return true;
         }
@@ -147,8 +166,26 @@ impl Source {
         }
     }
 
-    /// Returns a file of this name in a directory so many levels above this one.
-    pub(crate) fn above(&self, levels: usize, name: &str) -> Option<Vec<u8>> {
+    /// Returns a line as text. `None` if it cannot be read.
+    pub(crate) fn line_at(&self, range: std::ops::Range<u64>) -> Option<String> {
+        let bytes = self.read_range(range).ok()?;
+        Some(String::from_utf8_lossy(trim(&bytes)).into_owned())
+    }
+
+    /// Returns all of a file that is one JSON value, without line breaks between its tokens.
+    pub(crate) fn read_value(&self) -> Result<String> {
+        if self.len > MAX_VALUE {
+            let message = "the file is one JSON value of more than 1 GiB, too large to be read";
+            return Err(Error::invalid(message, &self.path));
+        }
+        let bytes = self.read_range(0..self.len)?;
+        let text = String::from_utf8_lossy(trim(&bytes));
+        // JSON strings contain no line breaks, so all of them are between tokens.
+        Ok(text.replace(['\n', '\r'], " "))
+    }
+
+    /// Reads a file in a directory so many levels above this one.
+    pub(crate) fn read_above(&self, levels: usize, name: &str) -> Option<Vec<u8>> {
         if let Content::Bytes(_) = self.content {
             return None;
         }
@@ -156,14 +193,14 @@ impl Source {
         read_small(&directory.join(name))
     }
 
-    /// Returns the beginning of the file, by which it is recognised.
+    /// Returns the beginning of the file, to recognise it.
     pub fn head(&self) -> Vec<u8> {
         self.read_range(0..HEAD as u64).unwrap_or_default()
     }
 
-    /// Returns a file that lies beside this one. `None` where there is none, or it is too
-    /// large to go with a session. `relative` must not lead out of the directory.
-    pub fn beside(&self, relative: &Path) -> Option<Vec<u8>> {
+    /// Reads a file beside this one. `None` if there is none or it is too large to belong to
+    /// a session. `relative` must not lead out of the directory.
+    pub fn read_beside(&self, relative: &Path) -> Option<Vec<u8>> {
         use std::path::Component::Normal;
         if let Content::Bytes(_) = self.content {
             return None;
@@ -179,7 +216,7 @@ impl Source {
     }
 }
 
-/// Reads a file that goes with a session.
+/// Reads a file that accompanies a session.
 fn read_small(path: &Path) -> Option<Vec<u8>> {
     let file = File::open(path).ok()?;
     let metadata = file.metadata().ok()?;
@@ -202,4 +239,15 @@ fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         }
     }
     Ok(read)
+}
+
+/// Removes blanks and NUL bytes from both ends, and a byte order mark from the beginning.
+pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0;
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let Some(first) = bytes.iter().position(|byte| !is_blank(byte)) else {
+        return &bytes[..0];
+    };
+    let last = bytes.iter().rposition(|byte| !is_blank(byte));
+    &bytes[first..=last.unwrap_or(first)]
 }

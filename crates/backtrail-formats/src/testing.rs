@@ -1,74 +1,94 @@
-//! What every reader promises of any bytes, in one place: tests and fuzz targets call it.
+//! What every format promises for any bytes, in one place: tests and fuzz targets call it.
 
 use std::collections::HashSet;
 
-use crate::format::{Format, ReadError, Resume};
-use crate::gathered::Gathered;
+use crate::collector::EventCollector;
+use crate::error::Result;
+use crate::event::ReadReport;
+use crate::format::{Format, Resume};
 use crate::source::Source;
-use crate::told::Told;
 
-/// The most that a state may need.
+/// The largest state.
 const MAX_STATE: usize = 8 << 10;
 
-/// Reads bytes as a file of a format, whole.
-pub fn read(format: &dyn Format, path: &str, bytes: &[u8]) -> Result<(Told, Gathered), ReadError> {
+/// Reads bytes as a file of a format, from the beginning.
+///
+/// # Errors
+///
+/// Fails if the format does.
+pub fn read(format: &dyn Format, path: &str, bytes: &[u8]) -> Result<(ReadReport, EventCollector)> {
     let source = Source::from_bytes(path, bytes);
     format.recognises(&source);
-    let mut gathered = Gathered::default();
-    let told = format.read(&source, None, &mut gathered)?;
-    Ok((told, gathered))
+    let mut events = EventCollector::default();
+    let report = events.read(format.open(&source)?)?;
+    Ok((report, events))
 }
 
-/// Checks that a file is read without a panic, that what comes of it is sound and no more
-/// than the file, and that reading it up to `cut` and then on tells the same.
+/// Reads what follows an earlier reading. `None` if the file must be read from the beginning.
+///
+/// # Errors
+///
+/// Fails if the format does.
+pub fn resume(
+    format: &dyn Format,
+    source: &Source,
+    earlier: &ReadReport,
+    events: &mut EventCollector,
+) -> Result<Option<ReadReport>> {
+    let Some(state) = earlier.state.clone() else {
+        return Ok(None);
+    };
+    let resume = Resume {
+        read_to: earlier.read_to,
+        state,
+    };
+    match format.resume(source, &resume)? {
+        Some(file) => events.read(file).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Checks that a file is read without a panic, that the result is sound and not larger than
+/// the file, and that reading it up to `cut` and then resuming gives the same.
 ///
 /// # Panics
 ///
-/// Where it is not so.
+/// If it does not.
 pub fn check(format: &dyn Format, path: &str, bytes: &[u8], cut: usize) {
     let whole = read(format, path, bytes).ok();
-    if let Some((told, gathered)) = &whole {
-        check_sound(told, gathered, bytes.len());
+    if let Some((report, events)) = &whole {
+        check_sound(report, events, bytes.len());
     }
     let cut = cut.min(bytes.len());
-    let Ok((before, mut gathered)) = read(format, path, &bytes[..cut]) else {
+    let Ok((before, mut events)) = read(format, path, &bytes[..cut]) else {
         return;
     };
-    check_sound(&before, &gathered, cut);
-    let Some(state) = before.state.clone() else {
-        return;
-    };
-    let read_to = before.read_to;
-    let untouched = gathered.clone();
+    check_sound(&before, &events, cut);
     let source = Source::from_bytes(path, bytes);
-    if !source.can_go_on(read_to) {
+    if !source.can_resume_at(before.read_to) {
         return;
     }
-    match format.read(&source, Some(&Resume { read_to, state }), &mut gathered) {
-        Ok(on) => {
-            let (told, whole) = whole.expect("what can be gone on with can be read");
-            assert_eq!(gathered.session, whole.session, "cut at {cut}");
-            assert_eq!(gathered.threads, whole.threads, "cut at {cut}");
-            assert_eq!(on.session, told.session, "cut at {cut}");
-            let ends = |told: &Told| (told.read_to, told.lines, told.unfinished);
-            assert_eq!(ends(&on), ends(&told), "cut at {cut}");
-            let damage = before.damage.count + on.damage.count;
-            assert_eq!(damage, told.damage.count, "cut at {cut}");
-            let count = |told: &Told| told.unknown.values().sum::<u64>();
-            assert_eq!(count(&before) + count(&on), count(&told), "cut at {cut}");
-        }
-        Err(ReadError::StartOver) => {
-            assert_eq!(gathered, untouched, "nothing is told before starting over");
-        }
-        Err(ReadError::Failed(error)) => panic!("reading on failed: {error}"),
-    }
+    let resumed = resume(format, &source, &before, &mut events);
+    let Some(resumed) = resumed.expect("a file that was read can be resumed") else {
+        return;
+    };
+    let (report, whole) = whole.expect("a file that can be resumed can be read");
+    assert_eq!(events.session, whole.session, "cut at {cut}");
+    assert_eq!(events.threads, whole.threads, "cut at {cut}");
+    let end = |report: &ReadReport| (report.read_to, report.lines, report.unfinished);
+    assert_eq!(end(&resumed), end(&report), "cut at {cut}");
+    let damage = before.damage.count + resumed.damage.count;
+    assert_eq!(damage, report.damage.count, "cut at {cut}");
+    let unknown = |report: &ReadReport| report.unknown.values().sum::<u64>();
+    let both = unknown(&before) + unknown(&resumed);
+    assert_eq!(both, unknown(&report), "cut at {cut}");
 }
 
-/// Checks any bytes, cut in the middle and at a place that they choose.
+/// Checks any bytes, cut in the middle and at a place that depends on them.
 ///
 /// # Panics
 ///
-/// Where a promise does not hold.
+/// If a promise does not hold.
 pub fn check_any(format: &dyn Format, path: &str, bytes: &[u8]) {
     check(format, path, bytes, bytes.len() / 2);
     let hash = blake3::hash(bytes);
@@ -80,23 +100,25 @@ pub fn check_any(format: &dyn Format, path: &str, bytes: &[u8]) {
     check(format, path, bytes, chosen % (bytes.len() + 1));
 }
 
-/// Checks what came of a file.
-fn check_sound(told: &Told, gathered: &Gathered, bytes: usize) {
-    assert!(told.read_to <= bytes as u64);
-    if let Some(state) = &told.state {
+fn check_sound(report: &ReadReport, events: &EventCollector, bytes: usize) {
+    assert!(report.read_to <= bytes as u64);
+    if let Some(state) = &report.state {
         assert!(state.as_str().len() <= MAX_STATE, "the state is small");
     }
-    let mut items = 0;
-    for thread in &gathered.threads {
+    let mut count = 0;
+    for thread in &events.threads {
         let mut keys = HashSet::new();
-        for item in &thread.items {
-            let key = item.key();
-            assert!((1..=256).contains(&key.len()), "a key of a size: {key:?}");
+        for event in &thread.events {
+            let key = event.key();
+            assert!(
+                (1..=256).contains(&key.len()),
+                "a key of this size: {key:?}"
+            );
             assert!(!key.chars().any(char::is_control), "a plain key: {key:?}");
-            assert!(keys.insert(key), "one key, one item: {key:?}");
+            assert!(keys.insert(key), "a unique key: {key:?}");
         }
-        items += thread.items.len();
+        count += thread.events.len();
     }
-    // Nothing is told without some bytes that say it.
-    assert!(items <= bytes, "{items} items of {bytes} bytes");
+    // Each event needs some bytes.
+    assert!(count <= bytes, "{count} events in {bytes} bytes");
 }

@@ -1,12 +1,12 @@
-//! Every sample of Claude Code's files says what an independent reader finds in it, is
-//! recognised, and can be read in parts.
+//! Our reader and an independent one find the same in every sample of Claude Code's files, and
+//! every sample is recognised and can be read in parts.
 //!
-//! The samples are not part of the project: without them the tests say so and pass.
+//! The samples are not part of the project: without them the tests are skipped, and say so.
 
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test that cannot read its files has failed"
+    reason = "a test may panic, and its files are only read"
 )]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use backtrail::{Block, Usage};
-use backtrail_formats::{ClaudeCode, Format, Gathered, Item, ReadError, Resume, Source, Which};
+use backtrail_formats::{
+    ClaudeCode, Event, EventCollector, Format, ReadReport, Source, ThreadId, testing,
+};
 use serde::Deserialize;
 
 fn samples() -> Option<PathBuf> {
@@ -41,7 +43,7 @@ fn files_below(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the samples of Claude Code, and those of everybody else.
+/// Returns the samples of Claude Code and those of other agents.
 fn sorted_samples() -> Option<(Vec<PathBuf>, Vec<PathBuf>)> {
     let root = samples()?;
     let mut all = Vec::new();
@@ -64,11 +66,11 @@ fn sorted_samples() -> Option<(Vec<PathBuf>, Vec<PathBuf>)> {
     Some((ours.collect(), others))
 }
 
-fn read(path: &Path) -> Gathered {
+fn read(path: &Path) -> EventCollector {
     let source = Source::open(path).unwrap();
-    let mut gathered = Gathered::default();
-    ClaudeCode.read(&source, None, &mut gathered).unwrap();
-    gathered
+    let mut collected = EventCollector::default();
+    collected.read(ClaudeCode.open(&source).unwrap()).unwrap();
+    collected
 }
 
 /// What the independent reader finds in a file.
@@ -100,39 +102,39 @@ fn counted(files: &[PathBuf]) -> Option<BTreeMap<String, Counted>> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// What was told, counted.
+/// What our reader finds in a file.
 #[derive(Default)]
-struct Told {
+struct Found {
     keys: BTreeSet<String>,
     calls: BTreeSet<String>,
     results: BTreeSet<String>,
-    used: HashMap<String, Usage>,
+    usage: HashMap<String, Usage>,
 }
 
-fn told(gathered: &Gathered) -> Told {
-    let mut told = Told::default();
-    for item in gathered.threads.iter().flat_map(|thread| &thread.items) {
-        told.keys.insert(item.key().to_owned());
-        let Item::Said(said) = item else {
+fn found(collected: &EventCollector) -> Found {
+    let mut found = Found::default();
+    for event in collected.threads.iter().flat_map(|thread| &thread.events) {
+        found.keys.insert(event.key().to_owned());
+        let Event::Message(event) = event else {
             continue;
         };
-        for block in &said.message.blocks {
+        for block in &event.message.blocks {
             match block {
-                Block::ToolUse(call) => told.calls.insert(call.id.to_string()),
-                Block::ToolResult(result) => told.results.insert(result.tool_use_id.to_string()),
+                Block::ToolUse(call) => found.calls.insert(call.id.to_string()),
+                Block::ToolResult(result) => found.results.insert(result.tool_use_id.to_string()),
                 _ => false,
             };
         }
-        if let Some(usage) = &said.message.usage {
-            let response = said.response_id.clone().unwrap_or(said.key.clone());
-            told.used.insert(response, usage.clone());
+        if let Some(usage) = &event.message.usage {
+            let response = event.response_id.clone().unwrap_or(event.key.clone());
+            found.usage.insert(response, usage.clone());
         }
     }
-    told
+    found
 }
 
 #[test]
-fn every_sample_says_what_an_independent_reader_finds() {
+fn an_independent_reader_finds_the_same_in_every_sample() {
     let Some((files, _)) = sorted_samples() else {
         return;
     };
@@ -141,20 +143,20 @@ fn every_sample_says_what_an_independent_reader_finds() {
     };
     for path in &files {
         let expected = &expected[&path.to_string_lossy().into_owned()];
-        let gathered = read(path);
-        let told = told(&gathered);
+        let collected = read(path);
+        let found = found(&collected);
         let name = path.display();
         if let Some(session) = &expected.session {
-            let ours = gathered.session.split("/agent/").next();
+            let ours = collected.session.split("/agent/").next();
             assert_eq!(ours, Some(session.as_str()), "{name}: session");
         }
-        let lost: Vec<_> = expected.uuids.difference(&told.keys).collect();
+        let lost: Vec<_> = expected.uuids.difference(&found.keys).collect();
         assert!(lost.is_empty(), "{name}: lost {lost:?}");
-        assert_eq!(told.keys.len(), expected.messages, "{name}: messages");
-        assert_eq!(told.calls.len(), expected.calls, "{name}: calls");
-        assert_eq!(told.results.len(), expected.results, "{name}: results");
+        assert_eq!(found.keys.len(), expected.messages, "{name}: messages");
+        assert_eq!(found.calls.len(), expected.calls, "{name}: calls");
+        assert_eq!(found.results.len(), expected.results, "{name}: results");
         let mut used = Usage::default();
-        told.used.values().for_each(|usage| used.add(usage));
+        found.usage.values().for_each(|usage| used.add(usage));
         let tokens = [
             used.input_tokens,
             used.output_tokens,
@@ -162,8 +164,8 @@ fn every_sample_says_what_an_independent_reader_finds() {
             used.cache_read_input_tokens,
         ];
         assert_eq!(tokens, expected.tokens, "{name}: tokens");
-        let main = gathered.main().map_or(&[][..], |main| &main.items);
-        let main: Vec<&str> = main.iter().map(Item::key).collect();
+        let main = collected.main().map_or(&[][..], |main| &main.events);
+        let main: Vec<&str> = main.iter().map(Event::key).collect();
         let mut rest = main.iter();
         for uuid in &expected.main {
             assert!(
@@ -180,20 +182,20 @@ fn samples_are_recognised_and_those_of_others_are_not() {
     let Some((ours, others)) = sorted_samples() else {
         return;
     };
-    let recognised =
+    let is_recognised =
         |path: &Path| Source::open(path).is_ok_and(|source| ClaudeCode.recognises(&source));
     for path in &ours {
-        // The log of another program that has pieces of one in it.
+        // The log of another program that contains parts of a session.
         let is_log = path.ends_with("duplicate-assistant-response-2.jsonl");
-        assert_eq!(recognised(path), !is_log, "{}", path.display());
+        assert_eq!(is_recognised(path), !is_log, "{}", path.display());
     }
     for path in &others {
-        assert!(!recognised(path), "{}", path.display());
+        assert!(!is_recognised(path), "{}", path.display());
     }
 }
 
 #[test]
-fn samples_have_no_branch_that_nobody_took() {
+fn linear_samples_have_no_branches() {
     let Some((files, _)) = sorted_samples() else {
         return;
     };
@@ -201,9 +203,9 @@ fn samples_have_no_branch_that_nobody_took() {
         let name = path.to_string_lossy();
         name.contains("entire-") || name.contains("same-session")
     }) {
-        let gathered = read(path);
-        let branches = gathered.threads.iter();
-        let branches = branches.filter(|told| matches!(told.thread.which, Which::Branch(_)));
+        let collected = read(path);
+        let branches = collected.threads.iter();
+        let branches = branches.filter(|branch| matches!(branch.thread.id, ThreadId::Branch(_)));
         assert_eq!(branches.count(), 0, "{}", path.display());
     }
 }
@@ -215,31 +217,20 @@ fn samples_are_read_in_parts() {
     };
     for path in &files {
         let bytes = std::fs::read(path).unwrap();
-        let mut gathered = Gathered::default();
-        let mut resume: Option<Resume> = None;
+        let mut collected = EventCollector::default();
+        let mut earlier = ReadReport::default();
         let parts = 7;
         for part in 1..=parts {
-            if resume.is_none() {
-                gathered = Gathered::default();
-            }
-            let upto = &bytes[..bytes.len() * part / parts];
-            let source = Source::from_bytes(path, upto);
-            let told = match ClaudeCode.read(&source, resume.as_ref(), &mut gathered) {
-                Err(ReadError::StartOver) => {
-                    gathered = Gathered::default();
-                    ClaudeCode.read(&source, None, &mut gathered)
-                }
-                told => told,
-            };
-            let told = told.unwrap();
-            resume = told.state.map(|state| Resume {
-                read_to: told.read_to,
-                state,
+            let source = Source::from_bytes(path, &bytes[..bytes.len() * part / parts]);
+            let resumed = testing::resume(&ClaudeCode, &source, &earlier, &mut collected).unwrap();
+            earlier = resumed.unwrap_or_else(|| {
+                collected = EventCollector::default();
+                collected.read(ClaudeCode.open(&source).unwrap()).unwrap()
             });
         }
-        let mut whole = Gathered::default();
+        let mut whole = EventCollector::default();
         let source = Source::from_bytes(path, bytes);
-        ClaudeCode.read(&source, None, &mut whole).unwrap();
-        assert!(gathered.threads == whole.threads, "{}", path.display());
+        whole.read(ClaudeCode.open(&source).unwrap()).unwrap();
+        assert!(collected.threads == whole.threads, "{}", path.display());
     }
 }

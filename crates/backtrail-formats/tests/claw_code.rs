@@ -43,9 +43,9 @@ impl Desk {
 
     fn import(&self, store: &Store) -> backtrail_formats::Result<ImportReport> {
         let options = ImportOptions::new(Environment::default())
-            .from(vec![&ClawCode])
+            .formats(vec![&ClawCode])
             .paths(vec![self.file.clone()]);
-        import(Some(store), &options, &|_| {})
+        import(store, &options, &|_| {})
     }
 }
 
@@ -237,24 +237,28 @@ fn f7_an_id_that_is_a_path_never_reaches_the_file_system() {
 }
 
 #[test]
-fn the_samples_come_to_what_an_independent_reader_counts() {
+fn the_samples_agree_with_an_independent_reader() {
     let Some(samples) = counted::samples() else {
         return;
     };
     let files = counted::files(&samples.join("claw-code"));
     assert!(files.len() >= 22, "{} samples", files.len());
     for file in files {
-        let (told, gathered) = counted::read(&ClawCode, &file);
-        assert_eq!(told.damage.count, 0, "{}", file.display());
-        assert!(told.session.starts_with("session-177"), "{}", told.session);
+        let (report, collected) = counted::read(&ClawCode, &file);
+        assert_eq!(report.damage.count, 0, "{}", file.display());
+        assert!(
+            collected.session.starts_with("session-177"),
+            "{}",
+            collected.session
+        );
         let Some(expected) = counted::independent("claw_code.py", &file) else {
             return;
         };
-        counted::assert_agrees(&file, &told, &gathered, &expected);
+        counted::assert_agrees(&file, &collected, &expected);
         println!("{}: {expected}", file.display());
         // The engine reads the same form by itself.
         let engine = Transcript::load_from_path(&file).expect("it can be read");
-        let ours: Vec<_> = gathered
+        let ours: Vec<_> = collected
             .messages()
             .map(|said| said.message.clone())
             .collect();

@@ -1,13 +1,12 @@
-//! Real rollouts of Codex are read right: what a second reader, written by itself, counts
-//! in them is what this one tells; and reading on tells the same as reading whole.
+//! Real rollouts of Codex: an independent reader counts the same in them, and resuming reads the
+//! same as reading from the beginning.
 //!
-//! The files are in `../shared/samples`, where that is; elsewhere the tests say loudly
-//! that they did not run.
+//! The files are in `../shared/samples`; without them the tests are skipped, and say so.
 
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "these are tests, of files that are only read"
+    reason = "a test may panic, and its files are only read"
 )]
 
 use std::collections::BTreeMap;
@@ -16,7 +15,8 @@ use std::process::Command;
 
 use backtrail::{Block, Role};
 use backtrail_formats::{
-    About, After, Codex, Format, Gathered, Item, Origin, ReadError, Resume, Sink, Source, formats,
+    Codex, Details, Event, EventCollector, EventSink, ForkPoint, Format, Origin, ReadReport,
+    Result, Source, Thread, formats, testing,
 };
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ fn files(samples: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns what the other reader counts in files.
+/// Returns what the independent reader counts in files.
 fn independent(files: &[PathBuf]) -> Option<BTreeMap<String, Counts>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/independent/codex.py");
     let output = match Command::new("python3").arg(script).args(files).output() {
@@ -68,27 +68,27 @@ fn independent(files: &[PathBuf]) -> Option<BTreeMap<String, Counts>> {
             return None;
         }
     };
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-fn read(path: &Path) -> (Gathered, backtrail_formats::Told) {
+fn read(path: &Path) -> (EventCollector, ReadReport) {
     let source = Source::open(path).unwrap();
-    let mut gathered = Gathered::default();
-    let told = Codex.read(&source, None, &mut gathered).unwrap();
-    (gathered, told)
+    let mut collected = EventCollector::default();
+    let report = collected.read(Codex.open(&source).unwrap()).unwrap();
+    (collected, report)
 }
 
-/// Counts what was told.
-fn counts(gathered: &Gathered, told: &backtrail_formats::Told) -> BTreeMap<&'static str, u64> {
+/// Counts events.
+fn counts(collected: &EventCollector, report: &ReadReport) -> BTreeMap<&'static str, u64> {
     let mut counts = BTreeMap::new();
     let mut add = |name, n: u64| *counts.entry(name).or_insert(0) += n;
-    add("damaged", told.damage.count);
-    for item in &gathered.main().unwrap().items {
-        match item {
-            Item::Said(said) => {
-                let message = &said.message;
+    add("damaged", report.damage.count);
+    for event in &collected.main().unwrap().events {
+        match event {
+            Event::Message(event) => {
+                let message = &event.message;
                 let first = message.blocks.first();
                 add("prompts", message.is_prompt().into());
                 match (&message.role, first) {
@@ -103,7 +103,7 @@ fn counts(gathered: &Gathered, told: &backtrail_formats::Told) -> BTreeMap<&'sta
                     add("failed", result.is_error.into());
                 }
             }
-            Item::Used(used) => {
+            Event::Usage(used) => {
                 add("responses", 1);
                 let usage = &used.usage;
                 add("input", usage.input_tokens);
@@ -112,22 +112,22 @@ fn counts(gathered: &Gathered, told: &backtrail_formats::Told) -> BTreeMap<&'sta
                 add("output", usage.output_tokens);
                 add("reasoning", usage.reasoning_output_tokens.unwrap_or(0));
             }
-            Item::Summarised(_) => add("compactions", 1),
+            Event::Summary(_) => add("compactions", 1),
         }
     }
     counts
 }
 
 #[test]
-fn a_second_reader_counts_the_same_in_every_sample() {
+fn an_independent_reader_counts_the_same_in_every_sample() {
     let Some(samples) = samples() else { return };
     let files = files(&samples);
     let Some(expected) = independent(&files) else {
         return;
     };
     for path in &files {
-        let (gathered, told) = read(path);
-        let found = counts(&gathered, &told);
+        let (collected, report) = read(path);
+        let found = counts(&collected, &report);
         for (name, number) in &expected[path.to_str().unwrap()] {
             match number.as_u64() {
                 Some(number) => {
@@ -136,14 +136,14 @@ fn a_second_reader_counts_the_same_in_every_sample() {
                 }
                 None if number.is_null() => {}
                 None => assert!(
-                    told.session.starts_with(number.as_str().unwrap()),
+                    collected.session.starts_with(number.as_str().unwrap()),
                     "{} in {}",
-                    told.session,
+                    collected.session,
                     path.display()
                 ),
             }
         }
-        eprintln!("{found:?} {:?} {}", told.unknown, path.display());
+        eprintln!("{found:?} {:?} {}", report.unknown, path.display());
     }
 }
 
@@ -164,37 +164,33 @@ fn samples_of_codex_are_recognised_and_no_others() {
     }
 }
 
-/// Reads a file in two goes, or in one where that is asked for.
-fn in_two(path: &Path, bytes: &[u8], cut: usize) -> Gathered {
-    let mut gathered = Gathered::default();
+/// Reads a file up to a cut and then the rest.
+fn in_two(path: &Path, bytes: &[u8], cut: usize) -> EventCollector {
+    let mut collected = EventCollector::default();
     let first = Source::from_bytes(path, &bytes[..cut]);
-    let told = Codex.read(&first, None, &mut gathered).unwrap();
+    let report = collected.read(Codex.open(&first).unwrap()).unwrap();
     let whole = Source::from_bytes(path, bytes);
-    let state = told.state.unwrap();
-    assert!(state.as_str().len() < 16 << 10, "{}", state.as_str().len());
-    let resume = Resume {
-        read_to: told.read_to,
-        state,
-    };
-    match Codex.read(&whole, Some(&resume), &mut gathered) {
-        Ok(_) => gathered,
-        Err(ReadError::StartOver) => {
-            let mut gathered = Gathered::default();
-            Codex.read(&whole, None, &mut gathered).unwrap();
-            gathered
-        }
-        Err(error) => panic!("{error}"),
+    let len = report
+        .state
+        .as_ref()
+        .map_or(0, |state| state.as_str().len());
+    assert!(len < 16 << 10, "{len}");
+    let resumed = testing::resume(&Codex, &whole, &report, &mut collected).unwrap();
+    if resumed.is_none() {
+        collected = EventCollector::default();
+        collected.read(Codex.open(&whole).unwrap()).unwrap();
     }
+    collected
 }
 
 #[test]
-fn reading_on_tells_the_same_as_reading_whole_in_every_sample() {
+fn resuming_reads_the_same_as_reading_from_the_beginning() {
     let Some(samples) = samples() else { return };
     for path in files(&samples) {
         let bytes = std::fs::read(&path).unwrap();
-        let mut whole = Gathered::default();
+        let mut whole = EventCollector::default();
         let source = Source::from_bytes(&*path, &*bytes);
-        Codex.read(&source, None, &mut whole).unwrap();
+        whole.read(Codex.open(&source).unwrap()).unwrap();
         let ends: Vec<usize> = memchr::memchr_iter(b'\n', &bytes).collect();
         let every = ends.len().div_ceil(20).max(1);
         let cuts = ends.iter().step_by(every);
@@ -207,13 +203,13 @@ fn reading_on_tells_the_same_as_reading_whole_in_every_sample() {
 }
 
 #[test]
-fn keys_are_no_others_in_every_sample() {
+fn keys_are_unique_in_every_sample() {
     let Some(samples) = samples() else { return };
     for path in files(&samples) {
-        let (gathered, _) = read(&path);
+        let (collected, _) = read(&path);
         let mut keys = std::collections::BTreeSet::new();
-        for item in &gathered.main().unwrap().items {
-            let key = item.key();
+        for event in &collected.main().unwrap().events {
+            let key = event.key();
             assert!((1..=256).contains(&key.len()) && !key.chars().any(char::is_control));
             assert!(keys.insert(key.to_owned()), "{key} in {}", path.display());
         }
@@ -221,31 +217,32 @@ fn keys_are_no_others_in_every_sample() {
 }
 
 #[test]
-fn forks_reverts_and_sub_agents_say_where_they_come_from() {
+fn forks_reverts_and_sub_agents_have_their_origins() {
     let Some(samples) = samples() else { return };
     let id = |n: u32| format!("01a00000-0000-7000-8000-0000000000{n:02}");
     let home = samples.join("codex/claude-history-crate/sessions/2026/09/02");
     let origin = |name: &str| {
-        let (gathered, told) = read(&home.join(name));
-        (told.session, gathered.main().unwrap().thread.origin.clone())
+        let (collected, _) = read(&home.join(name));
+        let origin = collected.main().unwrap().thread.origin.clone();
+        (collected.session, origin)
     };
-    let goes_on = |session: String, key: &str| Origin::Continues {
+    let continues = |session: String, key: &str| Origin::Continues {
         session: Some(session),
-        after: After::LastUpTo(key.to_owned()),
+        point: ForkPoint::AfterLastUpTo(key.to_owned()),
     };
     let fork = format!("rollout-2026-09-02T08-00-00-{}.jsonl", id(3));
-    assert_eq!(origin(&fork), (id(3), goes_on(id(2), "000000000014")));
+    assert_eq!(origin(&fork), (id(3), continues(id(2), "000000000014")));
     let revert = format!("rollout-2026-09-02T09-10-00-{}_{}.jsonl", id(4), id(44));
     let name = format!("{}_{}", id(4), id(44));
-    assert_eq!(origin(&revert), (name, goes_on(id(4), "000000000011")));
+    assert_eq!(origin(&revert), (name, continues(id(4), "000000000011")));
     let agent = format!("rollout-2026-09-02T12-00-00-{}.jsonl", id(7));
     let spawned = Origin::Spawned {
         session: Some(id(2)),
         tool_use_id: None,
     };
     assert_eq!(origin(&agent), (id(7), spawned));
-    let (gathered, _) = read(&home.join(agent));
-    let tags = gathered.main().unwrap().about.tags.clone();
+    let (collected, _) = read(&home.join(agent));
+    let tags = collected.main().unwrap().details.tags.clone();
     assert_eq!(tags, Some(vec!["explorer".to_owned(), "Euclid".to_owned()]));
 }
 
@@ -254,47 +251,43 @@ fn titles_come_from_the_index() {
     let Some(samples) = samples() else { return };
     let home = samples.join("codex/claude-history-crate/sessions/2026/09/01");
     let name = "rollout-2026-09-01T09-00-00-0198f000-0000-7000-8000-000000000001.jsonl";
-    let (gathered, _) = read(&home.join(name));
-    let about = &gathered.main().unwrap().about;
-    assert_eq!(about.title.as_deref(), Some("Zebra listing"));
-    assert_eq!(about.model.as_deref(), Some("gpt-5-codex"));
-    assert_eq!(about.directory.as_deref(), Some(Path::new("/work/demo")));
+    let (collected, _) = read(&home.join(name));
+    let details = &collected.main().unwrap().details;
+    assert_eq!(details.title.as_deref(), Some("Zebra listing"));
+    assert_eq!(details.model.as_deref(), Some("gpt-5-codex"));
+    assert_eq!(details.directory.as_deref(), Some(Path::new("/work/demo")));
 }
 
-/// Counts what it is told, and keeps nothing.
+/// Counts events and keeps nothing.
 #[derive(Default)]
 struct Counter {
-    items: u64,
+    events: u64,
     tokens: u64,
 }
 
-impl Sink for Counter {
-    fn session(&mut self, _: &str) -> backtrail_formats::Result<()> {
+impl EventSink for Counter {
+    fn thread(&mut self, _: &Thread) -> Result<()> {
         Ok(())
     }
 
-    fn thread(&mut self, _: &backtrail_formats::Thread) -> backtrail_formats::Result<()> {
+    fn details(&mut self, _details: Details) -> Result<()> {
         Ok(())
     }
 
-    fn about(&mut self, _: About) -> backtrail_formats::Result<()> {
-        Ok(())
-    }
-
-    fn item(&mut self, item: Item) -> backtrail_formats::Result<()> {
-        self.items += 1;
-        if let Item::Used(used) = item {
-            self.tokens += used.usage.total();
+    fn event(&mut self, event: Event) -> Result<()> {
+        self.events += 1;
+        if let Event::Usage(usage) = event {
+            self.tokens += usage.usage.total();
         }
         Ok(())
     }
 
-    fn back_to(&mut self, _: Option<&str>) -> backtrail_formats::Result<()> {
+    fn rewind_to(&mut self, _: Option<&str>) -> Result<()> {
         Ok(())
     }
 }
 
-/// Reads the file that `CODEX_ROLLOUT` names and says how fast: with `--release` and
+/// Measures how fast the file in `CODEX_ROLLOUT` is read, with `--release` and
 /// `-- --ignored --nocapture`.
 #[test]
 #[ignore = "for measuring"]
@@ -303,13 +296,13 @@ fn speed() {
     let source = Source::open(path.as_ref()).unwrap();
     let begin = std::time::Instant::now();
     let mut counter = Counter::default();
-    let told = Codex.read(&source, None, &mut counter).unwrap();
+    let report = Codex.open(&source).unwrap().read(&mut counter).unwrap();
     let seconds = begin.elapsed().as_secs_f64();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find(|line| line.starts_with("VmHWM"));
     let rate = source.len() as f64 / 1e6 / seconds;
     eprintln!(
-        "{rate:.0} MB/s, {} lines, {} items, {} tokens, {peak:?}",
-        told.lines, counter.items, counter.tokens
+        "{rate:.0} MB/s, {} lines, {} events, {} tokens, {peak:?}",
+        report.lines, counter.events, counter.tokens
     );
 }

@@ -1,11 +1,11 @@
 //! The seeds of the fuzz targets, and many files made of each by damaging it, go through
-//! every reader: nothing panics, what is told is sound and no more than the file says, and
-//! reading up to some byte and then on tells the same as reading whole.
+//! every reader: nothing panics, the result is sound and not larger than the file, and
+//! reading up to a byte and then resuming gives the same as reading from the beginning.
 //!
 //! The damage is the same in every run; a failure names the seed and the number that
 //! makes it again.
 
-#![allow(clippy::disallowed_methods, reason = "seeds are read as they lie")]
+#![allow(clippy::disallowed_methods, reason = "seeds are only read")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ impl Numbers {
         usize::try_from(self.next() % limit.max(1) as u64).expect("it is below a usize")
     }
 
-    /// Chooses a value in JSON text: what stands between a colon and the next comma.
+    /// Chooses a value in JSON text: from a colon to the next comma.
     fn value(&mut self, bytes: &[u8]) -> std::ops::Range<usize> {
         let colons: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at] == b':').collect();
         let Some(colon) = colons.get(self.below(colons.len())) else {
@@ -167,22 +167,22 @@ fn every_seed_is_recognised_by_its_reader_alone_and_read_without_damage() {
             }
             assert!(format.recognises(&source), "{}", seed.display());
             let bytes = std::fs::read(&seed).expect("it can be read");
-            let (told, gathered) = testing::read(format, &seed.to_string_lossy(), &bytes)
+            let (report, collected) = testing::read(format, &seed.to_string_lossy(), &bytes)
                 .unwrap_or_else(|error| panic!("{}: {error}", seed.display()));
             assert_eq!(
-                told.damage.count,
+                report.damage.count,
                 0,
                 "{}: {:?}",
                 seed.display(),
-                told.damage
+                report.damage
             );
-            assert!(gathered.messages().count() >= 2, "{}", seed.display());
+            assert!(collected.messages().count() >= 2, "{}", seed.display());
         }
     }
 }
 
 #[test]
-fn every_seed_is_read_on_from_every_byte() {
+fn every_seed_can_be_resumed_from_every_byte() {
     for format in formats() {
         for seed in seeds(format) {
             let bytes = std::fs::read(&seed).expect("it can be read");

@@ -1,6 +1,6 @@
-//! Every sample of Gemini CLI is read, and comes to what an independent reader counts.
+//! Every sample of Gemini CLI agrees with an independent reader.
 
-#![allow(clippy::disallowed_methods, reason = "samples are read as they lie")]
+#![allow(clippy::disallowed_methods, reason = "samples are only read")]
 
 mod counted;
 
@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use backtrail_formats::{GeminiCli, testing};
 
-/// Returns the samples that are sessions. The one left out is what a model was made to
-/// answer in a test of the agent.
+/// Returns the samples that are sessions. The one that is skipped is a model's answer for a
+/// test of the agent.
 fn sessions() -> Vec<PathBuf> {
     let Some(samples) = counted::samples() else {
         return Vec::new();
@@ -23,26 +23,26 @@ fn sessions() -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_samples_come_to_what_an_independent_reader_counts() {
+fn the_samples_agree_with_an_independent_reader() {
     for file in sessions() {
-        let (told, gathered) = counted::read(&GeminiCli, &file);
-        assert_eq!(told.damage.count, 0, "{}", file.display());
+        let (report, collected) = counted::read(&GeminiCli, &file);
+        assert_eq!(report.damage.count, 0, "{}", file.display());
         assert!(
-            told.unknown.is_empty(),
+            report.unknown.is_empty(),
             "{}: {:?}",
             file.display(),
-            told.unknown
+            report.unknown
         );
         let Some(expected) = counted::independent("gemini_cli.py", &file) else {
             return;
         };
-        counted::assert_agrees(&file, &told, &gathered, &expected);
+        counted::assert_agrees(&file, &collected, &expected);
         println!("{}: {expected}", file.display());
     }
 }
 
 #[test]
-fn the_samples_are_read_on_as_they_are_read_whole() {
+fn resuming_reads_the_same_as_reading_from_the_beginning() {
     for file in sessions() {
         let bytes = std::fs::read(&file).expect("the sample can be read");
         let path = file.to_string_lossy();

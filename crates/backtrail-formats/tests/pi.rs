@@ -1,26 +1,26 @@
-//! Every sample of pi is read, and comes to what an independent reader counts.
+//! Every sample of pi agrees with an independent reader.
 
-#![allow(clippy::disallowed_methods, reason = "samples are read as they lie")]
+#![allow(clippy::disallowed_methods, reason = "samples are only read")]
 
 mod counted;
 
 use backtrail_formats::{Pi, testing};
 
 #[test]
-fn the_samples_come_to_what_an_independent_reader_counts() {
+fn the_samples_agree_with_an_independent_reader() {
     let Some(samples) = counted::samples() else {
         return;
     };
     let mut read = 0;
     for directory in ["pi", "matrix-agent-sessions/pi"] {
         for file in counted::files(&samples.join(directory)) {
-            let (told, gathered) = counted::read(&Pi, &file);
-            assert_eq!(told.damage.count, 0, "{}", file.display());
+            let (report, collected) = counted::read(&Pi, &file);
+            assert_eq!(report.damage.count, 0, "{}", file.display());
             assert!(
-                told.unknown.is_empty(),
+                report.unknown.is_empty(),
                 "{}: {:?}",
                 file.display(),
-                told.unknown
+                report.unknown
             );
             read += 1;
             if file
@@ -30,7 +30,7 @@ fn the_samples_come_to_what_an_independent_reader_counts() {
                 let Some(expected) = counted::independent("pi.py", &file) else {
                     return;
                 };
-                counted::assert_agrees(&file, &told, &gathered, &expected);
+                counted::assert_agrees(&file, &collected, &expected);
                 println!("{}: {expected}", file.display());
             }
         }
@@ -39,7 +39,7 @@ fn the_samples_come_to_what_an_independent_reader_counts() {
 }
 
 #[test]
-fn the_samples_are_read_on_as_they_are_read_whole() {
+fn resuming_reads_the_same_as_reading_from_the_beginning() {
     let Some(samples) = counted::samples() else {
         return;
     };

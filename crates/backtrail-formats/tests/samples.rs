@@ -1,17 +1,17 @@
-//! Real session files, taken into a store and given back. They are not part of the
-//! project: where they are not there, nothing of this is tested, and that is said.
+//! Real session files, imported into a store and written back. They are not part of the
+//! project: without them these tests are skipped, and say so.
 
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test fails where it cannot go on, and its files are its own"
+    reason = "a test may panic, and its files are its own"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use backtrail::{RecordKind, SessionId, Store};
-use backtrail_formats::{Environment, ImportOptions, import, recognised};
+use backtrail_formats::{Environment, ImportOptions, import, recognise};
 
 fn samples() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples");
@@ -39,13 +39,13 @@ fn files(dir: &Path, all: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns all sample files of the formats that are read, each with its agent.
+/// Returns all sample files of known formats, with their agents.
 fn known_samples(root: &Path) -> Vec<(PathBuf, &'static str)> {
     let mut all = Vec::new();
     files(root, &mut all);
     all.into_iter()
         .filter_map(|path| {
-            let format = recognised(&path).ok()??;
+            let format = recognise(&path).ok()??;
             Some((path, format.name()))
         })
         .collect()
@@ -63,10 +63,10 @@ impl Home {
         Self { dir, store }
     }
 
-    /// Takes files in; returns new, updated and unchanged of all agents together.
+    /// Imports files; returns how many are new, updated and unchanged.
     fn import(&self, paths: &[PathBuf]) -> (u64, u64, u64) {
         let options = ImportOptions::new(Environment::default()).paths(paths.to_vec());
-        let report = import(Some(&self.store), &options, &|_| {}).unwrap();
+        let report = import(&self.store, &options, &|_| {}).unwrap();
         assert!(report.errors.is_empty(), "{:?}", report.errors);
         let mut counts = (0, 0, 0);
         for agent in &report.agents {
@@ -79,8 +79,8 @@ impl Home {
         counts
     }
 
-    /// Returns a file as some session holds it.
-    fn held(&self, path: &Path) -> Option<Vec<u8>> {
+    /// Returns a file as a session keeps it.
+    fn kept(&self, path: &Path) -> Option<Vec<u8>> {
         for id in self.store.sessions().unwrap() {
             let reader = self.store.read_session(&id).unwrap();
             for source in reader.sources().unwrap() {
@@ -105,7 +105,7 @@ impl Home {
         keys
     }
 
-    /// Returns all conversations that are no sub-agent's and no branch.
+    /// Returns all sessions that are neither sub-agents nor branches.
     fn main_sessions(&self) -> BTreeMap<SessionId, Vec<String>> {
         let ids = self.store.sessions().unwrap().into_iter();
         let main = ids.filter(|id| {
@@ -115,7 +115,7 @@ impl Home {
         main.map(|id| (id.clone(), self.keys(&id))).collect()
     }
 
-    fn is_whole(&self) {
+    fn verify(&self) {
         for id in self.store.sessions().unwrap() {
             let report = self.store.read_session(&id).unwrap().verify().unwrap();
             assert!(report.is_ok(), "{id}: {report:?}");
@@ -124,7 +124,7 @@ impl Home {
 }
 
 #[test]
-fn every_sample_is_taken_in_and_comes_out_byte_for_byte() {
+fn every_sample_is_imported_and_written_back_byte_for_byte() {
     let Some(root) = samples() else { return };
     let known = known_samples(&root);
     let agents: BTreeSet<&str> = known.iter().map(|(_, agent)| *agent).collect();
@@ -140,13 +140,13 @@ fn every_sample_is_taken_in_and_comes_out_byte_for_byte() {
             "{agent} {path:?}"
         );
         let bytes = std::fs::read(path).unwrap();
-        assert!(home.held(path) == Some(bytes), "{agent} {path:?}");
+        assert!(home.kept(path) == Some(bytes), "{agent} {path:?}");
         assert_eq!(
             home.import(std::slice::from_ref(path)),
             (0, 0, 1),
             "{agent} {path:?}"
         );
-        home.is_whole();
+        home.verify();
     }
     // And all of them in one store, twice.
     let home = Home::new();
@@ -161,13 +161,13 @@ fn every_sample_is_taken_in_and_comes_out_byte_for_byte() {
     }
     for path in &paths {
         let bytes = std::fs::read(path).unwrap();
-        assert!(home.held(path) == Some(bytes), "{path:?}");
+        assert!(home.kept(path) == Some(bytes), "{path:?}");
     }
-    home.is_whole();
+    home.verify();
 }
 
 #[test]
-fn the_same_session_at_five_lengths_is_one_that_grew_in_whatever_order_they_come() {
+fn copies_of_a_session_at_five_lengths_are_one_session_in_any_order() {
     let Some(root) = samples() else { return };
     let mut paths = Vec::new();
     files(&root.join("claude-code/same-session-0cf3db51"), &mut paths);
@@ -195,9 +195,9 @@ fn the_same_session_at_five_lengths_is_one_that_grew_in_whatever_order_they_come
         let first = first.get_or_insert_with(|| sessions.clone());
         assert!(*first == sessions, "{order:?}");
         for path in &paths {
-            assert!(home.held(path) == Some(std::fs::read(path).unwrap()));
+            assert!(home.kept(path) == Some(std::fs::read(path).unwrap()));
         }
-        home.is_whole();
+        home.verify();
     }
     // All at once is the same.
     let home = Home::new();
@@ -206,7 +206,7 @@ fn the_same_session_at_five_lengths_is_one_that_grew_in_whatever_order_they_come
 }
 
 #[test]
-fn a_file_that_is_being_written_is_taken_in_again_and_again() {
+fn a_file_that_is_being_written_is_imported_again_and_again() {
     let Some(root) = samples() else { return };
     // One of each agent, not too long.
     let mut taken = BTreeMap::new();
@@ -231,7 +231,7 @@ fn a_file_that_is_being_written_is_taken_in_again_and_again() {
         let mut end = 0;
         let mut step = 7_919;
         while end < bytes.len() {
-            // Half lines, whole lines, and several at once.
+            // Incomplete lines, complete lines, and several at once.
             end = (end + step).min(bytes.len());
             step = step * 31 % 17_011 + 1;
             if step % 3 == 0 {
@@ -239,7 +239,7 @@ fn a_file_that_is_being_written_is_taken_in_again_and_again() {
                 end += newline.map_or(0, |at| at + 1);
             }
             std::fs::write(&path, &bytes[..end]).unwrap();
-            if recognised(&path).unwrap().is_some() {
+            if recognise(&path).unwrap().is_some() {
                 writing.import(std::slice::from_ref(&path));
             }
         }
@@ -247,7 +247,7 @@ fn a_file_that_is_being_written_is_taken_in_again_and_again() {
             writing.main_sessions() == whole.main_sessions(),
             "{agent} {sample:?}"
         );
-        assert!(writing.held(&path) == Some(bytes), "{agent}");
-        writing.is_whole();
+        assert!(writing.kept(&path) == Some(bytes), "{agent}");
+        writing.verify();
     }
 }

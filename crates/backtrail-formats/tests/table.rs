@@ -36,17 +36,21 @@ fn the_manual_has_the_table_of_what_each_format_supports() {
 }
 
 #[test]
-fn the_manual_says_where_each_format_is_looked_for() {
+fn the_manual_has_the_directories_of_each_format() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/agents.md");
     let manual = std::fs::read_to_string(path).expect("the manual is there");
-    let places = manual.split("| agent | place |").nth(1).expect("its table");
+    let table = manual.split("| agent | directories |").nth(1);
+    let directories = table.expect("its table");
     for format in formats() {
         let start = format!("| `{}` |", format.name());
-        let row = places.lines().find(|line| line.starts_with(&start));
+        let row = directories.lines().find(|line| line.starts_with(&start));
         let row = row.unwrap_or_else(|| panic!("no row of {}", format.name()));
-        for place in format.places(&Environment::new("/home/u")) {
-            let place = place.to_string_lossy().replace("/home/u", "~");
-            assert!(row.contains(&format!("`{place}`")), "{place}: {row}");
+        for directory in format.directories(&Environment::new("/home/u")) {
+            let directory = directory.to_string_lossy().replace("/home/u", "~");
+            assert!(
+                row.contains(&format!("`{directory}`")),
+                "{directory}: {row}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `backtrail import`: the sessions of other agents.
+//! `backtrail import`: imports sessions from other agents.
 
 mod own;
 mod table;
@@ -7,7 +7,9 @@ use std::io;
 use std::path::PathBuf;
 
 use backtrail::Store;
-use backtrail_formats::{Environment, Format, ImportOptions, ImportReport, formats, import};
+use backtrail_formats::{
+    Environment, Format, ImportOptions, ImportProgress, ImportReport, formats, import, preview,
+};
 use clap::builder::PossibleValuesParser;
 use serde_json::{Map, Value, json};
 
@@ -20,26 +22,25 @@ use crate::text::{count, path_json};
 use crate::ui::Ui;
 use own::Own;
 
-/// Take in the sessions of other agents
+/// Import sessions from other agents
 ///
-/// Without a path, those that agents keep in their usual places on this machine. What was
-/// taken in before is passed by, and what has grown is gone on with; so it can be done as
-/// often as you like, also while an agent is writing. The files are only read, and what was
-/// taken in stays, whatever becomes of them. Lines that are damaged are passed over and
-/// counted.
+/// Without a path, imports the sessions in the agents' usual directories. Already imported
+/// sessions are skipped and grown ones updated, so you can run it as often as you like, even
+/// while an agent is writing. The files are only read, and imported sessions stay even if their
+/// files are deleted. Damaged lines are skipped and counted.
 ///
-/// A session that was taken in belongs to its agent. Going on with one here makes a fork.
+/// An imported session belongs to its agent. Continuing one here creates a fork.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
-    /// Files, and directories with files in them [default: where agents keep their sessions]
+    /// Files and directories to import [default: the agents' usual directories]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Only the sessions of this agent; may be given several times
+    /// Import only sessions of this agent; repeat for several
     #[arg(long, value_name = "AGENT", value_parser = agents())]
     from: Vec<String>,
 
-    /// Only say what there is to take in
+    /// Only show what would be imported
     #[arg(long)]
     dry_run: bool,
 }
@@ -57,19 +58,19 @@ pub(crate) fn run(args: &ImportArgs, global: &Global, ui: &Ui) -> Result<Answer>
         args.from.is_empty() || args.from.iter().any(|name| name == format.name())
     };
     let environment = Environment::from_variables(std::env::vars_os());
-    let mut options = ImportOptions::new(environment).from(formats().filter(chosen).collect());
+    let mut options = ImportOptions::new(environment).formats(formats().filter(chosen).collect());
     if args.dry_run {
         options = options.dry_run();
     }
-    // Files of our own are no other agent's.
+    // With --from, all files are another agent's.
     let (own, paths) = match args.from.is_empty() {
-        true => own::part(&args.paths),
+        true => own::split(&args.paths),
         false => (Vec::new(), args.paths.clone()),
     };
-    let asked_for_own = !own.is_empty() && paths.is_empty();
-    let report = match asked_for_own {
+    let only_own = !own.is_empty() && paths.is_empty();
+    let report = match only_own {
         true => ImportReport::default(),
-        false => read(store.as_ref(), &options.paths(paths), ui)?,
+        false => import_files(store.as_ref(), &options.paths(paths), ui)?,
     };
     let own = Own::import(store.as_ref(), &own, args.dry_run);
     if let Some(store) = store.as_ref().filter(|_| !args.dry_run) {
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &ImportArgs, global: &Global, ui: &Ui) -> Result<Answer>
     }
     match ui.json() {
         true => ui.print_json(&as_json(args, &report, &own))?,
-        false => table::tell(args.dry_run, &report, &own, ui)?,
+        false => table::print(args.dry_run, &report, &own, ui)?,
     }
     let failed = report.agents.iter().any(|agent| !agent.errors.is_empty())
         || !report.errors.is_empty()
@@ -85,66 +86,71 @@ pub(crate) fn run(args: &ImportArgs, global: &Global, ui: &Ui) -> Result<Answer>
     Ok(if failed { Answer::No } else { Answer::Done })
 }
 
-fn read(store: Option<&Store>, options: &ImportOptions, ui: &Ui) -> Result<ImportReport> {
-    let report = progress::while_read(ui, "taking in", |tell| {
-        import(store, options, &|at| {
-            if let Some(tell) = &tell {
-                tell(at.bytes.0, at.bytes.1);
+fn import_files(store: Option<&Store>, options: &ImportOptions, ui: &Ui) -> Result<ImportReport> {
+    let report = progress::while_read(ui, "importing", |show| {
+        let progress = |at: ImportProgress| {
+            if let Some(show) = &show {
+                show(at.bytes, at.bytes_total);
             }
-        })
+        };
+        match store {
+            Some(store) => import(store, options, &progress),
+            None => preview(options, &progress),
+        }
     });
     report.map_err(|error| failed(&error))
 }
 
-/// Brings catalogue and search up to date, so that the next question need not wait.
+/// Updates the catalogue and the search index, so that the next query need not wait.
 fn catch_up(store: &Store, report: &ImportReport, ui: &Ui) {
     let has_news = report
         .agents
         .iter()
         .any(|agent| agent.new + agent.updated > 0);
     if has_news && let Err(error) = derived::ask(store, ui, "indexing", |index| index.catch_up()) {
-        // What was taken in is safe; whoever asks next tries again.
+        // The sessions are safe; the next query tries again.
         ui.warning(
-            "what was taken in is not indexed yet",
+            "the imported sessions are not indexed yet",
             Some(&error.to_string()),
         );
     }
 }
 
-/// Turns an error into one that says what to do.
+/// Turns an import error into a command error.
 pub(super) fn failed(error: &backtrail_formats::Error) -> CommandError {
     if let Some(store) = error.store() {
-        return CommandError::from(store).hint("what was taken in before is safe");
+        return CommandError::from(store).hint("sessions imported before that are safe");
     }
     let cause = std::error::Error::source(error);
     let io = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
-    let told = match io {
+    let command_error = match io {
         Some(io) if io.kind() == io::ErrorKind::NotFound => {
-            CommandError::not_found(error.what()).cause(io.to_string())
+            CommandError::not_found(error.message()).cause(io.to_string())
         }
-        Some(io) => CommandError::io(error.what(), None, io),
-        None => CommandError::invalid(error.what()),
+        Some(io) => CommandError::io(error.message(), None, io),
+        None => CommandError::invalid(error.message()),
     };
     match error.path() {
-        Some(path) => told.at_path(path),
-        None => told,
+        Some(path) => command_error.at_path(path),
+        None => command_error,
     }
 }
 
 fn as_json(args: &ImportArgs, report: &ImportReport, own: &Own) -> Value {
     let error = |error: &backtrail_formats::Error| {
-        let told = failed(error);
+        let command_error = failed(error);
         json!({
             "file": error.path().map(path_json),
-            "error": in_one_line(&told),
-            "kind": told.kind(),
+            "error": in_one_line(&command_error),
+            "kind": command_error.kind(),
         })
     };
     let mut agents = Map::new();
     for agent in &report.agents {
         let errors: Vec<Value> = agent.errors.iter().map(error).collect();
-        let damaged = agent.damaged.iter().map(|(path, line)| {
-            json!({"file": path_json(path), "line": line.line, "byte": line.byte,
+        let damaged = agent.first_damaged.iter().map(|damaged| {
+            let line = &damaged.line;
+            json!({"file": path_json(&damaged.file), "line": line.line, "byte": line.byte,
                 "bytes": line.bytes, "reason": line.reason})
         });
         agents.insert(
@@ -154,11 +160,11 @@ fn as_json(args: &ImportArgs, report: &ImportReport, own: &Own) -> Value {
                 "new": agent.new,
                 "updated": agent.updated,
                 "unchanged": agent.unchanged,
-                "deleted_here": agent.deleted,
+                "deleted_here": agent.deleted_here,
                 "damaged_lines": agent.damaged_lines,
                 "unknown_records": agent.unknown_records(),
-                "unknown_kinds": agent.unknown,
-                "unfinished_lines": agent.unfinished,
+                "unknown_types": agent.unknown_types,
+                "unfinished_files": agent.unfinished_files,
                 "messages": agent.messages,
                 "first_damaged": damaged.collect::<Vec<_>>(),
                 "errors": errors,
@@ -170,7 +176,7 @@ fn as_json(args: &ImportArgs, report: &ImportReport, own: &Own) -> Value {
     json!({
         "agents": agents,
         "own": own.as_json(),
-        "other_files": report.strangers.len(),
+        "other_files": report.other_files.len(),
         "errors": errors,
         "dry_run": args.dry_run,
     })
@@ -182,7 +188,7 @@ fn in_one_line(error: &CommandError) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Says how many of something.
+/// Returns a number with its noun.
 fn many(n: usize, thing: &str) -> String {
     count(n as u64, thing)
 }

@@ -57,7 +57,7 @@ fn id_of(session: &Value) -> &str {
     session["id"].as_str().unwrap()
 }
 
-/// Returns the file that a session was taken in from.
+/// Returns the file that a session was imported from.
 fn file_of(cli: &Cli, id: &str) -> Vec<u8> {
     let out = cli.work().join("file of a session");
     let ran = cli.run(&[
@@ -76,7 +76,7 @@ fn file_of(cli: &Cli, id: &str) -> Vec<u8> {
 
 // A8, A9
 #[test]
-fn a8_a9_both_forms_are_taken_in_and_their_bytes_are_kept() {
+fn a8_a9_both_forms_are_imported_and_their_bytes_are_kept() {
     let cli = Cli::new();
     write(&cli, "lines.jsonl", LINES);
     write(&cli, "old.json", OBJECT);
@@ -85,8 +85,8 @@ fn a8_a9_both_forms_are_taken_in_and_their_bytes_are_kept() {
         seen(&ran, &cli),
         "\
 exit 0
-out: AGENT      FOUND  NEW  UPDATED  UNCHANGED  DAMAGED LINES  NOT UNDERSTOOD
-out: claw-code      2    2        0          0              0               0
+out: AGENT      FOUND  NEW  UPDATED  UNCHANGED  DAMAGED LINES  UNKNOWN RECORDS
+out: claw-code      2    2        0          0              0                0
 "
     );
     let old = beginning(&cli, "hello");
@@ -307,7 +307,7 @@ fn a14_a_file_that_is_no_session_is_named_and_the_others_are_taken_in() {
         ran.stdout
     );
     for file in &files[..3] {
-        let error = format!("error: {file} was not taken in\n  caused by: ");
+        let error = format!("error: {file} was not imported\n  caused by: ");
         assert!(ran.stderr.contains(&error), "{file}: {}", ran.stderr);
     }
     for reason in [
@@ -374,7 +374,7 @@ fn f8_lines_that_cannot_be_read_cost_just_those_lines_and_are_told() {
     write(&cli, "torn.jsonl", &bytes);
     let ran = cli.run(&["import", "torn.jsonl"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    let begin = "warning: claw-code: 2 damaged lines passed over, the first of them line 8 of ";
+    let begin = "warning: claw-code: 2 damaged lines skipped; the first is line 8 of ";
     assert!(ran.stderr.starts_with(begin), "{}", ran.stderr);
     assert!(ran.stderr.contains("hologram (1)"), "{}", ran.stderr);
     let again = import(&cli, &["torn.jsonl"]);
@@ -402,12 +402,12 @@ fn a8_leftovers_of_other_programs_are_no_sessions_but_stand_in_for_a_lost_file()
     let ran = cli.run(&["import", "s.rot-1794726326200.jsonl", "s.jsonl.tmp-1"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
     for words in [
-        "this is an older copy of s.jsonl; import that one",
+        "an older copy of s.jsonl; import that one",
         "temporary file",
     ] {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
-    // In a directory they are passed by.
+    // In a directory they are skipped.
     let told = cli.run(&["import", ".", "--dry-run", "--json"]).json();
     assert_eq!(told["agents"]["claw-code"]["found"], 1);
     assert_eq!(told["other_files"], 3);
@@ -536,7 +536,7 @@ fn json_is_one_object_with_all_messages_and_what_is_known_of_each() {
             assert_eq!(record[field], of_show[field], "{field} of {n}");
         }
     }
-    // It is a file of our own, and taken in as one: it belongs to nobody else.
+    // It is a file of our own, and is imported as one: it belongs to no other agent.
     let elsewhere = Cli::new();
     write(&elsewhere, "s.json", &ran.stdout);
     let would = elsewhere.run(&["import", "s.json", "--dry-run", "--json"]);
@@ -568,7 +568,7 @@ fn json_is_one_object_with_all_messages_and_what_is_known_of_each() {
     let ran = elsewhere.run(&["import", "s.json"]);
     let line = format!("out: unchanged  <work>/s.json: 5 messages, session {id}\n");
     assert_eq!(seen(&ran, &elsewhere), format!("exit 0\n{line}"));
-    // So it is gone on with as it is.
+    // So it is continued as it is.
     let ran = elsewhere.run(&["record", "--session", &id, "--text", "and on"]);
     assert_eq!(
         (ran.json()["session"].as_str(), ran.stderr.as_str()),
@@ -743,7 +743,7 @@ fn samples() -> Option<Vec<PathBuf>> {
     Some(all)
 }
 
-/// Real files of another program: all are taken in, can be gone on with, and
+/// Real files of another program: all are imported, can be continued, and
 /// come out again as they were said.
 #[test]
 fn a8_a9_real_files_are_taken_in_and_come_out_again() {

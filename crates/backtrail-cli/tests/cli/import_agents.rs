@@ -1,4 +1,4 @@
-//! `import`: the sessions of other agents are found, taken in, and answered for (F24).
+//! `import`: sessions of other agents are found and imported (F24).
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -39,11 +39,11 @@ fn the_sessions_of_all_agents_are_found_where_they_keep_them() {
         screen(&ran, &cli, &[]),
         "\
 exit 0
-out: AGENT        FOUND  NEW  UPDATED  UNCHANGED  DAMAGED LINES  NOT UNDERSTOOD
-out: Claude Code      2    2        0          0              0               0
-out: Codex            2    2        0          0              0               0
-out: Gemini CLI       1    1        0          0              0               0
-out: pi               1    1        0          0              0               0
+out: AGENT        FOUND  NEW  UPDATED  UNCHANGED  DAMAGED LINES  UNKNOWN RECORDS
+out: Claude Code      2    2        0          0              0                0
+out: Codex            2    2        0          0              0                0
+out: Gemini CLI       1    1        0          0              0                0
+out: pi               1    1        0          0              0                0
 "
     );
     for (agent, n) in [
@@ -135,7 +135,7 @@ fn json_has_all_counts_of_every_agent_that_was_asked_for() {
     );
     assert_eq!(claude["damaged_lines"], 1);
     assert_eq!(claude["unknown_records"], 1);
-    assert_eq!(claude["unknown_kinds"], json!({"hologram": 1}));
+    assert_eq!(claude["unknown_types"], json!({"hologram": 1}));
     assert_eq!(claude["errors"], json!([]));
     // 5 in the session, 2 of its own in the branch, 2 of the sub-agent.
     let damaged = &claude["first_damaged"][0];
@@ -227,7 +227,7 @@ fn a_file_that_grew_is_gone_on_with() {
     append(&agents::claude_file(&cli), "{\"type\":\"user\",\"me");
     let claude = import(&cli, "claude-code");
     assert_eq!(
-        (&claude["damaged_lines"], &claude["unfinished_lines"]),
+        (&claude["damaged_lines"], &claude["unfinished_files"]),
         (&json!(0), &json!(1))
     );
     let ran = run(&cli, &["export", CLAUDE, "--to", "claude-code"]);
@@ -236,7 +236,7 @@ fn a_file_that_grew_is_gone_on_with() {
 }
 
 #[test]
-fn damaged_lines_and_unknown_kinds_are_said_and_cost_nothing_else() {
+fn damaged_lines_and_unknown_types_are_reported_and_cost_nothing_else() {
     let cli = Cli::new();
     let file = agents::claude_file(&cli);
     agents::write(&file, agents::claude_lines());
@@ -252,15 +252,15 @@ fn damaged_lines_and_unknown_kinds_are_said_and_cost_nothing_else() {
         format!(
             "\
 exit 0
-out: AGENT        FOUND  NEW  UPDATED  UNCHANGED  DAMAGED LINES  NOT UNDERSTOOD
-out: Claude Code      1    1        0          0             30               1
-err: warning: Claude Code: 30 damaged lines passed over, the first of them line 11 of <home>/.claude/projects/-w-shop/{CLAUDE}.jsonl: nothing but NUL bytes
-err: Claude Code: records of kinds that are not known, kept as they are: hologram (1)
+out: AGENT        FOUND  NEW  UPDATED  UNCHANGED  DAMAGED LINES  UNKNOWN RECORDS
+out: Claude Code      1    1        0          0             30                1
+err: warning: Claude Code: 30 damaged lines skipped; the first is line 11 of <home>/.claude/projects/-w-shop/{CLAUDE}.jsonl: only NUL bytes
+err: Claude Code: unknown record types, kept unchanged: hologram (1)
 "
         )
     );
     assert_eq!(said(&cli, "still here"), CLAUDE);
-    // They are counted every time, and named when they are met.
+    // They are counted every time, and named when they are new.
     let again = run(&cli, &["import"]);
     assert!(again.stdout.contains("  30  "), "{}", again.stdout);
     assert!(!again.stderr.contains("warning"), "{}", again.stderr);
@@ -272,11 +272,10 @@ fn normal_home(ran: &crate::kit::Ran, cli: &Cli) -> String {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_and_the_rest_is_taken_in() {
+fn unreadable_files_are_named_and_the_rest_is_imported() {
     let cli = Cli::new();
     agents::fill(&cli);
-    // What lies deeper than any agent's is not looked at, not even for an administrator,
-    // who may read what nobody else may.
+    // Directories nested deeper than any agent nests them are not searched, not even for root.
     let sessions = home(&cli).join(".codex/sessions");
     std::fs::create_dir_all(sessions.join("d/".repeat(40))).unwrap();
     let barred = agents::codex_file(&home(&cli).join(".codex"), GEMINI);
@@ -298,11 +297,11 @@ fn what_cannot_be_read_is_named_and_the_rest_is_taken_in() {
         ran.stdout
     );
     let seen = normal_home(&ran, &cli);
-    let error = "/d was not taken in\nerr:   caused by: this directory lies too deep; ";
+    let error = "/d was not imported\nerr:   caused by: the directory is nested too deep ";
     assert!(seen.contains(error), "{seen}");
     if is_barred {
         let file = barred.to_str().unwrap();
-        let error = format!("error: {file} was not taken in\n  caused by: cannot read");
+        let error = format!("error: {file} was not imported\n  caused by: cannot read");
         assert!(ran.stderr.contains(&error), "{}", ran.stderr);
     }
     let ran = run(&cli, &["import", "--json"]);
@@ -329,13 +328,13 @@ fn what_cannot_be_read_is_named_and_the_rest_is_taken_in() {
             "{}",
             ran.stdout
         );
-        let error = "error: link.jsonl was not taken in\n  caused by: ";
+        let error = "error: link.jsonl was not imported\n  caused by: ";
         assert!(ran.stderr.starts_with(error), "{}", ran.stderr);
     }
 }
 
 #[test]
-fn strangers_in_a_directory_are_left_alone_and_said() {
+fn other_files_in_a_directory_are_skipped_and_reported() {
     let cli = Cli::new();
     let dir = cli.work().join("deep/down");
     std::fs::create_dir_all(&dir).unwrap();
@@ -358,8 +357,8 @@ fn strangers_in_a_directory_are_left_alone_and_said() {
         ran.stdout
     );
     for words in [
-        "error: nowhere.jsonl was not taken in\n  caused by: cannot read: No such file",
-        "3 files of no agent that is known were left alone: ",
+        "error: nowhere.jsonl was not imported\n  caused by: cannot read: No such file",
+        "skipped 3 files that belong to no known agent: ",
         "picture.png",
     ] {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
@@ -367,20 +366,21 @@ fn strangers_in_a_directory_are_left_alone_and_said() {
     let ran = run(&cli, &["import", "deep", "--json"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     assert_eq!(ran.json()["other_files"], 3);
-    // One that was named and is nobody's is no stranger, but a mistake.
+    // A file that was given itself is an error.
     for args in [
         &["import", "--from", "pi", "deep/down/picture.png"][..],
         &["import", "deep/down/picture.png"],
     ] {
         let ran = run(&cli, args);
         assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
-        let error = "error: deep/down/picture.png was not taken in\n  caused by: this is not a session file";
+        let error = "error: deep/down/picture.png was not imported\n  caused by: ";
         assert!(ran.stderr.starts_with(error), "{}", ran.stderr);
+        assert!(ran.stderr.contains("not a session file"), "{}", ran.stderr);
     }
 }
 
 #[test]
-fn sessions_that_were_taken_in_list_show_and_search_like_our_own() {
+fn imported_sessions_list_show_and_search_like_our_own() {
     let cli = Cli::new();
     agents::fill(&cli);
     run(&cli, &["import"]);
@@ -473,7 +473,7 @@ fn f24_every_call_counts_once_and_what_a_fork_copied_does_not() {
 }
 
 #[test]
-fn going_on_with_one_makes_a_fork_and_says_so() {
+fn continuing_one_creates_a_fork_and_reports_it() {
     let cli = Cli::new();
     agents::fill(&cli);
     run(&cli, &["import"]);
@@ -540,9 +540,9 @@ fn what_was_deleted_stays_deleted_and_is_said() {
             screen(&ran, &cli, &[]),
             "\
 exit 0
-out: AGENT  FOUND  NEW  UPDATED  UNCHANGED  DAMAGED LINES  NOT UNDERSTOOD
-out: pi         1    0        0          1              0               0
-err: pi: 1 file of sessions that you deleted was not taken in again
+out: AGENT  FOUND  NEW  UPDATED  UNCHANGED  DAMAGED LINES  UNKNOWN RECORDS
+out: pi         1    0        0          1              0                0
+err: pi: 1 file of deleted sessions was not imported again
 "
         );
     }
@@ -697,12 +697,12 @@ fn the_files_of_agents_are_only_read() {
 }
 
 #[test]
-fn a_file_that_ends_half_way_is_said_to() {
+fn a_file_that_ends_in_an_incomplete_line_is_reported() {
     let cli = Cli::new();
     let half = r#"{"version":1,"messages":[{"role":"user","bl"#;
     std::fs::write(cli.work().join("half.json"), half).unwrap();
     let ran = run(&cli, &["import", "half.json"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    let words = "claw-code: 1 file ends half-way, as if still being written";
+    let words = "claw-code: 1 file ends in an incomplete line";
     assert!(ran.stderr.contains(words), "{}", ran.stderr);
 }

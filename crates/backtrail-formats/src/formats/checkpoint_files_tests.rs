@@ -1,5 +1,5 @@
 use super::*;
-use crate::gathered::Gathered;
+use crate::collector::EventCollector;
 use crate::testing::{check, read};
 
 const PATH: &str = "/checkpoints/7.json";
@@ -23,23 +23,26 @@ const REST: &str = r#""tool_calls": [
     {"tool_name": "bash", "arguments": "sleep 9", "result": null, "success": null}],
   "file_diffs": [{"path": "a.txt", "before": null, "after": "hi\n", "timestamp": {"secs_since_epoch": 1794726327, "nanos_since_epoch": 0}}]"#;
 
-fn gathered(text: &str) -> Gathered {
+fn collected(text: &str) -> EventCollector {
     assert!(CheckpointFiles.recognises(&Source::from_bytes(PATH, text)));
     read(&CheckpointFiles, PATH, text.as_bytes()).unwrap().1
 }
 
 #[test]
 fn b7_a_checkpoint_file_is_read_with_its_calls_and_changes() {
-    let gathered = gathered(&checkpoint(
+    let collected = collected(&checkpoint(
         "7",
         r#""one", "two""#,
         r#""first", "second""#,
         REST,
     ));
-    let main = gathered.main().unwrap();
-    assert_eq!(main.about.tags.as_deref(), Some(&["7".to_owned()][..]));
-    assert_eq!(main.about.began.unwrap().as_millis(), 1_794_726_326_000);
-    let said: Vec<_> = gathered.messages().map(|said| &said.message).collect();
+    let main = collected.main().unwrap();
+    assert_eq!(main.details.tags.as_deref(), Some(&["7".to_owned()][..]));
+    assert_eq!(
+        main.details.started_at.unwrap().as_millis(),
+        1_794_726_326_000
+    );
+    let said: Vec<_> = collected.messages().map(|said| &said.message).collect();
     let roles: Vec<_> = said.iter().map(|message| message.role.as_str()).collect();
     let expected = "user assistant user assistant tool assistant tool assistant assistant user";
     assert_eq!(roles.join(" "), expected);
@@ -67,7 +70,7 @@ fn b7_a_checkpoint_file_is_read_with_its_calls_and_changes() {
     let change = r#"{"type":"file_change","path":"a.txt","before":null,"after":"hi\n","at":"2026-11-15T07:05:27.000Z"}"#;
     assert!(matches!(&said[9].blocks[0], Block::Other(json) if json.as_str() == change));
     assert_eq!(
-        main.items.last().map(Item::key).unwrap().len(),
+        main.events.last().map(Event::key).unwrap().len(),
         "files-".len() + 16
     );
 }
@@ -78,10 +81,10 @@ fn b7_checkpoints_of_one_session_are_one_session_that_grew() {
     let first = checkpoint("1", r#""one""#, r#""first""#, none);
     let second = checkpoint("2", r#""one", "two""#, r#""first", "second""#, none);
     let other = checkpoint("1", r#""else""#, r#""first""#, none);
-    assert_eq!(gathered(&first).session, gathered(&second).session);
-    assert_ne!(gathered(&first).session, gathered(&other).session);
+    assert_eq!(collected(&first).session, collected(&second).session);
+    assert_ne!(collected(&first).session, collected(&other).session);
     let keys = |text: &str| -> Vec<String> {
-        gathered(text)
+        collected(text)
             .messages()
             .map(|said| said.key.clone())
             .collect()
@@ -90,25 +93,25 @@ fn b7_checkpoints_of_one_session_are_one_session_that_grew() {
 }
 
 #[test]
-fn a_question_that_was_not_answered_and_half_a_file_end_in_a_result() {
+fn an_unanswered_prompt_and_an_incomplete_file_end_in_a_result() {
     let text = checkpoint("1", r#""one", "two""#, r#""first""#, REST);
-    let texts: Vec<_> = gathered(&text)
+    let texts: Vec<_> = collected(&text)
         .messages()
         .map(|said| said.message.text().into_owned())
         .collect();
     assert_eq!(texts[0], "one");
     assert_eq!(texts[6..8], ["first", "two"]);
-    let empty = gathered(&checkpoint("1", "", "", REST));
+    let empty = collected(&checkpoint("1", "", "", REST));
     assert_eq!(empty.messages().count(), 6);
     for cut in 0..text.len() {
         check(&CheckpointFiles, PATH, text.as_bytes(), cut);
     }
-    let (told, nothing) = read(&CheckpointFiles, PATH, &text.as_bytes()[..200]).unwrap();
-    assert!(told.unfinished && told.damage.count == 1 && nothing.threads.is_empty());
+    let (report, nothing) = read(&CheckpointFiles, PATH, &text.as_bytes()[..200]).unwrap();
+    assert!(report.unfinished && report.damage.count == 1 && nothing.messages().count() == 0);
 }
 
 #[test]
-fn wrong_types_in_every_field_are_no_end() {
+fn wrong_types_in_every_field_end_in_a_result() {
     for wrong in [
         "null",
         "7",
@@ -119,11 +122,11 @@ fn wrong_types_in_every_field_are_no_end() {
         "1e999",
         "\"\\ud800\"",
     ] {
-        let fields = LISTS.map(|name| format!("\"{name}\":{wrong}"));
+        let fields = FIELDS.map(|name| format!("\"{name}\":{wrong}"));
         let text = format!(
             "{{\"id\":{wrong},\"timestamp\":{wrong},{}}}",
             fields.join(",")
         );
-        gathered(&text);
+        collected(&text);
     }
 }

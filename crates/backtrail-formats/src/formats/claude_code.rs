@@ -1,18 +1,15 @@
 //! Claude Code: a tree of JSON lines.
 //!
-//! A file is read twice: once for its tree, then for what is said in it. A file that
-//! only grew, and whose conversation only went on, is read from where it ended; anything
-//! else (somebody went back and took another way) takes the whole.
+//! A file is read twice: first for its tree, then for its events. If a file has grown and its
+//! conversation only continued, the new lines are enough; if it has a new branch, the whole
+//! file is read again.
 
+mod emitter;
 mod entry;
-mod flat;
-mod lent;
 mod message;
 mod names;
 mod recognise;
-mod split;
 mod state;
-mod teller;
 mod tree;
 
 #[cfg(test)]
@@ -25,22 +22,23 @@ mod speed_tests;
 mod tests;
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use entry::{Entry, Kind, scan};
-use flat::Flat;
+use emitter::{Emitter, line_hash};
+use entry::{Entry, LineKind, scan};
 use names::Naming;
-use state::{Seen, State, TIPS};
-use teller::{Teller, line_hash};
-use tree::{MAIN, Node, Tree};
+use recognise::SingleValue;
+use state::{ClaudeState, MAX_TIPS, SeenUuids};
+use tree::{MAIN, Node, Tips, Tree};
 
-use super::pieces::key_of;
-use crate::error::Result as Read;
-use crate::format::{Format, ReadError, Resume, Support};
-use crate::places::Environment;
-use crate::reading::Reading;
+use super::keys::valid_key;
+use crate::environment::Environment;
+use crate::error::Result;
+use crate::event::{EventSink, Origin, ReadReport};
+use crate::format::{Format, OpenFile, Resume, Support};
+use crate::json_lines::JsonLines;
 use crate::source::Source;
-use crate::told::{Origin, Sink, Thread, Told, Which};
 
 /// Claude Code: a tree of JSON lines.
 #[derive(Debug, Clone, Copy)]
@@ -63,24 +61,24 @@ impl Format for ClaudeCode {
             compactions: true,
             usage: true,
             media: true,
-            ..Support::messages("1.0 to 2.1")
+            ..Support::messages_only("1.0 to 2.1")
         }
     }
 
-    fn places(&self, environment: &Environment) -> Vec<PathBuf> {
-        names::places(environment)
+    fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
+        names::directories(environment)
     }
 
-    fn is_session_name(&self, path: &Path) -> bool {
-        names::is_session_name(path)
+    fn is_session_file(&self, path: &Path) -> bool {
+        names::is_session_file(path)
     }
 
-    fn follows(&self, path: &Path) -> bool {
+    fn is_sub_agent_file(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| name.starts_with("agent-"))
     }
 
-    fn joins(&self) -> bool {
+    fn joins_files(&self) -> bool {
         true
     }
 
@@ -88,183 +86,223 @@ impl Format for ClaudeCode {
         recognise::recognises(source)
     }
 
-    fn read(
-        &self,
-        source: &Source,
-        resume: Option<&Resume>,
-        sink: &mut dyn Sink,
-    ) -> Result<Told, ReadError> {
-        if let Some(resume) = resume {
-            return go_on(source, resume, sink);
-        }
-        let whole = match flat::flatten(source)? {
-            Flat::No => return Ok(read_all(source, sink)?),
-            Flat::Half => read_all(source, sink)?,
-            Flat::Records(records) => Told {
-                read_to: source.len(),
-                ..read_all(&records, sink)?
-            },
+    fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
+        let content = match recognise::split_single_value(source)? {
+            SingleValue::No => Content::Lines(source),
+            SingleValue::Incomplete => Content::Value(source),
+            SingleValue::Lines(lines) => Content::SplitValue(lines, source.len()),
         };
-        Ok(Told {
-            state: None,
-            ..whole
-        })
+        let pass = FirstPass::read(content.source())?;
+        Ok(pass.open(content))
+    }
+
+    fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
+        // If nothing was read, perhaps not even the name is known.
+        let state = ClaudeState::from_json(&resume.state).filter(|_| resume.read_to > 0);
+        match (state, resume_at(source, resume.read_to)?) {
+            (Some(state), Some(from)) => resume_lines(source, from, state),
+            _ => Ok(None),
+        }
     }
 }
 
-/// The first reading of a file.
-struct Whole {
+/// What a file contains.
+enum Content<'s> {
+    Lines(&'s Source),
+    /// One value, which is read from the beginning each time.
+    Value(&'s Source),
+    /// One value of this length, split into lines.
+    SplitValue(Source, u64),
+}
+
+impl Content<'_> {
+    fn source(&self) -> &Source {
+        match self {
+            Self::Lines(source) | Self::Value(source) => source,
+            Self::SplitValue(lines, _) => lines,
+        }
+    }
+}
+
+/// The first pass through a file, for its tree.
+struct FirstPass {
+    report: ReadReport,
     tree: Tree,
-    /// The first line with each uuid that something is told of, and what lines had the
-    /// same one.
-    told: HashMap<u64, u32>,
-    repeats: HashMap<u64, HashSet<u64>>,
+    /// The first line with each uuid of an event, and the hashes of all lines with uuids that
+    /// are repeated.
+    first_lines: HashMap<u64, u32>,
+    repeated: HashMap<u64, HashSet<u64>>,
     session: Option<String>,
     copied: Option<String>,
 }
 
-impl Whole {
+impl FirstPass {
+    fn read(source: &Source) -> Result<Self> {
+        let naming = Naming::for_source(source);
+        let (mut lines, mut report) = JsonLines::new(source);
+        let mut pass = Self {
+            report: ReadReport::default(),
+            tree: Tree::default(),
+            first_lines: HashMap::new(),
+            repeated: HashMap::new(),
+            session: None,
+            copied: None,
+        };
+        loop {
+            let want_session = pass.session.is_none();
+            let scanned = lines.next_parsed(&mut report, |text| scan(text, want_session))?;
+            let Some((mut entry, number, range)) = scanned else {
+                break;
+            };
+            count(&mut report, &entry, number, &range);
+            entry.is_side &= !naming.is_agent();
+            pass.add(&entry, number, range, source)?;
+        }
+        pass.report = report;
+        pass.tree.assign();
+        Ok(pass)
+    }
+
     fn add(
         &mut self,
         entry: &Entry,
-        line: u64,
-        place: std::ops::Range<u64>,
+        number: u64,
+        range: Range<u64>,
         source: &Source,
-    ) -> Read<()> {
+    ) -> Result<()> {
         if self.session.is_none() {
             self.session.clone_from(&entry.session);
         }
-        if self.copied.is_none() && !entry.side {
+        if self.copied.is_none() && !entry.is_side {
             self.copied.clone_from(&entry.forked);
         }
-        if !entry.kind.is_chained() && entry.kind != Kind::About {
+        if !entry.kind.is_in_tree() && entry.kind != LineKind::Details {
             return Ok(());
         }
-        let mut again = false;
-        if let Some(uuid) = entry.uuid.filter(|_| entry.kind.is_told()) {
-            if let Some(first) = self.told.get(&uuid) {
-                let lines = self.repeats.entry(uuid).or_default();
-                if let Some(first) = self
-                    .tree
-                    .nodes
-                    .get(*first as usize)
-                    .filter(|_| lines.is_empty())
-                {
+        let mut is_repeated = false;
+        if let Some(uuid) = entry.uuid.filter(|_| entry.kind.is_event()) {
+            if let Some(first) = self.first_lines.get(&uuid) {
+                let lines = self.repeated.entry(uuid).or_default();
+                let first = self.tree.nodes.get(*first as usize);
+                if let Some(first) = first.filter(|_| lines.is_empty()) {
                     lines.insert(line_hash(first.at..first.end, source)?);
                 }
-                // The same line once more says nothing new.
-                if !lines.insert(line_hash(place.clone(), source)?) {
+                // An identical line adds nothing.
+                if !lines.insert(line_hash(range.clone(), source)?) {
                     return Ok(());
                 }
-                again = true;
+                is_repeated = true;
             } else {
                 let at = u32::try_from(self.tree.nodes.len()).unwrap_or(u32::MAX);
-                self.told.insert(uuid, at);
+                self.first_lines.insert(uuid, at);
             }
         }
-        self.tree.add(entry, line, &place);
-        if again {
-            self.tree.mark_again();
+        self.tree.add(entry, number, &range);
+        if is_repeated {
+            self.tree.mark_repeated();
         }
         Ok(())
     }
+
+    fn open(self, content: Content<'_>) -> OpenFile<'_> {
+        let source = content.source();
+        let naming = Naming::for_source(source);
+        let is_named = naming.is_fixed() || self.session.is_some();
+        let session = naming.name(self.session.as_deref(), source);
+        let copied = self.copied.as_deref();
+        let origin = origin(&naming, self.session.as_deref(), copied, source);
+        let state = ClaudeState::new(session.clone(), is_named, self.copied.clone());
+        OpenFile::new(session, origin.clone(), move |sink| {
+            self.send(&content, &naming, origin, state, sink)
+        })
+    }
+
+    /// Sends the events, in a second pass through the file.
+    fn send(
+        self,
+        content: &Content<'_>,
+        naming: &Naming,
+        origin: Origin,
+        mut state: ClaudeState,
+        sink: &mut dyn EventSink,
+    ) -> Result<ReadReport> {
+        let (source, mut report) = (content.source(), self.report);
+        let mut emitter = Emitter::new(source, sink, origin, state.memory.clone());
+        if let Some(details) = naming.details(source) {
+            emitter.details(details)?;
+        }
+        emitter.emit(0, &self.tree.nodes, &self.tree.branches)?;
+        match content {
+            Content::Lines(_) => {
+                state.memory = emitter.finish();
+                state.set_tips(self.tree.tips(MAX_TIPS));
+                let uuids: Vec<u64> = self.first_lines.into_keys().collect();
+                state.set_seen(SeenUuids::new(&uuids));
+                state.lines = report.lines;
+                report.state = state.to_json();
+            }
+            Content::Value(_) => {}
+            Content::SplitValue(_, len) => report.read_to = *len,
+        }
+        Ok(report)
+    }
 }
 
-fn read_all(source: &Source, sink: &mut dyn Sink) -> Read<Told> {
-    let naming = Naming::of(source);
-    let mut reading = Reading::new(source, 0, 0);
-    let mut whole = Whole {
-        tree: Tree::default(),
-        told: HashMap::new(),
-        repeats: HashMap::new(),
-        session: None,
-        copied: None,
-    };
-    loop {
-        let want = whole.session.is_none();
-        let Some((mut entry, line, place)) = reading.next_as(|text| scan(text, want))? else {
-            break;
-        };
-        count(&mut reading, &entry, line, &place);
-        entry.side &= !naming.is_agent();
-        whole.add(&entry, line, place, source)?;
-    }
-    whole.tree.settle();
-    let named = naming.is_fixed() || whole.session.is_some();
-    let session = naming.name(whole.session.as_deref(), source);
-    sink.session(&session)?;
-    let main = thread(&naming, &whole.session, whole.copied.as_deref(), source);
-    let mut state = State::new(session.clone(), named, whole.copied);
-    let mut teller = Teller::new(source, sink, main, state.memory.clone())?;
-    if let Some(about) = naming.about(source) {
-        teller.about(about)?;
-    }
-    teller.tell(0, &whole.tree.nodes, &whole.tree.branches)?;
-    state.memory = teller.finish();
-    state.set_tips(whole.tree.tips(TIPS));
-    let uuids: Vec<u64> = whole.told.into_keys().collect();
-    state.set_seen(Seen::of(&uuids));
-    Ok(finish(reading, state))
-}
-
-/// Goes on where an earlier reading ended.
-fn go_on(source: &Source, resume: &Resume, sink: &mut dyn Sink) -> Result<Told, ReadError> {
-    if resume.read_to == 0 {
-        // Nothing was read: not even the name, perhaps.
-        return Err(ReadError::StartOver);
-    }
-    let mut state = State::from_json(&resume.state).ok_or(ReadError::StartOver)?;
-    let from = begin(source, resume.read_to)?.ok_or(ReadError::StartOver)?;
-    let naming = Naming::of(source);
-    let mut reading = Reading::new(source, from, state.lines);
-    let mut next = Next {
+/// Opens what was appended.
+fn resume_lines(
+    source: &Source,
+    from: u64,
+    mut state: ClaudeState,
+) -> Result<Option<OpenFile<'_>>> {
+    let naming = Naming::for_source(source);
+    let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
+    let mut appended = Appended {
         tips: state.tips(),
         seen: state.take_seen(),
         uuids: HashSet::new(),
         nodes: Vec::new(),
     };
-    loop {
-        let want = !state.named;
-        let Some((mut entry, line, place)) = reading.next_as(|text| scan(text, want))? else {
-            break;
-        };
-        count(&mut reading, &entry, line, &place);
-        entry.side &= !naming.is_agent();
-        let renamed = entry.session.is_some() || (entry.forked.is_some() && state.copied.is_none());
-        if renamed || next.add(&entry, line, &place).is_none() {
-            return Err(ReadError::StartOver);
+    let want_session = !state.named;
+    while let Some((mut entry, number, range)) =
+        lines.next_parsed(&mut report, |text| scan(text, want_session))?
+    {
+        count(&mut report, &entry, number, &range);
+        entry.is_side &= !naming.is_agent();
+        let is_renamed =
+            entry.session.is_some() || (entry.forked.is_some() && state.copied.is_none());
+        if is_renamed || appended.add(&entry, number, &range).is_none() {
+            return Ok(None);
         }
     }
-    sink.session(&state.session)?;
-    let main = thread(
-        &naming,
-        &Some(state.session.clone()),
-        state.copied.as_deref(),
-        source,
-    );
-    let mut teller = Teller::new(source, sink, main, state.memory.clone())?;
-    teller.tell(from, &next.nodes, &[])?;
-    state.memory = teller.finish();
-    state.set_tips(next.tips);
-    state.set_seen(next.seen);
-    Ok(finish(reading, state))
+    let session = state.session.clone();
+    let origin = origin(&naming, Some(&session), state.copied.as_deref(), source);
+    Ok(Some(OpenFile::new(session, origin.clone(), move |sink| {
+        let mut emitter = Emitter::new(source, sink, origin, state.memory.clone());
+        emitter.emit(from, &appended.nodes, &[])?;
+        state.memory = emitter.finish();
+        state.set_tips(appended.tips);
+        state.set_seen(appended.seen);
+        state.lines = report.lines;
+        report.state = state.to_json();
+        Ok(report)
+    })))
 }
 
-/// What came since the last reading.
-struct Next {
-    tips: tree::Tips,
-    seen: Option<Seen>,
+/// The lines that were appended since the last reading.
+struct Appended {
+    tips: Tips,
+    seen: Option<SeenUuids>,
     uuids: HashSet<u64>,
     nodes: Vec<Node>,
 }
 
-impl Next {
-    /// Adds a line; `None` where the whole tree is needed.
-    fn add(&mut self, entry: &Entry, line: u64, place: &std::ops::Range<u64>) -> Option<()> {
-        if !entry.kind.is_chained() && entry.kind != Kind::About {
+impl Appended {
+    /// Adds a line; `None` if that needs the whole tree.
+    fn add(&mut self, entry: &Entry, number: u64, range: &Range<u64>) -> Option<()> {
+        if !entry.kind.is_in_tree() && entry.kind != LineKind::Details {
             return Some(());
         }
-        if let Some(uuid) = entry.uuid.filter(|_| entry.kind.is_told()) {
+        if let Some(uuid) = entry.uuid.filter(|_| entry.kind.is_event()) {
             let known = self.seen.as_ref().is_some_and(|seen| seen.contains(uuid));
             if known || self.tips.uuids.contains(&uuid) || !self.uuids.insert(uuid) {
                 return None;
@@ -272,7 +310,7 @@ impl Next {
             if let Some(seen) = &mut self.seen {
                 seen.insert(uuid);
                 if seen.is_full() {
-                    // Read whole, there is room for more of them, as long as they fit.
+                    // Reading the whole file makes room for more.
                     if !seen.is_largest() {
                         return None;
                     }
@@ -280,11 +318,11 @@ impl Next {
                 }
             }
         }
-        match entry.kind.is_chained() && !entry.side {
-            true => self.tips.push(entry, TIPS)?,
-            false => self.tips.forget(entry.uuid),
+        match entry.kind.is_in_tree() && !entry.is_side {
+            true => self.tips.push(entry, MAX_TIPS)?,
+            false => self.tips.remove(entry.uuid),
         }
-        let mut node = Node::new(entry, line, place);
+        let mut node = Node::new(entry, number, range);
         if node.is_read_again() {
             node.owner = MAIN;
             self.nodes.push(node);
@@ -293,9 +331,8 @@ impl Next {
     }
 }
 
-/// Returns where reading goes on. `None` where a line that was told went on behind what
-/// was an object then.
-fn begin(source: &Source, read_to: u64) -> Read<Option<u64>> {
+/// Returns where reading resumes. `None` if something was added to the last line.
+fn resume_at(source: &Source, read_to: u64) -> Result<Option<u64>> {
     let Some(before) = read_to.checked_sub(1) else {
         return Ok(Some(0));
     };
@@ -308,41 +345,23 @@ fn begin(source: &Source, read_to: u64) -> Read<Option<u64>> {
     })
 }
 
-/// Counts what is not known and what cannot be understood.
-fn count(reading: &mut Reading<'_>, entry: &Entry, line: u64, place: &std::ops::Range<u64>) {
+/// Counts unknown and damaged lines.
+fn count(report: &mut ReadReport, entry: &Entry, number: u64, range: &Range<u64>) {
     if let Some(kind) = &entry.unknown {
-        reading.unknown(kind);
+        report.add_unknown(kind);
     }
-    if entry.kind == Kind::Broken {
-        let reason = "it says that it is a message, and has none";
-        reading.damaged_at(line, place, reason);
+    if entry.kind == LineKind::Broken {
+        let reason = "message record without a message";
+        report.add_damaged_line(number, range, reason);
     }
 }
 
-fn thread(
-    naming: &Naming,
-    session: &Option<String>,
-    copied: Option<&str>,
-    source: &Source,
-) -> Thread {
-    let origin = match (naming.origin(session.as_deref(), source), copied) {
+fn origin(naming: &Naming, session: Option<&str>, copied: Option<&str>, source: &Source) -> Origin {
+    match (naming.origin(session, source), copied) {
         (Some(origin), _) => origin,
         (None, Some(copied)) => Origin::Copy {
-            session: key_of(copied),
+            session: valid_key(copied),
         },
         (None, None) => Origin::Start,
-    };
-    Thread {
-        which: Which::Main,
-        origin,
-    }
-}
-
-fn finish(reading: Reading<'_>, mut state: State) -> Told {
-    let told = reading.finish(state.session.clone(), None);
-    state.lines = told.lines;
-    Told {
-        state: state.to_json(),
-        ..told
     }
 }

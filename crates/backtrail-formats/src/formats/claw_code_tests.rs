@@ -2,7 +2,7 @@ use backtrail::{Block, Transcript};
 use proptest::prelude::*;
 
 use super::*;
-use crate::gathered::Gathered;
+use crate::collector::EventCollector;
 use crate::testing::{check, read};
 
 const PATH: &str = "/p/.claw/sessions/session-1794726326112-1.jsonl";
@@ -20,18 +20,18 @@ fn lines(lines: &[&str]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-fn keys(gathered: &Gathered) -> Vec<String> {
-    gathered
+fn keys(collected: &EventCollector) -> Vec<String> {
+    collected
         .main()
         .unwrap()
-        .items
+        .events
         .iter()
-        .map(|item| item.key().to_owned())
+        .map(|event| event.key().to_owned())
         .collect()
 }
 
 #[test]
-fn a8_lines_are_read_with_the_meta_wherever_it_stands() {
+fn a8_lines_are_read_wherever_the_meta_line_is() {
     let other = META.replace("session-9-9", "session-8-8");
     let text = lines(&[
         &other,
@@ -44,22 +44,22 @@ fn a8_lines_are_read_with_the_meta_wherever_it_stands() {
         META,
         r#"{"type":"what"}"#,
     ]);
-    let (told, gathered) = read(&ClawCode, PATH, text.as_bytes()).unwrap();
-    assert_eq!(told.session, "session-9-9");
-    assert_eq!(told.unknown.get("what"), Some(&1));
-    assert_eq!(told.damage.count, 0);
-    let main = gathered.main().unwrap();
+    let (report, collected) = read(&ClawCode, PATH, text.as_bytes()).unwrap();
+    assert_eq!(collected.session, "session-9-9");
+    assert_eq!(report.unknown.get("what"), Some(&1));
+    assert_eq!(report.damage.count, 0);
+    let main = collected.main().unwrap();
     let parent = Origin::Copy {
         session: "session-1-0".to_owned(),
     };
     assert_eq!(main.thread.origin, parent);
     assert_eq!(
-        main.about.directory.as_deref(),
+        main.details.directory.as_deref(),
         Some("/home/me/shop".as_ref())
     );
-    assert_eq!(main.about.model.as_deref(), Some("m-1"));
-    assert!(matches!(&main.items[0], Item::Summarised(s) if s.summary == "so far" && s.keep == 0));
-    let said: Vec<_> = gathered.messages().collect();
+    assert_eq!(main.details.model.as_deref(), Some("m-1"));
+    assert!(matches!(&main.events[0], Event::Summary(s) if s.summary == "so far" && s.keep == 0));
+    let said: Vec<_> = collected.messages().collect();
     assert_eq!(said.len(), 3);
     assert_eq!(said[1].message.usage.as_ref().unwrap().total(), 10);
     assert_eq!(said[1].model.as_deref(), Some("m-1"));
@@ -78,9 +78,9 @@ fn a9_one_object_is_read_and_keeps_its_keys_when_it_is_rewritten_as_lines() {
         message(CALL)
     );
     let path = "/p/.claude/sessions/session-1774998936453.json";
-    let (told, one) = read(&ClawCode, path, object.as_bytes()).unwrap();
-    assert_eq!(told.session, "session-1774998936453");
-    assert_eq!(told.state, None);
+    let (report, one) = read(&ClawCode, path, object.as_bytes()).unwrap();
+    assert_eq!(one.session, "session-1774998936453");
+    assert_eq!(report.state, None);
     let (_, grown) = read(&ClawCode, PATH, lines(&[ASK, CALL, RESULT]).as_bytes()).unwrap();
     assert!(keys(&grown).starts_with(&keys(&one)));
     let spaced = object.replace("\":", "\" : ").replace(",\"", ",\n\"");
@@ -93,7 +93,7 @@ fn a9_one_object_is_read_and_keeps_its_keys_when_it_is_rewritten_as_lines() {
 }
 
 #[test]
-fn the_engines_own_reader_of_version_1_says_the_same() {
+fn the_engines_reader_of_version_1_agrees() {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in [
         (
@@ -114,8 +114,8 @@ fn the_engines_own_reader_of_version_1_says_the_same() {
 #[test]
 fn a_copy_of_a_response_counts_once() {
     let response = |text: &str| {
-        let (_, gathered) = read(&ClawCode, PATH, text.as_bytes()).unwrap();
-        gathered
+        let (_, collected) = read(&ClawCode, PATH, text.as_bytes()).unwrap();
+        collected
             .messages()
             .find_map(|said| said.response_id.clone())
             .unwrap()
@@ -136,7 +136,7 @@ fn older_copies_are_sessions_only_where_the_file_is_gone() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let make = |name: &str| std::fs::write(path(name), "").unwrap();
-    let is = |name: &str| ClawCode.is_session_name(&path(name));
+    let is = |name: &str| ClawCode.is_session_file(&path(name));
     make("s.rot-100.jsonl");
     make("s.rot-99.jsonl");
     assert!(is("s.jsonl") && is("s.json") && !is("s.tmp-1.jsonl") && !is("s.txt"));
@@ -167,7 +167,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn reading_on_equals_reading_whole(
+    fn resuming_equals_reading_from_the_beginning(
         records in prop::collection::vec(0usize..10, 0..12),
         cuts in prop::collection::vec(0usize..4_000, 8),
     ) {
@@ -181,7 +181,7 @@ proptest! {
 }
 
 #[test]
-fn what_backtrail_wrote_itself_is_its_own() {
+fn backtrails_own_files_are_not_recognised() {
     let said = r#""messages":[{"role":"user","blocks":[{"type":"text","text":"hi"}]}]"#;
     let is_known = |text: String| ClawCode.recognises(&Source::from_bytes("s.json", text));
     assert!(is_known(format!(r#"{{"version" : 1,{said}}}"#)));

@@ -1,37 +1,34 @@
-//! Codex: rollouts, plain and packed.
+//! Codex: rollouts, plain and compressed.
 //!
-//! A rollout is a file of JSON lines, each `{"timestamp","type","payload"}`; the oldest
-//! have no such envelope, and the very first are one JSON object. They are read from the
-//! beginning to the end, and on from where a reading ended, in memory that does not grow
-//! with the file.
+//! A rollout is a file of JSON lines, each `{"timestamp","type","payload"}`. The oldest have no
+//! such envelope, and the very first are one JSON object, rewritten with every turn. Memory
+//! does not grow with the length of a rollout.
 
-mod ahead;
-mod begin;
-mod content;
-mod events;
 mod inherited;
 mod items;
+mod lookahead;
 mod names;
 mod reader;
 mod state;
 mod tokens;
-mod whole;
 
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
 
-use crate::format::{Format, ReadError, Resume, Support};
+use crate::environment::Environment;
+use crate::error::Result;
+use crate::event::{Details, Origin, ReadReport};
+use crate::format::{Format, OpenFile, Resume, Support};
 use crate::json::Object;
-use crate::places::Environment;
-use crate::reading::Reading;
+use crate::json_lines::JsonLines;
+use crate::lines::MAX_LINE;
 use crate::source::Source;
-use crate::told::{About, Sink, Told};
 use reader::Reader;
-use state::State;
+use state::{CodexState, begin};
 
-/// Codex: rollouts, plain and packed.
+/// Codex: rollouts, plain and compressed.
 #[derive(Debug, Clone, Copy)]
 pub struct Codex;
 
@@ -52,18 +49,18 @@ impl Format for Codex {
             compactions: true,
             usage: true,
             media: true,
-            ..Support::messages("0.1 to 0.166")
+            ..Support::messages_only("0.1 to 0.166")
         }
     }
 
-    fn places(&self, environment: &Environment) -> Vec<PathBuf> {
+    fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
         let Some(home) = environment.directory("CODEX_HOME", ".codex") else {
             return Vec::new();
         };
         vec![home.join("sessions"), home.join("archived_sessions")]
     }
 
-    fn is_session_name(&self, path: &Path) -> bool {
+    fn is_session_file(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| {
             let is_rollout = name.starts_with("rollout-");
@@ -73,89 +70,84 @@ impl Format for Codex {
     }
 
     fn recognises(&self, source: &Source) -> bool {
-        if whole::is_whole(source) {
+        if is_single_value(source) {
             return true;
         }
         let head = source.head();
-        let mut lines = head.split(|byte| *byte == b'\n');
-        let first: Vec<_> = lines
-            .by_ref()
-            .filter(|line| !line.trim_ascii().is_empty())
-            .take(8)
-            .collect();
-        first.iter().any(|line| is_record(line))
-            || first.first().is_some_and(|line| is_long_head(line))
+        let lines = head.split(|byte| *byte == b'\n');
+        let mut lines = lines.filter(|line| !line.trim_ascii().is_empty()).take(8);
+        let first = lines.next();
+        first.is_some_and(|line| is_record(line) || is_long_head(line)) || lines.any(is_record)
     }
 
-    fn read(
-        &self,
-        source: &Source,
-        resume: Option<&Resume>,
-        sink: &mut dyn Sink,
-    ) -> Result<Told, ReadError> {
-        match resume {
-            Some(resume) => go_on(source, resume, sink),
-            None if whole::is_whole(source) => Ok(whole::read(source, sink)?),
-            None => read_all(source, sink),
+    fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
+        match is_single_value(source) {
+            true => open_value(source),
+            false => open_lines(source),
         }
     }
+
+    fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
+        let from = resume.read_to;
+        let state = CodexState::load(&resume.state);
+        // The second record shows whether the rollout is a copy.
+        let Some(mut state) = state.filter(|state| state.records >= 2) else {
+            return Ok(None);
+        };
+        let before = state.duplicates;
+        state.duplicates.scan(source, from)?;
+        if state.duplicates.contradict(&before) {
+            return Ok(None);
+        }
+        if state.prompts.are_incomplete() {
+            let turns = lookahead::rolled_back_turns(source, from)?;
+            if !state.prompts.can_roll_back(turns) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(open_rollout(source, from, state, Details::default())))
+    }
 }
 
-/// Reads a rollout from its beginning.
-fn read_all(source: &Source, sink: &mut dyn Sink) -> Result<Told, ReadError> {
-    let mut state = State::default();
-    state.twins.look(source, 0)?;
-    let reader = Reader::new(state, source.path(), sink);
-    tell(source, 0, reader)
-}
-
-/// Reads what came since.
-fn go_on(source: &Source, resume: &Resume, sink: &mut dyn Sink) -> Result<Told, ReadError> {
-    let Some(mut state) = State::load(&resume.state) else {
-        return Err(ReadError::StartOver);
+/// Opens a rollout of lines from its beginning.
+fn open_lines(source: &Source) -> Result<OpenFile<'_>> {
+    let (mut lines, mut report) = JsonLines::new(source);
+    let Some(line) = lines.next(&mut report)? else {
+        return Ok(without_records(source, report));
     };
-    // The second record tells whether it is a copy.
-    if state.records < 2 {
-        return Err(ReadError::StartOver);
-    }
-    let before = state.twins;
-    state.twins.look(source, resume.read_to)?;
-    if state.twins.were_wrong(&before) {
-        return Err(ReadError::StartOver);
-    }
-    if state.prompts.have_forgotten() {
-        let turns = ahead::turns_taken_back(source, resume.read_to)?;
-        if !state.prompts.can_take_back(turns) {
-            return Err(ReadError::StartOver);
-        }
-    }
-    let mut reader = Reader::new(state, source.path(), sink);
-    reader.introduce(About::default())?;
-    tell(source, resume.read_to, reader)
+    let copied = lookahead::copied_thread(source)?;
+    let (mut state, details) = begin(&line.object(), source.path(), copied);
+    state.duplicates.scan(source, 0)?;
+    Ok(open_rollout(source, 0, state, details))
 }
 
-/// Tells what comes from a byte on.
-fn tell(source: &Source, from: u64, mut reader: Reader<'_>) -> Result<Told, ReadError> {
-    let mut reading = Reading::new(source, from, reader.state.lines);
-    while let Some(found) = reading.next()? {
-        if reader.state.records == 0 {
-            reader.begin(&found.object, ahead::copied_thread(source)?)?;
+/// Opens a rollout at a byte.
+fn open_rollout(source: &Source, from: u64, state: CodexState, details: Details) -> OpenFile<'_> {
+    let (session, origin) = (state.session.clone(), state.from.origin());
+    OpenFile::new(session, origin, move |sink| {
+        let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
+        let mut reader = Reader::new(state, source.path(), sink);
+        reader.send_title_and(details)?;
+        while let Some(line) = lines.next(&mut report)? {
+            if let Some(kind) = reader.record(&line.object(), line.range.start)? {
+                report.add_unknown(&kind);
+            }
         }
-        if let Some(kind) = reader.record(&found.object, found.place.start)? {
-            reading.unknown(&kind);
-        }
-    }
-    let session = match reader.state.records {
-        0 => names::ids_in(source.path()).0.unwrap_or_default(),
-        _ => reader.state.session.clone(),
-    };
-    let mut told = reading.finish(session, None);
-    reader.state.lines = told.lines;
-    told.state = reader.state.save();
-    Ok(told)
+        reader.state.lines = report.lines;
+        report.state = reader.state.save();
+        Ok(report)
+    })
 }
 
-/// What the envelopes of rollouts are of.
+/// Opens a rollout without a record. Its name may tell its session.
+fn without_records(source: &Source, report: ReadReport) -> OpenFile<'_> {
+    match names::ids_in(source.path()).0 {
+        Some(session) => OpenFile::new(session, Origin::Start, |_| Ok(report)),
+        None => OpenFile::unnamed(report),
+    }
+}
+
+/// The types of envelopes.
 const KINDS: [&str; 7] = [
     "session_meta",
     "response_item",
@@ -168,7 +160,8 @@ const KINDS: [&str; 7] = [
 
 /// Returns whether a line is a record of a rollout.
 fn is_record(line: &[u8]) -> bool {
-    let Ok(object) = Object::parse(&String::from_utf8_lossy(line)) else {
+    let line = String::from_utf8_lossy(line);
+    let Ok(object) = Object::parse(&line) else {
         return false;
     };
     match object.string("type") {
@@ -181,10 +174,78 @@ fn is_record(line: &[u8]) -> bool {
     }
 }
 
-/// Returns whether a line that is longer than what is looked at begins a rollout.
+/// Returns whether a line that is longer than the head of the file starts a rollout.
 fn is_long_head(line: &[u8]) -> bool {
     let begin = String::from_utf8_lossy(&line[..line.len().min(512)]);
     begin.starts_with("{\"timestamp\":\"")
         && begin.contains("\"type\":\"session_meta\"")
         && begin.contains("\"payload\":{")
+}
+
+/// Returns whether a rollout is one object: `{"session":{…},"items":[…]}`.
+fn is_single_value(source: &Source) -> bool {
+    // For most files the first bytes are enough.
+    let begin = source.read_range(0..256).unwrap_or_default();
+    after_session_start(&String::from_utf8_lossy(&begin)).is_some() && {
+        let head = source.head();
+        after_session_start(&String::from_utf8_lossy(&head)).is_some_and(|rest| {
+            let session = rest.split('}').next().unwrap_or_default();
+            session.contains("\"id\"")
+                && session.contains("\"timestamp\"")
+                && rest.contains("\"items\"")
+        })
+    }
+}
+
+/// Returns the text after the start of the session object.
+fn after_session_start(text: &str) -> Option<&str> {
+    let tokens = ["{", "\"session\"", ":", "{"];
+    tokens
+        .into_iter()
+        .try_fold(text, |text, token| text.trim_start().strip_prefix(token))
+}
+
+/// Opens a rollout that is one object.
+fn open_value(source: &Source) -> Result<OpenFile<'_>> {
+    let text = match source.len() > MAX_LINE as u64 {
+        true => String::new(),
+        false => source.read_value()?,
+    };
+    let parsed = match text.is_empty() {
+        true => Err(format!("longer than {} MiB", MAX_LINE >> 20)),
+        false => parse_value(&text).map(|(head, _)| begin(&head, source.path(), None)),
+    };
+    let (state, details) = match parsed {
+        Ok(begun) => begun,
+        Err(reason) => {
+            let mut report = ReadReport::default();
+            report.add_damage(source.len(), reason);
+            return Ok(without_records(source, report));
+        }
+    };
+    let (session, origin) = (state.session.clone(), state.from.origin());
+    Ok(OpenFile::new(session, origin, move |sink| {
+        let mut report = ReadReport::for_single_value(source.len());
+        let mut reader = Reader::new(state, source.path(), sink);
+        reader.send_title_and(details)?;
+        let items = parse_value(&text).map_or_else(|_| Vec::new(), |(_, items)| items);
+        for (number, item) in (1..).zip(&items) {
+            let unknown = match Object::from_json(item) {
+                Some(item) => reader.record(&item, number)?,
+                None => Some("(not an object)".to_owned()),
+            };
+            if let Some(kind) = unknown {
+                report.add_unknown(&kind);
+            }
+        }
+        report.lines = items.len() as u64 + 1;
+        Ok(report)
+    }))
+}
+
+fn parse_value(text: &str) -> std::result::Result<(Object<'_>, Vec<&str>), String> {
+    let object = Object::parse(text)?;
+    let session = object.object("session").ok_or("no session")?;
+    let items = object.list("items").ok_or("no items")?;
+    Ok((session, items))
 }

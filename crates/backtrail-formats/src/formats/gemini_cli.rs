@@ -1,32 +1,33 @@
-//! Gemini CLI: JSON lines that revise each other, and one JSON object before that.
+//! Gemini CLI: JSON lines that revise each other, and an older form that is one JSON value.
 //!
-//! A line of the newer form is the header, a message, a change of the header (`$set`), or
-//! a step back (`$rewindTo`). A message is written again whenever something is added to
-//! it: the last of its lines says what it is, the first where it stands. So a file is
-//! gone through twice: where the messages stand, then what they say. Checkpoints that the
-//! person saved (`/chat save`) are sessions of their own.
+//! A line of the newer form is the header, a message, a change of the header (`$set`), or a
+//! rewind (`$rewindTo`). A message is written again whenever something is added to it: its
+//! last line has its content, its first line its position. So a file is read twice: for the
+//! positions of the messages, then for their content. The older form is one JSON value, and so
+//! are the chats that the user saved (`/chat save`), which are sessions of their own.
 
 mod log;
-mod says;
-mod whole;
+mod messages;
 
 use std::path::{Path, PathBuf};
 
-use backtrail::Json;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
-use super::pieces::{Seen, first_object, key_of, state_of, top_fields};
-use crate::format::{Format, ReadError, Resume, Support};
-use crate::json::{Object, text_of};
-use crate::places::Environment;
-use crate::reading::Reading;
+use super::keys::{SeenIds, hash, hash_json, save_state, valid_key};
+use crate::environment::Environment;
+use crate::error::Result;
+use crate::event::{Details, Origin, ReadReport};
+use crate::format::{Format, OpenFile, Resume, Support};
+use crate::json::{Object, elements, field_names, string};
+use crate::json_lines::JsonLines;
+use crate::lines::first_line;
 use crate::source::Source;
-use crate::told::{About, Origin, Sink, Thread, Told, Which};
 
 use log::Log;
-use says::Teller;
+use messages::{Emitter, MessageKind, message_kind};
 
-/// Gemini CLI: JSON lines that revise each other, and one JSON object before that.
+/// Gemini CLI: JSON lines that revise each other, and an older form that is one JSON value.
 #[derive(Debug, Clone, Copy)]
 pub struct GeminiCli;
 
@@ -46,18 +47,18 @@ impl Format for GeminiCli {
             compactions: true,
             usage: true,
             media: true,
-            ..Support::messages("JSON (to 0.39), JSON lines (0.40 to 0.61), saved chats")
+            ..Support::messages_only("JSON (to 0.39), JSON lines (0.40 to 0.61), saved chats")
         }
     }
 
-    fn places(&self, environment: &Environment) -> Vec<PathBuf> {
+    fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
         let home = environment.directory("GEMINI_CLI_HOME", "");
         home.map(|home| home.join(".gemini/tmp"))
             .into_iter()
             .collect()
     }
 
-    fn is_session_name(&self, path: &Path) -> bool {
+    fn is_session_file(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.unwrap_or_default();
         let is_lines = name.ends_with(".jsonl");
@@ -72,39 +73,41 @@ impl Format for GeminiCli {
 
     fn recognises(&self, source: &Source) -> bool {
         let head = source.head();
-        match first_object(&head) {
-            Some(first) if is_header(&first) => true,
-            _ => whole::recognises(&head),
+        Object::parse(&first_line(&head)).is_ok_and(|first| is_header(&first))
+            || recognises_value(&head)
+    }
+
+    fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
+        let head = source.head();
+        let first = first_line(&head);
+        // A first line longer than the head is one object, if it is complete.
+        let is_lines = Object::parse(&first).is_ok_and(|first| !is_single_value(&first));
+        match is_lines || !recognises_value(&head) {
+            true => open_lines(source),
+            false => open_value(source),
         }
     }
 
-    fn read(
-        &self,
-        source: &Source,
-        resume: Option<&Resume>,
-        sink: &mut dyn Sink,
-    ) -> Result<Told, ReadError> {
-        if let Some(resume) = resume {
-            return go_on(source, resume, sink);
-        }
-        let head = source.head();
-        // A first line longer than that is one object, if it is whole.
-        let is_lines = first_object(&head).is_some_and(|first| !whole::is_whole(&first));
-        match is_lines || !whole::recognises(&head) {
-            true => read_lines(source, sink),
-            false => whole::read(source, sink),
+    /// Only new messages can be read alone. A file in which a message was revised is read from
+    /// the beginning.
+    fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
+        match resume.state.parse::<GeminiState>() {
+            Ok(state) if source.can_resume_at(resume.read_to) => {
+                resume_lines(source, resume.read_to, state)
+            }
+            _ => Ok(None),
         }
     }
 }
 
-fn is_header(object: &Object) -> bool {
+fn is_header(object: &Object<'_>) -> bool {
     let has = |name: &str| object.string(name).is_some();
     has("sessionId") && (has("projectHash") || has("startTime")) && !object.has("type")
 }
 
-/// What is needed to go on with a file in which no message was revised since.
+/// The state from which a file is resumed.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct State {
+struct GeminiState {
     session: String,
     parent: Option<String>,
     model: Option<String>,
@@ -113,92 +116,66 @@ struct State {
     answered: Vec<String>,
 }
 
-fn read_lines(source: &Source, sink: &mut dyn Sink) -> Result<Told, ReadError> {
-    let mut reading = Reading::new(source, 0, 0);
-    let mut log = Log::new(Seen::default());
-    while let Some(found) = reading.next()? {
-        log.add(&found, &mut reading);
+fn open_lines(source: &Source) -> Result<OpenFile<'_>> {
+    let (mut lines, mut report) = JsonLines::new(source);
+    let mut log = Log::new(SeenIds::default());
+    while let Some(line) = lines.next(&mut report)? {
+        log.add(&line, &mut report);
     }
-    let session = match log.session.clone() {
-        Some(session) => key_of(&session),
-        None => key_of(source.stem()),
+    let session = valid_key(log.session.as_deref().unwrap_or_else(|| source.stem()));
+    let state = GeminiState {
+        session: session.clone(),
+        parent: parent_of(source, log.is_agent),
+        ..GeminiState::default()
     };
-    let parent = parent_of(source, log.is_agent);
-    sink.session(&session)?;
-    sink.thread(&thread(parent.clone()))?;
-    let mut about = log.about.clone();
-    about.directory = about.directory.or_else(|| project_root(source));
-    sink.about(about)?;
-    let mut teller = Teller::new(&session, None, Vec::new());
-    log.tell(source, &mut teller, sink)?;
-    finish(
-        reading,
-        log,
-        teller,
-        State {
-            session: session.clone(),
-            parent,
-            ..State::default()
-        },
-    )
+    log.details.directory = log
+        .details
+        .directory
+        .take()
+        .or_else(|| project_root(source));
+    Ok(open_log(source, log, report, state))
 }
 
-/// Reads what came since, where it is all new.
-fn go_on(source: &Source, resume: &Resume, sink: &mut dyn Sink) -> Result<Told, ReadError> {
-    let known: State = resume.state.parse().map_err(|_| ReadError::StartOver)?;
-    if !source.can_go_on(resume.read_to) {
-        return Err(ReadError::StartOver);
-    }
-    let mut reading = Reading::new(source, resume.read_to, known.lines);
-    let mut log = Log::behind(Seen::from_state(&known.ids));
-    while let Some(found) = reading.next()? {
-        log.add(&found, &mut reading);
+fn resume_lines(source: &Source, from: u64, state: GeminiState) -> Result<Option<OpenFile<'_>>> {
+    let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
+    let mut log = Log::resume(SeenIds::from_state(&state.ids));
+    while let Some(line) = lines.next(&mut report)? {
+        log.add(&line, &mut report);
         if log.revises {
-            return Err(ReadError::StartOver);
+            return Ok(None);
         }
     }
-    sink.session(&known.session)?;
-    sink.thread(&thread(known.parent.clone()))?;
-    sink.about(log.about.clone())?;
-    let session = known.session.clone();
-    let mut teller = Teller::new(&session, known.model.clone(), known.answered.clone());
-    log.tell(source, &mut teller, sink)?;
-    finish(reading, log, teller, known)
+    Ok(Some(open_log(source, log, report, state)))
 }
 
-fn finish(
-    reading: Reading<'_>,
-    log: Log,
-    teller: Teller<'_>,
-    known: State,
-) -> Result<Told, ReadError> {
-    let mut told = reading.finish(known.session.clone(), None);
-    let (model, answered) = teller.into_parts();
-    // A file that has not said yet of which session it is will be read again.
-    if log.is_named && !log.seen.is_full() {
-        let state = State {
-            model,
-            answered,
-            lines: told.lines,
-            ids: log.seen.as_str().to_owned(),
-            ..known
-        };
-        told.state = state_of(&state);
-    }
-    Ok(told)
+fn open_log(source: &Source, log: Log, mut report: ReadReport, state: GeminiState) -> OpenFile<'_> {
+    let origin = spawned_by(state.parent.clone());
+    OpenFile::new(state.session.clone(), origin, move |sink| {
+        sink.details(log.details.clone())?;
+        let (model, answered) = (state.model.clone(), state.answered.clone());
+        let mut emitter = Emitter::new(&state.session, model, answered);
+        log.emit(source, &mut emitter, sink)?;
+        let (model, answered) = emitter.into_parts();
+        // A file that does not name its session yet is read from the beginning again.
+        if log.is_named && !log.seen.is_full() {
+            report.state = save_state(&GeminiState {
+                session: state.session.clone(),
+                parent: state.parent,
+                model,
+                lines: report.lines,
+                ids: log.seen.as_str().to_owned(),
+                answered,
+            });
+        }
+        Ok(report)
+    })
 }
 
-fn thread(parent: Option<String>) -> Thread {
-    Thread {
-        which: Which::Main,
-        origin: match parent {
-            Some(session) => Origin::Spawned {
-                session: Some(session),
-                tool_use_id: None,
-            },
-            None => Origin::Start,
-        },
-    }
+fn spawned_by(parent: Option<String>) -> Origin {
+    parent.map_or(Origin::Start, |session| Origin::Spawned {
+        session: Some(session),
+        tool_use_id: None,
+    })
 }
 
 /// Returns the session that a sub-agent worked for: `chats/<session>/<agent>.jsonl`.
@@ -209,53 +186,171 @@ fn parent_of(source: &Source, is_agent: bool) -> Option<String> {
         .next()?
         .file_name()
         .is_some_and(|name| name == "chats");
-    (within_chats && is_agent).then(|| key_of(parent))
+    (within_chats && is_agent).then(|| valid_key(parent))
 }
 
-/// Finds the directory of the project that a file is of.
+/// Returns the directory of the project that a file belongs to.
 fn project_root(source: &Source) -> Option<PathBuf> {
     let chats = source
         .path()
         .ancestors()
         .position(|path| path.ends_with("chats"))?;
     let project = source.path().ancestors().nth(chats + 1)?;
-    if let Some(root) = source.above(chats, ".project_root") {
+    if let Some(root) = source.read_above(chats, ".project_root") {
         let root = String::from_utf8(root).ok()?;
         let root = root.trim();
         return (!root.is_empty()).then(|| PathBuf::from(root));
     }
     let name = project.file_name()?.to_str()?;
-    let projects = source.above(chats + 2, "projects.json")?;
-    let projects = Object::parse(&String::from_utf8_lossy(&projects)).ok()?;
-    let projects = projects.object("projects")?;
-    let is_it = |(_, json): &(&str, &Json)| text_of(json).is_some_and(|id| id == name);
-    projects
-        .fields()
-        .find(is_it)
-        .map(|(path, _)| PathBuf::from(path))
+    let projects = source.read_above(chats + 2, "projects.json")?;
+    let projects = String::from_utf8_lossy(&projects);
+    let projects = Object::parse(&projects).ok()?.object("projects")?;
+    let is_it = |(_, id): &(&str, &str)| string(id).is_some_and(|id| id == name);
+    let project = projects.fields().find(is_it);
+    project.map(|(path, _)| PathBuf::from(path))
 }
 
-/// Reads what a header, or a change of it, says of the session.
-fn read_about(object: &Object, about: &mut About) {
+/// Reads the details of a session from a header or a change of it.
+fn read_details(object: &Object<'_>, details: &mut Details) {
     let text = |name: &str| {
         let text = object.string(name).filter(|text| !text.trim().is_empty());
         text.map(|text| text.into_owned())
     };
     if let Some(title) = text("summary") {
-        about.title = Some(title);
+        details.title = Some(title);
     }
-    about.began = about.began.or_else(|| object.time("startTime"));
+    details.started_at = details.started_at.or_else(|| object.time("startTime"));
     let directories = object.list("directories").unwrap_or_default();
-    if let Some(directory) = directories.first().and_then(text_of) {
-        about.directory = Some(PathBuf::from(directory.as_str()));
+    if let Some(directory) = directories.first().and_then(|directory| string(directory)) {
+        details.directory = Some(PathBuf::from(directory.as_ref()));
     }
 }
 
-fn fields_have(head: &[u8], names: &[&str]) -> bool {
-    let fields = top_fields(head);
+fn has_fields(head: &[u8], names: &[&str]) -> bool {
+    let fields = field_names(head);
     names
         .iter()
         .all(|name| fields.iter().any(|field| field == name))
+}
+
+/// Returns whether a file is one value of this format, by its beginning.
+fn recognises_value(head: &[u8]) -> bool {
+    let has = |names: &[&str]| has_fields(head, names);
+    let beginning = String::from_utf8_lossy(&head[..head.len().min(4096)]);
+    let is_content = beginning.contains("\"parts\"") && beginning.contains("\"role\"");
+    (has(&["sessionId", "messages"]) && (has(&["projectHash"]) || has(&["startTime"])))
+        || (has(&["history"]) && is_content)
+        || (has(&["role", "parts"]) && crate::source::trim(head).first() == Some(&b'['))
+        || is_single_message(head)
+}
+
+/// Returns whether a file is one message and not a session.
+fn is_single_message(head: &[u8]) -> bool {
+    let has = |names: &[&str]| has_fields(head, names);
+    has(&["id", "timestamp", "type", "content"])
+        && ["toolCalls", "thoughts", "tokens"]
+            .iter()
+            .any(|name| has(&[name]))
+        && !has(&["uuid"])
+}
+
+/// Returns whether the object on a file's first line is the whole file.
+fn is_single_value(first: &Object<'_>) -> bool {
+    first.has("history") || (first.has("id") && first.has("type"))
+}
+
+/// Opens a file that is one value. An incomplete one, which its agent may be writing, has no
+/// events yet.
+fn open_value(source: &Source) -> Result<OpenFile<'_>> {
+    let text = source.read_value()?;
+    let (session, error) = match Value::read(&text, source) {
+        Ok(value) => (value.session, None),
+        Err(reason) => (valid_key(source.stem()), Some(reason)),
+    };
+    Ok(OpenFile::new(session, Origin::Start, move |sink| {
+        let mut report = ReadReport::for_single_value(source.len());
+        if let Some(reason) = error {
+            report.unfinished = true;
+            report.add_damage(source.len(), reason);
+            return Ok(report);
+        }
+        let Ok(value) = Value::read(&text, source) else {
+            return Ok(report);
+        };
+        sink.details(value.details)?;
+        let mut emitter = Emitter::new(&value.session, None, Vec::new());
+        for (n, json) in value.messages.iter().enumerate() {
+            let Some(record) = Object::from_json(json) else {
+                let reason = format!("message {n} is not an object");
+                report.add_damage(json.len() as u64, reason);
+                continue;
+            };
+            if let MessageKind::Unknown(kind) = message_kind(&record) {
+                report.add_unknown(&format!("message: {kind}"));
+            }
+            emitter.emit(&record, sink)?;
+        }
+        Ok(report)
+    }))
+}
+
+/// A file that is one value.
+struct Value<'a> {
+    session: String,
+    details: Details,
+    messages: Vec<&'a str>,
+}
+
+impl<'a> Value<'a> {
+    fn read(text: &'a str, source: &Source) -> Result<Self, String> {
+        if text.starts_with('[') {
+            let list: &RawValue = serde_json::from_str(text).map_err(|error| error.to_string())?;
+            let messages = elements(list.get()).unwrap_or_default();
+            return Ok(Self::saved(messages, Details::default(), source));
+        }
+        let object = Object::parse(text)?;
+        let mut details = Details::default();
+        read_details(&object, &mut details);
+        details.started_at = details.started_at.or_else(|| object.time("start_time"));
+        let meta = object.object("meta");
+        let model = meta.as_ref().and_then(|meta| meta.string("model"));
+        details.model = model.map(|model| model.into_owned());
+        if let Some(history) = object.list("history") {
+            return Ok(Self::saved(history, details, source));
+        }
+        let Some(messages) = object.list("messages") else {
+            return Ok(Self {
+                session: format!("message-{}", hash_json(text, 16)),
+                details,
+                messages: vec![text],
+            });
+        };
+        details.directory = details.directory.or_else(|| project_root(source));
+        let session = object.string("sessionId").filter(|id| !id.is_empty());
+        let session = session.as_deref().unwrap_or_else(|| source.stem());
+        Ok(Self {
+            session: valid_key(session),
+            details,
+            messages,
+        })
+    }
+
+    /// A chat that the user saved under a name. If it is saved again and starts with the same
+    /// message, it is the same session.
+    fn saved(messages: Vec<&'a str>, mut details: Details, source: &Source) -> Self {
+        let tag = source.stem();
+        let tag = tag.strip_prefix("checkpoint-").unwrap_or(tag);
+        let first = messages.first().copied().unwrap_or_default();
+        let name = format!("{tag}\n{}", hash_json(first, 64));
+        if details.title.is_none() && source.stem().starts_with("checkpoint-") {
+            details.title = Some(tag.to_owned());
+        }
+        Self {
+            session: format!("checkpoint-{}", hash(name.as_bytes(), 32)),
+            details,
+            messages,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@ use backtrail::{Block, Role};
 use proptest::prelude::*;
 
 use super::*;
-use crate::gathered::Gathered;
+use crate::collector::EventCollector;
+use crate::event::Event;
 use crate::testing::{check, read};
-use crate::told::Item;
 
 const PATH: &str = "/g/tmp/shop/chats/session-2026-02-03T04-05-0123abcd.jsonl";
 
@@ -26,21 +26,21 @@ fn set(messages: &[String]) -> String {
     format!(r#"{{"$set":{{"messages":[{}]}}}}"#, messages.join(","))
 }
 
-fn gathered(text: &str) -> Gathered {
+fn collected(text: &str) -> EventCollector {
     read(&GeminiCli, PATH, text.as_bytes()).unwrap().1
 }
 
-fn texts(gathered: &Gathered) -> Vec<String> {
-    let text = |item: &Item| match item {
-        Item::Said(said) => said.message.text().into_owned(),
-        Item::Summarised(summarised) => format!("[{}|{}]", summarised.summary, summarised.keep),
-        Item::Used(_) => "(used)".to_owned(),
+fn texts(collected: &EventCollector) -> Vec<String> {
+    let text = |event: &Event| match event {
+        Event::Message(said) => said.message.text().into_owned(),
+        Event::Summary(summarised) => format!("[{}|{}]", summarised.summary, summarised.keep),
+        Event::Usage(_) => "(used)".to_owned(),
     };
-    gathered.main().unwrap().items.iter().map(text).collect()
+    collected.main().unwrap().events.iter().map(text).collect()
 }
 
 #[test]
-fn the_last_line_of_a_message_counts_where_its_first_one_stands() {
+fn the_last_line_of_a_message_counts_at_the_position_of_the_first() {
     let call = |rest: &str| {
         format!(
             r#"{{"id":"g","timestamp":"2026-02-03T04:07:00Z","type":"gemini","content":"","thoughts":[{{"subject":"Plan","description":"look","timestamp":"x"}}],"tokens":{{"input":100,"output":7,"cached":60,"thoughts":3,"tool":5,"total":115}},"model":"gemini-x","toolCalls":[{{"id":"c","name":"ls","args":{{"dir":"."}},"timestamp":"2026-02-03T04:07:05Z",{rest}}}]}}"#
@@ -56,40 +56,43 @@ fn the_last_line_of_a_message_counts_where_its_first_one_stands() {
         r#"{"$set":{"summary":"Listing files","lastUpdated":"y","directories":["/home/me/shop"]}}"#,
         &said("i", "info", "Cancelled."),
     ]);
-    let (told, gathered) = read(&GeminiCli, PATH, text.as_bytes()).unwrap();
-    assert_eq!(told.session, "0123abcd-1");
-    assert_eq!((told.damage.count, told.unknown.len()), (0, 0));
-    let main = gathered.main().unwrap();
-    assert_eq!(main.about.title.as_deref(), Some("Listing files"));
-    assert_eq!(main.about.model.as_deref(), Some("gemini-x"));
+    let (report, collected) = read(&GeminiCli, PATH, text.as_bytes()).unwrap();
+    assert_eq!(collected.session, "0123abcd-1");
+    assert_eq!((report.damage.count, report.unknown.len()), (0, 0));
+    let main = collected.main().unwrap();
+    assert_eq!(main.details.title.as_deref(), Some("Listing files"));
+    assert_eq!(main.details.model.as_deref(), Some("gemini-x"));
     assert_eq!(
-        main.about.directory.as_deref(),
+        main.details.directory.as_deref(),
         Some("/home/me/shop".as_ref())
     );
-    let told: Vec<_> = gathered.messages().collect();
-    let roles: Vec<_> = told.iter().map(|said| said.message.role.clone()).collect();
+    let messages: Vec<_> = collected.messages().collect();
+    let roles: Vec<_> = messages
+        .iter()
+        .map(|said| said.message.role.clone())
+        .collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::User]);
-    let usage = told[1].message.usage.clone().unwrap();
+    let usage = messages[1].message.usage.clone().unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (45, 10));
     assert_eq!((usage.cache_read_input_tokens, usage.total()), (60, 115));
     assert_eq!(usage.reasoning_output_tokens, Some(3));
     assert!(
-        matches!(&told[1].message.blocks[0], Block::Thinking(t) if t.thinking.as_str() == "Plan\n\nlook")
+        matches!(&messages[1].message.blocks[0], Block::Thinking(t) if t.thinking.as_str() == "Plan\n\nlook")
     );
     assert!(
-        matches!(&told[1].message.blocks[1], Block::ToolUse(call) if call.input.as_str() == r#"{"dir":"."}"#)
+        matches!(&messages[1].message.blocks[1], Block::ToolUse(call) if call.input.as_str() == r#"{"dir":"."}"#)
     );
     assert!(
-        matches!(&told[2].message.blocks[0], Block::ToolResult(r) if r.is_error && r.output.as_str() == "\"gone\"")
+        matches!(&messages[2].message.blocks[0], Block::ToolResult(r) if r.is_error && r.output.as_str() == "\"gone\"")
     );
-    assert_eq!(told[2].key, format!("{}/results", told[1].key));
-    assert!(told[3].message.is_meta());
+    assert_eq!(messages[2].key, format!("{}/results", messages[1].key));
+    assert!(messages[3].message.is_meta());
 }
 
 #[test]
 fn a_message_that_changed_has_another_key_and_one_that_did_not_has_the_same() {
     let key = |text: &str| {
-        gathered(&lines(&[text]))
+        collected(&lines(&[text]))
             .messages()
             .next()
             .unwrap()
@@ -105,7 +108,7 @@ fn a_message_that_changed_has_another_key_and_one_that_did_not_has_the_same() {
 }
 
 #[test]
-fn going_back_takes_away_that_message_and_all_behind_it() {
+fn a_rewind_removes_that_message_and_all_after_it() {
     let text = [
         said("a", "user", "one"),
         said("b", "gemini", "two"),
@@ -114,27 +117,27 @@ fn going_back_takes_away_that_message_and_all_behind_it() {
         said("d", "gemini", "other"),
     ];
     let text: Vec<&str> = text.iter().map(String::as_str).collect();
-    assert_eq!(texts(&gathered(&lines(&text))), ["one", "other"]);
+    assert_eq!(texts(&collected(&lines(&text))), ["one", "other"]);
     let unknown = text.join("\n").replace("To\":\"b\"", "To\":\"nobody\"");
-    assert_eq!(texts(&gathered(&lines(&[&unknown]))), ["other"]);
+    assert_eq!(texts(&collected(&lines(&[&unknown]))), ["other"]);
 }
 
 #[test]
-fn a_list_in_the_place_of_all_is_a_summary_a_step_back_or_nothing_new() {
+fn a_list_that_replaces_all_messages_is_a_summary_a_rewind_or_nothing_new() {
     let before = [
         said("a", "user", "one"),
         said("b", "gemini", "two"),
         said("n", "info", "note"),
         said("c", "user", "three"),
     ];
-    let told = |list: &[String]| {
+    let texts_of = |list: &[String]| {
         let text = format!(
             "{}\n{}\n{}",
             before.join("\n"),
             set(list),
             said("z", "user", "on")
         );
-        texts(&gathered(&lines(&[&text])))
+        texts(&collected(&lines(&[&text])))
     };
     // Nothing new, under other ids too.
     let same = [
@@ -142,12 +145,15 @@ fn a_list_in_the_place_of_all_is_a_summary_a_step_back_or_nothing_new() {
         said("x", "gemini", "two"),
         said("c", "user", "three"),
     ];
-    assert_eq!(told(&same), ["one", "two", "note", "three", "on"]);
-    // Something behind it.
+    assert_eq!(texts_of(&same), ["one", "two", "note", "three", "on"]);
+    // Something after it.
     let more = [&same[..], &[said("y", "gemini", "four")]].concat();
-    assert_eq!(told(&more), ["one", "two", "note", "three", "four", "on"]);
+    assert_eq!(
+        texts_of(&more),
+        ["one", "two", "note", "three", "four", "on"]
+    );
     // A step back.
-    assert_eq!(told(&same[..1]), ["one", "on"]);
+    assert_eq!(texts_of(&same[..1]), ["one", "on"]);
     // A summary, with the last message kept under a new id.
     let summed = [
         said("s", "user", "in short"),
@@ -155,13 +161,13 @@ fn a_list_in_the_place_of_all_is_a_summary_a_step_back_or_nothing_new() {
         said("k", "user", "three"),
     ];
     assert_eq!(
-        told(&summed),
+        texts_of(&summed),
         ["one", "two", "note", "three", "[in short|1]", "on"]
     );
-    // What the agent said in the user's name before anything else is no summary.
+    // A first message of the agent in the user's name is not a summary.
     let first = lines(&[&set(&[said("s", "user", "<session_context>\\nhere")])]);
     assert!(
-        gathered(&first)
+        collected(&first)
             .messages()
             .next()
             .unwrap()
@@ -171,14 +177,14 @@ fn a_list_in_the_place_of_all_is_a_summary_a_step_back_or_nothing_new() {
 }
 
 #[test]
-fn the_older_form_and_the_newer_one_say_the_same_under_the_same_keys() {
+fn the_older_and_the_newer_form_have_the_same_keys() {
     let (one, two) = (said("a", "user", "one"), said("b", "gemini", "two"));
     let header = HEADER.trim_end_matches('}');
     let old = format!("{header},\"messages\":[\n  {one},\n {two}]}}\n").replace(",\"", ",\n  \"");
     let path = PATH.trim_end_matches('l');
-    let (told, old) = read(&GeminiCli, path, old.as_bytes()).unwrap();
-    assert_eq!(told.state, None);
-    let new = gathered(&lines(&[&one, &two]));
+    let (report, old) = read(&GeminiCli, path, old.as_bytes()).unwrap();
+    assert_eq!(report.state, None);
+    let new = collected(&lines(&[&one, &two]));
     assert_eq!(old.threads, new.threads);
 }
 
@@ -195,13 +201,13 @@ fn a_saved_chat_is_a_session_that_grows() {
         )
         .unwrap()
     };
-    let (told, short) = saved("");
-    let (told_on, long) = saved(
+    let (_, short) = saved("");
+    let (_, long) = saved(
         r#",{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"a"}}}]}"#,
     );
-    assert_eq!(told.session, told_on.session);
-    let keys = |gathered: &Gathered| {
-        gathered
+    assert_eq!(short.session, long.session);
+    let keys = |collected: &EventCollector| {
+        collected
             .messages()
             .map(|said| said.key.clone())
             .collect::<Vec<_>>()
@@ -213,31 +219,31 @@ fn a_saved_chat_is_a_session_that_grows() {
         Block::Media(_)
     ));
     assert_eq!(
-        short.main().unwrap().about.title.as_deref(),
+        short.main().unwrap().details.title.as_deref(),
         Some("my%20tag")
     );
 }
 
 #[test]
-fn a_message_said_and_taken_back_thousands_of_times_takes_no_square_of_time() {
+fn a_message_that_is_rewound_thousands_of_times_takes_linear_time() {
     let step = said("a", "user", "again") + "\n{\"$rewindTo\":\"a\"}";
     let text = format!("{HEADER}\n{}", (step + "\n").repeat(20_000));
-    assert_eq!(texts(&gathered(&text)).len(), 0);
+    assert_eq!(texts(&collected(&text)).len(), 0);
     let text = lines(&[&said("n", "info", "note")]);
     let text = text + &"{\"$set\":{\"messages\":[]}}\n".repeat(20_000);
-    assert_eq!(texts(&gathered(&text)), ["note"]);
+    assert_eq!(texts(&collected(&text)), ["note"]);
 }
 
 #[test]
-fn a_sub_agent_was_begun_by_the_session_whose_directory_it_lies_in() {
+fn a_sub_agents_parent_is_the_session_whose_directory_it_is_in() {
     let text = lines(&[&said("a", "user", "dig")]).replace("\"main\"", "\"subagent\"");
     let path = "/g/tmp/shop/chats/parent-7/agent-9.jsonl";
-    let (_, gathered) = read(&GeminiCli, path, text.as_bytes()).unwrap();
+    let (_, collected) = read(&GeminiCli, path, text.as_bytes()).unwrap();
     let spawned = Origin::Spawned {
         session: Some("parent-7".to_owned()),
         tool_use_id: None,
     };
-    assert_eq!(gathered.main().unwrap().thread.origin, spawned);
+    assert_eq!(collected.main().unwrap().thread.origin, spawned);
 }
 
 #[test]
@@ -248,11 +254,10 @@ fn the_directory_is_that_of_the_project() {
     let file = chats.join("session-2026-02-03T04-05-0123abcd.jsonl");
     std::fs::write(&file, lines(&[])).unwrap();
     let directory = || {
-        let mut gathered = Gathered::default();
-        GeminiCli
-            .read(&Source::open(&file).unwrap(), None, &mut gathered)
-            .unwrap();
-        gathered.main().unwrap().about.directory.clone()
+        let mut collected = EventCollector::default();
+        let source = Source::open(&file).unwrap();
+        collected.read(GeminiCli.open(&source).unwrap()).unwrap();
+        collected.main().unwrap().details.directory.clone()
     };
     assert_eq!(directory(), None);
     let projects = r#"{"projects":{"/else":"other","/home/me/shop":"shop"}}"#;
@@ -263,8 +268,8 @@ fn the_directory_is_that_of_the_project() {
 }
 
 #[test]
-fn names_that_are_no_sessions_are_left_alone() {
-    let is = |name: &str| GeminiCli.is_session_name(name.as_ref());
+fn files_that_are_not_sessions_are_skipped() {
+    let is = |name: &str| GeminiCli.is_session_file(name.as_ref());
     assert!(is("/t/p/chats/session-1.json") && is("/t/p/chats/session-1.jsonl"));
     assert!(is("/t/p/checkpoint-a.json") && is("/t/p/chats/parent/agent.jsonl"));
     assert!(!is("/t/p/logs.json") && !is("/t/p/chats/session-1.meta.json"));
@@ -277,7 +282,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn reading_on_equals_reading_whole(
+    fn resuming_equals_reading_from_the_beginning(
         steps in prop::collection::vec((0usize..9, 0u8..14), 0..16),
         cuts in prop::collection::vec(0usize..4_000, 8),
     ) {

@@ -1,12 +1,13 @@
-//! One file for each format.
+//! One file or directory for each format.
 
+mod blocks;
 mod checkpoint_files;
 mod claude_code;
 mod claw_code;
 mod codex;
 mod gemini_cli;
+mod keys;
 mod pi;
-mod pieces;
 
 pub use checkpoint_files::CheckpointFiles;
 pub use claude_code::ClaudeCode;

@@ -1,31 +1,36 @@
-//! pi: a tree of JSON lines behind a header.
+//! pi: a header and a tree of JSON lines.
 //!
-//! Every line but the first is an entry with an id and the id of the one before it. The
-//! last line of the file is where the conversation stands; what leads to it is the file's
-//! own thread, and what was left is told as branches. Version 1 has no ids: its lines
-//! follow one another.
+//! Every line but the first is an entry with an id and the id of its parent. The conversation
+//! ends at the last line of the file; the entries that lead to it are the file's own thread,
+//! and all others are branches. Version 1 has no ids: its lines follow one another.
 
-mod entry;
 mod tree;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use backtrail::Message;
+use backtrail::{Block, Fields, Message, Role, Thinking, ToolResult, ToolUse, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::pieces::{Seen, first_object, hash_of, key_of, object_at, state_of, top_fields, whole};
-use crate::format::{Format, ReadError, Resume, Support};
-use crate::json::Object;
-use crate::places::Environment;
-use crate::reading::Reading;
+use super::blocks::{
+    empty_object, media_block, meta, meta_text, text_block, tool_output, unknown_block,
+};
+use super::keys::{SeenIds, hash, hash_json, save_state, valid_key};
+use crate::environment::Environment;
+use crate::error::Result;
+use crate::event::{
+    Details, Event, EventSink, ForkPoint, MessageEvent, Origin, ReadReport, SummaryEvent, Thread,
+    ThreadId, UsageEvent,
+};
+use crate::format::{Format, OpenFile, Resume, Support};
+use crate::json::{Object, elements, field_names, is_string, to_json, to_text};
+use crate::json_lines::JsonLines;
+use crate::lines::first_line;
 use crate::source::Source;
-use crate::told::{About, After, Item, Origin, Said, Sink, Thread, Told, Which};
 
-use entry::Teller;
 use tree::Tree;
 
-/// pi: a tree of JSON lines behind a header.
+/// pi: a header and a tree of JSON lines.
 #[derive(Debug, Clone, Copy)]
 pub struct Pi;
 
@@ -45,11 +50,11 @@ impl Format for Pi {
             compactions: true,
             usage: true,
             media: true,
-            ..Support::messages("1, 2 and 3 (to 1.5.0)")
+            ..Support::messages_only("1, 2 and 3 (to 1.5.0)")
         }
     }
 
-    fn places(&self, environment: &Environment) -> Vec<PathBuf> {
+    fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
         if let Some(sessions) = environment.variable("PI_CODING_AGENT_SESSION_DIR") {
             return vec![PathBuf::from(sessions)];
         }
@@ -60,47 +65,53 @@ impl Format for Pi {
             .collect()
     }
 
-    fn is_session_name(&self, path: &Path) -> bool {
+    fn is_session_file(&self, path: &Path) -> bool {
         path.extension()
             .is_some_and(|extension| extension == "jsonl")
     }
 
     fn recognises(&self, source: &Source) -> bool {
         let head = source.head();
-        first_object(&head).is_some_and(|first| is_header(&first)) || is_lone_message(&head)
+        Object::parse(&first_line(&head)).is_ok_and(|first| is_header(&first))
+            || is_single_message(&head)
     }
 
-    fn read(
-        &self,
-        source: &Source,
-        resume: Option<&Resume>,
-        sink: &mut dyn Sink,
-    ) -> Result<Told, ReadError> {
-        match resume {
-            Some(resume) => go_on(source, resume, sink),
-            None if is_lone_message(&source.head()) => read_lone(source, sink),
-            None => read_all(source, sink),
+    fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
+        match is_single_message(&source.head()) {
+            true => open_single_message(source),
+            false => open_lines(source),
+        }
+    }
+
+    /// Only a conversation that continues where it ended can be resumed. A file with a new
+    /// branch is read from the beginning.
+    fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
+        match resume.state.parse::<PiState>() {
+            Ok(state) if source.can_resume_at(resume.read_to) => {
+                resume_lines(source, resume.read_to, state)
+            }
+            _ => Ok(None),
         }
     }
 }
 
-fn is_header(object: &Object) -> bool {
+fn is_header(object: &Object<'_>) -> bool {
     object.string("type").as_deref() == Some("session")
         && object.has("id")
         && object.has("cwd")
         && object.has("timestamp")
 }
 
-/// Returns whether a file is one message, not a session of lines.
-fn is_lone_message(head: &[u8]) -> bool {
-    let fields = top_fields(head);
+/// Returns whether a file is one message and not a session of lines.
+fn is_single_message(head: &[u8]) -> bool {
+    let fields = field_names(head);
     let has = |name: &str| fields.iter().any(|field| field == name);
     has("role") && has("content") && has("api") && has("provider") && !has("type")
 }
 
-/// What is needed to go on with a file whose entries follow one another.
+/// The state from which a file is resumed whose entries follow one another.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct State {
+struct PiState {
     session: String,
     origin: Option<String>,
     model: Option<String>,
@@ -111,19 +122,19 @@ struct State {
     ids: String,
 }
 
-/// What the header says.
+/// The header of a file.
 #[derive(Debug, Default)]
 struct Header {
     session: String,
     origin: Option<String>,
-    about: About,
+    details: Details,
 }
 
 impl Header {
-    fn read(object: Option<&Object>, source: &Source) -> Self {
+    fn read(object: Option<&Object<'_>>, source: &Source) -> Self {
         let Some(object) = object else {
             return Self {
-                session: key_of(name_of(source.stem())),
+                session: valid_key(name_of(source.stem())),
                 ..Self::default()
             };
         };
@@ -133,33 +144,23 @@ impl Header {
         let parent = parent.or_else(|| object.string("branchedFrom"));
         let parent = parent.filter(|parent| !parent.is_empty());
         Self {
-            session: key_of(id),
-            origin: parent.map(|parent| key_of(name_of(file_stem(&parent)))),
-            about: About {
+            session: valid_key(id),
+            origin: parent.map(|parent| valid_key(name_of(file_stem(&parent)))),
+            details: Details {
                 model: object.string("modelId").map(|model| model.into_owned()),
                 directory: object.string("cwd").map(|cwd| PathBuf::from(cwd.as_ref())),
-                began: object.time("timestamp"),
-                ..About::default()
+                started_at: object.time("timestamp"),
+                ..Details::default()
             },
         }
     }
-
-    fn thread(&self) -> Thread {
-        main_thread(self.origin.clone())
-    }
 }
 
-fn main_thread(origin: Option<String>) -> Thread {
-    Thread {
-        which: Which::Main,
-        origin: match origin {
-            Some(session) => Origin::Copy { session },
-            None => Origin::Start,
-        },
-    }
+fn copy_of(session: Option<String>) -> Origin {
+    session.map_or(Origin::Start, |session| Origin::Copy { session })
 }
 
-/// Returns the session's id in the name of a file: `<time>_<id>`.
+/// Returns the session's id from the name of a file: `<time>_<id>`.
 fn name_of(stem: &str) -> &str {
     stem.rsplit_once('_').map_or(stem, |(_, id)| id)
 }
@@ -169,157 +170,149 @@ fn file_stem(path: &str) -> &str {
     name.strip_suffix(".jsonl").unwrap_or(name)
 }
 
-fn read_all(source: &Source, sink: &mut dyn Sink) -> Result<Told, ReadError> {
-    let mut reading = Reading::new(source, 0, 0);
+fn open_lines(source: &Source) -> Result<OpenFile<'_>> {
+    let (mut lines, mut report) = JsonLines::new(source);
     let mut tree = Tree::new();
     let mut header = None;
-    let mut any = false;
-    while let Some(found) = reading.next()? {
-        let is_session = found.object.string("type").as_deref() == Some("session");
-        if is_session && !any {
-            header = Some(Header::read(Some(&found.object), source));
-        } else if !is_session {
-            tree.add(&found, &mut reading);
+    let mut is_empty = true;
+    while let Some(line) = lines.next(&mut report)? {
+        let entry = line.object();
+        let is_header = entry.string("type").as_deref() == Some("session");
+        if is_header && is_empty {
+            header = Some(Header::read(Some(&entry), source));
+        } else if !is_header {
+            tree.add(&entry, &line, &mut report);
         }
-        any = true;
+        is_empty = false;
     }
     tree.close();
     let mut header = header.unwrap_or_else(|| Header::read(None, source));
-    header.about.title = tree.title.take();
-    sink.session(&header.session)?;
-    sink.thread(&header.thread())?;
-    sink.about(header.about.clone())?;
-    let mut teller = Teller::new(&header.session, header.about.model.clone());
-    tell_main(source, 0, 0, &tree, &mut teller, sink)?;
-    let (last, model) = (tree.last_id.clone(), teller.model.take());
-    tell_branches(source, &tree, &header.session, sink)?;
-    let (entries, said) = (tree.len() as u64, tree.said());
-    let linear = tree.is_linear() && any;
-    let seen = tree.seen;
-    let mut told = reading.finish(header.session.clone(), None);
-    told.state = linear.then_some(()).and_then(|()| {
-        state_of(&State {
-            session: header.session,
-            origin: header.origin,
-            model,
-            lines: told.lines,
-            entries,
-            said,
-            last,
-            ids: seen.as_str().to_owned(),
-        })
-    });
-    Ok(told)
+    header.details.title = tree.title.take();
+    let origin = copy_of(header.origin.clone());
+    Ok(OpenFile::new(header.session.clone(), origin, move |sink| {
+        sink.details(header.details.clone())?;
+        let mut emitter = Emitter::new(&header.session, header.details.model.clone());
+        emit_main(source, 0, 0, &tree, &mut emitter, sink)?;
+        let model = emitter.model.take();
+        emit_branches(source, &tree, &header.session, sink)?;
+        if tree.is_linear() && !is_empty {
+            report.state = save_state(&PiState {
+                session: header.session,
+                origin: header.origin,
+                model,
+                lines: report.lines,
+                entries: tree.len() as u64,
+                said: tree.messages(),
+                last: tree.last_id.clone(),
+                ids: tree.seen.as_str().to_owned(),
+            });
+        }
+        Ok(report)
+    }))
 }
 
-/// Reads what came since. Only a conversation that goes on where it stood is told; one
-/// that branched off is read from the beginning.
-fn go_on(source: &Source, resume: &Resume, sink: &mut dyn Sink) -> Result<Told, ReadError> {
-    if !source.can_go_on(resume.read_to) {
-        return Err(ReadError::StartOver);
-    }
-    let known: State = resume.state.parse().map_err(|_| ReadError::StartOver)?;
-    let mut reading = Reading::new(source, resume.read_to, known.lines);
-    let mut tree = Tree::behind(
-        known.entries,
-        known.said,
-        known.last.clone(),
-        Seen::from_state(&known.ids),
+fn resume_lines(source: &Source, from: u64, state: PiState) -> Result<Option<OpenFile<'_>>> {
+    let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
+    let mut tree = Tree::resume(
+        state.entries,
+        state.said,
+        state.last.clone(),
+        SeenIds::from_state(&state.ids),
     );
-    while let Some(found) = reading.next()? {
-        if found.object.string("type").as_deref() != Some("session") {
-            tree.add(&found, &mut reading);
+    while let Some(line) = lines.next(&mut report)? {
+        let entry = line.object();
+        if entry.string("type").as_deref() != Some("session") {
+            tree.add(&entry, &line, &mut report);
         }
         if !tree.is_linear() {
-            return Err(ReadError::StartOver);
+            return Ok(None);
         }
     }
     tree.close();
-    sink.session(&known.session)?;
-    sink.thread(&main_thread(known.origin.clone()))?;
-    if let Some(title) = tree.title.take() {
-        sink.about(About {
-            title: Some(title),
-            ..About::default()
-        })?;
-    }
-    let mut teller = Teller::new(&known.session, known.model.clone());
-    let (from, lines) = (resume.read_to, known.lines);
-    tell_main(source, from, lines, &tree, &mut teller, sink)?;
-    let mut told = reading.finish(known.session.clone(), None);
-    told.state = state_of(&State {
-        model: teller.model,
-        lines: told.lines,
-        entries: known.entries + tree.len() as u64,
-        said: tree.said(),
-        last: tree.last_id,
-        ids: tree.seen.as_str().to_owned(),
-        ..known
-    });
-    Ok(told)
+    let (session, origin) = (state.session.clone(), copy_of(state.origin.clone()));
+    Ok(Some(OpenFile::new(session, origin, move |sink| {
+        if let Some(title) = tree.title.take() {
+            sink.details(Details {
+                title: Some(title),
+                ..Details::default()
+            })?;
+        }
+        let mut emitter = Emitter::new(&state.session, state.model.clone());
+        emit_main(source, from, state.lines, &tree, &mut emitter, sink)?;
+        report.state = save_state(&PiState {
+            model: emitter.model,
+            lines: report.lines,
+            entries: state.entries + tree.len() as u64,
+            said: tree.messages(),
+            last: tree.last_id,
+            ids: tree.seen.as_str().to_owned(),
+            session: state.session.clone(),
+            origin: state.origin,
+        });
+        Ok(report)
+    })))
 }
 
-/// Tells the entries that lead to the last one, in one more pass through the file.
-fn tell_main(
+/// Sends the entries that lead to the last one, in a second pass through the file.
+fn emit_main(
     source: &Source,
     from: u64,
-    lines: u64,
+    number: u64,
     tree: &Tree,
-    teller: &mut Teller<'_>,
-    sink: &mut dyn Sink,
-) -> Result<(), ReadError> {
-    let mut reading = Reading::new(source, from, lines);
+    emitter: &mut Emitter<'_>,
+    sink: &mut dyn EventSink,
+) -> Result<()> {
+    let (mut lines, mut report) = JsonLines::resume(source, from, number);
     let mut at = 0;
-    while let Some(found) = reading.next()? {
-        if found.object.string("type").as_deref() == Some("session") {
+    while let Some(line) = lines.next(&mut report)? {
+        let entry = line.object();
+        if entry.string("type").as_deref() == Some("session") {
             continue;
         }
         if tree.is_on_main(at) {
             let keep = tree.keep(at, true);
-            teller.tell(&found.object, &tree.key(at, &found.object), keep, sink)?;
+            emitter.emit(&entry, &tree.key(at, &entry), keep, sink)?;
         }
         at += 1;
     }
     Ok(())
 }
 
-/// Tells what was left: each branch behind the place where it leaves the file's own
-/// thread.
-fn tell_branches(
+/// Sends each branch, from the point where it leaves the file's own thread.
+fn emit_branches(
     source: &Source,
     tree: &Tree,
     session: &str,
-    sink: &mut dyn Sink,
-) -> Result<(), ReadError> {
+    sink: &mut dyn EventSink,
+) -> Result<()> {
     let mut keys = HashMap::new();
     for branch in tree.branches() {
-        let Some(first) = branch.own.iter().find(|at| tree.tells(**at)) else {
+        let first = branch.own.iter().find(|at| tree.is_event(**at));
+        let Some(key) = first.and_then(|at| key_at(source, tree, *at, &mut keys)) else {
             continue;
         };
-        let Some(object) = object_at(source, tree.place(*first)) else {
-            continue;
-        };
-        let leaves = tree.telling_up_to(branch.leaves);
+        let leaves = tree.last_event_up_to(branch.leaves);
         let after = leaves.and_then(|at| key_at(source, tree, at, &mut keys));
         sink.thread(&Thread {
-            which: Which::Branch(tree.key(*first, &object)),
+            id: ThreadId::Branch(key),
             origin: Origin::Continues {
                 session: None,
-                after: after.map_or(After::Nothing, After::Key),
+                point: after.map_or(ForkPoint::Start, ForkPoint::After),
             },
         })?;
-        let mut teller = Teller::new(session, None);
+        let mut emitter = Emitter::new(session, None);
         for at in branch.stem.iter().chain(&branch.own) {
-            if let Some(object) = object_at(source, tree.place(*at)) {
+            let line = source.line_at(tree.range(*at));
+            if let Some(Ok(entry)) = line.as_deref().map(Object::parse) {
                 let keep = tree.keep(*at, false);
-                teller.tell(&object, &tree.key(*at, &object), keep, sink)?;
+                emitter.emit(&entry, &tree.key(*at, &entry), keep, sink)?;
             }
         }
     }
     Ok(())
 }
 
-/// Returns the key of an entry; many branches may leave from one.
+/// Returns the key of an entry. Many branches may leave at the same one.
 fn key_at(
     source: &Source,
     tree: &Tree,
@@ -329,50 +322,379 @@ fn key_at(
     if let Some(key) = keys.get(&at) {
         return Some(key.clone());
     }
-    let key = tree.key(at, &object_at(source, tree.place(at))?);
+    let line = source.line_at(tree.range(at))?;
+    let key = tree.key(at, &Object::parse(&line).ok()?);
     keys.insert(at, key.clone());
     Some(key)
 }
 
-/// Reads a file that is one message.
-fn read_lone(source: &Source, sink: &mut dyn Sink) -> Result<Told, ReadError> {
-    let text = whole(source)?;
-    let session = format!("message-{}", hash_of(&text, 16));
-    let object = Object::parse(&text).ok();
-    let message = object.as_ref().and_then(entry::message);
-    let mut told = Reading::new(source, 0, 0).finish(session.clone(), None);
-    told.read_to = source.len();
-    let Some((object, message)) = object.zip(message) else {
-        told.unfinished = true;
-        told.read_to = 0;
-        return Ok(told);
-    };
-    sink.session(&session)?;
-    sink.thread(&Thread::main())?;
-    told.lines = 1;
-    tell_lone(&object, message, &session, sink)?;
-    Ok(told)
+/// Opens a file that is one message.
+fn open_single_message(source: &Source) -> Result<OpenFile<'_>> {
+    let text = source.read_value()?;
+    let session = format!("message-{}", hash_json(&text, 16));
+    let name = session.clone();
+    Ok(OpenFile::new(session, Origin::Start, move |sink| {
+        let body = Object::parse(&text).ok();
+        let Some((body, message)) = body.and_then(|body| message(&body).map(|said| (body, said)))
+        else {
+            return Ok(ReadReport {
+                unfinished: true,
+                ..ReadReport::default()
+            });
+        };
+        emit_single_message(&body, message, &name, sink)?;
+        Ok(ReadReport::for_single_value(source.len()))
+    }))
 }
 
-fn tell_lone(
-    object: &Object,
+fn emit_single_message(
+    body: &Object<'_>,
     message: Message,
     session: &str,
-    sink: &mut dyn Sink,
-) -> Result<(), ReadError> {
-    let model = object.string("model").map(|model| model.into_owned());
-    sink.about(About {
+    sink: &mut dyn EventSink,
+) -> Result<()> {
+    let model = body.string("model").map(|model| model.into_owned());
+    sink.details(Details {
         model: model.clone(),
-        began: object.time("timestamp"),
-        ..About::default()
+        started_at: body.time("timestamp"),
+        ..Details::default()
     })?;
-    let mut said = Said::new("n0", message);
-    said.at = object.time("timestamp");
-    said.cost_usd = entry::cost(object);
-    said.response_id = said.message.usage.as_ref().map(|_| format!("{session}#n0"));
-    said.model = model;
-    sink.item(Item::Said(said))?;
-    Ok(())
+    let mut event = MessageEvent::new("n0", message);
+    event.at = body.time("timestamp");
+    event.cost_usd = cost(body);
+    event.response_id = event
+        .message
+        .usage
+        .as_ref()
+        .map(|_| format!("{session}#n0"));
+    event.model = model;
+    sink.event(Event::Message(event))
+}
+
+/// What an entry is, as far as the tree needs to know.
+#[derive(Debug)]
+enum EntryKind {
+    /// One message.
+    Message,
+    /// A summary of what came before.
+    Summary,
+    /// The title of the session.
+    Title(String),
+    /// The entry at which the conversation continues.
+    Leaf,
+    /// Something else that is known.
+    Other,
+    Unknown(String),
+    Damaged(&'static str),
+}
+
+/// Returns what an entry is.
+fn entry_kind(entry: &Object<'_>) -> EntryKind {
+    let Some(name) = entry.string("type") else {
+        return EntryKind::Damaged("entry without a type");
+    };
+    match name.as_ref() {
+        "message" => match entry.object("message") {
+            Some(message) => message_kind(&message),
+            None => EntryKind::Damaged("message entry without a message"),
+        },
+        "compaction" => EntryKind::Summary,
+        "branch_summary" | "custom_message" => EntryKind::Message,
+        "session_info" => match entry.string("name") {
+            Some(name) if !name.trim().is_empty() => EntryKind::Title(name.into_owned()),
+            _ => EntryKind::Other,
+        },
+        "leaf" => EntryKind::Leaf,
+        "model_change" | "thinking_level_change" | "label" | "custom" => EntryKind::Other,
+        other => EntryKind::Unknown(other.to_owned()),
+    }
+}
+
+fn message_kind(message: &Object<'_>) -> EntryKind {
+    match message.string("role").as_deref() {
+        Some(
+            "user" | "assistant" | "toolResult" | "bashExecution" | "custom" | "hookMessage"
+            | "branchSummary" | "compactionSummary",
+        ) => EntryKind::Message,
+        Some(role) => EntryKind::Unknown(format!("message: {role}")),
+        None => EntryKind::Damaged("message without a role"),
+    }
+}
+
+/// Sends the events of entries.
+#[derive(Debug)]
+struct Emitter<'s> {
+    session: &'s str,
+    /// The model of the last entry.
+    model: Option<String>,
+}
+
+impl<'s> Emitter<'s> {
+    fn new(session: &'s str, model: Option<String>) -> Self {
+        Self { session, model }
+    }
+
+    fn emit(
+        &mut self,
+        entry: &Object<'_>,
+        key: &str,
+        keep: u64,
+        sink: &mut dyn EventSink,
+    ) -> Result<()> {
+        match (entry_kind(entry), entry.string("type").as_deref()) {
+            (EntryKind::Summary, _) => sink.event(summary(entry, key, keep)),
+            (EntryKind::Message, Some("message")) => self.emit_message(entry, key, sink),
+            (EntryKind::Message, _) => self.emit_context(entry, key, sink),
+            (_, Some("model_change")) => self.set_model(entry.string("modelId").as_deref(), sink),
+            _ => Ok(()),
+        }
+    }
+
+    fn set_model(&mut self, model: Option<&str>, sink: &mut dyn EventSink) -> Result<()> {
+        match model {
+            Some(model) if !model.is_empty() && self.model.as_deref() != Some(model) => {
+                self.model = Some(model.to_owned());
+                sink.details(Details {
+                    model: self.model.clone(),
+                    ..Details::default()
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn emit_message(
+        &mut self,
+        entry: &Object<'_>,
+        key: &str,
+        sink: &mut dyn EventSink,
+    ) -> Result<()> {
+        let Some(body) = entry.object("message") else {
+            return Ok(());
+        };
+        let Some(mut message) = message(&body) else {
+            return Ok(());
+        };
+        let is_reply = message.role == Role::Assistant;
+        let usage = message.usage.take();
+        let at = entry.time("timestamp").or_else(|| body.time("timestamp"));
+        let response_id = || self.response_id(&body, key);
+        let mut event = MessageEvent::new(key, message);
+        event.at = at;
+        if is_reply {
+            event.model = body.string("model").map(|model| model.into_owned());
+            event.cost_usd = cost(&body);
+            event.response_id = usage.as_ref().map(|_| response_id());
+            event.message.usage = usage;
+            self.set_model(event.model.clone().as_deref(), sink)?;
+            return sink.event(Event::Message(event));
+        }
+        // The usage of a tool itself, such as a sub-agent.
+        let usage = usage.map(|usage| UsageEvent {
+            key: format!("{key}/used"),
+            at,
+            response_id: response_id(),
+            model: body.string("model").map(|model| model.into_owned()),
+            usage,
+            duration_ms: None,
+            cost_usd: cost(&body),
+        });
+        sink.event(Event::Message(event))?;
+        usage.map_or(Ok(()), |usage| sink.event(Event::Usage(usage)))
+    }
+
+    /// Returns the id of a response. A copy of the entry in another session has the same id,
+    /// so that it counts once; two responses with the same id of the provider do not.
+    fn response_id(&self, message: &Object<'_>, key: &str) -> String {
+        let time = message.get("timestamp");
+        match (message.string("responseId"), time) {
+            (Some(id), Some(time)) if !id.is_empty() => format!("{id}@{time}"),
+            (_, Some(time)) => {
+                let model = message.get("model").unwrap_or_default();
+                let usage = message.get("usage").unwrap_or_default();
+                let all = format!("{time}\n{model}\n{usage}");
+                format!("pi-{}", hash(all.as_bytes(), 24))
+            }
+            _ => format!("{}#{key}", self.session),
+        }
+    }
+
+    /// Sends an entry that is not a message of the conversation but is in the model's context.
+    fn emit_context(&self, entry: &Object<'_>, key: &str, sink: &mut dyn EventSink) -> Result<()> {
+        let at = entry.time("timestamp");
+        let message = match entry.text("summary") {
+            Some(summary) => meta_text(summary),
+            None => meta(Message::new(
+                Role::User,
+                content_blocks(entry.get("content")),
+            )),
+        };
+        let mut event = MessageEvent::new(key, message);
+        event.at = at;
+        sink.event(Event::Message(event))?;
+        let Some(usage) = entry.object("usage").and_then(|usage| self::usage(&usage)) else {
+            return Ok(());
+        };
+        sink.event(Event::Usage(UsageEvent {
+            key: format!("{key}/used"),
+            at,
+            response_id: self.response_id(entry, key),
+            model: None,
+            usage,
+            duration_ms: None,
+            cost_usd: cost(entry),
+        }))
+    }
+}
+
+fn summary(entry: &Object<'_>, key: &str, keep: u64) -> Event {
+    let summary = entry.text("summary").unwrap_or_default();
+    Event::Summary(SummaryEvent {
+        covers: None,
+        key: key.to_owned(),
+        at: entry.time("timestamp"),
+        summary: summary.as_str().to_owned(),
+        keep,
+        model: None,
+        usage: entry.object("usage").and_then(|usage| self::usage(&usage)),
+    })
+}
+
+/// Returns a message of any role.
+fn message(body: &Object<'_>) -> Option<Message> {
+    let mut message = match body.string("role")?.as_ref() {
+        "user" => {
+            let mut blocks = content_blocks(body.get("content"));
+            blocks.extend(attachments(body));
+            Message::new(Role::User, blocks)
+        }
+        "assistant" => reply(body),
+        "toolResult" => Message::tool_result(tool_result(body)),
+        "bashExecution" => meta_text(command(body)),
+        "custom" | "hookMessage" => meta(Message::new(
+            Role::User,
+            content_blocks(body.get("content")),
+        )),
+        "branchSummary" | "compactionSummary" => {
+            meta_text(body.text("summary").unwrap_or_default())
+        }
+        _ => return None,
+    };
+    message.usage = body.object("usage").and_then(|counts| usage(&counts));
+    Some(message)
+}
+
+fn reply(body: &Object<'_>) -> Message {
+    let mut message = Message::new(Role::Assistant, content_blocks(body.get("content")));
+    for (name, kept) in [("stopReason", "stop_reason"), ("errorMessage", "error")] {
+        let is_usual = |value: &str| matches!(value, "null" | "\"stop\"" | "\"toolUse\"");
+        if let Some(value) = body.get(name).filter(|value| !is_usual(value))
+            && let Some(value) = to_json(value)
+        {
+            message.extra.push(kept, value);
+        }
+    }
+    message
+}
+
+fn tool_result(body: &Object<'_>) -> ToolResult {
+    let blocks = content_blocks(body.get("content"));
+    ToolResult {
+        tool_use_id: body.text("toolCallId").unwrap_or_default(),
+        tool_name: body.text("toolName"),
+        output: tool_output(&blocks),
+        is_error: body.is_true("isError"),
+        extra: Fields::default(),
+    }
+}
+
+/// Returns a command that the user ran, with its output.
+fn command(body: &Object<'_>) -> String {
+    let command = body.text("command").unwrap_or_default();
+    let output = body.text("output").unwrap_or_default();
+    match body.number("exitCode") {
+        Some(code) if code != 0 => format!("$ {command}\n{output}\n(exit code {code})"),
+        _ => format!("$ {command}\n{output}"),
+    }
+}
+
+/// Returns the blocks of a content: a string, or a list of blocks.
+fn content_blocks(content: Option<&str>) -> Vec<Block> {
+    let Some(content) = content else {
+        return Vec::new();
+    };
+    if is_string(content) {
+        return to_text(content).map(Block::text).into_iter().collect();
+    }
+    let blocks = elements(content).unwrap_or_default().into_iter();
+    blocks
+        .map(|json| block(json).unwrap_or_else(|| unknown_block("pi", json)))
+        .collect()
+}
+
+fn block(json: &str) -> Option<Block> {
+    let object = Object::from_json(json)?;
+    Some(match object.string("type")?.as_ref() {
+        "text" => {
+            let text = object.text("text")?;
+            text_block(text, "signature", object.json("textSignature"))
+        }
+        "thinking" => Block::Thinking(Thinking {
+            thinking: object.text("thinking")?,
+            signature: object.text("thinkingSignature"),
+            extra: Fields::default(),
+        }),
+        "toolCall" => Block::ToolUse(tool_call(&object)?),
+        "image" => {
+            let data = object.string_json("data")?;
+            media_block(object.text("mimeType")?, data)
+        }
+        _ => return None,
+    })
+}
+
+fn tool_call(object: &Object<'_>) -> Option<ToolUse> {
+    let mut extra = Fields::default();
+    if let Some(signature) = object.json("thoughtSignature") {
+        extra.push("signature", signature);
+    }
+    Some(ToolUse {
+        id: object.text("id").unwrap_or_default(),
+        name: object.text("name")?,
+        input: object.json("arguments").unwrap_or_else(empty_object),
+        extra,
+    })
+}
+
+/// Returns the files that version 1 kept beside a prompt.
+fn attachments(body: &Object<'_>) -> Vec<Block> {
+    let attached = body.list("attachments").unwrap_or_default();
+    let read = |json: &str| {
+        let object = Object::from_json(json)?;
+        let data = object.string_json("content")?;
+        Some(media_block(object.text("mimeType")?, data))
+    };
+    let block = |json: &str| read(json).unwrap_or_else(|| unknown_block("pi_attachment", json));
+    attached.into_iter().map(block).collect()
+}
+
+/// Returns the usage of a call: its input does not include what came from the cache.
+fn usage(counts: &Object<'_>) -> Option<Usage> {
+    let count = |name: &str| counts.number(name);
+    let any = ["input", "output", "cacheRead", "cacheWrite"];
+    any.iter().any(|name| count(name).is_some()).then(|| {
+        let mut usage = Usage::new(count("input").unwrap_or(0), count("output").unwrap_or(0))
+            .cache_read(count("cacheRead").unwrap_or(0))
+            .cache_creation(count("cacheWrite").unwrap_or(0));
+        usage.reasoning_output_tokens = count("reasoning");
+        usage
+    })
+}
+
+/// Returns the cost of a call, as reported by the agent.
+fn cost(message: &Object<'_>) -> Option<f64> {
+    let cost = message.object("usage")?.object("cost")?.float("total")?;
+    (cost.is_finite() && cost >= 0.0).then_some(cost)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@ use backtrail::{Block, Role};
 use proptest::prelude::*;
 
 use super::*;
-use crate::gathered::{Gathered, GatheredThread};
-use crate::testing::{check, read};
+use crate::collector::{CollectedThread, EventCollector};
+use crate::testing::{check, read, resume};
 
 const PATH: &str = "/s/2026-01-02T03-04-05-678Z_0190.jsonl";
 
@@ -25,21 +25,21 @@ fn user(id: &str, parent: &str, text: &str) -> String {
     )
 }
 
-fn gathered(text: &str) -> Gathered {
+fn collected(text: &str) -> EventCollector {
     read(&Pi, PATH, text.as_bytes()).unwrap().1
 }
 
-fn texts(thread: &GatheredThread) -> Vec<String> {
-    let text = |item: &Item| match item {
-        Item::Said(said) => said.message.text().into_owned(),
-        Item::Summarised(summarised) => format!("[{}]", summarised.summary),
-        Item::Used(_) => "(used)".to_owned(),
+fn texts(thread: &CollectedThread) -> Vec<String> {
+    let text = |event: &Event| match event {
+        Event::Message(said) => said.message.text().into_owned(),
+        Event::Summary(summarised) => format!("[{}]", summarised.summary),
+        Event::Usage(_) => "(used)".to_owned(),
     };
-    thread.items.iter().map(text).collect()
+    thread.events.iter().map(text).collect()
 }
 
 #[test]
-fn a_session_of_every_kind_of_entry_is_told_in_order() {
+fn entries_of_every_type_are_read_in_order() {
     let text = lines(&[
         r#"{"type":"model_change","id":"a0","parentId":null,"timestamp":"2026-01-02T03:04:06Z","provider":"acme","modelId":"acme-1"}"#,
         r#"{"type":"message","id":"a1","parentId":"a0","timestamp":"2026-01-02T03:05:00Z","message":{"role":"user","content":[{"type":"text","text":"look"},{"type":"image","data":"aGk=","mimeType":"image/png"}],"timestamp":1}}"#,
@@ -52,22 +52,22 @@ fn a_session_of_every_kind_of_entry_is_told_in_order() {
         r#"{"type":"session_info","id":"a8","parentId":"a7","name":"Looking at files"}"#,
         r#"{"type":"hologram","id":"a9","parentId":"a8"}"#,
     ]);
-    let (told, gathered) = read(&Pi, PATH, text.as_bytes()).unwrap();
-    assert_eq!(told.session, "0190");
-    assert_eq!(told.unknown.get("hologram"), Some(&1));
-    assert_eq!(told.damage.count, 0);
-    assert!(told.state.is_some());
-    let main = gathered.main().unwrap();
-    assert_eq!(main.about.title.as_deref(), Some("Looking at files"));
-    assert_eq!(main.about.model.as_deref(), Some("acme-2"));
+    let (report, collected) = read(&Pi, PATH, text.as_bytes()).unwrap();
+    assert_eq!(collected.session, "0190");
+    assert_eq!(report.unknown.get("hologram"), Some(&1));
+    assert_eq!(report.damage.count, 0);
+    assert!(report.state.is_some());
+    let main = collected.main().unwrap();
+    assert_eq!(main.details.title.as_deref(), Some("Looking at files"));
+    assert_eq!(main.details.model.as_deref(), Some("acme-2"));
     assert_eq!(
-        main.about.directory.as_deref(),
+        main.details.directory.as_deref(),
         Some("/home/me/shop".as_ref())
     );
-    assert!(main.about.began.is_some());
-    let keys: Vec<_> = main.items.iter().map(Item::key).collect();
+    assert!(main.details.started_at.is_some());
+    let keys: Vec<_> = main.events.iter().map(Event::key).collect();
     assert_eq!(keys, ["a1", "a2", "a3", "a3/used", "a4", "a5"]);
-    let said: Vec<_> = gathered.messages().collect();
+    let said: Vec<_> = collected.messages().collect();
     assert!(matches!(&said[0].message.blocks[1], Block::Media(media) if media.kind == "image"));
     assert!(said[0].message.is_prompt());
     let reply = &said[1];
@@ -91,7 +91,7 @@ fn a_session_of_every_kind_of_entry_is_told_in_order() {
 }
 
 #[test]
-fn what_was_left_is_a_branch_behind_where_it_left() {
+fn an_abandoned_branch_starts_where_it_left() {
     let text = lines(&[
         &user("a", "", "first"),
         &user("b", "a", "left"),
@@ -101,21 +101,25 @@ fn what_was_left_is_a_branch_behind_where_it_left() {
         &user("f", "", "begun again, left"),
         &user("g", "d", "kept too"),
     ]);
-    let gathered = gathered(&text);
-    let told: Vec<_> = gathered.threads.iter().map(texts).collect();
-    assert_eq!(told[0], ["first", "kept", "kept too"]);
-    assert_eq!(told[1], ["left", "left too"]);
-    assert_eq!(told[2], ["left", "left later"]);
-    assert_eq!(told[3], ["begun again, left"]);
-    let threads: Vec<_> = gathered.threads.iter().map(|told| &told.thread).collect();
-    assert_eq!(threads[2].which, Which::Branch("e".to_owned()));
+    let collected = collected(&text);
+    let conversations: Vec<_> = collected.threads.iter().map(texts).collect();
+    assert_eq!(conversations[0], ["first", "kept", "kept too"]);
+    assert_eq!(conversations[1], ["left", "left too"]);
+    assert_eq!(conversations[2], ["left", "left later"]);
+    assert_eq!(conversations[3], ["begun again, left"]);
+    let threads: Vec<_> = collected
+        .threads
+        .iter()
+        .map(|thread| &thread.thread)
+        .collect();
+    assert_eq!(threads[2].id, ThreadId::Branch("e".to_owned()));
     let after = |n: usize| match &threads[n].origin {
-        Origin::Continues { after, .. } => after.clone(),
+        Origin::Continues { point, .. } => point.clone(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(after(1), After::Key("a".to_owned()));
-    assert_eq!(after(2), After::Key("a".to_owned()));
-    assert_eq!(after(3), After::Nothing);
+    assert_eq!(after(1), ForkPoint::After("a".to_owned()));
+    assert_eq!(after(2), ForkPoint::After("a".to_owned()));
+    assert_eq!(after(3), ForkPoint::Start);
 }
 
 #[test]
@@ -127,50 +131,50 @@ fn a_compaction_keeps_the_messages_from_the_first_kept_entry_on() {
         r#"{"type":"compaction","id":"d","parentId":"c","timestamp":"2026-01-02T04:00:00Z","summary":"so far","firstKeptEntryId":"b","tokensBefore":9,"usage":{"input":3,"output":4}}"#,
         &user("e", "d", "four"),
     ]);
-    let gathered = gathered(&text);
-    let main = gathered.main().unwrap();
+    let collected = collected(&text);
+    let main = collected.main().unwrap();
     assert_eq!(texts(main), ["one", "two", "three", "[so far]", "four"]);
-    let Item::Summarised(summarised) = &main.items[3] else {
-        panic!("{:?}", main.items[3]);
+    let Event::Summary(summarised) = &main.events[3] else {
+        panic!("{:?}", main.events[3]);
     };
     assert_eq!(summarised.keep, 2);
     assert_eq!(summarised.usage.as_ref().unwrap().total(), 7);
 }
 
 #[test]
-fn a_compaction_that_brings_along_what_it_keeps_keeps_as_many() {
+fn a_compaction_that_contains_what_it_keeps_keeps_as_many() {
     let text = lines(&[
         &user("a", "", "one"),
         &user("b", "a", "two"),
         &user("c", "b", "three"),
         r#"{"type":"compaction","id":"d","parentId":"c","summary":"so far","firstKeptEntryId":"a","retainedTail":[{"role":"user","content":"two"},{"role":"user","content":"three"}]}"#,
     ]);
-    let whole = gathered(&text);
-    assert!(matches!(whole.main().unwrap().items.last(), Some(Item::Summarised(s)) if s.keep == 2));
+    let whole = collected(&text);
+    assert!(matches!(whole.main().unwrap().events.last(), Some(Event::Summary(s)) if s.keep == 2));
     for cut in 0..text.len() {
         check(&Pi, PATH, text.as_bytes(), cut);
     }
 }
 
 #[test]
-fn a_leaf_says_where_the_conversation_stands() {
+fn a_leaf_entry_sets_the_end_of_the_conversation() {
     let text = lines(&[
         &user("a", "", "one"),
         &user("b", "a", "two"),
         r#"{"type":"leaf","id":"l","parentId":"b","targetId":"a"}"#,
     ]);
-    let told = gathered(&text);
-    assert_eq!(texts(&told.threads[0]), ["one"]);
-    assert_eq!(texts(&told.threads[1]), ["two"]);
+    let events = collected(&text);
+    assert_eq!(texts(&events.threads[0]), ["one"]);
+    assert_eq!(texts(&events.threads[1]), ["two"]);
     let on = format!("{text}{}\n", user("c", "a", "three"));
-    assert_eq!(texts(gathered(&on).main().unwrap()), ["one", "three"]);
+    assert_eq!(texts(collected(&on).main().unwrap()), ["one", "three"]);
     for cut in 0..on.len() {
         check(&Pi, PATH, on.as_bytes(), cut);
     }
 }
 
 #[test]
-fn version_1_is_a_line_without_ids() {
+fn version_1_is_linear_without_ids() {
     let text = concat!(
         r#"{"type":"session","id":"old","timestamp":"2025-12-09T00:53:29.825Z","cwd":"/p","provider":"acme","modelId":"acme-1","branchedFrom":"/s/2025-12-09T00-52-54-397Z_d973.jsonl"}"#,
         "\n",
@@ -181,9 +185,9 @@ fn version_1_is_a_line_without_ids() {
         r#"{"type":"compaction","timestamp":"2025-12-09T00:53:32Z","summary":"short","firstKeptEntryIndex":2,"tokensBefore":5}"#,
         "\n",
     );
-    let gathered = gathered(text);
-    let main = gathered.main().unwrap();
-    assert_eq!(main.about.model.as_deref(), Some("acme-1"));
+    let collected = collected(text);
+    let main = collected.main().unwrap();
+    assert_eq!(main.details.model.as_deref(), Some("acme-1"));
     assert_eq!(
         main.thread.origin,
         Origin::Copy {
@@ -191,7 +195,7 @@ fn version_1_is_a_line_without_ids() {
         }
     );
     assert_eq!(texts(main), ["one", "two", "[short]"]);
-    assert!(matches!(&main.items[2], Item::Summarised(s) if s.keep == 1));
+    assert!(matches!(&main.events[2], Event::Summary(s) if s.keep == 1));
     for cut in 0..text.len() {
         check(&Pi, PATH, text.as_bytes(), cut);
     }
@@ -205,7 +209,7 @@ fn a_copy_of_a_response_counts_once_and_another_with_its_id_counts_too() {
         )
     };
     let response = |text: &str| {
-        gathered(text)
+        collected(text)
             .messages()
             .last()
             .unwrap()
@@ -219,30 +223,22 @@ fn a_copy_of_a_response_counts_once_and_another_with_its_id_counts_too() {
 }
 
 #[test]
-fn reading_on_is_fast_where_nothing_branched_and_starts_over_where_something_did() {
+fn a_linear_file_is_resumed_and_one_with_a_new_branch_is_not() {
     let before = lines(&[&user("a", "", "one"), &user("b", "a", "two")]);
-    let (told, _) = read(&Pi, PATH, before.as_bytes()).unwrap();
-    let resume = Resume {
-        read_to: told.read_to,
-        state: told.state.unwrap(),
-    };
-    let on = |line: &str| {
+    let (report, _) = read(&Pi, PATH, before.as_bytes()).unwrap();
+    let is_resumed = |line: &str| {
         let source = Source::from_bytes(PATH, format!("{before}{line}\n"));
-        Pi.read(&source, Some(&resume), &mut Gathered::default())
+        let mut events = EventCollector::default();
+        let resumed = resume(&Pi, &source, &report, &mut events).unwrap();
+        resumed.is_some()
     };
-    assert!(on(&user("c", "b", "three")).is_ok());
-    assert!(matches!(
-        on(&user("c", "a", "other")),
-        Err(ReadError::StartOver)
-    ));
-    assert!(matches!(
-        on(&user("a", "b", "again")),
-        Err(ReadError::StartOver)
-    ));
+    assert!(is_resumed(&user("c", "b", "three")));
+    assert!(!is_resumed(&user("c", "a", "other")));
+    assert!(!is_resumed(&user("a", "b", "again")));
 }
 
 #[test]
-fn circles_missing_parents_and_ids_that_come_twice_end_in_a_result() {
+fn cycles_missing_parents_and_repeated_ids_end_in_a_result() {
     let text = lines(&[
         &user("a", "a", "its own parent"),
         &user("b", "c", "its child's child"),
@@ -251,10 +247,10 @@ fn circles_missing_parents_and_ids_that_come_twice_end_in_a_result() {
         &user("c", "d", "twice"),
         &user("e", "c", "last"),
     ]);
-    let main = gathered(&text);
+    let main = collected(&text);
     let main = main.main().unwrap();
     assert_eq!(texts(main), ["nobody's", "twice", "last"]);
-    let keys: Vec<_> = main.items.iter().map(Item::key).collect();
+    let keys: Vec<_> = main.events.iter().map(Event::key).collect();
     assert_eq!(keys, ["d", "c~2", "e"]);
     for cut in 0..text.len() {
         check(&Pi, PATH, text.as_bytes(), cut);
@@ -262,7 +258,7 @@ fn circles_missing_parents_and_ids_that_come_twice_end_in_a_result() {
 }
 
 #[test]
-fn thousands_of_branches_from_a_long_stem_take_no_square_of_time() {
+fn thousands_of_branches_from_a_long_stem_take_linear_time() {
     let mut text = lines(&[&user("r", "", "root")]);
     let mut parent = "r".to_owned();
     for n in 0..4_000 {
@@ -275,30 +271,34 @@ fn thousands_of_branches_from_a_long_stem_take_no_square_of_time() {
     }
     text.push_str(&user("z", "r", "last"));
     text.push('\n');
-    let gathered = gathered(&text);
-    let told: usize = gathered.threads.iter().map(|told| told.items.len()).sum();
-    assert_eq!(gathered.threads.len(), 4_001);
-    assert!(told < 60_000, "{told}");
+    let collected = collected(&text);
+    let count: usize = collected
+        .threads
+        .iter()
+        .map(|thread| thread.events.len())
+        .sum();
+    assert_eq!(collected.threads.len(), 4_001);
+    assert!(count < 60_000, "{count}");
 }
 
 #[test]
-fn the_places_are_those_that_pi_looks_in() {
+fn the_directories_are_those_of_pi() {
     let home = Environment::new("/home/me");
     assert_eq!(
-        Pi.places(&home),
+        Pi.directories(&home),
         [PathBuf::from("/home/me/.pi/agent/sessions")]
     );
     let moved = home.clone().with("PI_CODING_AGENT_DIR", "/x");
-    assert_eq!(Pi.places(&moved), [PathBuf::from("/x/sessions")]);
+    assert_eq!(Pi.directories(&moved), [PathBuf::from("/x/sessions")]);
     let moved = home.with("PI_CODING_AGENT_SESSION_DIR", "/y");
-    assert_eq!(Pi.places(&moved), [PathBuf::from("/y")]);
+    assert_eq!(Pi.directories(&moved), [PathBuf::from("/y")]);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn reading_on_equals_reading_whole(
+    fn resuming_equals_reading_from_the_beginning(
         parents in prop::collection::vec((0usize..12, 0u8..12), 0..14),
         cuts in prop::collection::vec(0usize..4_000, 8),
         linear in any::<bool>(),

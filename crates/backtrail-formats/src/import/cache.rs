@@ -1,8 +1,8 @@
-//! What is known of files that were taken in: a hint that can be deleted at any time.
+//! Remembers the files that were imported. It can be deleted at any time.
 //!
-//! It tells by a file's length and time that nothing changed, and where the record stands
-//! that says how far it was read. The truth is in the sessions; what is not here is found
-//! out by reading the file again, which changes nothing that is known.
+//! By a file's length and time it tells that nothing changed, and it knows where the record
+//! is that says how far the file was read. The truth is in the sessions: without the cache,
+//! the file is compared with them again, which changes nothing.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,29 +13,29 @@ use std::path::{Path, PathBuf};
 use backtrail::{SessionId, Store};
 use serde::{Deserialize, Serialize};
 
-use super::found::Stamp;
+use super::found::FileStamp;
 
-/// The name says the version: another one is not read, and not touched.
+/// The name includes the version; files of other versions are neither read nor touched.
 const NAME: &str = "import-1";
 
-/// A file that was taken in.
+/// A file that was imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Known {
+pub(super) struct CachedFile {
     len: u64,
     modified_ns: String,
     inode: u64,
-    /// The session that holds it.
+    /// The session that keeps it.
     pub(super) session: SessionId,
-    /// Where the record of its last reading stands: trail, seq, byte.
+    /// Where the record of its last import is: trail, seq, byte.
     pub(super) place: Option<(u32, u64, u64)>,
-    /// How many lines of it could not be read.
+    /// How many damaged lines it has.
     pub(super) damaged: u64,
-    /// Records of it that are not understood.
+    /// The number of its unknown records, by type.
     pub(super) unknown: BTreeMap<String, u64>,
 }
 
-impl Known {
-    pub(super) fn new(stamp: Stamp, session: SessionId) -> Self {
+impl CachedFile {
+    pub(super) fn new(stamp: FileStamp, session: SessionId) -> Self {
         Self {
             len: stamp.len,
             modified_ns: stamp.modified_ns.to_string(),
@@ -47,100 +47,100 @@ impl Known {
         }
     }
 
-    /// Returns whether a file is as it was.
-    pub(super) fn is(&self, stamp: &Stamp) -> bool {
+    /// Returns whether the file is unchanged.
+    pub(super) fn is_unchanged(&self, stamp: &FileStamp) -> bool {
         self.len == stamp.len
             && self.inode == stamp.inode
             && self.modified_ns == stamp.modified_ns.to_string()
     }
 }
 
-/// All files that are known, by their paths.
+/// All files that were imported, by path.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     path: PathBuf,
-    files: BTreeMap<String, Known>,
+    files: BTreeMap<String, CachedFile>,
     changed: bool,
 }
 
 impl Cache {
-    /// Reads what is known. What is missing or damaged is found out from the sessions.
+    /// Reads the cache. One that is missing or damaged is rebuilt from the sessions.
     pub(super) fn load(store: &Store) -> Self {
         let path = store.root().join("derived").join(NAME);
-        let files = fs::read(&path).ok().and_then(|bytes| read(&bytes));
+        let files = fs::read(&path).ok().and_then(|bytes| parse(&bytes));
         let mut cache = Self {
             path,
             changed: files.is_none(),
             files: files.unwrap_or_default(),
         };
         if cache.changed {
-            // A session that cannot be read is compared with its file when that is read.
+            // If a session cannot be read, its files are compared with it when they are read.
             for id in store.sessions().unwrap_or_default() {
-                cache.learn(store, &id).ok();
+                cache.add_session(store, &id).ok();
             }
         }
         cache
     }
 
-    /// Learns from a session which files it holds. When they were read is not known any
-    /// more: they are compared with what is held.
-    fn learn(&mut self, store: &Store, id: &SessionId) -> backtrail::Result<()> {
+    /// Adds the files that a session keeps. Their times are not known any more, so they will
+    /// be compared with what is kept.
+    fn add_session(&mut self, store: &Store, id: &SessionId) -> backtrail::Result<()> {
         let reader = store.read_session(id)?;
-        // A session of our own came from no file, however long it is.
+        // A session of our own was not imported, and may be long.
         if reader.info()?.belongs_to.is_none() {
             return Ok(());
         }
         for kept in reader.sources()? {
             if kept.held_by.is_none() {
-                let mut known = Known::new(Stamp::default(), id.clone());
-                known.place = Some(kept.place);
-                self.set(&kept.path, known);
+                let mut cached = CachedFile::new(FileStamp::default(), id.clone());
+                cached.place = Some(kept.place);
+                self.set(&kept.path, cached);
             }
         }
         Ok(())
     }
 
-    pub(super) fn get(&self, path: &Path) -> Option<&Known> {
+    pub(super) fn get(&self, path: &Path) -> Option<&CachedFile> {
         self.files.get(path.to_str()?)
     }
 
-    pub(super) fn set(&mut self, path: &Path, known: Known) {
-        // A path that is no text is looked at anew each time.
+    pub(super) fn set(&mut self, path: &Path, cached: CachedFile) {
+        // A file whose path is not UTF-8 is compared each time.
         if let Some(path) = path.to_str() {
-            self.changed =
-                self.files.insert(path.to_owned(), known.clone()) != Some(known) || self.changed;
+            let before = self.files.insert(path.to_owned(), cached.clone());
+            self.changed |= before != Some(cached);
         }
     }
 
-    /// Writes what is known, in one step.
+    /// Writes the cache, atomically.
     pub(super) fn save(&mut self) -> io::Result<()> {
         if !self.changed {
             return Ok(());
         }
-        let mut bytes = vec![b'0'; CHECK];
+        let mut bytes = vec![b'0'; CHECKSUM_LEN];
         bytes.push(b'\n');
         serde_json::to_writer(&mut bytes, &self.files)?;
-        let check = blake3::hash(&bytes[CHECK..]).to_hex();
-        bytes[..CHECK].copy_from_slice(&check.as_bytes()[..CHECK]);
-        let aside = self.path.with_extension("new");
+        let checksum = blake3::hash(&bytes[CHECKSUM_LEN..]).to_hex();
+        bytes[..CHECKSUM_LEN].copy_from_slice(&checksum.as_bytes()[..CHECKSUM_LEN]);
+        let new = self.path.with_extension("new");
         let mut options = File::options();
         options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = options.open(&aside)?;
+        let mut file = options.open(&new)?;
         file.write_all(&bytes)?;
         drop(file);
-        fs::rename(&aside, &self.path)?;
+        fs::rename(&new, &self.path)?;
         self.changed = false;
         Ok(())
     }
 }
 
-/// How many digits of the check stand at the beginning.
-const CHECK: usize = 16;
+/// How many digits of the checksum are at the beginning.
+const CHECKSUM_LEN: usize = 16;
 
-fn read(bytes: &[u8]) -> Option<BTreeMap<String, Known>> {
-    let (check, rest) = bytes.split_at_checked(CHECK)?;
-    let right = blake3::hash(rest).to_hex();
-    if check != &right.as_bytes()[..CHECK] {
+fn parse(bytes: &[u8]) -> Option<BTreeMap<String, CachedFile>> {
+    let (checksum, rest) = bytes.split_at_checked(CHECKSUM_LEN)?;
+    let expected = blake3::hash(rest).to_hex();
+    if checksum != &expected.as_bytes()[..CHECKSUM_LEN] {
         return None;
     }
     serde_json::from_slice(rest).ok()

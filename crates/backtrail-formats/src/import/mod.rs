@@ -1,41 +1,54 @@
-//! Takes the sessions of other agents into a store.
+//! Imports the sessions of other agents into a store.
 //!
-//! Each file is read by its format, and what it tells is woven into the session that it is
-//! of: what the session holds already is passed by, what is new goes behind it, and where
-//! the agent went another way the session does too, or a fork is made. The bytes of the
-//! file are kept with it. So it does not matter in which order files come, how often they
-//! are taken in, or where a crash left off; and the files themselves are only read.
+//! Each file is opened by its format, which tells the session that the file belongs to. Its
+//! events are then compared with those that the session has, which gives a plan: what the
+//! session has is skipped, what is new is appended, and where the agent went another way the
+//! session is rewound or a branch is created. The bytes of the file are kept with the session.
+//! So it does not matter in which order files come, how often they are imported, or where a
+//! crash interrupted an import; and the files themselves are only read.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `found` | finds the files |
+//! | `file_import` | imports one file: opens it, decides what to do, keeps its bytes |
+//! | `importer` | receives the events of a file and carries out the plan |
+//! | `session_import` | one conversation of a file, and its session |
+//! | `diff` | makes the plan; no input or output |
+//! | `destination` | the store and the staging store |
+//! | `combined` | several files of one session, read as one |
 
 mod cache;
+mod combined;
+mod destination;
+mod diff;
+mod file_import;
 mod found;
-mod joined;
-mod names;
+mod ids;
+mod importer;
 mod report;
-mod shop;
-mod strand;
-mod take;
-mod weave;
+mod session_import;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use backtrail::{ErrorKind, Store};
+use backtrail::{ErrorKind, SessionId, Store};
+use serde::Serialize;
 
+use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::format::{Format, formats};
-use crate::places::Environment;
-use cache::{Cache, Known};
-use found::Found;
-use report::{Outcome, Taken};
-use shop::Shop;
-use take::{Done, take};
+use cache::{Cache, CachedFile};
+use destination::Destination;
+use file_import::{Done, Patience, import_file};
+use found::FoundFile;
+use report::{FileResult, Outcome};
 
-pub use found::recognised;
-pub use report::{AgentReport, ImportReport};
+pub use found::recognise;
+pub use report::{AgentReport, DamagedFileLine, ImportReport};
 
-/// What to take in.
+/// What to import.
 #[derive(Clone)]
 pub struct ImportOptions {
     formats: Vec<&'static dyn Format>,
@@ -46,7 +59,7 @@ pub struct ImportOptions {
 }
 
 impl ImportOptions {
-    /// Takes in what all agents keep in their usual places.
+    /// Imports what all agents keep in their usual directories.
     pub fn new(environment: Environment) -> Self {
         Self {
             formats: formats().collect(),
@@ -57,21 +70,22 @@ impl ImportOptions {
         }
     }
 
-    /// Takes in only what these agents keep.
+    /// Imports only files of these formats.
     #[must_use]
-    pub fn from(mut self, formats: Vec<&'static dyn Format>) -> Self {
+    pub fn formats(mut self, formats: Vec<&'static dyn Format>) -> Self {
         self.formats = formats;
         self
     }
 
-    /// Takes in these files, and all in these directories, in place of the usual places.
+    /// Imports these files, and all files in these directories, instead of those in the usual
+    /// directories.
     #[must_use]
     pub fn paths(mut self, paths: Vec<PathBuf>) -> Self {
         self.paths = paths;
         self
     }
 
-    /// Only finds out what there is to take in.
+    /// Only reports what an import would do.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
@@ -79,63 +93,85 @@ impl ImportOptions {
     }
 }
 
-/// How far an import is.
-#[derive(Debug, Clone, Copy)]
+/// The progress of an import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ImportProgress {
-    /// Files that were looked at, of how many.
-    pub files: (u64, u64),
-    /// Bytes of them, of how many.
-    pub bytes: (u64, u64),
+    /// How many files are done.
+    pub files: u64,
+    /// How many files there are.
+    pub files_total: u64,
+    /// How many bytes are done.
+    pub bytes: u64,
+    /// How many bytes there are.
+    pub bytes_total: u64,
 }
 
-/// How much is made aside before it is put in place.
+/// How much is written to the staging store before it is moved to the store.
 const BATCH_BYTES: u64 = 256 << 20;
 const BATCH_FILES: usize = 4_000;
 
-/// Takes sessions of other agents into a store. Without a store nothing is known yet, and
-/// nothing can be written: that is for a dry run.
+/// Imports sessions of other agents into a store.
+///
+/// # Errors
+///
+/// Fails if the store does. Errors about single files are in the report.
 pub fn import(
+    store: &Store,
+    options: &ImportOptions,
+    progress: &(dyn Fn(ImportProgress) + Sync),
+) -> Result<ImportReport> {
+    run(Some(store), options, progress)
+}
+
+/// Reports what an import into an empty store would do, and writes nothing.
+///
+/// # Errors
+///
+/// Fails if temporary files cannot be written. Errors about single files are in the report.
+pub fn preview(
+    options: &ImportOptions,
+    progress: &(dyn Fn(ImportProgress) + Sync),
+) -> Result<ImportReport> {
+    run(None, options, progress)
+}
+
+fn run(
     store: Option<&Store>,
     options: &ImportOptions,
     progress: &(dyn Fn(ImportProgress) + Sync),
 ) -> Result<ImportReport> {
     let found = found::search(options);
     let staging = match store {
-        Some(store) if !options.dry_run && !found.found.is_empty() => Some(store.stage()?),
+        Some(store) if !options.dry_run && !found.files.is_empty() => Some(store.stage()?),
         _ => None,
     };
-    let cache = store.map(Cache::load).unwrap_or_default();
     let sessions = match store {
         Some(store) => store.sessions()?.into_iter().collect(),
         None => HashSet::new(),
     };
-    let run = Run {
-        shop: Shop::new(store, staging),
+    let import = Import {
+        destination: Destination::new(store, staging),
         sessions,
-        cache: Mutex::new(cache),
-        report: Mutex::new(Report::new(options, &found.found)),
-        files: (AtomicU64::new(0), found.found.len() as u64),
-        bytes: (
-            AtomicU64::new(0),
-            found.found.iter().map(|found| found.stamp.len).sum(),
-        ),
+        cache: Mutex::new(store.map(Cache::load).unwrap_or_default()),
+        agents: Mutex::new(agent_reports(options, &found.files)),
+        files: AtomicU64::new(0),
+        files_total: found.files.len() as u64,
+        bytes: AtomicU64::new(0),
+        bytes_total: found.files.iter().map(|file| file.stamp.len).sum(),
         progress,
         threads: options.threads,
     };
-    let done = run.all(&found.found);
-    // What was taken in by then stays, whatever stopped the rest.
-    let published = run.shop.publish();
-    let mut report = run.finish();
+    let done = import.all(&found.files);
+    // What was imported until then stays, whatever stopped the rest.
+    let published = import.destination.publish();
+    let mut report = import.finish();
     done?;
     published?;
-    report.strangers = found.strangers;
+    report.other_files = found.other_files;
     for (agent, error) in found.errors {
-        let known = report
-            .agents
-            .iter_mut()
-            .find(|known| Some(known.agent) == agent);
-        match known {
+        let mut agents = report.agents.iter_mut();
+        match agents.find(|report| Some(report.agent) == agent) {
             Some(agent) => agent.errors.push(error),
             None => report.errors.push(error),
         }
@@ -143,219 +179,200 @@ pub fn import(
     Ok(report)
 }
 
-struct Run<'r> {
-    shop: Shop<'r>,
-    /// The sessions that were there at the beginning.
-    sessions: HashSet<backtrail::SessionId>,
+fn agent_reports(options: &ImportOptions, files: &[FoundFile]) -> Vec<AgentReport> {
+    let report = |format: &&'static dyn Format| {
+        let mut report = AgentReport::new(*format);
+        let is_own = |file: &&FoundFile| file.format.name() == format.name();
+        report.found = files.iter().filter(is_own).count() as u64;
+        report
+    };
+    options.formats.iter().map(report).collect()
+}
+
+/// An import under way.
+struct Import<'i> {
+    destination: Destination<'i>,
+    /// The sessions that existed before.
+    sessions: HashSet<SessionId>,
     cache: Mutex<Cache>,
-    report: Mutex<Report>,
-    files: (AtomicU64, u64),
-    bytes: (AtomicU64, u64),
-    progress: &'r (dyn Fn(ImportProgress) + Sync),
+    agents: Mutex<Vec<AgentReport>>,
+    files: AtomicU64,
+    files_total: u64,
+    bytes: AtomicU64,
+    bytes_total: u64,
+    progress: &'i (dyn Fn(ImportProgress) + Sync),
     threads: usize,
 }
 
-#[derive(Default)]
-struct Report {
-    agents: Vec<AgentReport>,
-}
-
-impl Report {
-    fn new(options: &ImportOptions, found: &[Found]) -> Self {
-        let mut agents: Vec<AgentReport> = options
-            .formats
+impl Import<'_> {
+    /// Imports all files: sub-agents' files after the others, and then those that had to wait.
+    fn all(&self, files: &[FoundFile]) -> Result<()> {
+        let (sub_agents, others): (Vec<&FoundFile>, Vec<&FoundFile>) = files
             .iter()
-            .map(|format| AgentReport::new(*format))
-            .collect();
-        for found in found {
-            if let Some(agent) = agents
-                .iter_mut()
-                .find(|agent| agent.agent == found.format.name())
-            {
-                agent.found += 1;
-            }
-        }
-        Self { agents }
-    }
-
-    fn of(&mut self, found: &Found) -> Option<&mut AgentReport> {
-        let name = found.format.name();
-        self.agents.iter_mut().find(|agent| agent.agent == name)
-    }
-}
-
-impl Run<'_> {
-    /// Takes in all files: those that stand by themselves first, then those that go with
-    /// others, then those that had to wait.
-    fn all(&self, found: &[Found]) -> Result<()> {
-        let (follow, lead): (Vec<&Found>, Vec<&Found>) = found
-            .iter()
-            .partition(|found| found.format.follows(&found.path));
-        let mut late = Vec::new();
-        for files in [lead, follow] {
+            .partition(|file| file.format.is_sub_agent_file(&file.path));
+        let mut waiting = Vec::new();
+        for files in [others, sub_agents] {
             let mut rest = &files[..];
             while !rest.is_empty() {
-                let (batch, behind) = rest.split_at(batch_len(rest));
-                late.extend(self.batch(batch)?);
-                rest = behind;
+                let (batch, after) = rest.split_at(batch_len(rest));
+                waiting.extend(self.batch(batch)?);
+                rest = after;
             }
         }
-        // Each pass takes in at least what waits for nobody any more.
-        while !late.is_empty() {
-            let waiting = late.len();
-            late = self.one_by_one(&late, false)?;
-            if late.len() == waiting {
-                self.one_by_one(&late, true)?;
+        // Each pass imports at least the files whose parents have come.
+        while !waiting.is_empty() {
+            let count = waiting.len();
+            waiting = self.one_by_one(&waiting, Patience::Wait)?;
+            if waiting.len() == count {
+                self.one_by_one(&waiting, Patience::ImportNow)?;
                 break;
             }
         }
-        self.shop.publish()
+        self.destination.publish()
     }
 
-    /// Takes in files side by side, and puts their sessions in place. Returns those that
-    /// must wait for others.
-    fn batch<'f>(&self, files: &[&'f Found]) -> Result<Vec<&'f Found>> {
+    /// Imports files in parallel, and moves their sessions to the store. Returns the files
+    /// that must wait for others.
+    fn batch<'f>(&self, files: &[&'f FoundFile]) -> Result<Vec<&'f FoundFile>> {
         let next = AtomicUsize::new(0);
         let work = || {
-            let mut late = Vec::new();
-            while let Some(found) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match self.one(found, false) {
+            let mut waiting = Vec::new();
+            while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                match self.one(file, Patience::Wait) {
                     Ok(true) => {}
-                    Ok(false) => late.push(*found),
+                    Ok(false) => waiting.push(*file),
                     Err(error) => {
-                        // The store failed: nobody goes on.
+                        // The store failed: the other threads stop too.
                         next.store(files.len(), Ordering::Relaxed);
                         return Err(error);
                     }
                 }
             }
-            Ok(late)
+            Ok(waiting)
         };
         let threads = self.threads.min(files.len()).max(1);
-        let mut late = Vec::new();
+        let mut waiting = Vec::new();
         std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let mut done = vec![work()];
+            let mut results = vec![work()];
             for other in others {
-                done.push(
-                    other
-                        .join()
-                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                );
+                let result = other.join();
+                results.push(result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             }
-            for part in done {
-                late.extend(part?);
+            for result in results {
+                waiting.extend(result?);
             }
             Ok::<(), Error>(())
         })?;
-        late.sort_by(|a, b| a.path.cmp(&b.path));
-        self.shop.publish()?;
-        Ok(late)
+        waiting.sort_by(|a, b| a.path.cmp(&b.path));
+        self.destination.publish()?;
+        Ok(waiting)
     }
 
-    fn one_by_one<'f>(&self, files: &[&'f Found], last_pass: bool) -> Result<Vec<&'f Found>> {
-        let mut late = Vec::new();
-        for found in files {
-            if !self.one(found, last_pass)? {
-                late.push(*found);
+    fn one_by_one<'f>(
+        &self,
+        files: &[&'f FoundFile],
+        patience: Patience,
+    ) -> Result<Vec<&'f FoundFile>> {
+        let mut waiting = Vec::new();
+        for file in files {
+            if !self.one(file, patience)? {
+                waiting.push(*file);
             }
         }
-        Ok(late)
+        Ok(waiting)
     }
 
-    /// Takes in one file. Returns whether that is done; an error is one of the store.
-    fn one(&self, found: &Found, last_pass: bool) -> Result<bool> {
-        let known = self.known(found);
-        if let Some(known) = known.as_ref().filter(|known| known.is(&found.stamp)) {
-            let taken = Taken {
-                damaged: known.damaged,
-                unknown: known.unknown.clone(),
-                ..Taken::nothing(Outcome::Unchanged)
+    /// Imports one file. Returns whether it is done, or must wait; an error is the store's.
+    fn one(&self, file: &FoundFile, patience: Patience) -> Result<bool> {
+        let cached = self.cached(file);
+        if let Some(cached) = cached
+            .as_ref()
+            .filter(|cached| cached.is_unchanged(&file.stamp))
+        {
+            let result = FileResult {
+                damaged: cached.damaged,
+                unknown: cached.unknown.clone(),
+                ..FileResult::new(Outcome::Unchanged)
             };
-            self.add(found, Ok(taken));
+            self.add(file, Ok(result));
             return Ok(true);
         }
-        match take(&self.shop, found, known.as_ref(), last_pass) {
-            Ok(Done::Later) if last_pass => {
-                let what = "this file waits for another one that does not come";
-                self.add(found, Err(Error::invalid(what, &found.path)));
+        match import_file(&self.destination, file, cached.as_ref(), patience) {
+            Ok(Done::Wait) if patience == Patience::ImportNow => {
+                let what = "another import is using this session; try again";
+                self.add(file, Err(Error::invalid(what, &file.path)));
             }
-            Ok(Done::Later) => return Ok(false),
-            Ok(Done::Taken(taken, known)) => {
-                if let Some(known) = known
-                    && !self.shop.is_dry()
+            Ok(Done::Wait) => return Ok(false),
+            Ok(Done::Imported(result, cached)) => {
+                if let Some(cached) = cached
+                    && !self.destination.is_dry_run()
                 {
-                    self.cache().set(&found.path, known);
+                    lock(&self.cache).set(&file.path, cached);
                 }
-                self.add(found, Ok(taken));
+                self.add(file, Ok(result));
             }
             Err(error) if is_fatal(&error) => return Err(error),
-            Err(error) => self.add(found, Err(error)),
+            Err(error) => self.add(file, Err(error)),
         }
         Ok(true)
     }
 
-    /// Returns what is known of a file. A session that somebody removed is not known.
-    fn known(&self, found: &Found) -> Option<Known> {
-        let known = self.cache().get(&found.path).cloned()?;
-        let is_there = self.sessions.contains(&known.session);
-        (is_there || self.shop.was_deleted(&known.session)).then_some(known)
+    /// Returns what the cache knows about a file, unless its session is gone without a trace.
+    fn cached(&self, file: &FoundFile) -> Option<CachedFile> {
+        let cached = lock(&self.cache).get(&file.path).cloned()?;
+        let exists = self.sessions.contains(&cached.session);
+        (exists || self.destination.was_deleted(&cached.session)).then_some(cached)
     }
 
-    fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
-        let cache = self.cache.lock();
-        cache.unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn add(&self, found: &Found, taken: Result<Taken>) {
-        let report = self.report.lock();
-        let mut report = report.unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(agent) = report.of(found) {
-            match taken {
-                Ok(taken) => agent.add(&found.path, taken),
+    fn add(&self, file: &FoundFile, result: Result<FileResult>) {
+        let mut agents = lock(&self.agents);
+        let mut reports = agents.iter_mut();
+        if let Some(agent) = reports.find(|report| report.agent == file.format.name()) {
+            match result {
+                Ok(result) => agent.add(&file.path, result),
                 Err(error) => agent.errors.push(error),
             }
         }
-        drop(report);
-        let files = self.files.0.fetch_add(1, Ordering::Relaxed) + 1;
-        let len = found.stamp.len;
-        let bytes = self.bytes.0.fetch_add(len, Ordering::Relaxed) + len;
+        drop(agents);
+        let len = file.stamp.len;
         (self.progress)(ImportProgress {
-            files: (files, self.files.1),
-            bytes: (bytes, self.bytes.1),
+            files: self.files.fetch_add(1, Ordering::Relaxed) + 1,
+            files_total: self.files_total,
+            bytes: self.bytes.fetch_add(len, Ordering::Relaxed) + len,
+            bytes_total: self.bytes_total,
         });
     }
 
     fn finish(self) -> ImportReport {
-        // What could not be saved is found out again.
-        if !self.shop.is_dry() {
-            self.cache().save().ok();
+        // A cache that cannot be saved is rebuilt next time.
+        if !self.destination.is_dry_run() {
+            lock(&self.cache).save().ok();
         }
-        let report = self.report.into_inner();
-        let report = report.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let agents = self.agents.into_inner();
         ImportReport {
-            agents: report.agents,
+            agents: agents.unwrap_or_else(PoisonError::into_inner),
             ..ImportReport::default()
         }
     }
 }
 
-fn batch_len(files: &[&Found]) -> usize {
-    let mut bytes = 0;
-    let fits = |found: &&&Found| {
-        let fits = bytes < BATCH_BYTES;
-        bytes += found.stamp.len;
-        fits
-    };
-    files
-        .iter()
-        .take(BATCH_FILES)
-        .take_while(fits)
-        .count()
-        .max(1)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether no other file can be taken in either: the store failed, not the file.
+fn batch_len(files: &[&FoundFile]) -> usize {
+    let mut bytes = 0;
+    let fits = |file: &&&FoundFile| {
+        let fits = bytes < BATCH_BYTES;
+        bytes += file.stamp.len;
+        fits
+    };
+    let files = files.iter().take(BATCH_FILES);
+    files.take_while(fits).count().max(1)
+}
+
+/// Returns whether the error is the store's, so that no other file can be imported either.
 fn is_fatal(error: &Error) -> bool {
     let kind = error.store().map(backtrail::Error::kind);
     matches!(

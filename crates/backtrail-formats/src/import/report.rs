@@ -1,60 +1,72 @@
-//! What came of taking files in.
+//! The result of an import.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use serde::{Serialize, Serializer};
 
 use crate::error::Error;
+use crate::event::{DamagedLine, DamagedLines};
 use crate::format::Format;
-use crate::told::DamagedLine;
 
-/// What came of an import.
-#[derive(Debug, Default)]
+/// The result of an import.
+#[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct ImportReport {
-    /// What was found of each agent, in the order in which formats are listed.
+    /// The results of each agent's files, in the order in which formats are listed.
     pub agents: Vec<AgentReport>,
-    /// Files in directories that were named, of no format that is known.
-    pub strangers: Vec<PathBuf>,
-    /// What could not be looked at, of no agent that is known.
+    /// The files in the given directories that have no known format.
+    #[serde(serialize_with = "serialize_paths")]
+    pub other_files: Vec<PathBuf>,
+    /// Errors about files of no known agent.
     pub errors: Vec<Error>,
 }
 
-/// What was found of one agent. Each file is new, updated, unchanged or an error.
-#[derive(Debug)]
+/// The results of one agent's files. Each file is new, updated, unchanged or an error.
+#[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct AgentReport {
-    /// The agent's name.
+    /// The agent's name on the command line.
     pub agent: &'static str,
-    /// The agent as it calls itself.
+    /// The agent's name for people.
     pub title: &'static str,
     /// How many session files were found.
     pub found: u64,
-    /// How many of them were not known.
+    /// How many of them were imported for the first time.
     pub new: u64,
-    /// How many told something that was not known.
+    /// How many of them had something new.
     pub updated: u64,
-    /// How many told nothing new.
+    /// How many of them had nothing new.
     pub unchanged: u64,
-    /// How many of the unchanged ones are of sessions that were deleted here.
-    pub deleted: u64,
-    /// How many lines of all of them cannot be read.
+    /// How many of the unchanged ones belong to sessions that were deleted here.
+    pub deleted_here: u64,
+    /// How many damaged lines all of them have.
     pub damaged_lines: u64,
-    /// The first of the lines that could not be read this time.
-    pub damaged: Vec<(PathBuf, DamagedLine)>,
-    /// Records that are not understood, by kind. They are kept.
-    pub unknown: BTreeMap<String, u64>,
-    /// How many files end in half a line, which their agent may still be writing.
-    pub unfinished: u64,
-    /// Messages that were taken in.
+    /// The first damaged lines that were found this time.
+    pub first_damaged: Vec<DamagedFileLine>,
+    /// The number of unknown records, by type. They are kept.
+    pub unknown_types: BTreeMap<String, u64>,
+    /// How many files end in an incomplete line, which their agent may still be writing.
+    pub unfinished_files: u64,
+    /// How many messages were imported.
     pub messages: u64,
-    /// Bytes that were read.
+    /// How many bytes were read.
     pub bytes: u64,
-    /// What was not taken in.
+    /// Why files were not imported.
     pub errors: Vec<Error>,
 }
 
-/// How many damaged lines are told one by one.
-const FIRST: usize = 20;
+/// A damaged line of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DamagedFileLine {
+    /// The file.
+    #[serde(serialize_with = "serialize_path")]
+    pub file: PathBuf,
+    /// The line.
+    #[serde(flatten)]
+    pub line: DamagedLine,
+}
 
 impl AgentReport {
     pub(super) fn new(format: &dyn Format) -> Self {
@@ -65,73 +77,83 @@ impl AgentReport {
             new: 0,
             updated: 0,
             unchanged: 0,
-            deleted: 0,
+            deleted_here: 0,
             damaged_lines: 0,
-            damaged: Vec::new(),
-            unknown: BTreeMap::new(),
-            unfinished: 0,
+            first_damaged: Vec::new(),
+            unknown_types: BTreeMap::new(),
+            unfinished_files: 0,
             messages: 0,
             bytes: 0,
             errors: Vec::new(),
         }
     }
 
-    /// Returns how many records are not understood.
+    /// Returns how many unknown records there are.
     pub fn unknown_records(&self) -> u64 {
-        self.unknown.values().sum()
+        self.unknown_types.values().sum()
     }
 
-    pub(super) fn add(&mut self, path: &std::path::Path, taken: Taken) {
-        match taken.outcome {
+    pub(super) fn add(&mut self, path: &Path, result: FileResult) {
+        match result.outcome {
             Outcome::New => self.new += 1,
             Outcome::Updated => self.updated += 1,
             Outcome::Unchanged => self.unchanged += 1,
             Outcome::Deleted => {
                 self.unchanged += 1;
-                self.deleted += 1;
+                self.deleted_here += 1;
             }
         }
-        self.damaged_lines += taken.damaged;
-        for (kind, count) in taken.unknown {
-            *self.unknown.entry(kind).or_default() += count;
+        self.damaged_lines += result.damaged;
+        for (kind, count) in result.unknown {
+            *self.unknown_types.entry(kind).or_default() += count;
         }
-        let room = FIRST.saturating_sub(self.damaged.len());
-        let lines = taken.lines.into_iter().take(room);
-        self.damaged
-            .extend(lines.map(|line| (path.to_owned(), line)));
-        self.unfinished += u64::from(taken.unfinished);
-        self.messages += taken.messages;
-        self.bytes += taken.bytes;
+        let room = DamagedLines::MAX_LISTED.saturating_sub(self.first_damaged.len());
+        let lines = result.first_damaged.into_iter().take(room);
+        self.first_damaged.extend(lines.map(|line| DamagedFileLine {
+            file: path.to_owned(),
+            line,
+        }));
+        self.unfinished_files += u64::from(result.is_unfinished);
+        self.messages += result.messages;
+        self.bytes += result.bytes;
     }
 }
 
-/// What came of one file.
+fn serialize_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+fn serialize_paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
+}
+
+/// The result of one file.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct FileResult {
     pub(super) outcome: Outcome,
     pub(super) damaged: u64,
     pub(super) unknown: BTreeMap<String, u64>,
-    pub(super) lines: Vec<DamagedLine>,
-    pub(super) unfinished: bool,
+    pub(super) first_damaged: Vec<DamagedLine>,
+    pub(super) is_unfinished: bool,
     pub(super) messages: u64,
     pub(super) bytes: u64,
 }
 
-impl Taken {
-    pub(super) fn nothing(outcome: Outcome) -> Self {
+impl FileResult {
+    pub(super) fn new(outcome: Outcome) -> Self {
         Self {
             outcome,
             damaged: 0,
             unknown: BTreeMap::new(),
-            lines: Vec::new(),
-            unfinished: false,
+            first_damaged: Vec::new(),
+            is_unfinished: false,
             messages: 0,
             bytes: 0,
         }
     }
 }
 
-/// What a file told.
+/// What the import of a file changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     New,

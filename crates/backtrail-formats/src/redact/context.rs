@@ -1,18 +1,18 @@
-//! Secrets that are known by what stands around them.
+//! Secrets that are recognised by their context.
 
 use memchr::{memchr2_iter, memmem};
 
 use super::{Span, is_placeholder};
 
-/// Finds private keys, passwords in addresses, and values that are named as secrets.
+/// Finds private keys, passwords in URLs, and values whose names say that they are secret.
 pub(super) fn find(text: &str, spans: &mut Vec<Span>) {
     private_keys(text, spans);
     addresses(text, spans);
     named(text, spans);
 }
 
-/// Finds private keys in PEM: from the line that begins one to the line that ends it, or
-/// as far as it goes where the end is missing.
+/// Finds private keys in PEM: from the first line to the last, or as far as it goes if the end
+/// is missing.
 fn private_keys(text: &str, spans: &mut Vec<Span>) {
     const DASHES: &[u8] = b"-----";
     let bytes = text.as_bytes();
@@ -26,7 +26,7 @@ fn private_keys(text: &str, spans: &mut Vec<Span>) {
             continue;
         };
         let body = start + DASHES.len() + "BEGIN ".len() + label + DASHES.len();
-        // The dashes behind the label are passed over.
+        // Skip the dashes after the label.
         while dashes.peek().is_some_and(|at| *at < body) {
             dashes.next();
         }
@@ -51,9 +51,9 @@ fn private_keys(text: &str, spans: &mut Vec<Span>) {
     }
 }
 
-/// Returns how long the label of a private key is that stands between dashes.
+/// Returns the length of the label of a private key between dashes.
 fn label_at(text: &str, dashes: usize, word: &str) -> Option<usize> {
-    /// No label is longer.
+    /// The longest label.
     const LONGEST: usize = 40;
     let rest = text.get(dashes + 5..)?.strip_prefix(word)?;
     let is_part = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b' ';
@@ -63,7 +63,7 @@ fn label_at(text: &str, dashes: usize, word: &str) -> Option<usize> {
     (is_private && rest[length..].starts_with("-----")).then_some(length)
 }
 
-/// Returns how far Base64 goes, with the line breaks in it, written as such or as `\n`.
+/// Returns how far Base64 goes, including line breaks and `\n`.
 fn base64_len(bytes: &[u8]) -> usize {
     let is_part = |byte: &&u8| {
         byte.is_ascii_alphanumeric()
@@ -73,8 +73,8 @@ fn base64_len(bytes: &[u8]) -> usize {
     bytes.iter().take_while(is_part).count()
 }
 
-/// Finds passwords in addresses: `postgres://app:…@db`. Of each address only the part up
-/// to the next slash is looked at.
+/// Finds passwords in URLs: `postgres://app:…@db`. Of each URL only the part up to the next
+/// slash is searched.
 fn addresses(text: &str, spans: &mut Vec<Span>) {
     for at in memmem::find_iter(text.as_bytes(), b"://") {
         let before = text[..at].bytes().next_back();
@@ -119,7 +119,7 @@ fn is_no_password(user: &str, password: &str) -> bool {
     user == password || WORDS.contains(&lower.as_str()) || is_placeholder(password)
 }
 
-/// Finds values behind `:` or `=` whose names say that they are secret.
+/// Finds values after `:` or `=` whose names say that they are secret.
 fn named(text: &str, spans: &mut Vec<Span>) {
     let bytes = text.as_bytes();
     for at in memchr2_iter(b':', b'=', bytes) {
@@ -138,7 +138,7 @@ fn named(text: &str, spans: &mut Vec<Span>) {
     }
 }
 
-/// Finds what is secret in the value of a field, by its name.
+/// Finds the secret in the value of a field, by its name.
 pub(super) fn value_of(name: &str, value: &str) -> Option<Span> {
     match Named::of(name)? {
         Named::Authorization => authorization(value, 0..value.len()),
@@ -146,7 +146,7 @@ pub(super) fn value_of(name: &str, value: &str) -> Option<Span> {
     }
 }
 
-/// What a name says of its value.
+/// What a name says about its value.
 #[derive(Debug, Clone, Copy)]
 enum Named {
     Authorization,
@@ -155,7 +155,7 @@ enum Named {
 
 impl Named {
     fn of(name: &str) -> Option<Self> {
-        /// What names of secrets end with, dashes and such left out.
+        /// How names of secrets end, without dashes and the like.
         const ENDS: [(&str, &str); 22] = [
             ("secretaccesskey", "aws secret key"),
             ("password", "password"),
@@ -180,7 +180,7 @@ impl Named {
             ("cookie", "cookie"),
             ("credential", "secret"),
         ];
-        /// Names that end so, and hold nothing secret.
+        /// Names with such an end whose values are not secret.
         const NOT: [&str; 8] = [
             "pagetoken",
             "nexttoken",
@@ -191,7 +191,7 @@ impl Named {
             "pagingtoken",
             "resumetoken",
         ];
-        // Most names end otherwise, and are not looked at further.
+        // Most names have another end.
         let last = name.bytes().next_back()?.to_ascii_lowercase();
         if !matches!(last, b'n' | b'd' | b'e' | b'y' | b't' | b'l') {
             return None;
@@ -212,9 +212,9 @@ impl Named {
     }
 }
 
-/// Returns the name that stands before a place, with quotes and blanks between.
+/// Returns the name before a place, with quotes and blanks between.
 fn name_before(text: &str, at: usize) -> Option<&str> {
-    /// No name is longer.
+    /// The longest name.
     const LONGEST: usize = 64;
     let bytes = text.as_bytes();
     let between = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'"' | b'\'' | b'`' | b'\\' | b']');
@@ -226,9 +226,9 @@ fn name_before(text: &str, at: usize) -> Option<&str> {
     text.get(start..end).filter(|name| !name.is_empty())
 }
 
-/// Returns where a value is that begins behind a place.
+/// Returns the range of a value that starts after a place.
 fn value_after(text: &str, at: usize) -> std::ops::Range<usize> {
-    /// What is longer is no secret that somebody wrote down.
+    /// Longer values are not secrets that someone wrote down.
     const LONGEST: usize = 512;
     let bytes = text.as_bytes();
     let upto = bytes.len().min(at + 8);
@@ -261,7 +261,7 @@ fn value_after(text: &str, at: usize) -> std::ops::Range<usize> {
     }
 }
 
-/// Returns how long a value is where it may stand in a query: up to `&name=`.
+/// Returns the length of a value that may be in a query: up to `&name=`.
 fn before_parameter(value: &[u8]) -> usize {
     let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let begins = |at: &usize| {
@@ -274,7 +274,7 @@ fn before_parameter(value: &[u8]) -> usize {
         .unwrap_or(value.len())
 }
 
-/// Finds what a header of this kind grants access with.
+/// Finds the credentials in a header of this kind.
 fn authorization(text: &str, value: std::ops::Range<usize>) -> Option<Span> {
     const SCHEMES: [(&str, &str); 4] = [
         ("bearer ", "bearer token"),
@@ -282,7 +282,7 @@ fn authorization(text: &str, value: std::ops::Range<usize>) -> Option<Span> {
         ("token ", "token"),
         ("apikey ", "api key"),
     ];
-    /// Shorter ones are nobody's.
+    /// The shortest credentials.
     const SHORTEST: usize = 12;
     let rest = text.get(value.start..)?;
     let (scheme, kind) = SCHEMES.iter().find(|(scheme, _)| {
@@ -306,7 +306,7 @@ fn authorization(text: &str, value: std::ops::Range<usize>) -> Option<Span> {
     })
 }
 
-/// Takes a value for a secret if nobody would make it up.
+/// Returns a value as a secret, if it does not look made up.
 fn secret(text: &str, value: std::ops::Range<usize>, kind: &'static str) -> Option<Span> {
     let own = text.get(value.clone())?;
     let is_aws = kind == "aws secret key" && own.len() == 40;
@@ -320,7 +320,7 @@ fn secret(text: &str, value: std::ops::Range<usize>, kind: &'static str) -> Opti
     })
 }
 
-/// Returns whether a value may have been chosen as a password, where it is called one.
+/// Returns whether a value with the name of a password may be one.
 fn is_chosen(value: &str) -> bool {
     const SHORTEST: usize = 8;
     let has = |test: fn(&u8) -> bool| value.bytes().any(|byte| test(&byte));
@@ -332,8 +332,8 @@ fn is_chosen(value: &str) -> bool {
         && has(u8::is_ascii_alphabetic)
 }
 
-/// Returns whether a value is long and mixed enough to have been drawn by a machine, or
-/// chosen with care.
+/// Returns whether a value is long and mixed enough to have been generated or chosen with
+/// care.
 fn is_random(value: &str) -> bool {
     const SHORTEST: usize = 12;
     if value.len() < SHORTEST || !value.is_ascii() || value.contains(' ') || is_code(value) {
@@ -354,8 +354,7 @@ fn is_random(value: &str) -> bool {
     }
 }
 
-/// Returns whether a value is rather an expression, a path, an address, a version or a
-/// time.
+/// Returns whether a value is more likely an expression, a path, a URL, a version or a time.
 fn is_code(value: &str) -> bool {
     let is_part = |part: &str| {
         let mut bytes = part.bytes();
@@ -371,7 +370,7 @@ fn is_code(value: &str) -> bool {
     is_dotted || is_path || value.contains(['(', ')', '[', '{', '|', '<'])
 }
 
-/// Returns how many bits a character tells on average.
+/// Returns the entropy in bits per character.
 fn entropy(value: &str) -> f64 {
     let mut counts = [0u32; 256];
     for byte in value.bytes() {

@@ -1,5 +1,4 @@
-//! Secrets within the strings of JSON, found in what the strings say and not in how they
-//! are written.
+//! Secrets in the strings of JSON, found in their decoded text.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -8,8 +7,8 @@ use backtrail::Text;
 
 use super::Redactor;
 
-/// Redacts the strings of a JSON text; `None` where nothing is removed.
-/// `name` is what the value is called.
+/// Redacts the strings of a JSON text; `None` if nothing is removed. `name` is the name of the
+/// value.
 pub(super) fn redact_strings(redactor: &mut Redactor, name: &str, json: &str) -> Option<String> {
     let mut out = Vec::new();
     let mut writer = JsonRedactor::new(&mut out, redactor);
@@ -19,19 +18,18 @@ pub(super) fn redact_strings(redactor: &mut Redactor, name: &str, json: &str) ->
     changed.then(|| String::from_utf8(out).ok()).flatten()
 }
 
-/// What the places are that findings have.
+/// What the places of findings are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Places {
     /// Those that the redactor was given.
     Given,
     Lines,
-    /// The elements of one list in the outermost object, from 1 on; 0 beside it.
+    /// The elements of one list in the outermost object, from 1; 0 elsewhere.
     Elements(&'static str),
 }
 
-/// Passes JSON on, one value or many, and redacts its strings, knowing the names of those
-/// that are fields. What is no JSON is redacted as the text that it is. One string is in
-/// memory at once, nothing else.
+/// Copies JSON, one value or many, and redacts its strings with regard to the names of fields.
+/// Anything that is not JSON is redacted as text. Only one string at a time is in memory.
 #[derive(Debug)]
 pub struct JsonRedactor<'r, W> {
     out: W,
@@ -41,11 +39,11 @@ pub struct JsonRedactor<'r, W> {
     depth: u32,
     /// The string that is being read, with its quotes.
     string: Vec<u8>,
-    /// What stands between strings, as far as it was read.
+    /// The text between strings, as far as it was read.
     between: Vec<u8>,
-    /// The string before, where it may be the name of what comes.
+    /// The last string, if it may be the name of the next value.
     last: Option<String>,
-    /// The name of what comes.
+    /// The name of the next value.
     name: Option<String>,
     in_string: bool,
     escaped: bool,
@@ -53,7 +51,7 @@ pub struct JsonRedactor<'r, W> {
 }
 
 impl<'r, W: Write> JsonRedactor<'r, W> {
-    /// Makes one whose findings have the place that the redactor was given.
+    /// Creates one whose findings have the place that the redactor was given.
     pub fn new(out: W, redactor: &'r mut Redactor) -> Self {
         Self {
             out,
@@ -71,7 +69,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
-    /// Makes one for JSON lines: the places are lines, from 1 on.
+    /// Creates one for JSON lines: the places are lines, from 1.
     pub fn lines(out: W, redactor: &'r mut Redactor) -> Self {
         redactor.at(1);
         Self {
@@ -81,8 +79,8 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
-    /// Makes one for an object with a list in it that is called `list`: the places are its
-    /// elements, from 1 on, and 0 beside it.
+    /// Creates one for an object with a list named `list`: the places are its elements, from 1,
+    /// and 0 elsewhere.
     pub fn elements(out: W, redactor: &'r mut Redactor, list: &'static str) -> Self {
         redactor.at(0);
         Self {
@@ -91,7 +89,11 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
-    /// Writes what is left, and returns whether anything was removed.
+    /// Writes the rest, and returns whether anything was removed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output cannot be written.
     pub fn finish(mut self) -> io::Result<bool> {
         if self.in_string {
             self.end_string(false)?;
@@ -106,7 +108,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         self.redactor.at(self.place);
     }
 
-    /// Takes in what stands outside strings.
+    /// Reads the text outside of strings.
     fn outside(&mut self, byte: u8) {
         match byte {
             b'{' | b'[' => self.depth = self.depth.saturating_add(1),
@@ -127,7 +129,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
-    /// Ends a line: whatever was in it, the next one begins anew.
+    /// Ends a line: the next one starts fresh.
     fn end_line(&mut self) -> io::Result<()> {
         self.end_between()?;
         self.out.write_all(b"\n")?;
@@ -138,8 +140,8 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         Ok(())
     }
 
-    /// Writes what stands between two strings. In JSON it is signs and numbers; in a line
-    /// that is damaged it may be anything.
+    /// Writes the text between two strings. In JSON it is punctuation and numbers; in a damaged
+    /// line it may be anything.
     fn end_between(&mut self) -> io::Result<()> {
         let between = std::mem::take(&mut self.between);
         self.name = match between.trim_ascii() {
@@ -172,7 +174,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
             }
             None => self.out.write_all(&string)?,
         }
-        // Most strings are short: what a long one took is given back.
+        // Most strings are short, so the memory of a long one is freed.
         if string.capacity() <= 1 << 20 {
             self.string = string;
             self.string.clear();
@@ -181,7 +183,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
     }
 
     fn redacted(&mut self, string: &[u8], closed: bool) -> Option<Vec<u8>> {
-        /// A name of a field is no longer.
+        /// The longest name of a field.
         const LONGEST_NAME: usize = 64;
         let name = self.name.take();
         let literal = String::from_utf8_lossy(string);
@@ -190,7 +192,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
             false => None,
         };
         let Some(text) = decoded else {
-            // No JSON: it is redacted as it stands.
+            // Not JSON: redact it as text.
             return match self.redactor.redact(&literal) {
                 Cow::Owned(redacted) => Some(redacted.into_bytes()),
                 Cow::Borrowed(_) => None,
@@ -207,9 +209,9 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
-    /// Reads what stands between strings; returns what is left.
+    /// Reads the text between strings; returns the rest.
     fn read_between<'b>(&mut self, bytes: &'b [u8]) -> io::Result<&'b [u8]> {
-        /// So much of it is held at most: no JSON of anybody has more.
+        /// The most of it that is held; real JSON has less.
         const MOST: usize = 1 << 20;
         let upto = memchr::memchr2(b'"', b'\n', bytes).unwrap_or(bytes.len());
         let (between, rest) = bytes.split_at(upto);
@@ -233,7 +235,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
-    /// Reads what stands in a string; returns what is left.
+    /// Reads a string; returns the rest.
     fn read_string<'b>(&mut self, bytes: &'b [u8]) -> io::Result<&'b [u8]> {
         if std::mem::take(&mut self.escaped) && bytes[0] != b'\n' {
             self.string.push(bytes[0]);
@@ -253,7 +255,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
                 self.string.push(b'\\');
                 self.escaped = true;
             }
-            // No string of JSON has a line break: this was none.
+            // A JSON string has no line break, so this is not one.
             _ => {
                 self.end_string(false)?;
                 self.end_line()?;

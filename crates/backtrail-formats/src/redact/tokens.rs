@@ -1,4 +1,4 @@
-//! Keys that are known by their own shape.
+//! Keys that are recognised by their shape.
 
 use super::{Span, is_placeholder};
 
@@ -9,18 +9,18 @@ enum Body {
     Alnum,
     /// Letters, digits, `-` and `_`.
     Word,
-    /// Small letters and digits of hexadecimal numbers.
+    /// Lower-case hexadecimal digits.
     Hex,
-    /// Great letters and the digits 2 to 7.
+    /// Upper-case letters and the digits 2 to 7.
     Base32,
 }
 
-/// A kind of key: what it is called, how it begins, and what follows.
+/// A kind of key: its name, its prefix, and what follows.
 struct Shape {
     kind: &'static str,
     prefix: &'static str,
     body: Body,
-    /// How long what follows is, at least and at most.
+    /// The minimum and maximum length of what follows.
     least: usize,
     most: usize,
 }
@@ -41,10 +41,10 @@ const fn shape(
     }
 }
 
-/// As long as one likes.
+/// Any length.
 const ANY: usize = 4096;
 
-/// The longer prefixes stand before the shorter ones that they begin with.
+/// Longer prefixes are before the shorter ones that they start with.
 const SHAPES: [Shape; 64] = [
     shape("anthropic key", "sk-ant-", Body::Word, 24, ANY),
     shape("openrouter key", "sk-or-v1-", Body::Hex, 40, ANY),
@@ -112,11 +112,11 @@ const SHAPES: [Shape; 64] = [
     shape("airtable token", "patAirt", Body::Word, 60, 100),
 ];
 
-/// No key is shorter.
+/// The length of the shortest key.
 const SHORTEST: usize = 20;
 
-/// Finds keys. A run of letters, digits, `-` and `_` is looked at once, so the time is
-/// linear in the text whatever is in it.
+/// Finds keys. Each run of letters, digits, `-` and `_` is examined once, so the time is linear
+/// in the length of any text.
 pub(super) fn find(text: &str, spans: &mut Vec<Span>) {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -152,8 +152,8 @@ fn run_end(bytes: &[u8], from: usize) -> usize {
     from + rest.take_while(|byte| is_word(**byte)).count()
 }
 
-/// Returns where a run really begins: not with a dash, and not with the letter of an
-/// escape, as `\n` in JSON within a text.
+/// Returns where a run really starts: not with a dash, and not with the letter of an escape
+/// such as `\n` in JSON within a text.
 fn beginning(bytes: &[u8], mut start: usize, end: usize) -> usize {
     let escaped = start > 0 && bytes[start - 1] == b'\\';
     if escaped && matches!(bytes[start], b'n' | b'r' | b't') {
@@ -202,21 +202,20 @@ impl Body {
     }
 }
 
-/// Returns whether it is words with dashes between them, as names have: no digits, and
-/// all small letters.
+/// Returns whether it is lower-case words with dashes between them, as in names.
 fn is_words(own: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-' || byte == b'_';
     own.bytes().all(is_plain) && own.contains(['-', '_'])
 }
 
-/// Finds keys of several parts with dots between them.
+/// Finds keys with several parts separated by dots.
 fn dotted(text: &str, start: usize, end: usize) -> Option<(&'static str, usize)> {
     let bytes = text.as_bytes();
     let first = &text[start..end];
     if bytes.get(end) != Some(&b'.') {
         return None;
     }
-    // Only what can be one is looked at further.
+    // Most texts have none.
     let is_jwt = first.starts_with("eyJ") && is_jwt_header(first);
     let known = is_jwt || matches!(first, "SG" | "ya29" | "hvs" | "hvb");
     if !known {
@@ -251,10 +250,9 @@ fn dotted(text: &str, start: usize, end: usize) -> Option<(&'static str, usize)>
     }
 }
 
-/// Returns whether it is the header of a JSON web token: Base64 of an object that names
-/// an algorithm.
+/// Returns whether it is the header of a JSON web token: Base64 of an object with an algorithm.
 fn is_jwt_header(part: &str) -> bool {
-    /// No header is longer.
+    /// The longest header.
     const LONGEST: usize = 4096;
     if part.len() > LONGEST {
         return false;
@@ -268,7 +266,7 @@ fn is_jwt_header(part: &str) -> bool {
     crate::json::Object::parse(&header).is_ok_and(|header| header.string("alg").is_some())
 }
 
-/// Decodes Base64 as it stands in addresses; `None` where it is none.
+/// Decodes URL-safe Base64; `None` if it is not that.
 fn decode(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let (mut bits, mut held) = (0u32, 0u32);
@@ -292,7 +290,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Finds the token of a Telegram bot: `123456789:AA…`, 35 characters behind the colon.
+/// Finds the token of a Telegram bot: `123456789:AA…`, 35 characters after the colon.
 fn telegram(text: &str, start: usize, end: usize) -> Option<(&'static str, usize, usize)> {
     let bytes = text.as_bytes();
     let is_id = (8..=10).contains(&(end - start)) && bytes.get(end) == Some(&b':');

@@ -1,17 +1,17 @@
-//! What the tests of samples share: where those are, what an independent reader says of
+//! What the tests of samples share: where the samples are, what an independent reader finds in
 //! one, and what ours does.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
-#![allow(clippy::disallowed_methods, reason = "samples are read as they lie")]
+#![allow(clippy::disallowed_methods, reason = "samples are only read")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use backtrail::{Block, Usage};
-use backtrail_formats::{Format, Gathered, Item, Source, Told};
+use backtrail_formats::{Event, EventCollector, Format, ReadReport, Source};
 use serde_json::Value;
 
-/// Returns the directory of real files, where it is there.
+/// Returns the directory of samples, if it exists.
 pub(crate) fn samples() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples");
     if path.is_dir() {
@@ -44,7 +44,7 @@ pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Runs an independent reader on a file. `None` where there is no Python.
+/// Runs an independent reader on a file. `None` without Python.
 pub(crate) fn independent(script: &str, file: &Path) -> Option<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/independent")
@@ -59,21 +59,20 @@ pub(crate) fn independent(script: &str, file: &Path) -> Option<Value> {
 }
 
 /// Reads a file with a format.
-pub(crate) fn read(format: &dyn Format, file: &Path) -> (Told, Gathered) {
+pub(crate) fn read(format: &dyn Format, file: &Path) -> (ReadReport, EventCollector) {
     let source = Source::open(file).expect("the sample can be read");
     assert!(
         format.recognises(&source),
         "{} is recognised",
         file.display()
     );
-    let mut gathered = Gathered::default();
-    let told = format
-        .read(&source, None, &mut gathered)
-        .expect("it can be read");
-    (told, gathered)
+    let mut collected = EventCollector::default();
+    let file = format.open(&source).expect("it can be read");
+    let report = collected.read(file).expect("it can be read");
+    (report, collected)
 }
 
-/// What the file's own thread comes to.
+/// The totals of the file's own conversation.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Totals {
     pub(crate) messages: u64,
@@ -85,36 +84,36 @@ pub(crate) struct Totals {
     pub(crate) cost: f64,
 }
 
-/// Adds up the file's own thread.
-pub(crate) fn totals(gathered: &Gathered) -> Totals {
+/// Adds up the file's own conversation.
+pub(crate) fn totals(collected: &EventCollector) -> Totals {
     let mut totals = Totals::default();
-    for item in gathered.main().map_or(&[][..], |main| &main.items) {
-        match item {
-            Item::Said(said) => {
+    for event in collected.main().map_or(&[][..], |main| &main.events) {
+        match event {
+            Event::Message(event) => {
                 totals.messages += 1;
-                totals.prompts += u64::from(said.message.is_prompt());
-                totals.cost += said.cost_usd.unwrap_or(0.0);
-                if let Some(usage) = &said.message.usage {
+                totals.prompts += u64::from(event.message.is_prompt());
+                totals.cost += event.cost_usd.unwrap_or(0.0);
+                if let Some(usage) = &event.message.usage {
                     totals.usage.add(usage);
                 }
-                for block in &said.message.blocks {
+                for block in &event.message.blocks {
                     totals.calls += u64::from(matches!(block, Block::ToolUse(_)));
                     totals.results += u64::from(matches!(block, Block::ToolResult(_)));
                 }
             }
-            Item::Summarised(_) => totals.compactions += 1,
-            Item::Used(used) => totals.usage.add(&used.usage),
+            Event::Summary(_) => totals.compactions += 1,
+            Event::Usage(event) => totals.usage.add(&event.usage),
         }
     }
     totals
 }
 
-/// Compares ours with what an independent reader printed.
-pub(crate) fn assert_agrees(file: &Path, told: &Told, gathered: &Gathered, expected: &Value) {
-    let totals = totals(gathered);
+/// Compares ours with the output of an independent reader.
+pub(crate) fn assert_agrees(file: &Path, collected: &EventCollector, expected: &Value) {
+    let totals = totals(collected);
     let usage = &totals.usage;
     let ours = serde_json::json!({
-        "session": told.session,
+        "session": collected.session,
         "messages": totals.messages,
         "prompts": totals.prompts,
         "calls": totals.calls,

@@ -1,10 +1,10 @@
-//! What import promises, with a format made for it: nothing is lost and nothing comes twice,
-//! in whatever order files come, grow, are rewritten or cut off.
+//! What import promises, with a format made for it: nothing is lost and nothing is imported
+//! twice, in whatever order files come, grow, are rewritten or truncated.
 
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test fails where it cannot go on, and its files are its own"
+    reason = "a test may panic, and its files are its own"
 )]
 
 mod promises;

@@ -2,9 +2,9 @@
 
 use backtrail::SessionId;
 use backtrail::trash::DeleteScope;
-use backtrail_formats::import;
+use backtrail_formats::{import, preview};
 
-use crate::toy::{Kit, says};
+use crate::toy::{Kit, lines};
 
 const NAME: &str = "session-of-a-toy-1";
 
@@ -13,77 +13,77 @@ fn id() -> SessionId {
 }
 
 #[test]
-fn a_file_is_taken_in_once_and_goes_on_where_it_was() {
+fn a_file_is_imported_once_and_continued_when_it_grows() {
     let kit = Kit::new();
-    kit.write("a.toy", says(NAME, &["1", "2"]));
+    kit.write("a.toy", lines(NAME, &["1", "2"]));
     assert_eq!(kit.counts(), (1, 0, 0));
     assert_eq!(kit.counts(), (0, 0, 1));
     assert_eq!(kit.keys(&id()), ["1", "2"]);
-    kit.write("a.toy", says(NAME, &["1", "2", "3"]));
+    kit.write("a.toy", lines(NAME, &["1", "2", "3"]));
     assert_eq!(kit.counts(), (0, 1, 0));
     assert_eq!(kit.keys(&id()), ["1", "2", "3"]);
     let info = kit.store.read_session(&id()).unwrap().info().unwrap();
     assert_eq!(info.belongs_to.as_deref(), Some("toy"));
-    // When it was said counts, not when it was taken in.
+    // The time of the messages counts, not the time of the import.
     let at = info.updated_at.unwrap().to_string();
     assert!(at.starts_with("2023-11-14T"), "{at}");
 }
 
 #[test]
-fn what_is_known_of_files_can_be_deleted_at_any_time() {
+fn the_cache_can_be_deleted_at_any_time() {
     let kit = Kit::new();
-    kit.write("a.toy", says(NAME, &["1", "2"]));
+    kit.write("a.toy", lines(NAME, &["1", "2"]));
     kit.import();
     kit.forget_cache();
     assert_eq!(kit.counts(), (0, 0, 1));
-    kit.write("a.toy", says(NAME, &["1", "2", "3"]));
+    kit.write("a.toy", lines(NAME, &["1", "2", "3"]));
     kit.forget_cache();
     assert_eq!(kit.counts(), (0, 1, 0));
     assert_eq!(kit.all(), [["1", "2", "3"]]);
     assert_eq!(
-        kit.held("a.toy").unwrap().1,
-        says(NAME, &["1", "2", "3"]).into_bytes()
+        kit.kept("a.toy").unwrap().1,
+        lines(NAME, &["1", "2", "3"]).into_bytes()
     );
 }
 
 #[test]
-fn copies_of_one_session_at_several_lengths_are_one_that_grew_in_whatever_order() {
+fn copies_of_a_session_at_several_lengths_are_one_session_in_any_order() {
     let lengths: [&[&str]; 4] = [&["1"], &["1", "2"], &["1", "2", "3"], &["1", "2", "3", "4"]];
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1], [1, 3, 0, 2]] {
         let kit = Kit::new();
         for (n, at) in order.into_iter().enumerate() {
-            kit.write(&format!("{n}.toy"), says(NAME, lengths[at]));
+            kit.write(&format!("{n}.toy"), lines(NAME, lengths[at]));
             kit.import();
         }
         assert_eq!(kit.all(), [["1", "2", "3", "4"]], "{order:?}");
         for (n, at) in order.into_iter().enumerate() {
-            let held = kit.held(&format!("{n}.toy")).unwrap();
-            assert_eq!(held.1, says(NAME, lengths[at]).into_bytes());
+            let held = kit.kept(&format!("{n}.toy")).unwrap();
+            assert_eq!(held.1, lines(NAME, lengths[at]).into_bytes());
         }
     }
 }
 
 // F21
 #[test]
-fn f21_a_source_that_is_cut_off_rewritten_or_deleted_takes_nothing_away() {
+fn f21_a_file_that_is_truncated_rewritten_or_deleted_removes_nothing() {
     let kit = Kit::new();
-    let whole = says(NAME, &["1", "2", "3"]);
+    let whole = lines(NAME, &["1", "2", "3"]);
     kit.write("a.toy", &whole);
     kit.import();
     kit.write("a.toy", &whole[..whole.len() - 20]);
     assert_eq!(kit.counts(), (0, 0, 1));
     assert_eq!(kit.keys(&id()), ["1", "2", "3"]);
-    assert_eq!(kit.held("a.toy").unwrap().1, whole.as_bytes());
+    assert_eq!(kit.kept("a.toy").unwrap().1, whole.as_bytes());
     kit.write("a.toy", "");
     assert_eq!(kit.counts(), (0, 0, 1));
     std::fs::remove_file(kit.path("a.toy")).unwrap();
     assert_eq!(kit.import().agents[0].found, 0);
     assert_eq!(kit.keys(&id()), ["1", "2", "3"]);
-    // Rewritten: the session goes along, and what was taken in stays in its trail.
-    kit.write("a.toy", says(NAME, &["1", "x", "y", "z"]));
+    // Rewritten: the session follows, and the old events stay in its trail.
+    kit.write("a.toy", lines(NAME, &["1", "x", "y", "z"]));
     assert_eq!(kit.counts(), (0, 1, 0));
     assert_eq!(kit.keys(&id()), ["1", "x", "y", "z"]);
-    let old = kit.ever_said(&id());
+    let old = kit.all_keys(&id());
     assert!(old.contains(&"2".to_owned()) && old.contains(&"3".to_owned()));
     assert_eq!(kit.counts(), (0, 0, 1));
 }
@@ -91,15 +91,15 @@ fn f21_a_source_that_is_cut_off_rewritten_or_deleted_takes_nothing_away() {
 #[test]
 fn another_file_with_the_same_name_is_a_branch_or_a_session_of_its_own() {
     let kit = Kit::new();
-    kit.write("a.toy", says(NAME, &["1", "2"]));
-    kit.write("b.toy", says(NAME, &["1", "x"]));
-    kit.write("c.toy", says(NAME, &["p", "q"]));
+    kit.write("a.toy", lines(NAME, &["1", "2"]));
+    kit.write("b.toy", lines(NAME, &["1", "x"]));
+    kit.write("c.toy", lines(NAME, &["p", "q"]));
     assert_eq!(kit.counts(), (3, 0, 0));
     assert_eq!(kit.all(), [["1", "2"], ["1", "x"], ["p", "q"]]);
-    let (branch, _) = kit.held("b.toy").unwrap();
+    let (branch, _) = kit.kept("b.toy").unwrap();
     let info = kit.store.read_session(&branch).unwrap().info().unwrap();
     assert_eq!(info.forked_from.unwrap().parent_session_id, NAME);
-    let (other, _) = kit.held("c.toy").unwrap();
+    let (other, _) = kit.kept("c.toy").unwrap();
     let info = kit.store.read_session(&other).unwrap().info().unwrap();
     assert_eq!(info.original_id.as_deref(), Some(NAME));
     for _ in 0..2 {
@@ -107,7 +107,7 @@ fn another_file_with_the_same_name_is_a_branch_or_a_session_of_its_own() {
         kit.forget_cache();
     }
     for (file, keys) in [("b.toy", ["1", "x", "y"]), ("c.toy", ["p", "q", "r"])] {
-        kit.write(file, says(NAME, &keys));
+        kit.write(file, lines(NAME, &keys));
     }
     assert_eq!(kit.counts(), (0, 2, 1));
     assert_eq!(
@@ -119,12 +119,12 @@ fn another_file_with_the_same_name_is_a_branch_or_a_session_of_its_own() {
 #[test]
 fn branches_and_sub_agents_are_sessions_of_their_own() {
     let kit = Kit::new();
-    let lines = says(NAME, &["1", "2"])
+    let text = lines(NAME, &["1", "2"])
         + "{\"agent\":\"a1\",\"say\":\"s1\",\"call\":\"t\"}\n"
         + "{\"branch\":\"x\",\"after\":\"1\",\"say\":\"x\"}\n"
         + "{\"say\":\"3\"}\n"
         + "{\"agent\":\"a1\",\"say\":\"s2\",\"call\":\"t\"}\n";
-    kit.write("a.toy", &lines);
+    kit.write("a.toy", &text);
     assert_eq!(kit.counts(), (1, 0, 0));
     assert_eq!(
         kit.all(),
@@ -132,7 +132,7 @@ fn branches_and_sub_agents_are_sessions_of_their_own() {
     );
     kit.write(
         "a.toy",
-        lines + "{\"agent\":\"a1\",\"say\":\"s3\"}\n{\"branch\":\"x\",\"say\":\"y\"}\n",
+        text + "{\"agent\":\"a1\",\"say\":\"s3\"}\n{\"branch\":\"x\",\"say\":\"y\"}\n",
     );
     assert_eq!(kit.counts(), (0, 1, 0));
     let all = kit.all();
@@ -156,13 +156,13 @@ fn branches_and_sub_agents_are_sessions_of_their_own() {
 }
 
 #[test]
-fn a_conversation_that_its_agent_took_back_is_taken_back() {
+fn a_conversation_that_its_agent_rewound_is_rewound() {
     let kit = Kit::new();
-    let lines = says(NAME, &["1", "2", "3"]);
-    kit.write("a.toy", &lines);
+    let text = lines(NAME, &["1", "2", "3"]);
+    kit.write("a.toy", &text);
     kit.import();
-    let lines = lines + "{\"back\":\"1\"}\n{\"say\":\"4\"}\n";
-    kit.write("a.toy", &lines);
+    let text = text + "{\"back\":\"1\"}\n{\"say\":\"4\"}\n";
+    kit.write("a.toy", &text);
     assert_eq!(kit.counts(), (0, 1, 0));
     assert_eq!(kit.keys(&id()), ["1", "4"]);
     let trails = || {
@@ -174,7 +174,7 @@ fn a_conversation_that_its_agent_took_back_is_taken_back() {
             .trails
     };
     let before = trails();
-    // Read whole, it is the same conversation: nothing is done again.
+    // Read from the beginning, it is the same conversation: nothing changes.
     kit.forget_cache();
     assert_eq!(kit.counts(), (0, 0, 1));
     assert_eq!(
@@ -183,11 +183,11 @@ fn a_conversation_that_its_agent_took_back_is_taken_back() {
     );
 }
 
-// F21: what a person deleted does not come back by itself.
+// F21: a deleted session does not come back by itself.
 #[test]
-fn f21_a_session_that_was_deleted_here_is_not_taken_in_again() {
+fn f21_a_session_that_was_deleted_here_is_not_imported_again() {
     let kit = Kit::new();
-    kit.write("a.toy", says(NAME, &["1"]));
+    kit.write("a.toy", lines(NAME, &["1"]));
     kit.import();
     let plan = kit.store.delete_plan(&[id()], DeleteScope::Named);
     plan.unwrap().apply().unwrap();
@@ -195,38 +195,38 @@ fn f21_a_session_that_was_deleted_here_is_not_taken_in_again() {
         let report = kit.import();
         assert_eq!((report.agents[0].unchanged, report.agents[0].new), (1, 0));
         assert!(kit.store.sessions().unwrap().is_empty());
-        kit.write("a.toy", says(NAME, &["1", "2"]));
+        kit.write("a.toy", lines(NAME, &["1", "2"]));
         kit.forget_cache();
     }
 }
 
 #[test]
-fn a_title_that_a_person_gave_stays_until_the_agent_gives_another() {
+fn a_title_that_the_user_set_stays_until_the_agent_sets_another() {
     let kit = Kit::new();
     let title = || kit.store.read_session(&id()).unwrap().info().unwrap().title;
-    let lines = says(NAME, &["1"]) + "{\"title\":\"first\"}\n";
-    kit.write("a.toy", &lines);
+    let text = lines(NAME, &["1"]) + "{\"title\":\"first\"}\n";
+    kit.write("a.toy", &text);
     kit.import();
     assert_eq!(title().as_deref(), Some("first"));
     kit.store
         .note(&id(), &backtrail::Note::new().title("mine"))
         .unwrap();
-    let lines = lines + "{\"say\":\"2\"}\n";
-    kit.write("a.toy", &lines);
+    let text = text + "{\"say\":\"2\"}\n";
+    kit.write("a.toy", &text);
     kit.import();
     assert_eq!(title().as_deref(), Some("mine"));
     assert_eq!(kit.keys(&id()), ["1", "2"]);
-    kit.write("a.toy", lines + "{\"title\":\"second\"}\n");
+    kit.write("a.toy", text + "{\"title\":\"second\"}\n");
     kit.import();
     assert_eq!(title().as_deref(), Some("second"));
 }
 
 #[test]
-fn a_dry_run_says_what_would_be_done_and_does_nothing() {
+fn a_dry_run_reports_what_an_import_would_do_and_does_nothing() {
     let kit = Kit::new();
-    kit.write("a.toy", says(NAME, &["1"]));
+    kit.write("a.toy", lines(NAME, &["1"]));
     let dry = || {
-        let report = import(Some(&kit.store), &kit.options().dry_run(), &|_| {}).unwrap();
+        let report = import(&kit.store, &kit.options().dry_run(), &|_| {}).unwrap();
         let agent = &report.agents[0];
         (agent.new, agent.updated, agent.unchanged)
     };
@@ -234,20 +234,20 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
     assert!(kit.store.sessions().unwrap().is_empty());
     kit.import();
     assert_eq!(dry(), (0, 0, 1));
-    kit.write("a.toy", says(NAME, &["1", "2"]));
+    kit.write("a.toy", lines(NAME, &["1", "2"]));
     assert_eq!(dry(), (0, 1, 0));
     assert_eq!(kit.keys(&id()), ["1"]);
-    let nobody = import(None, &kit.options().dry_run(), &|_| {}).unwrap();
-    assert_eq!(nobody.agents[0].new, 1);
+    let without_store = preview(&kit.options(), &|_| {}).unwrap();
+    assert_eq!(without_store.agents[0].new, 1);
 }
 
 // F4: two imports at once.
 #[test]
-fn f4_imports_at_the_same_time_take_each_thing_in_once() {
+fn f4_simultaneous_imports_import_everything_once() {
     let kit = Kit::new();
     for n in 0..20 {
         let name = format!("a-session-of-a-toy-{n}");
-        kit.write(&format!("{n}.toy"), says(&name, &["1", "2", "3"]));
+        kit.write(&format!("{n}.toy"), lines(&name, &["1", "2", "3"]));
     }
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -258,39 +258,39 @@ fn f4_imports_at_the_same_time_take_each_thing_in_once() {
     assert_eq!(kit.counts(), (0, 0, 20));
 }
 
-// F5: what a crash left behind the last reading is found by its keys.
+// F5: events that a crash left after the last noted import are found by their keys.
 #[test]
-fn f5_records_that_a_crash_left_without_their_reading_do_not_come_twice() {
+fn f5_events_that_a_crash_left_are_not_imported_twice() {
     let kit = Kit::new();
-    kit.write("a.toy", says(NAME, &["1"]));
+    kit.write("a.toy", lines(NAME, &["1"]));
     kit.import();
     let mut intake = kit.store.resume_intake(&id()).unwrap();
-    let message = backtrail::Message::assistant([backtrail::Block::text("says 2")]);
+    let message = backtrail::Message::assistant([backtrail::Block::text("text of 2")]);
     intake
         .message(&backtrail::Draft::from(message).id("2"))
         .unwrap();
     intake.close().unwrap();
-    kit.write("a.toy", says(NAME, &["1", "2", "3"]));
+    kit.write("a.toy", lines(NAME, &["1", "2", "3"]));
     kit.import();
     assert_eq!(kit.keys(&id()), ["1", "2", "3"]);
     assert_eq!(kit.counts(), (0, 0, 1));
 }
 
 #[test]
-fn a_file_that_was_rewritten_shorter_takes_nothing_away() {
+fn a_file_that_was_rewritten_shorter_removes_nothing() {
     let kit = Kit::new();
-    kit.write("a.toy", says(NAME, &["1", "2", "3"]));
+    kit.write("a.toy", lines(NAME, &["1", "2", "3"]));
     kit.import();
-    kit.write("a.toy", says(NAME, &["1"]) + "garbage\n");
+    kit.write("a.toy", lines(NAME, &["1"]) + "garbage\n");
     kit.import();
     assert_eq!(kit.keys(&id()), ["1", "2", "3"]);
 }
 
 #[test]
-fn two_files_of_one_name_that_grow_side_by_side_do_not_take_each_others_place() {
+fn two_files_of_one_name_that_grow_in_turn_do_not_replace_each_other() {
     let kit = Kit::new();
     for file in ["a.toy", "b.toy"] {
-        kit.write(file, says(NAME, &[]));
+        kit.write(file, lines(NAME, &[]));
     }
     kit.import();
     for n in 1..4 {
@@ -298,19 +298,19 @@ fn two_files_of_one_name_that_grow_side_by_side_do_not_take_each_others_place() 
         let b: Vec<String> = (0..n).map(|n| format!("b{n}")).collect();
         for (file, keys) in [("a.toy", &a), ("b.toy", &b)] {
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-            kit.write(file, says(NAME, &keys));
+            kit.write(file, lines(NAME, &keys));
             kit.import();
-            assert_eq!(kit.held(file).unwrap().1, says(NAME, &keys).into_bytes());
+            assert_eq!(kit.kept(file).unwrap().1, lines(NAME, &keys).into_bytes());
         }
         assert_eq!(kit.all(), [a, b]);
     }
 }
 
 #[test]
-fn what_its_agent_took_back_is_not_told_again_when_the_file_is_read_whole() {
+fn rewound_events_are_not_imported_again_when_the_file_is_read_from_the_beginning() {
     let kit = Kit::new();
-    let lines = says(NAME, &["1", "2", "3"]) + "{\"back\":\"1\"}\n{\"say\":\"4\"}\n";
-    kit.write("a.toy", &lines);
+    let text = lines(NAME, &["1", "2", "3"]) + "{\"back\":\"1\"}\n{\"say\":\"4\"}\n";
+    kit.write("a.toy", &text);
     kit.import();
     let trails = || {
         kit.store
@@ -321,11 +321,11 @@ fn what_its_agent_took_back_is_not_told_again_when_the_file_is_read_whole() {
             .trails
     };
     let before = trails();
-    // Longer at its beginning: it has to be read whole.
+    // It became longer at its beginning, so it must be read from there.
     let header = format!("{{\"session\":\"{NAME}\"}}\n");
     kit.write(
         "a.toy",
-        lines.replace(&header, &format!("{header}{{\"title\":\"t\"}}\n")),
+        text.replace(&header, &format!("{header}{{\"title\":\"t\"}}\n")),
     );
     assert_eq!(kit.counts(), (0, 1, 0));
     assert_eq!(
@@ -334,13 +334,13 @@ fn what_its_agent_took_back_is_not_told_again_when_the_file_is_read_whole() {
     );
 }
 
-// F24: a usage that only another file of the session tells counts, once.
+// F24: usage that only another file of the session contains counts once.
 #[test]
-fn f24_usage_that_another_file_tells_counts_once() {
+fn f24_usage_from_another_file_counts_once() {
     let kit = Kit::new();
     kit.write(
         "a.toy",
-        says(NAME, &["1"]).replace("\"say\"", "\"free\":1,\"say\""),
+        lines(NAME, &["1"]).replace("\"say\"", "\"free\":1,\"say\""),
     );
     kit.import();
     let usage = || {
@@ -352,12 +352,49 @@ fn f24_usage_that_another_file_tells_counts_once() {
             .usage
     };
     assert_eq!(usage().total(), 0);
-    kit.write("b.toy", says(NAME, &["1"]));
+    kit.write("b.toy", lines(NAME, &["1"]));
     kit.import();
     assert_eq!(usage().total(), 11);
     kit.forget_cache();
-    kit.write("b.toy", says(NAME, &["1"]) + "\n");
+    kit.write("b.toy", lines(NAME, &["1"]) + "\n");
     kit.import();
     assert_eq!(usage().total(), 11);
     assert_eq!(kit.all(), [["1"]]);
+}
+
+// F5: the same for events of a sub-agent, whose session is not the one that keeps the file.
+#[test]
+fn f5_sub_agent_events_that_a_crash_left_are_not_imported_twice() {
+    let kit = Kit::new();
+    let say = |key: &str| format!("{{\"agent\":\"a1\",\"say\":\"{key}\"}}\n");
+    let text = lines(NAME, &["1"]) + &say("s1");
+    kit.write("a.toy", &text);
+    kit.import();
+    let mut sessions = kit.store.sessions().unwrap().into_iter();
+    let agent = sessions.find(|session| *session != id()).unwrap();
+    let mut intake = kit.store.resume_intake(&agent).unwrap();
+    let message = backtrail::Message::assistant([backtrail::Block::text("text of s2")]);
+    intake
+        .message(&backtrail::Draft::from(message).id("s2"))
+        .unwrap();
+    intake.close().unwrap();
+    kit.write("a.toy", text + &say("s2") + &say("s3"));
+    kit.import();
+    assert_eq!(kit.keys(&agent), ["s1", "s2", "s3"]);
+}
+
+#[test]
+fn a_branch_that_was_deleted_here_is_not_imported_again() {
+    let kit = Kit::new();
+    kit.write("a.toy", lines(NAME, &["1", "2"]));
+    kit.write("b.toy", lines(NAME, &["1", "x"]));
+    kit.import();
+    let (branch, _) = kit.kept("b.toy").unwrap();
+    let plan = kit.store.delete_plan(&[branch], DeleteScope::Named);
+    plan.unwrap().apply().unwrap();
+    kit.forget_cache();
+    let report = kit.import();
+    let agent = &report.agents[0];
+    assert_eq!((agent.new, agent.unchanged, agent.deleted_here), (0, 2, 1));
+    assert_eq!(kit.all(), [["1", "2"]]);
 }

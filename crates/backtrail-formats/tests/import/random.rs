@@ -1,27 +1,27 @@
-//! Random files, changed at random and taken in after every change.
+//! Random files, changed at random and imported after every change.
 
 use proptest::prelude::*;
 
-use crate::toy::{Kit, says};
+use crate::toy::{Kit, lines};
 
 const NAME: &str = "session-of-a-toy-1";
 
 /// What happens to a file.
 #[derive(Debug, Clone)]
 enum Change {
-    /// Lines come, and perhaps the beginning of one more.
+    /// Lines are appended, and perhaps an incomplete one.
     Say(u8, bool),
-    /// The agent goes back to an earlier item.
+    /// The agent rewinds to an earlier event.
     Back(u8),
     /// A line is damaged.
     Damage,
     /// The file loses its end.
     Cut(u8),
-    /// The file is written anew from an item on.
+    /// The file is rewritten from an event on.
     Rewrite(u8, u8),
-    /// What is known of files is lost.
+    /// The cache is lost.
     Forget,
-    /// Nothing: it is only taken in again.
+    /// Nothing: the file is only imported again.
     Nothing,
 }
 
@@ -37,10 +37,10 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// The file, and what a reader of it knows.
+/// The file.
 struct File {
     bytes: Vec<u8>,
-    /// A line that is not finished.
+    /// An incomplete line.
     half: Vec<u8>,
     next: u64,
 }
@@ -50,7 +50,7 @@ impl File {
         [&self.bytes[..], &self.half[..]].concat()
     }
 
-    /// Reads the file with no code of the crate: what the conversation is.
+    /// Returns the conversation in a file, without any code of the crate.
     fn conversation(bytes: &[u8]) -> Vec<String> {
         let mut keys: Vec<String> = Vec::new();
         for line in bytes.split(|byte| *byte == b'\n') {
@@ -86,12 +86,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn whatever_happens_to_a_file_its_session_follows_and_nothing_comes_twice(
+    fn a_session_follows_its_file_whatever_happens_and_nothing_is_imported_twice(
         changes in proptest::collection::vec(change(), 1..14),
         again in any::<u8>(),
     ) {
         let kit = Kit::new();
-        let mut file = File { bytes: says(NAME, &[]).into_bytes(), half: Vec::new(), next: 0 };
+        let mut file = File { bytes: lines(NAME, &[]).into_bytes(), half: Vec::new(), next: 0 };
         let mut longest: Vec<u8> = Vec::new();
         for (n, change) in changes.iter().enumerate() {
             let mut cut = false;
@@ -121,7 +121,7 @@ proptest! {
                     let keep = usize::from(*at) % (keys.len() + 1);
                     let kept: Vec<&str> = keys[..keep].iter().map(String::as_str).collect();
                     file.half.clear();
-                    file.bytes = says(NAME, &kept).into_bytes();
+                    file.bytes = lines(NAME, &kept).into_bytes();
                     file.say(*count, false);
                 }
                 Change::Forget => kit.forget_cache(),
@@ -130,19 +130,19 @@ proptest! {
             let content = file.content();
             kit.write("a.toy", &content);
             kit.import();
-            let (id, held) = kit.held("a.toy").unwrap();
+            let (id, held) = kit.kept("a.toy").unwrap();
             let is_known = longest.starts_with(&content);
             if cut || is_known {
-                // What was taken in before stays.
-                let kept = kit.ever_said(&id);
-                let told = File::conversation(&content);
+                // Everything that was imported stays.
+                let kept = kit.all_keys(&id);
+                let expected = File::conversation(&content);
                 prop_assert!(held.starts_with(&content));
-                prop_assert!(told.iter().all(|key| kept.contains(key)) || !is_known);
+                prop_assert!(expected.iter().all(|key| kept.contains(key)) || !is_known);
             } else {
-                let (kept, told) = (kit.keys(&id), File::conversation(&content));
-                // A file that lost more than it gained takes nothing away.
-                let is_shorter = content.len() < longest.len() && kept.starts_with(&told);
-                prop_assert!(kept == told || is_shorter, "{:?}: {:?} {:?}", change, kept, told);
+                let (kept, expected) = (kit.keys(&id), File::conversation(&content));
+                // A file that lost more than it gained removes nothing.
+                let is_shorter = content.len() < longest.len() && kept.starts_with(&expected);
+                prop_assert!(kept == expected || is_shorter, "{:?}: {:?} {:?}", change, kept, expected);
                 prop_assert_eq!(&held, &content);
             }
             longest = held;

@@ -1,15 +1,16 @@
-//! A format of the tests' own, as simple as one can be, and a store to take it in.
+//! A minimal format for the tests, and a store to import it into.
 //!
 //! Each line is one object: `{"session":"…"}` first, then `{"say":"key"}`, `{"back":"key"}`,
 //! `{"agent":"id","say":"key","call":"tool"}`, `{"branch":"first","after":"key","say":"key"}`,
-//! `{"title":"…"}`. It is linear: each line adds to what the lines before told.
+//! `{"title":"…"}`. Each line adds to the lines before it.
 
 use std::path::{Path, PathBuf};
 
 use backtrail::{Message, RecordKind, SessionId, Store, Timestamp, Usage};
 use backtrail_formats::{
-    About, After, DamagedLine, Damages, Environment, Format, ImportOptions, ImportReport, Item,
-    Lines, Origin, ReadError, Resume, Said, Sink, Source, Support, Thread, Told, Which, import,
+    DamagedLine, Details, Environment, Event, EventSink, ForkPoint, Format, ImportOptions,
+    ImportReport, Lines, MessageEvent, OpenFile, Origin, ReadReport, Result, Resume, Source,
+    Support, Thread, ThreadId, import,
 };
 use serde_json::{Value, json};
 
@@ -28,14 +29,14 @@ impl Format for Toy {
         backtrail_formats::ClaudeCode.support()
     }
 
-    fn places(&self, environment: &Environment) -> Vec<PathBuf> {
+    fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
         environment
             .directory("TOY_HOME", ".toy")
             .into_iter()
             .collect()
     }
 
-    fn is_session_name(&self, path: &Path) -> bool {
+    fn is_session_file(&self, path: &Path) -> bool {
         path.extension().is_some_and(|extension| extension == "toy")
     }
 
@@ -43,69 +44,77 @@ impl Format for Toy {
         source.head().starts_with(b"{\"session\"")
     }
 
-    fn read(
-        &self,
-        source: &Source,
-        resume: Option<&Resume>,
-        sink: &mut dyn Sink,
-    ) -> Result<Told, ReadError> {
-        let state: Value = match resume {
-            Some(resume) => resume.state.parse()?,
-            None => json!({"session": null, "lines": 0}),
+    fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
+        let mut lines = Lines::new(source, 0, 0);
+        let first = lines.next()?.map(|line| line.text().into_owned());
+        let first: Option<Value> = first.and_then(|first| serde_json::from_str(&first).ok());
+        let Some(first) = first else {
+            return Ok(OpenFile::unnamed(read_lines(source, 0, 0, None)?));
         };
-        let mut session = state["session"].as_str().map(str::to_owned);
-        if let Some(session) = &session {
-            sink.session(session)?;
-        }
-        let from = resume.map_or(0, |resume| resume.read_to);
-        let mut lines = Lines::new(source, from, state["lines"].as_u64().unwrap());
-        let mut read_to = from;
-        let mut damage = Damages::default();
-        let mut unfinished = false;
-        let mut number = state["lines"].as_u64().unwrap();
-        while let Some(line) = lines.next()? {
-            let Ok(value) = serde_json::from_slice::<Value>(line.bytes) else {
-                if !line.ended {
-                    unfinished = true;
-                    break;
-                }
-                damage.add(DamagedLine {
-                    line: line.number,
-                    byte: line.place.start,
-                    bytes: 0,
-                    reason: "no JSON".to_owned(),
-                });
-                read_to = line.place.end;
-                number = line.number;
-                continue;
-            };
-            read_to = line.place.end;
-            number = line.number;
-            if session.is_none() {
-                let name = value["session"].as_str().unwrap_or("nameless");
-                sink.session(name)?;
-                session = Some(name.to_owned());
-            }
-            tell(&value, sink)?;
-        }
-        let state = json!({"session": session, "lines": number});
-        Ok(Told {
-            session: session.unwrap_or_default(),
-            read_to,
-            state: Some(backtrail::Json::from_value(&state)?),
-            lines: number,
-            damage,
-            unknown: Default::default(),
-            unfinished,
-        })
+        let session = first["session"].as_str().unwrap_or("nameless").to_owned();
+        Ok(OpenFile::new(session, Origin::Start, |sink| {
+            read_lines(source, 0, 0, Some(sink))
+        }))
+    }
+
+    fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
+        let state: Value = resume.state.parse()?;
+        let (from, number) = (resume.read_to, state["lines"].as_u64().unwrap());
+        let Some(session) = state["session"].as_str() else {
+            return Ok(None);
+        };
+        Ok(Some(OpenFile::new(session, Origin::Start, move |sink| {
+            read_lines(source, from, number, Some(sink))
+        })))
     }
 }
 
-fn tell(value: &Value, sink: &mut dyn Sink) -> Result<(), ReadError> {
+fn read_lines(
+    source: &Source,
+    from: u64,
+    number: u64,
+    mut sink: Option<&mut dyn EventSink>,
+) -> Result<ReadReport> {
+    let mut lines = Lines::new(source, from, number);
+    let mut report = ReadReport {
+        read_to: from,
+        lines: number,
+        ..ReadReport::default()
+    };
+    while let Some(line) = lines.next()? {
+        let value = serde_json::from_slice::<Value>(line.bytes);
+        if value.is_err() && !line.ended {
+            report.unfinished = true;
+            break;
+        }
+        report.read_to = line.range.end;
+        report.lines = line.number;
+        match (value, &mut sink) {
+            (Ok(value), Some(sink)) => send(&value, *sink)?,
+            (Ok(_), None) => {}
+            (Err(_), _) => report.damage.add(DamagedLine {
+                line: line.number,
+                byte: line.range.start,
+                bytes: 0,
+                reason: "not JSON".to_owned(),
+            }),
+        }
+    }
+    let first = Lines::new(source, 0, 0)
+        .next()?
+        .map(|line| line.text().into_owned());
+    let first: Option<Value> = first.and_then(|first| serde_json::from_str(&first).ok());
+    let session = first.map(|first| first["session"].as_str().unwrap_or("nameless").to_owned());
+    let state = json!({"session": session, "lines": report.lines});
+    report.state = Some(backtrail::Json::from_value(&state)?);
+    Ok(report)
+}
+
+fn send(value: &Value, sink: &mut dyn EventSink) -> Result<()> {
     let text = |name: &str| value[name].as_str().map(str::to_owned);
     let thread = if let Some(agent) = text("agent") {
         Thread {
-            which: Which::Agent(agent),
+            id: ThreadId::SubAgent(agent),
             origin: Origin::Spawned {
                 session: None,
                 tool_use_id: text("call"),
@@ -113,36 +122,36 @@ fn tell(value: &Value, sink: &mut dyn Sink) -> Result<(), ReadError> {
         }
     } else if let Some(first) = text("branch") {
         Thread {
-            which: Which::Branch(first),
+            id: ThreadId::Branch(first),
             origin: Origin::Continues {
                 session: None,
-                after: text("after").map_or(After::Nothing, After::Key),
+                point: text("after").map_or(ForkPoint::Start, ForkPoint::After),
             },
         }
     } else {
-        Thread::main()
+        Thread::main(Origin::Start)
     };
     sink.thread(&thread)?;
     if let Some(title) = text("title") {
-        sink.about(About {
+        sink.details(Details {
             title: Some(title),
-            ..About::default()
+            ..Details::default()
         })?;
     }
     if let Some(key) = text("back") {
         let key = (!key.is_empty()).then_some(key);
-        sink.back_to(key.as_deref())?;
+        sink.rewind_to(key.as_deref())?;
     }
     if let Some(key) = text("say") {
-        let message = Message::assistant([backtrail::Block::text(format!("says {key}"))]);
+        let message = Message::assistant([backtrail::Block::text(format!("text of {key}"))]);
         let message = match value["free"].is_null() {
             true => message.usage(Usage::new(10, 1)),
             false => message,
         };
-        let mut said = Said::new(key.as_str(), message);
-        said.response_id = Some(format!("r-{key}"));
-        said.at = Timestamp::from_millis(1_700_000_000_000);
-        sink.item(Item::Said(said))?;
+        let mut event = MessageEvent::new(key.as_str(), message);
+        event.response_id = Some(format!("r-{key}"));
+        event.at = Timestamp::from_millis(1_700_000_000_000);
+        sink.event(Event::Message(event))?;
     }
     Ok(())
 }
@@ -167,7 +176,7 @@ impl Kit {
 
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         std::fs::write(self.path(name), content).unwrap();
-        // Two writes in one tick of the clock must not look like none.
+        // Two writes in one tick of the clock must not look like one.
         let step = std::time::Duration::from_millis(self.tick());
         let time = std::time::SystemTime::UNIX_EPOCH + step;
         let file = std::fs::File::options()
@@ -185,11 +194,11 @@ impl Kit {
 
     pub(crate) fn options(&self) -> ImportOptions {
         let environment = Environment::new(self.dir.path()).with("TOY_HOME", self.path(""));
-        ImportOptions::new(environment).from(vec![&Toy])
+        ImportOptions::new(environment).formats(vec![&Toy])
     }
 
     pub(crate) fn import(&self) -> ImportReport {
-        let report = import(Some(&self.store), &self.options(), &|_| {}).unwrap();
+        let report = import(&self.store, &self.options(), &|_| {}).unwrap();
         let errors: Vec<_> = report
             .agents
             .iter()
@@ -210,7 +219,7 @@ impl Kit {
         std::fs::remove_dir_all(self.store.root().join("derived")).ok();
     }
 
-    /// Returns the keys of a session's conversation, as it stands.
+    /// Returns the keys of a session's conversation.
     pub(crate) fn keys(&self, id: &SessionId) -> Vec<String> {
         let mut keys = Vec::new();
         let mut records = self.store.read_session(id).unwrap().records().unwrap();
@@ -223,8 +232,8 @@ impl Kit {
         keys
     }
 
-    /// Returns the keys of all that was ever said in a session, taken back or not.
-    pub(crate) fn ever_said(&self, id: &SessionId) -> Vec<String> {
+    /// Returns the keys of all events of a session, rewound or not.
+    pub(crate) fn all_keys(&self, id: &SessionId) -> Vec<String> {
         let reader = self.store.read_session(id).unwrap();
         let mut keys = Vec::new();
         for trail in 0..reader.info().unwrap().trails {
@@ -244,8 +253,8 @@ impl Kit {
         all
     }
 
-    /// Returns the session that a file is held by, and the file as it is held.
-    pub(crate) fn held(&self, name: &str) -> Option<(SessionId, Vec<u8>)> {
+    /// Returns the session that keeps a file, and the file as it is kept.
+    pub(crate) fn kept(&self, name: &str) -> Option<(SessionId, Vec<u8>)> {
         let path = self.path(name);
         for id in self.store.sessions().unwrap() {
             let reader = self.store.read_session(&id).unwrap();
@@ -261,8 +270,8 @@ impl Kit {
     }
 }
 
-/// Returns the lines of a file that says keys.
-pub(crate) fn says(session: &str, keys: &[&str]) -> String {
+/// Returns the lines of a file with these keys.
+pub(crate) fn lines(session: &str, keys: &[&str]) -> String {
     let mut text = format!("{{\"session\":\"{session}\"}}\n");
     for key in keys {
         text.push_str(&format!("{{\"say\":\"{key}\"}}\n"));

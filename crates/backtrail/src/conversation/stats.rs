@@ -17,6 +17,7 @@ use crate::message::{Message, Role, ToolResult, ToolUse, Usage};
 use crate::session::SessionReader;
 use crate::time::Timestamp;
 use crate::trail::{Details, RecordKind};
+use crate::workspace::Checkpoint;
 
 /// Statistics of a session.
 ///
@@ -148,7 +149,7 @@ impl SessionReader {
     }
 
     /// Returns the statistics of the line that ended at a record of a trail.
-    pub(crate) fn stats_at(&self, trail: u32, seq: u64) -> Result<Stats> {
+    fn stats_at(&self, trail: u32, seq: u64) -> Result<Stats> {
         let records = self.log.records_until(trail, seq)?;
         self.survey_of(records, |_| {}).map(|survey| survey.stats)
     }
@@ -180,6 +181,22 @@ impl SessionReader {
             survey.stats.started_at = self.info()?.created_at;
         }
         Ok(survey)
+    }
+}
+
+impl Checkpoint {
+    /// Returns the statistics of its session as they were then; `None` if it belongs to
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session cannot be read.
+    pub fn stats(&self) -> Result<Option<Stats>> {
+        let Some(place) = self.session() else {
+            return Ok(None);
+        };
+        let reader = self.workspace.store().read_anywhere(&place.id)?;
+        reader.stats_at(place.trail, place.seq).map(Some)
     }
 }
 

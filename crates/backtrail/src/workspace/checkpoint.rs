@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::dropped::Dropped;
-use crate::conversation::Stats;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
@@ -16,7 +15,7 @@ use crate::time::Timestamp;
 /// The state of a workspace at a moment, and the reason for keeping it.
 #[derive(Debug, Clone)]
 pub struct Checkpoint {
-    pub(super) workspace: Workspace,
+    pub(crate) workspace: Workspace,
     pub(super) seq: u64,
     pub(super) id: CheckpointId,
     pub(super) at: Timestamp,
@@ -193,20 +192,6 @@ impl Checkpoint {
     /// Returns what was skipped.
     pub fn skipped(&self) -> &SkippedFiles {
         &self.skipped
-    }
-
-    /// Returns the statistics of its session as they were then; `None` where it belongs to
-    /// no session.
-    ///
-    /// # Errors
-    ///
-    /// Fails where the session is gone or cannot be read.
-    pub fn stats(&self) -> Result<Option<Stats>> {
-        let Some(place) = &self.session else {
-            return Ok(None);
-        };
-        let reader = self.workspace.store().read_anywhere(&place.id)?;
-        reader.stats_at(place.trail, place.seq).map(Some)
     }
 
     /// Opens the snapshot.

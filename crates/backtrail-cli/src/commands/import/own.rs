@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use backtrail::plumbing::version1::is_temporary;
 use backtrail::{DamageReport, SessionId, SessionOptions, Store, Transcript};
-use backtrail_formats::recognised;
+use backtrail_formats::recognise;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::ui::Ui;
 pub(super) struct Own {
     imported: Vec<Imported>,
     /// With `--dry-run`: files that would be tried.
-    would: Vec<PathBuf>,
+    not_tried: Vec<PathBuf>,
     errors: Vec<(PathBuf, Refused)>,
 }
 
@@ -67,11 +67,11 @@ impl Imported {
 }
 
 /// Splits the named paths: files that no other agent's format recognises, and the rest.
-pub(super) fn part(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+pub(super) fn split(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
     paths
         .iter()
         .cloned()
-        .partition(|path| path.is_file() && matches!(recognised(path), Ok(None) | Err(_)))
+        .partition(|path| path.is_file() && matches!(recognise(path), Ok(None) | Err(_)))
 }
 
 /// Imports one file, unless the store has its session already.
@@ -147,7 +147,7 @@ impl Own {
         let mut own = Self::default();
         for file in files {
             let Some(store) = store.filter(|_| !dry_run) else {
-                own.would.push(file.clone());
+                own.not_tried.push(file.clone());
                 continue;
             };
             // A link that the user named is followed; one that leads nowhere keeps its name.
@@ -165,7 +165,7 @@ impl Own {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.imported.is_empty() && self.would.is_empty() && self.errors.is_empty()
+        self.imported.is_empty() && self.not_tried.is_empty() && self.errors.is_empty()
     }
 
     pub(super) fn as_json(&self) -> Value {
@@ -178,11 +178,11 @@ impl Own {
                 "damaged": import.damage.count(),
             })
         });
-        let would = self
-            .would
+        let not_tried = self
+            .not_tried
             .iter()
             .map(|file| json!({"file": path_json(file), "session": null, "outcome": "not_tried"}));
-        imported.chain(would).collect()
+        imported.chain(not_tried).collect()
     }
 
     pub(super) fn errors_json(&self) -> impl Iterator<Item = Value> {
@@ -206,20 +206,20 @@ impl Own {
                     .map_or_else(String::new, |line| format!(", line {line}"));
                 let places = super::many(import.damage.count() as usize, "place");
                 let text = format!(
-                    "{places} of {file} cannot be read; the first: {}{line}",
+                    "{places} of {file} cannot be read; the first is: {}{line}",
                     first.reason
                 );
                 ui.warning(&text, None);
             }
         }
-        for file in &self.would {
+        for file in &self.not_tried {
             let file = clean_path(file);
             ui.status(&format!(
-                "{file} belongs to no known agent; it would be tried as one of Backtrail's own files"
+                "{file} belongs to no known agent; it would be imported as a file of Backtrail itself"
             ));
         }
         for (file, error) in &self.errors {
-            let what = format!("{} was not taken in", clean_path(file));
+            let what = format!("{} was not imported", clean_path(file));
             ui.error(&CommandError::invalid(what).cause(error.reason.clone()));
         }
         Ok(())

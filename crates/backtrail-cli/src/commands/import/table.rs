@@ -1,4 +1,4 @@
-//! What an import found, for people.
+//! Prints the result of an import.
 
 use std::io::Write;
 
@@ -18,18 +18,18 @@ const HEADS: [&str; 7] = [
     "UPDATED",
     "UNCHANGED",
     "DAMAGED LINES",
-    "NOT UNDERSTOOD",
+    "UNKNOWN RECORDS",
 ];
 /// For narrow terminals.
 const SHORT_HEADS: [&str; 7] = ["AGENT", "FOUND", "NEW", "UPD", "SAME", "DAMAGED", "UNKNOWN"];
 
-/// Prints the table, and what there is to be said about it.
-pub(super) fn tell(dry_run: bool, report: &ImportReport, own: &Own, ui: &Ui) -> Result<()> {
+/// Prints the table, and what the numbers alone do not show.
+pub(super) fn print(dry_run: bool, report: &ImportReport, own: &Own, ui: &Ui) -> Result<()> {
     own.print(ui)?;
     let seen = |agent: &&AgentReport| agent.found > 0 || !agent.errors.is_empty();
     let agents: Vec<&AgentReport> = report.agents.iter().filter(seen).collect();
     if agents.is_empty() {
-        nothing(report, own, ui);
+        print_nothing_found(report, own, ui);
     } else {
         let mut out = ui.out();
         let mut lines = lines(&agents, ui.width()).into_iter();
@@ -39,19 +39,24 @@ pub(super) fn tell(dry_run: bool, report: &ImportReport, own: &Own, ui: &Ui) -> 
             .map_err(|error| unwritable(&error))?;
     }
     for agent in &agents {
-        remarks(agent, ui);
+        print_details(agent, ui);
     }
     for error in &report.errors {
-        ui.error(&not_taken_in(error));
+        ui.error(&not_imported(error));
     }
-    if !report.strangers.is_empty() {
-        let files = many(report.strangers.len(), "file");
-        let first = report.strangers.iter().take(3);
+    if !report.other_files.is_empty() {
+        let files = many(report.other_files.len(), "file");
+        let first = report.other_files.iter().take(3);
         let first: Vec<_> = first.map(|path| shown(path)).collect();
         ui.status(&format!(
-            "{files} of no agent that is known were left alone: {}{}",
+            "skipped {files} that {} to no known agent: {}{}",
+            if report.other_files.len() == 1 {
+                "belongs"
+            } else {
+                "belong"
+            },
             first.join(", "),
-            if report.strangers.len() > 3 {
+            if report.other_files.len() > 3 {
                 ", …"
             } else {
                 ""
@@ -60,21 +65,21 @@ pub(super) fn tell(dry_run: bool, report: &ImportReport, own: &Own, ui: &Ui) -> 
     }
     let news: u64 = agents.iter().map(|agent| agent.new + agent.updated).sum();
     match (dry_run, news) {
-        (true, _) => ui.status("nothing was taken in: --dry-run"),
+        (true, _) => ui.status("nothing was imported: --dry-run"),
         (false, 0) => {}
         (false, _) => ui.remark("see them: backtrail list --all"),
     }
     Ok(())
 }
 
-fn nothing(report: &ImportReport, own: &Own, ui: &Ui) {
+fn print_nothing_found(report: &ImportReport, own: &Own, ui: &Ui) {
     if own.is_empty() && report.errors.is_empty() {
         let names: Vec<_> = report.agents.iter().map(|agent| agent.title).collect();
-        ui.status(&format!("no sessions found of {}", names.join(", ")));
+        ui.status(&format!("no sessions found from {}", names.join(", ")));
     }
 }
 
-/// Returns the table, with shorter heads where the terminal is narrow.
+/// Returns the table, with shorter heads if the terminal is narrow.
 fn lines(agents: &[&AgentReport], width: Option<usize>) -> Vec<Line> {
     let table = |heads: [&'static str; 7]| {
         let [agent, numbers @ ..] = heads;
@@ -104,66 +109,73 @@ fn row(agent: &AgentReport) -> [String; 7] {
     ]
 }
 
-/// Says what the numbers alone do not.
-fn remarks(agent: &AgentReport, ui: &Ui) {
+fn print_details(agent: &AgentReport, ui: &Ui) {
     let title = agent.title;
-    if let Some((path, line)) = agent.damaged.first() {
+    if let Some(damaged) = agent.first_damaged.first() {
         let all = match agent.damaged_lines {
             1 => "1 damaged line".to_owned(),
             n => format!("{} damaged lines", grouped(n)),
         };
         let first = match agent.damaged_lines {
             1 => ":",
-            _ => ", the first of them",
+            _ => "; the first is",
         };
         let text = format!(
-            "{title}: {all} passed over{first} line {} of {}: {}",
-            line.line,
-            shown(path),
-            one_line(&line.reason, 120)
+            "{title}: {all} skipped{first} line {} of {}: {}",
+            damaged.line.line,
+            shown(&damaged.file),
+            one_line(&damaged.line.reason, 120)
         );
         ui.warning(&text, None);
     }
-    if !agent.unknown.is_empty() {
-        let kinds = agent.unknown.iter().take(5);
+    if !agent.unknown_types.is_empty() {
+        let kinds = agent.unknown_types.iter().take(5);
         let kinds: Vec<_> = kinds
             .map(|(kind, count)| format!("{} ({})", one_line(kind, 40), grouped(*count)))
             .collect();
-        let more = if agent.unknown.len() > 5 { ", …" } else { "" };
+        let more = if agent.unknown_types.len() > 5 {
+            ", …"
+        } else {
+            ""
+        };
         ui.status(&format!(
-            "{title}: records of kinds that are not known, kept as they are: {}{more}",
+            "{title}: unknown record types, kept unchanged: {}{more}",
             kinds.join(", ")
         ));
     }
-    if agent.unfinished > 0 {
-        let (files, end) = match agent.unfinished {
+    if agent.unfinished_files > 0 {
+        let (files, end) = match agent.unfinished_files {
             1 => ("1 file".to_owned(), "ends"),
             n => (format!("{} files", grouped(n)), "end"),
         };
         ui.status(&format!(
-            "{title}: {files} {end} half-way, as if still being written; the rest is read next time"
+            "{title}: {files} {end} in an incomplete line, perhaps still being written; it will be read next time"
         ));
     }
-    if agent.deleted > 0 {
+    if agent.deleted_here > 0 {
         ui.status(&format!(
-            "{title}: {} of sessions that you deleted {} not taken in again",
-            many(agent.deleted as usize, "file"),
-            if agent.deleted == 1 { "was" } else { "were" }
+            "{title}: {} of deleted sessions {} not imported again",
+            many(agent.deleted_here as usize, "file"),
+            if agent.deleted_here == 1 {
+                "was"
+            } else {
+                "were"
+            }
         ));
     }
     for error in &agent.errors {
-        ui.error(&not_taken_in(error));
+        ui.error(&not_imported(error));
     }
 }
 
-/// Names what was not taken in first, then why.
-fn not_taken_in(error: &backtrail_formats::Error) -> CommandError {
-    let why = failed(error);
-    let Some(path) = why.path().filter(|_| error.store().is_none()) else {
-        return why;
+/// Names the file first, then the reason.
+fn not_imported(error: &backtrail_formats::Error) -> CommandError {
+    let reason = failed(error);
+    let Some(path) = reason.path().filter(|_| error.store().is_none()) else {
+        return reason;
     };
-    let told = CommandError::invalid(format!("{} was not taken in", shown(path)));
-    told.cause(super::in_one_line(&why))
+    let not_imported = CommandError::invalid(format!("{} was not imported", shown(path)));
+    not_imported.cause(super::in_one_line(&reason))
 }
 
 fn shown(path: &std::path::Path) -> String {

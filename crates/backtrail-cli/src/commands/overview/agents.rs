@@ -27,7 +27,7 @@ pub(super) fn found() -> Vec<FoundAgent> {
     let count = |format: &'static dyn Format| FoundAgent {
         name: format.name(),
         title: format.title(),
-        sessions: sessions(format, format.places(&environment), &mut entries_left),
+        sessions: sessions(format, format.directories(&environment), &mut entries_left),
     };
     let agents = formats().map(count);
     agents.filter(|agent| agent.sessions > 0).collect()
@@ -38,7 +38,7 @@ pub(super) fn found() -> Vec<FoundAgent> {
     reason = "the files of agents are not the store's"
 )]
 fn sessions(format: &dyn Format, places: Vec<PathBuf>, entries_left: &mut usize) -> u64 {
-    let is_session = |path: &Path| format.is_session_name(path) && !format.follows(path);
+    let is_session = |path: &Path| format.is_session_file(path) && !format.is_sub_agent_file(path);
     let mut dirs: Vec<(PathBuf, usize)> = places.into_iter().map(|dir| (dir, 0)).collect();
     let mut count = 0;
     while let Some((dir, depth)) = dirs.pop() {

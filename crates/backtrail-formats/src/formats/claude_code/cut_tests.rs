@@ -1,14 +1,15 @@
-//! Reading on tells what reading the whole tells, wherever a file was cut.
+//! Resuming reads the same as reading from the beginning, wherever a file was cut.
 
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
 
 use super::ClaudeCode;
-use crate::format::{Format, ReadError, Resume};
-use crate::gathered::{Gathered, GatheredThread};
+use crate::collector::{CollectedThread, EventCollector};
+use crate::event::{Event, ReadReport};
+use crate::format::Format;
 use crate::source::Source;
-use crate::told::Told;
+use crate::testing::resume;
 
 const FILE: &str = "/p/session.jsonl";
 
@@ -193,78 +194,73 @@ fn file(steps: &[Step]) -> String {
     writer.text
 }
 
-fn whole(text: &[u8]) -> (Gathered, Told) {
-    let mut gathered = Gathered::default();
+fn whole(text: &[u8]) -> (EventCollector, ReadReport) {
+    let mut collected = EventCollector::default();
     let source = Source::from_bytes(FILE, text);
-    let told = ClaudeCode.read(&source, None, &mut gathered).unwrap();
-    (gathered, told)
+    let report = collected.read(ClaudeCode.open(&source).unwrap()).unwrap();
+    (collected, report)
 }
 
-/// Returns the conversations in an order that does not depend on when they were named.
-fn sorted(gathered: &Gathered) -> Vec<GatheredThread> {
-    let mut threads = gathered.threads.clone();
-    threads.sort_by(|a, b| a.thread.which.cmp(&b.thread.which));
+/// Returns the conversations, sorted by id.
+fn sorted(collected: &EventCollector) -> Vec<CollectedThread> {
+    let mut threads = collected.threads.clone();
+    threads.sort_by(|a, b| a.thread.id.cmp(&b.thread.id));
     threads
 }
 
 /// Returns the keys of each conversation.
-fn outline(threads: &[GatheredThread]) -> Vec<String> {
-    let keys = |told: &GatheredThread| {
-        let keys: Vec<&str> = told.items.iter().map(|item| item.key()).collect();
-        format!("{:?}: {}", told.thread, keys.join(" "))
+fn outline(threads: &[CollectedThread]) -> Vec<String> {
+    let keys = |thread: &CollectedThread| {
+        let keys: Vec<&str> = thread.events.iter().map(Event::key).collect();
+        format!("{:?}: {}", thread.thread, keys.join(" "))
     };
     threads.iter().map(keys).collect()
 }
 
-/// Reads up to each cut in turn; returns how often it could go on.
+/// Reads up to each cut in turn; returns how often it could resume.
 fn read_in_parts(text: &[u8], cuts: &[usize]) -> u32 {
-    let (mut gathered, mut told) = whole(&text[..cuts[0]]);
-    let mut went_on = 0;
+    let (mut collected, mut report) = whole(&text[..cuts[0]]);
+    let mut resumed_times = 0;
     for cut in &cuts[1..] {
         let source = Source::from_bytes(FILE, &text[..*cut]);
-        let resume = told.state.clone().map(|state| Resume {
-            read_to: told.read_to,
-            state,
-        });
-        if resume.is_none() {
-            gathered = Gathered::default();
-        }
-        let before = gathered.clone();
-        match ClaudeCode.read(&source, resume.as_ref(), &mut gathered) {
-            Ok(next) => {
-                went_on += 1;
-                told = next;
+        let before = collected.clone();
+        let resumed = resume(&ClaudeCode, &source, &report, &mut collected).unwrap();
+        match resumed {
+            Some(next) => {
+                resumed_times += 1;
+                report = next;
             }
-            Err(ReadError::StartOver) => {
-                assert_eq!(
-                    gathered, before,
-                    "something was told before it started over"
-                );
-                (gathered, told) = whole(&text[..*cut]);
+            None => {
+                assert_eq!(collected, before, "events were sent");
+                (collected, report) = whole(&text[..*cut]);
             }
-            Err(ReadError::Failed(error)) => panic!("{error}"),
         }
-        let (expected, expected_told) = whole(&text[..*cut]);
-        let (told_now, told_whole) = (sorted(&gathered), sorted(&expected));
-        assert_eq!(outline(&told_now), outline(&told_whole), "cut at {cut}");
-        assert!(
-            told_now == told_whole,
-            "cut at {cut}: the same keys say something else"
+        let (expected, expected_report) = whole(&text[..*cut]);
+        let (threads, expected_threads) = (sorted(&collected), sorted(&expected));
+        assert_eq!(
+            outline(&threads),
+            outline(&expected_threads),
+            "cut at {cut}"
         );
-        assert_eq!(gathered.session, expected.session);
-        assert_eq!(told.lines, expected_told.lines);
-        assert_eq!(told.read_to, expected_told.read_to);
-        let len = told.state.as_ref().map_or(0, |state| state.as_str().len());
+        assert!(
+            threads == expected_threads,
+            "cut at {cut}: the same keys have other contents"
+        );
+        assert_eq!(collected.session, expected.session);
+        assert_eq!(report.lines, expected_report.lines);
+        assert_eq!(report.read_to, expected_report.read_to);
+        let state = report.state.as_ref();
+        let len = state.map_or(0, |state| state.as_str().len());
         assert!(len < 12_000, "a state of {len} bytes");
     }
-    went_on
+    resumed_times
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn reading_on_tells_what_reading_whole_tells(
+    fn resuming_reads_the_same_as_reading_from_the_beginning(
         steps in steps(),
         cuts in prop::collection::vec(0.0..1.0f64, 1..6),
     ) {
@@ -276,28 +272,28 @@ proptest! {
     }
 
     #[test]
-    fn no_message_is_lost_and_no_key_stands_twice(steps in steps()) {
+    fn no_message_is_lost_and_no_key_is_used_twice(steps in steps()) {
         let text = file(&steps);
-        let (gathered, _) = whole(text.as_bytes());
-        let mut told = std::collections::HashSet::new();
-        for thread in &gathered.threads {
+        let (collected, _) = whole(text.as_bytes());
+        let mut sent = std::collections::HashSet::new();
+        for thread in &collected.threads {
             let mut keys = std::collections::HashSet::new();
-            for item in &thread.items {
-                prop_assert!(keys.insert(item.key().to_owned()), "{} twice", item.key());
-                told.insert(item.key().split('~').next().unwrap_or_default().to_owned());
+            for event in &thread.events {
+                prop_assert!(keys.insert(event.key().to_owned()), "{} twice", event.key());
+                sent.insert(event.key().split('~').next().unwrap_or_default().to_owned());
             }
         }
         for line in text.lines().filter(|line| line.contains("tool_result") || line.contains("\"assistant\",\"message\":{\"id\":\"r")) {
             let uuid = line.split("\"uuid\":\"").nth(1).and_then(|rest| rest.split('"').next());
-            prop_assert!(uuid.is_none_or(|uuid| told.contains(uuid)), "lost: {line}");
+            prop_assert!(uuid.is_none_or(|uuid| sent.contains(uuid)), "lost: {line}");
         }
     }
 }
 
-/// A conversation that only goes on, with all that hangs beside the line, is never read
+/// A conversation that only continues, with everything beside the main line, is never read
 /// from its beginning again.
 #[test]
-fn a_conversation_that_goes_on_is_not_read_again() {
+fn a_conversation_that_continues_is_not_read_again() {
     let text: String = (0..30)
         .map(|n| {
             let up = if n == 0 { "null".to_owned() } else { format!("\"d{}\"", n - 1) };
@@ -316,12 +312,12 @@ fn a_conversation_that_goes_on_is_not_read_again() {
         })
         .collect();
     let lines: Vec<usize> = text.match_indices('\n').map(|(at, _)| at + 1).collect();
-    // The first line names the session; the others go on.
-    let went_on = read_in_parts(text.as_bytes(), &lines);
-    let room_is_made = 3;
+    // The first line names the session; the others are resumed.
+    let resumed = read_in_parts(text.as_bytes(), &lines);
+    let made_room = 3;
     assert!(
-        went_on + room_is_made >= lines.len() as u32 - 1,
-        "{went_on} of {}",
+        resumed + made_room >= lines.len() as u32 - 1,
+        "{resumed} of {}",
         lines.len()
     );
 }

@@ -1,5 +1,4 @@
-//! A line as the tree needs it: what kind it is and where it hangs. Messages are not
-//! looked into further than that.
+//! A line as the tree needs it: its kind and its parent. The rest of it is not read yet.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,46 +9,45 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::lent::{Key, Lent, string};
+use crate::json::{Key, Object, not_an_object, string};
 
 /// What a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// What the user said, a tool gave back or the agent said in the user's name.
+pub(super) enum LineKind {
+    /// A prompt, a tool result or a message of the agent in the user's name.
     User,
-    /// What the model said.
+    /// A message of the model.
     Assistant,
-    /// The summary behind a compact boundary.
+    /// The summary after a compact boundary.
     Summary,
     /// A compact boundary.
     Boundary,
-    /// A prompt that was typed while the model was at work.
+    /// A prompt that was typed while the model was working.
     Queued,
     /// Progress that carries the message of a sub-agent.
     Agent,
-    /// Part of the tree, but nothing was said.
+    /// Part of the tree, but not of the conversation.
     Passive,
     /// A title or a directory.
-    About,
-    /// Known, and of no interest.
-    Nothing,
-    /// Not known.
+    Details,
+    /// Known, but not needed.
+    Ignored,
     Unknown,
     /// A message without a message.
     Broken,
 }
 
-impl Kind {
-    /// Returns whether records of this kind are part of the tree.
-    pub(super) fn is_chained(self) -> bool {
+impl LineKind {
+    /// Returns whether lines of this kind are part of the tree.
+    pub(super) fn is_in_tree(self) -> bool {
         !matches!(
             self,
-            Self::About | Self::Nothing | Self::Unknown | Self::Broken
+            Self::Details | Self::Ignored | Self::Unknown | Self::Broken
         )
     }
 
-    /// Returns whether something in a conversation is told of it.
-    pub(super) fn is_told(self) -> bool {
+    /// Returns whether lines of this kind are events.
+    pub(super) fn is_event(self) -> bool {
         matches!(
             self,
             Self::User | Self::Assistant | Self::Summary | Self::Queued
@@ -57,40 +55,40 @@ impl Kind {
     }
 }
 
-/// The parent that a line names.
+/// The parent of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parent {
-    /// It says nothing about one.
+    /// The line does not have the field.
     Absent,
-    /// It says that there is none.
+    /// The line says that there is none.
     Null,
     /// The hash of its uuid.
-    Is(u64),
+    Uuid(u64),
 }
 
 /// A line.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    pub(super) kind: Kind,
-    /// What it calls itself, where that is not known.
+    pub(super) kind: LineKind,
+    /// Its type, if that is unknown.
     pub(super) unknown: Option<String>,
     pub(super) uuid: Option<u64>,
     pub(super) parent: Parent,
-    /// The message whose call a tool's result answers.
+    /// The message with the call that a tool result belongs to.
     pub(super) source: Option<u64>,
-    pub(super) side: bool,
-    pub(super) meta: bool,
-    /// Whether it is the result of a tool.
-    pub(super) result: bool,
+    /// Whether it belongs to a sub-agent.
+    pub(super) is_side: bool,
+    pub(super) is_meta: bool,
+    pub(super) is_result: bool,
     /// The provider's id of the response.
     pub(super) response: Option<u64>,
-    /// `sessionId`, and that of the session it was copied from.
+    /// The session, and the one that the line was copied from.
     pub(super) session: Option<String>,
     pub(super) forked: Option<String>,
 }
 
-/// Kinds of records that are known, and say nothing of what was said.
-const KNOWN: [&str; 31] = [
+/// Types of lines that are known but not needed.
+const IGNORED: [&str; 31] = [
     "agent-color",
     "agent-name",
     "agent-setting",
@@ -124,7 +122,7 @@ const KNOWN: [&str; 31] = [
     "worktree-state",
 ];
 
-/// Returns a number for a name: nobody finds two names with the same one.
+/// Returns a hash of a name.
 pub(super) fn hash(name: &str) -> u64 {
     let hash = blake3::hash(name.as_bytes());
     let mut first = [0; 8];
@@ -132,13 +130,9 @@ pub(super) fn hash(name: &str) -> u64 {
     u64::from_le_bytes(first)
 }
 
-/// Reads a line; the error says why it is none.
+/// Reads a line; the error is the reason why it is not one.
 pub(super) fn scan(text: &str, want_session: bool) -> Result<Entry, String> {
-    let raw: Raw<'_> =
-        serde_json::from_str(text).map_err(|error| match text.trim_start().starts_with('{') {
-            true => error.to_string(),
-            false => "not a JSON object".to_owned(),
-        })?;
+    let raw: Raw<'_> = serde_json::from_str(text).map_err(|error| not_an_object(text, &error))?;
     let kind = raw.kind();
     let hashed = |value: Option<&RawValue>| string(value?.get()).map(|name| hash(&name));
     let owned = |value: Option<&RawValue>| string(value?.get()).map(Cow::into_owned);
@@ -146,21 +140,21 @@ pub(super) fn scan(text: &str, want_session: bool) -> Result<Entry, String> {
         let fork: Fork<'_> = serde_json::from_str(raw.get()).ok()?;
         owned(fork.session)
     });
-    let unknown = (kind == Kind::Unknown).then(|| owned(raw.kind));
+    let unknown = (kind == LineKind::Unknown).then(|| owned(raw.kind));
     Ok(Entry {
         unknown: unknown.map(|name| name.unwrap_or_else(|| "(no type)".to_owned())),
         uuid: hashed(raw.uuid),
         parent: match raw.parent {
             None => Parent::Absent,
             Some(value) if value.get() == "null" => Parent::Null,
-            Some(value) => hashed(Some(value)).map_or(Parent::Absent, Parent::Is),
+            Some(value) => hashed(Some(value)).map_or(Parent::Absent, Parent::Uuid),
         },
         source: hashed(raw.source),
-        side: is_true(raw.side),
-        meta: is_true(raw.meta),
-        result: kind == Kind::User && raw.is_result(),
+        is_side: is_true(raw.side),
+        is_meta: is_true(raw.meta),
+        is_result: kind == LineKind::User && raw.is_result(),
         response: match kind {
-            Kind::Assistant => raw.response().map(|id| hash(&id)),
+            LineKind::Assistant => raw.response().map(|id| hash(&id)),
             _ => None,
         },
         session: want_session.then(|| owned(raw.session)).flatten(),
@@ -169,7 +163,7 @@ pub(super) fn scan(text: &str, want_session: bool) -> Result<Entry, String> {
     })
 }
 
-/// The fields of a line that are looked at, as they stand.
+/// The fields of a line that are needed.
 #[derive(Default)]
 struct Raw<'a> {
     kind: Option<&'a RawValue>,
@@ -183,38 +177,40 @@ struct Raw<'a> {
     session: Option<&'a RawValue>,
     forked: Option<&'a RawValue>,
     message: Option<&'a RawValue>,
-    /// What `attachment` or `data` holds.
-    load: Option<&'a RawValue>,
+    /// The field `attachment` or `data`.
+    content: Option<&'a RawValue>,
     result: bool,
 }
 
 impl<'a> Raw<'a> {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> LineKind {
         let Some(name) = self.kind.and_then(|raw| string(raw.get())) else {
-            return Kind::Unknown;
+            return LineKind::Unknown;
         };
         let is_object = self.message.is_some_and(|raw| raw.get().starts_with('{'));
         match name.as_ref() {
-            "user" | "assistant" if !is_object => Kind::Broken,
-            "user" if is_true(self.summary) => Kind::Summary,
-            "user" => Kind::User,
-            "assistant" => Kind::Assistant,
+            "user" | "assistant" if !is_object => LineKind::Broken,
+            "user" if is_true(self.summary) => LineKind::Summary,
+            "user" => LineKind::User,
+            "assistant" => LineKind::Assistant,
             "system" => match self.subtype.and_then(|raw| string(raw.get())) {
-                Some(subtype) if subtype == "compact_boundary" => Kind::Boundary,
-                _ => Kind::Passive,
+                Some(subtype) if subtype == "compact_boundary" => LineKind::Boundary,
+                _ => LineKind::Passive,
             },
-            "attachment" if self.load_has(&QUEUED) => Kind::Queued,
-            "progress" if self.load_has(&MESSAGE) && self.load_has(&PROGRESS) => Kind::Agent,
-            "attachment" | "progress" => Kind::Passive,
-            "summary" | "custom-title" | "ai-title" | "relocated" => Kind::About,
-            name if KNOWN.contains(&name) => Kind::Nothing,
-            _ => Kind::Unknown,
+            "attachment" if self.content_has(&QUEUED) => LineKind::Queued,
+            "progress" if self.content_has(&MESSAGE) && self.content_has(&PROGRESS) => {
+                LineKind::Agent
+            }
+            "attachment" | "progress" => LineKind::Passive,
+            "summary" | "custom-title" | "ai-title" | "relocated" => LineKind::Details,
+            name if IGNORED.contains(&name) => LineKind::Ignored,
+            _ => LineKind::Unknown,
         }
     }
 
-    fn load_has(&self, finder: &Finder<'_>) -> bool {
+    fn content_has(&self, finder: &Finder<'_>) -> bool {
         let has = |raw: &RawValue| finder.find(raw.get().as_bytes()).is_some();
-        self.load.is_some_and(has)
+        self.content.is_some_and(has)
     }
 
     fn is_result(&self) -> bool {
@@ -223,12 +219,11 @@ impl<'a> Raw<'a> {
     }
 
     fn response(&self) -> Option<Cow<'a, str>> {
-        Lent::parse(self.message?.get())?.string("id")
+        Object::from_json(self.message?.get())?.string("id")
     }
 }
 
-// A name in quotation marks is one in the JSON, not in a text: there the mark behind it
-// would be escaped.
+// A name in quotation marks is part of the JSON, not of a text, where they would be escaped.
 static RESULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"tool_result\""));
 static QUEUED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"queued_command\""));
 static MESSAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"message\""));
@@ -238,8 +233,7 @@ fn is_true(value: Option<&RawValue>) -> bool {
     value.is_some_and(|raw| raw.get() == "true")
 }
 
-/// Reads an object field by field: `$field` of each `$name`, the first where it stands
-/// more than once.
+/// Reads an object field by field.
 macro_rules! fields {
     ($type:ident, $expecting:literal, |$this:ident, $key:ident, $map:ident| $body:expr) => {
         impl<'de> Deserialize<'de> for $type<'de> {
@@ -281,7 +275,7 @@ fields!(Raw, "a record", |raw, key, map| {
         "sessionId" => &mut raw.session,
         "forkedFrom" => &mut raw.forked,
         "message" => &mut raw.message,
-        "attachment" | "data" => &mut raw.load,
+        "attachment" | "data" => &mut raw.content,
         "sourceToolAssistantUUID" => {
             raw.result = true;
             &mut raw.source
@@ -296,7 +290,7 @@ fields!(Raw, "a record", |raw, key, map| {
     place.get_or_insert(value);
 });
 
-/// Where a session was copied from.
+/// The session that a line was copied from.
 #[derive(Default)]
 struct Fork<'a> {
     session: Option<&'a RawValue>,

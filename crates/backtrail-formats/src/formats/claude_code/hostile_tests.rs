@@ -1,40 +1,36 @@
-//! Files that somebody made to do harm end in a result, and soon.
+//! Malicious files end in a result, and soon.
 
 use std::collections::HashSet;
 
 use super::ClaudeCode;
 use super::tests::user;
 use crate::error::Result;
+use crate::event::{Details, Event, EventSink, Thread, ThreadId};
 use crate::format::Format;
 use crate::source::Source;
-use crate::told::{About, Item, Sink, Thread, Which};
 
-/// A sink that keeps nothing but what conversations there are.
+/// A sink that only keeps which conversations there are.
 #[derive(Default)]
-struct Threads(HashSet<Which>);
+struct Threads(HashSet<ThreadId>);
 
-impl Sink for Threads {
-    fn session(&mut self, _name: &str) -> Result<()> {
-        Ok(())
-    }
-
+impl EventSink for Threads {
     fn thread(&mut self, thread: &Thread) -> Result<()> {
-        self.0.insert(thread.which.clone());
+        self.0.insert(thread.id.clone());
         Ok(())
     }
 
-    fn about(&mut self, _about: About) -> Result<()> {
+    fn details(&mut self, _details: Details) -> Result<()> {
         Ok(())
     }
 
-    fn item(&mut self, item: Item) -> Result<()> {
-        let key = item.key();
+    fn event(&mut self, event: Event) -> Result<()> {
+        let key = event.key();
         let is_name = (1..=256).contains(&key.len()) && !key.chars().any(char::is_control);
         assert!(is_name, "{key:?}");
         Ok(())
     }
 
-    fn back_to(&mut self, _key: Option<&str>) -> Result<()> {
+    fn rewind_to(&mut self, _key: Option<&str>) -> Result<()> {
         Ok(())
     }
 }
@@ -43,12 +39,13 @@ impl Sink for Threads {
 fn threads(text: &str) -> usize {
     let source = Source::from_bytes("/p/s.jsonl", text);
     let mut sink = Threads::default();
-    ClaudeCode.read(&source, None, &mut sink).unwrap();
+    let file = ClaudeCode.open(&source).unwrap();
+    file.read(&mut sink).unwrap();
     sink.0.len()
 }
 
 #[test]
-fn keys_are_names_whatever_uuids_are() {
+fn keys_are_valid_whatever_the_uuids_are() {
     let odd = format!("{}\\u0007", "x".repeat(300));
     let text = user(&odd, None, "go") + &user("b\\n", Some(&odd), "on");
     assert_eq!(threads(&text), 1);
@@ -85,7 +82,7 @@ fn hostile_files_end_in_a_result() {
 
 /// Each of these would take hours if a line cost more the more there are.
 #[test]
-fn many_branches_take_no_longer_than_they_are_long() {
+fn many_branches_take_linear_time() {
     let many = 30_000;
     let mut stale = user("u0", None, "go") + &user("u1", Some("u0"), "on");
     let mut comb = user("u0", None, "go");

@@ -1,16 +1,16 @@
-//! Where sessions are, and what they are called.
+//! Where sessions are, and their names.
 
 use std::path::{Path, PathBuf};
 
-use crate::formats::pieces::key_of;
+use crate::environment::Environment;
+use crate::event::{Details, Origin, sub_agent_name};
+use crate::formats::keys::valid_key;
 use crate::json::Object;
 use crate::lines::Lines;
-use crate::places::Environment;
 use crate::source::Source;
-use crate::told::{About, Origin, agent_name};
 
-/// Returns the directories in which sessions are.
-pub(super) fn places(environment: &Environment) -> Vec<PathBuf> {
+/// Returns the directories of sessions.
+pub(super) fn directories(environment: &Environment) -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = Vec::new();
     match environment.variable("CLAUDE_CONFIG_DIR") {
         Some(set) => match set.to_str() {
@@ -30,9 +30,9 @@ pub(super) fn places(environment: &Environment) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns whether a file in one of the places is a session: among what belongs to a
-/// session, only the files of its sub-agents are.
-pub(super) fn is_session_name(path: &Path) -> bool {
+/// Returns whether a file in one of the directories is a session. Of the files that belong to
+/// a session, only those of its sub-agents are.
+pub(super) fn is_session_file(path: &Path) -> bool {
     let is_lines = path
         .extension()
         .is_some_and(|extension| extension == "jsonl");
@@ -44,34 +44,34 @@ pub(super) fn is_session_name(path: &Path) -> bool {
     is_lines && !below("tool-results") && (!below("subagents") || is_agent())
 }
 
-/// How a file's session is named.
+/// Where the name of a file's session comes from.
 #[derive(Debug)]
 pub(super) enum Naming {
-    /// By the file's name.
+    /// The file's name.
     File(String),
-    /// It is that of a sub-agent, of a session that the path may name.
+    /// The file belongs to a sub-agent, of a session that the path may name.
     Agent { parent: Option<String>, id: String },
-    /// By its lines.
+    /// Its lines.
     Lines,
 }
 
 impl Naming {
-    /// Finds out how the session of a file is named.
-    pub(super) fn of(source: &Source) -> Self {
+    /// Returns where the name of a file's session comes from.
+    pub(super) fn for_source(source: &Source) -> Self {
         let stem = source.stem();
         if let Some(id) = stem.strip_prefix("agent-").filter(|id| !id.is_empty()) {
             return Self::Agent {
                 parent: parent_of(source.path()),
-                id: key_of(id),
+                id: valid_key(id),
             };
         }
         match uuid::Uuid::try_parse(stem).is_ok() {
-            true => Self::File(key_of(stem)),
+            true => Self::File(valid_key(stem)),
             false => Self::Lines,
         }
     }
 
-    /// Returns whether the file is that of a sub-agent.
+    /// Returns whether the file belongs to a sub-agent.
     pub(super) fn is_agent(&self) -> bool {
         matches!(self, Self::Agent { .. })
     }
@@ -85,76 +85,81 @@ impl Naming {
         }
     }
 
-    /// Returns the session's name. `first` is the first that a line names.
+    /// Returns the session's name. `first` is the first name in a line.
     pub(super) fn name(&self, first: Option<&str>, source: &Source) -> String {
         let first = first.filter(|name| !name.is_empty());
         match self {
             Self::File(name) => name.clone(),
             Self::Agent { parent, id } => {
                 let parent = parent.as_deref().or(first);
-                parent.map_or_else(|| id.clone(), |parent| agent_name(&key_of(parent), id))
+                parent.map_or_else(
+                    || id.clone(),
+                    |parent| sub_agent_name(&valid_key(parent), id),
+                )
             }
-            Self::Lines => first.map_or_else(|| by_content(source), key_of),
+            Self::Lines => first.map_or_else(|| hashed_name(source), valid_key),
         }
     }
 
-    /// Returns where a sub-agent's session comes from. `name` is the session that the
-    /// lines are of, or its own.
+    /// Returns where a sub-agent's session comes from. `name` is the session that the lines
+    /// name, or its own.
     pub(super) fn origin(&self, name: Option<&str>, source: &Source) -> Option<Origin> {
         let Self::Agent { parent, id } = self else {
             return None;
         };
-        let meta = meta(source).unwrap_or_default();
+        let text = meta_text(source).unwrap_or_default();
+        let meta = Object::parse(&text).unwrap_or_default();
         let own = name.and_then(|name| name.strip_suffix(id.as_str())?.strip_suffix("/agent/"));
-        let session = parent.as_deref().or(own).or(name).map(key_of);
+        let session = parent.as_deref().or(own).or(name).map(valid_key);
         let caller = meta
             .string("parentAgentId")
             .filter(|caller| !caller.is_empty());
         let session = match (session, caller) {
-            (Some(session), Some(caller)) => Some(agent_name(&session, &key_of(&caller))),
+            (Some(session), Some(caller)) => Some(sub_agent_name(&session, &valid_key(&caller))),
             (session, _) => session,
         };
         let call = meta.string("toolUseId").filter(|call| !call.is_empty());
         Some(Origin::Spawned {
             session,
-            tool_use_id: call.map(|call| key_of(&call)),
+            tool_use_id: call.map(|call| valid_key(&call)),
         })
     }
 
-    /// Returns what lies beside a sub-agent's file and is known of it.
-    pub(super) fn about(&self, source: &Source) -> Option<About> {
+    /// Returns the details in the file beside a sub-agent's file.
+    pub(super) fn details(&self, source: &Source) -> Option<Details> {
         let Self::Agent { .. } = self else {
             return None;
         };
-        let meta = meta(source)?;
+        let text = meta_text(source)?;
+        let meta = Object::parse(&text).ok()?;
         let text = |name: &str| {
             let text = meta.string(name)?.trim().to_owned();
             (!text.is_empty()).then_some(text)
         };
-        Some(About {
+        Some(Details {
             title: text("description"),
             tags: text("agentType").map(|kind| vec![kind]),
-            ..About::default()
+            ..Details::default()
         })
     }
 }
 
-fn meta(source: &Source) -> Option<Object> {
+fn meta_text(source: &Source) -> Option<String> {
     let name = format!("{}.meta.json", source.stem());
-    let bytes = source.beside(Path::new(&name))?;
-    Object::parse(&String::from_utf8_lossy(&bytes)).ok()
+    let bytes = source.read_beside(Path::new(&name))?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the session in whose directory of sub-agents a file is.
+/// Returns the session that a file in a directory of sub-agents belongs to.
 fn parent_of(path: &Path) -> Option<String> {
     let mut above = path.ancestors().skip(1);
     above.find(|path| path.file_name().is_some_and(|name| name == "subagents"))?;
     let name = above.next()?.file_name()?.to_str()?;
-    Some(key_of(name))
+    Some(valid_key(name))
 }
 
-/// Returns a name for a file of which no line names the session: from its first line.
-fn by_content(source: &Source) -> String {
+/// Returns a name for a session that no line names, from the first line.
+fn hashed_name(source: &Source) -> String {
     let mut lines = Lines::new(source, 0, 0);
     let line = lines.next().ok().flatten();
     let hash = blake3::hash(line.map_or(&[][..], |line| line.bytes));

@@ -1,12 +1,16 @@
-//! Tells files of Claude Code from those of others.
+//! Recognises files of Claude Code.
 
-use crate::json::Object;
+use serde_json::value::RawValue;
+
+use crate::error::Result;
+use crate::json::{Object, elements};
+use crate::lines::Lines;
 use crate::source::Source;
 
-/// How many lines are looked at.
-const LINES: usize = 40;
+/// How many lines are read.
+const MAX_LINES: usize = 40;
 
-/// Returns whether a file is of Claude Code, by its beginning.
+/// Returns whether a file is Claude Code's, by its beginning.
 pub(super) fn recognises(source: &Source) -> bool {
     let head = source.head();
     let text = String::from_utf8_lossy(&head);
@@ -15,23 +19,23 @@ pub(super) fn recognises(source: &Source) -> bool {
         return false;
     };
     if first.trim() == "{" {
-        return recognises_flat(&text);
+        return recognises_value(&text);
     }
-    let cut = head.len() as u64 != source.len();
+    let is_cut = head.len() as u64 != source.len();
     std::iter::once(first)
         .chain(lines)
-        .take(LINES)
+        .take(MAX_LINES)
         .find_map(|line| match Object::parse(line.trim()) {
             Ok(record) => recognise(&record),
-            // A first line that is longer than what is looked at.
-            Err(_) if cut && line.len() > head.len() / 2 => Some(looks_like(line)),
+            // A first line that is longer than the head.
+            Err(_) if is_cut && line.len() > head.len() / 2 => Some(looks_like(line)),
             Err(_) => None,
         })
         .unwrap_or(false)
 }
 
-/// Returns whether a record is Claude Code's; `None` where that cannot be said.
-fn recognise(record: &Object) -> Option<bool> {
+/// Returns whether a record is Claude Code's; `None` if it could be.
+fn recognise(record: &Object<'_>) -> Option<bool> {
     if record.has("loglines") {
         return Some(true);
     }
@@ -43,9 +47,9 @@ fn recognise(record: &Object) -> Option<bool> {
             named && message.has("content") && !message.has("parts") && message.has("role")
         }
         "attachment" | "progress" | "system" => {
-            // Others have a `system` of theirs.
-            let chained = record.has("uuid") && record.get("parentUuid").is_some();
-            match chained && record.has("sessionId") && record.get("isSidechain").is_some() {
+            // Other agents have a `system` of their own.
+            let has_parent = record.has("uuid") && record.get("parentUuid").is_some();
+            match has_parent && record.has("sessionId") && record.get("isSidechain").is_some() {
                 true => return Some(true),
                 false => return None,
             }
@@ -70,14 +74,63 @@ fn looks_like(line: &str) -> bool {
 }
 
 /// Returns whether a file that is one object is Claude Code's.
-fn recognises_flat(text: &str) -> bool {
+fn recognises_value(text: &str) -> bool {
     match Object::parse(text.trim()) {
         Ok(whole) if whole.has("loglines") => whole.list("loglines").is_some(),
         Ok(whole) => {
             let bare = whole.string("type").as_deref() == Some("file-history-snapshot");
             bare || recognise(&whole).unwrap_or(false)
         }
-        // An export that is longer than what is looked at.
+        // An export that is longer than the head.
         Err(_) => text.contains("\"loglines\"") && text.contains("\"message\""),
     }
+}
+
+/// The largest value that is split.
+const MAX_VALUE: u64 = 64 << 20;
+
+/// Whether a file is one value: an object over several lines, or an export with its records in
+/// a list.
+pub(super) enum SingleValue {
+    No,
+    /// It is, but may be incomplete.
+    Incomplete,
+    /// It is; these are its records as lines.
+    Lines(Source),
+}
+
+/// Splits a file that is one value into lines.
+pub(super) fn split_single_value(source: &Source) -> Result<SingleValue> {
+    let mut lines = Lines::new(source, 0, 0);
+    let Some(first) = lines.next()?.filter(|line| !line.too_long) else {
+        return Ok(SingleValue::No);
+    };
+    let is_line = match Object::parse(&first.text()) {
+        Ok(first) => !first.has("loglines"),
+        // A damaged line is followed by a good one.
+        Err(_) => {
+            !matches!(first.bytes.first(), Some(b'{' | b'['))
+                || lines
+                    .next()?
+                    .is_some_and(|line| Object::parse(&line.text()).is_ok())
+        }
+    };
+    if is_line || source.len() > MAX_VALUE {
+        return Ok(SingleValue::No);
+    }
+    let text = source.read_value()?;
+    let Ok(value) = serde_json::from_str::<&RawValue>(&text) else {
+        return Ok(SingleValue::Incomplete);
+    };
+    let value = value.get();
+    let records = match Object::from_json(value) {
+        Some(object) => object.list("loglines").unwrap_or_else(|| vec![value]),
+        None => elements(value).unwrap_or_default(),
+    };
+    let mut lines = String::with_capacity(text.len());
+    for record in records {
+        lines.push_str(record);
+        lines.push('\n');
+    }
+    Ok(SingleValue::Lines(Source::from_bytes(source.path(), lines)))
 }

@@ -1,45 +1,41 @@
 //! How fast files are read:
 //! `cargo test --release -p backtrail-formats claude_code_speed -- --ignored --nocapture`.
 //!
-//! Told is the time on the processor, so that others who are at work do not count.
-//! `BACKTRAIL_SPEED_FILE` names a file to read in place of a made one.
+//! It measures processor time, so that other work does not count. `BACKTRAIL_SPEED_FILE` names
+//! a file to read instead of a made one.
 
 use super::ClaudeCode;
 use super::entry::scan;
 use crate::error::Result;
+use crate::event::{Details, Event, EventSink, Thread};
 use crate::format::Format;
-use crate::reading::Reading;
+use crate::json_lines::JsonLines;
 use crate::source::Source;
-use crate::told::{About, Item, Sink, Thread};
 
 /// A sink that only counts.
 #[derive(Default)]
 struct Counter(u64);
 
-impl Sink for Counter {
-    fn session(&mut self, _name: &str) -> Result<()> {
-        Ok(())
-    }
-
+impl EventSink for Counter {
     fn thread(&mut self, _thread: &Thread) -> Result<()> {
         Ok(())
     }
 
-    fn about(&mut self, _about: About) -> Result<()> {
+    fn details(&mut self, _details: Details) -> Result<()> {
         Ok(())
     }
 
-    fn item(&mut self, _item: Item) -> Result<()> {
+    fn event(&mut self, _event: Event) -> Result<()> {
         self.0 += 1;
         Ok(())
     }
 
-    fn back_to(&mut self, _key: Option<&str>) -> Result<()> {
+    fn rewind_to(&mut self, _key: Option<&str>) -> Result<()> {
         Ok(())
     }
 }
 
-/// Makes a file of about so many bytes: prompts, calls and what they gave back.
+/// Makes a file of about so many bytes: prompts, calls and results.
 fn made(bytes: usize) -> String {
     let output = "fn main() {\\n    println!(\\\"hello\\\");\\n}\\n".repeat(60);
     let mut text = String::with_capacity(bytes + 8_192);
@@ -65,10 +61,10 @@ fn made(bytes: usize) -> String {
     text
 }
 
-/// Returns for how many seconds this thread was on the processor.
+/// Returns this thread's processor time in seconds.
 fn seconds() -> f64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanos: f64 = told
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos: f64 = stat
         .split(' ')
         .next()
         .and_then(|nanos| nanos.parse().ok())
@@ -86,18 +82,18 @@ fn claude_code_speed() {
     let mb = source.len() as f64 / 1e6;
     for _ in 0..3 {
         let start = seconds();
-        let mut reading = Reading::new(&source, 0, 0);
-        let mut lines = 0;
-        while reading.next_as(|text| scan(text, false)).unwrap().is_some() {
-            lines += 1;
-        }
+        let (mut lines, mut report) = JsonLines::new(&source);
+        let scan = |text: &str| scan(text, false);
+        while lines.next_parsed(&mut report, scan).unwrap().is_some() {}
         let tree = seconds() - start;
         let start = seconds();
         let mut counter = Counter::default();
-        ClaudeCode.read(&source, None, &mut counter).unwrap();
+        let file = ClaudeCode.open(&source).unwrap();
+        file.read(&mut counter).unwrap();
         let all = seconds() - start;
         eprintln!(
-            "{mb:.0} MB, {lines} lines, {} items: tree {:.0} MB/s, both {:.0} MB/s, telling {:.0} MB/s",
+            "{mb:.0} MB, {} lines, {} events: tree {:.0} MB/s, both {:.0} MB/s, events {:.0} MB/s",
+            report.lines,
             counter.0,
             mb / tree,
             mb / all,

@@ -1,28 +1,29 @@
-//! What is told of files of Claude Code.
+//! The events of files of Claude Code.
 
 use std::path::PathBuf;
 
 use backtrail::{Block, Role};
 
 use super::ClaudeCode;
-use crate::format::{Format, Resume};
-use crate::gathered::Gathered;
-use crate::places::Environment;
+use crate::collector::EventCollector;
+use crate::environment::Environment;
+use crate::event::{Event, ForkPoint, Origin, ReadReport, ThreadId};
+use crate::format::Format;
 use crate::source::Source;
-use crate::told::{After, Item, Origin, Told, Which};
+use crate::testing::resume;
 
 /// The name of the file that the tests read.
 const FILE: &str = "/p/0b1c2d3e-0000-4000-8000-000000000001.jsonl";
 
-fn read(text: &str) -> (Gathered, Told) {
+fn read(text: &str) -> (EventCollector, ReadReport) {
     read_as(FILE, text)
 }
 
-fn read_as(path: &str, text: &str) -> (Gathered, Told) {
+fn read_as(path: &str, text: &str) -> (EventCollector, ReadReport) {
     let source = Source::from_bytes(path, text);
-    let mut gathered = Gathered::default();
-    let told = ClaudeCode.read(&source, None, &mut gathered).unwrap();
-    (gathered, told)
+    let mut collected = EventCollector::default();
+    let report = collected.read(ClaudeCode.open(&source).unwrap()).unwrap();
+    (collected, report)
 }
 
 /// A line of the user's.
@@ -53,32 +54,32 @@ fn result(uuid: &str, parent: &str, id: &str) -> String {
     )
 }
 
-fn keys(items: &[Item]) -> Vec<&str> {
-    items.iter().map(Item::key).collect()
+fn keys(events: &[Event]) -> Vec<&str> {
+    events.iter().map(Event::key).collect()
 }
 
-fn main_keys(gathered: &Gathered) -> Vec<&str> {
-    keys(&gathered.main().unwrap().items)
+fn main_keys(collected: &EventCollector) -> Vec<&str> {
+    keys(&collected.main().unwrap().events)
 }
 
 const TEXT: &str = r#"{"type":"text","text":"hello"}"#;
 
 #[test]
-fn results_of_calls_side_by_side_stay_on_the_line() {
+fn results_of_parallel_calls_stay_on_the_main_line() {
     let text = [
         user("u1", None, "go"),
         assistant("a1", "u1", "r1", &call("t1")),
         assistant("a2", "a1", "r1", &call("t2")),
         result("x1", "a1", "t1"),
         result("x2", "a2", "t2"),
-        // The response goes on from the other branch.
+        // The response continues the other branch.
         assistant("a3", "x1", "r2", TEXT),
     ]
     .concat();
-    let (gathered, _) = read(&text);
-    assert_eq!(main_keys(&gathered), ["u1", "a1", "a2", "x1", "x2", "a3"]);
-    assert_eq!(gathered.threads.len(), 1);
-    let answer = gathered.messages().nth(4).unwrap();
+    let (collected, _) = read(&text);
+    assert_eq!(main_keys(&collected), ["u1", "a1", "a2", "x1", "x2", "a3"]);
+    assert_eq!(collected.threads.len(), 1);
+    let answer = collected.messages().nth(4).unwrap();
     assert_eq!(answer.message.role, Role::Tool);
     let Block::ToolResult(result) = &answer.message.blocks[0] else {
         panic!("{answer:?}");
@@ -99,14 +100,14 @@ fn old_progress_between_a_call_and_its_result_loses_nothing() {
         assistant("a2", "p1", "r2", TEXT),
     ]
     .concat();
-    let (gathered, told) = read(&text);
-    assert_eq!(main_keys(&gathered), ["u1", "a1", "x1", "a2"]);
-    assert_eq!(gathered.threads.len(), 1);
-    assert!(told.unknown.is_empty());
+    let (collected, report) = read(&text);
+    assert_eq!(main_keys(&collected), ["u1", "a1", "x1", "a2"]);
+    assert_eq!(collected.threads.len(), 1);
+    assert!(report.unknown.is_empty());
 }
 
 #[test]
-fn a_way_that_was_left_is_a_branch() {
+fn an_abandoned_path_is_a_branch() {
     let text = [
         user("u1", None, "go"),
         assistant("a1", "u1", "r1", TEXT),
@@ -119,38 +120,38 @@ fn a_way_that_was_left_is_a_branch() {
         user("u5", Some("a3"), "last"),
     ]
     .concat();
-    let (gathered, _) = read(&text);
-    assert_eq!(main_keys(&gathered), ["u1", "a1", "u3", "a3", "u5"]);
-    let branches = &gathered.threads[1..];
+    let (collected, _) = read(&text);
+    assert_eq!(main_keys(&collected), ["u1", "a1", "u3", "a3", "u5"]);
+    let branches = &collected.threads[1..];
     assert_eq!(branches.len(), 2);
-    assert_eq!(branches[0].thread.which, Which::Branch("u2".to_owned()));
-    assert_eq!(keys(&branches[0].items), ["u2", "a2"]);
+    assert_eq!(branches[0].thread.id, ThreadId::Branch("u2".to_owned()));
+    assert_eq!(keys(&branches[0].events), ["u2", "a2"]);
     let after_a1 = Origin::Continues {
         session: None,
-        after: After::Key("a1".to_owned()),
+        point: ForkPoint::After("a1".to_owned()),
     };
     assert_eq!(branches[0].thread.origin, after_a1);
-    assert_eq!(branches[1].thread.which, Which::Branch("u4".to_owned()));
-    assert_eq!(keys(&branches[1].items), ["u2", "u4"]);
+    assert_eq!(branches[1].thread.id, ThreadId::Branch("u4".to_owned()));
+    assert_eq!(keys(&branches[1].events), ["u2", "u4"]);
     assert_eq!(branches[1].thread.origin, after_a1);
 }
 
 #[test]
-fn going_back_to_the_beginning_shares_nothing() {
+fn a_branch_from_the_beginning_shares_nothing() {
     let text = [
         user("u1", None, "first"),
         assistant("a1", "u1", "r1", TEXT),
         user("u2", None, "second"),
     ]
     .concat();
-    let (gathered, _) = read(&text);
-    assert_eq!(main_keys(&gathered), ["u2"]);
-    assert_eq!(keys(&gathered.threads[1].items), ["u1", "a1"]);
+    let (collected, _) = read(&text);
+    assert_eq!(main_keys(&collected), ["u2"]);
+    assert_eq!(keys(&collected.threads[1].events), ["u1", "a1"]);
     let origin = Origin::Continues {
         session: None,
-        after: After::Nothing,
+        point: ForkPoint::Start,
     };
-    assert_eq!(gathered.threads[1].thread.origin, origin);
+    assert_eq!(collected.threads[1].thread.origin, origin);
 }
 
 #[test]
@@ -166,13 +167,13 @@ fn a_hook_at_the_beginning_of_a_resumed_session_cuts_nothing_off() {
         user("u3", Some("elsewhere"), "third"),
     ]
     .concat();
-    let (gathered, _) = read(&text);
-    assert_eq!(main_keys(&gathered), ["u1", "a1", "u2", "u3"]);
-    assert_eq!(gathered.threads.len(), 1);
+    let (collected, _) = read(&text);
+    assert_eq!(main_keys(&collected), ["u1", "a1", "u2", "u3"]);
+    assert_eq!(collected.threads.len(), 1);
 }
 
 #[test]
-fn a_compact_boundary_keeps_what_came_before() {
+fn a_compact_boundary_keeps_earlier_messages() {
     let boundary = r#"{"parentUuid":null,"logicalParentUuid":"a1","isSidechain":false,"type":"system","subtype":"compact_boundary","uuid":"b","compactMetadata":{"preservedSegment":{"headUuid":"u1","tailUuid":"a1"}}}
 {"parentUuid":"b","isSidechain":false,"type":"user","isCompactSummary":true,"message":{"role":"user","content":"So far."},"uuid":"c"}
 "#;
@@ -184,17 +185,17 @@ fn a_compact_boundary_keeps_what_came_before() {
         user("u2", Some("c"), "further"),
     ]
     .concat();
-    let (gathered, _) = read(&text);
-    assert_eq!(main_keys(&gathered), ["u0", "u1", "a1", "c", "u2"]);
-    assert_eq!(gathered.threads.len(), 1);
-    let Item::Summarised(summary) = &gathered.threads[0].items[3] else {
+    let (collected, _) = read(&text);
+    assert_eq!(main_keys(&collected), ["u0", "u1", "a1", "c", "u2"]);
+    assert_eq!(collected.threads.len(), 1);
+    let Event::Summary(summary) = &collected.threads[0].events[3] else {
         panic!("no summary");
     };
     assert_eq!((summary.summary.as_str(), summary.keep), ("So far.", 2));
-    // Where it goes on behind what was preserved, the summary is on the line too.
-    let (gathered, _) = read(&text.replace(r#""parentUuid":"c""#, r#""parentUuid":"a1""#));
-    assert_eq!(main_keys(&gathered), ["u0", "u1", "a1", "c", "u2"]);
-    assert_eq!(gathered.threads.len(), 1);
+    // If it continues after the preserved messages, the summary is on the main line too.
+    let (collected, _) = read(&text.replace(r#""parentUuid":"c""#, r#""parentUuid":"a1""#));
+    assert_eq!(main_keys(&collected), ["u0", "u1", "a1", "c", "u2"]);
+    assert_eq!(collected.threads.len(), 1);
 }
 
 #[test]
@@ -210,8 +211,8 @@ fn a_response_on_several_lines_is_one_call() {
         assistant("a2", "a1", "r1", TEXT),
     ]
     .concat();
-    let (gathered, _) = read(&text);
-    let said: Vec<_> = gathered.messages().skip(1).collect();
+    let (collected, _) = read(&text);
+    let said: Vec<_> = collected.messages().skip(1).collect();
     assert!(
         said.iter()
             .all(|said| said.response_id.as_deref() == Some("r1"))
@@ -224,34 +225,34 @@ fn a_response_on_several_lines_is_one_call() {
         panic!("no thought");
     };
     assert_eq!(thought.signature.as_deref(), Some("c2ln"));
-    let about = &gathered.main().unwrap().about;
-    assert_eq!(about.model.as_deref(), Some("claude-x"));
-    assert_eq!(about.directory.as_deref(), Some("/w".as_ref()));
-    assert!(about.began.is_some());
+    let details = &collected.main().unwrap().details;
+    assert_eq!(details.model.as_deref(), Some("claude-x"));
+    assert_eq!(details.directory.as_deref(), Some("/w".as_ref()));
+    assert!(details.started_at.is_some());
 }
 
 #[test]
-fn a_message_that_no_model_wrote_used_nothing() {
+fn a_message_that_no_model_wrote_has_no_usage() {
     let text = assistant("a1", "u0", "r1", TEXT).replace("claude-x", "<synthetic>");
-    let (gathered, _) = read(&text);
-    let said = gathered.messages().next().unwrap();
+    let (collected, _) = read(&text);
+    let said = collected.messages().next().unwrap();
     assert!(said.model.is_none() && said.message.usage.is_none() && said.response_id.is_none());
 }
 
 #[test]
-fn a_title_of_the_users_own_wins() {
+fn a_title_by_the_user_wins() {
     let text = r#"{"type":"summary","summary":"one","leafUuid":"x"}
 {"type":"custom-title","customTitle":"mine","sessionId":"s"}
 {"type":"ai-title","aiTitle":"two","sessionId":"s"}
 "#;
-    let (gathered, told) = read(text);
-    let about = &gathered.main().unwrap().about;
-    assert_eq!(about.title.as_deref(), Some("mine"));
-    assert!(told.unknown.is_empty());
+    let (collected, report) = read(text);
+    let details = &collected.main().unwrap().details;
+    assert_eq!(details.title.as_deref(), Some("mine"));
+    assert!(report.unknown.is_empty());
 }
 
 #[test]
-fn a_sidechain_is_the_session_of_the_call_that_began_it() {
+fn a_sidechain_is_the_session_of_the_call_that_started_it() {
     let task = r#"{"type":"tool_use","id":"t9","name":"Task","input":{"prompt":"look there"}}"#;
     let side = |line: String| line.replace(r#""isSidechain":false"#, r#""isSidechain":true"#);
     let text = [
@@ -262,20 +263,20 @@ fn a_sidechain_is_the_session_of_the_call_that_began_it() {
         result("x1", "a1", "t9"),
     ]
     .concat();
-    let (gathered, _) = read(&text);
-    assert_eq!(main_keys(&gathered), ["u1", "a1", "x1"]);
-    let agent = &gathered.threads[1];
-    assert_eq!(agent.thread.which, Which::Agent("s1".to_owned()));
+    let (collected, _) = read(&text);
+    assert_eq!(main_keys(&collected), ["u1", "a1", "x1"]);
+    let agent = &collected.threads[1];
+    assert_eq!(agent.thread.id, ThreadId::SubAgent("s1".to_owned()));
     let origin = Origin::Spawned {
         session: None,
         tool_use_id: Some("t9".to_owned()),
     };
     assert_eq!(agent.thread.origin, origin);
-    assert_eq!(keys(&agent.items), ["s1", "s2"]);
+    assert_eq!(keys(&agent.events), ["s1", "s2"]);
 }
 
 #[test]
-fn progress_tells_each_message_of_a_sub_agent_once() {
+fn progress_contains_each_message_of_a_sub_agent_once() {
     let said = |uuid: &str, kind: &str| {
         format!(
             r#"{{"type":"{kind}","message":{{"id":"m-{uuid}","role":"{kind}","model":"claude-y","content":"hi","usage":{{"input_tokens":1,"output_tokens":1}}}},"uuid":"{uuid}","timestamp":"2026-01-02T03:04:07.000Z"}}"#
@@ -301,27 +302,27 @@ fn progress_tells_each_message_of_a_sub_agent_once() {
         result("x1", "a1", "t1"),
     ]
     .concat();
-    let (gathered, _) = read(&text);
-    let agent = &gathered.threads[1];
-    assert_eq!(agent.thread.which, Which::Agent("ag".to_owned()));
-    assert_eq!(keys(&agent.items), ["n1", "n2", "n3"]);
-    assert_eq!(agent.about.model.as_deref(), Some("claude-y"));
-    assert_eq!(main_keys(&gathered), ["u1", "a1", "x1"]);
+    let (collected, _) = read(&text);
+    let agent = &collected.threads[1];
+    assert_eq!(agent.thread.id, ThreadId::SubAgent("ag".to_owned()));
+    assert_eq!(keys(&agent.events), ["n1", "n2", "n3"]);
+    assert_eq!(agent.details.model.as_deref(), Some("claude-y"));
+    assert_eq!(main_keys(&collected), ["u1", "a1", "x1"]);
 }
 
 #[test]
-fn a_prompt_that_waited_is_a_prompt() {
+fn a_queued_prompt_is_a_prompt() {
     let queued = r#"{"parentUuid":"u1","isSidechain":false,"type":"attachment","attachment":{"type":"queued_command","prompt":"and this","commandMode":"prompt"},"uuid":"q1"}
 "#;
     let text = [user("u1", None, "go"), queued.to_owned()].concat();
-    let (gathered, _) = read(&text);
-    let said = gathered.messages().nth(1).unwrap();
+    let (collected, _) = read(&text);
+    let said = collected.messages().nth(1).unwrap();
     assert!(said.message.is_prompt());
     assert_eq!(said.message.text(), "and this");
 }
 
 #[test]
-fn what_the_agent_says_in_the_users_name_is_no_prompt() {
+fn messages_of_the_agent_in_the_users_name_are_not_prompts() {
     let text = [
         user(
             "u1",
@@ -337,8 +338,8 @@ fn what_the_agent_says_in_the_users_name_is_no_prompt() {
         user("u4", Some("u3"), "hi").replace(r#""cwd""#, r#""isMeta":true,"cwd""#),
     ]
     .concat();
-    let (gathered, _) = read(&text);
-    let prompts: Vec<_> = gathered
+    let (collected, _) = read(&text);
+    let prompts: Vec<_> = collected
         .messages()
         .map(|said| said.message.is_prompt())
         .collect();
@@ -348,8 +349,8 @@ fn what_the_agent_says_in_the_users_name_is_no_prompt() {
 #[test]
 fn images_are_media_and_unknown_blocks_keep_their_bytes() {
     let content = r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}},{"type":"hologram","n":1e2}"#;
-    let (gathered, _) = read(&assistant("a1", "u0", "r1", content));
-    let blocks = &gathered.messages().next().unwrap().message.blocks;
+    let (collected, _) = read(&assistant("a1", "u0", "r1", content));
+    let blocks = &collected.messages().next().unwrap().message.blocks;
     let Block::Media(image) = &blocks[0] else {
         panic!("{blocks:?}");
     };
@@ -374,28 +375,28 @@ fn sub_agents_have_files_of_their_own() {
     let meta = r#"{"agentType":"explorer","toolUseId":"t1","description":"Look"}"#;
     std::fs::write(agents.join("agent-ag.meta.json"), meta).unwrap();
     let source = Source::open(&agents.join("agent-ag.jsonl")).unwrap();
-    let mut gathered = Gathered::default();
-    ClaudeCode.read(&source, None, &mut gathered).unwrap();
-    assert_eq!(gathered.session, format!("{parent}/agent/ag"));
+    let mut collected = EventCollector::default();
+    collected.read(ClaudeCode.open(&source).unwrap()).unwrap();
+    assert_eq!(collected.session, format!("{parent}/agent/ag"));
     let origin = Origin::Spawned {
         session: Some(parent.to_owned()),
         tool_use_id: Some("t1".to_owned()),
     };
-    let main = gathered.main().unwrap();
+    let main = collected.main().unwrap();
     assert_eq!(main.thread.origin, origin);
-    assert_eq!(keys(&main.items), ["s1"]);
+    assert_eq!(keys(&main.events), ["s1"]);
     assert_eq!(
-        main.about.tags.as_deref(),
+        main.details.tags.as_deref(),
         Some(&["explorer".to_owned()][..])
     );
-    // Older ones lie beside the sessions, and their lines name the caller's.
-    let (gathered, _) = read_as("/p/agent-old.jsonl", &line);
-    assert_eq!(gathered.session, "s/agent/old");
+    // Older ones are beside the sessions, and their lines name the caller's.
+    let (collected, _) = read_as("/p/agent-old.jsonl", &line);
+    assert_eq!(collected.session, "s/agent/old");
 }
 
 #[test]
-fn sessions_are_told_from_what_lies_beside_them() {
-    let is_session = |path: &str| ClaudeCode.is_session_name(path.as_ref());
+fn sessions_are_distinguished_from_the_files_beside_them() {
+    let is_session = |path: &str| ClaudeCode.is_session_file(path.as_ref());
     assert!(is_session("/h/.claude/projects/-w/0b1c.jsonl"));
     assert!(is_session(
         "/h/.claude/projects/-w/0b1c/subagents/x/agent-1.jsonl"
@@ -407,7 +408,7 @@ fn sessions_are_told_from_what_lies_beside_them() {
         "/h/.claude/projects/-w/0b1c/tool-results/t1.jsonl"
     ));
     assert!(!is_session("/h/.claude/projects/-w/sessions-index.json"));
-    let places = |environment: Environment| ClaudeCode.places(&environment);
+    let places = |environment: Environment| ClaudeCode.directories(&environment);
     let home = Environment::new("/h");
     let usual = ["/h/.claude/projects", "/h/.config/claude/projects"];
     assert_eq!(places(home.clone()), usual.map(PathBuf::from));
@@ -424,15 +425,15 @@ fn a_copy_names_what_it_was_copied_from() {
         r#""cwd""#,
         r#""forkedFrom":{"sessionId":"other","messageUuid":"m"},"cwd""#,
     );
-    let (gathered, _) = read(&text);
+    let (collected, _) = read(&text);
     let origin = Origin::Copy {
         session: "other".to_owned(),
     };
-    assert_eq!(gathered.main().unwrap().thread.origin, origin);
+    assert_eq!(collected.main().unwrap().thread.origin, origin);
 }
 
 #[test]
-fn an_output_in_a_file_is_told_in_full() {
+fn an_output_in_a_file_is_read_in_full() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory
         .path()
@@ -443,11 +444,10 @@ fn an_output_in_a_file_is_told_in_full() {
     let said = r"<persisted-output>\nFull output saved to: /h/tool-results/t1.txt\n\nPreview";
     let line = result("x1", "a1", "t1").replace("done", said);
     std::fs::write(&file, line).unwrap();
-    let mut gathered = Gathered::default();
-    ClaudeCode
-        .read(&Source::open(&file).unwrap(), None, &mut gathered)
-        .unwrap();
-    let Block::ToolResult(result) = &gathered.messages().next().unwrap().message.blocks[0] else {
+    let mut collected = EventCollector::default();
+    let source = Source::open(&file).unwrap();
+    collected.read(ClaudeCode.open(&source).unwrap()).unwrap();
+    let Block::ToolResult(result) = &collected.messages().next().unwrap().message.blocks[0] else {
         panic!("no result");
     };
     let full = result.extra.get("full_output").unwrap();
@@ -472,7 +472,7 @@ fn sessions_are_named_by_their_file_then_by_their_lines() {
 }
 
 #[test]
-fn a_line_that_stands_twice_is_told_once_and_another_with_its_uuid_too() {
+fn a_repeated_line_is_one_event_and_another_with_its_uuid_is_a_second() {
     let text = [
         user("u1", None, "go"),
         user("u2", Some("u1"), "on"),
@@ -480,11 +480,11 @@ fn a_line_that_stands_twice_is_told_once_and_another_with_its_uuid_too() {
         user("u2", Some("u1"), "something else"),
     ]
     .concat();
-    let (gathered, _) = read(&text);
-    let mut all: Vec<&str> = gathered
+    let (collected, _) = read(&text);
+    let mut all: Vec<&str> = collected
         .threads
         .iter()
-        .flat_map(|thread| keys(&thread.items))
+        .flat_map(|thread| keys(&thread.events))
         .collect();
     all.sort_unstable();
     assert_eq!(all.len(), 3, "{all:?}");
@@ -497,13 +497,13 @@ fn exports_and_single_objects_are_read() {
       {"type":"user","timestamp":"2026-01-02T03:04:05.000Z","message":{"role":"user","content":"a"}},
       {"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"b"}]}}
     ]}"#;
-    let (gathered, told) = read(web);
-    assert_eq!(gathered.messages().count(), 2);
-    assert_eq!((told.read_to, told.state), (web.len() as u64, None));
+    let (collected, report) = read(web);
+    assert_eq!(collected.messages().count(), 2);
+    assert_eq!((report.read_to, report.state), (web.len() as u64, None));
     let pretty = "{\n \"type\": \"user\",\n \"uuid\": \"u1\",\n \"message\": {\"role\": \"user\",\n \"content\": \"a\"}\n}";
-    let (gathered, told) = read(pretty);
-    assert_eq!(main_keys(&gathered), ["u1"]);
-    assert!(told.state.is_none() && told.damage.count == 0);
+    let (collected, report) = read(pretty);
+    assert_eq!(main_keys(&collected), ["u1"]);
+    assert!(report.state.is_none() && report.damage.count == 0);
 }
 
 #[test]
@@ -518,34 +518,29 @@ fn damaged_and_unknown_lines_are_counted() {
         "{\"type\":\"us".to_owned(),
     ]
     .concat();
-    let (gathered, told) = read(&text);
-    assert_eq!(main_keys(&gathered), ["u1", "u2"]);
-    assert_eq!(told.damage.count, 3);
-    assert_eq!(told.unknown.get("telepathy"), Some(&1));
-    assert!(told.unfinished);
+    let (collected, report) = read(&text);
+    assert_eq!(main_keys(&collected), ["u1", "u2"]);
+    assert_eq!(report.damage.count, 3);
+    assert_eq!(report.unknown.get("telepathy"), Some(&1));
+    assert!(report.unfinished);
 }
 
 #[test]
-fn going_on_reads_what_came_since() {
+fn resuming_reads_only_what_was_appended() {
     let first = [
         user("u1", None, "go"),
         assistant("a1", "u1", "r1", &call("t1")),
     ]
     .concat();
-    let (mut gathered, told) = read(&first);
+    let (mut collected, earlier) = read(&first);
     let whole = first.clone() + &result("x1", "a1", "t1") + &assistant("a2", "x1", "r2", TEXT);
     // What was read must not be needed again.
     let blank = " ".repeat(first.len() - 1) + "\n";
     let source = Source::from_bytes(FILE, whole.replacen(&first, &blank, 1));
-    let resume = Resume {
-        read_to: told.read_to,
-        state: told.state.unwrap(),
-    };
-    let told = ClaudeCode
-        .read(&source, Some(&resume), &mut gathered)
-        .unwrap();
-    let (expected, expected_told) = read(&whole);
-    assert_eq!(gathered.threads, expected.threads);
-    assert_eq!(told.lines, expected_told.lines);
-    assert!(told.state.unwrap().as_str().len() < 4_000);
+    let report = resume(&ClaudeCode, &source, &earlier, &mut collected);
+    let report = report.unwrap().unwrap();
+    let (expected, expected_report) = read(&whole);
+    assert_eq!(collected.threads, expected.threads);
+    assert_eq!(report.lines, expected_report.lines);
+    assert!(report.state.unwrap().as_str().len() < 4_000);
 }

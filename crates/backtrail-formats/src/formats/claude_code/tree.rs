@@ -1,59 +1,57 @@
 //! The tree that the lines of a file form, and which line belongs to which conversation.
 //!
-//! A line hangs on a line before it, so there are no cycles. The conversation that the
-//! file is of ends in the last line that somebody said something new in: a prompt, or a
-//! response. What leads there from the beginning is on the main line, and so is what
-//! hangs on it without being a turn of its own: results of calls that ran side by side,
-//! further lines of one response, what the agent added. The rest are other branches.
-//! A conversation is told in the order of the file.
+//! The parent of a line is always before it, so there are no cycles. The file's own
+//! conversation ends at the last prompt or response. The lines that lead there are on the main
+//! line, and so are their children that do not start a turn: results of parallel calls,
+//! further lines of a response, additions of the agent. All others are branches. The events of
+//! a conversation are in the order of the file.
 //!
-//! Lines are counted in *epochs*: each prompt and each response begins one, and whatever
-//! comes next on the line hangs on a line of that epoch.
+//! Lines are counted in *epochs*: each prompt and each response starts one, and the parent of
+//! the next line of a conversation is in its last epoch.
 
 use std::collections::HashMap;
 
-use super::entry::{Entry, Kind, Parent};
+use super::entry::{Entry, LineKind, Parent};
 
 /// No line, and no conversation.
 pub(super) const NONE: u32 = u32::MAX;
 /// The main line.
 pub(super) const MAIN: u32 = 0;
-/// The epoch of a line that nothing new may hang on.
+/// The epoch of a line that cannot have new children.
 const STALE: u32 = u32::MAX;
-/// How many bytes branches of branches may tell again.
+/// How many bytes branches of branches may repeat.
 const MAX_REPEATED: u64 = 32 << 20;
 
-/// A line that is of interest.
+/// A line that is needed.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    /// Where its line stands.
+    /// Where its line starts and ends.
     pub(super) at: u64,
     pub(super) end: u64,
     pub(super) number: u64,
-    pub(super) kind: Kind,
-    /// The conversation that it is told in: [`MAIN`], a branch, or [`NONE`].
+    pub(super) kind: LineKind,
+    /// Its conversation: [`MAIN`], a branch, or [`NONE`].
     pub(super) owner: u32,
-    /// Whether its uuid was another line's before.
-    pub(super) again: bool,
-    pub(super) side: bool,
+    /// Whether an earlier line has the same uuid.
+    pub(super) is_repeated: bool,
+    pub(super) is_side: bool,
     pub(super) uuid: Option<u64>,
     parent: u32,
-    /// It says itself that it has no parent; `parent` is what it hangs on where that is
-    /// not to be believed.
-    rootless: bool,
-    /// It begins a turn: a prompt or a response.
-    solid: bool,
-    meta: bool,
+    /// Whether the line says that it has no parent. `parent` is used if that is not true.
+    claims_root: bool,
+    /// Whether it starts a turn: a prompt or a response.
+    starts_turn: bool,
+    is_meta: bool,
     response: Option<u64>,
-    /// The nearest line from this one up, on the main line, that something is told of.
-    above: u32,
+    /// The nearest event on the main line, from this line up.
+    nearest_event: u32,
     epoch: u32,
-    /// The response that began its epoch.
+    /// The response that started its epoch.
     epoch_response: Option<u64>,
 }
 
 impl Node {
-    /// Makes one that is in no conversation yet.
+    /// Creates one that is in no conversation yet.
     pub(super) fn new(entry: &Entry, number: u64, place: &std::ops::Range<u64>) -> Self {
         Self {
             at: place.start,
@@ -61,39 +59,43 @@ impl Node {
             number,
             kind: entry.kind,
             owner: NONE,
-            again: false,
-            side: entry.side,
+            is_repeated: false,
+            is_side: entry.is_side,
             uuid: entry.uuid,
             parent: NONE,
-            rootless: false,
-            solid: false,
-            meta: entry.meta,
+            claims_root: false,
+            starts_turn: false,
+            is_meta: entry.is_meta,
             response: entry.response,
-            above: NONE,
+            nearest_event: NONE,
             epoch: STALE,
             epoch_response: None,
         }
     }
 
-    /// Returns whether its line is read a second time, to tell what it says.
+    /// Returns whether its line is read a second time, for its content.
     pub(super) fn is_read_again(&self) -> bool {
-        self.kind.is_told() || matches!(self.kind, Kind::Boundary | Kind::Agent | Kind::About)
+        self.kind.is_event()
+            || matches!(
+                self.kind,
+                LineKind::Boundary | LineKind::Agent | LineKind::Details
+            )
     }
 }
 
-/// A way that was left.
+/// An abandoned branch.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Branch {
-    /// The line that it leaves the main line behind.
+    /// The line of the main line after which it leaves.
     pub(super) after: Option<u32>,
-    /// Lines of another branch that it goes on from, in their order.
+    /// Lines of another branch that it continues, in order.
     pub(super) before: Vec<u32>,
-    /// Its own lines that something is told of.
+    /// Its own events.
     own: Vec<u32>,
     /// How long all of them are.
     bytes: u64,
-    /// Whether anything was said in it by the user or the model.
-    pub(super) spoken: bool,
+    /// Whether it has a message of the user or the model.
+    pub(super) has_messages: bool,
     epoch: u32,
     response: Option<u64>,
 }
@@ -104,25 +106,25 @@ pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
     pub(super) branches: Vec<Branch>,
     by_uuid: HashMap<u64, u32>,
-    last_solid: Option<u32>,
-    last_told: Option<u32>,
+    last_turn_start: Option<u32>,
+    last_event: Option<u32>,
     last: Option<u32>,
-    /// Whether lines that say they have no parent are not believed.
-    loose: bool,
+    /// Whether lines that claim to have no parent are wrong.
+    ignores_roots: bool,
     epoch: u32,
     response: Option<u64>,
 }
 
-/// Where the main line stands, for what comes next.
+/// The end of the main line, for what comes next.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tips {
-    /// The lines that the next one may hang on.
+    /// The possible parents of the next line.
     pub(super) uuids: Vec<u64>,
     pub(super) response: Option<u64>,
-    /// Whether there is any line, and any that begins a turn.
-    pub(super) any: bool,
-    pub(super) solid: bool,
-    pub(super) loose: bool,
+    /// Whether there is any line, and any that starts a turn.
+    pub(super) has_lines: bool,
+    pub(super) has_turns: bool,
+    pub(super) ignores_roots: bool,
 }
 
 impl Tree {
@@ -131,82 +133,83 @@ impl Tree {
         let Ok(index) = u32::try_from(self.nodes.len()) else {
             return;
         };
-        let in_tree = entry.kind.is_chained() && !entry.side;
-        let solid = in_tree && is_solid(entry);
-        let (parent, rootless) = match in_tree {
+        let in_tree = entry.kind.is_in_tree() && !entry.is_side;
+        let starts_turn = in_tree && starts_turn(entry);
+        let (parent, claims_root) = match in_tree {
             true => self.parent_of(entry),
             false => (NONE, false),
         };
         self.nodes.push(Node {
             parent,
-            rootless,
-            solid,
+            claims_root,
+            starts_turn,
             ..Node::new(entry, number, place)
         });
         if let Some(uuid) = entry.uuid {
-            // What comes later hangs on the last of them.
+            // The last line with this uuid is the parent of later ones.
             self.by_uuid.insert(uuid, index);
         }
         if in_tree {
-            self.loose |= rootless && entry.kind == Kind::Assistant && self.last.is_some();
+            self.ignores_roots |=
+                claims_root && entry.kind == LineKind::Assistant && self.last.is_some();
             self.last = Some(index);
-            if entry.kind.is_told() {
-                self.last_told = Some(index);
+            if entry.kind.is_event() {
+                self.last_event = Some(index);
             }
         }
-        if solid {
-            self.last_solid = Some(index);
+        if starts_turn {
+            self.last_turn_start = Some(index);
         }
     }
 
-    /// Marks the last line as one whose uuid was another line's.
-    pub(super) fn mark_again(&mut self) {
+    /// Marks the last line as one whose uuid an earlier line has.
+    pub(super) fn mark_repeated(&mut self) {
         if let Some(node) = self.nodes.last_mut() {
-            node.again = true;
+            node.is_repeated = true;
         }
     }
 
-    /// Finds out what a line hangs on. One whose parent is not there hangs on what was
-    /// said last.
+    /// Returns the parent of a line, and whether the line claims to have none. If its parent is
+    /// not there, the last turn is.
     fn parent_of(&self, entry: &Entry) -> (u32, bool) {
         let in_tree = |uuid: u64| {
             let at = *self.by_uuid.get(&uuid)?;
             let node = &self.nodes[at as usize];
-            (node.kind.is_chained() && !node.side).then_some(at)
+            (node.kind.is_in_tree() && !node.is_side).then_some(at)
         };
-        let last = self.last_solid.unwrap_or(NONE);
+        let last = self.last_turn_start.unwrap_or(NONE);
         match entry.parent {
-            Parent::Is(uuid) => {
+            Parent::Uuid(uuid) => {
                 let source = || entry.source.and_then(in_tree);
                 (in_tree(uuid).or_else(source).unwrap_or(last), false)
             }
             Parent::Absent => (last, false),
-            Parent::Null => (last, believes_null(entry)),
+            Parent::Null => (last, can_be_root(entry)),
         }
     }
 
-    /// Finds out which line belongs to which conversation.
-    pub(super) fn settle(&mut self) {
-        if !self.loose {
-            let rootless = self.nodes.iter_mut().filter(|node| node.rootless);
-            rootless.for_each(|node| node.parent = NONE);
+    /// Assigns the lines to conversations.
+    pub(super) fn assign(&mut self) {
+        if !self.ignores_roots {
+            let roots = self.nodes.iter_mut().filter(|node| node.claims_root);
+            roots.for_each(|node| node.parent = NONE);
         }
         self.branches = vec![Branch::default()];
         let on_path = self.path();
-        let mut told_in_epoch: HashMap<u32, u32> = HashMap::new();
+        let mut last_in_epoch: HashMap<u32, u32> = HashMap::new();
         let mut repeated = 0;
         for (index, on_path) in on_path.into_iter().enumerate() {
-            if self.nodes[index].side || !self.nodes[index].kind.is_chained() {
+            if self.nodes[index].is_side || !self.nodes[index].kind.is_in_tree() {
                 continue;
             }
             if on_path || self.is_absorbed(index, MAIN) {
                 self.append_main(index);
                 let node = &self.nodes[index];
-                if node.kind.is_told() {
-                    told_in_epoch.insert(node.epoch, index as u32);
+                if node.kind.is_event() {
+                    last_in_epoch.insert(node.epoch, index as u32);
                 }
             } else {
-                self.append_branch(index, &told_in_epoch, &mut repeated);
+                self.append_branch(index, &last_in_epoch, &mut repeated);
             }
         }
     }
@@ -215,8 +218,8 @@ impl Tree {
     fn path(&self) -> Vec<bool> {
         let mut on_path = vec![false; self.nodes.len()];
         let mut next = self
-            .last_solid
-            .or(self.last_told)
+            .last_turn_start
+            .or(self.last_event)
             .or(self.last)
             .unwrap_or(NONE);
         while let Some(node) = self.nodes.get(next as usize) {
@@ -230,12 +233,12 @@ impl Tree {
         self.nodes.get(self.nodes[index].parent as usize)
     }
 
-    /// Returns whether a line hangs on a conversation without being a turn of its own.
+    /// Returns whether a line belongs to the conversation of its parent without starting a turn.
     fn is_absorbed(&self, index: usize, owner: u32) -> bool {
         let node = &self.nodes[index];
         self.parent(index).is_some_and(|parent| {
             let same = node.response.is_some() && node.response == parent.epoch_response;
-            parent.owner == owner && (!node.solid || same)
+            parent.owner == owner && (!node.starts_turn || same)
         })
     }
 
@@ -244,15 +247,15 @@ impl Tree {
         let first = self.epoch == 0 && parent.is_none();
         let current = first || parent.is_some_and(|parent| parent.epoch == self.epoch);
         let of_parent = parent.and_then(|parent| parent.epoch_response);
-        let above = parent.map_or(NONE, |parent| parent.above);
+        let nearest_event = parent.map_or(NONE, |parent| parent.nearest_event);
         let node = &mut self.nodes[index];
         node.owner = MAIN;
-        node.above = match node.kind.is_told() {
+        node.nearest_event = match node.kind.is_event() {
             true => index as u32,
-            false => above,
+            false => nearest_event,
         };
         let same = node.response.is_some() && node.response == self.response;
-        if node.solid && !(same && current) && !is_late(node, of_parent) {
+        if node.starts_turn && !(same && current) && !is_late(node, of_parent) {
             self.epoch += 1;
             self.response = node.response;
             node.epoch = self.epoch;
@@ -265,7 +268,12 @@ impl Tree {
         }
     }
 
-    fn append_branch(&mut self, index: usize, told: &HashMap<u32, u32>, repeated: &mut u64) {
+    fn append_branch(
+        &mut self,
+        index: usize,
+        last_in_epoch: &HashMap<u32, u32>,
+        repeated: &mut u64,
+    ) {
         let parent = self.parent(index);
         let owner = parent.map_or(NONE, |parent| parent.owner);
         let branch = match (parent, self.branches.get(owner as usize)) {
@@ -275,7 +283,7 @@ impl Tree {
             }
             _ => None,
         };
-        let branch = branch.unwrap_or_else(|| self.new_branch(index, told, repeated));
+        let branch = branch.unwrap_or_else(|| self.new_branch(index, last_in_epoch, repeated));
         let parent_epoch = self.parent(index).map(|parent| parent.epoch);
         let of_parent = self.parent(index).and_then(|parent| parent.epoch_response);
         let (Some(node), Some(line)) = (
@@ -287,7 +295,7 @@ impl Tree {
         let current = parent_epoch == Some(line.epoch) && owner == branch;
         let same = node.response.is_some() && node.response == of_parent;
         node.owner = branch;
-        if node.solid && !same || line.own.is_empty() {
+        if node.starts_turn && !same || line.own.is_empty() {
             line.epoch += 1;
             line.response = node.response;
             node.epoch = line.epoch;
@@ -298,22 +306,30 @@ impl Tree {
             STALE => of_parent,
             _ => line.response,
         };
-        line.spoken |= node.kind.is_told() && !node.meta && node.kind != Kind::Summary;
-        if node.kind.is_told() {
+        line.has_messages |=
+            node.kind.is_event() && !node.is_meta && node.kind != LineKind::Summary;
+        if node.kind.is_event() {
             line.own.push(index as u32);
             line.bytes += node.end - node.at;
         }
     }
 
-    /// Begins a branch with a line.
-    fn new_branch(&mut self, index: usize, told: &HashMap<u32, u32>, repeated: &mut u64) -> u32 {
+    /// Starts a branch with a line.
+    fn new_branch(
+        &mut self,
+        index: usize,
+        last_in_epoch: &HashMap<u32, u32>,
+        repeated: &mut u64,
+    ) -> u32 {
         let mut branch = Branch::default();
         if let Some(parent) = self.parent(index) {
             let at = self.nodes[index].parent;
             if parent.owner == MAIN {
-                let in_epoch = told.get(&parent.epoch).filter(|_| parent.epoch != STALE);
-                let above = (parent.above != NONE).then_some(parent.above);
-                branch.after = in_epoch.copied().or(above);
+                let in_epoch = last_in_epoch
+                    .get(&parent.epoch)
+                    .filter(|_| parent.epoch != STALE);
+                let nearest = (parent.nearest_event != NONE).then_some(parent.nearest_event);
+                branch.after = in_epoch.copied().or(nearest);
             } else if let Some(other) = self.branches.get(parent.owner as usize) {
                 branch.after = other.after;
                 let upto = |line: &&u32| {
@@ -332,9 +348,9 @@ impl Tree {
         u32::try_from(self.branches.len() - 1).unwrap_or(NONE)
     }
 
-    /// Returns where the main line stands.
+    /// Returns the end of the main line.
     pub(super) fn tips(&self, most: usize) -> Tips {
-        // Where a uuid is that of several lines, what comes next hangs on the last.
+        // If several lines have the same uuid, the last is the parent of later ones.
         let is_last = |at: usize, uuid: &u64| self.by_uuid.get(uuid) == Some(&(at as u32));
         let is_tip = |node: &Node| node.owner == MAIN && node.epoch == self.epoch;
         let tips = self.nodes.iter().enumerate().rev();
@@ -345,70 +361,69 @@ impl Tree {
         Tips {
             uuids,
             response: self.response,
-            any: self.last.is_some(),
-            solid: self.last_solid.is_some(),
-            loose: self.loose,
+            has_lines: self.last.is_some(),
+            has_turns: self.last_turn_start.is_some(),
+            ignores_roots: self.ignores_roots,
         }
     }
 }
 
-/// Returns whether a line is a further one of the response that its parent is of, which
-/// came when the conversation had gone on.
+/// Returns whether a line belongs to the response of its parent, but came after the next turn
+/// had started.
 fn is_late(node: &Node, of_parent: Option<u64>) -> bool {
     node.response.is_some() && node.response == of_parent
 }
 
-/// Returns whether a line begins a turn.
-fn is_solid(entry: &Entry) -> bool {
+/// Returns whether a line starts a turn.
+fn starts_turn(entry: &Entry) -> bool {
     match entry.kind {
-        Kind::Assistant => true,
-        Kind::User => !entry.result && !entry.meta,
+        LineKind::Assistant => true,
+        LineKind::User => !entry.is_result && !entry.is_meta,
         _ => false,
     }
 }
 
-/// Returns whether a line that says it has no parent is believed. What the user says may
-/// begin a conversation anew. Hooks that run when one is resumed say so too, and do not.
-fn believes_null(entry: &Entry) -> bool {
+/// Returns whether a line without a parent can be a root. A message of the user can restart a
+/// conversation. Hooks that run when a session is resumed have no parent either, but do not.
+fn can_be_root(entry: &Entry) -> bool {
     match entry.kind {
-        Kind::User => !entry.result,
-        // No response begins one: the file is not to be believed at all.
-        Kind::Assistant => true,
+        LineKind::User => !entry.is_result,
+        // A response cannot start a conversation: the whole file is wrong about its roots.
+        LineKind::Assistant => true,
         _ => false,
     }
 }
 
 impl Tips {
-    /// Puts the next line behind the others; `None` where that cannot be done without
-    /// the whole tree.
+    /// Adds the next line; `None` if that needs the whole tree.
     pub(super) fn push(&mut self, entry: &Entry, most: usize) -> Option<()> {
-        if self.any && !self.solid {
-            // Where nobody said anything, there is no line yet that something hangs on.
+        if self.has_lines && !self.has_turns {
+            // Without a turn there is no possible parent yet.
             return None;
         }
-        let solid = is_solid(entry);
+        let starts_turn = starts_turn(entry);
         let same = entry.response.is_some() && entry.response == self.response;
-        let hangs_on = |uuid: &u64| self.uuids.contains(uuid);
+        let is_tip = |uuid: &u64| self.uuids.contains(uuid);
         let current = match entry.parent {
-            Parent::Is(uuid) => hangs_on(&uuid),
-            Parent::Null if !self.loose && believes_null(entry) => !self.any,
+            Parent::Uuid(uuid) => is_tip(&uuid),
+            Parent::Null if !self.ignores_roots && can_be_root(entry) => !self.has_lines,
             Parent::Null | Parent::Absent => true,
         };
-        if entry.parent == Parent::Null && entry.kind == Kind::Assistant && !self.loose && self.any
-        {
+        let is_root_response = entry.parent == Parent::Null && entry.kind == LineKind::Assistant;
+        if is_root_response && !self.ignores_roots && self.has_lines {
             return None;
         }
-        self.any = true;
+        self.has_lines = true;
         if !current {
-            self.forget(entry.uuid);
-            let quiet = matches!(entry.kind, Kind::Passive | Kind::Agent);
+            self.remove(entry.uuid);
+            let quiet = matches!(entry.kind, LineKind::Passive | LineKind::Agent);
             return quiet.then_some(());
         }
-        if solid && !same {
+        if starts_turn && !same {
             self.uuids.clear();
             self.response = entry.response;
         }
-        self.solid |= solid;
+        self.has_turns |= starts_turn;
         if let Some(uuid) = entry.uuid {
             if self.uuids.len() >= most {
                 self.uuids.remove(0);
@@ -418,8 +433,8 @@ impl Tips {
         Some(())
     }
 
-    /// Takes out a line whose uuid another one has now, that is not on the line.
-    pub(super) fn forget(&mut self, uuid: Option<u64>) {
+    /// Removes a line whose uuid another one has now that is not on the main line.
+    pub(super) fn remove(&mut self, uuid: Option<u64>) {
         self.uuids.retain(|tip| Some(*tip) != uuid);
     }
 }

@@ -1,10 +1,10 @@
 //! Which part of a rollout is a copy of another one.
 //!
-//! A fork and a sub-agent begin with their parent's history: its items, its events and
-//! its counts, written anew, mostly with the time of the copying. What was copied was
-//! used by the parent. Newer rollouts say where their own part begins; in others it shows
-//! by the ids of turns, which tell when a turn began, or by the first pause: a copy is
-//! written in one go, and a person or a model takes longer.
+//! A fork and a sub-agent start with their parent's history: its items, events and token
+//! counts, mostly with the time of the copying. The parent used those tokens. Newer rollouts
+//! say where their own part starts. In others, the ids of turns show it, since they contain
+//! the time of the turn, or the first pause: a copy is written in one go, while a person or a
+//! model takes longer.
 
 use backtrail::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,33 +15,33 @@ use crate::json::Object;
 /// The longest pause within a copy.
 const PAUSE_MS: i64 = 1_000;
 
-/// Where a rollout's own part begins.
+/// Where a rollout's own part starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Inherited {
-    /// It began.
+    /// It has started.
     #[default]
     Over,
     /// With the record of this number.
     Before(u64),
-    /// It must show.
+    /// The records must show it.
     Open(Signs),
 }
 
-/// What shows where a rollout's own part begins.
+/// What shows where a rollout's own part starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Signs {
-    /// When the rollout's thread began, in milliseconds.
+    /// When the rollout's thread started, in milliseconds.
     began: Option<i64>,
     /// The time of the record before.
     before: Option<i64>,
-    /// Whether turns have ids that tell their time.
+    /// Whether the ids of turns contain times.
     timed_turns: bool,
-    /// Whether anything shows that there is a copy at all.
+    /// Whether there is a copy at all.
     is_copy: bool,
 }
 
 impl Inherited {
-    /// Begins what may be a copy, or surely is one, and whose end must show.
+    /// Starts a part that is or may be a copy.
     pub(super) fn open(thread: &str, began: Option<Timestamp>, is_copy: bool) -> Self {
         Self::Open(Signs {
             began: time_of(thread).or(began.map(Timestamp::as_millis)),
@@ -51,17 +51,17 @@ impl Inherited {
         })
     }
 
-    /// Returns whether the own part began.
+    /// Returns whether the own part has started.
     pub(super) fn is_over(&self) -> bool {
         *self == Self::Over
     }
 
-    /// Takes the next record; returns whether it is copied.
+    /// Returns whether the next record is copied.
     pub(super) fn covers(
         &mut self,
         ordinal: Option<u64>,
         at: Option<Timestamp>,
-        payload: &Object,
+        payload: &Object<'_>,
     ) -> bool {
         let part = match self {
             Self::Over => Part::Own,
@@ -76,17 +76,17 @@ impl Inherited {
     }
 }
 
-/// Which part a record is of.
+/// The part that a record belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Copied,
-    /// Own, as far as it shows: nothing says yet that anything was copied.
+    /// Own, unless a later record shows that it was copied.
     Unclear,
     Own,
 }
 
 impl Signs {
-    fn part(&mut self, at: Option<i64>, payload: &Object) -> Part {
+    fn part(&mut self, at: Option<i64>, payload: &Object<'_>) -> Part {
         let before = self.before;
         self.before = at.or(before);
         if let Some(turn) = turn_of(payload) {
@@ -96,7 +96,7 @@ impl Signs {
                 false => Part::Own,
             };
         }
-        // A copy may have kept the times of what it copied.
+        // A copy may have kept the original times.
         if at.zip(self.began).is_some_and(|(at, began)| at < began) {
             return self.copied();
         }
@@ -119,8 +119,8 @@ impl Signs {
     }
 }
 
-/// Returns when the turn of a record began, where its id tells.
-fn turn_of(payload: &Object) -> Option<i64> {
+/// Returns when the turn of a record started, if its id tells.
+fn turn_of(payload: &Object<'_>) -> Option<i64> {
     let passed = || payload.object("internal_chat_message_metadata_passthrough");
     match payload.string("turn_id") {
         Some(turn) => time_of(&turn),

@@ -1,51 +1,49 @@
-//! The items of a conversation, as Codex sends them to the model and writes them down.
+//! The items of a conversation, as Codex sends them to the model and writes them down, and the
+//! events for the screen that repeat them.
 
-use backtrail::{Block, Fields, Json, Message, Role, Text, Thinking, ToolResult, ToolUse};
+use backtrail::{Block, Fields, Json, Media, Message, Role, Text, Thinking, ToolResult, ToolUse};
 
-use super::content::{blocks, context_directory, is_meta, output};
-use crate::formats::pieces::mark_meta;
-use crate::json::{Object, is_string, list_of, text_of};
+use crate::formats::blocks::mark_meta;
+use crate::json::{Object, elements, is_string, to_json, to_text};
 
-/// What an item says.
+/// An item of the conversation.
 #[derive(Debug)]
-pub(super) enum Spoken {
-    /// A message of somebody: a person, the model, or whoever instructs it.
+pub(super) enum Item {
     Message(Message),
-    /// A tool is called.
+    /// A tool call.
     Call(Message),
-    /// A tool answers, by the id of the call.
-    Answer(ToolResult),
-    /// Known, and of no interest here.
-    Nothing,
-    /// Not known.
+    /// A tool result.
+    Result(ToolResult),
+    /// Known, but not part of the conversation.
+    Ignored,
     Unknown,
 }
 
-/// Reads an item. What `key` returns stands in for an id that it should have.
-pub(super) fn read(kind: &str, payload: &Object, key: &dyn Fn() -> String) -> Spoken {
+/// Reads an item. `key` replaces an id that is missing.
+pub(super) fn read(kind: &str, payload: &Object<'_>, key: &dyn Fn() -> String) -> Item {
     match kind {
-        "message" => message(payload).map_or(Spoken::Unknown, Spoken::Message),
-        "agent_message" => Spoken::Message(between_agents(payload)),
-        "reasoning" => Spoken::Message(Message::assistant([reasoning(payload)])),
-        "function_call" | "tool_call" => call(payload, "arguments", "function", key),
-        "custom_tool_call" => call(payload, "input", "custom", key),
-        "local_shell_call" => call(payload, "action", "local_shell", key),
-        "web_search_call" => call(payload, "action", "web_search", key),
-        "tool_search_call" => call(payload, "arguments", "tool_search", key),
-        "image_generation_call" => image(payload, key),
+        "message" => message(payload).map_or(Item::Unknown, Item::Message),
+        "agent_message" => Item::Message(between_agents(payload)),
+        "reasoning" => Item::Message(Message::assistant([reasoning(payload)])),
+        "function_call" | "tool_call" => tool_call(payload, "arguments", "function", key),
+        "custom_tool_call" => tool_call(payload, "input", "custom", key),
+        "local_shell_call" => tool_call(payload, "action", "local_shell", key),
+        "web_search_call" => tool_call(payload, "action", "web_search", key),
+        "tool_search_call" => tool_call(payload, "arguments", "tool_search", key),
+        "image_generation_call" => image_call(payload, key),
         "function_call_output" | "custom_tool_call_output" | "tool_result" | "function_result" => {
-            answer(payload, &["output", "result"])
+            tool_result(payload, &["output", "result"])
         }
-        "tool_search_output" => answer(payload, &["tools", "output"]),
-        // A summary that only the provider can read, and states of things.
+        "tool_search_output" => tool_result(payload, &["tools", "output"]),
+        // A summary that only the provider can read, and internal states.
         "compaction" | "context_compaction" | "compaction_summary" | "compaction_trigger"
-        | "ghost_snapshot" | "additional_tools" | "other" => Spoken::Nothing,
-        _ => Spoken::Unknown,
+        | "ghost_snapshot" | "additional_tools" | "other" => Item::Ignored,
+        _ => Item::Unknown,
     }
 }
 
 /// Reads a message.
-pub(super) fn message(payload: &Object) -> Option<Message> {
+pub(super) fn message(payload: &Object<'_>) -> Option<Message> {
     let content = payload.get("content").or_else(|| payload.get("message"))?;
     let blocks = blocks(content);
     let role = payload.string("role")?;
@@ -61,12 +59,12 @@ pub(super) fn message(payload: &Object) -> Option<Message> {
     Some(message)
 }
 
-/// Returns whether a message is a person's: so much as is needed to look ahead.
-pub(super) fn is_prompt(payload: &Object) -> bool {
+/// Returns whether a message is a prompt.
+pub(super) fn is_prompt(payload: &Object<'_>) -> bool {
     message(payload).is_some_and(|message| message.is_prompt())
 }
 
-/// Returns the directory that a message of the agent's own names.
+/// Returns the directory that a message of the agent itself names.
 pub(super) fn directory(message: &Message) -> Option<&str> {
     message
         .is_meta()
@@ -74,8 +72,8 @@ pub(super) fn directory(message: &Message) -> Option<&str> {
         .flatten()
 }
 
-/// Reads what one agent says to another.
-pub(super) fn between_agents(payload: &Object) -> Message {
+/// Reads a message from one agent to another.
+pub(super) fn between_agents(payload: &Object<'_>) -> Message {
     let mut content = payload.get("content").map_or_else(Vec::new, blocks);
     if let Some(encrypted) = payload.get("encrypted_content")
         && is_string(encrypted)
@@ -88,15 +86,15 @@ pub(super) fn between_agents(payload: &Object) -> Message {
     let mut message = Message::new(Role::User, content);
     mark_meta(&mut message);
     for name in ["author", "recipient"] {
-        if let Some(who) = payload.get(name).filter(|who| is_string(who)) {
-            message.extra.push(name, who.clone());
+        if let Some(agent) = payload.string_json(name) {
+            message.extra.push(name, agent);
         }
     }
     message
 }
 
-/// Reads what was spoken, by a person or by the model. `None` for what is no speech.
-pub(super) fn spoken(payload: &Object) -> Option<Message> {
+/// Reads a message that was spoken. `None` if it is blank.
+pub(super) fn spoken(payload: &Object<'_>) -> Option<Message> {
     let text = payload
         .text("text")
         .filter(|text| !text.trim().is_empty())?;
@@ -104,15 +102,12 @@ pub(super) fn spoken(payload: &Object) -> Option<Message> {
     Some(Message::new(role, [Block::text(text)]))
 }
 
-fn reasoning(payload: &Object) -> Block {
+fn reasoning(payload: &Object<'_>) -> Block {
     let mut thoughts = texts(payload, "summary");
     thoughts.extend(texts(payload, "content"));
     let mut extra = Fields::default();
-    if let Some(encrypted) = payload
-        .get("encrypted_content")
-        .filter(|json| is_string(json))
-    {
-        extra.push("encrypted_content", encrypted.clone());
+    if let Some(encrypted) = payload.string_json("encrypted_content") {
+        extra.push("encrypted_content", encrypted);
     }
     Block::Thinking(Thinking {
         thinking: join(thoughts),
@@ -121,16 +116,16 @@ fn reasoning(payload: &Object) -> Block {
     })
 }
 
-/// Returns the texts of a list, whose elements are strings or have one.
-pub(super) fn texts(payload: &Object, name: &str) -> Vec<Text> {
-    let text = |part: &Json| text_of(part).or_else(|| Object::of(part)?.text("text"));
+/// Returns the texts of a list, whose elements are strings or contain one.
+pub(super) fn texts(payload: &Object<'_>, name: &str) -> Vec<Text> {
+    let text = |part: &str| to_text(part).or_else(|| Object::from_json(part)?.text("text"));
     let Some(list) = payload.list(name) else {
         return Vec::new();
     };
-    list.iter().filter_map(text).collect()
+    list.into_iter().filter_map(text).collect()
 }
 
-/// Joins texts by blank lines. One alone stays as it is, byte for byte.
+/// Joins texts with blank lines. A single one is unchanged, byte for byte.
 pub(super) fn join(mut texts: Vec<Text>) -> Text {
     match texts.len() {
         1 => texts.remove(0),
@@ -141,20 +136,20 @@ pub(super) fn join(mut texts: Vec<Text>) -> Text {
     }
 }
 
-/// Reads a call, whose input is in the field `input`.
-fn call(payload: &Object, input: &str, tool: &str, key: &dyn Fn() -> String) -> Spoken {
+/// Reads a call whose input is in the field `input`.
+fn tool_call(payload: &Object<'_>, input: &str, tool: &str, key: &dyn Fn() -> String) -> Item {
     let name = payload
         .text("name")
         .or_else(|| payload.object("function")?.text("name"));
     let id = payload.text("call_id").or_else(|| payload.text("id"));
     let mut extra = Fields::default();
-    if let Some(space) = payload.get("namespace").filter(|json| is_string(json)) {
-        extra.push("namespace", space.clone());
+    if let Some(namespace) = payload.string_json("namespace") {
+        extra.push("namespace", namespace);
     }
     let Some(input) = input_of(payload.get(input)) else {
-        return Spoken::Unknown;
+        return Item::Unknown;
     };
-    Spoken::Call(Message::assistant([Block::ToolUse(ToolUse {
+    Item::Call(Message::assistant([Block::ToolUse(ToolUse {
         id: id.unwrap_or_else(|| key().into()),
         name: name.unwrap_or_else(|| tool.into()),
         input,
@@ -162,29 +157,29 @@ fn call(payload: &Object, input: &str, tool: &str, key: &dyn Fn() -> String) -> 
     })]))
 }
 
-/// Returns an input. One that is an object in a string is taken out of it.
-fn input_of(json: Option<&Json>) -> Option<Json> {
+/// Returns an input. An object inside a string is taken out of it.
+fn input_of(json: Option<&str>) -> Option<Json> {
     let Some(json) = json else {
         return Json::new("{}").ok();
     };
-    if let Some(text) = text_of(json)
+    if let Some(text) = to_text(json)
         && text.trim_start().starts_with('{')
         && !text.is_lossy()
         && let Ok(inner) = Json::new(text.trim())
     {
         return Some(inner);
     }
-    Some(json.clone())
+    to_json(json)
 }
 
-fn image(payload: &Object, key: &dyn Fn() -> String) -> Spoken {
+fn image_call(payload: &Object<'_>, key: &dyn Fn() -> String) -> Item {
     let prompt = payload.get("revised_prompt").filter(|json| is_string(json));
     let input = prompt.map_or_else(
         || "{}".to_owned(),
         |prompt| format!("{{\"prompt\":{prompt}}}"),
     );
     let Ok(input) = Json::new(input) else {
-        return Spoken::Unknown;
+        return Item::Unknown;
     };
     let id = payload.text("call_id").or_else(|| payload.text("id"));
     let mut message = Message::assistant([Block::ToolUse(ToolUse {
@@ -198,25 +193,22 @@ fn image(payload: &Object, key: &dyn Fn() -> String) -> Spoken {
     {
         message.blocks.push(image);
     }
-    Spoken::Call(message)
+    Item::Call(message)
 }
 
-fn answer(payload: &Object, names: &[&str]) -> Spoken {
+fn tool_result(payload: &Object<'_>, names: &[&str]) -> Item {
     let id = payload.text("call_id").or_else(|| payload.text("id"));
     let json = names.iter().find_map(|name| payload.get(name));
     let (output, failed) = match json {
-        Some(json) if names[0] == "tools" && list_of(json).is_some() => (json.clone(), false),
+        Some(json) if names[0] == "tools" && elements(json).is_some() => (to_json(json), false),
         Some(json) => output(json),
-        None => match Json::new("\"\"") {
-            Ok(nothing) => (nothing, false),
-            Err(_) => return Spoken::Unknown,
-        },
+        None => (Json::new("\"\"").ok(), false),
     };
-    let failed = failed
-        || payload
-            .get("success")
-            .is_some_and(|json| json.as_str() == "false");
-    Spoken::Answer(ToolResult {
+    let Some(output) = output else {
+        return Item::Unknown;
+    };
+    let failed = failed || payload.get("success") == Some("false");
+    Item::Result(ToolResult {
         tool_use_id: id.unwrap_or_default(),
         tool_name: payload.text("name"),
         output,
@@ -224,3 +216,335 @@ fn answer(payload: &Object, names: &[&str]) -> Spoken {
         extra: Fields::default(),
     })
 }
+
+/// Reads a content: a string, or a list of parts.
+pub(super) fn blocks(content: &str) -> Vec<Block> {
+    if let Some(text) = to_text(content) {
+        return vec![Block::text(text)];
+    }
+    match elements(content) {
+        Some(parts) => parts.into_iter().filter_map(block).collect(),
+        None if content == "null" => Vec::new(),
+        None => block(content).into_iter().collect(),
+    }
+}
+
+/// Reads a part of a content.
+fn block(part: &str) -> Option<Block> {
+    let other = || to_json(part).map(Block::Other);
+    let Some(object) = Object::from_json(part) else {
+        return to_text(part).map(Block::text).or_else(other);
+    };
+    let kind = object.string("type");
+    let known = match kind.as_deref() {
+        Some("input_text" | "output_text" | "text" | "Text" | "summary_text") => {
+            object.text("text").map(Block::text)
+        }
+        Some("refusal") => object.text("refusal").map(Block::text),
+        Some("input_image" | "image") => {
+            url_of(&object, "image_url").and_then(|url| media("image", &url))
+        }
+        Some("input_audio") => url_of(&object, "audio_url").and_then(|url| media("audio", &url)),
+        _ => None,
+    };
+    known.or_else(other)
+}
+
+/// Returns a URL that is a string, or in an object.
+fn url_of(object: &Object<'_>, name: &str) -> Option<Text> {
+    let json = object.get(name)?;
+    to_text(json).or_else(|| Object::from_json(json)?.text("url"))
+}
+
+/// Reads a `data:` URL. The content of others is not in the file.
+fn media(kind: &str, url: &str) -> Option<Block> {
+    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
+    let media_type = head.strip_suffix(";base64")?;
+    let media_type = match media_type.split(';').next() {
+        Some("") | None => "application/octet-stream",
+        Some(media_type) => media_type,
+    };
+    Some(Block::Media(Media {
+        kind: kind.to_owned(),
+        media_type: media_type.into(),
+        data: Json::from_value(data).ok()?,
+        extra: Fields::default(),
+    }))
+}
+
+/// Reads the output of a tool, and whether it failed.
+fn output(json: &str) -> (Option<Json>, bool) {
+    if is_string(json) {
+        return string_output(json);
+    }
+    if let Some(object) = Object::from_json(json) {
+        // `{"content":…,"success":…}` was written for a while.
+        let failed = object.get("success") == Some("false");
+        if let Some(content) = object.get("content") {
+            let (output, failed_too) = output_of_parts(content);
+            return (output, failed || failed_too);
+        }
+        if object.string("type").is_some() {
+            return output_of_parts(json);
+        }
+        return (to_json(json), failed);
+    }
+    output_of_parts(json)
+}
+
+/// Reads an output that is a list of parts; a single text becomes a string.
+fn output_of_parts(json: &str) -> (Option<Json>, bool) {
+    if is_string(json) {
+        return string_output(json);
+    }
+    let blocks = blocks(json);
+    let output = match &blocks[..] {
+        [Block::Text(only)] => Json::from_value(&only.text).ok(),
+        [] => None,
+        blocks => Json::from_value(blocks).ok(),
+    };
+    (output.or_else(|| to_json(json)), false)
+}
+
+/// Reads an output that is a string. The output of commands used to be wrapped in JSON with
+/// the exit code, and later started with lines that contain it.
+fn string_output(json: &str) -> (Option<Json>, bool) {
+    // Outputs are most of a rollout, so they are not decoded.
+    let inside = json.trim_start_matches('"');
+    if inside.starts_with("{\\\"output\\\":")
+        && let Some(unwrapped) = unwrap(json)
+    {
+        return unwrapped;
+    }
+    let failed = FAILURES.iter().any(|start| inside.starts_with(start))
+        || exit_code(inside).is_some_and(|code| code != 0);
+    (to_json(json), failed)
+}
+
+/// Takes an output out of the JSON in a string.
+fn unwrap(json: &str) -> Option<(Option<Json>, bool)> {
+    let text = to_text(json)?;
+    let wrapped = Object::parse(&text).ok()?;
+    let code = wrapped.object("metadata")?.float("exit_code");
+    let output = wrapped.string_json("output")?;
+    Some((Some(output), code.is_some_and(|code| code != 0.0)))
+}
+
+/// How the outputs of commands start that did not finish.
+const FAILURES: [&str; 3] = [
+    "failed in sandbox",
+    "execution error: ",
+    "failed to parse function arguments",
+];
+
+/// Returns the exit code above the output of a command, in its JSON.
+fn exit_code(inside: &str) -> Option<i64> {
+    const MARKS: [&str; 2] = ["Exit code: ", "Process exited with code "];
+    let lines = inside.split("\\n").take(6);
+    for line in lines.take_while(|line| *line != "Output:") {
+        if let Some(code) = MARKS.iter().find_map(|mark| line.strip_prefix(mark)) {
+            return code.trim_end_matches('"').trim().parse().ok();
+        }
+    }
+    None
+}
+
+/// Returns whether Codex itself wrote a message in the user's name.
+fn is_meta(payload: &Object<'_>, blocks: &[Block]) -> bool {
+    if let Some(kinds) = kinds(payload) {
+        if kinds.iter().any(|kind| kind.starts_with("user.")) {
+            return false;
+        }
+        if !kinds.is_empty() && kinds.iter().all(|kind| *kind != *"unknown") {
+            return true;
+        }
+    }
+    let injected = |block: &Block| match block {
+        Block::Text(block) => is_injected(&block.text),
+        _ => false,
+    };
+    !blocks.is_empty() && blocks.iter().all(injected)
+}
+
+/// Returns the kinds of a message's parts, which newer versions write.
+fn kinds(payload: &Object<'_>) -> Option<Vec<Text>> {
+    let passed = payload.object("internal_chat_message_metadata_passthrough")?;
+    let kinds = passed.list("content_item_kinds")?;
+    Some(kinds.into_iter().filter_map(to_text).collect())
+}
+
+/// How texts start that Codex writes in the user's name.
+const INJECTED: &[&str] = &[
+    "<environment_context>",
+    "<environments_instructions>",
+    "<user_instructions>",
+    "<INSTRUCTIONS>",
+    "# AGENTS.md instructions",
+    "<permissions instructions>",
+    "<turn_aborted>",
+    "<user_shell_command>",
+    "<user_action>",
+    "<subagent_notification>",
+    "<collaboration_mode>",
+    "<model_switch>",
+    "<personality_spec>",
+    "<realtime_conversation>",
+    "<skills_instructions>",
+    "<skill>",
+    "<plugins_instructions>",
+    "<apps_instructions>",
+    "<hook_prompt",
+    "<hook_context>",
+    "<external_context",
+    "<goal_context>",
+    "<codex_internal_context",
+    "<token_budget>",
+    "<recommended_plugins>",
+    "Another language model started to solve this problem",
+    "Warning: apply_patch was requested via exec_command",
+    "Warning: The maximum number of unified exec processes",
+];
+
+fn is_injected(text: &str) -> bool {
+    let text = text.trim_start();
+    INJECTED.iter().any(|start| text.starts_with(start))
+}
+
+/// Returns the directory that a context names; the oldest rollouts have it nowhere else.
+fn context_directory(blocks: &[Block]) -> Option<&str> {
+    blocks.iter().find_map(|block| match block {
+        Block::Text(block) => {
+            let context = block.text.as_str().split_once("<environment_context>")?.1;
+            let (_, rest) = context.split_once("<cwd>")?;
+            let directory = rest.split_once("</cwd>")?.0.trim();
+            (!directory.is_empty()).then_some(directory)
+        }
+        _ => None,
+    })
+}
+
+/// Returns the type of an event, if that is its first field, as it usually is.
+pub(super) fn event_type(payload: &str) -> Option<&str> {
+    let rest = payload.strip_prefix("{\"type\":\"")?;
+    let (kind, _) = rest.split_once('"')?;
+    (!kind.contains('\\')).then_some(kind)
+}
+
+/// Reads the prompt of an event, with its images.
+pub(super) fn event_prompt(payload: &Object<'_>) -> Message {
+    let mut message = Message::new(Role::User, payload.text("message").map(Block::text));
+    let images = payload.list("images").unwrap_or_default();
+    for url in images.into_iter().filter_map(to_text) {
+        message.blocks.extend(media("image", &url));
+    }
+    let kind = payload.string("kind");
+    if kind.is_some_and(|kind| kind != "plain") || is_meta(payload, &message.blocks) {
+        mark_meta(&mut message);
+    }
+    message
+}
+
+/// Returns whether an event contains nothing that no item does.
+pub(super) fn is_ignored_event(kind: &str) -> bool {
+    IGNORED_EVENTS.contains(&kind)
+}
+
+/// Returns whether a completed item is an item of the conversation as well.
+pub(super) fn is_duplicate_item(kind: &str) -> bool {
+    DUPLICATE_ITEMS.contains(&kind)
+}
+
+const DUPLICATE_ITEMS: &[&str] = &[
+    "CommandExecution",
+    "FileChange",
+    "McpToolCall",
+    "DynamicToolCall",
+    "CollabAgentToolCall",
+    "SubAgentActivity",
+    "WebSearch",
+    "ImageView",
+    "ImageGeneration",
+    "EnteredReviewMode",
+    "ExitedReviewMode",
+    "ContextCompaction",
+    "HookPrompt",
+    "Sleep",
+    "Extension",
+];
+
+const IGNORED_EVENTS: &[&str] = &[
+    "task_started",
+    "turn_started",
+    "task_complete",
+    "turn_complete",
+    "turn_aborted",
+    "context_compacted",
+    "entered_review_mode",
+    "exited_review_mode",
+    "thread_settings_applied",
+    "thread_goal_updated",
+    "session_configured",
+    "injected_message",
+    "undo_started",
+    "undo_completed",
+    "error",
+    "warning",
+    "guardian_warning",
+    "guardian_assessment",
+    "stream_error",
+    "background_event",
+    "deprecation_notice",
+    "model_reroute",
+    "model_verification",
+    "turn_moderation_metadata",
+    "safety_buffering",
+    "exec_command_begin",
+    "exec_command_output_delta",
+    "exec_command_end",
+    "terminal_interaction",
+    "exec_approval_request",
+    "request_permissions",
+    "request_user_input",
+    "elicitation_request",
+    "apply_patch_approval_request",
+    "patch_apply_begin",
+    "patch_apply_updated",
+    "patch_apply_end",
+    "turn_diff",
+    "mcp_tool_call_begin",
+    "mcp_tool_call_end",
+    "mcp_startup_update",
+    "mcp_startup_complete",
+    "web_search_begin",
+    "web_search_end",
+    "image_generation_begin",
+    "image_generation_end",
+    "view_image_tool_call",
+    "dynamic_tool_call_request",
+    "dynamic_tool_call_response",
+    "plan_update",
+    "item_started",
+    "raw_response_item",
+    "hook_started",
+    "hook_completed",
+    "agent_message_delta",
+    "agent_message_content_delta",
+    "agent_reasoning_delta",
+    "agent_reasoning_raw_content_delta",
+    "agent_reasoning_section_break",
+    "reasoning_content_delta",
+    "reasoning_raw_content_delta",
+    "plan_delta",
+    "sub_agent_activity",
+    "collab_agent_spawn_begin",
+    "collab_agent_spawn_end",
+    "collab_agent_interaction_begin",
+    "collab_agent_interaction_end",
+    "collab_waiting_begin",
+    "collab_waiting_end",
+    "collab_close_begin",
+    "collab_close_end",
+    "collab_resume_begin",
+    "collab_resume_end",
+    "shutdown_complete",
+];

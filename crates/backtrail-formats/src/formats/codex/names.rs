@@ -1,4 +1,4 @@
-//! What sessions are called: ids in the names of files, and the index of titles.
+//! The ids in the names of files, and the index of titles.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ const MAX_INDEX: u64 = 64 << 20;
 /// The titles of threads, by their ids.
 pub(crate) type Titles = BTreeMap<String, String>;
 
-/// Returns the thread and the rollout that a file is of, by its name:
+/// Returns the thread and the rollout of a file, by its name:
 /// `rollout-2026-09-02T09-10-00-<thread>[_<rollout>].jsonl`.
 pub(super) fn ids_in(path: &Path) -> (Option<String>, Option<String>) {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
@@ -42,12 +42,12 @@ fn is_uuid(text: &str) -> bool {
     text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
-/// Returns the title that the index has for a thread of which `path` is a rollout.
+/// Returns the title of the thread that the rollout `path` belongs to, from the index.
 pub(super) fn title(path: &Path, thread: &str) -> Option<String> {
-    cached(home(path)?).get(thread).cloned()
+    cached_titles(home(path)?).get(thread).cloned()
 }
 
-/// Returns the directory in which Codex keeps a file and all others.
+/// Returns Codex's directory, in which a file is.
 fn home(path: &Path) -> Option<&Path> {
     let is_place = |dir: &&Path| {
         dir.file_name()
@@ -57,16 +57,17 @@ fn home(path: &Path) -> Option<&Path> {
 }
 
 /// Reads the index of titles in Codex's directory. The last title of a thread counts.
-pub(crate) fn names(home: &Path) -> Titles {
+pub(crate) fn read_titles(home: &Path) -> Titles {
     let mut text = Vec::new();
     let Ok(file) = File::open(home.join("session_index.jsonl")) else {
         return Titles::new();
     };
-    // What can be read of it is better than nothing.
+    // A part of it is better than nothing.
     file.take(MAX_INDEX).read_to_end(&mut text).ok();
     let mut titles = Titles::new();
     for line in text.split(|byte| *byte == b'\n') {
-        let Ok(object) = Object::parse(&String::from_utf8_lossy(line)) else {
+        let line = String::from_utf8_lossy(line);
+        let Ok(object) = Object::parse(&line) else {
             continue;
         };
         if let (Some(id), Some(name)) = (object.string("id"), object.string("thread_name"))
@@ -78,15 +79,15 @@ pub(crate) fn names(home: &Path) -> Titles {
     titles
 }
 
-/// An index as it was read, and the file it was then.
+/// An index, with the time and length of its file.
 struct Cached {
     home: PathBuf,
     file: Option<(SystemTime, u64)>,
     titles: Arc<Titles>,
 }
 
-/// Returns the titles: of thousands of rollouts in one directory, the first reads them.
-fn cached(home: &Path) -> Arc<Titles> {
+/// Returns the titles. They are read once for thousands of rollouts in a directory.
+fn cached_titles(home: &Path) -> Arc<Titles> {
     static LAST: Mutex<Option<Cached>> = Mutex::new(None);
     let metadata = std::fs::metadata(home.join("session_index.jsonl")).ok();
     let file = metadata.and_then(|metadata| Some((metadata.modified().ok()?, metadata.len())));
@@ -98,7 +99,7 @@ fn cached(home: &Path) -> Arc<Titles> {
         return known.titles.clone();
     }
     let titles = Arc::new(match file {
-        Some(_) => names(home),
+        Some(_) => read_titles(home),
         None => Titles::new(),
     });
     *last = Some(Cached {

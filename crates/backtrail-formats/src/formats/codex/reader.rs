@@ -1,51 +1,47 @@
-//! Tells a rollout, one record after the other.
+//! Turns the records of a rollout into events.
 
 use std::path::Path;
 
-use backtrail::{Block, Json, Message, Role, Text, Timestamp};
+use backtrail::{Block, Message, Role, Text, Timestamp};
 
-use super::begin::begin;
-use super::events::{self, is_silent};
-use super::items::{self, Spoken};
+use super::items::{self, Item, is_duplicate_item, is_ignored_event};
 use super::names;
-use super::state::{From, State, ordinal_key};
+use super::state::{CodexState, Predecessor, ordinal_key};
 use super::tokens::Tokens;
 use crate::error::Result;
-use crate::formats::pieces::mark_meta;
+use crate::event::{Details, Event, EventSink, MessageEvent, SummaryEvent, UsageEvent};
+use crate::formats::blocks::mark_meta;
 use crate::json::Object;
-use crate::told::{About, Item, Said, Sink, Summarised, Thread, Used, Which};
 
-/// What stands for a summary that only the provider can read.
-const UNREADABLE: &str =
-    "The conversation so far was summarised. The agent keeps the summary encrypted.";
+/// Replaces a summary that only the provider can read.
+const UNREADABLE: &str = "The conversation so far was summarised. The summary is encrypted.";
 
 /// The longest name of a model.
 const MAX_MODEL: usize = 256;
 
-/// Tells a rollout.
+/// Turns records into events.
 pub(super) struct Reader<'a> {
-    pub(super) state: State,
-    sink: &'a mut dyn Sink,
+    pub(super) state: CodexState,
+    sink: &'a mut dyn EventSink,
     path: &'a Path,
     /// The title in the index.
     title: Option<String>,
 }
 
-/// A record, and what is needed to tell it.
+/// A record.
 struct Record<'r> {
-    /// Where it begins in the file.
+    /// Where it starts in the file.
     at: u64,
     ordinal: Option<u64>,
     time: Option<Timestamp>,
-    /// What it says, byte for byte: so it is known again.
-    said: &'r str,
-    /// Whether it is copied of another rollout.
+    /// Its content, byte for byte, which identifies it.
+    content: &'r str,
+    /// Whether it is copied from another rollout.
     copied: bool,
 }
 
 impl<'a> Reader<'a> {
-    /// Goes on, or begins with an empty state.
-    pub(super) fn new(state: State, path: &'a Path, sink: &'a mut dyn Sink) -> Self {
+    pub(super) fn new(state: CodexState, path: &'a Path, sink: &'a mut dyn EventSink) -> Self {
         Self {
             state,
             sink,
@@ -54,29 +50,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Says whose conversation it is.
-    pub(super) fn introduce(&mut self, about: About) -> Result<()> {
-        self.sink.session(&self.state.session)?;
-        self.sink.thread(&Thread {
-            which: Which::Main,
-            origin: self.state.from.origin(),
-        })?;
+    /// Sends the title in the index, and other details.
+    pub(super) fn send_title_and(&mut self, details: Details) -> Result<()> {
         self.title = names::title(self.path, &self.state.thread);
         let title = self.title.clone();
-        self.tell_about(About { title, ..about })
+        self.send_details(Details { title, ..details })
     }
 
-    /// Begins with the first record.
-    pub(super) fn begin(&mut self, first: &Object, copied: Option<String>) -> Result<()> {
-        let (mut state, about) = begin(first, self.path, copied);
-        state.twins = self.state.twins;
-        self.state = state;
-        self.introduce(about)
-    }
-
-    /// Tells a record, which begins at a byte of the file. Returns its kind where that is
-    /// not known.
-    pub(super) fn record(&mut self, object: &Object, at: u64) -> Result<Option<String>> {
+    /// Sends the events of a record that starts at a byte of the file. Returns its type if that
+    /// is unknown.
+    pub(super) fn record(&mut self, object: &Object<'_>, at: u64) -> Result<Option<String>> {
         self.state.records += 1;
         let Some(payload) = object.get("payload") else {
             return self.bare(object, at);
@@ -91,9 +74,9 @@ impl<'a> Reader<'a> {
             {
                 return Ok(None);
             }
-            // Most events say nothing new: they need not be read.
-            "event_msg" if self.is_passed_over(payload) => return Ok(None),
-            _ => Object::of(payload).unwrap_or_default(),
+            // Most events contain nothing new and need not be read.
+            "event_msg" if self.is_skipped(payload) => return Ok(None),
+            _ => Object::from_json(payload).unwrap_or_default(),
         };
         let ordinal = object.number("ordinal");
         let time = object.time("timestamp");
@@ -101,7 +84,7 @@ impl<'a> Reader<'a> {
             at,
             ordinal,
             time,
-            said: payload.as_str(),
+            content: payload,
             copied: self.state.inherited.covers(ordinal, time, &inner),
         };
         match kind.as_ref() {
@@ -110,9 +93,9 @@ impl<'a> Reader<'a> {
             "turn_context" => self.turn_context(&inner),
             "compacted" => self.compacted(&record, &inner),
             "token_usage_record" => self.usage_record(&record, &inner),
-            "inter_agent_communication" => self.say(&record, items::between_agents(&inner)),
-            "realtime_item" => self.voice(&record, &inner),
-            // The first counts; those of a parent, and later states, do not.
+            "inter_agent_communication" => self.message(&record, items::between_agents(&inner)),
+            "realtime_item" => self.realtime_item(&record, &inner),
+            // Only the first `session_meta` counts; later ones are copied from a parent.
             "session_meta"
             | "world_state"
             | "inter_agent_communication_metadata"
@@ -123,14 +106,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Tells a record that has no envelope: all of the oldest rollouts.
-    fn bare(&mut self, object: &Object, at: u64) -> Result<Option<String>> {
+    /// Sends a record without an envelope, as in the oldest rollouts.
+    fn bare(&mut self, object: &Object<'_>, at: u64) -> Result<Option<String>> {
         if object.has("record_type")
             || (!object.has("type") && object.has("timestamp") && object.has("id"))
         {
             return Ok(None);
         }
-        let said: String = object.fields().map(|(_, json)| json.as_str()).collect();
+        let content: String = object.fields().map(|(_, json)| json).collect();
         let time = object
             .time("timestamp")
             .or_else(|| object.time("created_at"));
@@ -138,67 +121,71 @@ impl<'a> Reader<'a> {
             at,
             ordinal: None,
             time,
-            said: &said,
+            content: &content,
             copied: false,
         };
         self.item(&record, object, "")
     }
 
-    /// Returns whether an event says nothing that is told.
-    fn is_passed_over(&self, payload: &Json) -> bool {
+    /// Returns whether an event contains nothing that is needed.
+    fn is_skipped(&self, payload: &str) -> bool {
         let state = &self.state;
         let may_count = state.counting.follows && !state.counting.active;
         if !state.inherited.is_over() || may_count {
             return false;
         }
-        let Some(kind) = events::kind_of(payload) else {
+        let Some(kind) = items::event_type(payload) else {
             return false;
         };
         match kind {
-            "user_message" => state.twins.prompts.items,
-            "agent_message" => state.twins.replies.items,
-            "agent_reasoning" | "agent_reasoning_raw_content" => state.twins.thoughts.items,
-            kind => is_silent(kind),
+            "user_message" => state.duplicates.prompts.items,
+            "agent_message" => state.duplicates.replies.items,
+            "agent_reasoning" | "agent_reasoning_raw_content" => state.duplicates.thoughts.items,
+            kind => is_ignored_event(kind),
         }
     }
 
-    /// Tells an item of the conversation.
-    fn item(&mut self, record: &Record<'_>, payload: &Object, of: &str) -> Result<Option<String>> {
+    /// Sends an item of the conversation.
+    fn item(
+        &mut self,
+        record: &Record<'_>,
+        payload: &Object<'_>,
+        prefix: &str,
+    ) -> Result<Option<String>> {
         let kind = match payload.string("type") {
             Some(kind) => kind.into_owned(),
             None if payload.has("role") => "message".to_owned(),
             None => "(no type)".to_owned(),
         };
-        let spoken = items::read(&kind, payload, &|| self.key_of(record));
-        match spoken {
-            Spoken::Message(message) => {
+        match items::read(&kind, payload, &|| self.key_of(record)) {
+            Item::Message(message) => {
                 self.find_directory(&message)?;
-                self.say(record, message)
+                self.message(record, message)
             }
-            Spoken::Call(message) => {
+            Item::Call(message) => {
                 for block in &message.blocks {
                     if let Block::ToolUse(call) = block {
                         self.state.calls.push(&call.id, &call.name);
                     }
                 }
-                self.say(record, message)
+                self.message(record, message)
             }
-            Spoken::Answer(mut result) => {
-                let tool = self.state.calls.take(&result.tool_use_id);
+            Item::Result(mut result) => {
+                let tool = self.state.calls.remove(&result.tool_use_id);
                 result.tool_name = result.tool_name.or(tool.map(Text::from));
-                self.say(record, Message::tool_result(result))
+                self.message(record, Message::tool_result(result))
             }
-            Spoken::Nothing => Ok(None),
-            Spoken::Unknown => Ok(Some(format!("{of}{kind}"))),
+            Item::Ignored => Ok(None),
+            Item::Unknown => Ok(Some(format!("{prefix}{kind}"))),
         }
     }
 
-    /// Tells an event.
-    fn event(&mut self, record: &Record<'_>, payload: &Object) -> Result<Option<String>> {
+    /// Sends an event for the screen.
+    fn event(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<Option<String>> {
         let kind = payload.string("type").unwrap_or_default();
         match kind.as_ref() {
             "user_message" => match payload.text("message") {
-                Some(_) => self.prompt(record, events::prompt(payload)),
+                Some(_) => self.prompt(record, items::event_prompt(payload)),
                 None => Ok(Some("event_msg/user_message".to_owned())),
             },
             "agent_message" => match payload.text("message") {
@@ -211,31 +198,27 @@ impl<'a> Reader<'a> {
             },
             "item_completed" => self.completed(record, payload),
             "token_count" => self.token_count(record, payload),
-            "thread_rolled_back" => self.take_back(payload.number("num_turns").unwrap_or(0)),
+            "thread_rolled_back" => self.roll_back(payload.number("num_turns").unwrap_or(0)),
             "thread_name_updated" if !record.copied => self.renamed(payload),
             "thread_name_updated" => Ok(None),
-            kind if is_silent(kind) => Ok(None),
+            kind if is_ignored_event(kind) => Ok(None),
             kind => Ok(Some(format!("event_msg/{kind}"))),
         }
     }
 
-    /// Tells what is said to be done: that which nothing else says.
-    fn completed(&mut self, record: &Record<'_>, payload: &Object) -> Result<Option<String>> {
+    /// Sends a completed item, if it is nowhere else.
+    fn completed(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<Option<String>> {
         let Some(item) = payload.object("item") else {
             return Ok(Some("event_msg/item_completed".to_owned()));
         };
         let kind = item.string("type").unwrap_or_default();
         match kind.as_ref() {
             "UserMessage" => {
-                let content = item
-                    .get("content")
-                    .map_or_else(Vec::new, super::content::blocks);
+                let content = item.get("content").map_or_else(Vec::new, items::blocks);
                 self.prompt(record, Message::new(Role::User, content))
             }
             "AgentMessage" => {
-                let content = item
-                    .get("content")
-                    .map_or_else(Vec::new, super::content::blocks);
+                let content = item.get("content").map_or_else(Vec::new, items::blocks);
                 self.reply(record, content)
             }
             "Reasoning" => {
@@ -244,21 +227,24 @@ impl<'a> Reader<'a> {
                 self.thought(record, items::join(texts))
             }
             "Plan" => match item.text("text") {
-                Some(text) => self.say(record, Message::assistant([Block::text(text)])),
+                Some(text) => self.message(record, Message::assistant([Block::text(text)])),
                 None => Ok(None),
             },
-            // Items of the conversation say what these did.
-            kind if events::is_done(kind) => Ok(None),
+            kind if is_duplicate_item(kind) => Ok(None),
             kind => Ok(Some(format!("item_completed/{kind}"))),
         }
     }
 
-    /// Tells what was spoken instead of written.
-    fn voice(&mut self, record: &Record<'_>, payload: &Object) -> Result<Option<String>> {
+    /// Sends a message that was spoken.
+    fn realtime_item(
+        &mut self,
+        record: &Record<'_>,
+        payload: &Object<'_>,
+    ) -> Result<Option<String>> {
         let kind = payload.string("type").unwrap_or_default();
         match kind.as_ref() {
             "transcript_segment" => match items::spoken(payload) {
-                Some(message) => self.say(record, message),
+                Some(message) => self.message(record, message),
                 None => Ok(None),
             },
             "realtime_session_started" | "realtime_session_closed" | "bem_item_promoted" => {
@@ -268,83 +254,83 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Tells what a person said, where no item does.
+    /// Sends a prompt, if there is no item for it.
     fn prompt(&mut self, record: &Record<'_>, message: Message) -> Result<Option<String>> {
-        if self.state.twins.prompts.items {
+        if self.state.duplicates.prompts.items {
             return Ok(None);
         }
-        self.state.twins.prompts.events = true;
-        self.say(record, message)
+        self.state.duplicates.prompts.events = true;
+        self.message(record, message)
     }
 
-    /// Tells what the model said, where no item does.
+    /// Sends a reply, if there is no item for it.
     fn reply(
         &mut self,
         record: &Record<'_>,
         blocks: impl IntoIterator<Item = Block>,
     ) -> Result<Option<String>> {
         self.state.counting.active |= !record.copied;
-        if self.state.twins.replies.items {
+        if self.state.duplicates.replies.items {
             return Ok(None);
         }
-        self.state.twins.replies.events = true;
-        self.say(record, Message::assistant(blocks))
+        self.state.duplicates.replies.events = true;
+        self.message(record, Message::assistant(blocks))
     }
 
-    /// Tells what the model thought, where no item does.
+    /// Sends a thought, if there is no item for it.
     fn thought(&mut self, record: &Record<'_>, text: Text) -> Result<Option<String>> {
         self.state.counting.active |= !record.copied;
-        if self.state.twins.thoughts.items {
+        if self.state.duplicates.thoughts.items {
             return Ok(None);
         }
-        self.state.twins.thoughts.events = true;
-        self.say(record, Message::assistant([Block::thinking(text)]))
+        self.state.duplicates.thoughts.events = true;
+        self.message(record, Message::assistant([Block::thinking(text)]))
     }
 
-    /// Tells a message.
-    fn say(&mut self, record: &Record<'_>, mut message: Message) -> Result<Option<String>> {
-        // What its parent was asked is no prompt of a sub-agent.
-        if record.copied && message.is_prompt() && matches!(self.state.from, From::Spawned(_)) {
+    fn message(&mut self, record: &Record<'_>, mut message: Message) -> Result<Option<String>> {
+        // A prompt of its parent is not a prompt of a sub-agent.
+        let is_sub_agent = matches!(self.state.from, Predecessor::Spawned(_));
+        if record.copied && is_sub_agent && message.is_prompt() {
             mark_meta(&mut message);
         }
         if message.is_prompt() {
             let is_first = self.state.prompts.len() == 0 && self.title.is_none();
             if let Some(title) = request(&message.text()).filter(|_| is_first) {
-                self.tell_about(About {
+                self.send_details(Details {
                     title: Some(title),
-                    ..About::default()
+                    ..Details::default()
                 })?;
             }
             self.state.prompts.push(self.state.last_key.as_deref());
         }
-        let mut said = Said::new(self.next_key(record), message);
-        said.at = record.time;
-        if said.message.role == Role::Assistant {
-            said.model.clone_from(&self.state.model);
+        let mut event = MessageEvent::new(self.next_key(record), message);
+        event.at = record.time;
+        if event.message.role == Role::Assistant {
+            event.model.clone_from(&self.state.model);
             if !record.copied {
                 self.state.counting.active = true;
-                said.response_id = Some(self.response_id(self.state.counting.calls + 1));
+                event.response_id = Some(self.response_id(self.state.counting.calls + 1));
             }
         }
-        self.sink.item(Item::Said(said))?;
+        self.sink.event(Event::Message(event))?;
         Ok(None)
     }
 
-    fn turn_context(&mut self, payload: &Object) -> Result<Option<String>> {
-        let mut about = About::default();
+    fn turn_context(&mut self, payload: &Object<'_>) -> Result<Option<String>> {
+        let mut details = Details::default();
         if let Some(model) = payload.string("model").filter(|model| is_model(model))
             && self.state.model.as_deref() != Some(model.as_ref())
         {
             self.state.model = Some(model.clone().into_owned());
-            about.model = self.state.model.clone();
+            details.model = self.state.model.clone();
         }
         if !self.state.has_directory
             && let Some(directory) = payload.string("cwd").filter(|cwd| !cwd.trim().is_empty())
         {
             self.state.has_directory = true;
-            about.directory = Some(directory.into_owned().into());
+            details.directory = Some(directory.into_owned().into());
         }
-        self.tell_about(about)?;
+        self.send_details(details)?;
         Ok(None)
     }
 
@@ -356,14 +342,14 @@ impl<'a> Reader<'a> {
             return Ok(());
         };
         self.state.has_directory = true;
-        self.tell_about(About {
+        self.send_details(Details {
             directory: Some(directory.into()),
-            ..About::default()
+            ..Details::default()
         })
     }
 
-    fn renamed(&mut self, payload: &Object) -> Result<Option<String>> {
-        // The index knows better, and names that were copied are the parent's.
+    fn renamed(&mut self, payload: &Object<'_>) -> Result<Option<String>> {
+        // The index is more reliable, and copied names belong to the parent.
         let is_own = payload
             .string("thread_id")
             .is_none_or(|id| *id == *self.state.thread);
@@ -371,29 +357,29 @@ impl<'a> Reader<'a> {
             let title = payload
                 .string("thread_name")
                 .map(|name| name.trim().to_owned());
-            self.tell_about(About {
+            self.send_details(Details {
                 title: title.filter(|title| !title.is_empty()),
-                ..About::default()
+                ..Details::default()
             })?;
         }
         Ok(None)
     }
 
-    /// Takes back the last turns.
-    fn take_back(&mut self, turns: u64) -> Result<Option<String>> {
-        if let Some(key) = self.state.prompts.take_back(turns) {
-            self.sink.back_to(key.as_deref())?;
+    /// Rolls back the last turns.
+    fn roll_back(&mut self, turns: u64) -> Result<Option<String>> {
+        if let Some(key) = self.state.prompts.roll_back(turns) {
+            self.sink.rewind_to(key.as_deref())?;
             self.state.last_key = key;
         }
         Ok(None)
     }
 
-    fn token_count(&mut self, record: &Record<'_>, payload: &Object) -> Result<Option<String>> {
+    fn token_count(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<Option<String>> {
         let Some(info) = payload.object("info") else {
             return Ok(None);
         };
         if record.copied {
-            self.state.counting.take_over(&info);
+            self.state.counting.skip(&info);
             return Ok(None);
         }
         let Some(tokens) = self.state.counting.count(&info) else {
@@ -403,10 +389,14 @@ impl<'a> Reader<'a> {
         let model = model
             .filter(|model| is_model(model))
             .map(|model| model.into_owned());
-        self.used(record, tokens, model)
+        self.usage(record, tokens, model)
     }
 
-    fn usage_record(&mut self, record: &Record<'_>, payload: &Object) -> Result<Option<String>> {
+    fn usage_record(
+        &mut self,
+        record: &Record<'_>,
+        payload: &Object<'_>,
+    ) -> Result<Option<String>> {
         let is_own = payload
             .string("thread_id")
             .is_none_or(|id| *id == *self.state.thread);
@@ -414,20 +404,20 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         match self.state.counting.record(payload) {
-            Some(tokens) => self.used(record, tokens, None),
+            Some(tokens) => self.usage(record, tokens, None),
             None => Ok(None),
         }
     }
 
-    /// Tells what a call used.
-    fn used(
+    /// Sends the usage of a call.
+    fn usage(
         &mut self,
         record: &Record<'_>,
         tokens: Tokens,
         model: Option<String>,
     ) -> Result<Option<String>> {
         self.state.counting.calls += 1;
-        let used = Used {
+        let usage = UsageEvent {
             key: self.next_key(record),
             at: record.time,
             response_id: self.response_id(self.state.counting.calls),
@@ -436,11 +426,11 @@ impl<'a> Reader<'a> {
             duration_ms: None,
             cost_usd: None,
         };
-        self.sink.item(Item::Used(used))?;
+        self.sink.event(Event::Usage(usage))?;
         Ok(None)
     }
 
-    fn compacted(&mut self, record: &Record<'_>, payload: &Object) -> Result<Option<String>> {
+    fn compacted(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<Option<String>> {
         let id = payload
             .string("compaction_response_id")
             .filter(|_| !record.copied);
@@ -450,7 +440,7 @@ impl<'a> Reader<'a> {
             .map(|message| message.trim().to_owned());
         let summary = summary.filter(|summary| !summary.is_empty());
         let summary = summary.or_else(|| readable_summary(payload));
-        let summarised = Summarised {
+        let event = SummaryEvent {
             covers: None,
             key: self.next_key(record),
             at: record.time,
@@ -459,14 +449,14 @@ impl<'a> Reader<'a> {
             model: self.state.model.clone(),
             usage: tokens.map(Tokens::usage),
         };
-        self.sink.item(Item::Summarised(summarised))?;
+        self.sink.event(Event::Summary(event))?;
         Ok(None)
     }
 
-    fn tell_about(&mut self, about: About) -> Result<()> {
-        match about == About::default() {
+    fn send_details(&mut self, details: Details) -> Result<()> {
+        match details == Details::default() {
             true => Ok(()),
-            false => self.sink.about(about),
+            false => self.sink.details(details),
         }
     }
 
@@ -474,17 +464,17 @@ impl<'a> Reader<'a> {
         format!("{}#{call}", self.state.session)
     }
 
-    /// Returns a record's key: its number, or where it stands and what it says.
+    /// Returns a record's key: its number, or its position with a hash of its content.
     fn key_of(&self, record: &Record<'_>) -> String {
         let is_next = |ordinal: &u64| self.state.last_ordinal.is_none_or(|last| *ordinal > last);
         let ordinal = record.ordinal.filter(is_next);
         ordinal.and_then(ordinal_key).unwrap_or_else(|| {
-            let hash = blake3::hash(record.said.as_bytes());
+            let hash = blake3::hash(record.content.as_bytes());
             format!("b{:012}-{}", record.at, &hash.to_hex()[..8])
         })
     }
 
-    /// Returns the key of a record that is told now.
+    /// Returns the key of a record that is sent now.
     fn next_key(&mut self, record: &Record<'_>) -> String {
         let key = self.key_of(record);
         if key.starts_with(|c: char| c.is_ascii_digit()) {
@@ -499,26 +489,28 @@ fn is_model(model: &str) -> bool {
     !model.trim().is_empty() && model.len() <= MAX_MODEL
 }
 
-/// Returns the summary in what replaces the history, where it can be read: what the next
-/// model is told in the user's name.
-fn readable_summary(payload: &Object) -> Option<String> {
-    const BEGIN: &str = "Another language model started to solve this problem";
+/// Returns the summary in the replacement of the history, if it is readable: the text for the
+/// next model, in the user's name.
+fn readable_summary(payload: &Object<'_>) -> Option<String> {
+    const START: &str = "Another language model started to solve this problem";
     let history = payload.list("replacement_history")?;
     history.iter().rev().find_map(|item| {
-        let item = Object::of(item)?;
+        let item = Object::from_json(item)?;
         let is_message = item.string("type")? == "message" && item.string("role")? == "user";
         let message = is_message.then(|| items::message(&item)).flatten()?;
         let text = message.text().trim().to_owned();
-        text.starts_with(BEGIN).then_some(text)
+        text.starts_with(START).then_some(text)
     })
 }
 
-/// Returns what the person asked, where an editor put what is open in it before that.
+/// Returns the user's request from a prompt to which an editor added its open files.
 fn request(prompt: &str) -> Option<String> {
-    const ASKS: &str = "## My request for Codex:";
-    /// A title is no essay.
-    const LONGEST: usize = 120;
-    let (_, asked) = prompt.split_once(ASKS)?;
-    let line = asked.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(LONGEST).collect())
+    const HEADING: &str = "## My request for Codex:";
+    const MAX_TITLE: usize = 120;
+    let (_, request) = prompt.split_once(HEADING)?;
+    let line = request
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())?;
+    Some(line.chars().take(MAX_TITLE).collect())
 }

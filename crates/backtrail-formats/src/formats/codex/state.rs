@@ -1,62 +1,69 @@
-//! What is known of a rollout when it was read so far: small, however long the rollout.
+//! The state from which reading resumes: small, however long the rollout.
+//!
+//! The field names are stored with sessions, so they do not change.
 
 use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 
 use backtrail::Json;
 use serde::{Deserialize, Serialize};
 
-use super::ahead::Twins;
 use super::inherited::Inherited;
+use super::lookahead::Duplicates;
+use super::names;
 use super::tokens::Counting;
-use crate::told::{After, Origin};
+use crate::event::{Details, ForkPoint, Origin};
+use crate::formats::keys::valid_key;
+use crate::json::Object;
 
-/// Which shape of state this is.
+/// The version of the state.
 const VERSION: u32 = 1;
 
-/// How many prompts can be taken back without reading the rollout again.
+/// How many prompts can be rolled back without reading the rollout again.
 const SAVED_PROMPTS: usize = 100;
-/// How many can be taken back at all, one by one.
+/// How many can be rolled back at all, one by one.
 const KEPT_PROMPTS: usize = 100_000;
-/// How many calls wait for their answer.
-const WAITING_CALLS: usize = 32;
+/// How many calls without a result are remembered.
+const MAX_CALLS: usize = 32;
 /// The longest id or name that is kept.
 const MAX_NAME: usize = 128;
 
-/// What is known of a rollout.
+/// What is known about a rollout so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct CodexState {
     pub(super) version: u32,
     /// The session's name.
     pub(super) session: String,
     /// The thread's id.
     pub(super) thread: String,
     /// Where it comes from.
-    pub(super) from: From,
-    /// How many lines were read, and how many records.
+    pub(super) from: Predecessor,
+    /// How many lines and records were read.
     pub(super) lines: u64,
     pub(super) records: u64,
-    /// Whether its directory is known.
+    /// Whether the directory is known.
     pub(super) has_directory: bool,
-    /// The newest model.
+    /// The last model.
     pub(super) model: Option<String>,
-    /// The newest key, and the newest number among the keys.
+    /// The last key, and the last number among the keys.
     pub(super) last_key: Option<String>,
     pub(super) last_ordinal: Option<u64>,
     pub(super) prompts: Prompts,
     pub(super) calls: Calls,
     pub(super) inherited: Inherited,
     pub(super) counting: Counting,
-    pub(super) twins: Twins,
+    #[serde(rename = "twins")]
+    pub(super) duplicates: Duplicates,
 }
 
-impl State {
-    /// Reads one that was saved.
+impl CodexState {
+    /// Loads a saved state.
     pub(super) fn load(json: &Json) -> Option<Self> {
         let state: Self = serde_json::from_str(json.as_str()).ok()?;
         (state.version == VERSION).then_some(state)
     }
 
-    /// Saves it.
+    /// Saves the state.
     pub(super) fn save(&self) -> Option<Json> {
         let saved = Self {
             version: VERSION,
@@ -69,28 +76,29 @@ impl State {
 
 /// Where a session comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum From {
-    /// It began by itself.
+pub(super) enum Predecessor {
+    /// It has none.
     #[default]
     Start,
-    /// It goes on behind the records of another that come before this number.
-    Goes(String, u64),
+    /// It continues another one, after the records before this number.
+    #[serde(rename = "Goes")]
+    Continues(String, u64),
     /// It is a copy of another.
     Copy(String),
-    /// Another one's agent began it.
+    /// Another session's agent started it.
     Spawned(String),
 }
 
-impl From {
-    /// Returns it as it is told.
+impl Predecessor {
+    /// Returns the origin of the session's conversation.
     pub(super) fn origin(&self) -> Origin {
         match self {
             Self::Start => Origin::Start,
-            Self::Goes(session, end) => Origin::Continues {
+            Self::Continues(session, end) => Origin::Continues {
                 session: Some(session.clone()),
-                after: match end.checked_sub(1).and_then(ordinal_key) {
-                    Some(key) => After::LastUpTo(key),
-                    None => After::Nothing,
+                point: match end.checked_sub(1).and_then(ordinal_key) {
+                    Some(key) => ForkPoint::AfterLastUpTo(key),
+                    None => ForkPoint::Start,
                 },
             },
             Self::Copy(session) => Origin::Copy {
@@ -103,29 +111,29 @@ impl From {
         }
     }
 
-    /// Returns whether another rollout came before.
-    pub(super) fn follows(&self) -> bool {
+    /// Returns whether there is one.
+    pub(super) fn exists(&self) -> bool {
         *self != Self::Start
     }
 }
 
-/// Returns the key of a record that has a number.
+/// Returns the key of a record with a number.
 pub(super) fn ordinal_key(ordinal: u64) -> Option<String> {
     (ordinal < 1_000_000_000_000).then(|| format!("{ordinal:012}"))
 }
 
-/// Where the prompts are, so that they can be taken back.
+/// Where the prompts are, so that turns can be rolled back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Prompts {
-    /// For each, what came before it.
+    /// The key before each.
     before: VecDeque<Option<String>>,
-    /// How many more there were before these, and what came before the first.
+    /// How many earlier ones there were, and the key before the first.
     forgotten: u64,
     first: Option<String>,
 }
 
 impl Prompts {
-    /// Adds one, behind an item.
+    /// Adds a prompt after a key.
     pub(super) fn push(&mut self, before: Option<&str>) {
         if self.len() == 0 {
             self.first = before.map(str::to_owned);
@@ -137,9 +145,9 @@ impl Prompts {
         }
     }
 
-    /// Takes back the last so many. Returns what is the last item then: `Some(None)` for
-    /// none. `None`: there was no prompt.
-    pub(super) fn take_back(&mut self, turns: u64) -> Option<Option<String>> {
+    /// Rolls turns back. Returns the last key then, `Some(None)` if there is none; `None` if
+    /// there was no prompt.
+    pub(super) fn roll_back(&mut self, turns: u64) -> Option<Option<String>> {
         let turns = turns.min(self.len());
         if turns == 0 {
             return None;
@@ -151,22 +159,21 @@ impl Prompts {
         }
         let kept = self.before.len() as u64;
         if let Some(left) = kept.checked_sub(turns) {
-            // What is left is shorter than what was there.
-            let taken = self.before.split_off(usize::try_from(left).unwrap_or(0));
-            return taken.into_iter().next();
+            let removed = self.before.split_off(usize::try_from(left).unwrap_or(0));
+            return removed.into_iter().next();
         }
         self.forgotten -= turns - kept;
         std::mem::take(&mut self.before).into_iter().next()
     }
 
-    /// Returns whether it is not known any more where all of them are.
-    pub(super) fn have_forgotten(&self) -> bool {
+    /// Returns whether the places of some are not known any more.
+    pub(super) fn are_incomplete(&self) -> bool {
         self.forgotten > 0
     }
 
-    /// Returns whether so many can be taken back one by one.
-    pub(super) fn can_take_back(&self, turns: u64) -> bool {
-        !self.have_forgotten() || turns <= self.before.len() as u64
+    /// Returns whether so many turns can be rolled back one by one.
+    pub(super) fn can_roll_back(&self, turns: u64) -> bool {
+        !self.are_incomplete() || turns <= self.before.len() as u64
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -183,25 +190,183 @@ impl Prompts {
     }
 }
 
-/// The tools of the calls that have no answer yet.
+/// The tools of calls that have no result yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Calls(VecDeque<(String, String)>);
 
 impl Calls {
-    /// Adds one.
+    /// Adds a call.
     pub(super) fn push(&mut self, id: &str, tool: &str) {
         if id.len() > MAX_NAME || tool.len() > MAX_NAME {
             return;
         }
-        if self.0.len() == WAITING_CALLS {
+        if self.0.len() == MAX_CALLS {
             self.0.pop_front();
         }
         self.0.push_back((id.to_owned(), tool.to_owned()));
     }
 
-    /// Takes out the tool of a call that is answered.
-    pub(super) fn take(&mut self, id: &str) -> Option<String> {
+    /// Removes a call that has a result, and returns its tool.
+    pub(super) fn remove(&mut self, id: &str) -> Option<String> {
         let at = self.0.iter().rposition(|(call, _)| call == id)?;
         self.0.remove(at).map(|(_, tool)| tool)
     }
+}
+
+/// Reads the first record: a `session_meta`, the head of an old rollout, or anything else.
+/// `copied` is the thread whose head comes next.
+pub(super) fn begin(
+    record: &Object<'_>,
+    path: &Path,
+    copied: Option<String>,
+) -> (CodexState, Details) {
+    let kind = record.string("type");
+    let is_meta = kind.as_deref() == Some("session_meta");
+    // The oldest have no envelope: the record itself is the head.
+    let is_head = kind.is_none() && record.has("id") && record.has("timestamp");
+    let head = match (is_meta, is_head) {
+        (true, _) => record.object("payload").unwrap_or_default(),
+        (_, true) => record.clone(),
+        _ => Object::default(),
+    };
+    let (thread_in_name, rollout) = names::ids_in(path);
+    let thread = text(&head, "id").or_else(|| text(&head, "session_id"));
+    let thread = thread
+        .or(thread_in_name)
+        .unwrap_or_else(|| hashed_name(record));
+    let thread = valid_key(&thread);
+    let session = match rollout {
+        Some(rollout) => format!("{thread}_{rollout}"),
+        None => thread.clone(),
+    };
+    let started_at = head.time("timestamp").or_else(|| record.time("timestamp"));
+    let directory = text(&head, "cwd").map(PathBuf::from);
+    let is_copy = copied.as_deref().is_some_and(|copied| copied != thread);
+    let from = predecessor(&head, &thread, copied);
+    let mut state = CodexState {
+        inherited: match inherited(&head, &from) {
+            Some(inherited) => inherited,
+            None => Inherited::open(&thread, started_at, is_copy),
+        },
+        has_directory: directory.is_some(),
+        session,
+        thread,
+        ..CodexState::default()
+    };
+    state.counting.follows = from.exists();
+    state.from = from;
+    let details = Details {
+        directory,
+        started_at,
+        tags: tags(&head),
+        ..Details::default()
+    };
+    (state, details)
+}
+
+/// Returns where a session comes from.
+fn predecessor(head: &Object<'_>, thread: &str, copied: Option<String>) -> Predecessor {
+    let forked = text(head, "forked_from_id").map(|id| valid_key(&id));
+    if let Some(parent) = spawned_by(head, forked.as_deref(), thread) {
+        return Predecessor::Spawned(parent);
+    }
+    let base = head.object("history_base");
+    if let Some(base) = base
+        && let (Some(rollout), Some(end)) = (
+            text(&base, "thread_id"),
+            base.number("end_ordinal_exclusive"),
+        )
+    {
+        // A thread that was rolled back has several rollouts; the first has its id.
+        let owner = forked.as_deref().unwrap_or(thread);
+        let rollout = valid_key(&rollout);
+        return match rollout == owner {
+            true => Predecessor::Continues(rollout, end),
+            false => Predecessor::Continues(format!("{owner}_{rollout}"), end),
+        };
+    }
+    let parent = forked.or(copied.map(|id| valid_key(&id)));
+    match parent.filter(|parent| parent != thread) {
+        Some(parent) => Predecessor::Copy(parent),
+        None => Predecessor::Start,
+    }
+}
+
+/// Returns the thread whose agent started this one.
+fn spawned_by(head: &Object<'_>, forked: Option<&str>, thread: &str) -> Option<String> {
+    let named = text(head, "parent_thread_id").or_else(|| {
+        let spawn = subagent(head)?.object("thread_spawn")?;
+        text(&spawn, "parent_thread_id")
+    });
+    let is_agent = || {
+        let source = head.string("thread_source");
+        subagent(head).is_some() || source.is_some_and(|source| source == "subagent")
+    };
+    let parent = match named {
+        Some(parent) => valid_key(&parent),
+        None if !is_agent() => return None,
+        // Otherwise it is the session that the thread belongs to.
+        None => match forked {
+            Some(parent) => parent.to_owned(),
+            None => valid_key(&text(head, "session_id")?),
+        },
+    };
+    (parent != thread).then_some(parent)
+}
+
+/// Returns the description of a sub-agent; empty if the head only says that it is one.
+fn subagent<'a>(head: &Object<'a>) -> Option<Object<'a>> {
+    let source = head.object("source")?;
+    source
+        .has("subagent")
+        .then(|| source.object("subagent").unwrap_or_default())
+}
+
+/// Returns which part of a rollout is copied. `None` if its records must show it.
+fn inherited(head: &Object<'_>, from: &Predecessor) -> Option<Inherited> {
+    if let Some(start) = head.number("subagent_history_start_ordinal") {
+        return Some(Inherited::Before(start));
+    }
+    // If the shared part is in the other file, nothing is copied.
+    let is_own =
+        matches!(from, Predecessor::Start | Predecessor::Continues(..)) || head.has("history_base");
+    is_own.then_some(Inherited::Over)
+}
+
+/// Returns the kind of agent.
+fn tags(head: &Object<'_>) -> Option<Vec<String>> {
+    let agent = subagent(head);
+    let spawn = agent.and_then(|agent| agent.object("thread_spawn"));
+    let field = |name: &str| {
+        let tag = text(head, name).or_else(|| text(spawn.as_ref()?, name));
+        tag.filter(|tag| tag.len() <= 128)
+    };
+    let mut tags: Vec<String> = ["agent_role", "agent_nickname"]
+        .into_iter()
+        .filter_map(field)
+        .collect();
+    if tags.is_empty() {
+        // A review, a compaction, a guardian.
+        let source = head.object("source");
+        let named = source.and_then(|source| text(&source, "subagent"));
+        let other = || text(&subagent(head)?, "other");
+        tags.extend(named.or_else(other).filter(|tag| tag.len() <= 128));
+    }
+    (!tags.is_empty()).then_some(tags)
+}
+
+/// Returns a string field that is not blank.
+fn text(object: &Object<'_>, name: &str) -> Option<String> {
+    let text = object.string(name)?;
+    (!text.trim().is_empty()).then(|| text.into_owned())
+}
+
+/// Returns a name for a session that has none, from its first record.
+fn hashed_name(record: &Object<'_>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for (name, json) in record.fields() {
+        hasher.update(name.as_bytes());
+        hasher.update(json.as_bytes());
+    }
+    format!("unnamed-{}", &hasher.finalize().to_hex()[..16])
 }

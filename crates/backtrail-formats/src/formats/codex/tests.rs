@@ -10,12 +10,12 @@ use backtrail::{Block, Json, Role};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::gathered::Gathered;
-use crate::told::{Item, Origin};
+use crate::collector::EventCollector;
+use crate::event::{Event, Origin};
 use kit::*;
 
 #[test]
-fn what_is_said_twice_is_told_once_in_either_order() {
+fn duplicate_messages_are_one_event_in_either_order() {
     let mut rollout = Rollout::plain();
     rollout
         .user("one")
@@ -35,7 +35,7 @@ fn what_is_said_twice_is_told_once_in_either_order() {
 }
 
 #[test]
-fn what_only_events_say_is_told_too() {
+fn messages_that_are_only_in_events_are_read() {
     let mut rollout = Rollout::plain();
     rollout.user_event("one").agent_event("1");
     rollout.event(json!({"type": "agent_reasoning", "text": "hm"}));
@@ -70,12 +70,12 @@ fn new_rollouts_may_have_only_items_that_are_completed() {
         read.talk(),
         ["user: one", "assistant: (a\n\nb\n\nc)", "assistant: 1"]
     );
-    let keys: Vec<_> = read.items().iter().map(Item::key).collect();
+    let keys: Vec<_> = read.events().iter().map(Event::key).collect();
     assert_eq!(keys, ["000000000001", "000000000002", "000000000004"]);
 }
 
 #[test]
-fn an_event_that_was_told_gives_way_to_the_item_that_comes_later() {
+fn an_event_that_was_used_is_replaced_by_a_later_item() {
     let mut rollout = Rollout::plain();
     rollout.user_event("one");
     let cut = rollout.text().len();
@@ -84,7 +84,7 @@ fn an_event_that_was_told_gives_way_to_the_item_that_comes_later() {
     assert_eq!(early.talk(), ["user: one"]);
     let whole = rollout.read();
     assert_eq!(whole.talk(), ["user: one", "assistant: 1"]);
-    assert_eq!(rollout.read_in_parts(&[cut]), whole.gathered);
+    assert_eq!(rollout.read_in_parts(&[cut]), whole.collected);
 }
 
 #[test]
@@ -104,10 +104,16 @@ fn the_oldest_rollouts_have_no_envelope() {
         .raw(r#"{"type":"function_call_output","call_id":"c","output":"a.txt"}"#)
         .raw(r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"hi"}]}"#);
     let read = rollout.read();
-    assert_eq!(read.told.session, "c3c4b301-27c8-4c70-b6e4-46b99fdf0236");
-    let about = &read.gathered.main().unwrap().about;
-    assert_eq!(about.directory.as_deref(), Some(Path::new("/old/place")));
-    assert_eq!(about.began.unwrap().to_string(), "2025-07-01T10:00:00.000Z");
+    assert_eq!(
+        read.collected.session,
+        "c3c4b301-27c8-4c70-b6e4-46b99fdf0236"
+    );
+    let details = &read.collected.main().unwrap().details;
+    assert_eq!(details.directory.as_deref(), Some(Path::new("/old/place")));
+    assert_eq!(
+        details.started_at.unwrap().to_string(),
+        "2025-07-01T10:00:00.000Z"
+    );
     assert_eq!(
         read.talk()[1..],
         [
@@ -118,7 +124,7 @@ fn the_oldest_rollouts_have_no_envelope() {
             "assistant: hi",
         ]
     );
-    assert!(read.said()[0].message.is_meta() && read.told.unknown.is_empty());
+    assert!(read.messages()[0].message.is_meta() && read.report.unknown.is_empty());
     assert_eq!(read.result().tool_name.as_deref(), Some("local_shell"));
     assert!(Codex.recognises(&Source::from_bytes("x", rollout.text())));
 }
@@ -135,9 +141,12 @@ fn the_very_first_rollouts_are_one_object() {
       ]
     }"#;
     let path = Path::new("rollout-2025-04-20-c3c4b301-27c8-4c70-b6e4-46b99fdf0236.json");
-    assert!(Codex.recognises(&Source::from_bytes(path, text)) && Codex.is_session_name(path));
+    assert!(Codex.recognises(&Source::from_bytes(path, text)) && Codex.is_session_file(path));
     let whole = read(path, text.as_bytes());
-    assert_eq!(whole.told.session, "c3c4b301-27c8-4c70-b6e4-46b99fdf0236");
+    assert_eq!(
+        whole.collected.session,
+        "c3c4b301-27c8-4c70-b6e4-46b99fdf0236"
+    );
     assert_eq!(
         whole.talk(),
         [
@@ -146,17 +155,17 @@ fn the_very_first_rollouts_are_one_object() {
             "assistant: hi"
         ]
     );
-    assert_eq!(whole.told.unknown.values().sum::<u64>(), 2);
-    assert!(whole.told.state.is_none());
+    assert_eq!(whole.report.unknown.values().sum::<u64>(), 2);
+    assert!(whole.report.state.is_none());
     let half = read(path, &text.as_bytes()[..text.len() - 20]);
     assert_eq!(
-        (half.told.damage.count, half.gathered.threads.len()),
+        (half.report.damage.count, half.collected.threads.len()),
         (1, 0)
     );
 }
 
 #[test]
-fn tools_are_called_and_answer() {
+fn tool_calls_have_their_results() {
     let mut rollout = Rollout::plain();
     rollout.item(json!({"type": "custom_tool_call", "call_id": "a", "name": "apply_patch", "input": "*** Begin"}));
     rollout.item(json!({"type": "custom_tool_call_output", "call_id": "a", "output": [{"type": "input_text", "text": "done"}]}));
@@ -180,7 +189,7 @@ fn tools_are_called_and_answer() {
             r#"assistant: read"not json""#,
         ]
     );
-    let said = read.said();
+    let said = read.messages();
     let Block::ToolUse(call) = &said[6].message.blocks[0] else {
         panic!()
     };
@@ -192,7 +201,7 @@ fn tools_are_called_and_answer() {
 }
 
 #[test]
-fn outputs_are_what_a_reader_wants_and_failures_show() {
+fn outputs_are_readable_and_failures_are_marked() {
     let wrapped =
         |code: i64| json!({"output": "a\nb", "metadata": {"exit_code": code}}).to_string();
     let image = json!([
@@ -237,14 +246,14 @@ fn outputs_are_what_a_reader_wants_and_failures_show() {
 }
 
 #[test]
-fn thoughts_keep_what_is_encrypted_byte_for_byte() {
+fn encrypted_thoughts_are_kept_byte_for_byte() {
     let mut rollout = Rollout::plain();
     rollout.raw(concat!(
         r#"{"type":"response_item","payload":{"type":"reasoning","summary":[{"type":"summary_text","text":"a\ud83d"}],"#,
         r#""encrypted_content":"gAAA\u003d\/=="}}"#
     ));
     let read = rollout.read();
-    let Block::Thinking(thought) = &read.said()[0].message.blocks[0] else {
+    let Block::Thinking(thought) = &read.messages()[0].message.blocks[0] else {
         panic!()
     };
     let encrypted = thought.extra.get("encrypted_content").unwrap();
@@ -256,7 +265,7 @@ fn thoughts_keep_what_is_encrypted_byte_for_byte() {
 }
 
 #[test]
-fn what_codex_says_in_the_users_name_is_no_prompt() {
+fn messages_of_codex_in_the_users_name_are_not_prompts() {
     let mut rollout = Rollout::plain();
     for text in [
         "<environment_context>x</environment_context>",
@@ -277,19 +286,24 @@ fn what_codex_says_in_the_users_name_is_no_prompt() {
     rollout.item(json!({"type": "message", "role": "developer", "content": content}));
     let read = rollout.read();
     let prompts: Vec<_> = read
-        .said()
+        .messages()
         .into_iter()
         .filter(|said| said.message.is_prompt())
         .collect();
     assert_eq!(prompts.len(), 1);
     assert_eq!(prompts[0].message.text(), "<b>this</b> is mine");
-    assert_eq!(read.said()[7].message.role, Role::System);
-    let author = read.said()[5].message.extra.get("author").unwrap().clone();
+    assert_eq!(read.messages()[7].message.role, Role::System);
+    let author = read.messages()[5]
+        .message
+        .extra
+        .get("author")
+        .unwrap()
+        .clone();
     assert_eq!(author.as_str(), r#""/root""#);
 }
 
 #[test]
-fn what_was_spoken_and_what_agents_tell_each_other_is_told() {
+fn spoken_messages_and_messages_between_agents_are_read() {
     let mut rollout = Rollout::plain();
     rollout.add("realtime_item", json!({"type": "realtime_session_started"}));
     for (role, text) in [("user", "look"), ("assistant", "yes"), ("user", " ")] {
@@ -307,7 +321,7 @@ fn what_was_spoken_and_what_agents_tell_each_other_is_told() {
         format!("user(meta): do it | {sealed}"),
     ];
     assert_eq!(read.talk(), expected);
-    assert_eq!(read.told.unknown.len(), 1);
+    assert_eq!(read.report.unknown.len(), 1);
 }
 
 #[test]
@@ -331,7 +345,7 @@ fn images_of_a_prompt_are_media() {
 }
 
 #[test]
-fn turns_that_were_taken_back_are_gone() {
+fn turns_that_were_rolled_back_are_gone() {
     let mut rollout = Rollout::plain();
     rollout
         .user("<environment_context>")
@@ -360,7 +374,7 @@ fn turns_that_were_taken_back_are_gone() {
 }
 
 #[test]
-fn many_turns_are_taken_back_although_a_state_is_small() {
+fn many_turns_are_rolled_back_although_the_state_is_small() {
     for (turns, starts_over) in [(40, false), (160, true)] {
         let mut rollout = Rollout::plain();
         for n in 0..200 {
@@ -370,15 +384,12 @@ fn many_turns_are_taken_back_although_a_state_is_small() {
         rollout.event(json!({"type": "thread_rolled_back", "num_turns": turns}));
         let whole = rollout.read();
         assert_eq!(whole.talk().len(), 200 - turns);
-        assert_eq!(rollout.read_in_parts(&[cut]), whole.gathered);
-        let first = read(&rollout.path(), &rollout.text().as_bytes()[..cut]).told;
-        let resume = Resume {
-            read_to: first.read_to,
-            state: first.state.unwrap(),
-        };
+        assert_eq!(rollout.read_in_parts(&[cut]), whole.collected);
+        let first = read(&rollout.path(), &rollout.text().as_bytes()[..cut]).report;
         let source = Source::from_bytes("x", rollout.text());
-        let again = Codex.read(&source, Some(&resume), &mut Gathered::default());
-        assert_eq!(matches!(again, Err(ReadError::StartOver)), starts_over);
+        let mut events = EventCollector::default();
+        let resumed = crate::testing::resume(&Codex, &source, &first, &mut events).unwrap();
+        assert_eq!(resumed.is_none(), starts_over);
     }
 }
 
@@ -409,15 +420,15 @@ fn compactions_are_summaries_and_embed_nothing() {
     let summaries: Vec<_> = read
         .summaries()
         .iter()
-        .map(|told| told.summary.clone())
+        .map(|event| event.summary.clone())
         .collect();
     assert_eq!(summaries[..2], ["all was well", prefix]);
     assert!(summaries[2].contains("encrypted") && !summaries[2].contains("AAAA"));
-    assert_eq!(read.items().len(), 3);
+    assert_eq!(read.events().len(), 3);
 }
 
 #[test]
-fn a_packed_rollout_says_what_it_said_before() {
+fn a_compressed_rollout_has_the_same_events() {
     let home = tempfile::tempdir().unwrap();
     let name = format!("rollout-2026-09-02T09-10-00-{THREAD}.jsonl");
     let mut rollout = Rollout::plain();
@@ -427,12 +438,12 @@ fn a_packed_rollout_says_what_it_said_before() {
     let bytes = zstd::stream::encode_all(rollout.text().as_bytes(), 3).unwrap();
     std::fs::write(&packed, bytes).unwrap();
     let mut file = tempfile::tempfile().unwrap();
-    let unpacked = crate::unpack(&packed, &mut file).unwrap();
+    let unpacked = crate::decompress(&packed, &mut file).unwrap();
     assert_eq!(unpacked.damage, None);
     let source = Source::from_file(&packed, file).unwrap();
-    assert!(Codex.recognises(&source) && Codex.is_session_name(&packed));
-    let mut gathered = Gathered::default();
-    let told = Codex.read(&source, None, &mut gathered).unwrap();
+    assert!(Codex.recognises(&source) && Codex.is_session_file(&packed));
+    let mut collected = EventCollector::default();
+    let report = collected.read(Codex.open(&source).unwrap()).unwrap();
     let plain = rollout.read();
-    assert_eq!((gathered, told), (plain.gathered, plain.told));
+    assert_eq!((collected, report), (plain.collected, plain.report));
 }

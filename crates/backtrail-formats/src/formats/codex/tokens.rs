@@ -1,9 +1,9 @@
-//! What the model calls of a rollout used, each call once.
+//! Counts the usage of each model call of a rollout once.
 //!
-//! Codex writes a `token_count` with the total so far and what the last call used. It
-//! writes one again with the same total on many an occasion, which is no call. Newer ones
-//! write a `token_usage_record` per call as well; only that of a remote compaction has no
-//! `token_count` of its own.
+//! Codex writes a `token_count` with the total so far and the usage of the last call. It often
+//! writes one again with the same total, without a call. Newer versions write a
+//! `token_usage_record` per call as well; only that of a remote compaction has no `token_count`
+//! of its own.
 
 use std::collections::VecDeque;
 
@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Object;
 
-/// How many records and compactions wait for each other.
-const WAITING: usize = 8;
+/// How many records and compactions are remembered until they match.
+const MAX_WAITING: usize = 8;
 /// The longest id that is kept.
 const MAX_ID: usize = 256;
 
-/// Token counts as Codex writes them: cached ones are a part of the input.
+/// Token counts as Codex writes them: the input includes cached tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tokens {
     input: u64,
@@ -29,8 +29,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Reads them.
-    pub(super) fn read(object: &Object) -> Self {
+    pub(super) fn read(object: &Object<'_>) -> Self {
         let number = |name| object.number(name).unwrap_or(0);
         Self {
             input: number("input_tokens"),
@@ -44,7 +43,7 @@ impl Tokens {
         }
     }
 
-    /// Returns what came on top of an earlier total. One that went down began anew.
+    /// Returns the difference to an earlier total. A smaller total is a new start.
     fn since(self, before: Self) -> Self {
         if self.input < before.input || self.output < before.output {
             return self;
@@ -59,7 +58,7 @@ impl Tokens {
         }
     }
 
-    fn is_nothing(self) -> bool {
+    fn is_zero(self) -> bool {
         let Self {
             input,
             cached,
@@ -71,7 +70,7 @@ impl Tokens {
         input == 0 && cached == 0 && written == 0 && output == 0 && reasoning == 0
     }
 
-    /// Returns the usage, in which input, cache reads and cache writes are apart.
+    /// Returns the usage, with input, cache reads and cache writes separated.
     pub(super) fn usage(self) -> Usage {
         let cached = self.cached.min(self.input);
         let written = self.written.min(self.input - cached);
@@ -82,8 +81,7 @@ impl Tokens {
     }
 }
 
-/// A call that waits to be told apart: that of a compaction, or one that has its own
-/// `token_count`.
+/// A call that is either a compaction or has its own `token_count`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Recorded {
     id: String,
@@ -96,9 +94,9 @@ struct Recorded {
 pub(super) struct Counting {
     /// How many calls were counted.
     pub(super) calls: u64,
-    /// Whether the rollout goes on from another one, whose total it took over.
+    /// Whether the rollout continues another one and its total.
     pub(super) follows: bool,
-    /// Whether the model said anything yet in this rollout's own part.
+    /// Whether there is output of the model in the rollout's own part.
     pub(super) active: bool,
     total: Option<Tokens>,
     recorded: VecDeque<Recorded>,
@@ -108,19 +106,19 @@ pub(super) struct Counting {
 }
 
 impl Counting {
-    /// Takes over a total that another rollout came to.
-    pub(super) fn take_over(&mut self, info: &Object) {
+    /// Notes a total that was copied from another rollout, without counting it.
+    pub(super) fn skip(&mut self, info: &Object<'_>) {
         self.total = tokens_at(info, "total_token_usage").or(self.total);
     }
 
-    /// Returns what a `token_count` says a call used. `None` where it is of no call, or
-    /// of one that was counted.
-    pub(super) fn count(&mut self, info: &Object) -> Option<Tokens> {
+    /// Returns the usage in a `token_count`. `None` if it belongs to no call, or to one that
+    /// was counted.
+    pub(super) fn count(&mut self, info: &Object<'_>) -> Option<Tokens> {
         let total = tokens_at(info, "total_token_usage");
         let last = tokens_at(info, "last_token_usage");
         let before = self.total;
         self.total = total.or(before);
-        // A rollout that goes on from another begins with that one's count.
+        // A rollout that continues another one starts with its count.
         if self.follows && !self.active {
             return None;
         }
@@ -134,7 +132,7 @@ impl Counting {
             },
             _ => return None,
         };
-        if tokens.is_nothing() {
+        if tokens.is_zero() {
             return None;
         }
         if advanced {
@@ -143,12 +141,12 @@ impl Counting {
         Some(tokens)
     }
 
-    /// Notes that the newest record is of the call that is counted now.
+    /// Marks the newest record as counted, if it belongs to the call that is counted now.
     fn settle(&mut self, tokens: Tokens, total: Option<Tokens>) {
         let is_same = |newest: &Recorded| {
             newest.tokens == tokens || (total.is_some() && newest.total == total)
         };
-        // An older record is of another call, however alike.
+        // An older record belongs to another call, even if it looks the same.
         let newest = self.recorded.back();
         if newest.is_some_and(|newest| self.newest.as_ref() == Some(&newest.id) && is_same(newest))
             && let Some(newest) = self.recorded.pop_back()
@@ -157,16 +155,16 @@ impl Counting {
         }
     }
 
-    /// Takes a `token_usage_record`. Returns what it used where it is that of a compaction
-    /// which was told already.
-    pub(super) fn record(&mut self, payload: &Object) -> Option<Tokens> {
+    /// Takes a `token_usage_record`. Returns its usage if it belongs to a compaction that was
+    /// sent already.
+    pub(super) fn record(&mut self, payload: &Object<'_>) -> Option<Tokens> {
         self.active = true;
         let id = short(payload.string("response_id")?.trim())?;
         let tokens = tokens_at(payload, "usage")?;
-        if tokens.is_nothing() || self.done.contains(&id) {
+        if tokens.is_zero() || self.done.contains(&id) {
             return None;
         }
-        if let Some(at) = self.compactions.iter().position(|told| *told == id) {
+        if let Some(at) = self.compactions.iter().position(|sent| *sent == id) {
             self.compactions.remove(at);
             push(&mut self.done, id);
             return Some(tokens);
@@ -179,7 +177,7 @@ impl Counting {
         None
     }
 
-    /// Returns what a compaction used, where that is known and was not counted.
+    /// Returns the usage of a compaction, if it is known and was not counted.
     pub(super) fn compaction(&mut self, id: &str) -> Option<Tokens> {
         let id = short(id.trim())?;
         match self.recorded.iter().position(|known| known.id == id) {
@@ -198,7 +196,7 @@ impl Counting {
     }
 }
 
-fn tokens_at(object: &Object, name: &str) -> Option<Tokens> {
+fn tokens_at(object: &Object<'_>, name: &str) -> Option<Tokens> {
     Some(Tokens::read(&object.object(name)?))
 }
 
@@ -206,9 +204,9 @@ fn short(id: &str) -> Option<String> {
     (!id.is_empty() && id.len() <= MAX_ID).then(|| id.to_owned())
 }
 
-/// Adds to what waits; what waited too long is let go.
+/// Adds an element; the oldest is dropped if there are too many.
 fn push<T>(waiting: &mut VecDeque<T>, new: T) {
-    if waiting.len() == WAITING {
+    if waiting.len() == MAX_WAITING {
         waiting.pop_front();
     }
     waiting.push_back(new);

@@ -1,264 +1,275 @@
-//! The lines of a file, as they revise each other: where each message stands that is
-//! told, and in which order.
+//! The lines of a file, as they revise each other: where the content of each message is, and
+//! in which order the messages come.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use backtrail::Json;
-
-use super::super::pieces::{Seen, hash_of, object_at, squeezed};
-use super::read_about;
-use super::says::{Kind, Teller, is_results, kind, notes};
+use super::super::keys::{SeenIds, hash_json, hash_without_blanks};
+use super::messages::{Emitter, MessageKind, is_results, message_kind, message_text};
+use super::read_details;
 use crate::error::Result;
+use crate::event::{Details, Event, EventSink, ReadReport, SummaryEvent};
 use crate::json::Object;
-use crate::reading::{Found, Reading};
+use crate::json_lines::JsonLine;
 use crate::source::Source;
-use crate::told::{About, Item, Sink, Summarised};
 
-type Id = [u8; 16];
+/// The hash of an id or of a content.
+type Hash = [u8; 16];
 
-/// Where a message is written: a line, or an element of the list in one.
+/// Where a message is: a line, or an element of the list in a line.
 #[derive(Debug, Clone)]
-struct Place {
+struct MessagePlace {
     line: Range<u64>,
     element: Option<u32>,
 }
 
-/// What happens, in order.
+/// One step of the conversation.
 #[derive(Debug)]
 enum Step {
-    /// A message is said: the one of this number.
-    Say(u32),
-    /// The conversation goes back behind a step, or to its beginning.
-    Back(Option<u32>),
-    /// A summary takes the place of what came before.
-    Sum {
+    /// The message with this number.
+    Message(u32),
+    /// The conversation is rewound to a step, or to its beginning.
+    Rewind(Option<u32>),
+    /// A summary replaces what came before.
+    Summary {
         line: Range<u64>,
-        /// Which elements of the list there are the summary.
+        /// The elements of the list there that are the summary.
         elements: Vec<u32>,
-        /// The messages that stay.
+        /// The messages that are kept.
         kept: Vec<u32>,
     },
 }
 
-/// A message that is in the conversation at present.
+/// A message that is in the conversation now.
 #[derive(Debug, Clone)]
-struct Live {
-    id: Id,
-    /// The same message under another id is known by what it says.
-    content: Id,
-    /// The step that told it.
+struct CurrentMessage {
+    id: Hash,
+    /// Identifies the same message under another id.
+    content: Hash,
+    /// The step that added it.
     step: u32,
     /// Its number; `None` for a part of a summary.
     message: Option<u32>,
-    /// Whether the model sees it: what the agent tells the person is no part of that.
+    /// Whether the model sees it; it does not see the agent's notices.
     in_context: bool,
 }
 
 /// The lines of a file.
 #[derive(Debug)]
 pub(super) struct Log {
-    places: Vec<Place>,
+    places: Vec<MessagePlace>,
     steps: Vec<Step>,
-    live: Vec<Live>,
-    by_id: HashMap<Id, usize>,
-    /// Whether the lines are read behind others that are not known here.
-    behind: bool,
-    /// Whether a line says something of lines before those that are known here.
+    current: Vec<CurrentMessage>,
+    by_id: HashMap<Hash, usize>,
+    /// Whether earlier lines were read before and are not known here.
+    is_resumed: bool,
+    /// Whether a line revises lines that are not known here.
     pub(super) revises: bool,
-    /// Whether the file has said of which session it is.
+    /// Whether the file names its session.
     pub(super) is_named: bool,
-    pub(super) seen: Seen,
+    pub(super) seen: SeenIds,
     pub(super) session: Option<String>,
     pub(super) is_agent: bool,
-    pub(super) about: About,
+    pub(super) details: Details,
 }
 
 impl Log {
-    pub(super) fn new(seen: Seen) -> Self {
+    pub(super) fn new(seen: SeenIds) -> Self {
         Self {
             places: Vec::new(),
             steps: Vec::new(),
-            live: Vec::new(),
+            current: Vec::new(),
             by_id: HashMap::new(),
-            behind: false,
+            is_resumed: false,
             revises: false,
             is_named: false,
             seen,
             session: None,
             is_agent: false,
-            about: About::default(),
+            details: Details::default(),
         }
     }
 
-    /// Begins behind lines that were read before.
-    pub(super) fn behind(seen: Seen) -> Self {
+    /// Starts after lines that were read before.
+    pub(super) fn resume(seen: SeenIds) -> Self {
         Self {
-            behind: true,
+            is_resumed: true,
             is_named: true,
             ..Self::new(seen)
         }
     }
 
     /// Adds the next line.
-    pub(super) fn add(&mut self, found: &Found, reading: &mut Reading<'_>) {
-        let object = &found.object;
+    pub(super) fn add(&mut self, line: &JsonLine<'_>, report: &mut ReadReport) {
+        let object = line.object();
         if let Some(id) = object.string("$rewindTo") {
-            self.revises |= self.behind;
-            self.rewind(short(&id));
+            self.revises |= self.is_resumed;
+            self.rewind(hash_id(&id));
         } else if object.get("id").is_some() && object.get("type").is_some() {
-            self.add_message(found, reading);
+            self.add_message(&object, line, report);
         } else if let Some(set) = object.object("$set") {
-            self.set(&set, found);
+            self.set(&set, line);
         } else if object.string("sessionId").is_some() {
-            self.set(object, found);
+            self.set(&object, line);
         } else {
-            reading.unknown(object.fields().next().map_or("{}", |(name, _)| name));
+            report.add_unknown(object.fields().next().map_or("{}", |(name, _)| name));
         }
     }
 
-    fn add_message(&mut self, found: &Found, reading: &mut Reading<'_>) {
-        let Some(id) = found.object.string("id") else {
-            return reading.damaged(found, "a message whose id is no string");
+    fn add_message(&mut self, object: &Object<'_>, line: &JsonLine<'_>, report: &mut ReadReport) {
+        let Some(id) = object.string("id") else {
+            let reason = "message whose id is not a string";
+            return report.add_damaged_line(line.number, &line.range, reason);
         };
-        let kind = kind(&found.object);
-        if let Kind::Unknown(name) = kind {
-            return reading.unknown(&format!("message: {name}"));
+        let kind = message_kind(object);
+        if let MessageKind::Unknown(name) = kind {
+            return report.add_unknown(&format!("message: {name}"));
         }
-        let place = Place {
-            line: found.place.clone(),
+        let place = MessagePlace {
+            line: line.range.clone(),
             element: None,
         };
-        let known = self.by_id.get(&short(&id)).copied();
-        match known.and_then(|at| self.live.get_mut(at)) {
-            // It is said again, with more: where it stands is where it stood.
-            Some(live) => {
-                if let Some(message) = live.message {
-                    live.content = content(&found.object);
+        let known = self.by_id.get(&hash_id(&id)).copied();
+        match known.and_then(|at| self.current.get_mut(at)) {
+            // It is written again with more content, and keeps its position.
+            Some(known) => {
+                if let Some(message) = known.message {
+                    known.content = hash_content(object);
                     self.places[message as usize] = place;
                 }
             }
-            None => self.say(&id, &found.object, kind, place),
+            None => self.push_message(&id, object, &kind, place),
         }
     }
 
-    fn say(&mut self, id: &str, object: &Object, kind: Kind, place: Place) {
-        self.revises |= self.behind && self.seen.may_have(id);
+    fn push_message(
+        &mut self,
+        id: &str,
+        object: &Object<'_>,
+        kind: &MessageKind,
+        place: MessagePlace,
+    ) {
+        self.revises |= self.is_resumed && self.seen.may_have(id);
         self.seen.add(id);
         let message = self.places.len() as u32;
         self.places.push(place);
-        self.steps.push(Step::Say(message));
-        self.push(Live {
-            id: short(id),
-            content: content(object),
+        self.steps.push(Step::Message(message));
+        self.push(CurrentMessage {
+            id: hash_id(id),
+            content: hash_content(object),
             step: self.steps.len() as u32 - 1,
             message: Some(message),
-            in_context: !matches!(kind, Kind::Notice),
+            in_context: !matches!(kind, MessageKind::Notice),
         });
     }
 
-    fn push(&mut self, live: Live) {
-        self.by_id.insert(live.id, self.live.len());
-        self.live.push(live);
+    fn push(&mut self, message: CurrentMessage) {
+        self.by_id.insert(message.id, self.current.len());
+        self.current.push(message);
     }
 
-    /// Goes back to before a message. One that is not known takes everything away, as it
-    /// does for the agent.
-    fn rewind(&mut self, id: Id) {
+    /// Rewinds to before a message. An unknown one removes everything, as in the agent itself.
+    fn rewind(&mut self, id: Hash) {
         let at = self.by_id.get(&id).copied().unwrap_or(0);
-        self.cut(at);
+        self.truncate(at);
     }
 
-    fn cut(&mut self, at: usize) {
-        if at >= self.live.len() {
+    fn truncate(&mut self, at: usize) {
+        if at >= self.current.len() {
             return;
         }
-        for live in self.live.drain(at..) {
-            self.by_id.remove(&live.id);
+        for removed in self.current.drain(at..) {
+            self.by_id.remove(&removed.id);
         }
-        let behind = self.live.last().map(|live| live.step);
-        self.steps.push(Step::Back(behind));
+        let last = self.current.last().map(|last| last.step);
+        self.steps.push(Step::Rewind(last));
     }
 
-    fn set(&mut self, set: &Object, found: &Found) {
-        read_about(set, &mut self.about);
+    fn set(&mut self, set: &Object<'_>, line: &JsonLine<'_>) {
+        read_details(set, &mut self.details);
         if self.session.is_none() {
             let session = set.string("sessionId").filter(|id| !id.is_empty());
             self.session = session.map(|id| id.into_owned());
             self.is_named |= self.session.is_some();
         }
-        // Whose sub-agent it is must be known from the beginning.
-        self.revises |= self.behind && set.has("kind");
+        // A sub-agent must be known as one from the beginning.
+        self.revises |= self.is_resumed && set.has("kind");
         self.is_agent |= set.string("kind").as_deref() == Some("subagent");
         if let Some(messages) = set.list("messages") {
-            // The list of a header that begins a file is mostly empty.
+            // The header at the beginning of a file mostly has an empty list.
             if set.get("projectHash").is_none() || !messages.is_empty() {
-                self.replace(&messages, found);
+                self.replace(&messages, line);
             }
         }
     }
 
-    /// Takes a list of messages in the place of all. The agent writes one when it sums up,
-    /// when it goes back, and when it has made its list anew and nothing changed.
-    fn replace(&mut self, messages: &[Json], found: &Found) {
-        self.revises |= self.behind;
-        let all = Listed::read(messages);
+    /// Replaces all messages by a list. The agent writes one when it summarises, when it
+    /// rewinds, and when it has rebuilt its list and nothing changed.
+    fn replace(&mut self, messages: &[&str], line: &JsonLine<'_>) {
+        self.revises |= self.is_resumed;
+        let all = ListedMessage::read(messages);
         let (list, results): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| !one.is_results);
-        // What the agent tells the person is no part of such a list.
-        self.live.retain(|live| live.in_context);
+        // Such a list does not contain notices.
+        self.current.retain(|message| message.in_context);
         self.index();
-        let mut known = Known::of(&self.live);
+        let mut known = MessageIndex::new(&self.current);
         let matched: Vec<Option<usize>> = list.iter().map(|one| known.find(one)).collect();
         let in_order = matched.iter().flatten().is_sorted();
         let still_there = matched.iter().flatten().count();
         let is_beginning = matched.iter().copied().eq((0..list.len()).map(Some));
-        if still_there == self.live.len() && in_order {
-            self.go_on_with(&list, &results, &matched, found);
+        if still_there == self.current.len() && in_order {
+            self.extend(&list, &results, &matched, line);
         } else if is_beginning {
-            self.cut(list.len());
+            self.truncate(list.len());
         } else {
-            self.sum_up(&list, &matched, found);
+            self.summarise(&list, &matched, line);
         }
     }
 
     fn index(&mut self) {
-        let ids = self.live.iter().enumerate();
-        self.by_id = ids.map(|(n, live)| (live.id, n)).collect();
+        let ids = self.current.iter().enumerate();
+        self.by_id = ids.map(|(n, message)| (message.id, n)).collect();
     }
 
-    /// What was there is still there: what is new comes behind it.
-    fn go_on_with(
+    /// Adds the new messages of a list that contains all current ones.
+    fn extend(
         &mut self,
-        list: &[Listed],
-        results: &[Listed],
+        list: &[ListedMessage<'_>],
+        results: &[ListedMessage<'_>],
         matched: &[Option<usize>],
-        found: &Found,
+        line: &JsonLine<'_>,
     ) {
         for (one, known) in list.iter().zip(matched) {
             if let Some(known) = known {
-                self.live[*known].id = short(&one.id);
+                self.current[*known].id = hash_id(&one.id);
                 self.seen.add(&one.id);
             }
         }
         self.index();
         let last = matched.iter().rposition(Option::is_some);
-        let behind = last.map_or(0, |last| list[last].element + 1);
+        let from = last.map_or(0, |last| list[last].element + 1);
         let mut new: Vec<_> = list.iter().chain(results).collect();
-        new.retain(|one| one.element >= behind);
+        new.retain(|one| one.element >= from);
         new.sort_by_key(|one| one.element);
         for one in new {
-            let place = Place {
-                line: found.place.clone(),
+            let place = MessagePlace {
+                line: line.range.clone(),
                 element: Some(one.element),
             };
-            if !self.by_id.contains_key(&short(&one.id)) {
-                self.say(&one.id, &one.object, kind(&one.object), place);
+            if !self.by_id.contains_key(&hash_id(&one.id)) {
+                let kind = message_kind(&one.object);
+                self.push_message(&one.id, &one.object, &kind, place);
             }
         }
     }
 
-    fn sum_up(&mut self, list: &[Listed], matched: &[Option<usize>], found: &Found) {
-        let context = std::mem::take(&mut self.live);
+    fn summarise(
+        &mut self,
+        list: &[ListedMessage<'_>],
+        matched: &[Option<usize>],
+        line: &JsonLine<'_>,
+    ) {
+        let context = std::mem::take(&mut self.current);
         let backwards = (0..context.len()).rev().zip(matched.iter().rev());
         let kept = backwards
             .take_while(|(n, known)| **known == Some(*n))
@@ -267,24 +278,24 @@ impl Log {
             .iter()
             .zip(matched)
             .filter(|(_, known)| known.is_none());
-        let new: Vec<&Listed> = new.map(|(one, _)| one).collect();
-        let of_user = |one: &&&Listed| kind(&one.object) == Kind::User;
-        let mut elements: Vec<u32> = new.iter().filter(of_user).map(|one| one.element).collect();
+        let new: Vec<&ListedMessage<'_>> = new.map(|(one, _)| one).collect();
+        let is_user = |one: &&&ListedMessage<'_>| message_kind(&one.object) == MessageKind::User;
+        let mut elements: Vec<u32> = new.iter().filter(is_user).map(|one| one.element).collect();
         if elements.is_empty() {
             elements = new.iter().map(|one| one.element).collect();
         }
-        let stay = &context[context.len() - kept..];
-        self.steps.push(Step::Sum {
-            line: found.place.clone(),
+        let kept = &context[context.len() - kept..];
+        self.steps.push(Step::Summary {
+            line: line.range.clone(),
             elements,
-            kept: stay.iter().filter_map(|live| live.message).collect(),
+            kept: kept.iter().filter_map(|message| message.message).collect(),
         });
         self.by_id.clear();
         let step = self.steps.len() as u32 - 1;
         for (one, known) in list.iter().zip(matched) {
             self.seen.add(&one.id);
-            self.push(Live {
-                id: short(&one.id),
+            self.push(CurrentMessage {
+                id: hash_id(&one.id),
                 content: one.content,
                 step,
                 message: known.and_then(|known| context[known].message),
@@ -293,43 +304,45 @@ impl Log {
         }
     }
 
-    /// Tells what the lines come to.
-    pub(super) fn tell(
+    /// Sends the events that the lines amount to.
+    pub(super) fn emit(
         &self,
         source: &Source,
-        teller: &mut Teller<'_>,
-        sink: &mut dyn Sink,
+        emitter: &mut Emitter<'_>,
+        sink: &mut dyn EventSink,
     ) -> Result<()> {
         let targets: HashSet<u32> = self.steps.iter().filter_map(Step::target).collect();
         let mut keys = HashMap::new();
         let mut counts = vec![0u64; self.places.len()];
-        let mut lists = Lists::default();
+        let mut lists = LastList::default();
         for (n, step) in (0..).zip(&self.steps) {
             match step {
-                Step::Say(message) => {
+                Step::Message(message) => {
                     let place = &self.places[*message as usize];
-                    if let Some(record) = lists.record(source, place) {
-                        counts[*message as usize] = teller.tell(&record, sink)?;
+                    if let Some(text) = lists.message(source, place)
+                        && let Ok(record) = Object::parse(&text)
+                    {
+                        counts[*message as usize] = emitter.emit(&record, sink)?;
                     }
                 }
-                Step::Back(target) => {
+                Step::Rewind(target) => {
                     let key = target.and_then(|target| keys.get(&target).cloned().flatten());
-                    sink.back_to(key.as_deref())?;
-                    teller.last = key;
+                    sink.rewind_to(key.as_deref())?;
+                    emitter.last_key = key;
                 }
-                Step::Sum {
+                Step::Summary {
                     line,
                     elements,
                     kept,
                 } => {
                     let keep = kept.iter().map(|kept| counts[*kept as usize]).sum();
-                    let item = lists.summary(source, line, elements, keep, teller);
-                    teller.last = Some(item.key().to_owned());
-                    sink.item(item)?;
+                    let event = lists.summary(source, line, elements, keep, emitter);
+                    emitter.last_key = Some(event.key().to_owned());
+                    sink.event(event)?;
                 }
             }
             if targets.contains(&n) {
-                keys.insert(n, teller.last.clone());
+                keys.insert(n, emitter.last_key.clone());
             }
         }
         Ok(())
@@ -339,30 +352,31 @@ impl Log {
 impl Step {
     fn target(&self) -> Option<u32> {
         match self {
-            Self::Back(target) => *target,
+            Self::Rewind(target) => *target,
             _ => None,
         }
     }
 }
 
-/// A message in a list that replaces all.
+/// A message in a list that replaces all messages.
 #[derive(Debug)]
-struct Listed {
+struct ListedMessage<'a> {
     id: String,
-    content: Id,
+    content: Hash,
     element: u32,
-    /// Whether it is what tools gave back: that is told with their calls.
+    /// Whether it contains only tool results, which are sent with their calls.
     is_results: bool,
-    object: Object,
+    object: Object<'a>,
 }
 
-impl Listed {
-    fn read(messages: &[Json]) -> Vec<Self> {
-        let one = |(element, json): (u32, &Json)| {
-            let object = Object::of(json)?;
+impl<'a> ListedMessage<'a> {
+    fn read(messages: &[&'a str]) -> Vec<Self> {
+        let one = |(element, json): (u32, &&'a str)| {
+            let object = Object::from_json(json)?;
             let id = object.string("id")?.into_owned();
-            matches!(kind(&object), Kind::User | Kind::Model).then(|| Self {
-                content: content(&object),
+            let kind = message_kind(&object);
+            matches!(kind, MessageKind::User | MessageKind::Model).then(|| Self {
+                content: hash_content(&object),
                 element,
                 id,
                 is_results: is_results(&object),
@@ -373,29 +387,29 @@ impl Listed {
     }
 }
 
-/// The messages of the conversation, to be found by id or by what they say, each once.
-struct Known {
-    by_id: HashMap<Id, usize>,
-    by_content: HashMap<Id, Vec<usize>>,
+/// Finds messages of the conversation by id or content, each once.
+struct MessageIndex {
+    by_id: HashMap<Hash, usize>,
+    by_content: HashMap<Hash, Vec<usize>>,
     found: Vec<bool>,
 }
 
-impl Known {
-    fn of(context: &[Live]) -> Self {
-        let mut by_content: HashMap<Id, Vec<usize>> = HashMap::new();
-        for (n, live) in context.iter().enumerate().rev() {
-            by_content.entry(live.content).or_default().push(n);
+impl MessageIndex {
+    fn new(context: &[CurrentMessage]) -> Self {
+        let mut by_content: HashMap<Hash, Vec<usize>> = HashMap::new();
+        for (n, message) in context.iter().enumerate().rev() {
+            by_content.entry(message.content).or_default().push(n);
         }
         let ids = context.iter().enumerate();
         Self {
-            by_id: ids.map(|(n, live)| (live.id, n)).collect(),
+            by_id: ids.map(|(n, message)| (message.id, n)).collect(),
             by_content,
             found: vec![false; context.len()],
         }
     }
 
-    fn find(&mut self, one: &Listed) -> Option<usize> {
-        let by_id = self.by_id.get(&short(&one.id)).copied();
+    fn find(&mut self, one: &ListedMessage<'_>) -> Option<usize> {
+        let by_id = self.by_id.get(&hash_id(&one.id)).copied();
         let found = match by_id.filter(|n| !self.found[*n]) {
             Some(n) => Some(n),
             None => {
@@ -410,33 +424,36 @@ impl Known {
     }
 }
 
-/// The list of the line that was read last: its messages come one after the other.
+/// The list of the line that was read last, since its messages follow one another.
 #[derive(Debug, Default)]
-struct Lists {
+struct LastList {
     line: Range<u64>,
-    list: Vec<Json>,
+    list: Vec<String>,
 }
 
-impl Lists {
+impl LastList {
     fn load(&mut self, source: &Source, line: &Range<u64>) {
         if self.line == *line {
             return;
         }
         self.line = line.clone();
-        let object = object_at(source, line.clone());
-        let list = object.and_then(|object| match object.object("$set") {
+        let text = source.line_at(line.clone()).unwrap_or_default();
+        let object = Object::parse(&text).unwrap_or_default();
+        let list = match object.object("$set") {
             Some(set) => set.list("messages"),
             None => object.list("messages"),
-        });
-        self.list = list.unwrap_or_default();
+        };
+        let list = list.unwrap_or_default().into_iter();
+        self.list = list.map(str::to_owned).collect();
     }
 
-    fn record(&mut self, source: &Source, place: &Place) -> Option<Object> {
+    /// Returns the JSON of a message.
+    fn message(&mut self, source: &Source, place: &MessagePlace) -> Option<String> {
         let Some(element) = place.element else {
-            return object_at(source, place.line.clone());
+            return source.line_at(place.line.clone());
         };
         self.load(source, &place.line);
-        Object::of(self.list.get(element as usize)?)
+        self.list.get(element as usize).cloned()
     }
 
     fn summary(
@@ -445,8 +462,8 @@ impl Lists {
         line: &Range<u64>,
         elements: &[u32],
         keep: u64,
-        teller: &mut Teller<'_>,
-    ) -> Item {
+        emitter: &mut Emitter<'_>,
+    ) -> Event {
         self.load(source, line);
         let mut texts = Vec::new();
         let mut at = None;
@@ -455,16 +472,16 @@ impl Lists {
             let Some(json) = self.list.get(*element as usize) else {
                 continue;
             };
-            hashed.push_str(&hash_of(json.as_str(), 32));
-            let Some(object) = Object::of(json) else {
+            hashed.push_str(&hash_json(json, 32));
+            let Some(object) = Object::from_json(json) else {
                 continue;
             };
             at = at.or_else(|| object.time("timestamp"));
-            texts.push(notes(&object));
+            texts.push(message_text(&object));
         }
-        Item::Summarised(Summarised {
+        Event::Summary(SummaryEvent {
             covers: None,
-            key: teller.key("summary", &hashed),
+            key: emitter.key("summary", &hashed),
             at,
             summary: texts.join("\n\n"),
             keep,
@@ -474,22 +491,21 @@ impl Lists {
     }
 }
 
-fn short(id: &str) -> Id {
+fn hash_id(id: &str) -> Hash {
     first_half(blake3::hash(id.as_bytes()).as_bytes())
 }
 
-fn first_half(hash: &[u8; 32]) -> Id {
+fn first_half(hash: &[u8; 32]) -> Hash {
     let mut half = [0; 16];
     half.copy_from_slice(&hash[..16]);
     half
 }
 
-/// Returns what a message says, by which it is known under another id.
-fn content(object: &Object) -> Id {
-    let value = |name: &str| object.get(name).map_or("", Json::as_str);
+/// Returns a hash of a message's content, which identifies it under another id.
+fn hash_content(object: &Object<'_>) -> Hash {
     let mut hasher = blake3::Hasher::new();
     for name in ["type", "content", "parts"] {
-        hasher.update(&squeezed(value(name)));
+        hasher.update(&hash_without_blanks(object.get(name).unwrap_or_default()));
     }
     first_half(hasher.finalize().as_bytes())
 }

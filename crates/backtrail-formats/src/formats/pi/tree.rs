@@ -1,65 +1,66 @@
-//! The tree of a file's entries: a few bytes for each, nothing of what they say.
+//! The tree of a file's entries: a few bytes for each, without their content.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::super::pieces::{Seen, hash_of, key_of};
-use super::entry::{Kind, kind};
+use super::super::keys::{SeenIds, hash_json, valid_key};
+use super::{EntryKind, entry_kind};
+use crate::event::ReadReport;
 use crate::json::Object;
-use crate::reading::{Found, Reading};
+use crate::json_lines::JsonLine;
 
-/// Stands for no entry.
-pub(super) const NONE: u32 = u32::MAX;
+/// No entry.
+const NONE: u32 = u32::MAX;
 
-/// How many bytes branches may repeat, for each that there is: a file made so that
-/// thousands of branches share a stem is told without it.
-const REPEATED: u64 = 4;
+/// How many times the file's bytes branches may repeat. In a file in which thousands of
+/// branches share a stem, the stem is omitted.
+const MAX_REPEATED: u64 = 4;
 
 /// One entry.
 #[derive(Debug)]
 struct Node {
     start: u64,
     len: u64,
-    /// The entry before it, which always stands before it in the file.
+    /// The parent, which is always earlier in the file.
     parent: u32,
     /// The first entry that a compaction keeps.
     kept: u32,
     /// How many messages a compaction keeps by itself.
     tail: u32,
     /// How many messages lead to it.
-    said: u32,
-    /// How many entries had its id before.
-    again: u32,
-    /// The last entry that is told, among those that lead to it and itself.
-    told: u32,
-    says: bool,
+    messages: u32,
+    /// How many earlier entries have the same id.
+    duplicates: u32,
+    /// The last entry that is an event, among those that lead to it and itself.
+    last_event: u32,
+    is_message: bool,
     on_main: bool,
 }
 
-/// The entries of a file, or those that came since it was read last.
+/// The entries of a file, or those that were appended since it was last read.
 #[derive(Debug)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
     by_id: HashMap<[u8; 16], u32>,
     /// How many entries came before these, and how many messages.
     base: u64,
-    base_said: u32,
-    linear: bool,
+    base_messages: u32,
+    is_linear: bool,
     is_new: bool,
     pub(super) last_id: Option<String>,
-    pub(super) seen: Seen,
-    /// What the session is called, at the end of the file.
+    pub(super) seen: SeenIds,
+    /// The last title of the session.
     pub(super) title: Option<String>,
 }
 
-/// A conversation that was left.
+/// An abandoned conversation.
 #[derive(Debug)]
 pub(super) struct Branch {
-    /// The entry on the file's own thread from which it goes on.
+    /// The entry of the file's own thread that it continues.
     pub(super) leaves: u32,
-    /// What it shares with another branch.
+    /// The entries that it shares with another branch.
     pub(super) stem: Vec<u32>,
-    /// What is its own.
+    /// Its own entries.
     pub(super) own: Vec<u32>,
 }
 
@@ -69,20 +70,25 @@ impl Tree {
             nodes: Vec::new(),
             by_id: HashMap::new(),
             base: 0,
-            base_said: 0,
-            linear: true,
+            base_messages: 0,
+            is_linear: true,
             is_new: true,
             last_id: None,
-            seen: Seen::default(),
+            seen: SeenIds::default(),
             title: None,
         }
     }
 
-    /// Begins behind entries that were read before and followed one another.
-    pub(super) fn behind(entries: u64, said: u32, last_id: Option<String>, seen: Seen) -> Self {
+    /// Starts after entries that were read before and followed one another.
+    pub(super) fn resume(
+        entries: u64,
+        messages: u32,
+        last_id: Option<String>,
+        seen: SeenIds,
+    ) -> Self {
         Self {
             base: entries,
-            base_said: said,
+            base_messages: messages,
             is_new: entries == 0,
             last_id,
             seen,
@@ -94,65 +100,70 @@ impl Tree {
         self.nodes.len()
     }
 
-    /// Returns how many messages lead to the end, those before these included.
-    pub(super) fn said(&self) -> u32 {
+    /// Returns how many messages lead to the end, including earlier readings.
+    pub(super) fn messages(&self) -> u32 {
         let last = self.nodes.last();
-        last.map_or(self.base_said, |last| last.said + u32::from(last.says))
+        last.map_or(self.base_messages, |last| {
+            last.messages + u32::from(last.is_message)
+        })
     }
 
-    /// Returns whether every entry follows the one before it, so that no more than new
-    /// entries need to be read when the file has grown.
+    /// Returns whether every entry follows the one before it, so that only new entries need
+    /// to be read when the file has grown.
     pub(super) fn is_linear(&self) -> bool {
-        self.linear
+        self.is_linear
     }
 
     /// Adds the next entry of the file.
-    pub(super) fn add(&mut self, found: &Found, reading: &mut Reading<'_>) {
-        let object = &found.object;
-        let kind = kind(object);
+    pub(super) fn add(&mut self, entry: &Object<'_>, line: &JsonLine<'_>, report: &mut ReadReport) {
+        let kind = entry_kind(entry);
         match &kind {
-            Kind::Unknown(name) => reading.unknown(name),
-            Kind::Damaged(reason) => reading.damaged(found, *reason),
-            Kind::Title(title) => self.title = Some(title.clone()),
+            EntryKind::Unknown(name) => report.add_unknown(name),
+            EntryKind::Damaged(reason) => {
+                report.add_damaged_line(line.number, &line.range, *reason)
+            }
+            EntryKind::Title(title) => self.title = Some(title.clone()),
             _ => {}
         }
-        let id = object.string("id").map(|id| id.into_owned());
+        let id = entry.string("id").map(|id| id.into_owned());
         let parent = match kind {
-            Kind::Leaf => self.target(object),
-            _ => self.parent(object, id.is_some()),
+            EntryKind::Leaf => self.leaf_target(entry),
+            _ => self.parent(entry, id.is_some()),
         };
-        let (said, told) = match self.nodes.get(parent as usize) {
-            Some(parent) => (parent.said + u32::from(parent.says), parent.told),
-            None => (self.base_said, NONE),
+        let (messages, last_event) = match self.nodes.get(parent as usize) {
+            Some(parent) => (
+                parent.messages + u32::from(parent.is_message),
+                parent.last_event,
+            ),
+            None => (self.base_messages, NONE),
         };
-        let tail = object.list("retainedTail").map(|tail| tail.len());
+        let tail = entry.list("retainedTail").map(|tail| tail.len());
         let kept = match kind {
-            // One that brings along what it keeps says no more than how much that is.
-            Kind::Summary if tail.is_none() => self.kept(object),
+            // One that contains what it keeps only says how much that is.
+            EntryKind::Summary if tail.is_none() => self.first_kept(entry),
             _ => NONE,
         };
-        let again = self.remember(id.as_deref());
+        let duplicates = self.remember(id.as_deref());
         self.nodes.push(Node {
-            start: found.place.start,
-            len: found.place.end - found.place.start,
+            start: line.range.start,
+            len: line.range.end - line.range.start,
             parent,
             kept,
             tail: u32::try_from(tail.unwrap_or(0)).unwrap_or(NONE),
-            said,
-            again,
-            told: match kind {
-                Kind::Says | Kind::Summary => self.nodes.len() as u32,
-                _ => told,
+            messages,
+            duplicates,
+            last_event: match kind {
+                EntryKind::Message | EntryKind::Summary => self.nodes.len() as u32,
+                _ => last_event,
             },
-            says: matches!(kind, Kind::Says),
+            is_message: matches!(kind, EntryKind::Message),
             on_main: false,
         });
         self.last_id = id;
     }
 
-    /// Finds the entry before this one. It is among those that stand before it, so that
-    /// no circle can be made.
-    fn parent(&mut self, object: &Object, has_id: bool) -> u32 {
+    /// Returns the parent of an entry. It is earlier in the file, so there are no cycles.
+    fn parent(&mut self, object: &Object<'_>, has_id: bool) -> u32 {
         let previous = match self.nodes.len() {
             0 => NONE,
             n => n as u32 - 1,
@@ -162,41 +173,41 @@ impl Tree {
             return previous;
         };
         let name = object.string("parentId");
-        let begins = self.is_new && self.nodes.is_empty();
+        let is_first = self.is_new && self.nodes.is_empty();
         let follows = name.is_some() && name.as_deref() == self.last_id.as_deref();
-        if begins || (follows && named.as_str() != "null") {
+        if is_first || (follows && named != "null") {
             return previous;
         }
-        self.linear = false;
+        self.is_linear = false;
         let id = name.map(|name| short(&name));
         id.and_then(|id| self.by_id.get(&id).copied())
             .unwrap_or(NONE)
     }
 
-    /// Finds the entry at which the conversation was set to stand.
-    fn target(&mut self, object: &Object) -> u32 {
-        self.linear = false;
+    /// Returns the entry at which the conversation continues.
+    fn leaf_target(&mut self, object: &Object<'_>) -> u32 {
+        self.is_linear = false;
         let id = object.string("targetId").map(|id| short(&id));
         let found = id.and_then(|id| self.by_id.get(&id).copied());
         found.unwrap_or(NONE)
     }
 
-    /// Finds the first entry that a compaction keeps.
-    fn kept(&mut self, object: &Object) -> u32 {
+    /// Returns the first entry that a compaction keeps.
+    fn first_kept(&mut self, object: &Object<'_>) -> u32 {
         if let Some(id) = object.string("firstKeptEntryId") {
             let found = self.by_id.get(&short(&id)).copied();
             // It may be among those that were read before.
-            self.linear &= found.is_some() || self.base == 0;
+            self.is_linear &= found.is_some() || self.base == 0;
             return found.unwrap_or(NONE);
         }
-        // Version 1 counts entries, the header among them.
+        // Version 1 counts entries, including the header.
         let Some(index) = object.number("firstKeptEntryIndex") else {
             return NONE;
         };
         let Some(index) = index.checked_sub(1) else {
             return NONE;
         };
-        self.linear &= index >= self.base;
+        self.is_linear &= index >= self.base;
         let index = index.saturating_sub(self.base);
         match usize::try_from(index) {
             Ok(index) if index < self.nodes.len() => index as u32,
@@ -204,25 +215,25 @@ impl Tree {
         }
     }
 
-    /// Remembers an id, and returns how many entries had it before.
+    /// Remembers an id, and returns how many earlier entries have it.
     fn remember(&mut self, id: Option<&str>) -> u32 {
         let Some(id) = id else {
             return 0;
         };
         let at = self.nodes.len() as u32;
         let before = self.by_id.insert(short(id), at);
-        let again = before.map_or(0, |before| self.nodes[before as usize].again + 1);
-        // Behind what was read before, nobody knows how often it was there.
+        let duplicates = before.map_or(0, |before| self.nodes[before as usize].duplicates + 1);
+        // After resuming, the number of earlier entries with this id is not known.
         if before.is_none() && self.base > 0 && self.seen.may_have(id) {
-            self.linear = false;
+            self.is_linear = false;
         }
         self.seen.add(id);
-        again
+        duplicates
     }
 
-    /// Marks what leads to the last entry.
+    /// Marks the entries that lead to the last one.
     pub(super) fn close(&mut self) {
-        if self.linear {
+        if self.is_linear {
             self.nodes.iter_mut().for_each(|node| node.on_main = true);
             return;
         }
@@ -237,58 +248,61 @@ impl Tree {
         self.nodes.get(at as usize).is_some_and(|node| node.on_main)
     }
 
-    /// Returns whether an entry is told: it says something, or sums up.
-    pub(super) fn tells(&self, at: u32) -> bool {
-        self.telling_up_to(at) == Some(at)
+    /// Returns whether an entry is an event: a message or a summary.
+    pub(super) fn is_event(&self, at: u32) -> bool {
+        self.last_event_up_to(at) == Some(at)
     }
 
-    /// Returns the last entry that is told, among those that lead to this one and itself.
-    pub(super) fn telling_up_to(&self, at: u32) -> Option<u32> {
-        let told = self.nodes.get(at as usize)?.told;
-        (told != NONE).then_some(told)
+    /// Returns the last entry that is an event, among those that lead to this one and itself.
+    pub(super) fn last_event_up_to(&self, at: u32) -> Option<u32> {
+        let event = self.nodes.get(at as usize)?.last_event;
+        (event != NONE).then_some(event)
     }
 
-    /// Returns where an entry stands in the file.
-    pub(super) fn place(&self, at: u32) -> Range<u64> {
+    /// Returns where an entry is in the file.
+    pub(super) fn range(&self, at: u32) -> Range<u64> {
         match self.nodes.get(at as usize) {
             Some(node) => node.start..node.start + node.len,
             None => 0..0,
         }
     }
 
-    /// Returns how many messages stay when a compaction sums up.
+    /// Returns how many messages a compaction keeps.
     pub(super) fn keep(&self, at: u32, on_main: bool) -> u64 {
         let Some(node) = self.nodes.get(at as usize) else {
             return 0;
         };
         match self.nodes.get(node.kept as usize) {
-            Some(kept) if kept.on_main || !on_main => node.said.saturating_sub(kept.said).into(),
+            Some(kept) if kept.on_main || !on_main => {
+                node.messages.saturating_sub(kept.messages).into()
+            }
             Some(_) => 0,
-            None => node.tail.min(node.said).into(),
+            None => node.tail.min(node.messages).into(),
         }
     }
 
     /// Returns the key of an entry.
-    pub(super) fn key(&self, at: u32, object: &Object) -> String {
-        let again = self.nodes.get(at as usize).map_or(0, |node| node.again);
-        match (object.string("id"), again) {
-            (Some(id), 0) => key_of(&id),
-            (Some(id), again) => format!("{}~{}", key_of(&id), again + 1),
+    pub(super) fn key(&self, at: u32, entry: &Object<'_>) -> String {
+        let node = self.nodes.get(at as usize);
+        let duplicates = node.map_or(0, |node| node.duplicates);
+        match (entry.string("id"), duplicates) {
+            (Some(id), 0) => valid_key(&id),
+            (Some(id), duplicates) => format!("{}~{}", valid_key(&id), duplicates + 1),
             (None, _) => {
-                let said = object.get("message").map_or("", |message| message.as_str());
-                format!("n{}-{}", self.base + u64::from(at), hash_of(said, 8))
+                let message = entry.get("message").unwrap_or_default();
+                format!("n{}-{}", self.base + u64::from(at), hash_json(message, 8))
             }
         }
     }
 
-    /// Returns the conversations that were left, in an order that does not change as the
-    /// file grows: where entries part, the first one goes on with what came before.
+    /// Returns the abandoned conversations, in an order that does not change as the file grows:
+    /// where entries part, the first one continues the conversation before them.
     pub(super) fn branches(&self) -> Vec<Branch> {
-        if self.linear {
+        if self.is_linear {
             return Vec::new();
         }
         let mut next = vec![NONE; self.nodes.len()];
-        let mut begins = Vec::new();
+        let mut starts = Vec::new();
         for (at, node) in self.nodes.iter().enumerate() {
             if node.on_main {
                 continue;
@@ -296,23 +310,23 @@ impl Tree {
             let at = at as u32;
             match next.get_mut(node.parent as usize) {
                 Some(next) if *next == NONE && !self.is_on_main(node.parent) => *next = at,
-                _ => begins.push(at),
+                _ => starts.push(at),
             }
         }
-        let mut left = REPEATED * self.nodes.iter().map(|node| node.len).sum::<u64>();
-        let branch = |begin| self.branch(begin, &next, &mut left);
-        begins.into_iter().map(branch).collect()
+        let mut left = MAX_REPEATED * self.nodes.iter().map(|node| node.len).sum::<u64>();
+        let branch = |start| self.branch(start, &next, &mut left);
+        starts.into_iter().map(branch).collect()
     }
 
-    fn branch(&self, begin: u32, next: &[u32], left: &mut u64) -> Branch {
-        let mut own = vec![begin];
-        let mut at = begin;
+    fn branch(&self, start: u32, next: &[u32], left: &mut u64) -> Branch {
+        let mut own = vec![start];
+        let mut at = start;
         while let Some(following) = next.get(at as usize).filter(|next| **next != NONE) {
             at = *following;
             own.push(at);
         }
         let mut stem = Vec::new();
-        let mut leaves = self.nodes[begin as usize].parent;
+        let mut leaves = self.nodes[start as usize].parent;
         let mut bytes = 0;
         while leaves != NONE && !self.is_on_main(leaves) && bytes <= *left {
             let node = &self.nodes[leaves as usize];

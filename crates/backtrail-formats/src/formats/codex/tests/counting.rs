@@ -14,7 +14,7 @@ fn record(rollout: &mut Rollout, thread: &str, id: &str, usage: u64, total: u64)
 }
 
 #[test]
-fn a_count_that_comes_again_is_no_call() {
+fn a_repeated_count_is_not_a_call() {
     let mut rollout = Rollout::plain();
     rollout.event(json!({"type": "token_count", "info": null, "rate_limits": {}}));
     rollout
@@ -26,13 +26,13 @@ fn a_count_that_comes_again_is_no_call() {
     let read = rollout.read();
     assert_eq!(read.inputs(), [100, 150]);
     let ids: Vec<_> = read
-        .used()
+        .usage()
         .iter()
         .map(|used| used.response_id.clone())
         .collect();
     assert_eq!(ids, [format!("{THREAD}#1"), format!("{THREAD}#2")]);
     let said: Vec<_> = read
-        .said()
+        .messages()
         .iter()
         .map(|said| said.response_id.clone())
         .collect();
@@ -40,7 +40,7 @@ fn a_count_that_comes_again_is_no_call() {
 }
 
 #[test]
-fn totals_alone_are_enough_and_may_begin_anew() {
+fn totals_alone_are_enough_and_may_restart() {
     let mut rollout = Rollout::plain();
     for total in [100, 250, 250, 40, 90] {
         let total = json!({"input_tokens": total, "output_tokens": total / 10});
@@ -50,11 +50,11 @@ fn totals_alone_are_enough_and_may_begin_anew() {
 }
 
 #[test]
-fn cached_tokens_are_counted_apart() {
+fn cached_tokens_are_counted_separately() {
     let usage = |usage: Value| {
         let mut rollout = Rollout::plain();
         rollout.event(json!({"type": "token_count", "info": {"last_token_usage": usage}}));
-        let used = rollout.read().used()[0].usage.clone();
+        let used = rollout.read().usage()[0].usage.clone();
         let Usage {
             input_tokens,
             cache_read_input_tokens,
@@ -76,7 +76,7 @@ fn cached_tokens_are_counted_apart() {
             "output_tokens": 7, "reasoning_output_tokens": 3, "total_tokens": input + 7})
     };
     assert_eq!(usage(tokens(100, 60, 10)), (30, 60, 10));
-    // More cached than there was is no more than there was.
+    // There cannot be more cached input than input.
     assert_eq!(usage(tokens(100, 160, 10)), (0, 100, 0));
 }
 
@@ -85,7 +85,7 @@ fn copy(rollout: &mut Rollout, with_turns: bool) {
     rollout.add("session_meta", json!({"id": PARENT, "cwd": "/work"}));
     for n in 1..=3u8 {
         if with_turns {
-            rollout.turn(BEGAN - 100_000 + i64::from(n));
+            rollout.turn(STARTED - 100_000 + i64::from(n));
         }
         rollout
             .user(&format!("asked {n}"))
@@ -97,7 +97,7 @@ fn copy(rollout: &mut Rollout, with_turns: bool) {
 /// What a rollout says in its own right.
 fn own(rollout: &mut Rollout, with_turns: bool) {
     if with_turns {
-        rollout.turn(BEGAN + 5);
+        rollout.turn(STARTED + 5);
     }
     rollout
         .user("and now")
@@ -107,7 +107,7 @@ fn own(rollout: &mut Rollout, with_turns: bool) {
 }
 
 #[test]
-fn what_a_fork_copied_is_told_and_does_not_count() {
+fn events_that_a_fork_copied_do_not_count() {
     for with_turns in [true, false] {
         let mut rollout = Rollout::new(json!({"forked_from_id": PARENT}));
         copy(&mut rollout, with_turns);
@@ -127,13 +127,13 @@ fn what_a_fork_copied_is_told_and_does_not_count() {
         );
         assert_eq!((read.inputs(), read.talk().len()), (vec![477], 8));
         let ids: Vec<_> = read
-            .said()
+            .messages()
             .iter()
             .filter_map(|said| said.response_id.clone())
             .collect();
         assert_eq!(ids, [format!("{THREAD}#1")]);
         let prompts = read
-            .said()
+            .messages()
             .iter()
             .filter(|said| said.message.is_prompt())
             .count();
@@ -142,7 +142,7 @@ fn what_a_fork_copied_is_told_and_does_not_count() {
 }
 
 #[test]
-fn a_fork_shows_by_the_head_that_it_copied() {
+fn a_fork_is_recognised_by_the_head_that_it_copied() {
     let mut rollout = Rollout::plain();
     copy(&mut rollout, false);
     rollout.pause(5_000);
@@ -155,7 +155,7 @@ fn a_fork_shows_by_the_head_that_it_copied() {
         }
     );
     assert_eq!(read.inputs(), [477]);
-    // A head that is written again is no fork.
+    // A repeated head is not a fork.
     let mut again = Rollout::plain();
     again
         .add("session_meta", json!({"id": THREAD}))
@@ -168,7 +168,7 @@ fn a_fork_shows_by_the_head_that_it_copied() {
 }
 
 #[test]
-fn a_sub_agent_that_begins_at_once_counts_what_is_its_own() {
+fn a_sub_agent_that_starts_at_once_counts_its_own_usage() {
     // No pause between the copy and the sub-agent's own turn.
     let mut rollout = Rollout::new(json!({"parent_thread_id": PARENT, "forked_from_id": PARENT}));
     copy(&mut rollout, true);
@@ -176,11 +176,11 @@ fn a_sub_agent_that_begins_at_once_counts_what_is_its_own() {
     let read = rollout.read();
     assert_eq!(read.inputs(), [477]);
     let prompts: Vec<_> = read
-        .said()
+        .messages()
         .into_iter()
         .filter(|said| said.message.is_prompt())
         .collect();
-    assert_eq!(prompts.len(), 1, "what its parent was asked is no prompt");
+    assert_eq!(prompts.len(), 1, "its parent's prompt is not its own");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_copy_may_keep_its_times() {
     for n in 1..=3 {
         rollout.agent("old").count(n * 100, 100).pause(60_000);
     }
-    rollout.millis = BEGAN + 2_000;
+    rollout.millis = STARTED + 2_000;
     own(&mut rollout, false);
     assert_eq!(rollout.read().inputs(), [477]);
 }
@@ -199,7 +199,7 @@ fn a_copy_may_keep_its_times() {
 fn a_sub_agent_that_copied_nothing_counts_all() {
     let mut rollout = Rollout::new(json!({"parent_thread_id": PARENT, "forked_from_id": PARENT}));
     rollout
-        .turn(BEGAN + 1)
+        .turn(STARTED + 1)
         .user("task")
         .agent("1")
         .count(10, 10)
@@ -225,12 +225,12 @@ fn a_sub_agent_without_any_sign_of_a_copy_counts_all() {
         tool_use_id: None,
     };
     assert_eq!(read.origin(), parent);
-    let tags = read.gathered.main().unwrap().about.tags.clone();
+    let tags = read.collected.main().unwrap().details.tags.clone();
     assert_eq!(tags, Some(vec!["guardian".to_owned()]));
 }
 
 #[test]
-fn a_number_says_where_a_sub_agents_own_part_begins() {
+fn a_sub_agents_own_part_starts_at_a_number() {
     let mut rollout =
         Rollout::new(json!({"parent_thread_id": PARENT, "subagent_history_start_ordinal": 6}));
     rollout.ordinal = Some(1);
@@ -246,7 +246,7 @@ fn a_number_says_where_a_sub_agents_own_part_begins() {
 }
 
 #[test]
-fn a_total_that_was_taken_over_is_no_call() {
+fn a_total_that_was_copied_is_not_a_call() {
     let base = json!({"thread_id": PARENT, "end_ordinal_exclusive": 15});
     let mut rollout = Rollout::new(json!({"forked_from_id": PARENT, "history_base": base}));
     rollout.ordinal = Some(15);
@@ -265,7 +265,7 @@ fn a_remote_compaction_counts_once_and_a_local_one_too() {
     rollout.agent("1");
     record(&mut rollout, THREAD, "r1", 100, 100);
     rollout.count(100, 100);
-    // Remote: there is no count of it.
+    // A remote one has no count.
     record(&mut rollout, THREAD, "r2", 50, 150);
     rollout.add(
         "compacted",
@@ -292,7 +292,7 @@ fn a_remote_compaction_counts_once_and_a_local_one_too() {
     let with_summary: Vec<_> = read
         .summaries()
         .iter()
-        .map(|told| told.usage.as_ref().map(|usage| usage.input_tokens))
+        .map(|event| event.usage.as_ref().map(|usage| usage.input_tokens))
         .collect();
     assert_eq!(with_summary, [Some(50), None, None, None]);
     assert_eq!(read.inputs(), [100, 70, 8]);
@@ -311,12 +311,12 @@ fn models_are_those_of_their_turns() {
         .count(3, 2);
     let read = rollout.read();
     let models: Vec<_> = read
-        .used()
+        .usage()
         .iter()
         .map(|used| used.model.clone().unwrap())
         .collect();
     assert_eq!(models, ["a", "b"]);
-    let about = &read.gathered.main().unwrap().about;
-    assert_eq!(about.model.as_deref(), Some("b"));
-    assert_eq!(about.directory.as_deref(), Some(Path::new("/work")));
+    let details = &read.collected.main().unwrap().details;
+    assert_eq!(details.model.as_deref(), Some("b"));
+    assert_eq!(details.directory.as_deref(), Some(Path::new("/work")));
 }

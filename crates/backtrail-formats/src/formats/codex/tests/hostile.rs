@@ -10,11 +10,11 @@ fn all_kinds() -> Rollout {
         Rollout::new(json!({"forked_from_id": PARENT, "timestamp": "2026-01-01T00:00:00Z"}));
     rollout.add("session_meta", json!({"id": PARENT}));
     rollout
-        .turn(BEGAN - 5)
+        .turn(STARTED - 5)
         .user("theirs")
         .agent("theirs")
         .count(100, 100);
-    rollout.turn(BEGAN + 5).user("one").user_event("one");
+    rollout.turn(STARTED + 5).user("one").user_event("one");
     rollout.event(json!({"type": "agent_reasoning", "text": "hm"}));
     rollout.item(
         json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}],
@@ -169,7 +169,7 @@ fn deep_nesting_lone_surrogates_and_huge_numbers_do_no_harm() {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_nul_blocks_cost_their_line_alone() {
+fn invalid_bytes_and_nul_blocks_cost_only_their_line() {
     let mut bytes = Rollout::plain().user("one").text().into_bytes();
     bytes.extend_from_slice(&[0; 4_096]);
     bytes.extend_from_slice(b"{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":\"tw\xff\"}}\n");
@@ -180,11 +180,11 @@ fn bytes_that_are_no_text_and_nul_blocks_cost_their_line_alone() {
         read.talk(),
         ["user: one", "user: tw\u{fffd}", "user: three"]
     );
-    assert_eq!(read.told.damage.count, 2);
+    assert_eq!(read.report.damage.count, 2);
 }
 
 #[test]
-fn keys_are_no_others_whatever_the_numbers_say() {
+fn keys_are_unique_whatever_the_numbers_are() {
     let mut rollout = Rollout::plain();
     let ordinals = [5, 5, 4, 6, u64::MAX - 1, 7, 7, 1_000_000_000_000, 0, 8];
     for ordinal in ordinals {
@@ -192,13 +192,13 @@ fn keys_are_no_others_whatever_the_numbers_say() {
         rollout.user("same");
     }
     let read = rollout.read();
-    let keys: std::collections::BTreeSet<_> = read.items().iter().map(Item::key).collect();
+    let keys: std::collections::BTreeSet<_> = read.events().iter().map(Event::key).collect();
     assert_eq!(keys.len(), 10);
     assert!(keys.contains("000000000005") && keys.contains("000000000008"));
 }
 
 #[test]
-fn kinds_that_are_not_known_are_counted() {
+fn unknown_types_are_counted() {
     let mut rollout = Rollout::plain();
     rollout
         .add("new_thing", json!({}))
@@ -207,8 +207,8 @@ fn kinds_that_are_not_known_are_counted() {
         .item(json!({"type": "new_item"}))
         .raw("{}")
         .raw("{\"a\":1}");
-    let told = rollout.read().told;
-    let kinds: Vec<_> = told
+    let report = rollout.read().report;
+    let kinds: Vec<_> = report
         .unknown
         .iter()
         .map(|(kind, n)| (kind.as_str(), *n))
@@ -223,24 +223,24 @@ fn kinds_that_are_not_known_are_counted() {
 }
 
 #[test]
-fn an_empty_file_says_nothing() {
+fn an_empty_file_has_no_events() {
     for text in ["", "\n", "{\"timest"] {
         let read = read(Path::new("x"), text.as_bytes());
         assert!(
-            read.gathered.threads.is_empty() && read.told.damage.count == 0,
+            read.collected.threads.is_empty() && read.report.damage.count == 0,
             "{text:?}"
         );
     }
 }
 
 #[test]
-fn reading_on_is_the_same_at_every_byte() {
+fn resuming_is_the_same_at_every_byte() {
     let rollout = all_kinds();
     let whole = rollout.read();
-    assert!(whole.items().len() > 10);
+    assert!(whole.events().len() > 10);
     for cut in 0..rollout.text().len() {
         assert!(
-            rollout.read_in_parts(&[cut]) == whole.gathered,
+            rollout.read_in_parts(&[cut]) == whole.collected,
             "cut at {cut}"
         );
     }
@@ -277,7 +277,7 @@ fn build(kind: u8, steps: &[Step]) -> Rollout {
                 rollout.count(total, u64::from(*n))
             }
             9 => rollout.event(json!({"type": "thread_rolled_back", "num_turns": n % 4})),
-            10 => rollout.turn(BEGAN + i64::from(*n) - 128),
+            10 => rollout.turn(STARTED + i64::from(*n) - 128),
             11 => rollout.item(
                 json!({"type": "function_call", "name": text, "arguments": "{}", "call_id": text}),
             ),
@@ -301,7 +301,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn reading_on_tells_the_same_as_reading_whole(
+    fn resuming_gives_the_same_events_as_reading_from_the_beginning(
         kind in any::<u8>(),
         steps in prop::collection::vec(any::<Step>(), 0..40),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..5),
@@ -311,7 +311,7 @@ proptest! {
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(len + 1)).collect();
         cuts.sort_unstable();
         let whole = rollout.read();
-        prop_assert_eq!(rollout.read_in_parts(&cuts), whole.gathered);
+        prop_assert_eq!(rollout.read_in_parts(&cuts), whole.collected);
     }
 
     #[test]

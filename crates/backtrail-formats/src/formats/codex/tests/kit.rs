@@ -1,16 +1,17 @@
-//! Rollouts made for the tests, and what is read of them.
+//! Rollouts made for the tests.
 
 use backtrail::{Block, Message, ToolResult};
 use serde_json::{Value, json};
 
 use super::super::*;
-use crate::gathered::Gathered;
-use crate::told::{Item, Origin, Said, Summarised, Used};
+use crate::collector::EventCollector;
+use crate::event::{Event, MessageEvent, Origin, SummaryEvent, UsageEvent};
+use crate::testing;
 
 pub(super) const THREAD: &str = "01a00000-0000-7000-8000-000000000001";
 pub(super) const PARENT: &str = "019f0000-0000-7000-8000-000000000009";
 
-/// A rollout on its way.
+/// A rollout that is being written.
 #[derive(Default)]
 pub(super) struct Rollout {
     pub(super) lines: Vec<String>,
@@ -20,14 +21,14 @@ pub(super) struct Rollout {
     pub(super) ordinal: Option<u64>,
 }
 
-/// When [`THREAD`] began: the time in its id.
-pub(super) const BEGAN: i64 = 0x01a0_0000_0000;
+/// When [`THREAD`] started: the time in its id.
+pub(super) const STARTED: i64 = 0x01a0_0000_0000;
 
 impl Rollout {
-    /// Makes one that begins with a head.
+    /// Creates one with a head.
     pub(super) fn new(head: Value) -> Self {
         let mut rollout = Self {
-            millis: BEGAN,
+            millis: STARTED,
             ..Self::default()
         };
         let mut payload = json!({"id": THREAD, "cwd": "/work", "source": "cli"});
@@ -94,7 +95,7 @@ impl Rollout {
         self.event(json!({"type": "token_count", "info": info}))
     }
 
-    /// Begins a turn at a time.
+    /// Starts a turn at a time.
     pub(super) fn turn(&mut self, millis: i64) -> &mut Self {
         let id = turn_id(millis);
         self.event(json!({"type": "task_started", "turn_id": id}))
@@ -114,12 +115,12 @@ impl Rollout {
     }
 
     /// Reads it in parts that end at these bytes.
-    pub(super) fn read_in_parts(&self, cuts: &[usize]) -> Gathered {
+    pub(super) fn read_in_parts(&self, cuts: &[usize]) -> EventCollector {
         read_in_parts(&self.path(), self.text().as_bytes(), cuts)
     }
 }
 
-/// Returns the id of a turn that begins then.
+/// Returns the id of a turn that starts then.
 pub(super) fn turn_id(millis: i64) -> String {
     let millis = u128::try_from(millis).unwrap();
     uuid::Uuid::from_u128(millis << 80 | 0x7000_8000_0000_0000_0001).to_string()
@@ -131,99 +132,94 @@ pub(super) fn merge(into: &mut Value, other: Value) {
     }
 }
 
-/// What was read.
+/// A rollout that was read.
 pub(super) struct Read {
-    pub(super) gathered: Gathered,
-    pub(super) told: Told,
+    pub(super) collected: EventCollector,
+    pub(super) report: ReadReport,
 }
 
 pub(super) fn read(path: &Path, bytes: &[u8]) -> Read {
-    let mut gathered = Gathered::default();
+    let mut collected = EventCollector::default();
     let source = Source::from_bytes(path, bytes);
-    let told = Codex.read(&source, None, &mut gathered).unwrap();
-    Read { gathered, told }
+    let report = collected.read(Codex.open(&source).unwrap()).unwrap();
+    Read { collected, report }
 }
 
-pub(super) fn read_in_parts(path: &Path, bytes: &[u8], cuts: &[usize]) -> Gathered {
-    let mut gathered = Gathered::default();
-    let mut resume: Option<Resume> = None;
+pub(super) fn read_in_parts(path: &Path, bytes: &[u8], cuts: &[usize]) -> EventCollector {
+    let mut collected = EventCollector::default();
+    let mut earlier = ReadReport::default();
     for cut in cuts.iter().chain([&bytes.len()]) {
         let source = Source::from_bytes(path, &bytes[..*cut]);
-        let told = match Codex.read(&source, resume.as_ref(), &mut gathered) {
-            Err(ReadError::StartOver) => {
-                gathered = Gathered::default();
-                Codex.read(&source, None, &mut gathered).unwrap()
-            }
-            told => told.unwrap(),
-        };
-        let state = told.state.unwrap();
-        assert!(state.as_str().len() < 16 << 10, "a state must stay small");
-        resume = Some(Resume {
-            read_to: told.read_to,
-            state,
+        let resumed = testing::resume(&Codex, &source, &earlier, &mut collected).unwrap();
+        earlier = resumed.unwrap_or_else(|| {
+            collected = EventCollector::default();
+            collected.read(Codex.open(&source).unwrap()).unwrap()
         });
+        let state = earlier.state.as_ref();
+        let len = state.map_or(0, |state| state.as_str().len());
+        assert!(len < 16 << 10, "a state must stay small");
     }
-    gathered
+    collected
 }
 
 impl Read {
-    pub(super) fn items(&self) -> &[Item] {
-        &self.gathered.main().unwrap().items
+    pub(super) fn events(&self) -> &[Event] {
+        &self.collected.main().unwrap().events
     }
 
-    pub(super) fn said(&self) -> Vec<&Said> {
-        self.gathered.messages().collect()
+    pub(super) fn messages(&self) -> Vec<&MessageEvent> {
+        self.collected.messages().collect()
     }
 
-    /// Returns who said what, in short.
+    /// Returns the messages in short.
     pub(super) fn talk(&self) -> Vec<String> {
-        talk(&self.gathered)
+        talk(&self.collected)
     }
 
-    pub(super) fn used(&self) -> Vec<&Used> {
-        fn used(item: &Item) -> Option<&Used> {
-            match item {
-                Item::Used(used) => Some(used),
+    pub(super) fn usage(&self) -> Vec<&UsageEvent> {
+        fn usage(event: &Event) -> Option<&UsageEvent> {
+            match event {
+                Event::Usage(usage) => Some(usage),
                 _ => None,
             }
         }
-        self.items().iter().filter_map(used).collect()
+        self.events().iter().filter_map(usage).collect()
     }
 
     pub(super) fn inputs(&self) -> Vec<u64> {
-        self.used()
+        self.usage()
             .iter()
-            .map(|used| used.usage.input_tokens)
+            .map(|event| event.usage.input_tokens)
             .collect()
     }
 
-    pub(super) fn summaries(&self) -> Vec<&Summarised> {
-        fn summary(item: &Item) -> Option<&Summarised> {
-            match item {
-                Item::Summarised(summarised) => Some(summarised),
+    pub(super) fn summaries(&self) -> Vec<&SummaryEvent> {
+        fn summary(event: &Event) -> Option<&SummaryEvent> {
+            match event {
+                Event::Summary(summary) => Some(summary),
                 _ => None,
             }
         }
-        self.items().iter().filter_map(summary).collect()
+        self.events().iter().filter_map(summary).collect()
     }
 
     pub(super) fn origin(&self) -> Origin {
-        self.gathered.main().unwrap().thread.origin.clone()
+        self.collected.main().unwrap().thread.origin.clone()
     }
 
     pub(super) fn result(&self) -> ToolResult {
-        let results = self
-            .said()
-            .into_iter()
-            .find_map(|said| match &said.message.blocks[..] {
-                [Block::ToolResult(result)] => Some(result.clone()),
-                _ => None,
-            });
+        let results =
+            self.messages()
+                .into_iter()
+                .find_map(|event| match &event.message.blocks[..] {
+                    [Block::ToolResult(result)] => Some(result.clone()),
+                    _ => None,
+                });
         results.unwrap()
     }
 }
 
-pub(super) fn talk(gathered: &Gathered) -> Vec<String> {
+pub(super) fn talk(collected: &EventCollector) -> Vec<String> {
     let short = |message: &Message| {
         let meta = if message.is_meta() { "(meta)" } else { "" };
         let block = |block: &Block| match block {
@@ -237,8 +233,8 @@ pub(super) fn talk(gathered: &Gathered) -> Vec<String> {
         let blocks: Vec<_> = message.blocks.iter().map(block).collect();
         format!("{}{meta}: {}", message.role, blocks.join(" | "))
     };
-    gathered
+    collected
         .messages()
-        .map(|said| short(&said.message))
+        .map(|event| short(&event.message))
         .collect()
 }

@@ -1,14 +1,14 @@
 //! Sessions have their names, their parents and their titles, and files are recognised.
 
 use super::*;
-use crate::told::After;
+use crate::event::ForkPoint;
 
 #[test]
 fn sessions_are_named_by_their_thread() {
     let id = "01a00000-0000-7000-8000-000000000002";
     let session = |path: &str, head: &str| {
         let bytes = format!("{head}\n{{\"type\":\"event_msg\",\"payload\":{{}}}}\n");
-        read(Path::new(path), bytes.as_bytes()).told.session
+        read(Path::new(path), bytes.as_bytes()).collected.session
     };
     let named = format!("/h/sessions/rollout-2026-01-01T00-00-00-{id}.jsonl");
     let reverted = format!("rollout-2026-01-01T00-00-00-{id}_{THREAD}.jsonl.zst");
@@ -26,16 +26,16 @@ fn sessions_are_named_by_their_thread() {
 }
 
 #[test]
-fn rollouts_that_share_a_beginning_say_whose_it_is() {
+fn rollouts_that_share_a_beginning_name_its_owner() {
     let base =
         |id: &str| json!({"thread_id": id, "end_ordinal_exclusive": 15, "end_byte_offset": 99});
     let goes_on = |session: &str| Origin::Continues {
         session: Some(session.to_owned()),
-        after: After::LastUpTo("000000000014".to_owned()),
+        point: ForkPoint::AfterLastUpTo("000000000014".to_owned()),
     };
     let origin = |head: Value| Rollout::new(head).read().origin();
     let other = "01a00000-0000-7000-8000-00000000000b";
-    // A fork; one of a thread that was taken back before; one that was taken back itself.
+    // A fork; one of a thread that was rolled back before; one that was rolled back itself.
     let fork = json!({"forked_from_id": PARENT, "history_base": base(PARENT)});
     assert_eq!(origin(fork), goes_on(PARENT));
     let fork = json!({"forked_from_id": PARENT, "history_base": base(other)});
@@ -46,13 +46,13 @@ fn rollouts_that_share_a_beginning_say_whose_it_is() {
     );
     let again = json!({"history_base": base(other)});
     assert_eq!(origin(again), goes_on(&format!("{THREAD}_{other}")));
-    // One that is its own parent is nobody's.
+    // One that is its own parent has no parent.
     assert_eq!(origin(json!({"forked_from_id": THREAD})), Origin::Start);
     assert_eq!(origin(json!({"parent_thread_id": THREAD})), Origin::Start);
 }
 
 #[test]
-fn sub_agents_say_who_began_them() {
+fn sub_agents_name_their_parents() {
     let spawn = json!({"parent_thread_id": PARENT, "depth": 1, "agent_nickname": "Ada", "agent_role": "worker"});
     let source = json!({"subagent": {"thread_spawn": spawn}});
     let read = Rollout::new(json!({"source": source})).read();
@@ -61,19 +61,28 @@ fn sub_agents_say_who_began_them() {
         tool_use_id: None,
     };
     assert_eq!(read.origin(), spawned);
-    let tags = read.gathered.main().unwrap().about.tags.clone();
+    let tags = read.collected.main().unwrap().details.tags.clone();
     assert_eq!(tags, Some(vec!["worker".to_owned(), "Ada".to_owned()]));
     let review =
         Rollout::new(json!({"source": {"subagent": "review"}, "forked_from_id": PARENT})).read();
     assert_eq!(review.origin(), spawned);
-    let tags = review.gathered.main().unwrap().about.tags.clone();
+    let tags = review.collected.main().unwrap().details.tags.clone();
     assert_eq!(tags, Some(vec!["review".to_owned()]));
 }
 
 #[test]
 fn titles_come_from_the_index_and_from_events() {
     let home = tempfile::tempdir().unwrap();
-    let title = |rollout: &Rollout| rollout.read().gathered.main().unwrap().about.title.clone();
+    let title = |rollout: &Rollout| {
+        rollout
+            .read()
+            .collected
+            .main()
+            .unwrap()
+            .details
+            .title
+            .clone()
+    };
     let mut rollout = Rollout::plain();
     rollout.path = Some(home.path().join("sessions/2026/01/01/rollout-x.jsonl"));
     rollout.event(
@@ -91,7 +100,7 @@ fn titles_come_from_the_index_and_from_events() {
     assert_eq!(title(&rollout).as_deref(), Some("new"));
     rollout.path = Some(home.path().join("archived_sessions/rollout-x.jsonl"));
     assert_eq!(title(&rollout).as_deref(), Some("new"));
-    assert_eq!(names::names(home.path()).len(), 1);
+    assert_eq!(names::read_titles(home.path()).len(), 1);
 }
 
 #[test]
@@ -101,17 +110,17 @@ fn files_are_where_codex_keeps_them() {
         "/home/u/.codex/sessions",
         "/home/u/.codex/archived_sessions",
     ];
-    assert_eq!(Codex.places(&home), expected.map(PathBuf::from));
+    assert_eq!(Codex.directories(&home), expected.map(PathBuf::from));
     let set = home.with("CODEX_HOME", "/c");
-    assert_eq!(Codex.places(&set)[0], Path::new("/c/sessions"));
-    assert!(Codex.places(&Environment::default()).is_empty());
+    assert_eq!(Codex.directories(&set)[0], Path::new("/c/sessions"));
+    assert!(Codex.directories(&Environment::default()).is_empty());
     for (name, is) in [
         ("rollout-2026-01-01T00-00-00-x.jsonl", true),
         ("rollout-2026-01-01T00-00-00-x.jsonl.zst", true),
         ("session_index.jsonl", false),
         ("rollout-x.jsonl.tmp", false),
     ] {
-        assert_eq!(Codex.is_session_name(Path::new(name)), is, "{name}");
+        assert_eq!(Codex.is_session_file(Path::new(name)), is, "{name}");
     }
 }
 
@@ -138,7 +147,7 @@ fn files_of_others_are_not_recognised() {
 }
 
 #[test]
-fn a_prompt_that_an_editor_wrapped_gives_the_title_by_what_was_asked() {
+fn the_request_in_an_editors_prompt_is_the_title() {
     let prompt = "# Context from my IDE setup:\n\n## Open tabs:\n- a.rs\n\n## My request for Codex:\n\nFix the cart\nplease";
     let line = |payload: Value| {
         serde_json::json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": "response_item", "payload": payload})
@@ -149,8 +158,8 @@ fn a_prompt_that_an_editor_wrapped_gives_the_title_by_what_was_asked() {
     let said = line(serde_json::json!({"type": "message", "role": "user",
         "content": [{"type": "input_text", "text": prompt}]}));
     let source = Source::from_bytes("/x/rollout.jsonl", format!("{meta}\n{said}\n"));
-    let mut told = Gathered::default();
-    Codex.read(&source, None, &mut told).unwrap();
-    let about = &told.main().unwrap().about;
-    assert_eq!(about.title.as_deref(), Some("Fix the cart"));
+    let mut collected = EventCollector::default();
+    collected.read(Codex.open(&source).unwrap()).unwrap();
+    let details = &collected.main().unwrap().details;
+    assert_eq!(details.title.as_deref(), Some("Fix the cart"));
 }

@@ -1,23 +1,21 @@
 use super::*;
 
-fn told(bytes: &[u8]) -> (Vec<String>, Told) {
+/// Returns the name of each object's first field, and the report.
+fn read(bytes: &[u8]) -> (Vec<String>, ReadReport) {
     let source = Source::from_bytes("/x", bytes);
-    let mut reading = Reading::new(&source, 0, 0);
+    let (mut lines, mut report) = JsonLines::new(&source);
     let mut names = Vec::new();
-    while let Some(found) = reading.next().unwrap() {
-        let name = found
-            .object
-            .fields()
-            .next()
-            .map(|(name, _)| name.to_owned());
+    while let Some(line) = lines.next(&mut report).unwrap() {
+        let object = line.object();
+        let name = object.fields().next().map(|(name, _)| name.to_owned());
         names.push(name.unwrap_or_default());
     }
-    (names, reading.finish("s".to_owned(), None))
+    (names, report)
 }
 
-/// F8: one odd line costs itself at most, and never the process.
+/// F8: an odd line costs at most itself, and never the process.
 #[test]
-fn f8_odd_lines_cost_themselves_at_most() {
+fn f8_odd_lines_cost_at_most_themselves() {
     let deep = format!(
         "{{\"deep\":{}{}}}\n",
         "[".repeat(100_000),
@@ -41,25 +39,25 @@ fn f8_odd_lines_cost_themselves_at_most() {
         b"{\"byte\":\"\xff\"}\n",
     ]
     .concat();
-    let (names, told) = told(&bytes);
+    let (names, report) = read(&bytes);
     let expected = [
         "deep", "emoji", "lone", "huge", "long", "null", "twice", "last", "byte",
     ];
     assert_eq!(names, expected);
-    assert_eq!(told.damage.count, 6);
-    let lines: Vec<_> = told
+    assert_eq!(report.damage.count, 6);
+    let lines: Vec<_> = report
         .damage
         .first
         .iter()
         .map(|damaged| damaged.line)
         .collect();
     assert_eq!(lines, [2, 9, 10, 11, 12, 13]);
-    assert_eq!(told.read_to, bytes.len() as u64);
+    assert_eq!(report.read_to, bytes.len() as u64);
 }
 
-/// F19: what stands behind a block of NUL bytes is read; the block is counted.
+/// F19: lines after a block of NUL bytes are read; the block is counted.
 #[test]
-fn f19_what_stands_behind_nul_bytes_is_read() {
+fn f19_lines_after_nul_bytes_are_read() {
     let nuls = [0u8; 4096];
     let bytes = [
         b"{\"a\":1}\n",
@@ -69,25 +67,25 @@ fn f19_what_stands_behind_nul_bytes_is_read() {
         b"{\"c\":1}\n",
     ]
     .concat();
-    let (names, told) = told(&bytes);
+    let (names, report) = read(&bytes);
     assert_eq!(names, ["a", "b", "c"]);
-    assert_eq!(told.damage.count, 2);
-    assert!(told.damage.first[1].reason.contains("could be read"));
+    assert_eq!(report.damage.count, 2);
+    assert!(report.damage.first[1].reason.contains("could be read"));
 }
 
 #[test]
-fn half_a_line_at_the_end_is_read_when_it_is_whole() {
+fn an_incomplete_last_line_is_read_when_it_is_complete() {
     let whole = b"{\"a\":1}\n\n{\"b\":1}\n";
     for cut in 0..=whole.len() {
-        let (names, told) = told(&whole[..cut]);
+        let (names, report) = read(&whole[..cut]);
         let ends = [(7, "a"), (16, "b")]
             .into_iter()
             .filter(|(end, _)| *end <= cut);
         let expected: Vec<_> = ends.map(|(_, name)| name.to_owned()).collect();
         assert_eq!(names, expected, "cut at {cut}");
-        assert_eq!(told.damage.count, 0, "cut at {cut}");
+        assert_eq!(report.damage.count, 0, "cut at {cut}");
         assert_eq!(
-            told.unfinished,
+            report.unfinished,
             (1..7).contains(&cut) || (10..16).contains(&cut),
             "{cut}"
         );
@@ -95,11 +93,9 @@ fn half_a_line_at_the_end_is_read_when_it_is_whole() {
 }
 
 #[test]
-fn kinds_without_end_do_not_fill_the_memory() {
-    let source = Source::from_bytes("/x", "");
-    let mut reading = Reading::new(&source, 0, 0);
-    (0..5_000).for_each(|n| reading.unknown(&format!("kind {n}")));
-    let told = reading.finish(String::new(), None);
-    assert!(told.unknown.len() <= 1_001);
-    assert_eq!(told.unknown.values().sum::<u64>(), 5_000);
+fn random_record_types_do_not_fill_the_memory() {
+    let mut report = ReadReport::default();
+    (0..5_000).for_each(|n| report.add_unknown(&format!("type {n}")));
+    assert!(report.unknown.len() <= 1_001);
+    assert_eq!(report.unknown.values().sum::<u64>(), 5_000);
 }

@@ -1,8 +1,8 @@
-//! Looks ahead in a rollout: whether what events say is said by items as well.
+//! Looks ahead in a rollout: whether the messages of events are in items as well.
 //!
-//! Most rollouts tell what was said twice: as an item, which went to the model, and as an
-//! event, for the screen. The items say more, and are told. Some have the events alone.
-//! Which it is must be known before the first event is told.
+//! Most rollouts contain each message twice: as an item, which went to the model, and as an
+//! event for the screen. Items contain more and are used. Some rollouts have only the events.
+//! This must be known before the first event is read.
 
 use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
@@ -13,24 +13,24 @@ use crate::json::Object;
 use crate::lines::{Line, Lines};
 use crate::source::Source;
 
-/// Of each kind of thing that can be said twice: how it is.
+/// Which messages are in the rollout twice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Twins {
-    pub(super) prompts: Twin,
-    pub(super) replies: Twin,
-    pub(super) thoughts: Twin,
+pub(super) struct Duplicates {
+    pub(super) prompts: Duplicate,
+    pub(super) replies: Duplicate,
+    pub(super) thoughts: Duplicate,
 }
 
-/// Whether there are items of a kind, and whether events of it were told.
+/// Whether there are items of a kind, and whether events of it were used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Twin {
+pub(super) struct Duplicate {
     pub(super) items: bool,
     pub(super) events: bool,
 }
 
-impl Twins {
-    /// Looks at what comes from a byte on, up to where nothing more is to be found.
-    pub(super) fn look(&mut self, source: &Source, from: u64) -> Result<()> {
+impl Duplicates {
+    /// Scans the rollout from a byte on, until nothing more can be found.
+    pub(super) fn scan(&mut self, source: &Source, from: u64) -> Result<()> {
         let item = Finder::new("response_item");
         let (message, reasoning) = (Finder::new("\"message\""), Finder::new("\"reasoning\""));
         let mut lines = Lines::new(source, from, 0);
@@ -47,14 +47,15 @@ impl Twins {
         Ok(())
     }
 
-    /// Returns whether events were told of which there turned out to be items.
-    pub(super) fn were_wrong(&self, before: &Self) -> bool {
+    /// Returns whether events were used that turned out to be items as well.
+    pub(super) fn contradict(&self, before: &Self) -> bool {
         let pairs = [
             (before.prompts, self.prompts),
             (before.replies, self.replies),
             (before.thoughts, self.thoughts),
         ];
-        let wrong = |(before, now): (Twin, Twin)| before.events && !before.items && now.items;
+        let wrong =
+            |(before, now): (Duplicate, Duplicate)| before.events && !before.items && now.items;
         pairs.into_iter().any(wrong)
     }
 
@@ -67,7 +68,8 @@ impl Twins {
     }
 
     fn learn(&mut self, line: &Line<'_>) {
-        let Some(payload) = item_of(line) else {
+        let text = line.text();
+        let Some(payload) = item_payload(&text) else {
             return;
         };
         match payload.string("type").as_deref() {
@@ -84,14 +86,14 @@ impl Twins {
     }
 }
 
-fn item_of(line: &Line<'_>) -> Option<Object> {
-    let object = Object::parse(&line.text()).ok()?;
+fn item_payload(line: &str) -> Option<Object<'_>> {
+    let object = Object::parse(line).ok()?;
     let is_item = object.string("type")? == "response_item";
     is_item.then(|| object.object("payload")).flatten()
 }
 
-/// Returns how many turns are taken back from a byte on.
-pub(super) fn turns_taken_back(source: &Source, from: u64) -> Result<u64> {
+/// Returns how many turns are rolled back from a byte on.
+pub(super) fn rolled_back_turns(source: &Source, from: u64) -> Result<u64> {
     let event = Finder::new("thread_rolled_back");
     let mut lines = Lines::new(source, from, 0);
     let mut turns = 0u64;
@@ -99,23 +101,24 @@ pub(super) fn turns_taken_back(source: &Source, from: u64) -> Result<u64> {
         if event.find(line.bytes).is_none() {
             continue;
         }
-        let object = Object::parse(&line.text()).ok();
+        let text = line.text();
+        let object = Object::parse(&text).ok();
         let payload = object.and_then(|object| object.object("payload"));
-        let taken = payload.and_then(|payload| payload.number("num_turns"));
-        turns = turns.saturating_add(taken.unwrap_or(0));
+        let count = payload.and_then(|payload| payload.number("num_turns"));
+        turns = turns.saturating_add(count.unwrap_or(0));
     }
     Ok(turns)
 }
 
-/// Returns the thread whose `session_meta` stands in the second line: that of which a
-/// fork copied.
+/// Returns the thread whose `session_meta` is on the second line: the one that a fork copied.
 pub(super) fn copied_thread(source: &Source) -> Result<Option<String>> {
     let mut lines = Lines::new(source, 0, 0);
     lines.next()?;
     let Some(line) = lines.next()? else {
         return Ok(None);
     };
-    let Ok(object) = Object::parse(&line.text()) else {
+    let text = line.text();
+    let Ok(object) = Object::parse(&text) else {
         return Ok(None);
     };
     let is_meta = object

@@ -1,11 +1,11 @@
-//! Where things are on this machine.
+//! Where agents keep their files on this machine.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The home directory and the variables by which agents are told to keep their files
-/// elsewhere. The crate reads no environment of its own.
+/// The home directory and the variables that tell agents to keep their files elsewhere. The
+/// crate itself never reads the process environment.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     home: Option<PathBuf>,
@@ -13,7 +13,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Makes one with nothing in it but a home directory.
+    /// Creates one with a home directory and no variables.
     pub fn new(home: impl Into<PathBuf>) -> Self {
         Self {
             home: Some(home.into()),
@@ -21,7 +21,7 @@ impl Environment {
         }
     }
 
-    /// Makes one of variables; `HOME` is among them.
+    /// Creates one from variables, `HOME` among them.
     pub fn from_variables(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value));
         let variables: BTreeMap<_, _> = variables.into_iter().filter_map(text).collect();
@@ -44,12 +44,12 @@ impl Environment {
         self.home.as_deref()
     }
 
-    /// Returns a variable that is set to something.
+    /// Returns a variable that is set and not empty.
     pub fn variable(&self, name: &str) -> Option<&OsString> {
         self.variables.get(name).filter(|value| !value.is_empty())
     }
 
-    /// Returns the directory that a variable names, else one below the home directory.
+    /// Returns the directory that a variable names, or else one below the home directory.
     pub fn directory(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
         match self.variable(variable) {
             Some(value) => Some(PathBuf::from(value)),

@@ -1,0 +1,80 @@
+//! Blocks and messages that several formats need.
+
+use backtrail::{Block, Fields, Json, Media, Message, Text, TextBlock};
+
+use crate::json::{Object, to_json};
+
+/// Marks a message as written by the agent in the user's name.
+pub(crate) fn mark_meta(message: &mut Message) {
+    if !message.is_meta() {
+        let yes = Json::from_value(&true).expect("a boolean is always JSON");
+        message.extra.push("meta", yes);
+    }
+}
+
+/// Returns a message as one that the agent wrote in the user's name.
+pub(crate) fn meta(mut message: Message) -> Message {
+    mark_meta(&mut message);
+    message
+}
+
+/// Creates a text message that the agent wrote in the user's name.
+pub(crate) fn meta_text(text: impl Into<Text>) -> Message {
+    meta(Message::user_text(text))
+}
+
+/// Returns a text as a JSON string.
+pub(crate) fn string_json(text: &Text) -> Json {
+    Json::from_value(text).expect("a string is always JSON")
+}
+
+/// Returns an empty JSON object.
+pub(crate) fn empty_object() -> Json {
+    Json::new("{}").expect("this is JSON")
+}
+
+/// Creates a text block with another field.
+pub(crate) fn text_block(text: Text, name: &str, value: Option<Json>) -> Block {
+    let mut block = TextBlock {
+        text,
+        extra: Fields::default(),
+    };
+    if let Some(value) = value {
+        block.extra.push(name, value);
+    }
+    block.into()
+}
+
+/// Keeps a block of an unknown type. A block without a `type` gets one.
+pub(crate) fn unknown_block(kind: &str, json: &str) -> Block {
+    let has_type = Object::from_json(json).is_some_and(|object| object.string("type").is_some());
+    let wrapped = (!has_type).then(|| format!("{{\"type\":\"{kind}\",\"value\":{json}}}"));
+    let block = to_json(wrapped.as_deref().unwrap_or(json));
+    Block::Other(block.unwrap_or_else(empty_object))
+}
+
+/// Creates a block of a medium in Base64.
+pub(crate) fn media_block(media_type: Text, data: Json) -> Block {
+    let kind = match media_type.split('/').next() {
+        Some("image") => "image",
+        Some("audio") => "audio",
+        Some("video") => "video",
+        _ if media_type.as_str() == "application/pdf" => "document",
+        _ => "file",
+    };
+    Block::Media(Media {
+        kind: kind.to_owned(),
+        media_type,
+        data,
+        extra: Fields::default(),
+    })
+}
+
+/// Returns blocks as the output of a tool: a single text as a string.
+pub(crate) fn tool_output(blocks: &[Block]) -> Json {
+    match blocks {
+        [Block::Text(block)] => string_json(&block.text),
+        [] => string_json(&Text::default()),
+        blocks => Json::from_value(blocks).unwrap_or_else(|_| string_json(&Text::default())),
+    }
+}

@@ -1,0 +1,414 @@
+//! Messages, and the events that they become.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+
+use backtrail::{Block, Fields, Json, Message, Role, Text, Thinking, ToolResult, ToolUse, Usage};
+
+use super::super::blocks::{
+    empty_object, media_block, meta, meta_text, string_json, text_block, unknown_block,
+};
+use super::super::keys::{hash_json, valid_key};
+use crate::error::Result;
+use crate::event::{Details, Event, EventSink, MessageEvent};
+use crate::json::{Object, elements, is_string, to_json, to_text};
+
+/// Who wrote a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum MessageKind {
+    User,
+    Model,
+    /// From the agent to the user; the model does not see it.
+    Notice,
+    Unknown(String),
+}
+
+/// Returns who wrote a message.
+pub(super) fn message_kind(record: &Object<'_>) -> MessageKind {
+    let kind = record.string("type").or_else(|| record.string("role"));
+    match kind.as_deref() {
+        Some("user" | "function") => MessageKind::User,
+        Some("gemini" | "model" | "assistant") => MessageKind::Model,
+        Some("info" | "error" | "warning") => MessageKind::Notice,
+        Some(other) => MessageKind::Unknown(other.to_owned()),
+        None => MessageKind::Unknown("no type".to_owned()),
+    }
+}
+
+/// Returns whether a message contains only tool results.
+pub(super) fn is_results(record: &Object<'_>) -> bool {
+    let parts = parts(record);
+    let is_result =
+        |part: &&str| Object::from_json(part).is_some_and(|part| part.has("functionResponse"));
+    message_kind(record) == MessageKind::User && !parts.is_empty() && parts.iter().all(is_result)
+}
+
+/// Returns the text of a message.
+pub(super) fn message_text(record: &Object<'_>) -> String {
+    let message = Message::new(Role::User, blocks(record, &HashSet::new()));
+    message.text().trim().to_owned()
+}
+
+/// Sends the events of messages.
+#[derive(Debug)]
+pub(super) struct Emitter<'s> {
+    session: &'s str,
+    model: Option<String>,
+    /// The calls of the last reply whose results were sent with it.
+    answered: Vec<String>,
+    /// The keys that were used, and how often.
+    keys: HashMap<[u8; 8], u64>,
+    /// The key of the last event.
+    pub(super) last_key: Option<String>,
+    count: u64,
+}
+
+impl<'s> Emitter<'s> {
+    pub(super) fn new(session: &'s str, model: Option<String>, answered: Vec<String>) -> Self {
+        Self {
+            session,
+            model,
+            answered,
+            keys: HashMap::new(),
+            last_key: None,
+            count: 0,
+        }
+    }
+
+    /// Returns the state from which reading resumes: the model, and the answered calls.
+    pub(super) fn into_parts(self) -> (Option<String>, Vec<String>) {
+        (self.model, self.answered)
+    }
+
+    /// Returns a key for an id and its content: a revised message has another key.
+    pub(super) fn key(&mut self, id: &str, json: &str) -> String {
+        let key = format!("{}~{}", valid_key(id), hash_json(json, 8));
+        let first = short(&key);
+        loop {
+            let count = self.keys.entry(first).or_default();
+            *count += 1;
+            if *count == 1 {
+                return key;
+            }
+            let again = format!("{key}~{count}");
+            if let Entry::Vacant(vacant) = self.keys.entry(short(&again)) {
+                vacant.insert(1);
+                return again;
+            }
+        }
+    }
+
+    /// Sends the events of a message, and returns how many there are.
+    pub(super) fn emit(&mut self, record: &Object<'_>, sink: &mut dyn EventSink) -> Result<u64> {
+        let (before, place) = (self.count, self.keys.len());
+        let id = record.string("id").map(|id| id.into_owned());
+        let id = id.unwrap_or_else(|| format!("n{place}"));
+        let key = self.key(&id, &content_of(record));
+        match message_kind(record) {
+            MessageKind::User => self.emit_user(record, &key, sink)?,
+            MessageKind::Model => self.emit_reply(record, &id, &key, sink)?,
+            MessageKind::Notice => {
+                let text = message_text(record);
+                if !text.is_empty() {
+                    self.send(MessageEvent::new(key, meta_text(text)), record, sink)?;
+                }
+            }
+            MessageKind::Unknown(_) => {}
+        }
+        Ok(self.count - before)
+    }
+
+    fn send(
+        &mut self,
+        mut event: MessageEvent,
+        record: &Object<'_>,
+        sink: &mut dyn EventSink,
+    ) -> Result<()> {
+        event.at = event.at.or_else(|| record.time("timestamp"));
+        self.count += 1;
+        self.last_key = Some(event.key.clone());
+        sink.event(Event::Message(event))
+    }
+
+    fn emit_user(
+        &mut self,
+        record: &Object<'_>,
+        key: &str,
+        sink: &mut dyn EventSink,
+    ) -> Result<()> {
+        let (results, content): (Vec<_>, Vec<_>) = blocks(record, &HashSet::new())
+            .into_iter()
+            .partition(|block| matches!(block, Block::ToolResult(_)));
+        let answered: HashSet<&str> = self.answered.iter().map(String::as_str).collect();
+        let was_sent = |block: &Block| match block {
+            Block::ToolResult(result) => answered.contains(result.tool_use_id.as_str()),
+            _ => false,
+        };
+        let results: Vec<Block> = results
+            .into_iter()
+            .filter(|block| !was_sent(block))
+            .collect();
+        if !results.is_empty() {
+            let key = match content.is_empty() {
+                true => key.to_owned(),
+                false => format!("{key}/results"),
+            };
+            let event = MessageEvent::new(key, Message::new(Role::Tool, results));
+            self.send(event, record, sink)?;
+        }
+        if content.is_empty() {
+            return Ok(());
+        }
+        let message = Message::new(Role::User, content);
+        let message = match is_injected(&message) {
+            true => meta(message),
+            false => message,
+        };
+        self.send(MessageEvent::new(key, message), record, sink)
+    }
+
+    fn emit_reply(
+        &mut self,
+        record: &Object<'_>,
+        id: &str,
+        key: &str,
+        sink: &mut dyn EventSink,
+    ) -> Result<()> {
+        let calls = record.list("toolCalls").unwrap_or_default();
+        let calls: Vec<Object<'_>> = calls.into_iter().filter_map(Object::from_json).collect();
+        let model = record.string("model").filter(|model| !model.is_empty());
+        let model = model.map(|model| model.into_owned());
+        if model.is_some() && model != self.model {
+            self.model.clone_from(&model);
+            sink.details(Details {
+                model: model.clone(),
+                ..Details::default()
+            })?;
+        }
+        let mut message = Message::assistant(reply(record, &calls));
+        message.usage = record.object("tokens").and_then(|tokens| usage(&tokens));
+        let results: Vec<ToolResult> = calls.iter().filter_map(tool_result).collect();
+        self.answered = results
+            .iter()
+            .map(|result| result.tool_use_id.to_string())
+            .collect();
+        let mut event = MessageEvent::new(key, message);
+        event.response_id = event.message.usage.as_ref().map(|_| {
+            let session = self.session;
+            format!("{session}#{}", valid_key(id))
+        });
+        event.model = model;
+        self.send(event, record, sink)?;
+        if results.is_empty() {
+            return Ok(());
+        }
+        let blocks = results.into_iter().map(Block::ToolResult);
+        let results = Message::new(Role::Tool, blocks);
+        let mut event = MessageEvent::new(format!("{key}/results"), results);
+        event.at = calls.iter().filter_map(|call| call.time("timestamp")).max();
+        self.send(event, record, sink)
+    }
+}
+
+fn short(key: &str) -> [u8; 8] {
+    let mut short = [0; 8];
+    short.copy_from_slice(&blake3::hash(key.as_bytes()).as_bytes()[..8]);
+    short
+}
+
+/// Returns the content of a message, with its fields sorted: it identifies the message.
+fn content_of(record: &Object<'_>) -> String {
+    let fields = record.fields();
+    let fields = fields.filter(|(name, _)| *name != "displayContent");
+    let mut fields: Vec<String> = fields
+        .map(|(name, json)| format!("{name}:{json}"))
+        .collect();
+    fields.sort();
+    fields.concat()
+}
+
+/// Returns whether the agent wrote a message in the user's name.
+fn is_injected(message: &Message) -> bool {
+    let text = message.text();
+    let text = text.trim_start();
+    [
+        "<session_context>",
+        "<hook_context>",
+        "<state_snapshot>",
+        "<environment_context>",
+    ]
+    .iter()
+    .any(|mark| text.starts_with(mark))
+}
+
+fn reply(record: &Object<'_>, calls: &[Object<'_>]) -> Vec<Block> {
+    let thoughts = record.list("thoughts").unwrap_or_default();
+    let mut all: Vec<Block> = thoughts.into_iter().map(thought).collect();
+    let ids = calls.iter().filter_map(|call| call.string("id"));
+    let ids: HashSet<String> = ids.map(|id| id.into_owned()).collect();
+    all.extend(blocks(record, &ids));
+    all.extend(calls.iter().map(|call| Block::ToolUse(tool_call(call))));
+    all
+}
+
+fn thought(json: &str) -> Block {
+    let Some(object) = Object::from_json(json) else {
+        return unknown_block("gemini_thought", json);
+    };
+    let part = |name: &str| object.text(name).filter(|text| !text.is_empty());
+    match (part("subject"), part("description")) {
+        (Some(subject), Some(description)) => {
+            Block::thinking(format!("{subject}\n\n{description}"))
+        }
+        (Some(text), None) | (None, Some(text)) => Block::thinking(text.as_str()),
+        (None, None) => unknown_block("gemini_thought", json),
+    }
+}
+
+/// Returns the parts of a message: a string, a part, or a list of them.
+fn parts<'a>(record: &Object<'a>) -> Vec<&'a str> {
+    let content = record.get("content").filter(|content| *content != "null");
+    let Some(content) = content.or_else(|| record.get("parts")) else {
+        return Vec::new();
+    };
+    elements(content).unwrap_or_else(|| vec![content])
+}
+
+/// Returns the blocks of a message, without calls that are elsewhere.
+fn blocks(record: &Object<'_>, calls: &HashSet<String>) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for json in parts(record) {
+        if is_string(json) {
+            let text = to_text(json).filter(|text| !text.is_empty());
+            blocks.extend(text.map(Block::text));
+            continue;
+        }
+        let call = Object::from_json(json).and_then(|part| part.object("functionCall"));
+        let id = call.as_ref().and_then(|call| call.string("id"));
+        if id.is_some_and(|id| calls.contains(id.as_ref())) {
+            continue;
+        }
+        blocks.push(block(json).unwrap_or_else(|| unknown_block("gemini_part", json)));
+    }
+    blocks
+}
+
+fn block(json: &str) -> Option<Block> {
+    let part = Object::from_json(json)?;
+    let signature = part
+        .get("thoughtSignature")
+        .filter(|signature| is_string(signature));
+    if let Some(text) = part.text("text") {
+        if part.is_true("thought") {
+            return Some(Block::Thinking(Thinking {
+                thinking: text,
+                signature: signature.and_then(to_text),
+                extra: Fields::default(),
+            }));
+        }
+        return Some(text_block(text, "signature", signature.and_then(to_json)));
+    }
+    if let Some(inline) = part.object("inlineData") {
+        let data = inline.string_json("data")?;
+        return Some(media_block(inline.text("mimeType")?, data));
+    }
+    if let Some(call) = part.object("functionCall") {
+        let mut call = tool_call(&call);
+        if let Some(signature) = signature.and_then(to_json) {
+            call.extra.push("signature", signature);
+        }
+        return Some(Block::ToolUse(call));
+    }
+    let response = part.object("functionResponse")?;
+    let (output, is_error) = response_of(&response)?;
+    Some(Block::ToolResult(ToolResult {
+        tool_use_id: response.text("id").unwrap_or_default(),
+        tool_name: response.text("name"),
+        output,
+        is_error,
+        extra: Fields::default(),
+    }))
+}
+
+fn tool_call(call: &Object<'_>) -> ToolUse {
+    ToolUse {
+        id: call.text("id").unwrap_or_default(),
+        name: call.text("name").unwrap_or_default(),
+        input: call.json("args").unwrap_or_else(empty_object),
+        extra: Fields::default(),
+    }
+}
+
+/// Returns the output of a tool and whether it is an error: the field `output` or `error` if
+/// it is the only one, or else the whole response.
+fn response_of(response: &Object<'_>) -> Option<(Json, bool)> {
+    let given = response.get("response")?;
+    let fields = Object::from_json(given);
+    let only = |name: &str| {
+        let fields = fields.as_ref()?;
+        let value = fields.get(name).filter(|value| is_string(value))?;
+        (fields.len() == 1).then_some(value)
+    };
+    let (output, is_error) = match (only("output"), only("error")) {
+        (Some(output), _) => (output, false),
+        (None, Some(error)) => (error, true),
+        (None, None) => (given, false),
+    };
+    Some((to_json(output)?, is_error))
+}
+
+/// Returns the result of a call, if there is one yet.
+fn tool_result(call: &Object<'_>) -> Option<ToolResult> {
+    let status = call.string("status");
+    let failed = matches!(status.as_deref(), Some("error" | "cancelled"));
+    let done = failed || status.as_deref() == Some("success");
+    let given = call.get("result").filter(|given| *given != "null");
+    let shown = || call.string_json("resultDisplay");
+    let (output, is_error) = match given {
+        Some(given) => match single_response(given) {
+            Some(response) => response,
+            None => (to_json(given)?, false),
+        },
+        None if done => (
+            shown().unwrap_or_else(|| string_json(&Text::default())),
+            false,
+        ),
+        None => return None,
+    };
+    Some(ToolResult {
+        tool_use_id: call.text("id").unwrap_or_default(),
+        tool_name: call.text("name"),
+        output,
+        is_error: is_error || failed,
+        extra: Fields::default(),
+    })
+}
+
+fn single_response(given: &str) -> Option<(Json, bool)> {
+    let parts = elements(given).unwrap_or_else(|| vec![given]);
+    let [part] = parts.as_slice() else {
+        return None;
+    };
+    if is_string(part) {
+        return Some((to_json(part)?, false));
+    }
+    response_of(&Object::from_json(part)?.object("functionResponse")?)
+}
+
+/// Returns the usage of a call. The input includes what came from the cache, but neither
+/// thoughts nor what tools added to the prompt, which are counted separately.
+fn usage(tokens: &Object<'_>) -> Option<Usage> {
+    let count = |name: &str| tokens.number(name);
+    if count("input").is_none() && count("output").is_none() {
+        return None;
+    }
+    let number = |name: &str| count(name).unwrap_or(0);
+    let cached = number("cached");
+    let input = number("input")
+        .saturating_sub(cached)
+        .saturating_add(number("tool"));
+    let output = number("output").saturating_add(number("thoughts"));
+    let mut usage = Usage::new(input, output).cache_read(cached);
+    usage.reasoning_output_tokens = count("thoughts");
+    Some(usage)
+}

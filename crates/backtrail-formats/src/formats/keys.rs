@@ -1,0 +1,99 @@
+//! Keys of events, and the state from which reading resumes.
+
+use backtrail::Json;
+
+/// Returns a name as a key: itself, if a key can be like that, or else a hash of it.
+pub(crate) fn valid_key(name: &str) -> String {
+    let is_valid = !name.is_empty() && name.len() <= 200 && !name.chars().any(char::is_control);
+    match is_valid {
+        true => name.to_owned(),
+        false => format!("h{}", hash(name.as_bytes(), 32)),
+    }
+}
+
+/// Returns the first hexadecimal digits of a hash.
+pub(crate) fn hash(bytes: &[u8], digits: usize) -> String {
+    blake3::hash(bytes).to_hex()[..digits].to_owned()
+}
+
+/// Returns the first hexadecimal digits of the hash of a JSON value, however it is spaced.
+pub(crate) fn hash_json(json: &str, digits: usize) -> String {
+    blake3::Hash::from(hash_without_blanks(json)).to_hex()[..digits].to_owned()
+}
+
+/// Returns the hash of a JSON value without the blanks between its tokens.
+pub(crate) fn hash_without_blanks(json: &str) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    let bytes = json.as_bytes();
+    let (mut from, mut at) = (0, 0);
+    let mut in_string = false;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' if in_string => at += 1,
+            b'"' => in_string = !in_string,
+            b' ' | b'\t' | b'\n' | b'\r' if !in_string => {
+                hasher.update(&bytes[from..at]);
+                from = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    hasher.update(bytes.get(from..).unwrap_or_default());
+    *hasher.finalize().as_bytes()
+}
+
+/// Shortened ids that were seen: enough to tell that one is new.
+///
+/// It is part of the state from which reading resumes, so its size is limited.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SeenIds(String);
+
+impl SeenIds {
+    /// How many ids it keeps.
+    const MAX: usize = 512;
+    const DIGITS: usize = 6;
+
+    /// Restores what [`as_str`](Self::as_str) returned.
+    pub(crate) fn from_state(text: &str) -> Self {
+        let len = text.len() - text.len() % Self::DIGITS;
+        let fits = text.is_ascii() && len <= Self::MAX * Self::DIGITS;
+        Self(if fits {
+            text[..len].to_owned()
+        } else {
+            String::new()
+        })
+    }
+
+    /// Returns it as text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether it cannot keep more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.len() >= Self::MAX * Self::DIGITS
+    }
+
+    /// Returns whether an id may have been seen.
+    pub(crate) fn may_have(&self, id: &str) -> bool {
+        let short = hash(id.as_bytes(), Self::DIGITS);
+        let all = self.0.as_bytes().chunks_exact(Self::DIGITS);
+        all.into_iter().any(|seen| seen == short.as_bytes())
+    }
+
+    /// Adds an id.
+    pub(crate) fn add(&mut self, id: &str) {
+        if !self.is_full() {
+            self.0.push_str(&hash(id.as_bytes(), Self::DIGITS));
+        }
+    }
+}
+
+/// Serialises the state from which reading resumes. `None` if it is too large; the file is
+/// then read from the beginning.
+pub(crate) fn save_state<T: serde::Serialize>(state: &T) -> Option<Json> {
+    const MAX: usize = 6 << 10;
+    let json = Json::from_value(state).ok()?;
+    (json.as_str().len() <= MAX).then_some(json)
+}

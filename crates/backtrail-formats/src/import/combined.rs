@@ -1,0 +1,128 @@
+//! Several files of one session, read as one.
+//!
+//! Each may contain a part of it: the oldest comes first. A file that another one starts with
+//! adds nothing.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use backtrail::{KeptSource, SessionReader, Timestamp};
+
+use super::file_import::FileNote;
+use super::session_import::earliest;
+use crate::error::{Error, Result};
+use crate::event::{Details, Event, EventSink, Thread, ThreadId};
+use crate::source::Source;
+
+/// Finds the time of the first event in a file's own conversation.
+pub(super) struct FirstTime {
+    pub(super) at: Option<Timestamp>,
+    is_main: bool,
+}
+
+impl FirstTime {
+    pub(super) fn new() -> Self {
+        Self {
+            at: None,
+            is_main: true,
+        }
+    }
+}
+
+impl EventSink for FirstTime {
+    fn thread(&mut self, thread: &Thread) -> Result<()> {
+        self.is_main = thread.id == ThreadId::Main;
+        Ok(())
+    }
+
+    fn details(&mut self, _details: Details) -> Result<()> {
+        Ok(())
+    }
+
+    fn event(&mut self, event: Event) -> Result<()> {
+        if self.is_main {
+            self.at = earliest(self.at, event.at());
+        }
+        Ok(())
+    }
+
+    fn rewind_to(&mut self, _key: Option<&str>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The file that is being imported.
+pub(super) struct NewFile<'f> {
+    pub(super) path: &'f Path,
+    pub(super) content: &'f Source,
+    pub(super) first_at: Option<Timestamp>,
+}
+
+/// A part of a session.
+enum Part {
+    /// The file that is being imported.
+    New,
+    /// A file that the session keeps.
+    Kept(KeptSource),
+}
+
+/// Writes all files of a session one after the other, the oldest first.
+pub(super) fn combine(reader: &SessionReader, new: &NewFile<'_>, into: &mut File) -> Result<()> {
+    for part in parts(reader, new)? {
+        write_part(reader, &part, new.content, into)?;
+    }
+    Ok(())
+}
+
+fn parts(reader: &SessionReader, new: &NewFile<'_>) -> Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    let mut adds_something = true;
+    for kept in reader.sources()? {
+        if kept.held_by.is_some() || kept.path == new.path {
+            continue;
+        }
+        let read =
+            |buffer: &mut [u8], at: u64| new.content.read_at(buffer, at).map_err(io::Error::other);
+        if reader.source_begins_as(&kept, read)? {
+            if kept.bytes < new.content.len() {
+                continue;
+            }
+            adds_something = false;
+        }
+        let note = FileNote::parse(kept.note.as_ref());
+        parts.push((note.first_at, kept.path.clone(), Part::Kept(kept)));
+    }
+    if adds_something {
+        parts.push((new.first_at, new.path.to_owned(), Part::New));
+    }
+    parts.sort_by(|(a, a_path, _), (b, b_path, _)| (a, a_path).cmp(&(b, b_path)));
+    Ok(parts.into_iter().map(|(.., part)| part).collect())
+}
+
+fn write_part(reader: &SessionReader, part: &Part, new: &Source, into: &mut File) -> Result<()> {
+    let failed = |error| Error::io("cannot combine the files of a session", new.path(), error);
+    match part {
+        Part::Kept(kept) => {
+            reader.write_source(kept, into)?;
+        }
+        Part::New => {
+            let mut at = 0;
+            loop {
+                let bytes = new.read_range(at..at + (1 << 20))?;
+                if bytes.is_empty() {
+                    break;
+                }
+                into.write_all(&bytes).map_err(failed)?;
+                at += bytes.len() as u64;
+            }
+        }
+    }
+    into.write_all(b"\n").map_err(failed)
+}
+
+/// Returns whether a file has one object per line: only such files can be combined.
+pub(super) fn can_be_combined(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "jsonl")
+}

@@ -1,0 +1,678 @@
+//! Imports one file.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use backtrail::{Json, KeptSource, SessionId, SessionReader, SourceRecord, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::cache::CachedFile;
+use super::combined::{FirstTime, NewFile, can_be_combined, combine};
+use super::destination::{
+    Claim, Destination, RecordPlace, has_no_event_after, is_only_file, kept_file, source_record_at,
+};
+use super::diff::OnDifference;
+use super::found::{FileStamp, FoundFile};
+use super::ids::{other_id, session_id};
+use super::importer::{ImportedSessions, Importer, MainSession};
+use super::report::{FileResult, Outcome};
+use super::session_import::SessionImport;
+use crate::compressed;
+use crate::error::Result;
+use crate::event::{DamagedLine, Details, Origin, ReadReport};
+use crate::format::{OpenFile, Resume};
+use crate::source::Source;
+
+/// What is noted in a session about a file that was imported, for the next time.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct FileNote {
+    name: String,
+    read_to: u64,
+    lines: u64,
+    /// The number of damaged lines and of unknown records, in all readings.
+    damaged: u64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    unknown: BTreeMap<String, u64>,
+    /// The agent's details of the session, so that a user's changes are not overwritten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory: Option<PathBuf>,
+    /// The time of the first event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) first_at: Option<Timestamp>,
+    /// Hashes of the beginning and the end of what was read.
+    head: String,
+    tail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<Json>,
+}
+
+impl FileNote {
+    /// Reads a note; an empty one if there is none that can be read.
+    pub(super) fn parse(note: Option<&Json>) -> Self {
+        note.and_then(|note| note.parse().ok()).unwrap_or_default()
+    }
+
+    fn add(&mut self, report: &ReadReport) {
+        self.read_to = report.read_to;
+        self.lines = report.lines;
+        self.damaged += report.damage.count;
+        for (kind, count) in &report.unknown {
+            *self.unknown.entry(kind.clone()).or_default() += count;
+        }
+        self.state.clone_from(&report.state);
+    }
+
+    fn details(&self) -> Details {
+        Details {
+            title: self.title.clone(),
+            model: self.model.clone(),
+            directory: self.directory.clone(),
+            ..Details::default()
+        }
+    }
+
+    fn update_details(&mut self, details: &Details) {
+        self.title = details.title.clone().or(self.title.take());
+        self.model = details.model.clone().or(self.model.take());
+        self.directory = details.directory.clone().or(self.directory.take());
+    }
+}
+
+/// An earlier import of the file.
+struct EarlierImport {
+    reader: SessionReader,
+    kept: KeptFile,
+}
+
+/// What a session keeps of the file.
+#[derive(Clone)]
+struct KeptFile {
+    /// How many bytes.
+    bytes: u64,
+    place: RecordPlace,
+    note: FileNote,
+}
+
+/// What happened to a file.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
+pub(super) enum Done {
+    Imported(FileResult, Option<CachedFile>),
+    /// Another file must be imported first, or is being imported now.
+    Wait,
+}
+
+impl Done {
+    fn without_session(outcome: Outcome) -> Self {
+        Self::Imported(FileResult::new(outcome), None)
+    }
+}
+
+/// Whether a file waits for another one, such as its parent's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    Wait,
+    /// The other file does not come.
+    ImportNow,
+}
+
+/// What to do with an opened file.
+enum Choice<'d> {
+    Import(MainSession, Claim<'d>),
+    /// Other files contain parts of the same session: all are read as one.
+    Combine(SessionId, Claim<'d>),
+    Wait,
+    /// The session was deleted here.
+    Deleted,
+}
+
+/// Imports a file that is new or has changed.
+pub(super) fn import_file(
+    destination: &Destination<'_>,
+    found: &FoundFile,
+    cached: Option<&CachedFile>,
+    patience: Patience,
+) -> Result<Done> {
+    let raw = Source::open(&found.path)?;
+    if raw.is_empty() {
+        return Ok(Done::without_session(Outcome::Unchanged));
+    }
+    let file = FileImport {
+        destination,
+        found,
+        // Its length when it was opened, even if it has grown since.
+        stamp: FileStamp {
+            len: raw.len(),
+            ..found.stamp
+        },
+        raw: &raw,
+        patience,
+    };
+    let earlier = match cached {
+        Some(cached) => earlier_import(destination, found, cached)?,
+        None => None,
+    };
+    match earlier {
+        None => file.read_all(None),
+        Some(earlier) if raw.len() <= earlier.kept.bytes => {
+            // If it only lost its end, what was imported stays.
+            match file.starts_as_kept(&earlier.reader)? {
+                true => Ok(file.unchanged(&earlier)),
+                false => file.read_all(Some(&earlier)),
+            }
+        }
+        Some(earlier) if file.has_grown(&earlier)? => file.read_appended(&earlier),
+        Some(earlier) => file.read_all(Some(&earlier)),
+    }
+}
+
+fn earlier_import(
+    destination: &Destination<'_>,
+    found: &FoundFile,
+    cached: &CachedFile,
+) -> Result<Option<EarlierImport>> {
+    let Some(store) = destination.find_store(&cached.session)? else {
+        return Ok(None);
+    };
+    let reader = store.read_session(&cached.session)?;
+    let at_place = cached.place.and_then(|place| {
+        let record = source_record_at(&reader, &found.path, place)?;
+        Some(KeptFile {
+            bytes: record.to,
+            place,
+            note: FileNote::parse(record.note.as_ref()),
+        })
+    });
+    let kept = match at_place {
+        None => find_kept(&reader, found)?,
+        kept => kept,
+    };
+    Ok(kept.map(|kept| EarlierImport { reader, kept }))
+}
+
+fn find_kept(reader: &SessionReader, found: &FoundFile) -> Result<Option<KeptFile>> {
+    let kept = kept_file(reader, &found.path)?;
+    Ok(kept.map(|kept| KeptFile {
+        bytes: kept.bytes,
+        place: kept.place,
+        note: FileNote::parse(kept.note.as_ref()),
+    }))
+}
+
+/// One file under way.
+struct FileImport<'f> {
+    destination: &'f Destination<'f>,
+    found: &'f FoundFile,
+    stamp: FileStamp,
+    raw: &'f Source,
+    patience: Patience,
+}
+
+/// How much of both ends of a file is compared.
+const ENDS: u64 = 4 << 10;
+/// How much of a file is kept at a time.
+const KEPT_AT_ONCE: u64 = 8 << 20;
+
+impl FileImport<'_> {
+    /// Returns whether the file and what a session keeps of it are the same, up to the end of
+    /// the shorter one.
+    fn starts_as_kept(&self, reader: &SessionReader) -> Result<bool> {
+        let Some(kept) = kept_file(reader, &self.found.path)? else {
+            return Ok(false);
+        };
+        let read = |buffer: &mut [u8], at: u64| {
+            self.raw.read_at(buffer, at).map_err(std::io::Error::other)
+        };
+        Ok(reader.source_begins_as(&kept, read)?)
+    }
+
+    /// Returns whether the file starts as it was, judging by both ends, and the session ends
+    /// where the file was read to.
+    fn has_grown(&self, earlier: &EarlierImport) -> Result<bool> {
+        let EarlierImport { reader, kept } = earlier;
+        let ends = self.hash_ends(kept.bytes)?;
+        Ok(ends == (kept.note.head.clone(), kept.note.tail.clone())
+            && has_no_event_after(reader, kept.place)?)
+    }
+
+    /// Hashes both ends of the first `len` bytes.
+    fn hash_ends(&self, len: u64) -> Result<(String, String)> {
+        let hash = |bytes: Vec<u8>| blake3::hash(&bytes).to_hex()[..16].to_owned();
+        let head = self.raw.read_range(0..len.min(ENDS))?;
+        let tail = self.raw.read_range(len.saturating_sub(ENDS)..len)?;
+        Ok((hash(head), hash(tail)))
+    }
+
+    /// Imports what was appended, or all of it if that is not possible.
+    fn read_appended(&self, earlier: &EarlierImport) -> Result<Done> {
+        let kept = &earlier.kept;
+        let can_resume = self.raw.can_resume_at(kept.note.read_to);
+        let Some(state) = kept.note.state.clone().filter(|_| can_resume) else {
+            return self.read_all(Some(earlier));
+        };
+        if compressed::is_compressed(&self.found.path) {
+            return self.read_all(Some(earlier));
+        }
+        let resume = Resume {
+            read_to: kept.note.read_to,
+            state,
+        };
+        let Some(opened) = self.found.format.resume(self.raw, &resume)? else {
+            return self.read_all(Some(earlier));
+        };
+        let id = earlier.reader.id().clone();
+        let Some(_claim) = self.destination.claim(&id) else {
+            return Ok(Done::Wait);
+        };
+        if self.destination.was_deleted(&id) {
+            return Ok(Done::without_session(Outcome::Deleted));
+        }
+        let main = MainSession {
+            id,
+            name: opened.session().unwrap_or_default().to_owned(),
+            on_difference: OnDifference::Rewind,
+            is_resumed: true,
+        };
+        let name = main.name.clone();
+        let Some((report, sessions)) = self.read(opened, main)? else {
+            return Ok(Done::without_session(Outcome::Deleted));
+        };
+        let mut note = kept.note.clone();
+        note.add(&report);
+        note.name = name;
+        self.finish(report, sessions, Some(earlier), note, Beginning::IsKept)
+    }
+
+    /// Imports all of the file.
+    fn read_all(&self, earlier: Option<&EarlierImport>) -> Result<Done> {
+        let decompressed = self.decompress()?;
+        let (content, damage) = match &decompressed {
+            Some((content, damage)) => (content, damage.clone()),
+            None => (self.raw, None),
+        };
+        let opened = self.found.format.open(content)?;
+        let Some(name) = opened.session().map(str::to_owned) else {
+            // An incomplete line may be all there is yet.
+            return self.without_session(opened);
+        };
+        let (main, _claim) = match self.choose(&opened, &name, earlier)? {
+            Choice::Import(main, claim) => (main, claim),
+            Choice::Combine(id, _claim) => {
+                return self.combine(&id, &name, content, opened, earlier);
+            }
+            Choice::Wait => return Ok(Done::Wait),
+            Choice::Deleted => return Ok(Done::without_session(Outcome::Deleted)),
+        };
+        let Some((mut report, sessions)) = self.read(opened, main)? else {
+            return Ok(Done::without_session(Outcome::Deleted));
+        };
+        if let Some(reason) = damage {
+            report.damage.add(DamagedLine {
+                line: report.lines + 1,
+                byte: content.len(),
+                bytes: 0,
+                reason,
+            });
+        }
+        let mut note = FileNote {
+            name,
+            ..FileNote::default()
+        };
+        note.add(&report);
+        self.finish(report, sessions, earlier, note, Beginning::MayDiffer)
+    }
+
+    /// Decides what to do with the file, by the session that it names.
+    fn choose(
+        &self,
+        opened: &OpenFile<'_>,
+        name: &str,
+        earlier: Option<&EarlierImport>,
+    ) -> Result<Choice<'_>> {
+        let agent = self.found.format.name();
+        let mut id = match earlier {
+            Some(earlier) => earlier.reader.id().clone(),
+            None => session_id(agent, name),
+        };
+        let Some(claim) = self.destination.claim(&id) else {
+            return Ok(Choice::Wait);
+        };
+        if self.destination.was_deleted(&id) {
+            return Ok(Choice::Deleted);
+        }
+        let mut on_difference = OnDifference::Leave;
+        if let Some(store) = self.destination.find_store(&id)? {
+            let reader = store.read_session(&id)?;
+            if earlier.is_none() && reader.info()?.belongs_to.as_deref() != Some(agent) {
+                id = other_id(&id, agent);
+            } else {
+                let sources = reader.sources()?;
+                if self.is_one_of_several(name, &sources) {
+                    return Ok(Choice::Combine(id, claim));
+                }
+                on_difference = self.on_difference(earlier, &sources);
+            }
+        }
+        if self.must_wait(&id, opened.origin())? {
+            return Ok(Choice::Wait);
+        }
+        let main = MainSession {
+            id,
+            name: name.to_owned(),
+            on_difference,
+            is_resumed: false,
+        };
+        Ok(Choice::Import(main, claim))
+    }
+
+    /// Returns whether other files contain parts of the session that keeps these. Names that
+    /// are not unique are given to more than one session.
+    fn is_one_of_several(&self, name: &str, sources: &[KeptSource]) -> bool {
+        let path = &self.found.path;
+        let may_combine = self.found.format.joins_files() && can_be_combined(path);
+        if !may_combine || uuid::Uuid::try_parse(name).is_err() {
+            return false;
+        }
+        let is_other = |kept: &&KeptSource| kept.held_by.is_none() && kept.path != *path;
+        let mut others = sources.iter().filter(is_other).peekable();
+        others.peek().is_some() && others.all(|kept| can_be_combined(&kept.path))
+    }
+
+    /// Returns what to do where the file differs from a session that keeps these files. A
+    /// session follows its only file, unless that file has become shorter.
+    fn on_difference(
+        &self,
+        earlier: Option<&EarlierImport>,
+        sources: &[KeptSource],
+    ) -> OnDifference {
+        let path = &self.found.path;
+        let is_kept = |kept: &KeptSource| kept.path == *path && kept.held_by.is_none();
+        if !is_only_file(path, sources) {
+            return OnDifference::Leave;
+        }
+        match earlier {
+            Some(earlier) if self.raw.len() >= earlier.kept.bytes => OnDifference::RewindAtEnd,
+            Some(_) => OnDifference::Rewind,
+            None if sources.iter().any(is_kept) => OnDifference::Rewind,
+            None => OnDifference::Leave,
+        }
+    }
+
+    /// Returns whether the parent of a new session must be imported first.
+    fn must_wait(&self, id: &SessionId, origin: &Origin) -> Result<bool> {
+        let (Origin::Continues { session, .. } | Origin::Spawned { session, .. }) = origin else {
+            return Ok(false);
+        };
+        let Some(parent) = session else {
+            return Ok(false);
+        };
+        if self.patience == Patience::ImportNow || self.destination.find_store(id)?.is_some() {
+            return Ok(false);
+        }
+        let parent = session_id(self.found.format.name(), parent);
+        Ok(self.destination.is_claimed(&parent) || self.destination.find_store(&parent)?.is_none())
+    }
+
+    /// Imports all files of a session as one, this one among them.
+    fn combine(
+        &self,
+        id: &SessionId,
+        name: &str,
+        content: &Source,
+        opened: OpenFile<'_>,
+        earlier: Option<&EarlierImport>,
+    ) -> Result<Done> {
+        let mut first = FirstTime::new();
+        let report = opened.read(&mut first)?;
+        let Some(store) = self.destination.find_store(id)? else {
+            return Ok(Done::Wait);
+        };
+        let new = NewFile {
+            path: &self.found.path,
+            content,
+            first_at: first.at,
+        };
+        let mut combined = self.destination.temp_file()?;
+        combine(&store.read_session(id)?, &new, &mut combined)?;
+        let combined = Source::from_file(&self.found.path, combined)?;
+        let main = MainSession {
+            id: id.clone(),
+            name: name.to_owned(),
+            on_difference: OnDifference::Rewind,
+            is_resumed: false,
+        };
+        let opened = self.found.format.open(&combined)?;
+        let Some((_, sessions)) = self.read(opened, main)? else {
+            return Ok(Done::without_session(Outcome::Deleted));
+        };
+        let mut note = FileNote {
+            name: name.to_owned(),
+            first_at: first.at,
+            ..FileNote::default()
+        };
+        note.add(&report);
+        // It knows nothing of the other files: next time all are combined again.
+        note.state = None;
+        self.finish(report, sessions, earlier, note, Beginning::MayDiffer)
+    }
+
+    fn decompress(&self) -> Result<Option<(Source, Option<String>)>> {
+        if !compressed::is_compressed(&self.found.path) {
+            return Ok(None);
+        }
+        let mut file = self.destination.temp_file()?;
+        let decompressed = compressed::decompress(&self.found.path, &mut file)?;
+        let content = Source::from_file(&self.found.path, file)?;
+        Ok(Some((content, decompressed.damage)))
+    }
+
+    /// Returns when the file was last modified.
+    fn modified(&self) -> Timestamp {
+        let millis = i64::try_from(self.stamp.modified_ns / 1_000_000).ok();
+        let modified = millis.and_then(Timestamp::from_millis);
+        modified.unwrap_or_else(|| std::time::SystemTime::now().into())
+    }
+
+    /// Reads the events into sessions. `None` if their session was deleted here.
+    fn read(
+        &self,
+        opened: OpenFile<'_>,
+        main: MainSession,
+    ) -> Result<Option<(ReadReport, ImportedSessions)>> {
+        let mut importer = Importer::new(
+            self.destination,
+            self.found.format,
+            &self.found.path,
+            main,
+            self.modified(),
+        );
+        let report = opened.read(&mut importer)?;
+        let sessions = importer.finish()?;
+        Ok(sessions.map(|sessions| (report, sessions)))
+    }
+
+    /// Reports on a file whose session is not known yet.
+    fn without_session(&self, opened: OpenFile<'_>) -> Result<Done> {
+        let report = opened.read(&mut FirstTime::new())?;
+        let mut note = FileNote::default();
+        note.add(&report);
+        let result = self.result(Outcome::Unchanged, &note, report);
+        Ok(Done::Imported(result, None))
+    }
+
+    fn unchanged(&self, earlier: &EarlierImport) -> Done {
+        let note = &earlier.kept.note;
+        let result = self.result(Outcome::Unchanged, note, ReadReport::default());
+        let place = Some(earlier.kept.place);
+        let cached = self.cached(earlier.reader.id(), place, note);
+        Done::Imported(result, Some(cached))
+    }
+
+    /// Notes in the sessions which file they were imported from, and closes them.
+    fn finish(
+        &self,
+        report: ReadReport,
+        sessions: ImportedSessions,
+        earlier: Option<&EarlierImport>,
+        mut note: FileNote,
+        beginning: Beginning,
+    ) -> Result<Done> {
+        let ImportedSessions { mut main, others } = sessions;
+        // The file may belong to another session than before.
+        let kept = match earlier {
+            Some(earlier) if *earlier.reader.id() == main.id => Some(earlier.kept.clone()),
+            _ => self.kept_by(&main)?,
+        };
+        let (keep_from, all_is_kept) = match &kept {
+            Some(kept) if beginning == Beginning::IsKept || self.starts_as_kept_by(&main)? => {
+                (kept.bytes, self.raw.len() <= kept.bytes)
+            }
+            _ => (0, false),
+        };
+        for mut other in others {
+            self.finish_other(&mut other, &main)?;
+            main.messages += other.messages;
+            main.changed |= other.changed;
+        }
+        note.first_at = note.first_at.or(main.first_at);
+        let known_details = match &kept {
+            Some(kept) => kept.note.details(),
+            None => self.details_from_other_files(&mut main)?,
+        };
+        note.update_details(&known_details);
+        note.update_details(&main.details);
+        (note.head, note.tail) = self.hash_ends(self.raw.len())?;
+        let outcome = match (main.created, main.changed || !all_is_kept) {
+            (true, _) => Outcome::New,
+            (false, true) => Outcome::Updated,
+            (false, false) => Outcome::Unchanged,
+        };
+        let details = main.new_details(&known_details);
+        let mut place = kept.map(|kept| kept.place);
+        if !self.destination.is_dry_run() && (outcome != Outcome::Unchanged || details.is_some()) {
+            main.open(self.destination, self.found.format.name(), None)?;
+            if let (Some(details), Some(intake)) = (&details, main.intake()) {
+                intake.note(details)?;
+            }
+            place = self.keep_file(&mut main, keep_from, &note)?.or(place);
+        }
+        main.close()?;
+        let cached = self.cached(&main.id, place, &note);
+        let mut result = self.result(outcome, &note, report);
+        result.messages = main.messages;
+        Ok(Done::Imported(result, Some(cached)))
+    }
+
+    /// Keeps the bytes of the file from a byte on. Returns where the record of that is.
+    fn keep_file(
+        &self,
+        main: &mut SessionImport,
+        from: u64,
+        note: &FileNote,
+    ) -> Result<Option<RecordPlace>> {
+        let last_at = main.last_at.max(main.details.ended_at);
+        let Some(intake) = main.intake() else {
+            return Ok(None);
+        };
+        let mut source = SourceRecord::new(self.found.format.name(), &self.found.path)
+            .from(from)
+            .note(Json::from_value(note)?)
+            .at(last_at.unwrap_or(self.modified()));
+        let mut at = from;
+        while at < self.raw.len() {
+            let end = self.raw.len().min(at + KEPT_AT_ONCE);
+            let bytes = self.raw.read_range(at..end)?;
+            if bytes.is_empty() {
+                // It was cut off meanwhile, and is imported again next time.
+                break;
+            }
+            intake.keep(&mut source, &bytes)?;
+            at += bytes.len() as u64;
+        }
+        Ok(Some(intake.source(&source)?))
+    }
+
+    fn kept_by(&self, main: &SessionImport) -> Result<Option<KeptFile>> {
+        match main.store().filter(|_| !main.created) {
+            Some(store) => find_kept(&store.read_session(&main.id)?, self.found),
+            None => Ok(None),
+        }
+    }
+
+    fn starts_as_kept_by(&self, main: &SessionImport) -> Result<bool> {
+        match main.store() {
+            Some(store) => self.starts_as_kept(&store.read_session(&main.id)?),
+            None => Ok(false),
+        }
+    }
+
+    /// Returns the details that a session has from other files: this one does not change them.
+    fn details_from_other_files(&self, main: &mut SessionImport) -> Result<Details> {
+        let Some(store) = main.store().filter(|_| !main.created) else {
+            return Ok(Details::default());
+        };
+        let info = store.read_session(&main.id)?.info()?;
+        main.last_at = main.last_at.max(info.updated_at);
+        let details = &main.details;
+        Ok(Details {
+            title: info.title.and(details.title.clone()),
+            model: info.model.and(details.model.clone()),
+            directory: info.workspace_root.and(details.directory.clone()),
+            tags: details.tags.clone(),
+            ..Details::default()
+        })
+    }
+
+    /// Notes in the session of a branch or a sub-agent which session keeps the file.
+    fn finish_other(&self, other: &mut SessionImport, main: &SessionImport) -> Result<()> {
+        if other.created {
+            other.open(self.destination, self.found.format.name(), None)?;
+            let mut source =
+                SourceRecord::new(self.found.format.name(), &self.found.path).held_by(&main.id);
+            if let Some(at) = other.last_at {
+                source = source.at(at);
+            }
+            if let Some(intake) = other.intake() {
+                intake.source(&source)?;
+            }
+        }
+        other.close()
+    }
+
+    fn cached(
+        &self,
+        session: &SessionId,
+        place: Option<RecordPlace>,
+        note: &FileNote,
+    ) -> CachedFile {
+        let mut cached = CachedFile::new(self.stamp, session.clone());
+        cached.place = place;
+        cached.damaged = note.damaged;
+        cached.unknown = note.unknown.clone();
+        cached
+    }
+
+    fn result(&self, outcome: Outcome, note: &FileNote, report: ReadReport) -> FileResult {
+        FileResult {
+            damaged: note.damaged,
+            unknown: note.unknown.clone(),
+            bytes: self.raw.len(),
+            first_damaged: report.damage.first,
+            is_unfinished: report.unfinished,
+            ..FileResult::new(outcome)
+        }
+    }
+}
+
+/// What is known about the part of a file that a session keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beginning {
+    /// The file starts with it.
+    IsKept,
+    /// It must be compared.
+    MayDiffer,
+}

@@ -1,0 +1,510 @@
+//! Imports one conversation of a file into its session.
+
+use std::collections::HashSet;
+
+use backtrail::{
+    CallUsage, Compaction, Draft, ErrorKind, Intake, IntakeOptions, Message, Note, Records, Role,
+    SessionId, SessionOptions, SessionReader, Store, Timestamp, Usage,
+};
+
+use super::destination::{Destination, find_fork_point, is_event};
+use super::diff::{Change, Diff, Existing, OnDifference, Step};
+use crate::error::Result;
+use crate::event::{Details, Event, ForkPoint, MessageEvent, SummaryEvent, UsageEvent};
+
+/// A conversation of a file, and the session that it goes to.
+pub(super) struct SessionImport {
+    pub(super) id: SessionId,
+    pub(super) details: Details,
+    pub(super) first_at: Option<Timestamp>,
+    pub(super) last_at: Option<Timestamp>,
+    /// How many messages were written.
+    pub(super) messages: u64,
+    pub(super) created: bool,
+    pub(super) changed: bool,
+    /// When the file was last modified: the time of events without one.
+    file_modified: Timestamp,
+    parent: Parent,
+    target: Target,
+    diff: Diff<SessionEvents>,
+    /// The record before the session's own first one.
+    starts_after: u64,
+    /// The details that the session was created with.
+    created_with: Option<Details>,
+}
+
+/// Where a new session comes from.
+#[derive(Debug, Clone)]
+pub(super) enum Parent {
+    None,
+    CopyOf(SessionId),
+    Continues(SessionId, u64),
+    SpawnedBy(SessionId, u64, String),
+}
+
+/// The session that is written to. Without a store nothing is written.
+enum Target {
+    /// It does not exist yet, and will be created in this store.
+    New(Option<Store>),
+    Existing(Option<Store>),
+    /// It is open for writing; not in a dry run.
+    Open(Option<Intake>, Option<Store>),
+    /// It was deleted here, and nothing is imported into it.
+    Deleted,
+}
+
+impl SessionImport {
+    /// Imports into a session that does not exist yet.
+    pub(super) fn into_new(
+        id: SessionId,
+        parent: Parent,
+        store: Option<Store>,
+        file_modified: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            details: Details::default(),
+            first_at: None,
+            last_at: None,
+            messages: 0,
+            created: false,
+            changed: false,
+            file_modified,
+            parent,
+            target: Target::New(store),
+            diff: Diff::append(),
+            starts_after: 0,
+            created_with: None,
+        }
+    }
+
+    /// Imports into a new session of which other files may contain the same events.
+    pub(super) fn adding_missing(mut self) -> Self {
+        self.diff = Diff::add_missing(HashSet::new());
+        self
+    }
+
+    /// Imports into a session that exists.
+    pub(super) fn into_existing(
+        id: SessionId,
+        store: Store,
+        known: Known,
+        file_modified: Timestamp,
+    ) -> Result<Self> {
+        let reader = store.read_session(&id)?;
+        let fork = reader.info()?.forked_from;
+        let starts_after = fork.and_then(|fork| fork.seq).unwrap_or(0);
+        let diff = match known {
+            Known::Everything => Diff::append(),
+            Known::EverythingUnlessCrashed => Diff::append_after(last_keys(&reader)?),
+            Known::AnyPart => Diff::add_missing(all_keys(&reader)?),
+            Known::Beginning(on_difference) => {
+                let records = reader.records_from(starts_after + 1)?;
+                let events = SessionEvents {
+                    records,
+                    starts_after,
+                };
+                Diff::compare(events, on_difference)?
+            }
+        };
+        Ok(Self {
+            target: Target::Existing(Some(store)),
+            diff,
+            starts_after,
+            ..Self::into_new(id, Parent::None, None, file_modified)
+        })
+    }
+
+    /// Imports nothing: the session was deleted here.
+    pub(super) fn deleted(id: SessionId, file_modified: Timestamp) -> Self {
+        Self {
+            target: Target::Deleted,
+            ..Self::into_new(id, Parent::None, None, file_modified)
+        }
+    }
+
+    /// Returns the store of the session.
+    pub(super) fn store(&self) -> Option<&Store> {
+        match &self.target {
+            Target::New(store) | Target::Existing(store) | Target::Open(_, store) => store.as_ref(),
+            Target::Deleted => None,
+        }
+    }
+
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self.target, Target::New(_))
+    }
+
+    /// Returns the open session.
+    pub(super) fn intake(&mut self) -> Option<&mut Intake> {
+        match &mut self.target {
+            Target::Open(intake, _) => intake.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// Plans the next change of the file.
+    pub(super) fn plan(&mut self, change: Change, plan: &mut Vec<Step>) -> Result<()> {
+        if let Change::Add(event) = &change {
+            // Also of events that the session has, and before a session is created.
+            self.note_time(event);
+        }
+        match self.target {
+            Target::Deleted => Ok(()),
+            _ => self.diff.next(change, plan),
+        }
+    }
+
+    /// Plans the end of the file.
+    pub(super) fn plan_end(&mut self, plan: &mut Vec<Step>) -> Result<()> {
+        match self.target {
+            Target::Deleted => Ok(()),
+            _ => self.diff.end(plan),
+        }
+    }
+
+    /// Opens the session for writing, and creates it if it does not exist.
+    pub(super) fn open(
+        &mut self,
+        destination: &Destination<'_>,
+        agent: &str,
+        name: Option<&str>,
+    ) -> Result<()> {
+        let (store, is_new) = match &mut self.target {
+            Target::Open(..) | Target::Deleted => return Ok(()),
+            Target::New(store) => (store.take(), true),
+            Target::Existing(store) => (store.take(), false),
+        };
+        if is_new {
+            self.created = true;
+            self.changed = true;
+            self.created_with = Some(self.details.clone());
+        }
+        let intake = match store.as_ref().filter(|_| !destination.is_dry_run()) {
+            Some(store) if is_new => {
+                let options = self.options(agent, name);
+                Some(store.begin_intake(&self.id, options)?)
+            }
+            Some(store) => Some(store.resume_intake(&self.id)?),
+            None => None,
+        };
+        self.target = Target::Open(intake, store);
+        Ok(())
+    }
+
+    fn options(&self, agent: &str, name: Option<&str>) -> IntakeOptions {
+        let details = &self.details;
+        let mut options = SessionOptions::new();
+        if let Some(title) = details.title.as_deref().and_then(short) {
+            options = options.title(title);
+        }
+        if let Some(model) = details.model.as_deref().and_then(valid_name) {
+            options = options.model(model);
+        }
+        if let Some(directory) = &details.directory {
+            options = options.workspace_root(directory);
+        }
+        if let Some(tags) = &details.tags {
+            options = options.tags(tags.iter().filter_map(|tag| short(tag)));
+        }
+        let mut options = IntakeOptions::new(agent, options);
+        let started = details.started_at.filter(|at| is_plausible_time(*at));
+        options = options.began(started.or(self.first_at).unwrap_or(self.file_modified));
+        if let Some(name) = name.filter(|name| *name != self.id.as_str()) {
+            options = options.original_id(short(name).unwrap_or_default());
+        }
+        match &self.parent {
+            Parent::None => options,
+            Parent::CopyOf(parent) => {
+                let branch = details.branch.as_deref().and_then(short);
+                options.copy_of(parent.as_str(), branch.as_deref())
+            }
+            Parent::Continues(parent, seq) => options.continues(parent, *seq, None),
+            Parent::SpawnedBy(parent, seq, call) => options.spawned_by(parent, *seq, call),
+        }
+    }
+
+    /// Appends an event to the open session.
+    pub(super) fn append(&mut self, event: Event) -> Result<()> {
+        let event = without_implausible_usage(event);
+        self.changed = true;
+        self.messages += u64::from(matches!(event, Event::Message(_)));
+        let at = self.note_time(&event);
+        let Some(intake) = self.intake() else {
+            return Ok(());
+        };
+        match event {
+            Event::Message(message) => append_message(intake, message, at)?,
+            Event::Usage(usage) => intake.usage(&call_usage(usage, at))?,
+            Event::Summary(summary) => intake.compact(&compaction(summary, at))?,
+        }
+        Ok(())
+    }
+
+    /// Returns the time of an event, and remembers it.
+    fn note_time(&mut self, event: &Event) -> Timestamp {
+        let own = event.at().filter(|at| is_plausible_time(*at));
+        let at = own.or(self.last_at).or(self.details.started_at);
+        self.first_at = earliest(self.first_at, own);
+        self.last_at = own.or(self.last_at);
+        at.unwrap_or(self.file_modified)
+    }
+
+    /// Rewinds the open session to the event with this key, or to its beginning.
+    pub(super) fn rewind_to_key(&mut self, key: Option<String>) -> Result<()> {
+        self.changed = true;
+        let Some(intake) = self.intake() else {
+            return Ok(());
+        };
+        intake.flush()?;
+        let point = key.map_or(ForkPoint::Start, ForkPoint::After);
+        // An event that is not there any more was undone before.
+        if let Some(seq) = find_fork_point(&intake.reader(), &point)? {
+            intake.back_to(seq)?;
+        }
+        Ok(())
+    }
+
+    /// Rewinds the open session to a record; `None` for the one before its own first.
+    pub(super) fn rewind_to_record(&mut self, seq: Option<u64>) -> Result<()> {
+        self.changed = true;
+        let seq = seq.unwrap_or(self.starts_after);
+        if let Some(intake) = self.intake() {
+            intake.back_to(seq)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the details that the session does not have yet, apart from `known`.
+    pub(super) fn new_details(&self, known: &Details) -> Option<Note> {
+        let known = self.created_with.as_ref().unwrap_or(known);
+        let mut note = Note::new();
+        let details = &self.details;
+        if let Some(title) = details.title.as_deref().and_then(short)
+            && details.title != known.title
+        {
+            note = note.title(title);
+        }
+        if let Some(model) = details.model.as_deref().and_then(valid_name)
+            && details.model != known.model
+        {
+            note = note.model(model);
+        }
+        if let Some(directory) = &details.directory
+            && details.directory != known.directory
+        {
+            note = note.workspace_root(directory);
+        }
+        if let Some(tags) = &details.tags
+            && details.tags != known.tags
+        {
+            for tag in tags.iter().filter_map(|tag| short(tag)) {
+                note = note.add_tag(tag);
+            }
+        }
+        (note != Note::new()).then_some(note)
+    }
+
+    /// Closes the session for now.
+    pub(super) fn close(&mut self) -> Result<()> {
+        if let Target::Open(intake, store) = &mut self.target {
+            let (intake, store) = (intake.take(), store.take());
+            self.target = Target::Existing(store);
+            if let Some(intake) = intake {
+                intake.close()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is buffered.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        self.intake().map_or(Ok(()), |intake| Ok(intake.flush()?))
+    }
+}
+
+/// How much of a file's changes a session that exists may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Everything before them and nothing of them.
+    Everything,
+    /// The same, unless a crash left some of them.
+    EverythingUnlessCrashed,
+    /// Any part of them: other files contain parts of the session too.
+    AnyPart,
+    /// Their beginning, or something else.
+    Beginning(OnDifference),
+}
+
+/// The events of a session, as they are now.
+struct SessionEvents {
+    records: Records,
+    starts_after: u64,
+}
+
+impl Iterator for SessionEvents {
+    type Item = Result<Existing>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let record = match self.records.next() {
+                Ok(record) => record?,
+                Err(error) => return Some(Err(error.into())),
+            };
+            if record.seq() <= self.starts_after || !is_event(record.kind()) {
+                continue;
+            }
+            if let Some(key) = record.id() {
+                return Some(Ok(Existing {
+                    key: key.into_owned(),
+                    seq: record.seq(),
+                    has_usage: memchr::memmem::find(record.bytes(), b"\"usage\":{").is_some(),
+                }));
+            }
+        }
+    }
+}
+
+fn all_keys(reader: &SessionReader) -> Result<HashSet<String>> {
+    let mut keys = HashSet::new();
+    let mut records = reader.records()?;
+    while let Some(record) = records.next()? {
+        if is_event(record.kind())
+            && let Some(key) = record.id()
+        {
+            keys.insert(key.into_owned());
+        }
+    }
+    Ok(keys)
+}
+
+/// Returns the keys of the last events, which a crash may have left.
+fn last_keys(reader: &SessionReader) -> Result<HashSet<String>> {
+    const MAX_RECORDS: usize = 1_000;
+    let mut keys = HashSet::new();
+    let mut back = reader.records_back()?;
+    for _ in 0..MAX_RECORDS {
+        let Some(record) = back.next()? else {
+            break;
+        };
+        if is_event(record.kind())
+            && let Some(key) = record.id()
+        {
+            keys.insert(key.into_owned());
+        }
+    }
+    Ok(keys)
+}
+
+/// Appends a message. One that no record can hold is replaced by a note; it is still in the
+/// file's bytes.
+fn append_message(intake: &mut Intake, message: MessageEvent, at: Timestamp) -> Result<()> {
+    let key = message.key.clone();
+    match intake.message(&draft(message, at)) {
+        Err(error) if error.kind() == ErrorKind::Invalid => {
+            let text = format!("[this message cannot be shown: {error}]");
+            let note = Role::Other("note".to_owned());
+            let note = Message::new(note, [backtrail::Block::text(text)]);
+            intake.message(&Draft::from(note).id(key).at(at))?;
+            Ok(())
+        }
+        result => Ok(result.map(drop)?),
+    }
+}
+
+/// No call uses more tokens; larger numbers count something else.
+const MAX_TOKENS: u64 = 1_000_000_000_000;
+
+/// Removes usage that cannot be real.
+fn without_implausible_usage(mut event: Event) -> Event {
+    let is_junk = |usage: &Usage| usage.total() > MAX_TOKENS;
+    match &mut event {
+        Event::Message(message) if message.message.usage.as_ref().is_some_and(is_junk) => {
+            message.message.usage = None;
+        }
+        Event::Usage(usage) if is_junk(&usage.usage) => usage.usage = Usage::default(),
+        Event::Summary(summary) if summary.usage.as_ref().is_some_and(is_junk) => {
+            summary.usage = None;
+        }
+        _ => {}
+    }
+    event
+}
+
+/// Returns the earlier of two times.
+pub(super) fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Returns whether a time can be right: an earlier one comes from a wrong clock.
+fn is_plausible_time(at: Timestamp) -> bool {
+    const YEAR_2000: i64 = 946_684_800_000;
+    at.as_millis() >= YEAR_2000
+}
+
+/// Returns a title or tag, shortened; `None` if it is blank.
+fn short(text: &str) -> Option<String> {
+    const MAX_CHARS: usize = 1_000;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.chars().take(MAX_CHARS).collect())
+}
+
+/// Returns a name, if a record can hold it.
+fn valid_name(name: &str) -> Option<String> {
+    let fits = !name.is_empty() && name.len() <= 256 && !name.chars().any(char::is_control);
+    fits.then(|| name.to_owned())
+}
+
+/// Returns a cost, if a record can hold it.
+fn valid_cost(cost: Option<f64>) -> Option<f64> {
+    cost.filter(|cost| cost.is_finite() && *cost >= 0.0)
+}
+
+fn draft(event: MessageEvent, at: Timestamp) -> Draft {
+    let mut draft = Draft::from(event.message).id(event.key).at(at);
+    if let Some(model) = event.model.as_deref().and_then(valid_name) {
+        draft = draft.model(model);
+    }
+    if let Some(id) = event.response_id.as_deref().and_then(valid_name) {
+        draft = draft.response_id(id);
+    }
+    if let Some(duration) = event.duration_ms {
+        draft = draft.duration_ms(duration);
+    }
+    if let Some(cost) = valid_cost(event.cost_usd) {
+        draft = draft.cost_usd(cost);
+    }
+    draft
+}
+
+fn call_usage(event: UsageEvent, at: Timestamp) -> CallUsage {
+    let mut call = CallUsage::new(event.key, at, event.response_id, event.usage);
+    call.model = event.model.as_deref().and_then(valid_name);
+    call.duration_ms = event.duration_ms;
+    call.cost_usd = valid_cost(event.cost_usd);
+    call
+}
+
+fn compaction(event: SummaryEvent, at: Timestamp) -> Compaction {
+    let summary = match event.summary.trim().is_empty() {
+        true => "(The agent does not reveal this summary.)".to_owned(),
+        false => event.summary,
+    };
+    let mut compaction = Compaction::new(summary)
+        .keep(event.keep)
+        .at(at)
+        .id(event.key);
+    if let Some(model) = event.model.as_deref().and_then(valid_name) {
+        compaction = compaction.model(model);
+    }
+    if let Some(covers) = event.covers {
+        compaction = compaction.covers(covers);
+    }
+    if let Some(usage) = event.usage {
+        compaction = compaction.usage(usage);
+    }
+    compaction
+}

@@ -1,0 +1,152 @@
+//! Reads a file of JSON lines, one object after the other.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::de::IgnoredAny;
+
+use crate::error::Result;
+use crate::event::{DamagedLine, ReadReport};
+use crate::json::{Object, not_an_object};
+use crate::lines::{Line, Lines, MAX_LINE};
+use crate::source::Source;
+
+/// Iterates over the lines of a file that are JSON objects. Progress and damaged lines are
+/// counted in a [`ReadReport`].
+#[derive(Debug)]
+pub(crate) struct JsonLines<'s> {
+    lines: Lines<'s>,
+}
+
+/// A line that is a JSON object.
+#[derive(Debug)]
+pub(crate) struct JsonLine<'l> {
+    text: Cow<'l, str>,
+    /// The line's number, from 1.
+    pub(crate) number: u64,
+    /// Where the line starts and where the next one does.
+    pub(crate) range: Range<u64>,
+}
+
+impl JsonLine<'_> {
+    /// Returns the object.
+    pub(crate) fn object(&self) -> Object<'_> {
+        Object::from_json(&self.text).unwrap_or_default()
+    }
+}
+
+impl<'s> JsonLines<'s> {
+    /// Starts at the beginning of a file, with an empty report.
+    pub(crate) fn new(source: &'s Source) -> (Self, ReadReport) {
+        Self::resume(source, 0, 0)
+    }
+
+    /// Starts at a byte, after so many lines.
+    pub(crate) fn resume(source: &'s Source, from: u64, lines: u64) -> (Self, ReadReport) {
+        let report = ReadReport {
+            read_to: from,
+            lines,
+            ..ReadReport::default()
+        };
+        let lines = Lines::new(source, from, lines);
+        (Self { lines }, report)
+    }
+
+    /// Returns the next object. Other lines are counted as damaged.
+    ///
+    /// A last line without a line break is returned if it is a complete object, since nothing
+    /// that follows can make it another one. Otherwise its agent may still be writing it: it
+    /// is not counted as damaged, and is read again next time.
+    pub(crate) fn next(&mut self, report: &mut ReadReport) -> Result<Option<JsonLine<'_>>> {
+        let Some(((), number, range)) = self.next_parsed(report, check_object)? else {
+            return Ok(None);
+        };
+        let line = self.lines.current();
+        Ok(line.map(|line| JsonLine {
+            text: line.text(),
+            number,
+            range,
+        }))
+    }
+
+    /// Returns what `parse` makes of the next line that it accepts, with the line's number
+    /// and range: for readers that do not need the whole object.
+    pub(crate) fn next_parsed<T>(
+        &mut self,
+        report: &mut ReadReport,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<(T, u64, Range<u64>)>> {
+        while let Some(line) = self.lines.next()? {
+            let parsed = parse_line(&line, &parse);
+            if parsed.is_err() && !line.ended && !line.too_long {
+                report.unfinished = true;
+                break;
+            }
+            report.read_to = line.range.end;
+            report.lines = line.number;
+            match parsed {
+                Ok(parsed) => {
+                    if line.nulls {
+                        let reason = "surrounded by NUL bytes, but could be read";
+                        report.damage.add(damaged(&line, reason));
+                    }
+                    return Ok(Some((parsed, line.number, line.range)));
+                }
+                Err(reason) => report.damage.add(damaged(&line, reason)),
+            }
+        }
+        report.read_to = report.read_to.max(self.lines.blank_to());
+        // An incomplete line at the end is counted when it is complete.
+        report.lines = self.lines.number() - u64::from(report.unfinished);
+        Ok(None)
+    }
+}
+
+impl ReadReport {
+    /// Counts a line that is JSON but makes no sense.
+    pub(crate) fn add_damaged_line(
+        &mut self,
+        line: u64,
+        range: &Range<u64>,
+        reason: impl Into<String>,
+    ) {
+        self.damage.add(DamagedLine {
+            line,
+            byte: range.start,
+            bytes: range.end - range.start,
+            reason: reason.into(),
+        });
+    }
+}
+
+fn damaged(line: &Line<'_>, reason: impl Into<String>) -> DamagedLine {
+    DamagedLine {
+        line: line.number,
+        byte: line.range.start,
+        bytes: line.range.end - line.range.start,
+        reason: reason.into(),
+    }
+}
+
+fn parse_line<T>(line: &Line<'_>, parse: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
+    if line.too_long {
+        return Err(format!("longer than {} MiB", MAX_LINE >> 20));
+    }
+    if line.bytes.is_empty() {
+        return Err("only NUL bytes".to_owned());
+    }
+    parse(&line.text())
+}
+
+fn check_object(text: &str) -> Result<(), String> {
+    let checked: Result<IgnoredAny, _> = serde_json::from_str(text);
+    match checked {
+        Ok(_) if text.starts_with('{') => Ok(()),
+        Ok(_) => Err("not a JSON object".to_owned()),
+        Err(error) => Err(not_an_object(text, &error)),
+    }
+}
+
+#[cfg(test)]
+#[path = "json_lines_tests.rs"]
+mod tests;
