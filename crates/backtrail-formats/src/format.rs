@@ -136,7 +136,9 @@ impl<'s> OpenFile<'s> {
     ///
     /// Fails if the file cannot be read or the sink fails.
     pub fn read(self, sink: &mut dyn EventSink) -> Result<ReadReport> {
-        sink.thread(&Thread::main(self.origin))?;
+        if self.session.is_some() {
+            sink.thread(&Thread::main(self.origin))?;
+        }
         (self.read)(sink)
     }
 }

@@ -228,7 +228,7 @@ impl RewindArgs {
             let text = point.to_string();
             if text.contains(':') {
                 let what = format!("{} is not a record of a session", quote(&text));
-                let way = "write it as REF:SEQ, where SEQ is the number of a record";
+                let way = "must be REF:SEQ, where SEQ is the number of a record";
                 return Ok(CommandError::invalid(what).hint(way));
             }
         }

@@ -45,18 +45,13 @@ fn a_fork_into_a_directory_reports_what_it_has_and_how_to_continue() {
     assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "one\n");
     assert_eq!(fs::read_to_string(dir.join("src/b")).unwrap(), "two\n");
     let out = ran.stdout.trim_end();
-    assert!(out.starts_with("session "), "{out}");
-    assert!(
-        out.ends_with(&format!(" \"try it\" begins in {into}")),
-        "{out}"
-    );
+    let created = format!("created {into} as session ");
+    assert!(out.starts_with(&created), "{out}");
+    assert!(out.ends_with(" \"try it\""), "{out}");
     let err = ran.stderr;
-    assert!(err.contains("2 files (8 bytes) of "), "{err}");
-    assert!(
-        err.contains(" as they were at checkpoint \"base\"\n"),
-        "{err}"
-    );
-    let go_on = format!("go on there: cd {into} && backtrail run --session ");
+    assert!(err.contains("2 files (8 bytes) from "), "{err}");
+    assert!(err.contains(": checkpoint \"base\"\n"), "{err}");
+    let go_on = format!("to continue: cd {into} && backtrail run --session ");
     assert!(err.contains(&go_on), "{err}");
     // And that works as it is typed.
     let id = err
@@ -114,7 +109,10 @@ fn a_dry_run_creates_nothing() {
     let before = cli.run(&["list", "--json"]).stdout;
     let ran = cli.run(&["fork", "base", "--into", &into, "--dry-run"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    assert_eq!(ran.stdout, format!("a session would begin in {into}\n"));
+    assert_eq!(
+        ran.stdout,
+        format!("would create {into} as a new session\n")
+    );
     let line = format!("to do it: backtrail fork base --into {into}\n");
     assert!(ran.stderr.ends_with(&line), "{}", ran.stderr);
     let told = cli
@@ -139,7 +137,7 @@ fn files_that_are_not_copied_are_named() {
     let ran = cli.run(&["fork", "later", "--into", &into]);
     let err = normal(&ran.stderr, &cli, &[]);
     assert!(err.contains("not copied: target (ignored)\n"), "{err}");
-    assert!(err.contains("no git repository comes along"), "{err}");
+    assert!(err.contains(".git is not copied"), "{err}");
 }
 
 #[test]

@@ -358,7 +358,7 @@ fn a_rewind_needs_a_record_and_says_how_to_name_one() {
             "--chat",
             "\
 exit 2
-err: error: say which record shall be the last one that stays
+err: error: name the last record that stays
 err:
 err: hint: backtrail rewind <id>:SEQ --chat
 err: hint: see the records: backtrail show <id>
@@ -370,7 +370,6 @@ err: hint: see the records: backtrail show <id>
             "\
 exit 2
 err: error: session <session> has no record 99; its last is 5
-err:   in: <store>/sessions/<session>
 err:
 err: hint: see the records: backtrail show <id>
 ",
@@ -382,8 +381,8 @@ err: hint: see the records: backtrail show <id>
 exit 2
 err: error: session <id> has no file checkpoints
 err:
-err: hint: move its conversation alone: --chat
-err: hint: files are kept by: backtrail checkpoint, or run -- COMMAND
+err: hint: move only its conversation: --chat
+err: hint: checkpoints are made by: backtrail checkpoint, or run -- COMMAND
 ",
         ),
     ] {

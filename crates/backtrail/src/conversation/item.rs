@@ -272,7 +272,7 @@ pub struct SpendingItem {
     pub response: Response,
     /// The response as it was mentioned before, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub already: Option<Response>,
+    pub already: Option<Box<Response>>,
 }
 
 /// The end of a turn, or of the part of it that a compaction cuts off.

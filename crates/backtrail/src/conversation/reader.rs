@@ -529,6 +529,7 @@ impl Assembler {
         };
         let response = self.counter.get(&id).cloned();
         if let Some(response) = response.filter(|now| already.as_ref() != Some(now)) {
+            let already = already.map(Box::new);
             self.push(Item::Spending(SpendingItem { response, already }));
         }
     }
@@ -555,7 +556,7 @@ impl Assembler {
             .filter(|_| !is_open)
             .and_then(|id| self.counter.get(id).cloned());
         if let Some(response) = now.filter(|now| before.as_ref() != Some(now)) {
-            let already = before;
+            let already = before.map(Box::new);
             self.push(Item::Spending(SpendingItem { response, already }));
         }
     }

@@ -1,8 +1,8 @@
-//! What a line of history has no more, and how that is told from damage.
+//! Records that are gone from a line of history without being damaged.
 //!
-//! A session that was purged leaves a file in the trash that says so. Trails that a
-//! keep count let go of are named in a file beside the others, with what each of
-//! them continues, so that the line is known when they are gone from the trash, too.
+//! A purged session leaves a file in the trash that says so. Trails that were moved to the
+//! trash are named in a file beside the others, with what each of them continues, so that
+//! the line can be followed when they are gone from the trash, too.
 
 use std::fmt;
 use std::io;

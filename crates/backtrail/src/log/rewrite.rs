@@ -1,8 +1,7 @@
-//! Trails written anew, where words must go that were said before.
+//! Rewriting trails, to remove text from them.
 //!
-//! This is the one exception to the rule that nothing already written changes, and
-//! only a purge makes use of it. The records keep their numbers; what binds them to
-//! each other is made anew.
+//! This is the one exception to the rule that nothing already written changes, and only a
+//! purge uses it. The records keep their numbers; their sums and links are computed again.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,11 +29,11 @@ pub(crate) enum Rewritten {
     Fields(Fields),
 }
 
-/// Who says what becomes of each record, and which bytes must go.
+/// Decides what becomes of each record, and which bytes must go.
 pub(crate) trait Editor {
     fn edit(&self, record: &RecordRef<'_>) -> Result<Rewritten>;
 
-    /// Returns whether bytes that are no record may stay beside the trail.
+    /// Returns whether bytes that are not a record may stay beside the trail.
     fn may_stay(&self, bytes: &[u8]) -> bool;
 }
 
@@ -124,8 +123,8 @@ fn remove_asides(files: &LogDir, editor: &dyn Editor) -> Result<()> {
     synced.map_err(|error| failed(dir, error))
 }
 
-/// Writes the only trail of a session anew, in its own place. The caller knows that no
-/// other trail continues it. Fails where somebody speaks in it.
+/// Rewrites the only trail of a session, in its own place. The caller knows that no
+/// other trail continues it. Fails where another process is writing to it.
 pub(crate) fn rewrite_only_trail(store: &Store, files: &LogDir, editor: &dyn Editor) -> Result<()> {
     let _speaker = WriterLock::take(files, &store.holder())?;
     let lock = AppendLock::open(files)?;

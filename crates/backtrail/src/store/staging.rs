@@ -15,7 +15,7 @@ use crate::ids::SessionId;
 use crate::log::{Durability, is_absent, open_lock};
 use crate::storage::{StorageFile, Unsynced};
 
-/// Sessions that are made aside. One at a time: whoever else stages some waits.
+/// Sessions that are created aside. Another process that stages sessions waits.
 #[derive(Debug)]
 pub struct Staging {
     /// Where the sessions go.
@@ -26,7 +26,7 @@ pub struct Staging {
 }
 
 impl Store {
-    /// Begins to make sessions aside, after whoever else does so.
+    /// Begins to create sessions aside, after another process that does so.
     pub fn stage(&self) -> Result<Staging> {
         let storage = self.storage();
         let derived = self.root().join("derived");
@@ -95,7 +95,7 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // What is left is removed by whoever stages next.
+        // The next process that stages sessions removes what is left.
         if !is_gone(self) {
             self.home.remove_derived(&self.root).ok();
         }

@@ -247,7 +247,7 @@ impl Store {
         Ok(names.map(|name| to.join(name)).collect())
     }
 
-    /// Does what a purge could not do because somebody spoke in a fork.
+    /// Completes a purge that a process writing to a fork had prevented.
     fn purge_again(&self, id: &SessionId, report: &mut PurgeReport) -> Result<()> {
         let said = self.said_purged(id);
         let said = Deleted::read_file(self.storage(), &said);

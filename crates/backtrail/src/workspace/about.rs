@@ -116,7 +116,7 @@ impl Checkpoint {
         }
     }
 
-    /// Returns what is said on the trail.
+    /// Returns the description on the trail.
     pub(crate) fn description(&self) -> Description {
         Description {
             text: self.about.clone(),

@@ -222,9 +222,9 @@ impl RelinkSource {
         if !known.noted.formerly.iter().any(is_it) {
             return Ok(None);
         }
-        let mut said = known.noted.clone();
-        said.formerly.retain(|former| !is_it(former));
-        note(store, &known.id, said)?;
+        let mut noted = known.noted.clone();
+        noted.formerly.retain(|former| !is_it(former));
+        note(store, &known.id, noted)?;
         Ok(Some(Relinked {
             workspace: Workspace::new(store, known.id.clone(), self.root.clone()),
             from: self.root.clone(),
@@ -258,26 +258,26 @@ fn move_workspace(
     from: PathBuf,
     to: RelinkTarget,
 ) -> Result<Relinked> {
-    let (said, root) = match &to {
+    let (noted, root) = match &to {
         RelinkTarget::There(place) => {
             if let Some(there) = find_known(known(store)?, place)
                 && there.id != old.id
             {
                 supersede(store, there, &old.id, place)?;
             }
-            let said = old.now(place, &remote::read(&place.root), store.now());
-            (said, place.root.clone())
+            let noted = old.now(place, &remote::read(&place.root), store.now());
+            (noted, place.root.clone())
         }
         RelinkTarget::Absent(root) => {
-            let said = WorkspaceRef {
+            let noted = WorkspaceRef {
                 remote: old.noted.remote.clone(),
                 formerly: old.left(store.now()),
                 ..WorkspaceRef::new(root)
             };
-            (said, root.clone())
+            (noted, root.clone())
         }
     };
-    note(store, &old.id, said)?;
+    note(store, &old.id, noted)?;
     Ok(Relinked {
         workspace: Workspace::new(store, old.id, root),
         from,
@@ -299,11 +299,11 @@ fn supersede(
         );
         return Err(Error::invalid(what).at_path(&place.root));
     }
-    let said = WorkspaceRef {
+    let noted = WorkspaceRef {
         superseded_by: Some(to.clone()),
         ..there.noted
     };
-    note(store, &there.id, said)
+    note(store, &there.id, noted)
 }
 
 /// Gives the sessions of a directory to the workspace at another one.
@@ -318,13 +318,13 @@ fn adopt_sessions(store: &Store, from: PathBuf, to: RelinkTarget) -> Result<Reli
         None => create(store, place)?.id().clone(),
     };
     let known = read_known(store, id.clone())?;
-    let mut said = known.map_or_else(|| WorkspaceRef::new(&root), |known| known.noted);
-    said.formerly.retain(|former| former.root() != from);
-    said.formerly.push(Formerly {
+    let mut noted = known.map_or_else(|| WorkspaceRef::new(&root), |known| known.noted);
+    noted.formerly.retain(|former| former.root() != from);
+    noted.formerly.push(Formerly {
         sessions_only: true,
         ..Formerly::new(&from, None, store.now())
     });
-    note(store, &id, said)?;
+    note(store, &id, noted)?;
     Ok(Relinked {
         workspace: Workspace::new(store, id, root),
         from,

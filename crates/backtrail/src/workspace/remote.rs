@@ -168,7 +168,7 @@ fn value_of(text: &str) -> String {
     value.trim_end().to_owned()
 }
 
-/// Writes an address as the place that it leads to, without whoever goes there.
+/// Writes an address as host and path, without user or password.
 fn normal(url: &str, root: &Path) -> Option<String> {
     let url = url.trim();
     if url.chars().any(char::is_control) || is_helper(url) {
@@ -201,7 +201,7 @@ fn is_helper(url: &str) -> bool {
         .is_some_and(|(name, _)| is_scheme(name))
 }
 
-/// Cuts off whoever goes to a place, and what they ask there.
+/// Removes the user, the password and the query.
 fn bare(text: &str) -> Option<&str> {
     let (place, asked) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
     // A password may have any character in it, `/` and `@` as well: what is behind the

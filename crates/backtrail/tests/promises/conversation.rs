@@ -73,7 +73,7 @@ fn line(item: &Item) -> String {
             let tokens = |response: &backtrail::conversation::Response| {
                 response.usage.as_ref().map_or(0, Usage::total)
             };
-            let already = spending.already.as_ref().map_or(0, tokens);
+            let already = spending.already.as_deref().map_or(0, tokens);
             format!("{seq} used {} - {already}", tokens(&spending.response))
         }
         Item::TurnEnd(turn) => format!("turn {} to {}", turn.first, turn.last),
@@ -461,7 +461,7 @@ proptest! {
                     response.usage.as_ref().map_or(0, Usage::total) as i64
                 };
                 sum += total(&spending.response);
-                sum -= spending.already.as_ref().map_or(0, total);
+                sum -= spending.already.as_deref().map_or(0, total);
                 mentioned += if spending.already.is_some() { 0 } else { 1 };
             }
         }

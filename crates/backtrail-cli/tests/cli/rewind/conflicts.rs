@@ -59,7 +59,7 @@ fn a_dry_run_with_conflicts_exits_with_1() {
         "{ran:#?}"
     );
     assert!(
-        ran.stderr.starts_with("error: 1 file was changed"),
+        ran.stderr.starts_with("error: 1 file has your changes"),
         "{ran:#?}"
     );
     assert!(!ran.stderr.contains("to do it:"), "{ran:#?}");

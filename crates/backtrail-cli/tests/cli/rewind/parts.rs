@@ -42,8 +42,7 @@ fn paths_that_the_step_did_not_change_are_named_or_refused() {
     let ran = cli.run(&["undo", "--paths", "k"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
     assert!(
-        ran.stderr
-            .starts_with("error: no step that can be undone changed k\n"),
+        ran.stderr.starts_with("error: no step to undo changed k\n"),
         "{ran:#?}"
     );
     assert!(ran.stderr.contains("backtrail log -- k"), "{ran:#?}");
@@ -55,7 +54,7 @@ fn paths_that_the_step_did_not_change_are_named_or_refused() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(
         ran.stdout
-            .contains("  cannot restore  k (was not changed by that step)\n"),
+            .contains("  cannot restore  k (that step did not change it)\n"),
         "{ran:#?}"
     );
     assert_eq!(ran.stderr, "to do it: backtrail undo --paths n k\n");

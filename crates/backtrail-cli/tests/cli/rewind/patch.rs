@@ -65,14 +65,14 @@ fn chosen_hunks_are_restored_and_the_rest_stays() {
         &cli,
         &["rewind", "one", "--patch"],
         &[
-            ("(1/2) Take this hunk back [y,n,q,a,d,s,?", "s"),
-            ("(1/3) Take this hunk back [y,n,q,a,d,?", "n"),
-            ("(2/3) Take this hunk back", "?"),
+            ("(1/2) Restore this hunk [y,n,q,a,d,s,?", "s"),
+            ("(1/3) Restore this hunk [y,n,q,a,d,?", "n"),
+            ("(2/3) Restore this hunk", "?"),
             ("q - give up: nothing is touched", "y"),
-            ("(3/3) Take this hunk back", "n"),
+            ("(3/3) Restore this hunk", "n"),
             ("Restore this deleted file", "y"),
             ("Delete this file", "n"),
-            ("Take the mode back, 755 to 644", "y"),
+            ("Restore the mode, 755 to 644", "y"),
         ],
     );
     assert_eq!(code, 0, "{screen}");

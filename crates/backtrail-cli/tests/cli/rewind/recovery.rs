@@ -1,4 +1,4 @@
-//! A move that was interrupted is finished by the next command, which says so.
+//! A rewind that was interrupted is finished by the next command, which reports it.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use backtrail::{Point, Rewind, StoreOptions};
 use super::{Files, files, two_runs};
 use crate::kit::Cli;
 
-/// Dies at a change to the files, and lets nobody tidy up.
+/// Dies at a change to the files, and lets nobody clean up.
 #[derive(Debug)]
 struct Dying {
     left: AtomicI64,
@@ -79,10 +79,9 @@ fn the_next_command_finishes_it_and_reports_it() {
         assert_eq!(ran.code, 0, "{ran:#?}");
         let said = ran.stderr.lines().next().unwrap();
         assert!(
-            said.starts_with("finished the rewind of "),
+            said.starts_with("finished the interrupted rewind of "),
             "{command:?}: {ran:#?}"
         );
-        assert!(said.ends_with(" that was interrupted"), "{ran:#?}");
         assert_eq!(files(&cli.work()), first, "{command:?}");
         // Once.
         let ran = cli.run(command);
@@ -101,7 +100,10 @@ fn as_json_it_is_a_warning() {
     ran.json();
     let warning: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
     let message = warning["warning"]["message"].as_str().unwrap();
-    assert!(message.starts_with("finished the rewind of "), "{message}");
+    assert!(
+        message.starts_with("finished the interrupted rewind of "),
+        "{message}"
+    );
     assert_eq!(files(&cli.work()), first);
 }
 
@@ -130,7 +132,8 @@ fn writing_to_a_session_there_finishes_it_first() {
         let ran = cli.run_with(command, b"a summary");
         assert_eq!(ran.code, 0, "{ran:#?}");
         assert!(
-            ran.stderr.starts_with("finished the rewind of "),
+            ran.stderr
+                .starts_with("finished the interrupted rewind of "),
             "{ran:#?}"
         );
         assert_eq!(files(&cli.work()), first, "{command:?}");
@@ -225,7 +228,10 @@ fn a_run_finishes_a_rewind_that_was_interrupted_meanwhile() {
     drop(child.stdin.take());
     let ran = child.wait_with_output().unwrap();
     let said = String::from_utf8(ran.stderr).unwrap();
-    assert!(said.starts_with("finished the rewind of "), "{said}");
+    assert!(
+        said.starts_with("finished the interrupted rewind of "),
+        "{said}"
+    );
     assert_eq!(files(&cli.work()), first);
     assert_eq!(
         cli.run(&["status", "--json"]).json()["changed"],

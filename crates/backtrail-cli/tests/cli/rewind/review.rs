@@ -53,7 +53,7 @@ fn f31_other_sessions_whose_work_is_undone_are_named() {
         assert_eq!(ran.code, code, "{ran:#?}");
         let both = [&first, &other].map(|id| ran.stdout.contains(&id[..8]));
         assert!(both[1], "{ran:#?}");
-        let words = "That was also the work of session";
+        let words = "This includes changes by session";
         assert!(ran.stdout.contains(words), "{ran:#?}");
     }
     assert_eq!(agent.a(), "0\n");
@@ -163,12 +163,15 @@ fn a_restore_that_restored_nothing_is_not_reported_as_done() {
     let before = files(&cli.work());
     for (path, why) in [
         ("ig/i", "was not captured then (ignored)"),
-        ("d/a", "d is no directory now"),
+        ("d/a", "d is not a directory now"),
     ] {
         for how in [&[][..], &["--dry-run"]] {
             let ran = cli.run(&[&["restore", "one"], how, &["--", path]].concat());
             assert_eq!(ran.code, 1, "{ran:#?}");
-            assert!(one_line(&ran).starts_with("Not as it was at "), "{ran:#?}");
+            assert!(
+                one_line(&ran).starts_with("Nothing can be restored to "),
+                "{ran:#?}"
+            );
             assert!(ran.stdout.contains(path), "{ran:#?}");
             assert!(ran.stdout.contains(why), "{ran:#?}");
             assert!(!ran.stderr.contains("already"), "{ran:#?}");

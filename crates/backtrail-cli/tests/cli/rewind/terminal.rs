@@ -18,7 +18,7 @@ fn without_a_terminal_the_points_are_listed_and_the_answer_is_no() {
 exit 1
 out:  1  <when>  run  sh -c 'echo 3 >> a'                        +1  1 file      last~1
 out:  2  <when>  run  sh -c 'echo 2 >> a; echo new > n; rm src/x'  +2 −1  3 files  last~2
-err: say before which one: backtrail rewind last~1
+err: choose one: backtrail rewind last~1
 "
         .replace(
             "a'                        +",
@@ -59,10 +59,7 @@ fn at_most_ten_are_listed_and_an_empty_list_is_reported() {
     assert_eq!(cli.run(&["checkpoint"]).code, 0);
     let ran = cli.run(&["rewind"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
-    assert!(
-        ran.stderr.starts_with("no turn or run was made in "),
-        "{ran:#?}"
-    );
+    assert!(ran.stderr.starts_with("no turns or runs in "), "{ran:#?}");
     assert_eq!(cli.run(&["rewind", "--json"]).json(), json!([]));
     for n in 0..12 {
         run(&cli, &format!("echo {n} > a"));

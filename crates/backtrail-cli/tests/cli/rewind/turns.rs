@@ -127,7 +127,7 @@ err: to reverse: backtrail undo <id>
     let ran = cli.run(&["rewind", &id, "--chat"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
     assert!(
-        ran.stderr.contains("say which record shall be the last"),
+        ran.stderr.contains("name the last record that stays"),
         "{ran:#?}"
     );
 }
@@ -161,7 +161,7 @@ fn a_session_that_is_being_written_to_is_rewound_in_its_files() {
         let writer = format!("is writing to session {} (", &id[..8]);
         assert!(ran.stderr.contains(&writer), "{ran:#?}");
         let files = format!(
-            "hint: move the files alone: backtrail {} --files\n",
+            "hint: move only the files: backtrail {} --files\n",
             args.join(" ")
         );
         assert!(ran.stderr.contains(&files), "{ran:#?}");
@@ -219,7 +219,7 @@ fn runs_in_progress_are_warned_about() {
     assert!(warned.starts_with("warning: sh -c "), "{warned}");
     assert!(warned.contains(" has been running here since "), "{warned}");
     assert!(
-        warned.ends_with("; it does not know that its files moved"),
+        warned.ends_with(" and will not notice that its files changed"),
         "{warned}"
     );
     assert!(ran.stderr.contains("backtrail: no changes"), "{ran:#?}");

@@ -25,7 +25,7 @@ struct MessagePlace {
 
 /// One step of the conversation.
 #[derive(Debug)]
-enum Step {
+enum LogStep {
     /// The message with this number.
     Message(u32),
     /// The conversation is rewound to a step, or to its beginning.
@@ -58,7 +58,7 @@ struct CurrentMessage {
 #[derive(Debug)]
 pub(super) struct Log {
     places: Vec<MessagePlace>,
-    steps: Vec<Step>,
+    steps: Vec<LogStep>,
     current: Vec<CurrentMessage>,
     by_id: HashMap<Hash, usize>,
     /// Whether earlier lines were read before and are not known here.
@@ -153,7 +153,7 @@ impl Log {
         self.seen.add(id);
         let message = self.places.len() as u32;
         self.places.push(place);
-        self.steps.push(Step::Message(message));
+        self.steps.push(LogStep::Message(message));
         self.push(CurrentMessage {
             id: hash_id(id),
             content: hash_content(object),
@@ -182,7 +182,7 @@ impl Log {
             self.by_id.remove(&removed.id);
         }
         let last = self.current.last().map(|last| last.step);
-        self.steps.push(Step::Rewind(last));
+        self.steps.push(LogStep::Rewind(last));
     }
 
     fn set(&mut self, set: &Object<'_>, line: &JsonLine<'_>) {
@@ -285,7 +285,7 @@ impl Log {
             elements = new.iter().map(|one| one.element).collect();
         }
         let kept = &context[context.len() - kept..];
-        self.steps.push(Step::Summary {
+        self.steps.push(LogStep::Summary {
             line: line.range.clone(),
             elements,
             kept: kept.iter().filter_map(|message| message.message).collect(),
@@ -311,13 +311,13 @@ impl Log {
         emitter: &mut Emitter<'_>,
         sink: &mut dyn EventSink,
     ) -> Result<()> {
-        let targets: HashSet<u32> = self.steps.iter().filter_map(Step::target).collect();
+        let targets: HashSet<u32> = self.steps.iter().filter_map(LogStep::target).collect();
         let mut keys = HashMap::new();
         let mut counts = vec![0u64; self.places.len()];
         let mut lists = LastList::default();
         for (n, step) in (0..).zip(&self.steps) {
             match step {
-                Step::Message(message) => {
+                LogStep::Message(message) => {
                     let place = &self.places[*message as usize];
                     if let Some(text) = lists.message(source, place)
                         && let Ok(record) = Object::parse(&text)
@@ -325,12 +325,12 @@ impl Log {
                         counts[*message as usize] = emitter.emit(&record, sink)?;
                     }
                 }
-                Step::Rewind(target) => {
+                LogStep::Rewind(target) => {
                     let key = target.and_then(|target| keys.get(&target).cloned().flatten());
                     sink.rewind_to(key.as_deref())?;
                     emitter.last_key = key;
                 }
-                Step::Summary {
+                LogStep::Summary {
                     line,
                     elements,
                     kept,
@@ -349,7 +349,7 @@ impl Log {
     }
 }
 
-impl Step {
+impl LogStep {
     fn target(&self) -> Option<u32> {
         match self {
             Self::Rewind(target) => *target,

@@ -204,7 +204,7 @@ fn f15_files_that_cannot_be_changed_from_some_moment_on_are_put_back_or_named() 
             let outcome = scene.perform(&scene.workspace(&store).unwrap());
             let fired = hook.0.1.load(Ordering::SeqCst) > n;
             hook.0.0.store(u64::MAX, Ordering::SeqCst);
-            let is_named = |error: &String| error.contains("everything was put back, but for");
+            let is_named = |error: &String| error.contains("everything was put back except");
             let checked = match &outcome {
                 Err(error) if is_named(error) => {
                     named += 1;

@@ -275,14 +275,14 @@ fn created_deleted_and_binary_files_are_conflicts_with_a_reason() {
     let desk = Desk::new(FIRST);
     turn(&desk.session, "work", || desk.lab.write("new", "agent\n"));
     desk.edit("new", "agent\n", "agent\nperson\n");
-    assert!(why(&desk.stops_at("new")).contains("made, and then changed"));
+    assert!(why(&desk.stops_at("new")).contains("created, then changed"));
     // The agent deleted it, and the user made it anew.
     let desk = Desk::new(FIRST);
     turn(&desk.session, "work", || {
         fs::remove_file(desk.lab.path("a")).unwrap();
     });
     desk.lab.write("a", "person\n");
-    assert!(why(&desk.stops_at("a")).contains("deleted, and then made"));
+    assert!(why(&desk.stops_at("a")).contains("deleted, then created"));
     // The agent changed it, and the user deleted it.
     let desk = Desk::new(FIRST);
     desk.agent("a", "two\n", "agent\n");
@@ -292,7 +292,7 @@ fn created_deleted_and_binary_files_are_conflicts_with_a_reason() {
     let desk = Desk::new("one\0\ntwo\nthree\nfour\n");
     desk.agent("a", "two\n", "agent\n");
     desk.edit("a", "four\n", "person\n");
-    assert_eq!(why(&desk.stops_at("a")), "it is no text");
+    assert_eq!(why(&desk.stops_at("a")), "it is not text");
     // A link.
     let desk = Desk::new(FIRST);
     symlink("a", desk.lab.path("link")).unwrap();

@@ -475,7 +475,7 @@ fn f15_an_error_after_the_files_moved_says_that_it_is_half_done() {
         };
         if a == "1" {
             half_done += 1;
-            let words = "this is half done; the next command here finishes it";
+            let words = "it is half done; the next command here finishes it";
             assert!(error.to_string().ends_with(words), "at {n}: {error}");
         }
         // It is finished by who comes next, or never happened.
