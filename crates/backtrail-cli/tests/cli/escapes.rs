@@ -140,7 +140,7 @@ fn hostile_files_are_imported_or_refused_with_clean_messages() {
         &["stats", "latest"],
         &["log", "--steps", "latest"],
     ] {
-        let ran = cli.run(&args);
+        let ran = cli.run(args);
         assert_eq!(ran.code, 0, "{ran:#?}");
         assert_clean(&ran, args[0]);
     }
