@@ -182,7 +182,7 @@ fn wrong_points_and_paths_get_a_hint() {
             &["cat", "mornin", "a"],
             "did you mean morning? (all: backtrail log)",
         ),
-        (&["cat", "~1", "a"], "none begins with ~, # or -"),
+        (&["cat", "~1", "a"], "do not begin with ~, # or -"),
         (&["cat", "last~x", "a"], "needs a number after last~"),
         (&["diff", "last~1"], "there is no turn or run here yet"),
         (&["diff", ":3"], "no session works in"),
@@ -328,7 +328,7 @@ fn a_workspace_is_named_known_or_the_nearest_git_directory() {
     );
     let said = root(&["checkpoint"], &deep);
     assert!(
-        said.contains(&format!("of {}/src", project.display())),
+        said.contains(&format!("in {}/src", project.display())),
         "{said}"
     );
 }

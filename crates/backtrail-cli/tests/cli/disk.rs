@@ -59,10 +59,7 @@ fn f22_a_full_disk_is_reported_loses_nothing_and_recording_continues_with_new_sp
         } else {
             assert_eq!(answer["kind"], "disk_full", "{answer}");
             let error = answer["error"].as_str().unwrap();
-            assert!(
-                error.contains("everything acknowledged before it is safe"),
-                "{error}"
-            );
+            assert!(error.contains("earlier records are safe"), "{error}");
             assert!(error.contains("No space left"), "{error}");
             refusals += 1;
             if refusals == 3 {

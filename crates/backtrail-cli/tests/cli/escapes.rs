@@ -60,7 +60,7 @@ fn no_verb_prints_an_escape_of_a_transcript() {
         &["stats", &id],
         &["compact", &id, "--summary-file", "summary"],
         &["show", &id],
-        &["steps", &id],
+        &["log", "--steps", &id],
         &["rewind", &back, "--chat"],
         &["undo", &id],
         &["redo", &id],
@@ -135,8 +135,12 @@ fn hostile_files_are_imported_or_refused_with_clean_messages() {
     assert_clean(&ran, "import");
     let from = cli.run(&["export", "latest", "--to", "codex"]);
     assert_clean(&from, "export of another agent's");
-    for args in [["show", "latest"], ["stats", "latest"], ["steps", "latest"]] {
-        let ran = cli.run(&args);
+    for args in [
+        &["show", "latest"][..],
+        &["stats", "latest"],
+        &["log", "--steps", "latest"],
+    ] {
+        let ran = cli.run(args);
         assert_eq!(ran.code, 0, "{ran:#?}");
         assert_clean(&ran, args[0]);
     }

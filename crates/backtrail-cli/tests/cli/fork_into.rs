@@ -151,7 +151,7 @@ fn wrong_arguments_are_reported_with_hints() {
         assert!(!dir.exists());
     };
     fails(&["fork", "base", "--into", "below"], "is in the workspace");
-    fails(&["fork", "base", "--into", "."], "is a workspace already");
+    fails(&["fork", "base", "--into", "."], "is already a workspace");
     fails(
         &["fork", "last~9", "--into", &into],
         "there is only one turn or run to go back to: last~1",
@@ -160,7 +160,7 @@ fn wrong_arguments_are_reported_with_hints() {
     fails(&["fork", &id, "--dry-run"], "--into");
     fails(
         &["fork", &id, "--workspace", "."],
-        "name a directory for them: --into DIR",
+        "name a directory for the files: --into DIR",
     );
     let ran = cli.run(&["fork", "base", "--into", "below", "--json"]);
     let told: serde_json::Value = serde_json::from_str(ran.stderr.trim()).unwrap();

@@ -204,7 +204,7 @@ fn nothing_to_take_in_is_said() {
     let ran = run(&cli, &["import", "--from", "codex", "--from", "pi"]);
     assert_eq!(
         screen(&ran, &cli, &[]),
-        "exit 0\nerr: no sessions found of Codex, pi\n"
+        "exit 0\nerr: no sessions found from Codex, pi\n"
     );
 }
 
@@ -604,7 +604,7 @@ fn an_export_to_the_same_agent_is_the_file_byte_for_byte() {
     );
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(std::fs::read(&out).unwrap() == bytes);
-    let note = "note: session <id> is a part of this file, which is that of session 0b1c2d3e\n";
+    let note = "note: session <id> is part of this file, which belongs to session 0b1c2d3e\n";
     assert!(
         normal(&ran.stderr, &cli, &[&branch]).starts_with(note),
         "{}",

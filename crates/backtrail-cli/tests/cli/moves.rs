@@ -224,7 +224,7 @@ err: to reverse: backtrail undo <id>
         screen(&ran, &cli, &[&id]),
         "\
 exit 0
-err: the conversation of <id> is empty already
+err: <id> already ends there
 "
     );
     let shown = cli.run(&["show", &id, "--json"]).json();

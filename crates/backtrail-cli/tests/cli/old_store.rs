@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::kit::{Cli, Ran};
 
 /// The directory that the workspace had when the store was written.
@@ -37,6 +39,14 @@ fn done(cli: &Cli, args: &[&str]) -> Ran {
     ran
 }
 
+/// Returns the texts of a session's messages; a message without text has none.
+fn texts(cli: &Cli, reference: &str) -> Vec<String> {
+    let shown = done(cli, &["show", reference, "--json"]).json();
+    let messages = shown["messages"].as_array().unwrap().iter();
+    let text = |message: &Value| Some(message["blocks"][0]["text"].as_str()?.to_owned());
+    messages.filter_map(text).collect()
+}
+
 fn file(cli: &Cli, name: &str) -> Option<String> {
     std::fs::read_to_string(cli.work().join(name)).ok()
 }
@@ -59,7 +69,7 @@ fn an_old_store_verifies_and_lists_all_its_sessions() {
 #[test]
 fn an_old_conversation_reads_as_it_did_with_its_summary_image_and_fork() {
     let cli = old_store();
-    let talk = cli.texts("aa2f");
+    let talk = texts(&cli, "aa2f");
     assert_eq!(talk[0], "question 1");
     assert_eq!(talk.last().unwrap(), "the other answer");
     assert_eq!(talk.len(), 10, "{talk:?}");
@@ -67,7 +77,7 @@ fn an_old_conversation_reads_as_it_did_with_its_summary_image_and_fork() {
     assert!(turns.contains("look at this"), "{turns}");
     let image = done(&cli, &["context", "13e6"]).stdout;
     assert!(image.contains(&"iVBORw0KGgoAAAANSUhEUgAA".repeat(200)));
-    let fork = cli.texts("083d");
+    let fork = texts(&cli, "083d");
     assert_eq!(fork[0], "write a poem");
     assert_eq!(fork.last().unwrap(), "As you like.");
 }
@@ -75,19 +85,19 @@ fn an_old_conversation_reads_as_it_did_with_its_summary_image_and_fork() {
 #[test]
 fn a_version_1_first_trail_of_an_old_store_is_read_undone_and_continued() {
     let cli = old_store();
-    let texts = cli.texts("session-1-0");
-    assert_eq!(texts[0], "hello from version one");
-    assert_eq!(texts.last().unwrap(), "continued after the import");
+    let messages = texts(&cli, "session-1-0");
+    assert_eq!(messages[0], "hello from version one");
+    assert_eq!(messages.last().unwrap(), "continued after the import");
     done(&cli, &["verify", "session-1-0"]);
     done(
         &cli,
         &["record", "--session", "session-1-0", "--text", "and on"],
     );
-    assert_eq!(cli.texts("session-1-0").last().unwrap(), "and on");
-    done(&cli, &["rewind", "session-1-0:1", "--chat"]);
-    assert_eq!(cli.texts("session-1-0"), ["hello from version one"]);
+    assert_eq!(texts(&cli, "session-1-0").last().unwrap(), "and on");
+    done(&cli, &["rewind", "session-1-0:2", "--chat"]);
+    assert_eq!(texts(&cli, "session-1-0"), ["hello from version one"]);
     done(&cli, &["undo", "session-1-0"]);
-    assert_eq!(cli.texts("session-1-0").last().unwrap(), "and on");
+    assert_eq!(texts(&cli, "session-1-0").last().unwrap(), "and on");
     let v1 = done(&cli, &["export", "session-1-0", "--to", "v1"]).stdout;
     assert!(v1.contains("hello from version one"), "{v1}");
     done(&cli, &["verify"]);
@@ -134,5 +144,5 @@ fn an_old_workspace_goes_back_to_its_label_and_takes_new_runs() {
 fn a_session_in_the_trash_of_an_old_store_is_restored() {
     let cli = old_store();
     done(&cli, &["trash", "restore", "17eb"]);
-    assert_eq!(cli.texts("17eb"), ["throw me away"]);
+    assert_eq!(texts(&cli, "17eb"), ["throw me away"]);
 }

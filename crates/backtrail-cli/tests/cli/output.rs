@@ -170,7 +170,7 @@ fn verify_names_file_line_byte_and_reason_and_repair_fixes_it() {
         warning["warning"]["message"]
             .as_str()
             .unwrap()
-            .contains("1 damaged place skipped")
+            .contains("skipped 1 damaged place")
     );
 
     let plan = cli.run(&["repair", &session, "--dry-run", "--json"]).json();

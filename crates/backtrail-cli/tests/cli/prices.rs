@@ -81,7 +81,7 @@ fn a_wrong_price_names_the_file_and_the_key_with_a_hint() {
         ),
         (
             "[prices.\"\"]\ninput = 1\noutput = 2",
-            "a price needs the name of its model",
+            "the name of the model is missing",
             "[prices.",
         ),
         (

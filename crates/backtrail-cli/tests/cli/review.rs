@@ -89,7 +89,7 @@ fn a_damaged_content_leaves_the_rest_of_the_log_readable() {
     assert!(line("three").contains("  ?  "), "{ran:#?}");
     assert!(line("two").contains("  ?  "), "{ran:#?}");
     assert!(line("one").contains("1 file"), "{ran:#?}");
-    let said = "warning: what changed cannot be told in 2 lines: ";
+    let said = "warning: changes are unknown in 2 lines: ";
     assert!(ran.stderr.contains(said), "{ran:#?}");
     assert!(ran.stderr.contains("backtrail verify"), "{ran:#?}");
     // Which files changed is told by what is whole.

@@ -182,7 +182,10 @@ fn a_wrong_label_or_report_is_refused_before_anything_starts() {
     let cli = Cli::new();
     let wrong: [(&[&str], &str); 5] = [
         (&["--label", "last"], "is reserved; choose another label"),
-        (&["--label", "last", "--unprotected"], "means something"),
+        (
+            &["--label", "last", "--unprotected"],
+            "is reserved; choose another label",
+        ),
         (&["--report", "no/such/dir/r.json"], "No such file"),
         (&["--report", "."], "is a directory"),
         (&["--report", "no/"], "cannot write the report"),

@@ -133,7 +133,7 @@ fn the_user_confirms_on_a_terminal() {
     terminal.type_keys("y\n");
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
-    assert!(screen.contains("is gone"), "{screen}");
+    assert!(screen.contains("removed session"), "{screen}");
 }
 
 #[test]

@@ -53,6 +53,20 @@ fn cli_with_summary() -> Cli {
     cli
 }
 
+/// Records a conversation with a step to undo and one to redo.
+fn with_steps(cli: &Cli) -> String {
+    let id = cli.talk();
+    for verb in [
+        &["rewind", "REF:3", "--chat"][..],
+        &["rewind", "REF:2", "--chat"],
+        &["undo", "REF"],
+    ] {
+        let ran = run(cli, verb, &id);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+    }
+    id
+}
+
 #[test]
 fn every_verb_refuses_an_unknown_reference_and_names_the_nearest() {
     let cli = cli_with_summary();
@@ -133,11 +147,14 @@ fn a_record_out_of_range_names_the_last_one() {
 #[test]
 fn a_session_in_use_names_its_writer_and_what_to_do() {
     let cli = cli_with_summary();
-    let id = cli.talk();
+    let id = with_steps(&cli);
     let mut speaker = Recording::start(cli.command(&["record", "--session", &id]));
     speaker.say("mine");
     let before = cli.conversation(&id);
-    for verb in WRITING {
+    // The message ended what redo could do: that is said, whoever writes.
+    let ran = run(&cli, &["redo", "REF"], &id);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    for verb in WRITING.iter().filter(|verb| verb[0] != "redo") {
         let ran = run(&cli, verb, &id);
         let seen = screen(&ran, &cli, &[&id]).replace(&speaker.child.id().to_string(), "<pid>");
         let (since, rest) = seen.split_once(", since ").expect("it says since when");
@@ -154,7 +171,7 @@ err: hint: to continue separately: backtrail fork <id>
 ",
             "{verb:?}"
         );
-        let json = [verb, &["--json"][..]].concat();
+        let json = [*verb, &["--json"][..]].concat();
         let error: Value = serde_json::from_str(&run(&cli, &json, &id).stderr).unwrap();
         assert_eq!(error["error"]["kind"], "locked", "{verb:?}");
     }
@@ -261,7 +278,7 @@ impl Drop for ReadOnly<'_> {
 #[cfg(unix)]
 fn a_read_only_store_can_be_read_and_every_change_names_the_reason() {
     let cli = cli_with_summary();
-    let id = cli.talk();
+    let id = with_steps(&cli);
     let before = cli.conversation(&id);
     let store = cli.store();
     let Some(_read_only) = ReadOnly::make(&store) else {

@@ -10,6 +10,10 @@ use crate::event::{Event, MessageEvent, UsageEvent};
 
 /// A change that a file makes to a conversation.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most are events, and each is taken apart at once"
+)]
 pub(super) enum Change {
     /// Adds an event.
     Add(Event),
@@ -38,6 +42,10 @@ pub(super) enum OnDifference {
 
 /// What to do with a session.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most are events, and each is taken apart at once"
+)]
 pub(super) enum Step {
     /// Append an event.
     Append(Event),

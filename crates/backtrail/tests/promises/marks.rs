@@ -199,7 +199,7 @@ fn b6_files_that_snapshots_skip_can_be_marked() {
     lab.keep();
     let error = lab.workspace.change_of("target/out").unwrap_err();
     assert!(
-        error.to_string().contains("mark it before it is edited"),
+        error.to_string().contains("mark it before you edit it"),
         "{error}"
     );
     lab.workspace.mark("target/out").unwrap();

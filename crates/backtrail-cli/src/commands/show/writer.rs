@@ -199,8 +199,11 @@ impl<'a> ShowWriter<'a> {
     }
 
     fn injected(&mut self, message: &InjectedMessage) -> io::Result<()> {
+        let name = conversation::injected_name(&message.role);
         if !message.text.trim().is_empty() {
-            self.folded(&conversation::injected_name(&message.role), &message.text)?;
+            self.folded(&name, &message.text)?;
+        } else if !message.attachments.is_empty() {
+            self.small(&format!("{name}:"), DIM)?;
         }
         let mut attachments = message.attachments.iter();
         attachments.try_for_each(|block| self.block(block))

@@ -68,7 +68,7 @@ fn chosen_hunks_are_restored_and_the_rest_stays() {
             ("(1/2) Restore this hunk [y,n,q,a,d,s,?", "s"),
             ("(1/3) Restore this hunk [y,n,q,a,d,?", "n"),
             ("(2/3) Restore this hunk", "?"),
-            ("q - give up: nothing is touched", "y"),
+            ("q - quit without changing anything", "y"),
             ("(3/3) Restore this hunk", "n"),
             ("Restore this deleted file", "y"),
             ("Delete this file", "n"),
@@ -143,7 +143,7 @@ fn quitting_touches_nothing() {
     let (code, screen) = answer(&cli, &["rewind", "one", "--patch"], &none);
     assert_eq!(code, 1, "{screen}");
     assert!(
-        screen.contains("nothing was chosen, and nothing was touched"),
+        screen.contains("nothing was chosen; nothing was touched"),
         "{screen}"
     );
     assert_eq!(files(&cli.work()), now);
@@ -184,11 +184,7 @@ fn without_a_terminal_it_is_refused_with_hints() {
     ] {
         let ran = cli.run(args);
         assert_eq!(ran.code, 2, "{ran:#?}");
-        assert!(
-            ran.stderr
-                .contains("--patch asks on a terminal, and there is none here"),
-            "{ran:#?}"
-        );
+        assert!(ran.stderr.contains("--patch needs a terminal"), "{ran:#?}");
         assert!(
             ran.stderr.contains("backtrail restore POINT PATHS"),
             "{ran:#?}"

@@ -192,13 +192,10 @@ fn f15_a_rewind_that_cannot_be_finished_is_given_up_and_reported() {
         }
         let ran = cli.run(args);
         let said = ran.stderr.lines().next().unwrap();
-        assert!(said.starts_with("the rewind of "), "{args:?}: {ran:#?}");
+        assert!(said.starts_with("the rewind at "), "{args:?}: {ran:#?}");
         let words = " was interrupted and cannot be finished: ";
         assert!(said.contains(words), "{args:?}: {ran:#?}");
-        assert!(
-            said.contains("; the files stay as they were left"),
-            "{ran:#?}"
-        );
+        assert!(said.contains("; the files stay as they are"), "{ran:#?}");
         // Once; then all is as ever.
         let ran = cli.run(&["checkpoint", "new"]);
         assert_eq!(ran.code, 0, "{args:?}: {ran:#?}");
@@ -273,7 +270,7 @@ fn readers_are_warned_while_files_move() {
         .unwrap();
     assert_eq!(files(&cli.work()), first);
     let ran = hook.seen.lock().unwrap().take().unwrap();
-    let words = "warning: files are being moved here by another process\n";
+    let words = "warning: another process is moving files here\n";
     assert!(ran.stderr.starts_with(words), "{ran:#?}");
     assert!(!ran.stderr.contains("finished"), "{ran:#?}");
     assert!(!cli.run(&["status"]).stderr.contains("moved"), "it is over");
@@ -344,7 +341,8 @@ fn the_verb_that_restores_overwritten_files_is_named() {
         let help = cli.run(&[verb, "--help"]).stdout;
         let overwrite = help.split("--overwrite").nth(1).unwrap();
         let overwrite = overwrite.split("--").next().unwrap();
-        assert!(!overwrite.contains("undo"), "{verb}: {overwrite}");
+        let names_undo = overwrite.split_whitespace().any(|word| word == "undo");
+        assert!(!names_undo, "{verb}: {overwrite}");
     }
 }
 

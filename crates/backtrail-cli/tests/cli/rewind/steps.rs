@@ -91,7 +91,10 @@ fn the_log_shows_rewinds_and_hides_the_checkpoints_before_them() {
         ],
         "{ran:#?}"
     );
-    assert!(ran.stdout.contains("rewind      to \"one\" "), "{ran:#?}");
+    assert!(
+        ran.stdout.contains("rewind      to checkpoint \"one\" "),
+        "{ran:#?}"
+    );
     let whys = |args: &[&str]| {
         let log = cli.run(&[&["log", "--json"], args].concat()).json();
         let all = log.as_array().unwrap().iter();

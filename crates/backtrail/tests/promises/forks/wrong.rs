@@ -100,7 +100,7 @@ fn anything_but_an_empty_directory_is_refused() {
     desk.says(room.join("full"), "is not empty: it has a, b, c and 1 more");
     let error = desk.refused(room.join("not/there"));
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert!(error.to_string().contains("make it first"), "{error}");
+    assert!(error.to_string().contains("create it first"), "{error}");
     desk.says("/", "");
     let error = desk.refused("");
     assert!(error.to_string().contains("name one"), "{error}");
@@ -124,9 +124,9 @@ fn a_directory_in_a_workspace_or_around_one_is_refused() {
     let known = desk.store.workspace(&other).unwrap();
     known.checkpoint(CheckpointOptions::new()).unwrap();
     desk.says(other.join("below"), "is in the workspace");
-    desk.says(&other, "is a workspace already");
+    desk.says(&other, "is already a workspace");
     fs::remove_dir(&other).unwrap();
-    desk.says(&other, "is a workspace already");
+    desk.says(&other, "is already a workspace");
     let deep = desk.path("src/deep/down");
     fs::create_dir_all(&deep).unwrap();
     let known = desk.store.workspace(&deep).unwrap();

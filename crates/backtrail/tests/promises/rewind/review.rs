@@ -476,7 +476,7 @@ fn f15_an_error_after_the_files_moved_says_that_it_is_half_done() {
         if a == "1" {
             half_done += 1;
             let words = "it is half done; the next command here finishes it";
-            assert!(error.to_string().ends_with(words), "at {n}: {error}");
+            assert!(error.message().ends_with(words), "at {n}: {error}");
         }
         // It is finished by who comes next, or never happened.
         let id = talk.id.clone();
@@ -680,7 +680,7 @@ fn a_failure_before_anything_is_touched_says_so() {
     mood.set(Mood::REFUSE_WRITES);
     let error = lab.workspace.rewind(&one, Rewind::files()).unwrap_err();
     assert!(
-        error.to_string().ends_with("; nothing was touched"),
+        error.message().ends_with("; nothing was touched"),
         "{error}"
     );
     assert_eq!(lab.read("a"), "2");
