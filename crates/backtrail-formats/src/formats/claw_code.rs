@@ -71,8 +71,7 @@ impl Format for ClawCode {
     }
 
     fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
-        let object = V1Object::scan(|buffer, at| source.read_at(buffer, at))?;
-        match object.filter(is_complete) {
+        match find_object(source)? {
             Some(object) => open_object(source, object),
             None => open_lines(source),
         }
@@ -84,6 +83,10 @@ impl Format for ClawCode {
             return Ok(None);
         };
         if !source.can_resume_at(from) || has_meta(source, from)? {
+            return Ok(None);
+        }
+        // The lines that were read before may have been the beginning of one object.
+        if find_object(source)?.is_some() {
             return Ok(None);
         }
         let (session, origin) = (state.session.clone(), origin_of(state.parent.clone()));
@@ -117,6 +120,12 @@ fn starts_with_record(head: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// Scans a file as one object; `None` if it is lines.
+fn find_object(source: &Source) -> Result<Option<V1Object>> {
+    let object = V1Object::scan(|buffer, at| source.read_at(buffer, at))?;
+    Ok(object.filter(is_complete))
 }
 
 /// Returns whether an object can be read as one. One that breaks off may be half written.

@@ -67,6 +67,8 @@ pub(super) struct Diff<I> {
     mode: Mode<I>,
     /// Usage to add at the end.
     late_usage: Vec<UsageEvent>,
+    /// Whether the session keeps events after those that the file has.
+    ends_early: bool,
 }
 
 enum Mode<I> {
@@ -129,7 +131,14 @@ impl<I: Iterator<Item = Result<Existing>>> Diff<I> {
         Self {
             mode,
             late_usage: Vec::new(),
+            ends_early: false,
         }
+    }
+
+    /// Returns whether the file ended before the session, which keeps the rest: what is
+    /// appended to the file does not belong at the end of the session.
+    pub(super) fn ends_early(&self) -> bool {
+        self.ends_early
     }
 
     /// Takes the next change of the file and adds steps to the plan.
@@ -179,6 +188,8 @@ impl<I: Iterator<Item = Result<Existing>>> Diff<I> {
                 let ends_early = compare.next.is_some();
                 if ends_early && compare.on_difference == OnDifference::RewindAtEnd {
                     plan.push(Step::RewindToRecord(compare.common_seq()));
+                } else {
+                    self.ends_early = ends_early;
                 }
                 self.stop_comparing()?;
             }

@@ -533,6 +533,10 @@ impl FileImport<'_> {
             }
             _ => (0, false),
         };
+        if main.ends_early() || others.iter().any(SessionImport::ends_early) {
+            // Next time the whole file is compared again.
+            note.state = None;
+        }
         for mut other in others {
             self.finish_other(&mut other, &main)?;
             main.messages += other.messages;

@@ -163,6 +163,11 @@ impl SessionImport {
         }
     }
 
+    /// Returns whether the session keeps events after those that the file has.
+    pub(super) fn ends_early(&self) -> bool {
+        self.diff.ends_early()
+    }
+
     /// Opens the session for writing, and creates it if it does not exist.
     pub(super) fn open(
         &mut self,

@@ -287,6 +287,30 @@ fn a_file_that_was_rewritten_shorter_removes_nothing() {
 }
 
 #[test]
+fn what_is_appended_to_a_file_that_ended_earlier_follows_its_own_end() {
+    // The file was rewritten shorter, and then its agent went on.
+    let kit = Kit::new();
+    kit.write("a.toy", lines(NAME, &["1", "2", "3", "4", "5", "6"]));
+    kit.import();
+    let shorter = format!("{}garbage\n", lines(NAME, &["1"]));
+    kit.write("a.toy", &shorter);
+    kit.import();
+    assert_eq!(kit.keys(&id()), ["1", "2", "3", "4", "5", "6"]);
+    kit.write("a.toy", format!("{shorter}{{\"say\":\"x\"}}\n"));
+    kit.import();
+    assert_eq!(kit.all(), [["1", "x"]]);
+    // A shorter copy went another way.
+    let kit = Kit::new();
+    kit.write("a.toy", lines(NAME, &["1", "2", "3"]));
+    kit.import();
+    kit.write("b.toy", lines(NAME, &["1", "2"]));
+    kit.import();
+    kit.write("b.toy", lines(NAME, &["1", "2", "x"]));
+    kit.import();
+    assert_eq!(kit.all(), [["1", "2", "3"], ["1", "2", "x"]]);
+}
+
+#[test]
 fn two_files_of_one_name_that_grow_in_turn_do_not_replace_each_other() {
     let kit = Kit::new();
     for file in ["a.toy", "b.toy"] {

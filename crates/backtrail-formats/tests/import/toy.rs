@@ -45,13 +45,9 @@ impl Format for Toy {
     }
 
     fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
-        let mut lines = Lines::new(source, 0, 0);
-        let first = lines.next()?.map(|line| line.text().into_owned());
-        let first: Option<Value> = first.and_then(|first| serde_json::from_str(&first).ok());
-        let Some(first) = first else {
+        let Some(session) = session_of(source)? else {
             return Ok(OpenFile::unnamed(read_lines(source, 0, 0, None)?));
         };
-        let session = first["session"].as_str().unwrap_or("nameless").to_owned();
         Ok(OpenFile::new(session, Origin::Start, |sink| {
             read_lines(source, 0, 0, Some(sink))
         }))
@@ -67,6 +63,18 @@ impl Format for Toy {
             read_lines(source, from, number, Some(sink))
         })))
     }
+}
+
+/// Returns the session that a file belongs to, by its first line that can be read.
+fn session_of(source: &Source) -> Result<Option<String>> {
+    let mut lines = Lines::new(source, 0, 0);
+    while let Some(line) = lines.next()? {
+        if let Ok(first) = serde_json::from_slice::<Value>(line.bytes) {
+            let session = first["session"].as_str().unwrap_or("nameless");
+            return Ok(Some(session.to_owned()));
+        }
+    }
+    Ok(None)
 }
 
 fn read_lines(
@@ -100,12 +108,7 @@ fn read_lines(
             }),
         }
     }
-    let first = Lines::new(source, 0, 0)
-        .next()?
-        .map(|line| line.text().into_owned());
-    let first: Option<Value> = first.and_then(|first| serde_json::from_str(&first).ok());
-    let session = first.map(|first| first["session"].as_str().unwrap_or("nameless").to_owned());
-    let state = json!({"session": session, "lines": report.lines});
+    let state = json!({"session": session_of(source)?, "lines": report.lines});
     report.state = Some(backtrail::Json::from_value(&state)?);
     Ok(report)
 }

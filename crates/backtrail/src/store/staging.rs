@@ -8,6 +8,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{SESSIONS, Store, StoreOptions};
 use crate::error::{Error, Result};
@@ -22,6 +23,8 @@ pub struct Staging {
     home: Store,
     root: PathBuf,
     staged: Store,
+    /// Whether sessions were moved to their place by now that are not durable there.
+    unsynced: AtomicBool,
     _lock: Arc<dyn StorageFile>,
 }
 
@@ -40,8 +43,12 @@ impl Store {
         let (_, lock) = open_lock(storage, &derived, "intake.lock")?;
         lock.lock().map_err(failed)?;
         let root = derived.join("intake");
-        // What a crash left of sessions that were never put in place.
-        self.remove_derived(&root)?;
+        // What an interrupted process left. The sessions that it put in place are there, but
+        // may not be durable yet; those that it did not are removed.
+        if storage.exists(&root).map_err(failed)? {
+            storage.sync_dir(self.sessions_dir()).map_err(failed)?;
+            self.remove_derived(&root)?;
+        }
         let options = StoreOptions {
             storage: Arc::new(Unsynced(self.shared_storage())),
             durability: Durability::Os,
@@ -54,6 +61,7 @@ impl Store {
             home: self.clone(),
             root,
             staged,
+            unsynced: AtomicBool::new(false),
             _lock: lock,
         })
     }
@@ -71,12 +79,13 @@ impl Staging {
         let storage = self.home.storage();
         let sessions = self.root.join(SESSIONS);
         let ids = self.staged.sessions()?;
-        if ids.is_empty() {
+        if ids.is_empty() && !self.unsynced.load(Ordering::Relaxed) {
             return Ok(Vec::new());
         }
         let failed = |error| Error::io("cannot put staged sessions in place", &sessions, error);
         storage.sync_tree(&self.root).map_err(failed)?;
         let mut taken = Vec::new();
+        self.unsynced.store(true, Ordering::Relaxed);
         for id in ids {
             let to = self.home.sessions_dir().join(id.as_str());
             match storage.rename_new(&sessions.join(id.as_str()), &to) {
@@ -86,6 +95,7 @@ impl Staging {
             }
         }
         storage.sync_dir(self.home.sessions_dir()).map_err(failed)?;
+        self.unsynced.store(false, Ordering::Relaxed);
         for id in &taken {
             self.home.remove_derived(&sessions.join(id.as_str()))?;
         }
@@ -95,8 +105,10 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // The next process that stages sessions removes what is left.
-        if !is_gone(self) {
+        // The next process that stages sessions removes what is left. It must know that there
+        // are sessions to sync.
+        let is_synced = !self.unsynced.load(Ordering::Relaxed);
+        if is_synced && !is_gone(self) {
             self.home.remove_derived(&self.root).ok();
         }
     }
