@@ -376,5 +376,5 @@ fn a_read_only_store_is_reported_with_what_was_attempted() {
         return;
     }
     assert_eq!(ran.code, 2, "{ran:#?}");
-    assert!(ran.stderr.contains("cannot make the trash"), "{ran:#?}");
+    assert!(ran.stderr.contains("cannot create the trash"), "{ran:#?}");
 }
