@@ -134,7 +134,7 @@ pub(crate) fn rewrite_only_trail(store: &Store, files: &LogDir, editor: &dyn Edi
     let segment = Segment::open(files, tail.trail, u64::MAX)?;
     let path = files.trail_path(tail.trail);
     let aside = files.path().join("new-trail");
-    let failed = |error| Error::io("cannot write the trail anew", &path, error);
+    let failed = |error| Error::io("cannot rewrite the trail", &path, error);
     match files.storage().remove_file(&aside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}

@@ -203,7 +203,7 @@ impl ForkIntoPlan {
     ///
     /// # Errors
     ///
-    /// [`Conflict`](crate::ErrorKind::Conflict) if somebody else created the directory meanwhile,
+    /// [`Conflict`](crate::ErrorKind::Conflict) if another process created the directory meanwhile,
     /// and what reading the store and writing the files can fail with. Nothing is left of
     /// the directory then, unless the error says that its files are complete.
     pub fn apply(self) -> Result<ForkedInto> {

@@ -132,7 +132,7 @@ impl<'a> NewDir<'a> {
         renamed.map_err(|error| match error {
             Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR => {
                 let path = place.path();
-                let what = format!("somebody else created {} meanwhile", shown(&path));
+                let what = format!("another process created {} meanwhile", shown(&path));
                 Error::new(ErrorKind::Conflict, what).at_path(&path)
             }
             Errno::BUSY | Errno::XDEV => {
