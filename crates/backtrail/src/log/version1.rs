@@ -84,7 +84,7 @@ fn looks_like_version_1(file: &Arc<dyn StorageFile>, path: &Path) -> Result<bool
             return Ok(false);
         }
         match V1Line::read(bytes, Ending::Newline).content {
-            LineContent::Record(V1Record::Other(_) | V1Record::Object(_)) => {}
+            LineContent::Record(V1Record::Other(_)) => {}
             LineContent::Record(_) => return Ok(true),
             LineContent::Damage(_) | LineContent::Blank => {}
         }

@@ -303,7 +303,8 @@ fn check_any(bytes: &[u8], pick: u64) {
     let messages = reader.stats().unwrap().messages.total;
     let loaded = loaded.messages().len() as u64;
     assert!(messages == loaded || messages < loaded && has_object_line(bytes));
-    assert!(reader.verify().unwrap().is_ok());
+    let verified = reader.verify().unwrap();
+    assert!(verified.is_ok(), "{verified:?} {:?}", String::from_utf8_lossy(bytes));
     for shape in Shape::ALL {
         let context = reader.context(shape).unwrap();
         serde_json::from_str::<serde::de::IgnoredAny>(context.as_json()).unwrap();
