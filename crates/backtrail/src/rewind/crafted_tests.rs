@@ -12,10 +12,8 @@ use crate::objects::ObjectId;
 use crate::snapshot::Totals;
 use crate::snapshot::entry::{Dir, DirEntry, Node};
 use crate::snapshot::node::{write_listing, write_root};
-use crate::workspace::journal::{Ending, StepRecord};
-use crate::workspace::{
-    Checkpoint, CheckpointOptions, CheckpointReason, Point, SkippedFiles, Workspace,
-};
+use crate::workspace::journal::StepRecord;
+use crate::workspace::{Checkpoint, CheckpointOptions, CheckpointReason, Point, Workspace};
 use crate::{Rewind, Store};
 
 /// A workspace beside something that is not in it.
@@ -70,14 +68,8 @@ impl Scene {
     /// Puts a checkpoint of a crafted snapshot on the trail.
     fn checkpoint(&self, snapshot: ObjectId) -> CheckpointId {
         let begun = self.begun(snapshot);
-        let ending = Ending {
-            snapshot,
-            totals: Totals::default(),
-            skipped: SkippedFiles::default(),
-            changed: 0,
-            session: None,
-        };
-        self.workspace.end_step(&begun, ending).unwrap();
+        let ended = begun.end((snapshot, Totals::default()));
+        self.workspace.end_step(&ended).unwrap();
         begun.id
     }
 

@@ -6,6 +6,14 @@
 //! Whatever is replaced or removed is in the store first, and nothing outside the
 //! workspace's root is touched: no link is followed.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests change a workspace as programs do"
+    )
+)]
+
 mod actions;
 mod api;
 mod apply;
@@ -25,45 +33,20 @@ mod steps;
 mod target;
 
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod actor_tests;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod capture_tests;
 #[cfg(test)]
-mod crash_tests;
-
-#[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod crafted_tests;
+#[cfg(test)]
+mod crash_tests;
 #[cfg(test)]
 mod fault_tests;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod kit_tests;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod odd_tests;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod speed_tests;
 #[cfg(test)]
 mod trees_tests;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-use super::execution::Executed;
 use super::options::OnConflict;
 use super::plan::PlannedWork;
 use super::target::RewindTarget;
 use crate::error::{Error, ErrorKind, Result};
+use crate::hex::lossy_path;
 use crate::ids::{CheckpointId, SessionId};
 use crate::session::Step;
 use crate::snapshot::shown;
@@ -115,7 +115,7 @@ pub struct TargetPoint {
 #[non_exhaustive]
 pub struct PathOutcome {
     /// The path, relative to the workspace; the workspace itself is `.`.
-    #[serde(serialize_with = "path_text")]
+    #[serde(serialize_with = "lossy_path")]
     pub path: PathBuf,
     /// What happens to it.
     #[serde(flatten)]
@@ -151,7 +151,7 @@ pub enum PathOutcomeKind {
 #[non_exhaustive]
 pub struct Conflict {
     /// The path.
-    #[serde(serialize_with = "path_text")]
+    #[serde(serialize_with = "lossy_path")]
     pub path: PathBuf,
     /// The last of the others who changed it.
     pub changed_by: ChangedBy,
@@ -223,7 +223,7 @@ pub struct Overlap {
 #[non_exhaustive]
 pub struct Kept {
     /// The path.
-    #[serde(serialize_with = "path_text")]
+    #[serde(serialize_with = "lossy_path")]
     pub path: PathBuf,
     /// The reason.
     pub reason: KeptReason,
@@ -245,7 +245,7 @@ pub enum KeptReason {
 #[non_exhaustive]
 pub struct NotRestored {
     /// The path.
-    #[serde(serialize_with = "path_text")]
+    #[serde(serialize_with = "lossy_path")]
     pub path: PathBuf,
     /// The reason, in a few words.
     pub reason: String,
@@ -312,62 +312,42 @@ impl Outcome {
         }
     }
 
-    /// Makes the outcome of work that is planned.
+    /// Adds what is planned to what is known of the target.
     pub(super) fn planned(
         target: &RewindTarget,
         planned: &PlannedWork,
         on_conflict: OnConflict,
         active: Vec<Activity>,
     ) -> Self {
-        let mut outcome = Self {
-            step: target.step.clone(),
-            session: target.session.clone(),
+        let outcome = Self {
             on_conflict,
-            tool_calls: target.tool_calls.clone(),
             chat: planned.chat.clone(),
-            belongs_to: target.belongs_to.clone(),
             active,
-            ..Self::new(target.verb, Stage::Planned)
+            ..target.outcome.clone()
         };
-        if let Some(files) = &planned.files {
-            outcome.to.clone_from(&target.to_point);
-            outcome.changes = files.actions.changes();
-            outcome.kept.clone_from(&files.actions.kept);
-            outcome.not_restored.clone_from(&files.actions.not_restored);
-            outcome.conflicts.clone_from(&files.conflicts);
-            outcome.unchanged = files.unchanged;
-            outcome.other_sessions.clone_from(&files.others);
-            let to = target.to.as_ref();
-            outcome.skipped = to.map(|to| to.skipped().clone()).unwrap_or_default();
+        let Some(files) = &planned.files else {
+            return Self {
+                to: None,
+                ..outcome
+            };
+        };
+        let to = target.to.as_ref();
+        Self {
+            changes: files.actions.changes(),
+            kept: files.actions.kept.clone(),
+            not_restored: files.actions.not_restored.clone(),
+            conflicts: files.conflicts.clone(),
+            unchanged: files.unchanged,
+            other_sessions: files.others.clone(),
+            skipped: to.map(|to| to.skipped().clone()).unwrap_or_default(),
+            ..outcome
         }
-        outcome
-    }
-
-    /// Turns a plan into what was done.
-    pub(super) fn into_done(mut self, executed: Executed) -> Self {
-        self.stage = Stage::Done;
-        if let Some(chat) = &mut self.chat {
-            chat.trail = executed.trail;
-        }
-        if let Some(moved) = executed.files {
-            let is_left = |path: &Path| moved.left.iter().any(|left| left.path == path);
-            self.changes.retain(|change| !is_left(&change.path));
-            self.from = Some(moved.from);
-            self.now = Some(moved.now);
-            self.not_restored.extend(moved.left);
-        }
-        self
     }
 
     /// Returns the paths that are restored or created, or whose mode is restored.
     pub fn restored(&self) -> Vec<&Path> {
-        let restored = |kind| {
-            !matches!(
-                kind,
-                PathOutcomeKind::Delete | PathOutcomeKind::Merge { .. }
-            )
-        };
-        self.paths(restored)
+        use PathOutcomeKind::{Delete, Merge};
+        self.paths(|kind| !matches!(kind, Delete | Merge { .. }))
     }
 
     /// Returns the paths that are deleted.
@@ -578,10 +558,6 @@ impl Serialize for ChangedBy {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
-}
-
-fn path_text<S: Serializer>(path: &Path, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    serializer.serialize_str(&path.to_string_lossy())
 }
 
 fn bytes_text<S: Serializer>(bytes: &[u8], serializer: S) -> std::result::Result<S::Ok, S::Error> {

@@ -56,3 +56,44 @@ impl PathEntry {
         matches!(self, Self::Dir { .. })
     }
 }
+
+impl PathChange {
+    /// Returns whether it is the workspace's own directory.
+    pub(super) fn is_root(&self) -> bool {
+        self.path.as_os_str().is_empty()
+    }
+
+    /// Returns whether a file becomes the same file with another mode.
+    pub(super) fn is_mode_only(&self) -> bool {
+        match (&self.old, &self.new) {
+            (
+                Some(PathEntry::File { content: a, .. }),
+                Some(PathEntry::File { content: b, .. }),
+            ) => a == b,
+            _ => false,
+        }
+    }
+
+    /// Returns whether a new file or link is staged for it.
+    pub(super) fn stages(&self) -> bool {
+        let is_new = self.new.as_ref().is_some_and(|new| !new.is_dir());
+        is_new && self.old != self.new && !self.is_mode_only()
+    }
+
+    pub(super) fn stages_file(&self) -> bool {
+        self.stages() && matches!(self.new, Some(PathEntry::File { .. }))
+    }
+
+    pub(super) fn was_dir(&self) -> bool {
+        self.old.as_ref().is_some_and(PathEntry::is_dir)
+    }
+
+    pub(super) fn becomes_dir(&self) -> bool {
+        self.new.as_ref().is_some_and(PathEntry::is_dir)
+    }
+
+    /// Returns whether the old entry is removed, whatever takes its place.
+    pub(super) fn removes(&self) -> bool {
+        self.old.is_some() && (self.new.is_none() || self.was_dir() != self.becomes_dir())
+    }
+}

@@ -116,7 +116,7 @@ impl PlannedWork {
                     target: files,
                     found,
                 };
-                Some(planner.plan(options, target.session.as_ref())?)
+                Some(planner.plan(options, target.outcome.session.as_ref())?)
             }
             _ => None,
         };

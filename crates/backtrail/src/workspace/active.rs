@@ -95,8 +95,8 @@ impl Workspace {
         let activity = ActivityFile {
             checkpoint: start.id(),
             session: start.session().map(|place| place.id.clone()),
-            about: start.about.clone(),
-            prompt: start.prompt.clone(),
+            about: start.record.about.clone(),
+            prompt: start.record.prompt.clone(),
             holder: self.store().holder(),
         };
         let failed = |error| self.failed("cannot mark the run as running", error);

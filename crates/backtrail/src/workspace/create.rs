@@ -10,10 +10,9 @@ use super::scan::scan_time;
 use crate::error::{Error, Reason, Result, quoted};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::Fields;
-use crate::log::{AppendGuard, AppendLock, append_entry};
+use crate::log::{AppendGuard, AppendLock};
 use crate::message::{read_object, take};
 use crate::objects::ObjectId;
-use crate::random::new_uuid;
 use crate::session::{Session, SessionOptions};
 use crate::snapshot::entry::Totals;
 use crate::snapshot::node::write_empty;
@@ -289,28 +288,22 @@ impl Workspace {
         changed: u64,
         place: impl FnOnce() -> Result<Option<SessionPlace>>,
     ) -> Result<Checkpoint> {
-        let id = new_uuid(self.store().random());
-        let id = id.map_err(|error| self.failed("cannot create an id", error))?;
-        let stored = CheckpointRecord {
-            at: self.store().now(),
-            id: CheckpointId::from_uuid(id),
-            reason: options.reason,
+        let now = (self.store().now(), self.new_checkpoint_id()?);
+        let record = CheckpointRecord {
             session: place()?,
             of: options.of,
             label: options.label,
             about: options.about,
             prompt: options.prompt,
-            snapshot: state.id,
-            files: state.totals.files,
-            bytes: state.totals.bytes,
             changed,
             skipped: state.skipped,
+            ..CheckpointRecord::new(now, options.reason, (state.id, state.totals))
         };
-        let seq = append_entry(self.store(), self.files(), CHECKPOINT, &stored.body()?)?;
+        let seq = self.append(CHECKPOINT, &record)?;
         if let Some(cache) = &state.cache {
             self.save_cache(cache);
         }
-        Ok(stored.into_checkpoint(self, seq))
+        Ok(record.at(self, seq))
     }
 
     /// Stores what the directory holds now. Durable when it returns.

@@ -6,8 +6,8 @@ use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason};
 use super::checkpoint_record::CheckpointRecord;
 use super::journal::StepRecord;
-use super::spans::{Span, spans};
-use crate::error::{ErrorKind, Result};
+use super::spans::{Span, newest_of, spans};
+use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::trail::RecordKind;
 
@@ -65,17 +65,16 @@ impl Timeline {
             moves: HashMap::new(),
             active: HashSet::new(),
         };
-        let mut records = match workspace.trail().records() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(timeline),
-            records => records?,
+        let Some(mut records) = workspace.records()? else {
+            return Ok(timeline);
         };
         while let Some(record) = records.next()? {
             match record.kind() {
                 RecordKind::Checkpoint | RecordKind::Done => {
                     if let Ok(stored) = CheckpointRecord::read(&record) {
-                        let checkpoint = stored.into_checkpoint(workspace, record.seq());
+                        let checkpoint = stored.at(workspace, record.seq());
                         let place = timeline.checkpoints.len();
-                        timeline.places.insert(checkpoint.id, place);
+                        timeline.places.insert(checkpoint.id(), place);
                         timeline.checkpoints.push(checkpoint);
                     }
                 }
@@ -103,7 +102,7 @@ impl Timeline {
         let steps = self.steps();
         let in_effect: HashSet<CheckpointId> = steps.done.iter().map(|step| step.id).collect();
         let mut spans = spans(&self.checkpoints);
-        let is_in_effect = |span: &Span| in_effect.contains(&self.checkpoints[span.start].id);
+        let is_in_effect = |span: &Span| in_effect.contains(&self.checkpoints[span.start].id());
         let last = spans.iter().rposition(is_in_effect);
         let mut n = 0;
         spans.retain(|span| {
@@ -128,8 +127,8 @@ impl Timeline {
             } else if let Some(span) = by_end.get(&n) {
                 // It was undone while it ran, and then continued.
                 state.ended(self.span_step(n, span));
-            } else if checkpoint.reason.moved()
-                && let Some(begun) = self.moves.get(&checkpoint.id)
+            } else if checkpoint.reason().moved()
+                && let Some(begun) = self.moves.get(&checkpoint.id())
             {
                 state.moved(n, begun, self);
             }
@@ -139,9 +138,9 @@ impl Timeline {
 
     fn span_step(&self, came: usize, span: &Span) -> FileStep {
         let start = &self.checkpoints[span.start];
-        let is_active = span.end.is_none() && self.active.contains(&start.id);
+        let is_active = span.end.is_none() && self.active.contains(&start.id());
         FileStep {
-            id: start.id,
+            id: start.id(),
             before: span.start,
             after: match span.end {
                 None if is_active => None,
@@ -152,11 +151,11 @@ impl Timeline {
                 }
                 end => end,
             },
-            kind: match start.reason {
+            kind: match start.reason() {
                 CheckpointReason::RunStart => FileStepKind::Run,
                 _ => FileStepKind::Turn,
             },
-            session: start.session.as_ref().map(|place| place.id.clone()),
+            session: start.session().map(|place| place.id.clone()),
             came,
             covers: Vec::new(),
         }
@@ -164,7 +163,7 @@ impl Timeline {
 
     /// Returns the newest checkpoint of a turn or run that did not end.
     pub(crate) fn newest_of(&self, start: usize) -> usize {
-        let newest = super::log_entries::newest_of(&self.checkpoints[start..]).id;
+        let newest = newest_of(&self.checkpoints[start..]).id();
         self.index_of(newest).unwrap_or(start)
     }
 }

@@ -6,10 +6,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::Seek;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
@@ -17,17 +17,15 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::super::path_change::PathEntry;
-use super::compare::{errno, hash};
-use super::root_dir::{RootDir, SplitPath, is_unsupported};
-use super::stage::MANY;
+use super::compare::errno;
+use super::root_dir::{RootDir, SplitPath, ask, is_unsupported};
 use super::staging_dir::OPEN;
-use super::{Touch, TouchHook};
+use super::{TouchHook, in_batches};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
 use crate::snapshot::FileKind;
 use crate::snapshot::name::{bytes_of, os_str, shown};
 use crate::snapshot::scan::STAGING;
-use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::sys::{self, Names, Root};
 use crate::workspace::new_directory::NewDirectory;
 
@@ -192,11 +190,6 @@ impl<'a> NewDir<'a> {
     }
 }
 
-fn ask(hook: Option<&dyn TouchHook>, call: &'static str, path: &Path) -> rustix::io::Result<()> {
-    let asked = hook.map_or(Ok(()), |hook| hook.before(&Touch { call, path }));
-    asked.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
-}
-
 /// Locks a directory that was just created, if it still exists. On file systems without
 /// locks nothing is removed either.
 fn lock(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
@@ -233,9 +226,6 @@ fn remove_all(root_dir: &RootDir<'_>, parent: &OwnedFd, name: &OsStr) -> rustix:
     root_dir.ask("unlinkat", Path::new(""))?;
     rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
-
-/// How many files a thread takes at a time.
-const BATCH: usize = 32;
 
 /// An entry of the new directory.
 #[derive(Debug)]
@@ -283,57 +273,60 @@ impl<'a> NewDirWriter<'a> {
             SplitPath::check(&new.path)?;
         }
         let is_dir = |new: &&NewEntry| new.entry.is_dir();
-        for new in all.iter().filter(is_dir).filter(|dir| !dir.is_root()) {
+        for new in all
+            .iter()
+            .filter(is_dir)
+            .filter(|dir| !dir.path.as_os_str().is_empty())
+        {
             let made = self.new_dir.root_dir.make_dir(&new.path);
             made.map_err(|error| self.new_dir.failed("mkdirat", &new.path, error))?;
         }
         let rest: Vec<&NewEntry> = all.iter().filter(|new| !is_dir(new)).collect();
-        self.write_all(&rest)?;
+        in_batches(&rest, &self.new_dir.root_dir, |batch| {
+            let mut held = None;
+            let written = batch.iter().map(|new| self.write(new, &mut held));
+            written.collect::<Result<Vec<()>>>()
+        })?;
         // The deepest first: a mode may keep us out.
-        for new in all.iter().rev().filter(is_dir) {
-            self.set_mode(new)?;
+        for new in all.iter().rev() {
+            if let PathEntry::Dir { mode } = new.entry {
+                let is_dir = |seen: &sys::Seen| seen.kind == FileKind::Dir;
+                let set = self.new_dir.root_dir.set_mode(&new.path, mode, is_dir);
+                set.map_err(|error| self.new_dir.failed("fchmod", &new.path, error))?;
+            }
         }
         Ok(self.shared.load(Ordering::Relaxed))
     }
 
-    fn write_all(&self, all: &[&NewEntry]) -> Result<()> {
-        // A hook is asked in a fixed order.
-        if all.len() < MANY || self.new_dir.root_dir.is_watched() {
-            let mut held = None;
-            return all.iter().try_for_each(|new| self.write(new, &mut held));
-        }
-        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        in_parallel(threads.min(8), || {
-            let mut held = None;
-            while !stop.load(Ordering::Relaxed) {
-                let at = next.fetch_add(BATCH, Ordering::Relaxed);
-                let Some(batch) = all.get(at..) else { break };
-                for new in batch.iter().take(BATCH) {
-                    let written = self.write(new, &mut held);
-                    written.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
-                }
-            }
-            Ok(())
-        })?;
-        Ok(())
-    }
-
     fn write(&self, new: &NewEntry, held: &mut OpenDir) -> Result<()> {
         let path = new.path.as_path();
+        let root_dir = &self.new_dir.root_dir;
+        let failed = |call| move |error| self.new_dir.failed(call, path, error);
+        let name = SplitPath::of(path).name;
         let dir = self.hold(path, held)?;
         match &new.entry {
-            PathEntry::Link { target } => self.write_link(path, dir, target),
+            PathEntry::Link { target } => {
+                let asked = root_dir.ask("symlinkat", path);
+                let made = asked.and_then(|()| rustix::fs::symlinkat(&**target, dir, name));
+                made.map_err(failed("symlinkat"))
+            }
             PathEntry::File {
                 mode,
                 size,
                 content,
             } => {
-                let file = self.write_file(new, dir, *size, content)?;
-                let asked = self.new_dir.root_dir.ask("fchmod", path);
-                let set =
-                    asked.and_then(|()| rustix::fs::fchmod(&file, Mode::from_raw_mode(*mode)));
-                set.map_err(|error| self.new_dir.failed("fchmod", path, error))
+                let file = root_dir.create_file(dir, name, path);
+                let mut file = file.map_err(failed("openat"))?;
+                if new.is_alive && self.share(path, &mut file, (*size, content))? {
+                    self.shared.fetch_add(1, Ordering::Relaxed);
+                } else {
+                    let content = (content, *size);
+                    root_dir.fill((&file, path), self.objects, content, failed("write"))?;
+                }
+                let asked = root_dir.ask("fchmod", path);
+                let bits = Mode::from_raw_mode(*mode);
+                let set = asked.and_then(|()| rustix::fs::fchmod(&file, bits));
+                set.map_err(failed("fchmod"))
             }
             PathEntry::Dir { .. } => Ok(()),
         }
@@ -347,56 +340,8 @@ impl<'a> NewDirWriter<'a> {
             let dir = opened.map_err(|error| self.new_dir.failed("openat", path, error))?;
             *held = Some((parent.to_owned(), dir));
         }
-        Ok(held
-            .as_ref()
-            .map(|(_, dir)| dir)
-            .expect("it was just opened"))
-    }
-
-    fn write_link(&self, path: &Path, dir: &OwnedFd, target: &[u8]) -> Result<()> {
-        let asked = self.new_dir.root_dir.ask("symlinkat", path);
-        let made =
-            asked.and_then(|()| rustix::fs::symlinkat(target, dir, SplitPath::of(path).name));
-        made.map_err(|error| self.new_dir.failed("symlinkat", path, error))
-    }
-
-    fn write_file(
-        &self,
-        new: &NewEntry,
-        dir: &OwnedFd,
-        size: u64,
-        content: &ObjectId,
-    ) -> Result<File> {
-        let path = new.path.as_path();
-        let failed = |call: &'static str| move |error| self.new_dir.failed(call, path, error);
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let private = Mode::RUSR | Mode::WUSR;
-        let asked = self.new_dir.root_dir.ask("openat", path);
-        let opened = asked.and_then(|()| {
-            rustix::fs::openat(
-                dir,
-                SplitPath::of(path).name,
-                flags | OFlags::CLOEXEC,
-                private,
-            )
-        });
-        let mut file = File::from(opened.map_err(failed("openat"))?);
-        if new.is_alive && self.share(path, &mut file, (size, content))? {
-            self.shared.fetch_add(1, Ordering::Relaxed);
-            return Ok(file);
-        }
-        let mut written = 0;
-        self.objects.read_to(content, &mut |piece| {
-            written += piece.len() as u64;
-            let asked = self.new_dir.root_dir.ask("write", path);
-            let done = asked.and_then(|()| file.write_all(piece).map_err(errno));
-            done.map_err(failed("write"))
-        })?;
-        if written != size {
-            let what = format!("object {content} has {written} bytes, expected {size}");
-            return Err(Error::new(ErrorKind::Corrupt, what).at_path(path));
-        }
-        Ok(file)
+        let held = held.as_ref().map(|(_, dir)| dir);
+        Ok(held.expect("it was just opened"))
     }
 
     /// Lets a new file share its content with the file of the original workspace, if that
@@ -422,24 +367,13 @@ impl<'a> NewDirWriter<'a> {
             }
         }
         // Only the shared content counts: the original may change at any moment.
-        let is_it = hash(file, size).is_ok_and(|found| found == *content);
+        let is_it = ObjectId::of_file(file).is_ok_and(|found| found == *content);
         let ready = match is_it {
             true => Ok(()),
             false => file.set_len(0).and_then(|()| file.rewind()),
         };
         ready.map_err(|error| self.new_dir.failed("ftruncate", path, errno(error)))?;
         Ok(is_it)
-    }
-
-    fn set_mode(&self, new: &NewEntry) -> Result<()> {
-        let PathEntry::Dir { mode } = new.entry else {
-            return Ok(());
-        };
-        let path = new.path.as_path();
-        let is_dir = |seen: &sys::Seen| seen.kind == FileKind::Dir;
-        let set = self.new_dir.root_dir.set_mode(path, mode, is_dir);
-        set.map(drop)
-            .map_err(|error| self.new_dir.failed("fchmod", path, error))
     }
 }
 
@@ -451,10 +385,4 @@ fn open_alive(live: &Root, path: &Path, size: u64) -> Option<OwnedFd> {
     let seen = sys::seen(&theirs).ok()?;
     let fits = size > 0 && seen.kind == FileKind::File && seen.stamp.size == size;
     fits.then_some(theirs)
-}
-
-impl NewEntry {
-    fn is_root(&self) -> bool {
-        self.path.as_os_str().is_empty()
-    }
 }
