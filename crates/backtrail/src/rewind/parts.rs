@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::actions::{PathAction, PathActions, named};
 use super::api::files_changed;
-use super::merge::Merger;
+use super::merge::{Merger, read_present};
 use super::outcome::{Conflict, PathOutcomeKind};
 use super::plan::RewindPlan;
 use super::target::named_paths;
@@ -128,12 +128,14 @@ impl Pick {
         let shown: BTreeSet<PathBuf> = actions.changes().into_iter().map(|one| one.path).collect();
         let paths: Vec<PathBuf> = actions.by_path.keys().cloned().collect();
         for path in paths {
-            let action = &actions.by_path[&path];
+            let Some(action) = actions.by_path.get_mut(&path) else {
+                continue;
+            };
             match chosen.get(&named(&path)) {
                 Some(Choice::Whole) => {}
                 Some(Choice::Pieces { pieces, mode }) => {
-                    let node = some_of(action, &path, present, (pieces, *mode), merger)?;
-                    actions.replace(&path, node, None);
+                    action.then = some_of(action, &path, present, (pieces, *mode), merger)?;
+                    action.merged = None;
                 }
                 // A directory is deleted with the last entry in it.
                 None if action.then.is_none() && !shown.contains(&path) => {}
@@ -169,7 +171,7 @@ fn some_of(
     else {
         return Err(not_there());
     };
-    let text = pieces_of(action, path, present, merger.objects)?.unwrap_or_default();
+    let text = pieces_of(action, path, present, merger.workspace.objects())?.unwrap_or_default();
     if chosen.last().is_some_and(|last| *last >= text.len()) {
         return Err(not_there());
     }
@@ -212,17 +214,8 @@ fn pieces_of(
     if sizes.max() > Some(MAX_BYTES) {
         return Ok(None);
     }
-    let mut before = Vec::new();
-    if let Some((_, content)) = now {
-        present.source().content(path, &content, &mut |piece| {
-            before.extend_from_slice(piece);
-            Ok(())
-        })?;
-    }
-    let after = match then {
-        Some((_, content)) => objects.read(&content)?,
-        None => Vec::new(),
-    };
+    let before = now.map_or(Ok(Vec::new()), |(_, id)| read_present(present, path, &id))?;
+    let after = then.map_or(Ok(Vec::new()), |(_, id)| objects.read(&id))?;
     let is_text = !is_binary(&before) && !is_binary(&after);
     Ok(is_text.then(|| TextChange::between(before, after)))
 }

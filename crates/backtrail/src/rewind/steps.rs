@@ -7,11 +7,11 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use super::authors::Authors;
 use super::options::Rewind;
 use super::outcome::{Outcome, Stage, TargetPoint, Verb};
 use super::target::{
-    AuthorScope, ChatOwner, FileTarget, PathScope, Request, RewindTarget, belongs_to, is_lost,
-    named_paths,
+    ChatOwner, FileTarget, PathScope, Request, RewindTarget, belongs_to, is_lost, named_paths,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
@@ -201,9 +201,9 @@ impl<'a> StepFinder<'a> {
         let changed = after.is_none_or(|after| after != before.snapshot_id());
         let scope = after.map_or(PathScope::ChangedUntilNow, PathScope::Changed);
         let (since, authors) = match (step.kind, &step.session) {
-            (FileStepKind::Move, _) => (step.id, AuthorScope::Nobody),
-            (_, Some(session)) => (before.id(), AuthorScope::One(session.clone())),
-            (_, None) => (before.id(), AuthorScope::Sessions),
+            (FileStepKind::Move, _) => (step.id, Authors::Nobody),
+            (_, Some(session)) => (before.id(), Authors::of(self.workspace.store(), session)),
+            (_, None) => (before.id(), Authors::Sessions),
         };
         let files = FileTarget {
             state: before.snapshot_id(),
@@ -240,7 +240,7 @@ impl<'a> StepFinder<'a> {
             only: Vec::new(),
             since: undo.id,
             until: None,
-            authors: AuthorScope::Nobody,
+            authors: Authors::Nobody,
         };
         let chat = undo
             .chat

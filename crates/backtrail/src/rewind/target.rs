@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::authors::{Authors, SessionFamily};
+use super::authors::Authors;
 use super::options::Rewind;
 use super::outcome::{ChatMove, Outcome, Stage, TargetPoint, Verb};
 use super::steps::StepFinder;
@@ -14,7 +14,6 @@ use crate::session::not_ours;
 use crate::snapshot::shown;
 use crate::store::Store;
 use crate::trail::Because;
-use crate::workspace::journal::MergedWork;
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{Checkpoint, CheckpointReason, Description, Point, SessionPlace, Workspace};
 
@@ -56,7 +55,8 @@ pub(super) struct FileTarget {
     /// The checkpoint that the step ended with; `None` if everything up to now is
     /// undone.
     pub(super) until: Option<CheckpointId>,
-    pub(super) authors: AuthorScope,
+    /// Whose work is undone.
+    pub(super) authors: Authors,
 }
 
 /// Which paths go to a state.
@@ -68,47 +68,6 @@ pub(super) enum PathScope {
     Changed(ObjectId),
     /// Those that a step changed which is still in progress.
     ChangedUntilNow,
-}
-
-/// Whose work is undone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum AuthorScope {
-    Nobody,
-    One(SessionId),
-    Sessions,
-    Everyone,
-}
-
-impl AuthorScope {
-    pub(super) fn find(&self, store: &Store) -> Result<Authors> {
-        Ok(match self {
-            Self::Nobody => Authors::Nobody,
-            Self::One(session) => Authors::One(SessionFamily::of(store, session)?),
-            Self::Sessions => Authors::Sessions,
-            Self::Everyone => Authors::Everyone,
-        })
-    }
-
-    /// Returns it as the record of a merge stores it.
-    pub(super) fn as_merged(&self) -> MergedWork {
-        match self {
-            Self::Nobody => MergedWork::Move,
-            Self::One(_) => MergedWork::Session,
-            Self::Sessions => MergedWork::Sessions,
-            Self::Everyone => MergedWork::Everyone,
-        }
-    }
-
-    /// Returns whose work a merge undid; `None` if that is not known.
-    pub(super) fn merged(work: MergedWork, session: Option<&SessionId>) -> Option<Self> {
-        match work {
-            MergedWork::Move => Some(Self::Nobody),
-            MergedWork::Session => session.cloned().map(Self::One),
-            MergedWork::Sessions => Some(Self::Sessions),
-            MergedWork::Everyone => Some(Self::Everyone),
-            MergedWork::Other => None,
-        }
-    }
 }
 
 impl Verb {
@@ -154,9 +113,9 @@ impl RewindTarget {
         let moment = workspace.locate(point)?;
         let (checkpoint, place) = (moment.checkpoint, moment.session);
         let authors = match &place {
-            _ if moment.counts => AuthorScope::Sessions,
-            Some(place) => AuthorScope::One(place.id.clone()),
-            None => AuthorScope::Everyone,
+            _ if moment.counts => Authors::Sessions,
+            Some(place) => Authors::of(workspace.store(), &place.id),
+            None => Authors::Everyone,
         };
         let is_restore = !options.paths.is_empty() || options.pick.is_some();
         let store = workspace.store();
@@ -246,10 +205,9 @@ impl RewindTarget {
 
     /// Returns the session whose work is undone, if it is a single one.
     pub(super) fn one_session(&self) -> Option<SessionId> {
-        match self.files.as_ref().map(|files| &files.authors) {
-            Some(AuthorScope::Sessions | AuthorScope::Everyone) => None,
-            _ => self.outcome.session.clone(),
-        }
+        let files = self.files.as_ref();
+        let is_one = !files.is_some_and(|files| files.authors.are_several());
+        self.outcome.session.clone().filter(|_| is_one)
     }
 
     /// Returns the conversation's move as it would be now; `None` if it already ends
