@@ -263,12 +263,11 @@ impl PathAction {
             (_, None) => PathOutcomeKind::Delete,
             (None, Some(_)) if self.now.is_none() => PathOutcomeKind::Create,
             (Some(PathEntry::Dir { .. }), Some(PathEntry::Dir { .. })) => PathOutcomeKind::Mode,
-            (
-                Some(PathEntry::File { content, .. }),
-                Some(PathEntry::File {
-                    content: target, ..
-                }),
-            ) if content == target => PathOutcomeKind::Mode,
+            (Some(PathEntry::File(now)), Some(PathEntry::File(then)))
+                if now.content == then.content =>
+            {
+                PathOutcomeKind::Mode
+            }
             _ => match self.merged {
                 Some(LineCounts { removed, returned }) => {
                     PathOutcomeKind::Merge { removed, returned }

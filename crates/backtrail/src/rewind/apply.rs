@@ -31,7 +31,7 @@ use mover::{Direction, Mover};
 use root_dir::{RootDir, SplitPath, ask};
 use staging_dir::StagingDir;
 
-pub(super) use new_dir::{NewDir, NewDirWriter, NewEntry, new_dir_name};
+pub(super) use new_dir::{NewDir, NewEntry, new_dir_name};
 
 /// Is asked before each change to a workspace's files. For tests: what it refuses
 /// fails as if the system had refused it.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::apply::{NewDir, NewDirWriter, NewEntry, new_dir_name};
+use super::apply::{NewDir, NewEntry, new_dir_name};
 use super::outcome::TargetPoint;
 use super::path_change::PathEntry;
 use crate::error::{Error, Result};
@@ -258,7 +258,7 @@ impl ForkIntoPlan {
         let new_dir = NewDir::create(&aside, &self.place, store.touch_hook())?;
         new_dir.clear_strays();
         let live = Root::open(self.workspace.root()).ok();
-        let filled = NewDirWriter::new(&new_dir, self.workspace.objects(), live.as_ref()).run(all);
+        let filled = new_dir.write_all(all, self.workspace.objects(), live.as_ref());
         match filled.and_then(|shared| new_dir.put().map(|()| shared)) {
             Ok(shared) => Ok(shared),
             Err(error) => {

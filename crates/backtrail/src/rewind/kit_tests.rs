@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
 use super::apply::{FileWork, Touch, TouchHook, WorkResult};
-use super::path_change::{PathChange, PathEntry};
+use super::path_change::{FileEntry, PathChange, PathEntry};
 use crate::error::Result;
 use crate::ids::CheckpointId;
 use crate::objects::{ObjectId, Objects};
@@ -197,11 +197,11 @@ impl Drop for Ground {
 
 fn thing(stuff: &Stuff) -> PathEntry {
     match stuff {
-        Stuff::File(mode, bytes) => PathEntry::File {
+        Stuff::File(mode, bytes) => PathEntry::File(FileEntry {
             mode: *mode,
             size: bytes.len() as u64,
             content: ObjectId::of(bytes),
-        },
+        }),
         Stuff::Link(target) => PathEntry::Link {
             target: target.clone().into(),
         },

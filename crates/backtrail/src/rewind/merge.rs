@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::authors::{Author, Authors};
 use super::outcome::{Overlap, Unmerged};
-use super::path_change::PathEntry;
+use super::path_change::{FileEntry, PathEntry};
 use super::path_history::{AuthoredChange, PathHistories, PathState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, ObjectWriter};
@@ -249,11 +249,11 @@ impl Merger<'_> {
             return Err(unmerged("both changed its mode").into());
         };
         let merged = |(content, size), bytes| MergeVersion {
-            state: PathState::There(PathEntry::File {
+            state: PathState::There(PathEntry::File(FileEntry {
                 mode,
                 size,
                 content,
-            }),
+            })),
             bytes,
         };
         let contents = [base_file, our_file, their_file].map(|file| (file.content, file.size));
@@ -363,14 +363,10 @@ fn node(entry: &PathEntry, like: [Option<&Node>; 2]) -> Node {
         _ => false,
     });
     match entry {
-        PathEntry::File {
-            mode,
-            size,
-            content,
-        } => Node::File {
-            mode: *mode,
-            size: *size,
-            content: *content,
+        PathEntry::File(file) => Node::File {
+            mode: file.mode,
+            size: file.size,
+            content: file.content,
             ignored: is_ignored,
         },
         PathEntry::Link { target } => Node::Link {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::apply::{Touch, TouchHook, sweep_strays};
 use super::kit_tests::*;
-use super::path_change::{PathChange, PathEntry};
+use super::path_change::{FileEntry, PathChange, PathEntry};
 use crate::error::ErrorKind;
 use crate::objects::ObjectId;
 
@@ -16,11 +16,11 @@ fn item(path: &str, content: &str) -> PathChange {
     PathChange {
         path: PathBuf::from(path),
         old: None,
-        new: Some(PathEntry::File {
+        new: Some(PathEntry::File(FileEntry {
             mode: 0o644,
             size: content.len() as u64,
             content: ObjectId::of(content.as_bytes()),
-        }),
+        })),
     }
 }
 

@@ -8,18 +8,17 @@ use crate::snapshot::entry::Node;
 /// What a snapshot captured at one path, without what is below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PathEntry {
-    File {
-        /// All twelve permission bits.
-        mode: u32,
-        size: u64,
-        content: ObjectId,
-    },
-    Link {
-        target: Box<[u8]>,
-    },
-    Dir {
-        mode: u32,
-    },
+    File(FileEntry),
+    Link { target: Box<[u8]> },
+    Dir { mode: u32 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileEntry {
+    /// All twelve permission bits.
+    pub(crate) mode: u32,
+    pub(crate) size: u64,
+    pub(crate) content: ObjectId,
 }
 
 /// One path that changes. The workspace itself is the empty path.
@@ -34,21 +33,29 @@ impl PathEntry {
     /// Returns what was captured; `None` for what was skipped.
     pub(crate) fn of(node: &Node) -> Option<Self> {
         match node {
-            Node::File {
+            &Node::File {
                 mode,
                 size,
                 content,
                 ..
-            } => Some(Self::File {
-                mode: *mode,
-                size: *size,
-                content: *content,
-            }),
+            } => Some(Self::File(FileEntry {
+                mode,
+                size,
+                content,
+            })),
             Node::Link { target, .. } => Some(Self::Link {
                 target: target.clone(),
             }),
             Node::Dir(dir) => Some(Self::Dir { mode: dir.mode }),
             Node::Skipped(_) => None,
+        }
+    }
+
+    /// Returns the file, if it is one.
+    pub(crate) fn file(&self) -> Option<FileEntry> {
+        match self {
+            Self::File(file) => Some(*file),
+            Self::Link { .. } | Self::Dir { .. } => None,
         }
     }
 
@@ -65,13 +72,8 @@ impl PathChange {
 
     /// Returns whether a file becomes the same file with another mode.
     pub(super) fn is_mode_only(&self) -> bool {
-        match (&self.old, &self.new) {
-            (
-                Some(PathEntry::File { content: a, .. }),
-                Some(PathEntry::File { content: b, .. }),
-            ) => a == b,
-            _ => false,
-        }
+        let content = |entry: &Option<PathEntry>| Some(entry.as_ref()?.file()?.content);
+        content(&self.old).is_some() && content(&self.old) == content(&self.new)
     }
 
     /// Returns whether a new file or link is staged for it.
@@ -81,7 +83,7 @@ impl PathChange {
     }
 
     pub(super) fn stages_file(&self) -> bool {
-        self.stages() && matches!(self.new, Some(PathEntry::File { .. }))
+        self.stages() && matches!(self.new, Some(PathEntry::File(_)))
     }
 
     pub(super) fn was_dir(&self) -> bool {

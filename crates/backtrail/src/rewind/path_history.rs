@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::authors::{Author, Interval, MergeUndid};
-use super::path_change::PathEntry;
+use super::path_change::{FileEntry, PathEntry};
 use crate::error::{ErrorKind, Result};
 use crate::objects::ObjectId;
 use crate::snapshot::entry::{FileKind, Node, SkippedReason};
@@ -269,28 +269,12 @@ impl PathState {
     }
 
     /// Returns the file, if it is one.
-    pub(super) fn file(&self) -> Option<FileState> {
+    pub(super) fn file(&self) -> Option<FileEntry> {
         match self {
-            Self::There(PathEntry::File {
-                mode,
-                size,
-                content,
-            }) => Some(FileState {
-                mode: *mode,
-                size: *size,
-                content: *content,
-            }),
-            _ => None,
+            Self::There(entry) => entry.file(),
+            Self::Absent | Self::Unknown => None,
         }
     }
-}
-
-/// The state of a file.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FileState {
-    pub(super) mode: u32,
-    pub(super) size: u64,
-    pub(super) content: ObjectId,
 }
 
 impl AuthoredChange {

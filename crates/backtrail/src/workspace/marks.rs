@@ -264,9 +264,7 @@ impl Workspace {
 
     fn change_since_mark(&self, path: &Path, marked: &MarkRecord) -> Result<Option<FileChange>> {
         let before = self.open_snapshot(&marked.snapshot)?;
-        let (seen, node) = node_at(self.root(), path)?;
-        let after = self.show_one(path, &seen.dirs, node)?;
-        let diff = before.diff_paths(&after, &[path])?;
+        let diff = before.diff_paths(&self.present_at(path)?, &[path])?;
         Ok(one(diff, marked.at, true))
     }
 
@@ -290,9 +288,7 @@ impl Workspace {
         {
             return Err(refused(path, "is a directory; name the files in it"));
         }
-        let (seen, node) = node_at(self.root(), path)?;
-        let after = self.show_one(path, &seen.dirs, node)?;
-        let diff = snapshot.diff_paths(&after, &[path])?;
+        let diff = snapshot.diff_paths(&self.present_at(path)?, &[path])?;
         Ok(one(diff, last.at(), false))
     }
 }

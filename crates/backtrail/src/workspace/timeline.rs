@@ -120,20 +120,20 @@ impl Timeline {
             .iter()
             .filter_map(|span| span.end.map(|end| (end, span)))
             .collect();
-        let mut state = Stacks::default();
+        let mut steps = FileSteps::default();
         for (n, checkpoint) in self.checkpoints.iter().enumerate() {
             if let Some(span) = by_start.get(&n) {
-                state.done(self.span_step(n, span));
+                steps.add(self.span_step(n, span));
             } else if let Some(span) = by_end.get(&n) {
                 // It was undone while it ran, and then continued.
-                state.ended(self.span_step(n, span));
+                steps.end(self.span_step(n, span));
             } else if checkpoint.reason().moved()
                 && let Some(begun) = self.moves.get(&checkpoint.id())
             {
-                state.moved(n, begun, self);
+                steps.moved(n, begun, self);
             }
         }
-        state.0
+        steps
     }
 
     fn span_step(&self, came: usize, span: &Span) -> FileStep {
@@ -168,28 +168,24 @@ impl Timeline {
     }
 }
 
-/// The steps while they are worked out.
-#[derive(Default)]
-struct Stacks(FileSteps);
-
-impl Stacks {
-    fn done(&mut self, step: FileStep) {
-        self.0.done.push(step);
+impl FileSteps {
+    fn add(&mut self, step: FileStep) {
+        self.done.push(step);
         // After a new step nothing can be redone.
-        self.0.undone.clear();
+        self.undone.clear();
     }
 
     /// Adds the end of a turn or run. One that was undone while it ran is a step again,
     /// since it continued.
-    fn ended(&mut self, step: FileStep) {
+    fn end(&mut self, step: FileStep) {
         // It is usually one of the last.
-        if self.0.done.iter().rev().any(|done| done.id == step.id) {
+        if self.done.iter().rev().any(|done| done.id == step.id) {
             return;
         }
-        for around in &mut self.0.done {
+        for around in &mut self.done {
             around.covers.retain(|covered| covered.id != step.id);
         }
-        self.done(step);
+        self.add(step);
     }
 
     fn moved(&mut self, n: usize, begun: &StepRecord, timeline: &Timeline) {
@@ -199,22 +195,22 @@ impl Stacks {
         let same = |step: &FileStep| Some(step.id) == begun.step;
         match begun.reason {
             CheckpointReason::Undo => {
-                if let Some(at) = self.0.done.iter().rposition(same) {
-                    let mut step = self.0.done.remove(at);
+                if let Some(at) = self.done.iter().rposition(same) {
+                    let mut step = self.done.remove(at);
                     // The steps that it had undone return to their positions.
-                    self.0.done.append(&mut step.covers);
-                    self.0.done.sort_by_key(|step| step.came);
-                    self.0.undone.push((step, begun.id));
+                    self.done.append(&mut step.covers);
+                    self.done.sort_by_key(|step| step.came);
+                    self.undone.push((step, begun.id));
                 }
             }
             CheckpointReason::Redo => {
-                if let Some(at) = self.0.undone.iter().rposition(|(step, _)| same(step)) {
-                    let (mut step, _) = self.0.undone.remove(at);
+                if let Some(at) = self.undone.iter().rposition(|(step, _)| same(step)) {
+                    let (mut step, _) = self.undone.remove(at);
                     if let Some(begun) = timeline.moves.get(&step.id) {
                         step.covers = self.covered_by(begun, timeline);
                     }
                     step.came = n;
-                    self.0.done.push(step);
+                    self.done.push(step);
                 }
             }
             _ => {
@@ -227,7 +223,7 @@ impl Stacks {
                     came: n,
                     covers: self.covered_by(begun, timeline),
                 };
-                self.done(step);
+                self.add(step);
             }
         }
     }
@@ -243,6 +239,6 @@ impl Stacks {
             let its = begun.of_session.is_none() || step.session == begun.of_session;
             its && step.before >= to
         };
-        self.0.done.extract_if(.., is_covered).collect()
+        self.done.extract_if(.., is_covered).collect()
     }
 }

@@ -71,19 +71,13 @@ impl RootDir<'_> {
             PathEntry::Link { target } => {
                 seen.kind == FileKind::Link && is_link(dir, name, target)?
             }
-            PathEntry::File {
-                mode,
-                size,
-                content,
-            } => {
-                let stamp = seen.stamp;
-                if seen.kind != FileKind::File || (stamp.mode, stamp.size) != (*mode, *size) {
-                    false
-                } else if known.is_some_and(|known| known.is_still(&seen)) {
-                    true
-                } else {
-                    return self.call("read", path, || read_file((dir, name), content));
+            PathEntry::File(file) => {
+                let is_alike = seen.kind == FileKind::File
+                    && (seen.stamp.mode, seen.stamp.size) == (file.mode, file.size);
+                if is_alike && !known.is_some_and(|known| known.is_still(&seen)) {
+                    return self.call("read", path, || read_file((dir, name), &file.content));
                 }
+                is_alike
             }
         };
         Ok(same.then_some(seen))

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::super::outcome::NotRestored;
-use super::super::path_change::{PathChange, PathEntry};
+use super::super::path_change::{FileEntry, PathChange, PathEntry};
 use super::root_dir::{RootDir, SplitPath, is_gone, is_unsupported, may_write};
 use super::stage::{FEW, Prepared};
 use super::staging_dir::{OPEN, StagingDir, new_name, old_name};
@@ -280,7 +280,8 @@ impl<'a> Mover<'a> {
     /// Sets the mode of an existing file or directory.
     fn set_mode(&mut self, n: usize) -> Result<MoveResult> {
         let (item, known) = (&self.work.items[n], self.prepared[n].known);
-        let Some(PathEntry::File { mode, .. } | PathEntry::Dir { mode }) = &item.new else {
+        let Some(PathEntry::File(FileEntry { mode, .. }) | PathEntry::Dir { mode }) = &item.new
+        else {
             return Ok(MoveResult::Done);
         };
         let is_expected = |seen: &Seen| match item.becomes_dir() {

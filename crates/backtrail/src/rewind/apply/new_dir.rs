@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use uuid::Uuid;
 
-use super::super::path_change::PathEntry;
+use super::super::path_change::{FileEntry, PathEntry};
 use super::compare::errno;
 use super::root_dir::{RootDir, SplitPath, ask, is_unsupported};
 use super::staging_dir::OPEN;
@@ -50,7 +50,7 @@ pub(in crate::rewind) struct NewDir<'a> {
     place: &'a NewDirectory,
     /// Shows others that it is in use.
     _lock: OwnedFd,
-    pub(super) root_dir: RootDir<'a>,
+    root_dir: RootDir<'a>,
 }
 
 impl<'a> NewDir<'a> {
@@ -102,7 +102,7 @@ impl<'a> NewDir<'a> {
     }
 
     /// Makes the error of a call that failed, with its final path.
-    pub(super) fn failed(&self, call: &str, path: &Path, error: Errno) -> Error {
+    fn failed(&self, call: &str, path: &Path, error: Errno) -> Error {
         let doing = format!("cannot write the new directory ({call})");
         Error::io(doing, &self.place.path().join(path), error.into())
     }
@@ -237,111 +237,104 @@ pub(in crate::rewind) struct NewEntry {
     pub(in crate::rewind) is_alive: bool,
 }
 
-/// Writes the entries of a new directory.
+/// The original workspace, whose files new ones may share their content with.
 #[derive(Debug)]
-pub(in crate::rewind) struct NewDirWriter<'a> {
-    new_dir: &'a NewDir<'a>,
-    objects: &'a Objects,
-    /// The workspace that the files come from, to share content with.
-    live: Option<&'a Root>,
+struct Original<'a> {
+    /// `None` if it cannot be opened.
+    root: Option<&'a Root>,
+    /// Whether the file system can share content.
     shares: AtomicBool,
+    /// How many files share their content.
     shared: AtomicU64,
 }
 
 /// The directory that files are being written in.
 type OpenDir = Option<(PathBuf, OwnedFd)>;
 
-impl<'a> NewDirWriter<'a> {
-    pub(in crate::rewind) fn new(
-        new_dir: &'a NewDir<'a>,
-        objects: &'a Objects,
-        live: Option<&'a Root>,
-    ) -> Self {
-        Self {
-            new_dir,
-            objects,
-            live,
-            shares: AtomicBool::new(live.is_some()),
-            shared: AtomicU64::new(0),
-        }
-    }
-
+impl NewDir<'_> {
     /// Writes all entries, directories first, and returns how many files share their
     /// content with files of the original workspace.
-    pub(in crate::rewind) fn run(&self, all: &[NewEntry]) -> Result<u64> {
+    pub(in crate::rewind) fn write_all(
+        &self,
+        all: &[NewEntry],
+        objects: &Objects,
+        original: Option<&Root>,
+    ) -> Result<u64> {
         for new in all {
             SplitPath::check(&new.path)?;
         }
         let is_dir = |new: &&NewEntry| new.entry.is_dir();
-        for new in all
-            .iter()
-            .filter(is_dir)
-            .filter(|dir| !dir.path.as_os_str().is_empty())
-        {
-            let made = self.new_dir.root_dir.make_dir(&new.path);
-            made.map_err(|error| self.new_dir.failed("mkdirat", &new.path, error))?;
+        let is_root = |new: &&NewEntry| new.path.as_os_str().is_empty();
+        for new in all.iter().filter(is_dir).filter(|dir| !is_root(dir)) {
+            let made = self.root_dir.make_dir(&new.path);
+            made.map_err(|error| self.failed("mkdirat", &new.path, error))?;
         }
+        let original = Original {
+            root: original,
+            shares: AtomicBool::new(true),
+            shared: AtomicU64::new(0),
+        };
         let rest: Vec<&NewEntry> = all.iter().filter(|new| !is_dir(new)).collect();
-        in_batches(&rest, &self.new_dir.root_dir, |batch| {
+        in_batches(&rest, &self.root_dir, |batch| {
             let mut held = None;
-            let written = batch.iter().map(|new| self.write(new, &mut held));
+            let written = batch
+                .iter()
+                .map(|new| self.write(new, &mut held, objects, &original));
             written.collect::<Result<Vec<()>>>()
         })?;
         // The deepest first: a mode may keep us out.
         for new in all.iter().rev() {
             if let PathEntry::Dir { mode } = new.entry {
                 let is_dir = |seen: &sys::Seen| seen.kind == FileKind::Dir;
-                let set = self.new_dir.root_dir.set_mode(&new.path, mode, is_dir);
-                set.map_err(|error| self.new_dir.failed("fchmod", &new.path, error))?;
+                let set = self.root_dir.set_mode(&new.path, mode, is_dir);
+                set.map_err(|error| self.failed("fchmod", &new.path, error))?;
             }
         }
-        Ok(self.shared.load(Ordering::Relaxed))
+        Ok(original.shared.into_inner())
     }
 
-    fn write(&self, new: &NewEntry, held: &mut OpenDir) -> Result<()> {
+    fn write(
+        &self,
+        new: &NewEntry,
+        held: &mut OpenDir,
+        objects: &Objects,
+        original: &Original<'_>,
+    ) -> Result<()> {
         let path = new.path.as_path();
-        let root_dir = &self.new_dir.root_dir;
-        let failed = |call| move |error| self.new_dir.failed(call, path, error);
-        let name = SplitPath::of(path).name;
-        let dir = self.hold(path, held)?;
+        let failed = |call| move |error| self.failed(call, path, error);
+        let place = SplitPath::of(path);
+        let dir = match held {
+            // It is most often the directory of the last path.
+            Some((parent, dir)) if bytes_of(parent) == place.dir => dir,
+            _ => {
+                let dir = self
+                    .root_dir
+                    .open_dir(place.dir)
+                    .map_err(failed("openat"))?;
+                let parent = PathBuf::from(os_str(place.dir));
+                &mut held.insert((parent, dir)).1
+            }
+        };
         match &new.entry {
             PathEntry::Link { target } => {
-                let asked = root_dir.ask("symlinkat", path);
-                let made = asked.and_then(|()| rustix::fs::symlinkat(&**target, dir, name));
+                let asked = self.root_dir.ask("symlinkat", path);
+                let made = asked.and_then(|()| rustix::fs::symlinkat(&**target, dir, place.name));
                 made.map_err(failed("symlinkat"))
             }
-            PathEntry::File {
-                mode,
-                size,
-                content,
-            } => {
-                let file = root_dir.create_file(dir, name, path);
+            PathEntry::File(entry) => {
+                let file = self.root_dir.create_file(dir, place.name, path);
                 let mut file = file.map_err(failed("openat"))?;
-                if new.is_alive && self.share(path, &mut file, (*size, content))? {
-                    self.shared.fetch_add(1, Ordering::Relaxed);
-                } else {
-                    let content = (content, *size);
-                    root_dir.fill((&file, path), self.objects, content, failed("write"))?;
+                if !(new.is_alive && self.share(path, &mut file, entry, original)?) {
+                    let failed = failed("write");
+                    self.root_dir.fill((&file, path), objects, entry, failed)?;
                 }
-                let asked = root_dir.ask("fchmod", path);
-                let bits = Mode::from_raw_mode(*mode);
+                let asked = self.root_dir.ask("fchmod", path);
+                let bits = Mode::from_raw_mode(entry.mode);
                 let set = asked.and_then(|()| rustix::fs::fchmod(&file, bits));
                 set.map_err(failed("fchmod"))
             }
             PathEntry::Dir { .. } => Ok(()),
         }
-    }
-
-    /// Returns the directory of a path, which is most often that of the last path.
-    fn hold<'h>(&self, path: &Path, held: &'h mut OpenDir) -> Result<&'h OwnedFd> {
-        let parent = path.parent().unwrap_or(Path::new(""));
-        if held.as_ref().is_none_or(|(path, _)| path != parent) {
-            let opened = self.new_dir.root_dir.open_dir(SplitPath::of(path).dir);
-            let dir = opened.map_err(|error| self.new_dir.failed("openat", path, error))?;
-            *held = Some((parent.to_owned(), dir));
-        }
-        let held = held.as_ref().map(|(_, dir)| dir);
-        Ok(held.expect("it was just opened"))
     }
 
     /// Lets a new file share its content with the file of the original workspace, if that
@@ -350,30 +343,32 @@ impl<'a> NewDirWriter<'a> {
         &self,
         path: &Path,
         file: &mut File,
-        (size, content): (u64, &ObjectId),
+        entry: &FileEntry,
+        original: &Original<'_>,
     ) -> Result<bool> {
-        let live = self.live.filter(|_| self.shares.load(Ordering::Relaxed));
-        let Some(theirs) = live.and_then(|live| open_alive(live, path, size)) else {
+        let root = original.root;
+        let root = root.filter(|_| original.shares.load(Ordering::Relaxed));
+        let Some(theirs) = root.and_then(|root| open_alive(root, path, entry.size)) else {
             return Ok(false);
         };
-        let asked = self.new_dir.root_dir.ask("ioctl", path);
+        let asked = self.root_dir.ask("ioctl", path);
         match asked.and_then(|()| rustix::fs::ioctl_ficlone(&*file, &theirs)) {
             Ok(()) => {}
             // That may concern this file alone.
             Err(Errno::TXTBSY | Errno::PERM) => return Ok(false),
             Err(_) => {
-                self.shares.store(false, Ordering::Relaxed);
+                original.shares.store(false, Ordering::Relaxed);
                 return Ok(false);
             }
         }
         // Only the shared content counts: the original may change at any moment.
-        let is_it = ObjectId::of_file(file).is_ok_and(|found| found == *content);
-        let ready = match is_it {
-            true => Ok(()),
-            false => file.set_len(0).and_then(|()| file.rewind()),
-        };
-        ready.map_err(|error| self.new_dir.failed("ftruncate", path, errno(error)))?;
-        Ok(is_it)
+        if ObjectId::of_file(file).is_ok_and(|found| found == entry.content) {
+            original.shared.fetch_add(1, Ordering::Relaxed);
+            return Ok(true);
+        }
+        let emptied = file.set_len(0).and_then(|()| file.rewind());
+        emptied.map_err(|error| self.failed("ftruncate", path, errno(error)))?;
+        Ok(false)
     }
 }
 

@@ -11,10 +11,11 @@ use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, Result};
 
+use super::super::path_change::FileEntry;
 use super::compare::errno;
 use super::{Touch, TouchHook};
 use crate::error::{Error, ErrorKind};
-use crate::objects::{ObjectId, Objects};
+use crate::objects::Objects;
 use crate::snapshot::FileKind;
 use crate::snapshot::name::{bytes_of, shown};
 use crate::snapshot::scan::sys::{self, Root, Seen};
@@ -104,17 +105,18 @@ impl<'a> RootDir<'a> {
         &self,
         (mut file, path): (&File, &Path),
         objects: &Objects,
-        (content, size): (&ObjectId, u64),
+        new: &FileEntry,
         failed: impl Fn(Errno) -> Error,
     ) -> crate::error::Result<()> {
         let mut written = 0;
-        objects.read_to(content, &mut |piece| {
+        objects.read_to(&new.content, &mut |piece| {
             written += piece.len() as u64;
             let asked = self.ask("write", path);
             let done = asked.and_then(|()| file.write_all(piece).map_err(errno));
             done.map_err(&failed)
         })?;
-        if written != size {
+        if written != new.size {
+            let (content, size) = (new.content, new.size);
             let what = format!("object {content} has {written} bytes, expected {size}");
             return Err(Error::new(ErrorKind::Corrupt, what).at_path(path));
         }

@@ -6,14 +6,13 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Gid, Mode, Uid};
 use rustix::io::Errno;
 
-use super::super::path_change::{PathChange, PathEntry};
+use super::super::path_change::{FileEntry, PathChange, PathEntry};
 use super::compare::KnownFile;
 use super::in_batches;
 use super::mover::{CHANGED, Mover, OnChanged, error_text};
 use super::root_dir::{SplitPath, is_gone};
 use super::staging_dir::{OPEN, new_name};
 use crate::error::{Error, ErrorKind, Result};
-use crate::objects::ObjectId;
 use crate::snapshot::FileKind;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::split;
@@ -71,13 +70,9 @@ impl Mover<'_> {
         let path = item.path.as_path();
         let staged = match item.new.as_ref().filter(|_| item.stages()) {
             Some(PathEntry::Link { target }) => self.write_link(path, target, old),
-            Some(PathEntry::File {
-                mode,
-                size,
-                content,
-            }) => self
-                .write_file(path, (content, *size))
-                .and_then(|file| self.finish_file(path, &file, (*mode, few), old)),
+            Some(PathEntry::File(new)) => self
+                .write_file(path, new)
+                .and_then(|file| self.finish_file(path, &file, (new.mode, few), old)),
             Some(PathEntry::Dir { .. }) | None => return Ok(prepared),
         };
         match staged {
@@ -153,7 +148,7 @@ impl Mover<'_> {
         write().map_err(|error| self.unwritten("symlinkat", path, error))
     }
 
-    fn write_file(&self, path: &Path, content: (&ObjectId, u64)) -> Result<File> {
+    fn write_file(&self, path: &Path, new: &FileEntry) -> Result<File> {
         let name = new_name(path);
         let file = self
             .root_dir
@@ -161,7 +156,7 @@ impl Mover<'_> {
             .map_err(|error| self.unwritten("openat", path, error))?;
         let failed = |error| self.unwritten("write", path, error);
         self.root_dir
-            .fill((&file, path), self.work.objects, content, failed)?;
+            .fill((&file, path), self.work.objects, new, failed)?;
         Ok(file)
     }
 

@@ -255,7 +255,7 @@ fn place_dir(place: SplitPath<'_>) -> PathBuf {
 /// Returns the content of a file and its length.
 fn content(entry: &Option<PathEntry>) -> Option<(ObjectId, u64)> {
     match entry {
-        Some(PathEntry::File { content, size, .. }) => Some((*content, *size)),
+        Some(PathEntry::File(file)) => Some((file.content, file.size)),
         _ => None,
     }
 }
