@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::merge::LineCounts;
 use super::outcome::{Kept, KeptReason, NotRestored, PathOutcome, PathOutcomeKind};
-use super::path_change::PathEntry;
+use super::path_change::{PathEntry, is_ignored};
 use super::path_history::PathHistories;
 use crate::error::Result;
 use crate::snapshot::edit::Edit;
@@ -302,10 +302,14 @@ fn verdict(want: &Difference, histories: &PathHistories) -> PathDecision {
             false => PathDecision::Nothing,
         },
         (Some(Node::Skipped(now)), Some(then)) => uncaptured(now, then),
-        (Some(now), None) => match was_born_ignored(now, histories.born_ignored(&want.path)) {
-            true => PathDecision::Keep(KeptReason::BornIgnored),
-            false => PathDecision::Act,
-        },
+        (Some(now @ (Node::File { .. } | Node::Link { .. })), None) => {
+            // If it is not known what the rules said then, they count as they are now.
+            let born = histories.born_ignored(&want.path);
+            match born.unwrap_or(is_ignored(now)) {
+                true => PathDecision::Keep(KeptReason::BornIgnored),
+                false => PathDecision::Act,
+            }
+        }
         _ => PathDecision::Act,
     }
 }
@@ -338,15 +342,6 @@ fn worth_naming(reason: SkippedReason) -> bool {
 
 fn stays_uncaptured(skipped: &Skipped) -> String {
     format!("is not captured ({}) and stays", skipped.reason)
-}
-
-/// Returns whether something is never deleted because ignore rules matched it when it was
-/// created; if that is not known, because they match it now.
-fn was_born_ignored(now: &Node, born: Option<bool>) -> bool {
-    match now {
-        Node::File { ignored, .. } | Node::Link { ignored, .. } => born.unwrap_or(*ignored),
-        _ => false,
-    }
 }
 
 fn no_directory(path: &Path) -> String {

@@ -17,7 +17,7 @@ use super::target::{RewindTarget, because};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::ObjectId;
 use crate::session::Session;
-use crate::snapshot::edit::{Edit, edit};
+use crate::snapshot::edit::Edit;
 use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::{Progress, ScanProgress, Snapshot, Totals, shown};
@@ -161,7 +161,8 @@ impl Execution<'_> {
         if planned.actions.by_path.is_empty() {
             return Ok((planned.present.id(), planned.present.totals()));
         }
-        store_edited(self.workspace, &planned.present, &planned.actions.edits())
+        self.workspace
+            .store_edited(&planned.present, &planned.actions.edits())
     }
 
     /// Makes the checkpoint of the present state, unless the last one has the same.
@@ -296,18 +297,6 @@ pub(super) fn work<'a>(
     }
 }
 
-/// Stores a snapshot with some paths changed.
-fn store_edited(
-    workspace: &Workspace,
-    snapshot: &Snapshot,
-    edits: &BTreeMap<PathBuf, Edit>,
-) -> Result<(ObjectId, Totals)> {
-    let writer = workspace.objects().writer()?;
-    let (id, root) = edit(snapshot, edits, &mut |bytes| writer.put(bytes))?;
-    writer.finish()?;
-    Ok((id, root.totals))
-}
-
 /// Records paths that were left alone as they were before: what they are now is a change
 /// that no checkpoint has.
 pub(super) fn leave_alone(
@@ -338,7 +327,7 @@ pub(super) fn leave_alone(
         };
         edits.insert(left.path.clone(), edit);
     }
-    let (snapshot, totals) = store_edited(workspace, &after, &edits)?;
+    let (snapshot, totals) = workspace.store_edited(&after, &edits)?;
     ended.snapshot = snapshot;
     (ended.files, ended.bytes) = (totals.files, totals.bytes);
     Ok(())

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::random::new_uuid;
 use crate::session::{ForkOptions, Session, SessionOptions};
-use crate::snapshot::edit::{Edit, edit};
+use crate::snapshot::edit::Edit;
 use crate::snapshot::entry::{Node, Skipped};
 use crate::snapshot::scan::ScanProgress;
 use crate::snapshot::scan::sys::Root;
@@ -240,10 +240,8 @@ impl ForkIntoPlan {
         if skipped.is_empty() {
             return Ok(CapturedState::whole(self.snapshot.id(), self.totals()));
         }
-        let writer = self.workspace.objects().writer()?;
-        let (id, root) = edit(&self.snapshot, skipped, &mut |bytes| writer.put(bytes))?;
-        writer.finish()?;
-        Ok(CapturedState::whole(id, root.totals))
+        let (id, totals) = self.workspace.store_edited(&self.snapshot, skipped)?;
+        Ok(CapturedState::whole(id, totals))
     }
 
     /// Writes the files and renames their directory. After an error nothing is left of them.

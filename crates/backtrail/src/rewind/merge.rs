@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::authors::{Author, Authors};
 use super::outcome::{Overlap, Unmerged};
-use super::path_change::{FileEntry, PathEntry};
+use super::path_change::{FileEntry, PathEntry, is_ignored};
 use super::path_history::{AuthoredChange, PathHistories, PathState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, ObjectWriter};
@@ -358,20 +358,17 @@ pub(super) fn read_present(present: &Snapshot, path: &Path, content: &ObjectId) 
 
 /// Makes the node of a merged path. Whether ignore rules match it is as it was.
 fn node(entry: &PathEntry, like: [Option<&Node>; 2]) -> Node {
-    let is_ignored = like.iter().flatten().any(|node| match node {
-        Node::File { ignored, .. } | Node::Link { ignored, .. } => *ignored,
-        _ => false,
-    });
+    let ignored = like.into_iter().flatten().any(is_ignored);
     match entry {
         PathEntry::File(file) => Node::File {
             mode: file.mode,
             size: file.size,
             content: file.content,
-            ignored: is_ignored,
+            ignored,
         },
         PathEntry::Link { target } => Node::Link {
             target: target.clone(),
-            ignored: is_ignored,
+            ignored,
         },
         // Of a directory only the mode is merged.
         PathEntry::Dir { mode } => Node::Dir(Dir {

@@ -21,7 +21,7 @@ use crate::workspace::{Activity, SessionPlace, SkippedFiles};
 ///
 /// [`stage`](Self::stage) says which. As JSON, paths and lines that are not UTF-8 are
 /// lossy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Outcome {
     /// What was asked for.
@@ -69,11 +69,12 @@ pub struct Outcome {
 }
 
 /// How far a rewind, restore, undo or redo went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Stage {
     /// It is a plan. Nothing was touched.
+    #[default]
     Planned,
     /// Conflicts stopped it. Nothing was touched.
     Stopped,
@@ -82,11 +83,12 @@ pub enum Stage {
 }
 
 /// The kind of a step that moves files or the conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verb {
     /// Back to a point.
+    #[default]
     Rewind,
     /// Some paths back to a point.
     Restore,
@@ -292,23 +294,7 @@ impl Outcome {
         Self {
             verb,
             stage,
-            step: None,
-            session: None,
-            from: None,
-            to: None,
-            now: None,
-            changes: Vec::new(),
-            kept: Vec::new(),
-            not_restored: Vec::new(),
-            conflicts: Vec::new(),
-            on_conflict: OnConflict::Stop,
-            unchanged: 0,
-            skipped: SkippedFiles::default(),
-            tool_calls: Vec::new(),
-            other_sessions: Vec::new(),
-            chat: None,
-            belongs_to: None,
-            active: Vec::new(),
+            ..Self::default()
         }
     }
 

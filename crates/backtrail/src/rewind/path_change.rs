@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::objects::ObjectId;
-use crate::snapshot::entry::Node;
+use crate::snapshot::entry::{Node, SkippedReason};
 
 /// What a snapshot captured at one path, without what is below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,5 +97,14 @@ impl PathChange {
     /// Returns whether the old entry is removed, whatever takes its place.
     pub(super) fn removes(&self) -> bool {
         self.old.is_some() && (self.new.is_none() || self.was_dir() != self.becomes_dir())
+    }
+}
+
+/// Returns whether ignore rules match something.
+pub(super) fn is_ignored(node: &Node) -> bool {
+    match node {
+        Node::File { ignored, .. } | Node::Link { ignored, .. } => *ignored,
+        Node::Skipped(skipped) => skipped.reason == SkippedReason::Ignored,
+        Node::Dir(_) => false,
     }
 }

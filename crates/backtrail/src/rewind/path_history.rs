@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::authors::{Author, Interval, MergeUndid};
-use super::path_change::{FileEntry, PathEntry};
+use super::path_change::{FileEntry, PathEntry, is_ignored};
 use crate::error::{ErrorKind, Result};
 use crate::objects::ObjectId;
 use crate::snapshot::entry::{FileKind, Node, SkippedReason};
@@ -176,14 +176,6 @@ impl PathHistories {
     /// Returns whether ignore rules matched a path when it was created, if that is known.
     pub(super) fn born_ignored(&self, path: &Path) -> Option<bool> {
         self.paths.get(path)?.born_ignored
-    }
-}
-
-fn is_ignored(node: &Node) -> bool {
-    match node {
-        Node::File { ignored, .. } | Node::Link { ignored, .. } => *ignored,
-        Node::Skipped(skipped) => skipped.reason == SkippedReason::Ignored,
-        Node::Dir(_) => false,
     }
 }
 

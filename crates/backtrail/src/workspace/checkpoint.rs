@@ -23,11 +23,12 @@ pub struct Checkpoint {
 }
 
 /// Why a checkpoint was made.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum CheckpointReason {
     /// It was asked for.
+    #[default]
     Manual,
     /// A turn began.
     TurnStart,
