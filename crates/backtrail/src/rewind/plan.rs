@@ -250,7 +250,7 @@ impl FilePlanner<'_> {
 
     /// Returns the other sessions with messages in the turns and runs that are undone.
     fn others(&self, own: Option<&SessionId>) -> Result<Vec<SessionId>> {
-        let is_whole = self.target.scope == PathScope::Whole(Vec::new());
+        let is_whole = self.target.scope == PathScope::Whole && self.target.paths.is_empty();
         let mut others: Vec<SessionId> = Vec::new();
         if !is_whole || !self.target.authors.are_several() {
             return Ok(others);
@@ -283,15 +283,15 @@ impl FilePlanner<'_> {
     ) -> Result<PathsToChange> {
         let present = &captured.present;
         let mut moved_on = BTreeSet::new();
-        let mut differences = match &self.target.scope {
-            PathScope::Whole(paths) => {
-                for path in paths {
-                    self.must_be_known(path, present, target)?;
-                }
-                present.differences(target, named(paths).as_deref())?
+        if self.target.scope == PathScope::Whole {
+            for path in &self.target.paths {
+                self.must_be_known(path, present, target)?;
             }
-            PathScope::ChangedUntilNow => {
-                present.differences(target, named(&self.target.only).as_deref())?
+        }
+        let only = self.named();
+        let mut differences = match &self.target.scope {
+            PathScope::Whole | PathScope::ChangedUntilNow => {
+                present.differences(target, only.as_deref())?
             }
             PathScope::Changed(after) => {
                 self.differences_of_step(after, present, target, &mut moved_on)?
@@ -313,6 +313,13 @@ impl FilePlanner<'_> {
         })
     }
 
+    /// Returns the paths that are named; `None` means all.
+    fn named(&self) -> Option<Vec<&Path>> {
+        let paths = &self.target.paths;
+        let all = paths.iter().map(PathBuf::as_path);
+        (!paths.is_empty()).then(|| all.collect())
+    }
+
     /// Returns what a step changed and is not as it was before it. Paths that changed since
     /// go to `moved_on`.
     fn differences_of_step(
@@ -324,7 +331,7 @@ impl FilePlanner<'_> {
     ) -> Result<Vec<Difference>> {
         let mut differences = Vec::new();
         let after = self.open(after)?;
-        for change in after.differences(target, named(&self.target.only).as_deref())? {
+        for change in after.differences(target, self.named().as_deref())? {
             let now = present.walk_down_to(&change, [after.id(), target.id()])?;
             if is_same(&now, &change.after) {
                 continue;
@@ -360,10 +367,10 @@ impl FilePlanner<'_> {
 
     /// Names paths that were asked for and were skipped then.
     fn name_uncaptured(&self, actions: &mut PathActions, target: &Snapshot) -> Result<()> {
-        let PathScope::Whole(paths) = &self.target.scope else {
+        if self.target.scope != PathScope::Whole {
             return Ok(());
-        };
-        for path in paths {
+        }
+        for path in &self.target.paths {
             let named = actions.not_restored.iter().any(|known| known.path == *path);
             if let Some(Node::Skipped(then)) = target.walk_down(path)?
                 && !named
@@ -379,7 +386,7 @@ impl FilePlanner<'_> {
         let PathScope::Changed(after) = &self.target.scope else {
             return Ok(());
         };
-        for path in &self.target.only {
+        for path in &self.target.paths {
             let after = self.workspace.open_snapshot(after)?;
             if after.differences(target, Some(&[path]))?.is_empty() {
                 actions.cannot(path, "that step did not change it");
@@ -409,10 +416,8 @@ impl FilePlanner<'_> {
         let base = self.timeline.checkpoints[since].snapshot()?;
         let mut histories = PathHistories {
             stored: captured.stored.clone(),
-            every: match &self.target.scope {
-                PathScope::Whole(paths) if merges => Some(paths.clone()),
-                _ => None,
-            },
+            every: (merges && self.target.scope == PathScope::Whole)
+                .then(|| self.target.paths.clone()),
             ..PathHistories::default()
         };
         let between = [captured.present.id(), target.id()];
@@ -466,12 +471,6 @@ impl FilePlanner<'_> {
         captured.present = self.workspace.open_snapshot(&id)?;
         Ok(captured)
     }
-}
-
-/// Returns the paths that are named; `None` means all.
-fn named(paths: &[PathBuf]) -> Option<Vec<&Path>> {
-    let all = paths.iter().map(PathBuf::as_path);
-    (!paths.is_empty()).then(|| all.collect())
 }
 
 /// Returns whether a path is the same, as far as a snapshot says.

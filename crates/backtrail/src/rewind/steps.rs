@@ -105,7 +105,7 @@ impl<'a> StepFinder<'a> {
             let Some(files) = &mut target.files else {
                 continue;
             };
-            files.only.clone_from(&options.paths);
+            files.paths.clone_from(&options.paths);
             target.about = named_paths(&options.paths).into();
             target.outcome.verb = Verb::Restore;
             target.step_id = None;
@@ -208,7 +208,7 @@ impl<'a> StepFinder<'a> {
         let files = FileTarget {
             state: before.snapshot_id(),
             scope,
-            only: Vec::new(),
+            paths: Vec::new(),
             since,
             until: step.after.map(|after| checkpoints[after].id()),
             authors,
@@ -237,7 +237,7 @@ impl<'a> StepFinder<'a> {
         let files = FileTarget {
             state: undo.before,
             scope: PathScope::Changed(after.unwrap_or(undo.after)),
-            only: Vec::new(),
+            paths: Vec::new(),
             since: undo.id,
             until: None,
             authors: Authors::Nobody,

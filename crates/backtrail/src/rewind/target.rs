@@ -48,8 +48,8 @@ pub(super) struct FileTarget {
     pub(super) state: ObjectId,
     /// Which paths of it.
     pub(super) scope: PathScope,
-    /// Which paths of a step, if any are named.
-    pub(super) only: Vec<PathBuf>,
+    /// The paths that are named, if any: what is at or below them.
+    pub(super) paths: Vec<PathBuf>,
     /// The checkpoint after which changes count.
     pub(super) since: CheckpointId,
     /// The checkpoint that the step ended with; `None` if everything up to now is
@@ -62,8 +62,8 @@ pub(super) struct FileTarget {
 /// Which paths go to a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PathScope {
-    /// All that differ now; of some paths, if any are named.
-    Whole(Vec<PathBuf>),
+    /// All that differ now.
+    Whole,
     /// Those that a step changed; it left this state behind.
     Changed(ObjectId),
     /// Those that a step changed which is still in progress.
@@ -152,8 +152,8 @@ impl RewindTarget {
             step_id: None,
             files: Some(FileTarget {
                 state: checkpoint.snapshot_id(),
-                scope: PathScope::Whole(options.paths.clone()),
-                only: Vec::new(),
+                scope: PathScope::Whole,
+                paths: options.paths.clone(),
                 since: checkpoint.id(),
                 until: None,
                 authors,
