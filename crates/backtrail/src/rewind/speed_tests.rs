@@ -1,5 +1,5 @@
 //! How long a thousand files take, and what git needs for the same. Run alone:
-//! `cargo test --release -p backtrail --lib restore::speed -- --ignored --nocapture`.
+//! `cargo test --release -p backtrail --lib rewind::speed -- --ignored --nocapture`.
 
 use std::path::Path;
 use std::process::Command;
@@ -45,7 +45,7 @@ fn git(dir: &Path, args: &[&str]) -> Duration {
 }
 
 #[test]
-#[ignore = "takes time; says figures"]
+#[ignore = "takes time; prints figures"]
 fn a_thousand_files_against_git() {
     let (old, new) = trees(2000, 1000);
     let of_git = Ground::on_disk();
