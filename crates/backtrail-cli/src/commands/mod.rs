@@ -47,10 +47,8 @@ mod workspace;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use backtrail::{
-    Durability, ErrorKind, ForkOptions, GapReason, HistoryGap, Session, SessionId, Store,
-    StoreOptions,
-};
+use backtrail::verify::{GapReason, HistoryGap};
+use backtrail::{Durability, ErrorKind, ForkOptions, Session, SessionId, Store, StoreOptions};
 
 use crate::args::{Args, Command, Global};
 use crate::error::{CommandError, Result};

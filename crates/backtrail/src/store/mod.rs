@@ -20,10 +20,9 @@ use crate::session::{
 };
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
-use crate::workspace::{
-    self, Run, SessionPlace, SessionsHere, SnapshotsRepairOptions, SnapshotsRepairPlan,
-    SnapshotsReport, VerifyOptions, Workspace, append_run,
-};
+use crate::workspace::repair::{SnapshotsRepairOptions, SnapshotsRepairPlan};
+use crate::workspace::verify::{SnapshotsReport, VerifyOptions};
+use crate::workspace::{self, Run, SessionPlace, SessionsHere, Workspace, append_run};
 
 pub(crate) use objects_lock::ObjectsLock;
 pub use staging::Staging;

@@ -8,11 +8,11 @@
 
 use std::path::Path;
 
+use backtrail::conversation::{HistoryItem, format_duration};
 use backtrail::rewind::ForkInto;
 use backtrail::{
-    Block, Compaction, Context, Draft, ErrorKind, ForkOptions, HistoryItem, Message, Point, Result,
-    Rewind, Session, SessionOptions, Shape, Store, ToolResult, ToolUse, Transcript, Usage,
-    Workspace, format_duration,
+    Block, Compaction, Context, Draft, ErrorKind, ForkOptions, Message, Point, Result, Rewind,
+    Session, SessionOptions, Shape, Store, ToolResult, ToolUse, Transcript, Usage, Workspace,
 };
 use serde_json::json;
 

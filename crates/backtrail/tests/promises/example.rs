@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use backtrail::{MendRule, RecordKind, Shape, Store};
+use backtrail::context::MendRule;
+use backtrail::{RecordKind, Shape, Store};
 use tempfile::TempDir;
 
 /// Returns the example. `cargo test` builds it, unless only some tests are selected by

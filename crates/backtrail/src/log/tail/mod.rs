@@ -21,7 +21,7 @@ use super::present::present_at;
 use super::version1;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
-use crate::trail::opener::{Because, FORMAT_VERSION, Opener, Spot};
+use crate::trail::opener::{FORMAT_VERSION, Opener, Spot, TrailReason};
 use crate::trail::record::Position;
 
 /// An unfinished end of a trail that was set aside when the session was opened.
@@ -170,7 +170,7 @@ impl Tail {
             seq: self.end.position.seq,
             ..self
                 .files
-                .opener(self.trail, Because::Repair, self.store.now())
+                .opener(self.trail, TrailReason::Repair, self.store.now())
         };
         if let Some((trail, position)) = before {
             opener.continues = Some(continues_at(self.files.id(), trail, &position));
@@ -281,7 +281,7 @@ impl Tail {
         let from = continues_at(id, self.trail, position);
         let opener = self
             .files
-            .opener(self.trail + 1, Because::Rotation, self.store.now());
+            .opener(self.trail + 1, TrailReason::Rotation, self.store.now());
         let opener = Opener { present, ..opener }.continuing(from, position.compacted);
         // What the new trail continues must not be less durable than itself.
         self.sync()?;

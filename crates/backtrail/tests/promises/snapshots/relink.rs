@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use backtrail::workspace::{RelinkOptions, RelinkedWhat};
 use backtrail::{
-    CheckpointOptions, ErrorKind, Message, RelinkOptions, RelinkedWhat, SessionId, SessionOptions,
-    Store, Workspace,
+    CheckpointOptions, ErrorKind, Message, SessionId, SessionOptions, Store, Workspace,
 };
 
 use super::desk::Desk;
@@ -34,7 +34,7 @@ impl Desk {
         fs::remove_dir_all(self.at("work")).unwrap();
     }
 
-    fn relink(&self, old: &str, new: &str) -> backtrail::Result<backtrail::Relinked> {
+    fn relink(&self, old: &str, new: &str) -> backtrail::Result<backtrail::workspace::Relinked> {
         self.store
             .relink(&self.at(old), &self.at(new), RelinkOptions::new())
     }

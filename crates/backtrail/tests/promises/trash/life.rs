@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use backtrail::trash::{DeleteScope, DeletionReason, EmptyOptions};
+use backtrail::workspace::CheckpointReason;
 use backtrail::{
-    Block, CheckpointOptions, CheckpointReason, ErrorKind, ForkOptions, Message, Note, Role,
-    SessionOptions, ToolUse,
+    Block, CheckpointOptions, ErrorKind, ForkOptions, Message, Note, Role, SessionOptions, ToolUse,
 };
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 
@@ -134,8 +134,8 @@ fn cascade_takes_forks_and_sub_agents_along_the_deepest_first() {
     let at = |id| order.iter().position(|known| known == id).unwrap();
     assert_eq!(order.len(), 4);
     assert!(at(&grandchild) < at(&child) && at(&child) < at(&id) && at(&agent_id) < at(&id));
-    let because = &plan.deletions()[at(&agent_id)].reason;
-    assert_eq!(*because, DeletionReason::SubAgent { of: id.clone() });
+    let reason = &plan.deletions()[at(&agent_id)].reason;
+    assert_eq!(*reason, DeletionReason::SubAgent { of: id.clone() });
     plan.apply().unwrap();
     assert_eq!(store.sessions().unwrap(), [stranger]);
 }

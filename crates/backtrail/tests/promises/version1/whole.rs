@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
+use backtrail::conversation::HistoryItem;
 use backtrail::{
-    Block, ErrorKind, HistoryItem, LocalStorage, RecordKind, SessionReader, Shape, Storage,
-    Transcript,
+    Block, ErrorKind, LocalStorage, RecordKind, SessionReader, Shape, Storage, Transcript,
 };
 use serde_json::Value;
 
