@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::chain::{Segment, Walk, continues_at};
 use super::directory::LogDir;
 use super::examine::{Examiner, Finding};
@@ -36,7 +38,7 @@ pub struct RepairPlan {
 }
 
 /// What a repair did.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RepairReport {
     /// The number of the new trail, or `None` where none was needed.

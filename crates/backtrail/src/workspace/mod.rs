@@ -39,6 +39,8 @@ pub(crate) mod verify;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
 use crate::error::{Error, Result};
 use crate::ids::{SessionId, WorkspaceId};
 use crate::log::{LogDir, LogReader, TrailRecords};
@@ -88,6 +90,16 @@ pub(crate) use verify::verify;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Workspace(Arc<WorkspaceInner>);
+
+/// A workspace is shown as its id and its directory.
+impl Serialize for Workspace {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("id", self.id())?;
+        map.serialize_entry("root", &self.root().to_string_lossy())?;
+        map.end()
+    }
+}
 
 #[derive(Debug)]
 struct WorkspaceInner {

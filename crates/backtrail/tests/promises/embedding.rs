@@ -30,7 +30,7 @@ fn open(home: &Path, workspace: &Path) -> Result<Session> {
     let options = SessionOptions::new()
         .agent("mine")
         .workspace_root(workspace);
-    let session = match store.resolve("latest", Some(workspace)) {
+    let session = match store.resolve_in("latest", workspace) {
         Ok(id) => store.open_session(&id)?,
         Err(error) if error.kind() == ErrorKind::NotFound => store.create_session(options)?,
         Err(error) => return Err(error),

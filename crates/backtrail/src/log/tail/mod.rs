@@ -14,20 +14,24 @@ pub(crate) use file::{FileTail, numbers_in};
 
 use file::End;
 
+use serde::Serialize;
+
 use super::chain::{Segment, continues_at};
 use super::directory::LogDir;
 use super::lock::AppendLock;
 use super::present::present_at;
 use super::version1;
 use crate::error::{Error, ErrorKind, Result};
+use crate::hex::lossy_path;
 use crate::store::Store;
 use crate::trail::opener::{FORMAT_VERSION, Opener, Spot, TrailReason};
 use crate::trail::record::Position;
 
 /// An unfinished end of a trail that was set aside when the session was opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SetAside {
     /// The trail that it was cut off from.
+    #[serde(serialize_with = "lossy_path")]
     pub trail: PathBuf,
     /// Where it was cut.
     pub byte: u64,
@@ -37,6 +41,7 @@ pub struct SetAside {
     /// acknowledged. Of anything else that cannot be known.
     pub never_acknowledged: bool,
     /// The file that holds them now.
+    #[serde(serialize_with = "lossy_path")]
     pub file: PathBuf,
 }
 

@@ -41,7 +41,7 @@ fn begin(store: &Store) -> SessionId {
 }
 
 fn session_id(store: &Store) -> SessionId {
-    store.resolve("latest", None).unwrap()
+    store.resolve("latest").unwrap()
 }
 
 fn trails(store: &Store, id: &SessionId) -> u32 {

@@ -21,13 +21,13 @@ fn a_deleted_session_is_whole_in_the_trash_and_can_be_restored() {
 
     assert_eq!(store.sessions().unwrap(), std::slice::from_ref(&other));
     assert_eq!(store.infos().unwrap().len(), 1);
-    assert_eq!(store.resolve("latest", None).unwrap(), other);
+    assert_eq!(store.resolve("latest").unwrap(), other);
     assert_eq!(store.deleted_sessions().unwrap(), std::slice::from_ref(&id));
     for error in [
         store.read_session(&id).unwrap_err(),
         store.open_session(&id).unwrap_err(),
-        store.resolve(id.as_str(), None).unwrap_err(),
-        store.resolve(id.prefix(8), None).unwrap_err(),
+        store.resolve(id.as_str()).unwrap_err(),
+        store.resolve(id.prefix(8)).unwrap_err(),
         store.note(&id, &Note::new().title("t")).unwrap_err(),
         store.fork_session(&id, &ForkOptions::new()).unwrap_err(),
         delete(&store, &id).unwrap_err(),

@@ -441,7 +441,7 @@ pub(crate) fn talk() -> impl Strategy<Value = Transcript> {
                     talk.push(message).unwrap();
                 }
             }
-            if fork { talk.fork(Some(&name)) } else { talk }
+            if fork { talk.fork_as(&name) } else { talk }
         },
     )
 }
