@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::execution::{Execution, must_stand};
 use super::options::Rewind;
-use super::outcome::{ChatMove, Outcome, Stage, Verb};
+use super::outcome::{ChatMove, Outcome, Stage};
 use super::plan::{PlannedWork, PresentState, RewindPlan};
 use super::steps::{StepFinder, chat_step};
-use super::target::{Request, RewindTarget, because};
+use super::target::{Request, RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::objects::ObjectId;
-use crate::session::{MovedChat, Session, SessionReader, Steps};
+use crate::session::{Session, SessionReader, Steps};
 use crate::snapshot::Progress;
 use crate::store::Store;
 use crate::workspace::create::CapturedState;
@@ -315,8 +315,8 @@ fn apply_chat(
         None => Session::open(store, &to.id, None)?,
     };
     must_stand(Some(&writer), Some(chat))?;
-    let because = because(&outcome.verb.reason());
-    chat.trail = writer.alone(|| writer.go_to(because, (to.trail, to.seq)))?;
+    let reason = trail_reason(&outcome.verb.reason());
+    chat.trail = writer.alone(|| writer.go_to(reason, (to.trail, to.seq)))?;
     Ok(outcome)
 }
 
@@ -432,52 +432,6 @@ impl Session {
         self.step_plan(Request::Redo, options)
     }
 
-    /// Undoes its last step: a turn with its file changes, a rewind, a restore or a
-    /// compaction. The conversation continues from before that step; what came after
-    /// stays reachable by [`redo`](Self::redo). `None` if there is nothing to undo.
-    ///
-    /// # Errors
-    ///
-    /// [`Conflict`](ErrorKind::Conflict) if files have changes by others; nothing is
-    /// touched then. [`undo_plan`](Self::undo_plan) takes options that say what happens
-    /// to them.
-    pub fn undo(&self) -> Result<Option<Outcome>> {
-        let Some(workspace) = self.workspace()? else {
-            let moved = self.undo_chat()?;
-            return Ok(moved.map(|moved| self.chat_outcome(Verb::Undo, moved)));
-        };
-        self.step_in(&workspace, Request::Undo)
-    }
-
-    /// Redoes the step that was undone last. `None` if there is nothing to redo:
-    /// anything recorded since the undo ends it.
-    ///
-    /// # Errors
-    ///
-    /// As [`undo`](Self::undo).
-    pub fn redo(&self) -> Result<Option<Outcome>> {
-        let Some(workspace) = self.workspace()? else {
-            let moved = self.redo_chat()?;
-            return Ok(moved.map(|moved| self.chat_outcome(Verb::Redo, moved)));
-        };
-        self.step_in(&workspace, Request::Redo)
-    }
-
-    /// Ends the conversation at a record, the last that stays; 0 empties it. Files
-    /// stay as they are. Returns `None` if it already ends there.
-    ///
-    /// Nothing is lost: [`undo`](Self::undo) reverses it. Title, tags, model and
-    /// workspace stay as they are.
-    ///
-    /// # Errors
-    ///
-    /// [`NotFound`](ErrorKind::NotFound) if the session has no such record, and
-    /// [`Invalid`](ErrorKind::Invalid) if another agent keeps the session.
-    pub fn rewind_chat(&self, seq: u64) -> Result<Option<Outcome>> {
-        let moved = self.move_to_record(seq)?;
-        Ok(moved.map(|moved| self.chat_outcome(Verb::Rewind, moved)))
-    }
-
     fn step_plan(&self, request: Request<'_>, options: Rewind) -> Result<Option<RewindPlan>> {
         match self.workspace()? {
             Some(workspace) => workspace.plan_for(request, options.session(self.id()), Some(self)),
@@ -485,21 +439,14 @@ impl Session {
         }
     }
 
-    fn step_in(&self, workspace: &Workspace, request: Request<'_>) -> Result<Option<Outcome>> {
+    /// Undoes or redoes a step of it in its workspace.
+    pub(super) fn step_in(
+        &self,
+        workspace: &Workspace,
+        request: Request<'_>,
+    ) -> Result<Option<Outcome>> {
         let options = Rewind::files_and_chat().session(self.id());
         let outcome = workspace.attempt(request, options, Some(self))?;
         outcome.map(Outcome::done).transpose()
-    }
-
-    fn chat_outcome(&self, verb: Verb, moved: MovedChat) -> Outcome {
-        Outcome {
-            step: moved.step,
-            session: Some(self.id().clone()),
-            chat: Some(ChatMove {
-                trail: Some(moved.trail),
-                ..ChatMove::new(self.id(), moved.from, moved.to)
-            }),
-            ..Outcome::new(verb, Stage::Done)
-        }
     }
 }

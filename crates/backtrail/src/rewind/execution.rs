@@ -13,7 +13,7 @@ use super::apply::{FileWork, WorkResult};
 use super::outcome::{ChatMove, NotRestored, Outcome, Stage};
 use super::path_change::{PathChange, PathEntry};
 use super::plan::{FilePlan, PlannedWork};
-use super::target::{RewindTarget, because};
+use super::target::{RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::ObjectId;
 use crate::session::Session;
@@ -60,8 +60,8 @@ impl Execution<'_> {
         if let (Some(writer), Some(to), Some(chat)) =
             (&self.writer, &self.target.chat, &mut outcome.chat)
         {
-            let because = because(&outcome.verb.reason());
-            chat.trail = writer.go_to(because, (to.trail, to.seq))?;
+            let reason = trail_reason(&outcome.verb.reason());
+            chat.trail = writer.go_to(reason, (to.trail, to.seq))?;
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Execution<'_> {
         let mut end = || {
             leave_alone(workspace, &mut ended, &left, &planned.present)?;
             if let (Some(writer), Some(chat)) = (&self.writer, &begun.chat) {
-                writer.go_to(because(&begun.reason), (chat.to.trail, chat.to.seq))?;
+                writer.go_to(trail_reason(&begun.reason), (chat.to.trail, chat.to.seq))?;
                 ended.session = Some(chat.place_after());
             }
             workspace.end_step(&ended)

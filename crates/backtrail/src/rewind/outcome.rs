@@ -6,15 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-use super::options::OnConflict;
-use super::plan::PlannedWork;
-use super::target::RewindTarget;
-use crate::error::{Error, ErrorKind, Result};
 use crate::hex::lossy_path;
 use crate::ids::{CheckpointId, SessionId};
 use crate::session::Step;
-use crate::snapshot::shown;
 use crate::time::Timestamp;
+#[cfg(feature = "snapshots")]
 use crate::workspace::{Activity, SessionPlace, SkippedFiles};
 
 /// What a rewind, restore, undo or redo does, did, or would do.
@@ -38,6 +34,7 @@ pub struct Outcome {
     /// The checkpoint of the files before it.
     pub from: Option<CheckpointId>,
     /// The point that the files go to; `None` if only the conversation moves.
+    #[cfg(feature = "snapshots")]
     pub to: Option<TargetPoint>,
     /// The checkpoint of the files after it; `None` if no file moved.
     pub now: Option<CheckpointId>,
@@ -54,6 +51,7 @@ pub struct Outcome {
     /// The number of files and links that need no change.
     pub unchanged: u64,
     /// What the point's snapshot skipped.
+    #[cfg(feature = "snapshots")]
     pub skipped: SkippedFiles,
     /// The names of the tool calls between the checkpoint and the point. The checkpoint
     /// does not have what they did to files.
@@ -65,7 +63,25 @@ pub struct Outcome {
     /// The agent that keeps the session, if its conversation stays for that reason.
     pub belongs_to: Option<String>,
     /// The turns and runs in progress in the workspace.
+    #[cfg(feature = "snapshots")]
     pub active: Vec<Activity>,
+}
+
+/// What happens to a path that somebody else changed too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnConflict {
+    /// It stops everything before anything is touched.
+    #[default]
+    Stop,
+    /// It stays as it is, and the rest goes back.
+    Keep,
+    /// It gets its earlier content; undo restores what it has now.
+    Overwrite,
+    /// Only the lines to undo go back, and those of others stay. If lines overlap, or
+    /// it is not text, it stops everything before anything is touched.
+    Merge,
 }
 
 /// How far a rewind, restore, undo or redo went.
@@ -99,6 +115,7 @@ pub enum Verb {
 }
 
 /// A point that files go to.
+#[cfg(feature = "snapshots")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TargetPoint {
@@ -298,38 +315,6 @@ impl Outcome {
         }
     }
 
-    /// Adds what is planned to what is known of the target.
-    pub(super) fn planned(
-        target: &RewindTarget,
-        planned: &PlannedWork,
-        on_conflict: OnConflict,
-        active: Vec<Activity>,
-    ) -> Self {
-        let outcome = Self {
-            on_conflict,
-            chat: planned.chat.clone(),
-            active,
-            ..target.outcome.clone()
-        };
-        let Some(files) = &planned.files else {
-            return Self {
-                to: None,
-                ..outcome
-            };
-        };
-        let to = target.to.as_ref();
-        Self {
-            changes: files.actions.changes(),
-            kept: files.actions.kept.clone(),
-            not_restored: files.actions.not_restored.clone(),
-            conflicts: files.conflicts.clone(),
-            unchanged: files.unchanged,
-            other_sessions: files.others.clone(),
-            skipped: to.map(|to| to.skipped().clone()).unwrap_or_default(),
-            ..outcome
-        }
-    }
-
     /// Returns the paths that are restored or created, or whose mode is restored.
     pub fn restored(&self) -> Vec<&Path> {
         use PathOutcomeKind::{Delete, Merge};
@@ -377,40 +362,9 @@ impl Outcome {
     pub fn moves(&self) -> bool {
         self.moves_files() || self.chat.is_some()
     }
-
-    /// Returns the outcome unless conflicts stopped it.
-    ///
-    /// # Errors
-    ///
-    /// [`Conflict`](ErrorKind::Conflict) if conflicts stopped it.
-    pub fn done(self) -> Result<Self> {
-        match self.stage {
-            Stage::Stopped => Err(self.conflict_error()),
-            _ => Ok(self),
-        }
-    }
-
-    fn conflict_error(&self) -> Error {
-        let first = self.stopping().next();
-        let first = first.map(|conflict| conflict.path.clone());
-        let first = first.unwrap_or_default();
-        let more = match self.stopping().count() {
-            0 | 1 => String::new(),
-            n => format!(" and {} more", n - 1),
-        };
-        let other = match self.on_conflict {
-            OnConflict::Merge => "other changes to the same lines",
-            _ => "other changes",
-        };
-        let has = if more.is_empty() { "has" } else { "have" };
-        let what = format!(
-            "{}{more} {has} {other}; nothing was touched: keep or overwrite them",
-            shown(&first)
-        );
-        Error::new(ErrorKind::Conflict, what).at_path(&first)
-    }
 }
 
+#[cfg(feature = "snapshots")]
 impl TargetPoint {
     /// Makes a point without a session.
     pub fn new(checkpoint: CheckpointId, at: Timestamp, text: impl Into<String>) -> Self {
@@ -541,11 +495,11 @@ impl fmt::Display for ChangedBy {
 }
 
 impl Serialize for ChangedBy {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-fn bytes_text<S: Serializer>(bytes: &[u8], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+fn bytes_text<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&String::from_utf8_lossy(bytes))
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::actions::PathActions;
 use super::authors::intervals;
 use super::merge::Merger;
-use super::options::{OnConflict, Rewind};
-use super::outcome::{ChatMove, Conflict, Merge, Outcome};
+use super::options::Rewind;
+use super::outcome::{ChatMove, Conflict, Merge, OnConflict, Outcome, Stage};
 use super::path_change::PathEntry;
 use super::path_history::{PathHistories, may_be};
 use super::target::{FileTarget, PathScope, RewindTarget, place_of};
@@ -21,7 +21,7 @@ use crate::snapshot::scan::capture;
 use crate::snapshot::{Difference, Snapshot, shown};
 use crate::store::Store;
 use crate::workspace::timeline::{FileStepKind, Timeline};
-use crate::workspace::{Checkpoint, Workspace};
+use crate::workspace::{Activity, Checkpoint, Workspace};
 
 /// A rewind, restore, undo or redo that is planned. Nothing is touched before it is
 /// applied.
@@ -478,5 +478,71 @@ fn is_same(a: &Option<Node>, b: &Option<Node>) -> bool {
     match (a, b) {
         (Some(Node::Skipped(a)), Some(Node::Skipped(b))) => a == b,
         _ => a.as_ref().map(PathEntry::of) == b.as_ref().map(PathEntry::of),
+    }
+}
+
+impl Outcome {
+    /// Adds what is planned to what is known of the target.
+    pub(super) fn planned(
+        target: &RewindTarget,
+        planned: &PlannedWork,
+        on_conflict: OnConflict,
+        active: Vec<Activity>,
+    ) -> Self {
+        let outcome = Self {
+            on_conflict,
+            chat: planned.chat.clone(),
+            active,
+            ..target.outcome.clone()
+        };
+        let Some(files) = &planned.files else {
+            return Self {
+                to: None,
+                ..outcome
+            };
+        };
+        let to = target.to.as_ref();
+        Self {
+            changes: files.actions.changes(),
+            kept: files.actions.kept.clone(),
+            not_restored: files.actions.not_restored.clone(),
+            conflicts: files.conflicts.clone(),
+            unchanged: files.unchanged,
+            other_sessions: files.others.clone(),
+            skipped: to.map(|to| to.skipped().clone()).unwrap_or_default(),
+            ..outcome
+        }
+    }
+
+    /// Returns the outcome unless conflicts stopped it.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`](ErrorKind::Conflict) if conflicts stopped it.
+    pub fn done(self) -> Result<Self> {
+        match self.stage {
+            Stage::Stopped => Err(self.conflict_error()),
+            _ => Ok(self),
+        }
+    }
+
+    fn conflict_error(&self) -> Error {
+        let first = self.stopping().next();
+        let first = first.map(|conflict| conflict.path.clone());
+        let first = first.unwrap_or_default();
+        let more = match self.stopping().count() {
+            0 | 1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        let other = match self.on_conflict {
+            OnConflict::Merge => "other changes to the same lines",
+            _ => "other changes",
+        };
+        let has = if more.is_empty() { "has" } else { "have" };
+        let what = format!(
+            "{}{more} {has} {other}; nothing was touched: keep or overwrite them",
+            shown(&first)
+        );
+        Error::new(ErrorKind::Conflict, what).at_path(&first)
     }
 }

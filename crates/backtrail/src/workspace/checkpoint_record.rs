@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
-use crate::error::{Error, Reason, Result};
+use crate::error::{Reason, Result};
 use crate::ids::CheckpointId;
-use crate::json::write_fields;
+use crate::json::body;
 use crate::log::append_entry;
 use crate::objects::ObjectId;
 use crate::random::new_uuid;
@@ -87,16 +87,6 @@ impl CheckpointRecord {
 /// Reads the fields of a record.
 pub(super) fn read<T: DeserializeOwned>(record: &RecordRef<'_>) -> Result<T, Reason> {
     serde_json::from_slice(record.bytes()).map_err(|error| Reason::Syntax(error.to_string()))
-}
-
-/// Writes the fields of a record after its number.
-pub(super) fn body(fields: &impl Serialize) -> Result<Vec<u8>> {
-    let mut body = Vec::new();
-    write_fields(&mut body, fields).map_err(|error| {
-        let reason = Reason::Syntax(error.to_string());
-        Error::invalid("cannot write the record").with_reason(reason)
-    })?;
-    Ok(body)
 }
 
 impl Workspace {

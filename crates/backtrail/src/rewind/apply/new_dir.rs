@@ -17,10 +17,11 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::super::path_change::{FileEntry, PathEntry};
+use super::super::touch::TouchHook;
 use super::compare::errno;
+use super::in_batches;
 use super::root_dir::{RootDir, SplitPath, ask, is_unsupported};
 use super::staging_dir::OPEN;
-use super::{TouchHook, in_batches};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
 use crate::snapshot::FileKind;

@@ -12,8 +12,8 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, Result};
 
 use super::super::path_change::FileEntry;
+use super::super::touch::{Touch, TouchHook};
 use super::compare::errno;
-use super::{Touch, TouchHook};
 use crate::error::{Error, ErrorKind};
 use crate::objects::Objects;
 use crate::snapshot::FileKind;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint_record::{self, body};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::hex::{lossy_path, lossy_paths, path_of, to_hex};
 use crate::ids::{CheckpointId, SessionId};
+use crate::json::body;
 use crate::log::append_entry;
 use crate::random::new_uuid;
 use crate::store::Store;
@@ -120,9 +120,9 @@ impl RecordRef<'_> {
         if self.kind() != RecordKind::Run {
             return Ok(None);
         }
-        let read = checkpoint_record::read::<RunRecord>(self).map_err(|reason| {
+        let read = serde_json::from_slice::<RunRecord>(self.bytes()).map_err(|error| {
             let what = format!("cannot read the run of record {}", self.seq());
-            Error::new(ErrorKind::Corrupt, what).with_reason(reason)
+            Error::new(ErrorKind::Corrupt, what).with_reason(Reason::Syntax(error.to_string()))
         });
         Ok(Some(read?.into()))
     }
