@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::str::FromStr;
 
@@ -25,10 +24,10 @@ impl ObjectId {
         Self(*blake3::hash(content).as_bytes())
     }
 
-    /// Returns the id of the rest of a file.
-    pub(crate) fn of_file(file: &File) -> io::Result<Self> {
+    /// Returns the id of everything that a reader has.
+    pub(crate) fn of_reader(reader: impl io::Read) -> io::Result<Self> {
         let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(file)?;
+        hasher.update_reader(reader)?;
         Ok(Self::finish(&hasher))
     }
 

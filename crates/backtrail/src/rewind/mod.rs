@@ -50,23 +50,32 @@ mod steps;
 mod target;
 mod touch;
 
-#[cfg(all(test, feature = "snapshots"))]
+#[cfg(test)]
+#[cfg(feature = "snapshots")]
 mod actor_tests;
-#[cfg(all(test, feature = "snapshots"))]
+#[cfg(test)]
+#[cfg(feature = "snapshots")]
 mod capture_tests;
-#[cfg(all(test, feature = "snapshots"))]
+#[cfg(test)]
+#[cfg(feature = "snapshots")]
 mod crafted_tests;
-#[cfg(all(test, feature = "snapshots"))]
+#[cfg(test)]
+#[cfg(feature = "snapshots")]
 mod crash_tests;
-#[cfg(all(test, feature = "snapshots"))]
+#[cfg(test)]
+#[cfg(feature = "snapshots")]
 mod fault_tests;
-#[cfg(all(test, feature = "snapshots"))]
+#[cfg(test)]
+#[cfg(feature = "snapshots")]
 mod kit_tests;
-#[cfg(all(test, feature = "snapshots"))]
+#[cfg(test)]
+#[cfg(feature = "snapshots")]
 mod odd_tests;
-#[cfg(all(test, feature = "snapshots"))]
+#[cfg(test)]
+#[cfg(feature = "snapshots")]
 mod speed_tests;
-#[cfg(all(test, feature = "snapshots"))]
+#[cfg(test)]
+#[cfg(feature = "snapshots")]
 mod trees_tests;
 
 #[cfg(feature = "snapshots")]

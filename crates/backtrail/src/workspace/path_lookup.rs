@@ -168,7 +168,7 @@ fn read_file(dir: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<Option<Node>> 
         return Ok(None);
     }
     let file = File::from(fd);
-    let content = ObjectId::of_file(&file)?;
+    let content = ObjectId::of_reader(&file)?;
     let is_still = sys::seen(&file)?.stamp == before.stamp;
     Ok(is_still.then_some(Node::File {
         mode: before.stamp.mode,

@@ -96,7 +96,7 @@ fn read_file((dir, name): (&OwnedFd, &[u8]), content: &ObjectId) -> Result<Optio
         return Ok(None);
     }
     let file = File::from(fd);
-    let is_it = ObjectId::of_file(&file).map_err(errno)? == *content;
+    let is_it = ObjectId::of_reader(&file).map_err(errno)? == *content;
     let is_still = sys::seen(&file)?.stamp == before.stamp;
     Ok((is_it && is_still).then_some(before))
 }

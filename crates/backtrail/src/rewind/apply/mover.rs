@@ -5,9 +5,7 @@
 //! path at the same moment.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -16,7 +14,7 @@ use super::super::outcome::NotRestored;
 use super::super::path_change::{FileEntry, PathChange, PathEntry};
 use super::root_dir::{RootDir, SplitPath, is_gone, is_unsupported, may_write};
 use super::stage::{FEW, Prepared};
-use super::staging_dir::{OPEN, StagingDir, new_name, old_name};
+use super::staging_dir::{OPEN, StagingDir, Version};
 use super::{FileWork, WorkResult};
 use crate::error::{Error, Result};
 use crate::snapshot::FileKind;
@@ -52,13 +50,6 @@ enum MoveResult {
     Done,
     /// It was not made, or reversed, for this reason.
     Left(&'static str),
-}
-
-/// One of the two states of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
-    Old,
-    New,
 }
 
 /// What happens to a path that is not in its old state, or that the system refuses to
@@ -179,15 +170,14 @@ impl<'a> Mover<'a> {
 
     fn record(&mut self, did: MoverStep, place: SplitPath<'_>) {
         self.did.push(did);
-        self.touched
-            .insert(PathBuf::from(OsStr::from_bytes(place.dir)));
+        self.touched.insert(place.dir_path());
     }
 
     /// Exchanges a path with its staged file. If the path did not have this version, that
     /// is reversed.
     fn exchange(&mut self, n: usize, version: Version) -> Result<MoveResult> {
         let place = SplitPath::of(self.path(n));
-        let name = new_name(place.path);
+        let name = Version::New.staged_name(place.path);
         let dir = match self.root_dir.exchange(&self.staging.fd, &name, place) {
             Ok(dir) => dir,
             Err(error) if is_gone(error) => return Ok(MoveResult::Left(GONE)),
@@ -215,7 +205,7 @@ impl<'a> Mover<'a> {
     /// back.
     fn take_out(&mut self, n: usize, version: Version) -> Result<MoveResult> {
         let place = SplitPath::of(self.path(n));
-        let name = staged_name(place.path, version);
+        let name = version.staged_name(place.path);
         let dir = match self.root_dir.take(place, &self.staging.fd, &name) {
             Ok(dir) => dir,
             Err(error) if is_gone(error) => return Ok(MoveResult::Left(GONE)),
@@ -238,7 +228,7 @@ impl<'a> Mover<'a> {
     /// Moves a staged file to a path that does not exist.
     fn put_in(&mut self, n: usize, version: Version) -> Result<MoveResult> {
         let place = SplitPath::of(self.path(n));
-        let name = staged_name(place.path, version);
+        let name = version.staged_name(place.path);
         match self.root_dir.put(&self.staging.fd, &name, place, None) {
             Ok(()) => {
                 self.record(MoverStep::PutIn(n), place);
@@ -415,11 +405,8 @@ impl<'a> Mover<'a> {
             let moves = item.stages() || item.removes() || !item.was_dir() && item.becomes_dir();
             prepared.left.is_none() && moves && !item.is_root()
         });
-        let dirs: BTreeSet<&[u8]> = changes
-            .map(|(item, _)| SplitPath::of(&item.path).dir)
-            .collect();
-        let path = |dir: &[u8]| PathBuf::from(OsStr::from_bytes(dir));
-        dirs.into_iter().map(path).collect()
+        let dirs = changes.map(|(item, _)| SplitPath::of(&item.path).dir_path());
+        dirs.collect()
     }
 
     /// Reverses all moves, the last first; items that cannot be put back are named.
@@ -515,13 +502,6 @@ impl<'a> Mover<'a> {
             synced.map_err(|error| failed("fsync", path, error))?;
         }
         Ok(())
-    }
-}
-
-fn staged_name(path: &Path, version: Version) -> String {
-    match version {
-        Version::Old => old_name(path),
-        Version::New => new_name(path),
     }
 }
 

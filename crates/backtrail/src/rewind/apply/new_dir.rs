@@ -363,7 +363,7 @@ impl NewDir<'_> {
             }
         }
         // Only the shared content counts: the original may change at any moment.
-        if ObjectId::of_file(file).is_ok_and(|found| found == entry.content) {
+        if ObjectId::of_reader(&*file).is_ok_and(|found| found == entry.content) {
             original.shared.fetch_add(1, Ordering::Relaxed);
             return Ok(true);
         }

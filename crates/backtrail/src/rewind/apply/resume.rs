@@ -8,7 +8,7 @@ use super::super::outcome::NotRestored;
 use super::super::path_change::{PathChange, PathEntry};
 use super::mover::{CHANGED, Direction, GONE, Mover, OnChanged, is_ours};
 use super::root_dir::{RootDir, SplitPath, is_gone, may_write};
-use super::staging_dir::{OPEN, StagingDir};
+use super::staging_dir::{OLD, OPEN, StagingDir};
 use super::sweep::StagedKind;
 use super::{FileWork, WorkResult};
 use crate::error::{ErrorKind, Result};
@@ -133,7 +133,7 @@ impl Mover<'_> {
     fn salvage(&mut self) -> Result<()> {
         for (name, n) in self.staged_names()? {
             let place = SplitPath::of(self.path(n));
-            let is_replaced = name.starts_with("o-") && self.work.items[n].new.is_some();
+            let is_replaced = name.starts_with(OLD) && self.work.items[n].new.is_some();
             match self.staged_kind(&name, n)? {
                 StagedKind::Foreign => self.rescue(&name, n)?,
                 StagedKind::Old if is_replaced => {

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RenameFlags};
@@ -17,7 +17,7 @@ use super::compare::errno;
 use crate::error::{Error, ErrorKind};
 use crate::objects::Objects;
 use crate::snapshot::FileKind;
-use crate::snapshot::name::{bytes_of, shown};
+use crate::snapshot::name::{bytes_of, os_str, shown};
 use crate::snapshot::scan::sys::{self, Root, Seen};
 use crate::snapshot::scan::{STAGING, split};
 
@@ -37,6 +37,11 @@ impl<'a> SplitPath<'a> {
     pub(super) fn of(path: &'a Path) -> Self {
         let (dir, name) = split(bytes_of(path));
         Self { path, dir, name }
+    }
+
+    /// Returns the path of its directory.
+    pub(super) fn dir_path(self) -> PathBuf {
+        PathBuf::from(os_str(self.dir))
     }
 
     /// Refuses paths that lead out of the workspace, into git's own state or into a staging

@@ -11,7 +11,7 @@ use super::compare::KnownFile;
 use super::in_batches;
 use super::mover::{CHANGED, Mover, OnChanged, error_text};
 use super::root_dir::{SplitPath, is_gone};
-use super::staging_dir::{OPEN, new_name};
+use super::staging_dir::{OPEN, Version};
 use crate::error::{Error, ErrorKind, Result};
 use crate::snapshot::FileKind;
 use crate::snapshot::name::bytes_of;
@@ -133,7 +133,7 @@ impl Mover<'_> {
     }
 
     fn write_link(&self, path: &Path, target: &[u8], old: Option<&KnownFile>) -> Result<Seen> {
-        let name = new_name(path);
+        let name = Version::New.staged_name(path);
         let write = || {
             self.root_dir.ask("symlinkat", path)?;
             rustix::fs::symlinkat(target, &self.staging.fd, name.as_str())?;
@@ -149,7 +149,7 @@ impl Mover<'_> {
     }
 
     fn write_file(&self, path: &Path, new: &FileEntry) -> Result<File> {
-        let name = new_name(path);
+        let name = Version::New.staged_name(path);
         let file = self
             .root_dir
             .create_file(&self.staging.fd, name.as_bytes(), path)

@@ -25,6 +25,8 @@ use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::STAGING;
 use crate::snapshot::scan::sys::{self, Names};
 
+pub(super) const OLD: &str = "o-";
+pub(super) const NEW: &str = "n-";
 const MODES: &str = "modes-";
 /// The bits that a directory needs while we work in it.
 pub(super) const OPEN: u32 = 0o700;
@@ -49,14 +51,22 @@ pub(super) fn staging_name(id: CheckpointId) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&name))
 }
 
-/// Returns the staged name of a path's new file.
-pub(super) fn new_name(path: &Path) -> String {
-    format!("n-{}", hash_of(path))
+/// One of the two states of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    Old,
+    New,
 }
 
-/// Returns the staged name of a path's old file.
-pub(super) fn old_name(path: &Path) -> String {
-    format!("o-{}", hash_of(path))
+impl Version {
+    /// Returns the staged name of a path's file.
+    pub(super) fn staged_name(self, path: &Path) -> String {
+        let prefix = match self {
+            Self::Old => OLD,
+            Self::New => NEW,
+        };
+        format!("{prefix}{}", hash_of(path))
+    }
 }
 
 pub(super) fn hash_of(path: &Path) -> String {

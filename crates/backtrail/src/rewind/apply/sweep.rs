@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rustix::io::Errno;
 
@@ -15,7 +15,7 @@ use super::compare::{errno, is_link};
 use super::in_batches;
 use super::mover::{CHANGED, Mover};
 use super::root_dir::{SplitPath, is_gone, is_unsupported};
-use super::staging_dir::hash_of;
+use super::staging_dir::{NEW, OLD, hash_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::ObjectId;
 use crate::snapshot::FileKind;
@@ -47,9 +47,7 @@ impl Mover<'_> {
         let numbers: HashMap<String, usize> = hashes.zip(0..).collect();
         let names = self.staging.names(&self.root_dir)?.into_iter();
         let found = names.filter_map(|name| {
-            let hash = name
-                .strip_prefix("n-")
-                .or_else(|| name.strip_prefix("o-"))?;
+            let hash = name.strip_prefix(NEW).or_else(|| name.strip_prefix(OLD))?;
             let number = *numbers.get(hash)?;
             Some((name, number))
         });
@@ -137,7 +135,7 @@ impl Mover<'_> {
         let size = seen.stamp.size;
         if [old, new].into_iter().flatten().any(|(_, own)| own == size) {
             let file = File::from(sys::open_file(&self.staging.fd, name)?);
-            let found = ObjectId::of_file(&file).map_err(errno)?;
+            let found = ObjectId::of_reader(&file).map_err(errno)?;
             if old.is_some_and(|(id, _)| id == found) {
                 return Ok(Some(StagedKind::Old));
             }
@@ -145,7 +143,7 @@ impl Mover<'_> {
                 return Ok(Some(StagedKind::New));
             }
         }
-        let may_begin = name.starts_with("n-") && new.is_some_and(|(_, own)| size <= own);
+        let may_begin = name.starts_with(NEW) && new.is_some_and(|(_, own)| size <= own);
         Ok((!may_begin).then_some(StagedKind::Foreign))
     }
 
@@ -185,7 +183,7 @@ impl Mover<'_> {
     /// Puts back what somebody wrote to a file while it was moved.
     pub(super) fn rescue(&mut self, name: &str, n: usize) -> Result<()> {
         let place = SplitPath::of(self.path(n));
-        self.touched.insert(place_dir(place));
+        self.touched.insert(place.dir_path());
         if self.bring_back(place, name, n)? {
             self.prepared[n].left = Some(CHANGED.to_owned());
             // The file that came out in exchange is ours.
@@ -239,17 +237,13 @@ impl Mover<'_> {
                 name: &beside,
             };
             match self.root_dir.put(&self.staging.fd, name, to, None) {
-                Ok(()) => return Ok(place_dir(to).join(OsStr::from_bytes(&beside))),
+                Ok(()) => return Ok(to.dir_path().join(OsStr::from_bytes(&beside))),
                 Err(Errno::EXIST) => number += 1,
                 Err(error) if is_gone(error) && !dir.is_empty() => dir = split(dir).0,
                 Err(error) => return Err(self.failed("save a file", "renameat2", n, error)),
             }
         }
     }
-}
-
-fn place_dir(place: SplitPath<'_>) -> PathBuf {
-    Path::new(OsStr::from_bytes(place.dir)).to_owned()
 }
 
 /// Returns the content of a file and its length.
