@@ -244,8 +244,8 @@ pub use log::{
     Records, SetAside, TrailRecord, TrailRecords,
 };
 pub use message::{
-    Block, Compaction, CompactionSummary, Draft, Media, Message, Role, StoredCompaction, TextBlock,
-    Thinking, ToolResult, ToolUse, Usage, estimated_tokens,
+    Block, Compaction, CompactionSummary, Details, Draft, Media, Message, Role, StoredCompaction,
+    TextBlock, Thinking, ToolResult, ToolUse, Usage, estimated_tokens,
 };
 pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
@@ -263,8 +263,8 @@ pub use storage::{LocalStorage, Storage, StorageFile};
 pub use store::{Staging, Store, StoreOptions};
 pub use time::{Clock, SystemClock, Timestamp};
 pub use trail::{
-    Because, Damage, DamageReport, Details, FORMAT_VERSION, ForkOrigin, Record, RecordKind,
-    RecordRef, SourceRecord, SpawnedBy, Sums,
+    Because, Damage, DamageReport, FORMAT_VERSION, ForkOrigin, Record, RecordKind, RecordRef,
+    SourceRecord, SpawnedBy, Sums,
 };
 pub use transcript::Transcript;
 pub use version1::{Loss, LossKind, Losses};

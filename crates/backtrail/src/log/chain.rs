@@ -14,7 +14,7 @@ use super::gap::{self, GapReason, HistoryGap};
 use super::payloads::Payloads;
 use super::trail_records::LinePart;
 use super::version1::{Direction, V1Trail, is_version_1, second_opener};
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, ErrorKind, IoContext, Reason, Result};
 use crate::ids::SessionId;
 use crate::message::CompactionSummary;
 use crate::storage::StorageFile;
@@ -251,9 +251,7 @@ impl Segment {
                 let line = find_seq(&file, &self.path, beyond)?;
                 line_after(&file, &self.path, line)?
             }
-            None => file
-                .len()
-                .map_err(|error| Error::io("cannot read the trail", &self.path, error))?,
+            None => file.len().context("cannot read the trail", &self.path)?,
         };
         let reader = TrailReader::backwards(file, &self.path, end, sums);
         Ok(reader.with_payloads(Arc::new(self.payloads())))

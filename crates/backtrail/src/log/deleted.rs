@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::directory::LogDir;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::storage::{Storage, read_full};
 use crate::store::SESSIONS;
 use crate::time::Timestamp;
@@ -72,7 +72,7 @@ pub(super) fn deleted_error(files: &LogDir) -> Option<Error> {
 pub(super) fn purged_at(files: &LogDir) -> Result<Option<Option<Timestamp>>> {
     let path = files.trash().join(format!("{}{PURGED}", files.id()));
     let there = files.storage().exists(&path);
-    if !there.map_err(|error| Error::io("cannot look into the trash", &path, error))? {
+    if !there.context("cannot look into the trash", &path)? {
         return Ok(None);
     }
     let purged: Option<DeletedAt> = read_deleted(files.storage(), &path);

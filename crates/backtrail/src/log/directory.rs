@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::deleted::{TRAILS, TRASH, deleted_error};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ids::{SessionId, WorkspaceId};
 use crate::storage::{Storage, StorageFile, append_all, directory, read_full};
 use crate::store::Store;
@@ -232,7 +232,7 @@ impl LogDir {
         let path = self.trail_path(trail);
         self.storage
             .open_append(&path)
-            .map_err(|error| Error::io("cannot open the trail", &path, error))
+            .context("cannot open the trail", &path)
     }
 
     /// Opens a lock file, making it where it is missing.
@@ -269,8 +269,7 @@ impl LogDir {
         let sum = opener.write(&mut line)?;
         let path = self.trail_path(opener.trail);
         let file = self.create_trail(opener.trail, |file| {
-            append_all(file, &line)
-                .map_err(|error| Error::io("cannot create the trail", &path, error))
+            append_all(file, &line).context("cannot create the trail", &path)
         })?;
         Ok(CreatedTrail {
             file,
@@ -328,7 +327,7 @@ impl LogDir {
         let names = self
             .storage
             .list(&self.dir)
-            .map_err(|error| Error::io("cannot list the trails", &self.dir, error))?;
+            .context("cannot list the trails", &self.dir)?;
         let mut asides: Vec<PathBuf> = names
             .into_iter()
             .filter(|name| name.to_str().is_some_and(is_aside))

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::directory::{LogDir, open_lock};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::storage::{Storage, StorageFile, append_all, read_full};
 use crate::time::Timestamp;
 
@@ -193,5 +193,5 @@ impl Drop for AppendGuard<'_> {
 pub(crate) fn lies_in_store(storage: &dyn Storage, path: &Path) -> Result<bool> {
     storage
         .exists(&path.with_file_name(APPEND))
-        .map_err(|error| Error::io("cannot look at the file's directory", path, error))
+        .context("cannot look at the file's directory", path)
 }

@@ -19,7 +19,7 @@ use super::present::present_at;
 use super::shown::Shown;
 use super::tail::{SetAside, Tail};
 use super::verify::verify;
-use crate::error::{Error, Reason, Result};
+use crate::error::{IoContext, Reason, Result};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
 use crate::trail::opener::{Because, Continues, Opener, Repaired};
@@ -387,8 +387,7 @@ impl ReadableRecord {
     fn read(&self, file: &dyn StorageFile, path: &Path) -> Result<Vec<u8>> {
         let len = self.place.end - self.place.start;
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
-        read_full(file, &mut bytes, self.place.start)
-            .map_err(|error| Error::io("cannot read the trail", path, error))?;
+        read_full(file, &mut bytes, self.place.start).context("cannot read the trail", path)?;
         Ok(bytes)
     }
 }
@@ -430,8 +429,7 @@ impl<'a> Copy<'a> {
     }
 
     fn flush(&mut self) -> Result<()> {
-        append_all(self.file, &self.buffer)
-            .map_err(|error| Error::io("cannot write the new trail", self.path, error))?;
+        append_all(self.file, &self.buffer).context("cannot write the new trail", self.path)?;
         self.buffer.clear();
         Ok(())
     }

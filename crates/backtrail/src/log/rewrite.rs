@@ -11,7 +11,7 @@ use super::directory::LogDir;
 use super::lock::{AppendLock, WriterLock};
 use super::present::present_at;
 use super::tail::Tail;
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, IoContext, Reason, Result};
 use crate::json::Fields;
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
@@ -237,8 +237,7 @@ impl<'a> Copy<'a> {
     }
 
     fn flush(&mut self) -> Result<()> {
-        append_all(self.file, &self.buffer)
-            .map_err(|error| Error::io("cannot write the new trail", &self.path, error))?;
+        append_all(self.file, &self.buffer).context("cannot write the new trail", &self.path)?;
         self.buffer.clear();
         Ok(())
     }
@@ -251,8 +250,7 @@ fn read_place(
 ) -> Result<Vec<u8>> {
     let len = usize::try_from(place.end - place.start).unwrap_or(0);
     let mut bytes = vec![0; len];
-    let n = read_full(file, &mut bytes, place.start)
-        .map_err(|error| Error::io("cannot read the trail", path, error))?;
+    let n = read_full(file, &mut bytes, place.start).context("cannot read the trail", path)?;
     bytes.truncate(n);
     Ok(bytes)
 }

@@ -9,7 +9,7 @@ use super::origin::{ForkOrigin, Imported, SpawnedBy};
 use super::present::Present;
 use super::record::{Front, RecordRef, write_line};
 use super::sum::Sum;
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, Reason, Result};
 use crate::ids::SessionId;
 use crate::json::write_fields;
 use crate::time::Timestamp;
@@ -288,10 +288,7 @@ impl Opener {
         };
         named
             .and_then(|()| write_fields(&mut body, self))
-            .map_err(|error| {
-                Error::new(ErrorKind::Invalid, "cannot write the trail's opener")
-                    .with_reason(Reason::Syntax(error.to_string()))
-            })?;
+            .map_err(|error| Error::json("cannot write the trail's opener", &error))?;
         let front = Front {
             kind: self.owner.opener_type(),
             version: Some(self.version),

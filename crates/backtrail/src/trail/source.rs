@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{RecordKind, RecordRef};
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, Result};
 use crate::hex::{path_of, to_hex};
 use crate::ids::SessionId;
 use crate::json::{Json, write_fields};
@@ -96,10 +96,8 @@ impl SourceRecord {
             pieces: self.pieces.clone(),
         };
         let mut out = Vec::new();
-        write_fields(&mut out, &body).map_err(|error| {
-            Error::invalid("cannot record which file the session was imported from")
-                .with_reason(Reason::Syntax(error.to_string()))
-        })?;
+        let what = "cannot record which file the session was imported from";
+        write_fields(&mut out, &body).map_err(|error| Error::json(what, &error))?;
         Ok(out)
     }
 }

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use super::Transcript;
 use super::content::{Compacted, Content};
 use super::place::{Known, Place, Refusal};
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, ErrorKind, IoContext, Reason, Result};
 use crate::ids::SessionId;
 use crate::json::{Json, Text};
 use crate::log::{OPENING, lies_in_store, numbers_in};
@@ -42,7 +42,7 @@ pub(super) fn load(path: &Path, storage: Arc<dyn Storage>) -> Result<Transcript>
     let path = find_file(storage.as_ref(), path)?;
     let file = storage
         .open_read(&path)
-        .map_err(|error| Error::io("cannot open the session file", &path, error))?;
+        .context("cannot open the session file", &path)?;
     if kind_of(file.as_ref(), &path)? == Kind::Version1 {
         return load_version_1(&file, &path, storage);
     }
@@ -66,8 +66,7 @@ pub(super) fn load(path: &Path, storage: Arc<dyn Storage>) -> Result<Transcript>
 /// which version 1 never had.
 pub(crate) fn kind_of(file: &dyn StorageFile, path: &Path) -> Result<Kind> {
     let mut front = vec![0; 64 << 10];
-    let n = read_full(file, &mut front, 0)
-        .map_err(|error| Error::io("cannot read the session file", path, error))?;
+    let n = read_full(file, &mut front, 0).context("cannot read the session file", path)?;
     let front = &front[..n];
     let is_trail = match front.strip_prefix(OPENING) {
         Some(version) => !version.starts_with(b"1,") && !version.starts_with(b"1}"),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use super::Transcript;
 use super::content::{Compacted, Content};
 use super::lines::Lines;
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, ErrorKind, IoContext, Reason, Result};
 use crate::log::{LogDir, PayloadWriter};
 use crate::message::{CompactionSummary, StoredCompaction};
 use crate::session::{Session, SessionOptions, SessionReader};
@@ -180,8 +180,7 @@ fn write(files: &LogDir, transcript: &Transcript) -> Result<()> {
     files
         .create_trail(0, |file| {
             lines.rest(&transcript.content, None, &mut |bytes| {
-                append_all(file, bytes)
-                    .map_err(|error| Error::io("cannot write the session", &path, error))
+                append_all(file, bytes).context("cannot write the session", &path)
             })
         })
         .map(drop)

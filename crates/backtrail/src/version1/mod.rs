@@ -7,7 +7,6 @@
 //! There is one reader: [`V1Record`] reads one record and [`V1Object`] takes a single
 //! object apart. Transcripts, old stores and the importer use them.
 
-mod index;
 mod losses;
 mod names;
 mod object;
@@ -20,8 +19,7 @@ pub use names::{find_file, is_temporary, original_of, stem};
 pub use object::{V1About, V1Element, V1Flaw, V1Object};
 pub use record::{V1Meta, V1Record, check_message};
 
-pub(crate) use index::V1Index;
 pub(crate) use names::{derived_id, id_of_content};
-pub(crate) use reader::{V1Session, hash, read, scan_object};
+pub(crate) use reader::{V1Index, V1Session, hash, read, scan_object};
 pub(crate) use record::{LineContent, V1Line};
 pub(crate) use writer::V1Writer;
