@@ -306,32 +306,24 @@ impl Segment {
     }
 }
 
-/// Which parts of which trails make up a line of history.
+/// Which parts of which trails make up a line of history, the oldest first.
 #[derive(Debug)]
-pub(crate) struct Line(Vec<(SessionId, u32, u64)>);
+pub(crate) struct Line(pub(crate) Vec<LinePart>);
 
 impl Line {
     pub(crate) fn new(segments: &[Segment]) -> Self {
-        let part = |segment: &Segment| (segment.files.id().clone(), segment.trail, segment.until);
-        Self(segments.iter().map(part).collect())
-    }
-
-    /// Returns the parts, the oldest first.
-    pub(crate) fn into_parts(self) -> Vec<LinePart> {
-        let part = |(session, trail, until)| LinePart {
-            session,
-            trail,
-            until,
+        let part = |segment: &Segment| LinePart {
+            session: segment.files.id().clone(),
+            trail: segment.trail,
+            until: segment.until,
         };
-        self.0.into_iter().map(part).collect()
+        Self(segments.iter().map(part).collect())
     }
 
     /// Returns whether record `seq` of a trail lies on the line.
     pub(crate) fn holds(&self, session: &SessionId, trail: u32, seq: u64) -> bool {
-        let is_part = |(id, number, until): &(SessionId, u32, u64)| {
-            id == session && *number == trail && seq <= *until
-        };
-        self.0.iter().any(is_part)
+        let mut parts = self.0.iter();
+        parts.any(|part| part.session == *session && part.trail == trail && seq <= part.until)
     }
 }
 

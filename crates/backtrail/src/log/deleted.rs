@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::directory::LogDir;
 use crate::error::{Error, IoContext, Result};
-use crate::storage::{Storage, read_full};
+use crate::storage::{Storage, read_range};
 use crate::store::SESSIONS;
 use crate::time::Timestamp;
 
@@ -21,7 +21,7 @@ pub(crate) const PURGED: &str = ".purged";
 /// restored.
 pub(crate) const DELETED: &str = "deleted";
 /// No such file is longer.
-const MAX_FILE: usize = 256 << 10;
+const MAX_FILE: u64 = 256 << 10;
 
 /// Reads a file that says when something was deleted; `None` if it does not exist or is
 /// incomplete.
@@ -30,10 +30,8 @@ pub(crate) fn read_deleted<T: for<'a> Deserialize<'a>>(
     path: &Path,
 ) -> Option<T> {
     let file = storage.open_read(path).ok()?;
-    let len = usize::try_from(file.len().ok()?).unwrap_or(MAX_FILE);
-    let mut bytes = vec![0; len.min(MAX_FILE)];
-    let n = read_full(file.as_ref(), &mut bytes, 0).ok()?;
-    serde_json::from_slice(&bytes[..n]).ok()
+    let bytes = read_range(file.as_ref(), 0..file.len().ok()?.min(MAX_FILE));
+    serde_json::from_slice(&bytes.ok()?).ok()
 }
 
 /// The one field that matters here.

@@ -176,6 +176,9 @@ pub(crate) struct Opener {
     /// may be lost, but their numbers are not reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) given: Option<u64>,
+    /// When a transcript was last added to, if no record says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) updated_at_ms: Option<i64>,
     /// Read by itself: flattened, any unknown field that serde cannot hold (a lone
     /// surrogate, 1e400) would make the whole opener unreadable.
     #[serde(flatten, skip_deserializing)]
@@ -224,6 +227,7 @@ impl Opener {
             original_id: None,
             repaired: Vec::new(),
             given: None,
+            updated_at_ms: None,
             present: Present::default(),
         }
     }
