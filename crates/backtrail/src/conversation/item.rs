@@ -170,7 +170,7 @@ pub struct Answer {
     pub seq: u64,
     /// When it was made, if the record says so.
     pub at: Option<Timestamp>,
-    /// The text. In a [`HistoryItem`](crate::HistoryItem) it is all text of a message,
+    /// The text. In a [`HistoryItem`](crate::conversation::HistoryItem) it is all text of a message,
     /// joined by newlines.
     pub text: String,
 }

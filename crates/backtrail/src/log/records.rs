@@ -157,6 +157,7 @@ impl Records {
     }
 
     /// Turns this into an iterator of owned records.
+    #[doc(hidden)]
     pub fn owned(self) -> OwnedRecords {
         OwnedRecords(self)
     }

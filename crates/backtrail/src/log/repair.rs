@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 
+use serde::Serialize;
+
 use super::chain::{Segment, Walk, continues_at};
 use super::directory::LogDir;
 use super::examine::{Examiner, Finding};
@@ -21,7 +23,7 @@ use super::verify::verify;
 use crate::error::{IoContext, Reason, Result};
 use crate::storage::read_range;
 use crate::store::Store;
-use crate::trail::opener::{Because, Continues, Opener, Repaired};
+use crate::trail::opener::{Continues, Opener, Repaired, TrailReason};
 use crate::trail::record::Position;
 use crate::trail::sum::Sum;
 use crate::trail::{Damage, DamageReport, RecordKind, trail_number};
@@ -35,7 +37,7 @@ pub struct RepairPlan {
 }
 
 /// What a repair did.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RepairReport {
     /// The number of the new trail, or `None` if none was needed.
@@ -109,7 +111,7 @@ impl RepairPlan {
             // What was done before it can still be undone.
             as_at: Some(tail.spot()),
             present: present_at(&store, &files, tail.trail, tail.position())?,
-            ..files.opener(tail.trail + 1, Because::Repair, store.now())
+            ..files.opener(tail.trail + 1, TrailReason::Repair, store.now())
         };
         let opener = match survey.continues.clone() {
             Some((from, compacted)) => opener.continuing(from, compacted),

@@ -7,7 +7,7 @@ use super::options::Rewind;
 use super::outcome::{ChatMove, Outcome, Stage, Verb};
 use super::plan::{PlannedWork, PresentState, RewindPlan};
 use super::steps::{StepFinder, chat_to_redo, chat_to_undo};
-use super::target::{RewindTarget, because};
+use super::target::{RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::objects::ObjectId;
@@ -310,8 +310,8 @@ fn apply_chat(
         None => Session::open(store, &chat.session, None)?,
     };
     must_stand(Some(&writer), outcome.chat.as_ref())?;
-    let because = because(&target.verb.reason());
-    let trail = writer.alone(|| writer.go_to(because, (chat.to.trail, chat.to.seq)))?;
+    let reason = trail_reason(&target.verb.reason());
+    let trail = writer.alone(|| writer.go_to(reason, (chat.to.trail, chat.to.seq)))?;
     Ok(outcome.into_done(Executed { files: None, trail }))
 }
 

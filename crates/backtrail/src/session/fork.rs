@@ -10,7 +10,7 @@ use crate::log::lock::AppendLock;
 use crate::log::place::{self, Place};
 use crate::log::present_at;
 use crate::store::Store;
-use crate::trail::opener::{Because, Opener};
+use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::origin::ForkOrigin;
 use crate::trail::present::{Present, WorkspaceRef};
 use crate::workspace::{SessionPlace, Workspace};
@@ -108,7 +108,7 @@ pub(crate) fn fork(store: &Store, parent: &SessionId, options: &ForkOptions) -> 
         let opener = Opener {
             present,
             fork: Some(origin),
-            ..Opener::new(id, 0, Because::Fork, store.now())
+            ..Opener::new(id, 0, TrailReason::Fork, store.now())
         };
         match seq {
             0 => opener,

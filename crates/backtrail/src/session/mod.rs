@@ -24,7 +24,7 @@ use crate::ids::SessionId;
 use crate::log::{Commit, Durability, LogDir, LogWriter, Queue, SetAside, WriterOptions};
 use crate::message::Draft;
 use crate::store::Store;
-use crate::trail::opener::{Because, Opener};
+use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::origin::SpawnedBy;
 use crate::trash::move_old_trails;
 
@@ -71,7 +71,7 @@ impl Session {
         let opener = |id: &SessionId| Opener {
             present: options.present,
             spawned_by,
-            ..Opener::new(id, 0, Because::Start, store.now())
+            ..Opener::new(id, 0, TrailReason::Start, store.now())
         };
         Self::create_opened(store, id, opener, options.durability)
     }

@@ -20,10 +20,9 @@ use crate::session::{
 };
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
-use crate::workspace::{
-    self, Run, SessionPlace, SessionsHere, SnapshotsRepairOptions, SnapshotsRepairPlan,
-    SnapshotsReport, VerifyOptions, Workspace, append_run,
-};
+use crate::workspace::repair::{SnapshotsRepairOptions, SnapshotsRepairPlan};
+use crate::workspace::verify::{SnapshotsReport, VerifyOptions};
+use crate::workspace::{self, Run, SessionPlace, SessionsHere, Workspace, append_run};
 
 pub(crate) use objects_lock::ObjectsLock;
 pub use staging::Staging;
@@ -476,16 +475,15 @@ impl Store {
     }
 
     /// Finds the session that a reference means: an id, a prefix of one (4 characters or
-    /// more), or `latest`, which prefers sessions that work in `workspace_root`. A
-    /// reference is never a path.
+    /// more), or `latest`. A reference is never a path.
     ///
     /// # Errors
     ///
     /// Fails with [`NotFound`](ErrorKind::NotFound) where no session matches, and with
     /// [`Ambiguous`](ErrorKind::Ambiguous) where several do.
-    pub fn resolve(&self, reference: &str, workspace_root: Option<&Path>) -> Result<SessionId> {
+    pub fn resolve(&self, reference: &str) -> Result<SessionId> {
         if reference == "latest" {
-            return self.latest(workspace_root);
+            return self.latest(None);
         }
         if !is_id_like(reference) {
             return Err(Error::invalid(format!(
@@ -517,6 +515,19 @@ impl Store {
                 format!("{n} sessions begin with {}", quoted(reference)),
                 fitting,
             )),
+        }
+    }
+
+    /// Finds the session that a reference means, as [`resolve`](Self::resolve) does, but
+    /// `latest` prefers sessions that work in `workspace_root`.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`resolve`](Self::resolve) does.
+    pub fn resolve_in(&self, reference: &str, workspace_root: &Path) -> Result<SessionId> {
+        match reference {
+            "latest" => self.latest(Some(workspace_root)),
+            _ => self.resolve(reference),
         }
     }
 

@@ -30,6 +30,7 @@ pub struct Staging {
 
 impl Store {
     /// Begins to create sessions aside, after another process that does so.
+    #[doc(hidden)]
     pub fn stage(&self) -> Result<Staging> {
         let storage = self.storage();
         let derived = self.root().join("derived");

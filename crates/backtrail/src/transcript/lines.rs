@@ -11,7 +11,7 @@ use crate::log::{PayloadWriter, move_out};
 use crate::message::{Message, parts};
 use crate::random::{OsRandomness, new_uuid};
 use crate::time::Timestamp;
-use crate::trail::opener::{Because, Opener};
+use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::record::Position;
 use crate::trail::sum::Sum;
 
@@ -71,7 +71,7 @@ impl Lines {
         let opener = Opener {
             fork: content.fork.clone(),
             updated_at_ms: unrecorded.then_some(content.updated_at_ms),
-            ..Opener::new(&content.session_id, 0, Because::Start, at)
+            ..Opener::new(&content.session_id, 0, TrailReason::Start, at)
         };
         self.position.sum = opener.write(out)?;
         Ok(())

@@ -34,7 +34,7 @@ pub use delete::{DeletePlan, DeleteScope, Deletion, DeletionReason};
 pub use empty::{EmptyOptions, EmptyPlan, EmptyReport, KeptEntry};
 pub use entries::{TrashContents, TrashEntry, TrashKind, TrashName};
 
-pub use crate::workspace::RemainingFiles;
+pub use crate::workspace::remaining_files::RemainingFiles;
 pub use purge::{PurgePlan, PurgeReport};
 
 pub(crate) use old_trails::move_old_trails;
