@@ -12,7 +12,7 @@ use super::chain::{Segment, continues_at};
 use super::directory::LogDir;
 use crate::error::{ErrorKind, IoContext, Reason, Result};
 use crate::hex::to_hex;
-use crate::message::CompactionSummary;
+use crate::message::{CompactionSummary, Role};
 use crate::storage::{StorageFile, read_full};
 use crate::store::Store;
 use crate::time::Timestamp;
@@ -279,7 +279,8 @@ pub(super) fn begin_second(store: &Store, files: &LogDir) -> Result<()> {
     let file = files.open_read(0)?;
     let session = read(&file, &path, &mut |_| Ok(()))?;
     let mut opener = Opener::new(files.id(), 1, TrailReason::Import, store.now());
-    opener.imported = Some(imported(store, files, &session)?);
+    let segment = Segment::version_1(files, u64::MAX);
+    opener.imported = Some(imported(store, files, &session, &segment)?);
     if let Some(meta) = &session.meta {
         opener.present.model = short(&meta.model);
         let root = short(&meta.workspace_root);
@@ -292,25 +293,54 @@ pub(super) fn begin_second(store: &Store, files: &LogDir) -> Result<()> {
             fork.branch_name = short(&fork.branch_name);
         }
     }
-    if let Some(last) = Segment::version_1(files, u64::MAX).last_position()? {
+    if let Some(last) = segment.last_position()? {
         opener = opener.continuing(continues_at(files.id(), 0, &last), None);
     }
     files.create_opened(&opener).map(drop)
 }
 
-fn imported(store: &Store, files: &LogDir, session: &V1Session) -> Result<Imported> {
+fn imported(
+    store: &Store,
+    files: &LogDir,
+    session: &V1Session,
+    segment: &Segment,
+) -> Result<Imported> {
     let millis = |ms: i64| Timestamp::from_millis(ms).unwrap_or_else(|| store.now());
     let len = files.open_read(0)?.len();
     let other = || (session.session_id != *files.id()).then(|| session.session_id.to_string());
+    let (uninstructed, begins) = beginning(segment)?;
     Ok(Imported {
         hash: hash_of(files)?,
         bytes: len.context("cannot read the trail", &files.trail_path(0))?,
         original_id: short(&session.original_id).or_else(other),
-        uninstructed: false,
-        begins: None,
+        uninstructed,
+        begins,
         created_at: millis(session.created_at_ms),
         updated_at: millis(session.updated_at_ms),
     })
+}
+
+/// Returns whether a conversation begins without instructions, and with which prompt.
+fn beginning(segment: &Segment) -> Result<(bool, Option<String>)> {
+    /// A file without a prompt for so long is not searched to its end.
+    const LOOKED_AT: usize = 50;
+    const SHOWN: usize = 200;
+    let mut reader = segment.forwards(0, STREAM_BUFFER, Sums::Check)?;
+    let (mut messages, mut uninstructed) = (0, false);
+    while messages < LOOKED_AT
+        && let Some(record) = reader.next_record()?
+    {
+        let Ok(Some(message)) = record.stored_message() else {
+            continue;
+        };
+        uninstructed |= messages == 0 && message.role != Role::System;
+        messages += 1;
+        let text = message.text();
+        if message.role == Role::User && !text.trim().is_empty() {
+            return Ok((uninstructed, Some(text.chars().take(SHOWN).collect())));
+        }
+    }
+    Ok((uninstructed, None))
 }
 
 /// Returns a name that notes can repeat. A longer one stays in the file.
