@@ -176,6 +176,11 @@
 //! [`Randomness`], set in [`StoreOptions`]. The engine never prints, never exits
 //! and never reads the environment. It is synchronous and needs no runtime.
 //!
+//! # Conversations only
+//!
+//! Workspaces and everything about files are the feature `snapshots`, which is on by
+//! default. Without it, `undo`, `redo` and `rewind_chat` move the conversation alone.
+//!
 //! # Where old names went
 //!
 //! Backtrail does what two older designs did: a session log (A) and a session
@@ -206,20 +211,27 @@
 //! | B6 | marks before an edit | [`Workspace::mark`], [`Workspace::change_of`] and [`Workspace::changes`] with [`FileChange`](workspace::FileChange), [`Workspace::clear_marks`]; a checkpoint clears them |
 //! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`Outcome::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: `backtrail import FILE` |
 
+// What only snapshots use is compiled without them, too, where cutting it out would cost more
+// than it saves.
+#![cfg_attr(not(feature = "snapshots"), allow(dead_code, unused_imports))]
+
 pub mod context;
 pub mod conversation;
 mod error;
 mod escape;
+#[cfg(feature = "snapshots")]
 pub mod gc;
 mod hex;
 mod ids;
 mod json;
 mod log;
 mod message;
+#[cfg(feature = "snapshots")]
 mod objects;
 mod random;
 pub mod rewind;
 mod session;
+#[cfg(feature = "snapshots")]
 pub mod snapshot;
 mod storage;
 mod store;
@@ -229,6 +241,7 @@ mod transcript;
 pub mod trash;
 pub mod verify;
 pub mod version1;
+#[cfg(feature = "snapshots")]
 pub mod workspace;
 
 pub use context::{Context, Shape};
@@ -241,11 +254,16 @@ pub use message::{
     ToolResult, ToolUse, Usage,
 };
 pub use random::{OsRandomness, Randomness};
-pub use rewind::{Outcome, Rewind, RewindPlan};
+pub use rewind::Outcome;
+#[cfg(feature = "snapshots")]
+pub use rewind::{Rewind, RewindPlan};
 pub use session::{
-    Compacted, ForkOptions, Note, Session, SessionInfo, SessionOptions, SessionReader, Spawned,
-    Step, StepKind, Steps, Tool, Turn,
+    Compacted, ForkOptions, Note, Run, Session, SessionInfo, SessionOptions, SessionReader,
+    Spawned, Step, StepKind, Steps,
 };
+#[cfg(feature = "snapshots")]
+pub use session::{Tool, Turn};
+#[cfg(feature = "snapshots")]
 pub use snapshot::{Change, Snapshot};
 pub use storage::{LocalStorage, Storage, StorageFile};
 pub use store::{Store, StoreOptions};
@@ -254,7 +272,8 @@ pub use trail::{
     FORMAT_VERSION, ForkOrigin, Record, RecordKind, RecordRef, SpawnedBy, TrailReason,
 };
 pub use transcript::Transcript;
-pub use workspace::{Checkpoint, CheckpointOptions, Point, Run, Workspace};
+#[cfg(feature = "snapshots")]
+pub use workspace::{Checkpoint, CheckpointOptions, Point, Workspace};
 
 /// What Backtrail's other crates use. It may change in any version.
 #[doc(hidden)]
@@ -264,9 +283,12 @@ pub mod plumbing {
     pub use crate::conversation::responses::ResponseCounter;
     pub use crate::log::{LinePart, OwnedRecords, TrailRecord, TrailRecords};
     pub use crate::message::estimated_tokens;
+    #[cfg(feature = "snapshots")]
     pub use crate::session::{CallUsage, InputLine, Intake, IntakeOptions, KeptSource};
+    #[cfg(feature = "snapshots")]
     pub use crate::store::Staging;
     pub use crate::trail::SourceRecord;
+    #[cfg(feature = "snapshots")]
     pub use crate::workspace::remote::remote_of;
 
     /// The reader of version 1, for the importer.

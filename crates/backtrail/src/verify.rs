@@ -7,9 +7,11 @@
 
 pub use crate::log::{GapReason, HistoryGap, RepairPlan, RepairReport, SetAside, VerifyReport};
 pub use crate::trail::{Damage, DamageReport, Sums};
+#[cfg(feature = "snapshots")]
 pub use crate::workspace::repair::{
     Recaptured, SnapshotsRepair, SnapshotsRepairOptions, SnapshotsRepairPlan,
 };
+#[cfg(feature = "snapshots")]
 pub use crate::workspace::verify::{
     Incomplete, LostState, ObjectDamage, SnapshotsReport, VerifyOptions,
 };

@@ -7,10 +7,10 @@ use crate::json::{Json, Text};
 use crate::log::{HistoryGap, Moved};
 use crate::message::output::output_text;
 use crate::message::{Block, Role, StoredCompaction};
+use crate::session::Run;
 use crate::session::Spawned;
 use crate::time::Timestamp;
 use crate::trail::ForkOrigin;
-use crate::workspace::Run;
 
 /// One part of a conversation.
 ///

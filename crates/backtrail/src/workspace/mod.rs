@@ -30,7 +30,6 @@ pub(crate) mod remaining_files;
 pub(crate) mod remote;
 pub(crate) mod repair;
 pub(crate) mod resolve;
-mod run;
 mod scan;
 pub(crate) mod spans;
 pub(crate) mod timeline;
@@ -60,14 +59,12 @@ pub use log_entries::{LogEntry, LogKind};
 pub use marks::FileChange;
 pub use point::Point;
 pub use relink::{FormerRoot, RelinkOptions, Relinked, RelinkedWhat};
-pub use run::Run;
 
 pub(crate) use about::Description;
 pub(crate) use identity::{all, by_id, find, known, must_be_new, register, root_around};
 pub(crate) use relink::{SessionHomes, SessionsHere, moved_home};
 pub(crate) use remaining_files::remaining_files;
 pub(crate) use repair::repair_snapshots_plan;
-pub(crate) use run::append_run;
 pub(crate) use verify::verify;
 
 /// A directory that an agent works in. Cheap to clone, and shared between threads.
