@@ -21,7 +21,7 @@ use super::directory::LogDir;
 use super::lock::AppendLock;
 use super::present::present_at;
 use super::version1;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::hex::lossy_path;
 use crate::store::Store;
 use crate::trail::opener::{FORMAT_VERSION, Opener, Spot, TrailReason};
@@ -208,9 +208,7 @@ impl Tail {
             return segment.last_position();
         }
         let file = segment.file()?;
-        let len = file
-            .len()
-            .map_err(|error| Error::io("cannot read the trail", &segment.path, error))?;
+        let len = file.len().context("cannot read the trail", &segment.path)?;
         let end = End::of(&file, &segment.path, len)?;
         Ok(end.last.map(|(position, _)| position))
     }
