@@ -6,7 +6,7 @@ use super::execution::{Execution, must_stand};
 use super::options::Rewind;
 use super::outcome::{ChatMove, Outcome, Stage};
 use super::plan::{PlannedWork, PresentState, RewindPlan};
-use super::steps::{StepFinder, chat_step};
+use super::step_finder::{StepFinder, chat_step};
 use super::target::{Request, RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
@@ -14,7 +14,7 @@ use crate::objects::ObjectId;
 use crate::session::{Session, SessionReader, Steps};
 use crate::snapshot::Progress;
 use crate::store::Store;
-use crate::workspace::create::CapturedState;
+use crate::workspace::new_checkpoint::CapturedState;
 use crate::workspace::{Checkpoint, Point, Workspace};
 
 const ALWAYS: &str = "a point is always something to go to";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::authors::Authors;
 use super::options::Rewind;
 use super::outcome::{ChatMove, Outcome, Stage, TargetPoint, Verb};
-use super::steps::StepFinder;
+use super::step_finder::StepFinder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::message::Block;
