@@ -29,7 +29,7 @@ use emitter::{Emitter, line_hash};
 use entry::{Entry, LineKind, scan};
 use names::Naming;
 use recognise::SingleValue;
-use state::{ClaudeState, MAX_TIPS, SeenUuids};
+use state::{ClaudeState, SeenUuids};
 use tree::{MAIN, Node, Tips, Tree};
 
 use super::keys::valid_key;
@@ -235,9 +235,9 @@ impl FirstPass {
         match content {
             Content::Lines(_) => {
                 state.memory = emitter.finish();
-                state.set_tips(self.tree.tips(MAX_TIPS));
+                state.tips = self.tree.tips();
                 let uuids: Vec<u64> = self.first_lines.into_keys().collect();
-                state.set_seen(SeenUuids::new(&uuids));
+                state.seen = SeenUuids::new(&uuids);
                 state.lines = report.lines;
                 report.state = state.to_json();
             }
@@ -257,8 +257,8 @@ fn resume_lines(
     let naming = Naming::for_source(source);
     let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
     let mut appended = Appended {
-        tips: state.tips(),
-        seen: state.take_seen(),
+        tips: std::mem::take(&mut state.tips),
+        seen: state.seen.take(),
         uuids: HashSet::new(),
         nodes: Vec::new(),
     };
@@ -280,8 +280,8 @@ fn resume_lines(
         let mut emitter = Emitter::new(source, sink, origin, state.memory.clone());
         emitter.emit(from, &appended.nodes, &[])?;
         state.memory = emitter.finish();
-        state.set_tips(appended.tips);
-        state.set_seen(appended.seen);
+        state.tips = appended.tips;
+        state.seen = appended.seen;
         state.lines = report.lines;
         report.state = state.to_json();
         Ok(report)
@@ -319,7 +319,7 @@ impl Appended {
             }
         }
         match entry.kind.is_in_tree() && !entry.is_side {
-            true => self.tips.push(entry, MAX_TIPS)?,
+            true => self.tips.push(entry)?,
             false => self.tips.remove(entry.uuid),
         }
         let mut node = Node::new(entry, number, range);

@@ -256,12 +256,8 @@ impl ClawState {
         let key = self.key(literal.as_ref().map_or("", Json::as_str));
         sink.event(Event::Summary(SummaryEvent {
             covers: Some(compaction.removed_message_count),
-            key,
-            at: None,
-            summary: compaction.summary.as_str().to_owned(),
             keep: self.said,
-            model: None,
-            usage: None,
+            ..SummaryEvent::new(key, compaction.summary.as_str())
         }))
     }
 
