@@ -9,10 +9,22 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::ids::SessionId;
 use crate::log::Holder;
+#[cfg(feature = "snapshots")]
 use crate::snapshot::TooMuch;
 
 /// The engine's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Adds what was attempted, and on which path, to an I/O error.
+pub(crate) trait IoContext<T> {
+    fn context(self, doing: impl Into<String>, path: &Path) -> Result<T>;
+}
+
+impl<T> IoContext<T> for io::Result<T> {
+    fn context(self, doing: impl Into<String>, path: &Path) -> Result<T> {
+        self.map_err(|error| Error::io(doing, path, error))
+    }
+}
 
 /// What went wrong, as programs need to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,6 +97,7 @@ enum Detail {
     Head(u64),
     Candidates(Vec<SessionId>),
     Points(Vec<String>),
+    #[cfg(feature = "snapshots")]
     TooMuch(TooMuch),
     Deleted(SessionId),
     Purged(SessionId),
@@ -128,6 +141,12 @@ impl Error {
         error
     }
 
+    /// Creates an error for a value that is not the JSON that it should be, or that JSON
+    /// cannot hold.
+    pub(crate) fn json(doing: impl Into<String>, source: &serde_json::Error) -> Self {
+        Self::invalid(doing).with_reason(Reason::Syntax(source.to_string()))
+    }
+
     /// Adds to the message what the failure left behind.
     pub(crate) fn with_note(mut self, what: impl AsRef<str>) -> Self {
         self.0.message = format!("{}; {}", self.0.message, what.as_ref());
@@ -159,6 +178,7 @@ impl Error {
     }
 
     /// Creates the error of a snapshot that exceeds its limits.
+    #[cfg(feature = "snapshots")]
     pub(crate) fn stopped(message: String, too_much: TooMuch) -> Self {
         let mut error = Self::new(ErrorKind::TooMuch, message);
         error.0.detail = Detail::TooMuch(too_much);
@@ -276,6 +296,7 @@ impl Error {
     }
 
     /// Returns what would have been stored, for [`ErrorKind::TooMuch`].
+    #[cfg(feature = "snapshots")]
     pub fn too_much(&self) -> Option<&TooMuch> {
         match &self.0.detail {
             Detail::TooMuch(too_much) => Some(too_much),
@@ -325,6 +346,7 @@ impl Error {
                 Detail::Head(seq) => Detail::Head(*seq),
                 Detail::Candidates(ids) => Detail::Candidates(ids.clone()),
                 Detail::Points(points) => Detail::Points(points.clone()),
+                #[cfg(feature = "snapshots")]
                 Detail::TooMuch(too_much) => Detail::TooMuch(too_much.clone()),
                 Detail::Deleted(id) => Detail::Deleted(id.clone()),
                 Detail::Purged(id) => Detail::Purged(id.clone()),

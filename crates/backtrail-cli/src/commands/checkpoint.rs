@@ -1,6 +1,8 @@
 //! `backtrail checkpoint`: saves the files as they are now.
 
-use backtrail::{About, Checkpoint, CheckpointOptions, SkippedEntry, SkippedFiles};
+use backtrail::snapshot::SkippedEntry;
+use backtrail::workspace::{About, SkippedFiles};
+use backtrail::{Checkpoint, CheckpointOptions};
 use serde_json::{Value, json};
 
 use super::Answer;

@@ -133,7 +133,7 @@ fn deletion_json(deletion: &Deletion) -> Value {
 
 /// Finds a session, also in the trash or purged before.
 fn resolve_anywhere(store: &Store, reference: &str) -> Result<SessionId> {
-    let Err(error) = store.resolve(reference, None) else {
+    let Err(error) = store.resolve(reference) else {
         return resolve(store, reference);
     };
     match error.in_trash().or(error.was_purged()) {

@@ -12,9 +12,9 @@ mod step_request;
 use std::sync::Arc;
 
 use backtrail::rewind::{Stage, Verb};
+use backtrail::snapshot::Progress;
 use backtrail::{
-    ErrorKind, Outcome, Point, Progress, Rewind, RewindPlan, SessionId, SessionReader, Store,
-    Workspace,
+    ErrorKind, Outcome, Point, Rewind, RewindPlan, SessionId, SessionReader, Store, Workspace,
 };
 use serde_json::json;
 

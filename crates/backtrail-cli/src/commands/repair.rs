@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::ops::RangeInclusive;
 
+use backtrail::verify::DamageReport;
 use backtrail::verify::{Recaptured, SnapshotsRepair, SnapshotsRepairOptions};
-use backtrail::{DamageReport, SessionId, Store};
+use backtrail::{SessionId, Store};
 use serde_json::{Value, json};
 
 use super::verify::{DamagedPlace, LostFile, set_aside_json};

@@ -246,7 +246,7 @@ pub(super) fn record_of(point: &Point) -> Option<(String, u64)> {
 
 /// Returns the session that a point is the reference of.
 pub(super) fn as_session(store: &Store, point: &Point) -> Option<SessionId> {
-    store.resolve(&point.to_string(), None).ok()
+    store.resolve(&point.to_string()).ok()
 }
 
 /// Returns the error of a conversation that belongs to another agent.

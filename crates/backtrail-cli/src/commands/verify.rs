@@ -4,8 +4,10 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use backtrail::snapshot::ObjectId;
+use backtrail::verify::{Damage, HistoryGap, SetAside};
 use backtrail::verify::{LostState, VerifyOptions};
-use backtrail::{Damage, HistoryGap, ObjectId, Reason, SessionId, SetAside, Store};
+use backtrail::{Reason, SessionId, Store};
 use serde_json::{Value, json};
 
 use super::{Answer, open_store, relative, require_store, resolve, short};

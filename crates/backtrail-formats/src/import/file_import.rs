@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use backtrail::{Json, KeptSource, SessionId, SessionInfo, SessionReader, SourceRecord, Timestamp};
+use backtrail::plumbing::{KeptSource, SourceRecord};
+use backtrail::{Json, SessionId, SessionInfo, SessionReader, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::cache::CachedFile;

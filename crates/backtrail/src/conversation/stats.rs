@@ -13,10 +13,11 @@ use super::record::{MessageParts, ReadRecord, is_answer};
 use super::responses::{Response, ResponseCounter};
 use crate::error::Result;
 use crate::log::Records;
-use crate::message::{Message, Role, ToolResult, ToolUse, Usage};
+use crate::message::{Details, Message, Role, ToolResult, ToolUse, Usage};
 use crate::session::SessionReader;
 use crate::time::Timestamp;
-use crate::trail::{Details, RecordKind};
+use crate::trail::RecordKind;
+#[cfg(feature = "snapshots")]
 use crate::workspace::Checkpoint;
 
 /// Statistics of a session.
@@ -184,6 +185,7 @@ impl SessionReader {
     }
 }
 
+#[cfg(feature = "snapshots")]
 impl Checkpoint {
     /// Returns the statistics of its session as they were then; `None` if it belongs to
     /// none.

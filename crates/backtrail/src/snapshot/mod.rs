@@ -2,6 +2,7 @@
 
 mod change;
 mod check;
+mod codec;
 mod compare;
 mod cursor;
 mod diff;
@@ -33,6 +34,7 @@ mod tree;
 mod tree_tests;
 mod walk;
 
+pub use crate::objects::ObjectId;
 pub use change::{Change, ChangeKind, FileState};
 pub(crate) use check::{Missing, find_missing};
 pub(crate) use compare::Difference;

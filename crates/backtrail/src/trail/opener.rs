@@ -9,7 +9,7 @@ use super::origin::{ForkOrigin, Imported, SpawnedBy};
 use super::present::Present;
 use super::record::{Front, RecordRef, write_line};
 use super::sum::Sum;
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, Reason, Result};
 use crate::ids::SessionId;
 use crate::json::write_fields;
 use crate::time::Timestamp;
@@ -21,7 +21,7 @@ pub const FORMAT_VERSION: u32 = 2;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Because {
+pub enum TrailReason {
     /// A session was created.
     Start,
     /// The trail before it exceeded its limit.
@@ -45,7 +45,7 @@ pub enum Because {
     Other(String),
 }
 
-impl Because {
+impl TrailReason {
     /// Returns the reason as it is written.
     pub fn as_str(&self) -> &str {
         match self {
@@ -150,8 +150,8 @@ pub(crate) struct Opener {
     pub(crate) session_id: SessionId,
     #[serde(default)]
     pub(crate) trail: u32,
-    #[serde(default = "start")]
-    pub(crate) because: Because,
+    #[serde(default = "start", rename = "because")]
+    pub(crate) reason: TrailReason,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) continues: Option<Continues>,
     /// Where the conversation was before it was moved here.
@@ -176,6 +176,9 @@ pub(crate) struct Opener {
     /// may be lost, but their numbers are not reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) given: Option<u64>,
+    /// When a transcript was last added to, if no record says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) updated_at_ms: Option<i64>,
     /// Read by itself: flattened, any unknown field that serde cannot hold (a lone
     /// surrogate, 1e400) would make the whole opener unreadable.
     #[serde(flatten, skip_deserializing)]
@@ -199,13 +202,18 @@ impl Repaired {
     }
 }
 
-fn start() -> Because {
-    Because::Start
+fn start() -> TrailReason {
+    TrailReason::Start
 }
 
 impl Opener {
     /// Creates the opener of a trail that continues nothing.
-    pub(crate) fn new(session_id: &SessionId, trail: u32, because: Because, at: Timestamp) -> Self {
+    pub(crate) fn new(
+        session_id: &SessionId,
+        trail: u32,
+        reason: TrailReason,
+        at: Timestamp,
+    ) -> Self {
         Self {
             owner: Owner::Session,
             version: FORMAT_VERSION,
@@ -214,7 +222,7 @@ impl Opener {
             at,
             session_id: session_id.clone(),
             trail,
-            because,
+            reason,
             continues: None,
             before: None,
             as_at: None,
@@ -224,6 +232,7 @@ impl Opener {
             original_id: None,
             repaired: Vec::new(),
             given: None,
+            updated_at_ms: None,
             present: Present::default(),
         }
     }
@@ -266,7 +275,7 @@ impl Opener {
                 ..Self::new(
                     session,
                     trail,
-                    Because::Start,
+                    TrailReason::Start,
                     record.at().or(Timestamp::from_millis(0)).ok_or(error)?,
                 )
             }),
@@ -288,10 +297,7 @@ impl Opener {
         };
         named
             .and_then(|()| write_fields(&mut body, self))
-            .map_err(|error| {
-                Error::new(ErrorKind::Invalid, "cannot write the trail's opener")
-                    .with_reason(Reason::Syntax(error.to_string()))
-            })?;
+            .map_err(|error| Error::json("cannot write the trail's opener", &error))?;
         let front = Front {
             kind: self.owner.opener_type(),
             version: Some(self.version),

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use backtrail::Diff;
+use backtrail::snapshot::Diff;
 
 use crate::commands::diff::{Lines, lines_of};
 use crate::layout::{Cell, Column, Span, Table, styled};

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use backtrail::{Checkpoint, Diff, FileKind, SkippedEntry, SkippedReason};
+use backtrail::Checkpoint;
+use backtrail::snapshot::{Diff, FileKind, SkippedEntry, SkippedReason};
 use unicode_width::UnicodeWidthStr;
 
 use super::messages::Suggestions;
