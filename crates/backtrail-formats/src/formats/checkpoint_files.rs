@@ -14,7 +14,7 @@ use super::value::open_value;
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{Details, Event, EventSink, MessageEvent};
-use crate::format::{Format, OpenFile, Support};
+use crate::format::{Agent, Format, OpenFile};
 use crate::json::{Object, field_names, is_string, string, to_json, to_text};
 use crate::source::Source;
 
@@ -32,16 +32,8 @@ const FIELDS: [&str; 5] = [
 ];
 
 impl Format for CheckpointFiles {
-    fn name(&self) -> &'static str {
-        "checkpoint-files"
-    }
-
-    fn title(&self) -> &'static str {
-        "checkpoint files"
-    }
-
-    fn support(&self) -> Support {
-        Support::messages_only("1")
+    fn agent(&self) -> Agent {
+        Agent::new("checkpoint-files", "checkpoint files", "1")
     }
 
     /// They have no usual directory.

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use emitter::{Emitter, line_hash};
 use entry::{Entry, LineKind, scan};
 use names::Naming;
-use recognise::SingleValue;
+use recognise::Content;
 use state::{ClaudeState, SeenUuids};
 use tree::{MAIN, Node, Tips, Tree};
 
@@ -36,7 +36,7 @@ use super::keys::valid_key;
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport};
-use crate::format::{Format, OpenFile, Resume, Support};
+use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json_lines::JsonLines;
 use crate::source::Source;
 
@@ -45,23 +45,15 @@ use crate::source::Source;
 pub struct ClaudeCode;
 
 impl Format for ClaudeCode {
-    fn name(&self) -> &'static str {
-        "claude-code"
-    }
-
-    fn title(&self) -> &'static str {
-        "Claude Code"
-    }
-
-    fn support(&self) -> Support {
-        Support {
+    fn agent(&self) -> Agent {
+        Agent {
             appends: true,
             branches: true,
             sub_agents: true,
             compactions: true,
             usage: true,
             media: true,
-            ..Support::messages_only("1.0 to 2.1")
+            ..Agent::new("claude-code", "Claude Code", "1.0 to 2.1")
         }
     }
 
@@ -87,11 +79,7 @@ impl Format for ClaudeCode {
     }
 
     fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
-        let content = match recognise::split_single_value(source)? {
-            SingleValue::No => Content::Lines(source),
-            SingleValue::Incomplete => Content::Value(source),
-            SingleValue::Lines(lines) => Content::SplitValue(lines, source.len()),
-        };
+        let content = Content::read(source)?;
         let pass = FirstPass::read(content.source())?;
         Ok(pass.open(content))
     }
@@ -102,24 +90,6 @@ impl Format for ClaudeCode {
         match (state, resume_at(source, resume.read_to)?) {
             (Some(state), Some(from)) => resume_lines(source, from, state),
             _ => Ok(None),
-        }
-    }
-}
-
-/// What a file contains.
-enum Content<'s> {
-    Lines(&'s Source),
-    /// One value, which is read from the beginning each time.
-    Value(&'s Source),
-    /// One value of this length, split into lines.
-    SplitValue(Source, u64),
-}
-
-impl Content<'_> {
-    fn source(&self) -> &Source {
-        match self {
-            Self::Lines(source) | Self::Value(source) => source,
-            Self::SplitValue(lines, _) => lines,
         }
     }
 }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{Details, Origin, ReadReport};
-use crate::format::{Format, OpenFile, Resume, Support};
+use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json::Object;
 use crate::json_lines::JsonLines;
 use crate::source::Source;
@@ -32,23 +32,15 @@ use state::{CodexState, begin};
 pub struct Codex;
 
 impl Format for Codex {
-    fn name(&self) -> &'static str {
-        "codex"
-    }
-
-    fn title(&self) -> &'static str {
-        "Codex"
-    }
-
-    fn support(&self) -> Support {
-        Support {
+    fn agent(&self) -> Agent {
+        Agent {
             appends: true,
             branches: true,
             sub_agents: true,
             compactions: true,
             usage: true,
             media: true,
-            ..Support::messages_only("0.1 to 0.166")
+            ..Agent::new("codex", "Codex", "0.1 to 0.166")
         }
     }
 

@@ -19,7 +19,7 @@ use super::value::open_value;
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{Details, EventSink, Origin, ReadReport};
-use crate::format::{Format, OpenFile, Resume, Support};
+use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json::{Object, elements, field_names, string};
 use crate::json_lines::JsonLines;
 use crate::lines::first_line;
@@ -33,22 +33,18 @@ use messages::{Emitter, MessageKind, message_kind};
 pub struct GeminiCli;
 
 impl Format for GeminiCli {
-    fn name(&self) -> &'static str {
-        "gemini-cli"
-    }
-
-    fn title(&self) -> &'static str {
-        "Gemini CLI"
-    }
-
-    fn support(&self) -> Support {
-        Support {
+    fn agent(&self) -> Agent {
+        Agent {
             appends: true,
             sub_agents: true,
             compactions: true,
             usage: true,
             media: true,
-            ..Support::messages_only("JSON (to 0.39), JSON lines (0.40 to 0.61), saved chats")
+            ..Agent::new(
+                "gemini-cli",
+                "Gemini CLI",
+                "JSON (to 0.39), JSON lines (0.40 to 0.61), saved chats",
+            )
         }
     }
 
@@ -219,32 +215,20 @@ fn read_details(object: &Object<'_>, details: &mut Details) {
     }
 }
 
-fn has_fields(head: &[u8], names: &[&str]) -> bool {
-    let fields = field_names(head);
-    names
-        .iter()
-        .all(|name| fields.iter().any(|field| field == name))
-}
-
-/// Returns whether a file is one value of this format, by its beginning.
+/// Returns whether a file is one value of this format, by its beginning: a session, a saved
+/// chat, or one message.
 fn recognises_value(head: &[u8]) -> bool {
-    let has = |names: &[&str]| has_fields(head, names);
+    let fields = field_names(head);
+    let has = |name: &str| fields.iter().any(|field| field == name);
+    let has_all = |names: &[&str]| names.iter().all(|name| has(name));
     let beginning = String::from_utf8_lossy(&head[..head.len().min(4096)]);
     let is_content = beginning.contains("\"parts\"") && beginning.contains("\"role\"");
-    (has(&["sessionId", "messages"]) && (has(&["projectHash"]) || has(&["startTime"])))
-        || (has(&["history"]) && is_content)
-        || (has(&["role", "parts"]) && crate::source::trim(head).first() == Some(&b'['))
-        || is_single_message(head)
-}
-
-/// Returns whether a file is one message and not a session.
-fn is_single_message(head: &[u8]) -> bool {
-    let has = |names: &[&str]| has_fields(head, names);
-    has(&["id", "timestamp", "type", "content"])
-        && ["toolCalls", "thoughts", "tokens"]
-            .iter()
-            .any(|name| has(&[name]))
-        && !has(&["uuid"])
+    let is_list = crate::source::trim(head).first() == Some(&b'[');
+    let is_message = has_all(&["id", "timestamp", "type", "content"]) && !has("uuid");
+    (has_all(&["sessionId", "messages"]) && (has("projectHash") || has("startTime")))
+        || (has("history") && is_content)
+        || (has_all(&["role", "parts"]) && is_list)
+        || (is_message && (has("toolCalls") || has("thoughts") || has("tokens")))
 }
 
 /// Returns whether the object on a file's first line is the whole file.

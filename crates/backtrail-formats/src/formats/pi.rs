@@ -22,7 +22,7 @@ use crate::event::{
     Details, Event, EventSink, ForkPoint, MessageEvent, Origin, ReadReport, SummaryEvent, Thread,
     ThreadId, UsageEvent,
 };
-use crate::format::{Format, OpenFile, Resume, Support};
+use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json::{Object, elements, field_names, is_string, to_json, to_text};
 use crate::json_lines::JsonLines;
 use crate::lines::first_line;
@@ -35,22 +35,14 @@ use tree::Tree;
 pub struct Pi;
 
 impl Format for Pi {
-    fn name(&self) -> &'static str {
-        "pi"
-    }
-
-    fn title(&self) -> &'static str {
-        "pi"
-    }
-
-    fn support(&self) -> Support {
-        Support {
+    fn agent(&self) -> Agent {
+        Agent {
             appends: true,
             branches: true,
             compactions: true,
             usage: true,
             media: true,
-            ..Support::messages_only("1, 2 and 3 (to 1.5.0)")
+            ..Agent::new("pi", "pi", "1, 2 and 3 (to 1.5.0)")
         }
     }
 

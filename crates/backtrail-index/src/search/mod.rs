@@ -123,24 +123,6 @@ pub struct Hit {
     pub turn: Option<u64>,
 }
 
-impl Hit {
-    /// Creates a hit of which only the position is known.
-    pub fn new(session: SessionId, trail: u32, seq: u64) -> Self {
-        Self {
-            session,
-            trail,
-            seq,
-            id: None,
-            at: None,
-            role: String::new(),
-            tools: Vec::new(),
-            score: 0.0,
-            snippet: Snippet::default(),
-            turn: None,
-        }
-    }
-}
-
 /// A part of a message around the matching words.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]

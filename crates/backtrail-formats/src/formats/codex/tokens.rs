@@ -60,15 +60,7 @@ impl Tokens {
     }
 
     fn is_zero(self) -> bool {
-        let Self {
-            input,
-            cached,
-            written,
-            output,
-            reasoning,
-            total: _,
-        } = self;
-        input == 0 && cached == 0 && written == 0 && output == 0 && reasoning == 0
+        Self { total: 0, ..self } == Self::default()
     }
 
     /// Returns the usage, with input, cache reads and cache writes separated.
