@@ -1,4 +1,4 @@
-//! Reads a trail with what is wrong about each record.
+//! Checks one trail record by record, and says what is wrong with each.
 
 use std::ops::Range;
 

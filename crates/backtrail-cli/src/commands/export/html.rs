@@ -14,7 +14,7 @@ use backtrail::{Block, Store, Timestamp};
 use super::frame::{self, Prompt};
 use super::markup::{Html, cut};
 use super::prose;
-use super::tool::{self, Call, MOST, Outcome};
+use super::tool_call::{self, Call, MOST, Outcome};
 use super::{Export, title_of};
 use crate::commands::conversation::changes::Changes;
 use crate::commands::conversation::{
@@ -159,7 +159,7 @@ impl Page<'_> {
         }
         let (shown, left) = cut(&answer.text, MOST);
         prose::write(&mut html, shown);
-        tool::write_left(&mut html, left, &self.more(seq));
+        tool_call::write_left(&mut html, left, &self.more(seq));
         html.raw("</article>\n");
         self.put(&html)
     }
@@ -257,7 +257,7 @@ impl Page<'_> {
         if !text.is_empty() {
             let (shown, left) = cut(text, MOST);
             html.raw("<div class=\"typed\">").text(shown).raw("</div>");
-            tool::write_left(html, left, &self.more(seq));
+            tool_call::write_left(html, left, &self.more(seq));
         }
     }
 
@@ -274,7 +274,7 @@ impl Page<'_> {
             .raw("</span></summary><div class=\"body\">");
         let (shown, left) = cut(text, MOST);
         prose::write(html, shown);
-        tool::write_left(html, left, &self.more(seq));
+        tool_call::write_left(html, left, &self.more(seq));
         html.raw("</div></details>\n");
     }
 
@@ -282,12 +282,12 @@ impl Page<'_> {
         match block {
             Block::Text(block) => self.write_typed(html, &block.text, seq),
             Block::Thinking(block) => self.write_thinking(html, &block.thinking, seq),
-            Block::Media(media) => tool::write_media(html, media),
-            Block::Other(json) => match tool::media_of(json) {
-                Some(media) => tool::write_media(html, &media),
+            Block::Media(media) => tool_call::write_media(html, media),
+            Block::Other(json) => match tool_call::media_of(json) {
+                Some(media) => tool_call::write_media(html, &media),
                 None => {
                     html.raw("<details class=\"aside\"><summary><b>a block of an unknown type</b></summary><div class=\"body\">");
-                    tool::write_text(html, json.as_str(), &self.more(seq));
+                    tool_call::write_text(html, json.as_str(), &self.more(seq));
                     html.raw("</div></details>\n");
                 }
             },
@@ -309,7 +309,7 @@ impl Page<'_> {
                     .raw("</span></summary><div class=\"body\">");
                 let (shown, left) = cut(&stored.summary, MOST);
                 prose::write(&mut html, shown);
-                tool::write_left(&mut html, left, &self.more(seq));
+                tool_call::write_left(&mut html, left, &self.more(seq));
                 html.raw("</div></details>");
             }
             None => drop(html.raw(": ").text(LOST_SUMMARY).raw("</span></p>")),

@@ -5,14 +5,14 @@
 //! died while it wrote); see [`FileTail`]. A trail in which nothing can be read gets an
 //! opener again.
 
-mod file;
+mod file_tail;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) use file::{FileTail, numbers_in};
+pub(crate) use file_tail::{FileTail, numbers_in};
 
-use file::End;
+use file_tail::End;
 
 use serde::Serialize;
 
@@ -122,7 +122,7 @@ impl Tail {
     /// Mends the file's end, and remembers what was set aside.
     fn mending(
         &mut self,
-        mend: impl FnOnce(&mut FileTail, file::KeepAside<'_>) -> Result<Option<SetAside>>,
+        mend: impl FnOnce(&mut FileTail, file_tail::KeepAside<'_>) -> Result<Option<SetAside>>,
     ) -> Result<()> {
         let (files, trail) = (&self.files, self.trail);
         let source = Arc::clone(&self.end.file);
