@@ -10,11 +10,10 @@ use super::conversation::{
     self, HIDDEN_THINKING, LOST_SUMMARY, Survey, TurnSpending, compaction_words, run_words,
     session_prices, spending_words,
 };
-use super::export::{Export, text_of};
+use super::export::{Export, losses, text_of, title_of};
 use crate::error::Result;
 use crate::shell::command_line;
 use crate::text::{clean, count, medium};
-use crate::ui::unwritable;
 use crate::when;
 
 /// How much is shown of a block that this version does not know: it may hold an
@@ -23,11 +22,10 @@ const OTHER_SHOWN: usize = 2000;
 
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
-    let broken = |error: io::Error| unwritable(&error);
     let info = export.info()?;
     let prices = session_prices(export.store, &info)?;
     let survey = Survey::of(export.reader, &prices)?;
-    write_head(out, &info, &survey).map_err(broken)?;
+    write_head(out, &info, &survey)?;
     let mut writer = MarkdownWriter {
         out,
         changes: Changes::find(export.store, export.reader, &info),
@@ -36,15 +34,15 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
     let mut conversation = export.reader.conversation()?;
     while let Some(item) = conversation.next().transpose()? {
         let item = export.redacted(item);
-        writer.item(&item, export).map_err(broken)?;
+        writer.item(&item, export)?;
     }
-    writer.end_turn("").map_err(broken)?;
-    Ok(export.losses(conversation.damaged()))
+    writer.end_turn("")?;
+    Ok(losses(conversation.damaged()))
 }
 
 /// Writes what the session is: its title, where and when it was, and its numbers.
 fn write_head(out: &mut dyn Write, info: &SessionInfo, survey: &Survey) -> io::Result<()> {
-    let title = super::export::title_of(info);
+    let title = title_of(info);
     let title = title.as_deref().unwrap_or("Session");
     writeln!(out, "# {}\n", one_line(title))?;
     let mut facts = vec![format!("`{}`", info.id)];

@@ -56,6 +56,7 @@ use crate::args::{Args, Command, Global};
 use crate::error::{CommandError, Result};
 use crate::home;
 use crate::settings::Settings;
+use crate::shell::quote;
 use crate::text::{count, one_line};
 use crate::ui::Ui;
 use crate::when;
@@ -204,36 +205,18 @@ fn how_to_begin(program: &str) -> String {
     format!("start with: {program} run -- COMMAND, or {program} import")
 }
 
-/// A place in a session: `REF`, or `REF:SEQ`.
-#[derive(Debug, Clone)]
-pub(crate) struct Point {
-    reference: String,
-    pub(crate) seq: Option<u64>,
-}
-
-impl std::str::FromStr for Point {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let Some((reference, seq)) = text.split_once(':') else {
-            return Ok(Self {
-                reference: text.to_owned(),
-                seq: None,
-            });
-        };
-        match seq.parse() {
-            Ok(seq) => Ok(Self {
-                reference: reference.to_owned(),
-                seq: Some(seq),
-            }),
-            Err(_) => Err("must be REF:SEQ, where SEQ is the number of a record".to_owned()),
+/// Splits `REF:SEQ`; without a record the whole session is meant.
+fn split_place(text: &str) -> Result<(&str, Option<u64>)> {
+    let Some((reference, seq)) = text.rsplit_once(':') else {
+        return Ok((text, None));
+    };
+    match seq.parse() {
+        Ok(seq) => Ok((reference, Some(seq))),
+        Err(_) => {
+            let what = format!("{} is not a record of a session", quote(text));
+            let way = "must be REF:SEQ, where SEQ is the number of a record";
+            Err(CommandError::invalid(what).hint(way))
         }
-    }
-}
-
-impl Point {
-    pub(crate) fn resolve(&self, store: &Store) -> Result<SessionId> {
-        resolve(store, &self.reference)
     }
 }
 

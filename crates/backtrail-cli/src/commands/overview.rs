@@ -22,7 +22,7 @@ use crate::home::{tilde, workspace_root};
 use crate::layout::{Cell, Column, Table, hanging, styled};
 use crate::progress;
 use crate::text::{count, one_line, path_json, size, visible};
-use crate::ui::{BOLD, DIM, Ui, unwritable};
+use crate::ui::{BOLD, DIM, Ui};
 use crate::when;
 
 pub(crate) fn run(global: &Global, ui: &Ui) -> Result<Answer> {
@@ -39,7 +39,7 @@ pub(crate) fn run(global: &Global, ui: &Ui) -> Result<Answer> {
     if ui.json() {
         ui.print_json(&overview.to_json(ui))?;
     } else {
-        overview.print(ui).map_err(|error| unwritable(&error))?;
+        overview.print(ui)?;
     }
     Ok(Answer::Done)
 }

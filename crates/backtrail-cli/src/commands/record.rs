@@ -231,7 +231,7 @@ impl<'a> Recorder<'a> {
                 session.last_seq()
             );
             let hint = format!("backtrail verify {}", short(session.id()));
-            return Err(CommandError::corrupt(what).hint(hint));
+            return Err(CommandError::new(ErrorKind::Corrupt, what).hint(hint));
         }
         if all
             .iter()

@@ -15,7 +15,7 @@ use crate::args::Global;
 use crate::derived::{self, prefix};
 use crate::error::{CommandError, Result};
 use crate::text::{cost_json, one_line};
-use crate::ui::{Ui, unwritable};
+use crate::ui::Ui;
 
 /// Show what was spent, or the statistics of a session
 ///
@@ -170,7 +170,7 @@ impl NamedReport {
         }
         let mut out = ui.out();
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        written.map_err(|error| unwritable(&error))?;
+        written?;
         if shown < parts {
             ui.status(&format!("{shown} of {parts}; -n {parts} for all"));
         }

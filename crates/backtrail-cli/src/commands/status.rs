@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::home::tilde;
 use crate::progress;
 use crate::text::{count, one_line, path_json, size, visible, visible_path};
-use crate::ui::{DIM, Ui, unwritable};
+use crate::ui::{DIM, Ui};
 use crate::when;
 
 /// Show what is running here and what changed since the last checkpoint
@@ -39,9 +39,7 @@ pub(crate) fn run(args: &StatusArgs, global: &Global, ui: &Ui) -> Result<Answer>
     if ui.json() {
         ui.print_json(&status.to_json())?;
     } else {
-        status
-            .print(&args.here, ui)
-            .map_err(|error| unwritable(&error))?;
+        status.print(&args.here, ui)?;
     }
     Ok(Answer::Done)
 }
@@ -207,7 +205,7 @@ fn since_last(last: &Checkpoint, changed: &Diff) -> String {
         .collect();
     let mut text = format!(
         "{} since the last checkpoint ({when}): {}",
-        count(all.len() as u64, "path"),
+        count(all.len(), "path"),
         named.join(", ")
     );
     if all.len() > NAMED {

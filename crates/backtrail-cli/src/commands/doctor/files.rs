@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::Check;
 use crate::home::tilde;
-use crate::shell::quote;
-use crate::text::{count, size, visible_path};
+use crate::shell::quote_path;
+use crate::text::{count, size, some_of, visible_path};
 use crate::ui::Ui;
 
 /// Less free space than this is a problem.
@@ -104,7 +104,7 @@ impl Files {
     fn permissions(&self, dir: &Path) -> Check {
         if !self.unreadable.is_empty() {
             let what = format!("cannot be read: {}", named(&self.unreadable, dir));
-            let hint = format!("chmod -R u+rwX {}", quote(&dir.to_string_lossy()));
+            let hint = format!("chmod -R u+rwX {}", quote_path(dir));
             return Check::found("permissions", what, hint);
         }
         match self.open.len() as u64 {
@@ -115,7 +115,7 @@ impl Files {
                     count(n, "file").replace("files", "files or directories"),
                     named(&self.open, dir)
                 );
-                let hint = format!("chmod -R go= {}", quote(&dir.to_string_lossy()));
+                let hint = format!("chmod -R go= {}", quote_path(dir));
                 Check::found("permissions", what, hint)
             }
         }
@@ -153,10 +153,8 @@ impl Files {
             return Check::fine("leftovers", "none");
         }
         let what = format!("leftovers of interrupted work: {}", named(&self.left, dir));
-        let in_trash = self
-            .left
-            .iter()
-            .any(|path| path.starts_with(dir.join("trash")));
+        let trash = dir.join("trash");
+        let in_trash = self.left.iter().any(|path| path.starts_with(&trash));
         let hint = match in_trash {
             true => format!("{} trash empty", ui.program()),
             false => format!(
@@ -245,13 +243,9 @@ fn inside(path: &Path, dir: &Path) -> String {
 }
 
 fn named(paths: &[PathBuf], dir: &Path) -> String {
-    let mut names: Vec<String> = paths
-        .iter()
-        .take(NAMED)
-        .map(|path| inside(path, dir))
-        .collect();
-    if paths.len() > NAMED {
-        names.push("…".to_owned());
-    }
-    names.join(", ")
+    some_of(
+        paths.iter().map(|path| inside(path, dir)),
+        NAMED,
+        paths.len(),
+    )
 }

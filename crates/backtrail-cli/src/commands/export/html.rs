@@ -24,21 +24,19 @@ use crate::commands::short;
 use crate::error::Result;
 use crate::shell::command_line;
 use crate::text::{grouped, one_line};
-use crate::ui::unwritable;
 
 /// No more prompts are listed beside the page.
 const MOST_PROMPTS: usize = 5000;
 
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
-    let broken = |error: io::Error| unwritable(&error);
     let info = export.info()?;
     let prices = session_prices(export.store, &info)?;
     let mut survey = Survey::of(export.reader, &prices)?;
     for model in &mut survey.stats.models {
         *model = export.text(model);
     }
-    frame::write_head(out, &info, &survey).map_err(broken)?;
+    frame::write_head(out, &info, &survey)?;
     let changes = Changes::find(export.store, export.reader, &info);
     let mut page = Page {
         out,
@@ -53,11 +51,11 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
     let mut conversation = export.reader.conversation()?;
     while let Some(item) = conversation.next().transpose()? {
         let item = export.redacted(item);
-        page.item(&item, export).map_err(broken)?;
+        page.item(&item, export)?;
     }
     let (prompts, left) = (page.prompts, page.prompts_left);
-    frame::write_foot(out, &prompts, left).map_err(broken)?;
-    Ok(export.losses(conversation.damaged()))
+    frame::write_foot(out, &prompts, left)?;
+    Ok(super::losses(conversation.damaged()))
 }
 
 struct Page<'a> {

@@ -339,13 +339,13 @@ fn write_output(out: &mut Html, output: &Json, more: &str) -> String {
         [word] => word.clone(),
         [first, rest @ ..] => format!(
             "{first} and {}",
-            count(rest.len() as u64, "more part").replace("more parts", "more")
+            count(rest.len(), "more part").replace("more parts", "more")
         ),
     }
 }
 
 fn in_words(text: &str) -> String {
-    count(text.trim_end().lines().count() as u64, "line")
+    count(text.trim_end().lines().count(), "line")
 }
 
 /// Reads an image as Anthropic writes it: its data is in a `source`.

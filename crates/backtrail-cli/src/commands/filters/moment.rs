@@ -11,19 +11,9 @@ use jiff::{Span, ToSpan, Zoned};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Moment {
     typed: String,
-    start: Timestamp,
-    end: Timestamp,
-}
-
-impl Moment {
-    pub(crate) fn start(&self) -> Timestamp {
-        self.start
-    }
-
-    /// Returns the first moment after it.
-    pub(crate) fn end(&self) -> Timestamp {
-        self.end
-    }
+    pub(super) start: Timestamp,
+    /// The first moment after it.
+    pub(super) end: Timestamp,
 }
 
 impl fmt::Display for Moment {

@@ -20,7 +20,7 @@ impl OutcomeText<'_> {
     /// Returns what stops it, in one line.
     pub(super) fn refusal(&self) -> String {
         let stopping: Vec<&Conflict> = self.outcome.stopping().collect();
-        let files = count(stopping.len() as u64, "file");
+        let files = count(stopping.len(), "file");
         if self.merges() {
             return format!("{files} cannot be merged; nothing was touched");
         }
@@ -166,7 +166,7 @@ fn overlaps(conflict: &Conflict, width: Option<usize>) -> Vec<String> {
     if let Some(more) = unmerged.overlaps.len().checked_sub(PLACES)
         && more > 0
     {
-        lines.push(format!("    and {} more", count(more as u64, "place")));
+        lines.push(format!("    and {} more", count(more, "place")));
     }
     lines
 }

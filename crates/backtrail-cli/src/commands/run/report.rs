@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::Begun;
-use crate::commands::checkpoint::{checkpoint_json, skipped_json};
+use crate::commands::checkpoint::checkpoint_json;
 use crate::error::{CommandError, Result};
 use crate::text::path_json;
 
@@ -68,6 +68,6 @@ fn report(begun: &Begun, run: &Run, end: Option<&Checkpoint>, changes: Option<&D
         "before": start.map(checkpoint_json),
         "after": end.map(checkpoint_json),
         "changes": changes.map(Diff::changes),
-        "skipped": end.map(|end| skipped_json(end.skipped())),
+        "skipped": end.map(Checkpoint::skipped),
     })
 }

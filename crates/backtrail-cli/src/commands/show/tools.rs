@@ -79,7 +79,7 @@ impl Outcome {
             (first, true) if !more && first.chars().count() <= 40 => {
                 one_line(&visible(first), KEPT)
             }
-            _ => count(text.trim_end().lines().count() as u64, "line"),
+            _ => count(text.trim_end().lines().count(), "line"),
         };
         Self {
             failed: !success,

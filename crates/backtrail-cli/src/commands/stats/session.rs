@@ -13,7 +13,7 @@ use crate::derived;
 use crate::error::Result;
 use crate::layout::hanging;
 use crate::text::{clean, count, grouped};
-use crate::ui::{DIM, Ui, unwritable};
+use crate::ui::{DIM, Ui};
 use crate::when;
 
 pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> Result<Answer> {
@@ -32,7 +32,7 @@ pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> R
     if ui.json() {
         ui.print_json(&stats_json(args, id, &survey, &spent.report, &family))?;
     } else {
-        print(&survey, &spent.report, &family, ui).map_err(|error| unwritable(&error))?;
+        print(&survey, &spent.report, &family, ui)?;
         if args.by.is_some() {
             spent.print(args, ui)?;
         }

@@ -304,7 +304,11 @@ fn check_any(bytes: &[u8], pick: u64) {
     let loaded = loaded.messages().len() as u64;
     assert!(messages == loaded || messages < loaded && has_object_line(bytes));
     let verified = reader.verify().unwrap();
-    assert!(verified.is_ok(), "{verified:?} {:?}", String::from_utf8_lossy(bytes));
+    assert!(
+        verified.is_ok(),
+        "{verified:?} {:?}",
+        String::from_utf8_lossy(bytes)
+    );
     for shape in Shape::ALL {
         let context = reader.context(shape).unwrap();
         serde_json::from_str::<serde::de::IgnoredAny>(context.as_json()).unwrap();
