@@ -7,7 +7,8 @@ use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 
-use backtrail::{Store, Sums};
+use backtrail::Store;
+use backtrail::verify::Sums;
 
 use super::fixture::Made;
 use crate::args::Args;

@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use backtrail::{CheckpointOptions, Progress, ScanProgress, ScanStage};
+use backtrail::CheckpointOptions;
+use backtrail::snapshot::{Progress, ScanProgress, ScanStage};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::text::{grouped, size};

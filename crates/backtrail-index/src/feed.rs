@@ -1,6 +1,6 @@
 //! Reads trails once, for everything that is derived from them.
 
-use backtrail::conversation::{CallPlace, CallVisitor, Calls, MessageParts, ReadRecord};
+use backtrail::plumbing::{CallPlace, CallVisitor, Calls, MessageParts, ReadRecord};
 use backtrail::{Block, Message, SessionId, SessionReader, ToolResult, ToolUse};
 
 use crate::error::Result;

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use backtrail::{Block, LinePart, Record, SessionId, SessionReader, Timestamp};
+use backtrail::plumbing::LinePart;
+use backtrail::{Block, Record, SessionId, SessionReader, Timestamp};
 
 use crate::catch_up::IndexState;
 use crate::error::{Error, Result};

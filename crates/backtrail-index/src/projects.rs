@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-pub use backtrail::remote_of;
+pub use backtrail::plumbing::remote_of;
 use serde::Serialize;
 
 /// A project: workspaces that share a git remote, or one workspace without a remote.

@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Opens a session to speak in it, or begins one where there is none yet.
 fn open_or_create(store: &Store, reference: &str) -> backtrail::Result<Session> {
-    match store.resolve(reference, None) {
+    match store.resolve(reference) {
         // While we speak in it, nobody else can: they get `ErrorKind::Locked`.
         Ok(id) => store.open_session(&id),
         Err(error) if error.kind() == ErrorKind::NotFound && reference == "latest" => {

@@ -9,6 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::ids::SessionId;
 use crate::log::Holder;
+#[cfg(feature = "snapshots")]
 use crate::snapshot::TooMuch;
 
 /// The engine's result type.
@@ -85,6 +86,7 @@ enum Detail {
     Head(u64),
     Candidates(Vec<SessionId>),
     Points(Vec<String>),
+    #[cfg(feature = "snapshots")]
     TooMuch(TooMuch),
     Deleted(SessionId),
     Purged(SessionId),
@@ -159,6 +161,7 @@ impl Error {
     }
 
     /// Creates the error of a snapshot that exceeds its limits.
+    #[cfg(feature = "snapshots")]
     pub(crate) fn stopped(message: String, too_much: TooMuch) -> Self {
         let mut error = Self::new(ErrorKind::TooMuch, message);
         error.0.detail = Detail::TooMuch(too_much);
@@ -276,6 +279,7 @@ impl Error {
     }
 
     /// Returns what would have been stored, for [`ErrorKind::TooMuch`].
+    #[cfg(feature = "snapshots")]
     pub fn too_much(&self) -> Option<&TooMuch> {
         match &self.0.detail {
             Detail::TooMuch(too_much) => Some(too_much),
@@ -325,6 +329,7 @@ impl Error {
                 Detail::Head(seq) => Detail::Head(*seq),
                 Detail::Candidates(ids) => Detail::Candidates(ids.clone()),
                 Detail::Points(points) => Detail::Points(points.clone()),
+                #[cfg(feature = "snapshots")]
                 Detail::TooMuch(too_much) => Detail::TooMuch(too_much.clone()),
                 Detail::Deleted(id) => Detail::Deleted(id.clone()),
                 Detail::Purged(id) => Detail::Purged(id.clone()),

@@ -100,7 +100,7 @@
 //! [`SessionReader::context`] renders what a model should be sent: the
 //! instructions, the last summary, and what was said since. The same history gives
 //! the same bytes, a longer one begins with the shorter one, and what a provider
-//! would refuse is mended by fixed rules ([`MendRule`]), never in the log.
+//! would refuse is mended by fixed rules ([`MendRule`](context::MendRule)), never in the log.
 //!
 //! # Files
 //!
@@ -176,6 +176,11 @@
 //! [`Randomness`], set in [`StoreOptions`]. The engine never prints, never exits
 //! and never reads the environment. It is synchronous and needs no runtime.
 //!
+//! # Conversations only
+//!
+//! Workspaces and everything about files are the feature `snapshots`, which is on by
+//! default. Without it, `undo`, `redo` and `rewind_chat` move the conversation alone.
+//!
 //! # Where old names went
 //!
 //! Backtrail does what two older designs did: a session log (A) and a session
@@ -192,35 +197,42 @@
 //! | A7 | save to a path, load from it | [`Transcript::save_to_path`], [`Transcript::load_from_path`]; a store needs neither |
 //! | A8 | JSON lines of version 1 | [`Transcript::load_from_path`]; `backtrail import` |
 //! | A9 | the older form, one object | the same as A8 |
-//! | A10 | written as version 1 | [`Transcript::write_v1`], [`SessionReader::write_v1`] with [`Losses`]; `backtrail export --to v1` |
+//! | A10 | written as version 1 | [`Transcript::write_v1`], [`SessionReader::write_v1`] with [`Losses`](version1::Losses); `backtrail export --to v1` |
 //! | A11 | compaction | [`Session::compact`] with [`Compaction`]; [`Transcript::record_compaction`]; `backtrail compact` |
 //! | A12 | fork | [`Session::fork`], [`Store::fork_session`] with [`ForkOptions`] and [`ForkOrigin`]; [`Transcript::fork`]; `backtrail fork` |
 //! | A13 | rotation | [`StoreOptions::rotation`]; `rotation` in config.toml. The keep count: [`StoreOptions::keep_trails`], `keep_trails`; where history begins: [`SessionReader::gaps`] |
 //! | A14 | typed errors | [`Error`] with [`ErrorKind`] and [`Reason`], [`Error::path`], [`Error::line`] |
 //! | A15 | references | [`Store::resolve`]; REF of every verb |
-//! | B1 | statistics | [`SessionReader::stats`], [`Stats`], [`format_duration`]; `backtrail stats` |
+//! | B1 | statistics | [`SessionReader::stats`], [`Stats`](conversation::Stats), [`format_duration`](conversation::format_duration); `backtrail stats` |
 //! | B2 | history | [`SessionReader::history`], [`SessionReader::prompts`], [`SessionReader::answers`], [`SessionReader::tool_calls`]; cleared by [`Session::rewind_chat`] to 0; `backtrail rewind REF:0 --chat` |
-//! | B3 | a file's change | [`Change`], with its bytes by [`Diff::before`] and [`Diff::after`], its text by [`Diff::text`], and when by its [`Checkpoint`]; `backtrail diff` |
+//! | B3 | a file's change | [`Change`], with its bytes by [`Diff::before`](snapshot::Diff::before) and [`Diff::after`](snapshot::Diff::after), its text by [`Diff::text`](snapshot::Diff::text), and when by its [`Checkpoint`]; `backtrail diff` |
 //! | B4 | a checkpoint | [`Checkpoint`]: [`Checkpoint::id`], [`Checkpoint::at`], [`Checkpoint::stats`], [`Checkpoint::session`], [`Checkpoint::snapshot`]; the caller's own name is [`Checkpoint::label`] |
 //! | B5 | checkpoints saved, loaded, listed | [`Workspace::checkpoint`], [`Workspace::checkpoint_by_id`], [`Workspace::checkpoints`]; `backtrail checkpoint`, `backtrail log` |
-//! | B6 | marks before an edit | [`Workspace::mark`], [`Workspace::change_of`] and [`Workspace::changes`] with [`FileChange`], [`Workspace::clear_marks`]; a checkpoint clears them |
+//! | B6 | marks before an edit | [`Workspace::mark`], [`Workspace::change_of`] and [`Workspace::changes`] with [`FileChange`](workspace::FileChange), [`Workspace::clear_marks`]; a checkpoint clears them |
 //! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`Outcome::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: `backtrail import FILE` |
 
-mod context;
+// What only snapshots use is compiled without them, too, where cutting it out would cost more
+// than it saves.
+#![cfg_attr(not(feature = "snapshots"), allow(dead_code, unused_imports))]
+
+pub mod context;
 pub mod conversation;
 mod error;
 mod escape;
+#[cfg(feature = "snapshots")]
 pub mod gc;
 mod hex;
 mod ids;
 mod json;
 mod log;
 mod message;
+#[cfg(feature = "snapshots")]
 mod objects;
 mod random;
 pub mod rewind;
 mod session;
-mod snapshot;
+#[cfg(feature = "snapshots")]
+pub mod snapshot;
 mod storage;
 mod store;
 mod time;
@@ -228,61 +240,62 @@ mod trail;
 mod transcript;
 pub mod trash;
 pub mod verify;
-mod version1;
-mod workspace;
+pub mod version1;
+#[cfg(feature = "snapshots")]
+pub mod workspace;
 
-pub use context::{Context, Mend, MendRule, Shape};
-pub use conversation::{
-    Answer, Answers, Conversation, History, HistoryItem, Item, MessageCounts, Prompt, Prompts,
-    Stats, ToolCall, ToolCalls, ToolOutcome, format_duration,
-};
+pub use context::{Context, Shape};
 pub use error::{Error, ErrorKind, Reason, Result};
 pub use ids::{CheckpointId, SessionId, WorkspaceId};
 pub use json::{Fields, Json, Text};
-pub use log::{
-    Commit, Durability, Follower, GapReason, HistoryGap, Holder, LinePart, Moved, OwnedRecords,
-    Records, SetAside, TrailRecord, TrailRecords,
-};
+pub use log::{Commit, Durability, Follower, Holder, Moved, Records};
 pub use message::{
-    Block, Compaction, CompactionSummary, Draft, Media, Message, Role, StoredCompaction, TextBlock,
-    Thinking, ToolResult, ToolUse, Usage, estimated_tokens,
+    Block, Compaction, CompactionSummary, Draft, Media, Message, Role, TextBlock, Thinking,
+    ToolResult, ToolUse, Usage,
 };
-pub use objects::ObjectId;
 pub use random::{OsRandomness, Randomness};
-pub use rewind::{Outcome, Rewind, RewindPlan};
+pub use rewind::Outcome;
+#[cfg(feature = "snapshots")]
+pub use rewind::{Rewind, RewindPlan};
 pub use session::{
-    CallUsage, Compacted, ForkOptions, InputLine, Intake, IntakeOptions, KeptSource, Note, Session,
-    SessionInfo, SessionOptions, SessionReader, Spawned, Step, StepKind, Steps, Tool, Turn,
+    Compacted, ForkOptions, Note, Run, Session, SessionInfo, SessionOptions, SessionReader,
+    Spawned, Step, StepKind, Steps,
 };
-pub use snapshot::{
-    Change, ChangeCounts, ChangeKind, Diff, Entries, FileKind, FileState, LargeDir, Progress,
-    ScanProgress, ScanStage, SkippedEntries, SkippedEntry, SkippedReason, Snapshot, SnapshotLimits,
-    TextDiff, TooMuch, Totals,
-};
+#[cfg(feature = "snapshots")]
+pub use session::{Tool, Turn};
+#[cfg(feature = "snapshots")]
+pub use snapshot::{Change, Snapshot};
 pub use storage::{LocalStorage, Storage, StorageFile};
-pub use store::{Staging, Store, StoreOptions};
+pub use store::{Store, StoreOptions};
 pub use time::{Clock, SystemClock, Timestamp};
 pub use trail::{
-    Because, Damage, DamageReport, Details, FORMAT_VERSION, ForkOrigin, Record, RecordKind,
-    RecordRef, SourceRecord, SpawnedBy, Sums,
+    FORMAT_VERSION, ForkOrigin, Record, RecordKind, RecordRef, SpawnedBy, TrailReason,
 };
 pub use transcript::Transcript;
-pub use version1::{Loss, LossKind, Losses};
-pub use workspace::{
-    About, Active, Activity, Checkpoint, CheckpointOptions, CheckpointReason, Checkpoints,
-    DropReason, Dropped, FileChange, FormerRoot, LogEntry, LogKind, Point, RelinkOptions, Relinked,
-    RelinkedWhat, Run, SessionPlace, SkippedFiles, Workspace, remote_of,
-};
+#[cfg(feature = "snapshots")]
+pub use workspace::{Checkpoint, CheckpointOptions, Point, Workspace};
 
-/// Plumbing for Backtrail's other crates. It may change in any version.
+/// What Backtrail's other crates use. It may change in any version.
 #[doc(hidden)]
 pub mod plumbing {
+    pub use crate::conversation::calls::{CallPlace, CallVisitor, Calls};
+    pub use crate::conversation::record::{MessageParts, ReadRecord};
+    pub use crate::conversation::responses::ResponseCounter;
+    pub use crate::log::{LinePart, OwnedRecords, TrailRecord, TrailRecords};
+    pub use crate::message::estimated_tokens;
+    #[cfg(feature = "snapshots")]
+    pub use crate::session::{CallUsage, InputLine, Intake, IntakeOptions, KeptSource};
+    #[cfg(feature = "snapshots")]
+    pub use crate::store::Staging;
+    pub use crate::trail::SourceRecord;
+    #[cfg(feature = "snapshots")]
+    pub use crate::workspace::remote::remote_of;
+
     /// The reader of version 1, for the importer.
     pub mod version1 {
-        pub use crate::version1::{
-            V1About, V1Element, V1Flaw, V1Meta, V1Object, V1Record, check_message, find_file,
-            is_temporary, original_of, stem,
-        };
+        pub use crate::version1::names::{find_file, is_temporary, original_of, stem};
+        pub use crate::version1::object::{V1About, V1Element, V1Flaw, V1Object};
+        pub use crate::version1::record::{V1Meta, V1Record, check_message};
     }
 }
 

@@ -5,8 +5,13 @@
 //! read. [`Store::repair_plan`](crate::Store::repair_plan) and
 //! [`Store::repair_snapshots_plan`](crate::Store::repair_snapshots_plan) plan a repair.
 
-pub use crate::log::{RepairPlan, RepairReport, VerifyReport};
-pub use crate::workspace::{
-    Incomplete, LostState, ObjectDamage, Recaptured, SnapshotsRepair, SnapshotsRepairOptions,
-    SnapshotsRepairPlan, SnapshotsReport, VerifyOptions,
+pub use crate::log::{GapReason, HistoryGap, RepairPlan, RepairReport, SetAside, VerifyReport};
+pub use crate::trail::{Damage, DamageReport, Sums};
+#[cfg(feature = "snapshots")]
+pub use crate::workspace::repair::{
+    Recaptured, SnapshotsRepair, SnapshotsRepairOptions, SnapshotsRepairPlan,
+};
+#[cfg(feature = "snapshots")]
+pub use crate::workspace::verify::{
+    Incomplete, LostState, ObjectDamage, SnapshotsReport, VerifyOptions,
 };

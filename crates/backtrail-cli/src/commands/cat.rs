@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::{Component, Path, PathBuf};
 
-use backtrail::{FileKind, Point, Snapshot};
+use backtrail::snapshot::FileKind;
+use backtrail::{Point, Snapshot};
 
 use super::Answer;
 use super::recovery::Finish;

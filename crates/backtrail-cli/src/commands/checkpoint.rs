@@ -1,8 +1,8 @@
 //! `backtrail checkpoint`: saves the files as they are now.
 
-use backtrail::{
-    About, Checkpoint, CheckpointOptions, FileKind, SkippedEntry, SkippedFiles, SkippedReason,
-};
+use backtrail::snapshot::{FileKind, SkippedEntry, SkippedReason};
+use backtrail::workspace::{About, SkippedFiles};
+use backtrail::{Checkpoint, CheckpointOptions};
 use serde_json::{Value, json};
 
 use super::Answer;

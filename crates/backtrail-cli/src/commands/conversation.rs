@@ -5,12 +5,12 @@ pub(super) mod changes;
 
 use std::time::Duration;
 
+use backtrail::conversation::StoredCompaction;
 use backtrail::conversation::{
     DamageItem, ForkItem, NoteChange, SpawnedItem, SpendingItem, UnreadableItem,
 };
-use backtrail::{
-    Role, Run, SessionInfo, SessionReader, Stats, Store, StoredCompaction, format_duration,
-};
+use backtrail::conversation::{Stats, format_duration};
+use backtrail::{Role, Run, SessionInfo, SessionReader, Store};
 use backtrail_index::{Prices, SessionPrices, Spending};
 
 use super::short;

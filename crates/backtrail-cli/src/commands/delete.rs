@@ -114,7 +114,7 @@ fn locked(error: backtrail::Error, deletions: &[Deletion]) -> CommandError {
 
 /// Finds a session, also in the trash or purged before.
 fn resolve_anywhere(store: &Store, reference: &str) -> Result<SessionId> {
-    let found = store.resolve(reference, None);
+    let found = store.resolve(reference);
     let gone = found
         .err()
         .and_then(|error| error.in_trash().or(error.was_purged()).cloned());

@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
-use backtrail::{Change, ChangeKind, Diff, ErrorKind, Point, Snapshot, TextDiff, Workspace};
+use backtrail::snapshot::{ChangeKind, Diff, TextDiff};
+use backtrail::{Change, ErrorKind, Point, Snapshot, Workspace};
 
 use super::Answer;
 use super::cat::within_all;

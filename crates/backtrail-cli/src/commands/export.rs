@@ -16,9 +16,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use backtrail::conversation::NoteChange;
-use backtrail::{
-    Block, Item, Json, Message, Role, SessionInfo, SessionReader, Store, Text, ToolOutcome,
-};
+use backtrail::conversation::{Item, ToolOutcome};
+use backtrail::{Block, Json, Message, Role, SessionInfo, SessionReader, Store, Text};
 use backtrail_formats::{JsonRedactor, Redactor};
 use clap::ValueEnum;
 use serde_json::json;

@@ -5,10 +5,10 @@ mod steps;
 
 use std::path::PathBuf;
 
-use backtrail::{
-    Checkpoint, CheckpointReason, Checkpoints, DamageReport, Diff, ErrorKind, LogEntry, LogKind,
-    Workspace,
-};
+use backtrail::snapshot::Diff;
+use backtrail::verify::DamageReport;
+use backtrail::workspace::{CheckpointReason, Checkpoints, LogEntry, LogKind};
+use backtrail::{Checkpoint, ErrorKind, Workspace};
 
 pub(super) use self::rows::{Row, change, print_rows};
 use super::Answer;

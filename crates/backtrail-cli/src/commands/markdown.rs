@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use backtrail::conversation::{CompactionItem, RunItem, ToolResultItem};
-use backtrail::{Block, Item, SessionInfo, Timestamp, ToolCall, ToolOutcome};
+use backtrail::conversation::{Item, ToolCall, ToolOutcome};
+use backtrail::{Block, SessionInfo, Timestamp};
 
 use super::conversation::changes::Changes;
 use super::conversation::{

@@ -47,10 +47,8 @@ mod workspace;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use backtrail::{
-    Durability, ErrorKind, ForkOptions, GapReason, HistoryGap, Session, SessionId, Store,
-    StoreOptions,
-};
+use backtrail::verify::{GapReason, HistoryGap};
+use backtrail::{Durability, ErrorKind, ForkOptions, Session, SessionId, Store, StoreOptions};
 
 use crate::args::{Args, Command, Global};
 use crate::error::{CommandError, Result};
@@ -259,8 +257,11 @@ fn open_to_write(
 fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
     // Only `latest` depends on the workspace, and finding it takes time.
     let root = (reference == "latest").then(|| home::workspace_root(store));
-    let root = root.flatten();
-    store.resolve(reference, root.as_deref()).map_err(|error| {
+    let found = match root.flatten() {
+        Some(root) => store.resolve_in(reference, &root),
+        None => store.resolve(reference),
+    };
+    found.map_err(|error| {
         let candidates = error.candidates().to_vec();
         if let Some(id) = error.in_trash().cloned() {
             return deleted(error, &id);

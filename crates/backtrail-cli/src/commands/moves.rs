@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backtrail::rewind::{Stage, Verb};
+use backtrail::snapshot::Progress;
 use backtrail::{
-    ErrorKind, Outcome, Point, Progress, Rewind, RewindPlan, SessionId, SessionReader, Workspace,
+    ErrorKind, Outcome, Point, Rewind, RewindPlan, SessionId, SessionReader, Workspace,
 };
 
 pub(super) use self::choose_hunks::check_patch;

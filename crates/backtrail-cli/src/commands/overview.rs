@@ -5,9 +5,8 @@ mod agents;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use backtrail::{
-    Activity, CheckpointReason, LogEntry, LogKind, SessionInfo, Store, Timestamp, Workspace,
-};
+use backtrail::workspace::{Activity, CheckpointReason, LogEntry, LogKind};
+use backtrail::{SessionInfo, Store, Timestamp, Workspace};
 use serde_json::{Value, json};
 
 use self::agents::FoundAgent;

@@ -3,9 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use backtrail::plumbing::InputLine;
 use backtrail::{
-    CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, InputLine, Message, Note,
-    Session, SessionId, SessionOptions, Store,
+    CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, Message, Note, Session,
+    SessionId, SessionOptions, Store,
 };
 use serde_json::json;
 

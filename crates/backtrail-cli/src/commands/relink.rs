@@ -5,7 +5,9 @@ use std::env;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use backtrail::{ErrorKind, RelinkOptions, Relinked, RelinkedWhat, Store, WorkspaceId, remote_of};
+use backtrail::plumbing::remote_of;
+use backtrail::workspace::{RelinkOptions, Relinked, RelinkedWhat};
+use backtrail::{ErrorKind, Store, WorkspaceId};
 use serde_json::{Value, json};
 
 use super::{Answer, open_files_store, required};

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::ops::RangeInclusive;
 
-use backtrail::verify::{SnapshotsRepair, SnapshotsRepairOptions};
-use backtrail::{DamageReport, SessionId, Store};
+use backtrail::verify::{DamageReport, SnapshotsRepair, SnapshotsRepairOptions};
+use backtrail::{SessionId, Store};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -215,7 +215,7 @@ impl RewindArgs {
 
 /// Returns the session that a point is the reference of.
 pub(super) fn as_session(store: &Store, point: &Point) -> Option<SessionId> {
-    store.resolve(&point.to_string(), None).ok()
+    store.resolve(&point.to_string()).ok()
 }
 
 /// Returns the error of a conversation that belongs to another agent.

@@ -10,9 +10,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
+use backtrail::workspace::{Active, CheckpointReason};
 use backtrail::{
-    Active, Checkpoint, CheckpointOptions, CheckpointReason, Run, SessionId, SessionOptions, Store,
-    Timestamp, Workspace,
+    Checkpoint, CheckpointOptions, Run, SessionId, SessionOptions, Store, Timestamp, Workspace,
 };
 
 pub(crate) use self::child::FAILED;

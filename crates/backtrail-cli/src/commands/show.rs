@@ -14,7 +14,8 @@ mod writer;
 use std::io::{self, IsTerminal, Write};
 use std::ops::RangeInclusive;
 
-use backtrail::{DamageReport, RecordKind, RecordRef, SessionInfo, SessionReader, Store};
+use backtrail::verify::DamageReport;
+use backtrail::{RecordKind, RecordRef, SessionInfo, SessionReader, Store};
 use serde_json::{Value, json};
 
 use self::data::{compaction_json, run_json, write_json};

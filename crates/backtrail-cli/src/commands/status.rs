@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use backtrail::{Activity, Checkpoint, CheckpointReason, Diff, SessionInfo, Workspace};
+use backtrail::snapshot::Diff;
+use backtrail::workspace::{Activity, CheckpointReason};
+use backtrail::{Checkpoint, SessionInfo, Workspace};
 use serde_json::{Value, json};
 
 use super::checkpoint::checkpoint_json;

@@ -4,8 +4,8 @@ use std::fmt;
 use std::io::Write;
 use std::path::Path;
 
-use backtrail::verify::{LostState, SnapshotsReport, VerifyOptions};
-use backtrail::{Damage, HistoryGap, Reason, SessionId, Store};
+use backtrail::verify::{Damage, HistoryGap, LostState, SnapshotsReport, VerifyOptions};
+use backtrail::{Reason, SessionId, Store};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -76,7 +76,7 @@ fn a_follower_tells_moves_and_compactions_as_json_too() {
     let moved = next()["moved"].clone();
     assert_eq!(
         moved,
-        serde_json::json!({"because": "rewind", "to": 1, "before": 2})
+        serde_json::json!({"reason": "rewind", "to": 1, "before": 2})
     );
     follower.kill().unwrap();
     follower.wait().unwrap();

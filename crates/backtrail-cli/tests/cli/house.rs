@@ -45,6 +45,30 @@ fn no_source_file_outgrows_its_subject() {
 }
 
 #[test]
+fn the_engines_root_has_at_most_80_names() {
+    let lib = read("crates/backtrail/src/lib.rs");
+    let hidden = lib.find("#[doc(hidden)]").unwrap();
+    let lib = &lib[..hidden];
+    let modules = lib
+        .lines()
+        .filter(|line| line.starts_with("pub mod "))
+        .count();
+    let exports = lib.split("\npub use ").skip(1);
+    let exports = exports.map(|rest| rest.split_once(';').unwrap().0);
+    let names: usize = exports
+        .map(|list| {
+            list.split(',')
+                .filter(|name| !name.trim().trim_matches('}').is_empty())
+                .count()
+        })
+        .sum();
+    assert!(
+        names > 50 && names + modules <= 80,
+        "{names} names and {modules} modules"
+    );
+}
+
+#[test]
 fn the_engine_never_prints_never_exits_and_never_reads_the_environment() {
     let mut files = Vec::new();
     sources(&root().join("crates/backtrail/src"), &mut files);

@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use backtrail::{KeptSource, SessionReader, Timestamp};
+use backtrail::plumbing::KeptSource;
+use backtrail::{SessionReader, Timestamp};
 
 use super::file_import::FileNote;
 use super::session_import::earliest;

@@ -5,10 +5,8 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use backtrail::{
-    Block, ErrorKind, KeptSource, RecordKind, SessionId, SessionReader, SourceRecord, Staging,
-    Store,
-};
+use backtrail::plumbing::{KeptSource, SourceRecord, Staging};
+use backtrail::{Block, ErrorKind, RecordKind, SessionId, SessionReader, Store};
 
 use crate::error::{Error, Result};
 use crate::event::ForkPoint;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use backtrail::{Json, KeptSource, SessionId, SessionReader, SourceRecord, Timestamp};
+use backtrail::plumbing::{KeptSource, SourceRecord};
+use backtrail::{Json, SessionId, SessionReader, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::cache::CachedFile;

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
+use backtrail::plumbing::{CallUsage, Intake, IntakeOptions};
 use backtrail::{
-    CallUsage, Compaction, Draft, ErrorKind, Intake, IntakeOptions, Message, Note, Records, Role,
-    SessionId, SessionOptions, SessionReader, Store, Timestamp, Usage,
+    Compaction, Draft, ErrorKind, Message, Note, Records, Role, SessionId, SessionOptions,
+    SessionReader, Store, Timestamp, Usage,
 };
 
 use super::destination::{Destination, find_fork_point, is_event};

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use backtrail::conversation::{ReadRecord, Response, ResponseCounter};
+use backtrail::conversation::Response;
+use backtrail::plumbing::{ReadRecord, ResponseCounter};
 use backtrail::{Timestamp, Usage};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 

@@ -292,7 +292,7 @@ impl Catalogue {
     /// Returns the number of the turn that contains a record, on the line of its session.
     pub(crate) fn turn_of(
         &self,
-        parts: &[backtrail::LinePart],
+        parts: &[backtrail::plumbing::LinePart],
         session: &SessionId,
         trail: u32,
         seq: u64,

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use backtrail::{LinePart, SessionInfo, SessionReader, Store, Timestamp};
+use backtrail::plumbing::LinePart;
+use backtrail::{SessionInfo, SessionReader, Store, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::failed;

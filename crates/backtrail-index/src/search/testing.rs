@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use backtrail::conversation::ReadRecord;
-use backtrail::{Block, Details, Message, RecordKind, Timestamp};
+use backtrail::conversation::Details;
+use backtrail::plumbing::ReadRecord;
+use backtrail::{Block, Message, RecordKind, Timestamp};
 
 use super::*;
 use crate::feed::{End, FedRecord, FedResult, Sink, TrailPlace};

@@ -140,7 +140,7 @@ fn f26_sessions_are_found_where_their_directory_is_now() {
     std::fs::create_dir(&new).unwrap();
     std::fs::remove_dir(&old).unwrap();
     home.store
-        .relink(&old, &new, backtrail::RelinkOptions::new())
+        .relink(&old, &new, backtrail::workspace::RelinkOptions::new())
         .unwrap();
     let mut here = Filter::default();
     here.workspace = Some(WorkspaceFilter {

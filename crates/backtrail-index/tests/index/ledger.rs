@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use backtrail::conversation::Item;
 use backtrail::{
-    Block, Compaction, Draft, ForkOptions, Item, Message, Session, SessionId, SessionOptions,
+    Block, Compaction, Draft, ForkOptions, Message, Session, SessionId, SessionOptions,
     SessionReader, ToolUse, Usage,
 };
 use backtrail_index::{Filter, Group, Prices, SessionPrices, Spending};

@@ -30,18 +30,29 @@ mod property_tests;
 #[cfg(test)]
 mod valid;
 
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
 use crate::message::Message;
 
 pub use mend::{Mend, MendRule};
 pub use shape::Shape;
 
 /// The context to send to a model: JSON in one shape, and the mends.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Context {
     shape: Shape,
+    #[serde(serialize_with = "as_json")]
     json: String,
     mends: Vec<Mend>,
     skipped: u64,
+}
+
+/// Serializes a string of JSON as that JSON.
+fn as_json<S: Serializer>(json: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let raw: &RawValue = serde_json::from_str(json).map_err(S::Error::custom)?;
+    raw.serialize(serializer)
 }
 
 impl Context {

@@ -7,10 +7,10 @@ use crate::json::{Json, Text};
 use crate::log::{HistoryGap, Moved};
 use crate::message::output::output_text;
 use crate::message::{Block, Role, StoredCompaction};
+use crate::session::Run;
 use crate::session::Spawned;
 use crate::time::Timestamp;
 use crate::trail::ForkOrigin;
-use crate::workspace::Run;
 
 /// One part of a conversation.
 ///
@@ -170,7 +170,7 @@ pub struct Answer {
     pub seq: u64,
     /// When it was made, if the record says so.
     pub at: Option<Timestamp>,
-    /// The text. In a [`HistoryItem`](crate::HistoryItem) it is all text of a message,
+    /// The text. In a [`HistoryItem`](crate::conversation::HistoryItem) it is all text of a message,
     /// joined by newlines.
     pub text: String,
 }

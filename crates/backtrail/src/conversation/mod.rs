@@ -3,21 +3,22 @@
 //! [`Conversation`] reads the records of a session once and yields [`Item`]s. Everything
 //! that shows or counts a conversation is built on what is here, so that all of it
 //! agrees: a turn begins where [`Message::is_prompt`](crate::Message::is_prompt) says,
-//! [`Calls`] decides which result answers which call, and [`ResponseCounter`] counts
+//! `calls.rs` decides which result answers which call, and `responses.rs` counts
 //! each response of a provider once.
 //!
 //! What a provider accepts in a request is another question, which `context` answers
 //! by its own rules.
 
-mod calls;
+pub(crate) mod calls;
 mod history;
 mod item;
 mod reader;
-mod record;
-mod responses;
+pub(crate) mod record;
+pub(crate) mod responses;
 mod stats;
 
-pub use calls::{CallPlace, CallVisitor, Calls};
+pub use crate::message::StoredCompaction;
+pub use crate::trail::Details;
 pub use history::{Answers, History, HistoryItem, Prompts, ToolCalls};
 pub use item::{
     Answer, Attachment, CompactionItem, DamageItem, ForkItem, InjectedMessage, Item, NoteChange,
@@ -25,6 +26,5 @@ pub use item::{
     ToolOutcome, ToolResultItem, TurnEnd, UnreadableItem,
 };
 pub use reader::{Conversation, LiveConversation};
-pub use record::{MessageParts, ReadRecord};
-pub use responses::{Response, ResponseCounter};
+pub use responses::Response;
 pub use stats::{MessageCounts, SessionSurvey, Stats, format_duration};

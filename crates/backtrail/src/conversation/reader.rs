@@ -49,7 +49,7 @@ impl SessionReader {
     }
 
     /// Reads the turns whose records are `first` to `last`. Both are as
-    /// [`Stats`](crate::Stats) count them: `first` is a prompt, and behind `last` is
+    /// [`Stats`](crate::conversation::Stats) count them: `first` is a prompt, and behind `last` is
     /// another, or nothing; or `first` is 0, for what comes before the first turn.
     ///
     /// Results that come with the next prompt are with their calls here, too.
@@ -147,7 +147,7 @@ impl SessionReader {
         })
     }
 
-    /// Reads what [`History`](crate::History) is made of.
+    /// Reads what [`History`](crate::conversation::History) is made of.
     pub(super) fn plain_conversation(&self) -> Result<Conversation> {
         let assembler = Assembler::new(Order::AnswerFirst);
         Ok(Conversation::new(Source::Line(self.records()?), assembler))

@@ -17,6 +17,7 @@ use crate::message::{Message, Role, ToolResult, ToolUse, Usage};
 use crate::session::SessionReader;
 use crate::time::Timestamp;
 use crate::trail::{Details, RecordKind};
+#[cfg(feature = "snapshots")]
 use crate::workspace::Checkpoint;
 
 /// Statistics of a session.
@@ -184,6 +185,7 @@ impl SessionReader {
     }
 }
 
+#[cfg(feature = "snapshots")]
 impl Checkpoint {
     /// Returns the statistics of its session as they were then; `None` if it belongs to
     /// none.

@@ -21,7 +21,7 @@ use crate::storage::StorageFile;
 use crate::store::Store;
 use crate::trail::find::{find_seq, line_after};
 use crate::trail::lines::PEEK_BUFFER;
-use crate::trail::opener::{Because, Continues, Opener};
+use crate::trail::opener::{Continues, Opener, TrailReason};
 use crate::trail::reader::TrailReader;
 use crate::trail::record::Position;
 use crate::trail::sum::Sum;
@@ -84,7 +84,7 @@ impl Segment {
         for trail in trails.iter().rev() {
             let opened = Self::open_there(files, *trail, until)?;
             let opener = opened.opener.as_ref();
-            let is_anew = opener.is_some_and(|opener| opener.because == Because::Purge);
+            let is_anew = opener.is_some_and(|opener| opener.reason == TrailReason::Purge);
             let head = head.get_or_insert(opened);
             if is_anew {
                 return Ok(Some(head.clone()));
@@ -169,7 +169,7 @@ impl Segment {
     /// there is no record in that to continue.
     pub(crate) fn imported_without_records(&self) -> Option<Self> {
         let opener = self.opener.as_ref()?;
-        let imported = opener.because == Because::Import && opener.continues.is_none();
+        let imported = opener.reason == TrailReason::Import && opener.continues.is_none();
         imported.then(|| Self::version_1(&self.files, 0))
     }
 

@@ -12,7 +12,7 @@ use crate::storage::{Storage, StorageFile, append_all, directory, read_full};
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::lines::STREAM_BUFFER;
-use crate::trail::opener::{Because, Opener, Owner};
+use crate::trail::opener::{Opener, Owner, TrailReason};
 use crate::trail::record::Position;
 use crate::trail::{file_name, trail_number};
 
@@ -67,10 +67,10 @@ impl LogDir {
     }
 
     /// Makes the opener of a trail that continues nothing yet.
-    pub(crate) fn opener(&self, trail: u32, because: Because, at: Timestamp) -> Opener {
+    pub(crate) fn opener(&self, trail: u32, reason: TrailReason, at: Timestamp) -> Opener {
         Opener {
             owner: self.owner,
-            ..Opener::new(&self.id, trail, because, at)
+            ..Opener::new(&self.id, trail, reason, at)
         }
     }
 

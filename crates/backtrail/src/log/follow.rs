@@ -11,7 +11,7 @@ use crate::error::{Reason, Result};
 use crate::store::Store;
 use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::reader::{Found, TrailReader};
-use crate::trail::{Because, DamageReport, RecordKind, RecordRef, Sums};
+use crate::trail::{DamageReport, RecordKind, RecordRef, Sums, TrailReason};
 
 /// Reads a session from its beginning and continues as it grows.
 ///
@@ -48,7 +48,7 @@ struct Place {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moved {
     /// The reason.
-    pub because: Because,
+    pub reason: TrailReason,
     /// The last record that stays.
     pub seq: u64,
 }
@@ -181,7 +181,7 @@ impl Follower {
         if shared < self.last_seq {
             let opener = segments.last().and_then(|segment| segment.opener.as_ref());
             self.moved = Some(Moved {
-                because: opener.map_or(Because::Repair, |opener| opener.because.clone()),
+                reason: opener.map_or(TrailReason::Repair, |opener| opener.reason.clone()),
                 seq: shared,
             });
             self.last_seq = shared;

@@ -14,7 +14,7 @@ use crate::store::Store;
 use crate::trail::lines::{PEEK_BUFFER, STREAM_BUFFER};
 use crate::trail::present::Present;
 use crate::trail::reader::TrailReader;
-use crate::trail::{Because, Record, Sums};
+use crate::trail::{Record, Sums, TrailReason};
 
 /// Reads the line of history that ends in a log's head.
 ///
@@ -242,7 +242,7 @@ impl LogReader {
         let segment = Segment::open(&self.dir, trail, u64::MAX)?;
         // Without an opener it is unknown what the line continues.
         let goes = segment.opener.filter(|opener| {
-            let first = trail == 0 || opener.because == Because::Import;
+            let first = trail == 0 || opener.reason == TrailReason::Import;
             !first && opener.seq >= instructed && !opener.is_newer()
         });
         Ok(goes.map(|opener| GoneTrail {

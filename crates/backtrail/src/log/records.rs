@@ -153,6 +153,7 @@ impl Records {
     }
 
     /// Turns this into an iterator of records that stand by themselves.
+    #[doc(hidden)]
     pub fn owned(self) -> OwnedRecords {
         OwnedRecords(self)
     }

@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::chain::{Segment, Walk, continues_at};
 use super::directory::LogDir;
 use super::examine::{Examiner, Finding};
@@ -22,7 +24,7 @@ use super::verify::verify;
 use crate::error::{Error, Reason, Result};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
-use crate::trail::opener::{Because, Continues, Opener, Repaired};
+use crate::trail::opener::{Continues, Opener, Repaired, TrailReason};
 use crate::trail::record::{Position, finish_line, split_prev, split_sum};
 use crate::trail::sum::Sum;
 use crate::trail::{Damage, DamageReport, RecordKind, trail_number};
@@ -36,7 +38,7 @@ pub struct RepairPlan {
 }
 
 /// What a repair did.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RepairReport {
     /// The number of the new trail, or `None` where none was needed.
@@ -110,7 +112,7 @@ impl RepairPlan {
             // What was done before it can still be taken back.
             as_at: Some(tail.spot()),
             present: present_at(&store, &files, tail.trail, tail.position())?,
-            ..files.opener(tail.trail + 1, Because::Repair, store.now())
+            ..files.opener(tail.trail + 1, TrailReason::Repair, store.now())
         };
         let opener = match survey.continues.clone() {
             Some((from, compacted)) => opener.continuing(from, compacted),

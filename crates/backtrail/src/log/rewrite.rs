@@ -16,7 +16,7 @@ use crate::json::Fields;
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
 use crate::trail::lines::STREAM_BUFFER;
-use crate::trail::opener::{Because, Opener};
+use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::reader::Found;
 use crate::trail::record::{finish_line, split_prev, split_sum};
 use crate::trail::sum::Sum;
@@ -53,7 +53,7 @@ pub(crate) fn rewrite_line(store: &Store, files: &LogDir, editor: &dyn Editor) -
     let opener = Opener {
         given: Some(tail.position().seq),
         present: present_at(store, files, tail.trail, tail.position())?,
-        ..files.opener(tail.trail + 1, Because::Purge, store.now())
+        ..files.opener(tail.trail + 1, TrailReason::Purge, store.now())
     };
     tail.sync()?;
     let path = files.trail_path(opener.trail);
@@ -86,7 +86,7 @@ fn remove_superseded(files: &LogDir) -> Result<()> {
     let mut newest = None;
     for trail in trails.iter().rev() {
         let opener = Segment::open(files, *trail, u64::MAX)?.opener;
-        if opener.is_some_and(|opener| opener.because == Because::Purge) {
+        if opener.is_some_and(|opener| opener.reason == TrailReason::Purge) {
             newest = Some(*trail);
             break;
         }

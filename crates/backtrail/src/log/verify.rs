@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use super::chain::{Segment, Walk};
 use super::directory::LogDir;
 use super::examine::{Examiner, Finding};
@@ -18,7 +20,7 @@ use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{Damage, DamageReport, Sums};
 
 /// What a check of a session found.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct VerifyReport {
     /// How many records are whole, on all branches, openers included.

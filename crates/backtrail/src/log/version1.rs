@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 use crate::trail::envelope::Envelope;
 use crate::trail::foreign::{ForeignKind, ForeignRecord, ForeignRecords};
 use crate::trail::lines::{Ending, Forwards, PEEK_BUFFER, STREAM_BUFFER};
-use crate::trail::opener::{Because, Opener};
+use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::origin::Imported;
 use crate::trail::present::{Present, WorkspaceRef};
 use crate::trail::reader::TrailReader;
@@ -44,10 +44,10 @@ pub(crate) fn is_version_1(files: &LogDir, file: &Arc<dyn StorageFile>) -> Resul
     if let Some(version) = opening_version(file.as_ref(), &path)? {
         return Ok(version == 1);
     }
-    match second_opener(files)?.map(|opener| opener.because) {
-        Some(Because::Import) => Ok(true),
+    match second_opener(files)?.map(|opener| opener.reason) {
+        Some(TrailReason::Import) => Ok(true),
         // A repair puts its own opener in place of a lost one.
-        None | Some(Because::Repair) => looks_like_version_1(file, &path),
+        None | Some(TrailReason::Repair) => looks_like_version_1(file, &path),
         Some(_) => Ok(false),
     }
 }
@@ -300,7 +300,7 @@ pub(super) fn begin_second(store: &Store, files: &LogDir) -> Result<()> {
 }
 
 fn opener_of(store: &Store, files: &LogDir, session: &V1Session) -> Opener {
-    let mut opener = Opener::new(files.id(), 1, Because::Import, store.now());
+    let mut opener = Opener::new(files.id(), 1, TrailReason::Import, store.now());
     let Some(meta) = &session.meta else {
         return opener;
     };

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::execution::{Executed, Execution, must_stand};
 use super::options::Rewind;
-use super::outcome::{ChatMove, Outcome, Stage, Verb};
+use super::outcome::{ChatMove, Outcome, Stage};
 use super::plan::{PlannedWork, PresentState, RewindPlan};
 use super::steps::{StepFinder, chat_to_redo, chat_to_undo};
-use super::target::{RewindTarget, because};
+use super::target::{RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::objects::ObjectId;
-use crate::session::{MovedChat, Session, SessionReader, Steps};
+use crate::session::{Session, SessionReader, Steps};
 use crate::snapshot::Progress;
 use crate::store::Store;
 use crate::workspace::create::CapturedState;
@@ -115,13 +115,21 @@ impl Workspace {
         StepFinder::new(self, &Rewind::files_and_chat().session(session))?.list()
     }
 
-    fn undo_through(&self, options: Rewind, writer: Option<Session>) -> Result<Option<Outcome>> {
+    pub(super) fn undo_through(
+        &self,
+        options: Rewind,
+        writer: Option<Session>,
+    ) -> Result<Option<Outcome>> {
         self.attempt(options, None, writer, |options| {
             StepFinder::new(self, options)?.to_undo(options)
         })
     }
 
-    fn redo_through(&self, options: Rewind, writer: Option<Session>) -> Result<Option<Outcome>> {
+    pub(super) fn redo_through(
+        &self,
+        options: Rewind,
+        writer: Option<Session>,
+    ) -> Result<Option<Outcome>> {
         self.attempt(options, None, writer, |options| {
             StepFinder::new(self, options)?.to_redo(options)
         })
@@ -310,8 +318,8 @@ fn apply_chat(
         None => Session::open(store, &chat.session, None)?,
     };
     must_stand(Some(&writer), outcome.chat.as_ref())?;
-    let because = because(&target.verb.reason());
-    let trail = writer.alone(|| writer.go_to(because, (chat.to.trail, chat.to.seq)))?;
+    let reason = trail_reason(&target.verb.reason());
+    let trail = writer.alone(|| writer.go_to(reason, (chat.to.trail, chat.to.seq)))?;
     Ok(outcome.into_done(Executed { files: None, trail }))
 }
 
@@ -449,67 +457,5 @@ impl Session {
         target
             .map(|target| workspace.plan(target, options, Some(self.clone())))
             .transpose()
-    }
-
-    /// Undoes its last step: a turn with its file changes, a rewind, a restore or a
-    /// compaction. The conversation continues from before that step; what came after
-    /// stays reachable by [`redo`](Self::redo). `None` if there is nothing to undo.
-    ///
-    /// # Errors
-    ///
-    /// [`Conflict`](ErrorKind::Conflict) if files have changes by others; nothing is
-    /// touched then. [`undo_plan`](Self::undo_plan) takes options that say what happens
-    /// to them.
-    pub fn undo(&self) -> Result<Option<Outcome>> {
-        let Some(workspace) = self.workspace()? else {
-            let moved = self.undo_chat()?;
-            return Ok(moved.map(|moved| self.chat_outcome(Verb::Undo, moved)));
-        };
-        let options = Rewind::files_and_chat().session(self.id());
-        let outcome = workspace.undo_through(options, Some(self.clone()))?;
-        outcome.map(Outcome::done).transpose()
-    }
-
-    /// Redoes the step that was undone last. `None` if there is nothing to redo:
-    /// anything recorded since the undo ends it.
-    ///
-    /// # Errors
-    ///
-    /// As [`undo`](Self::undo).
-    pub fn redo(&self) -> Result<Option<Outcome>> {
-        let Some(workspace) = self.workspace()? else {
-            let moved = self.redo_chat()?;
-            return Ok(moved.map(|moved| self.chat_outcome(Verb::Redo, moved)));
-        };
-        let options = Rewind::files_and_chat().session(self.id());
-        let outcome = workspace.redo_through(options, Some(self.clone()))?;
-        outcome.map(Outcome::done).transpose()
-    }
-
-    /// Ends the conversation at a record, the last that stays; 0 empties it. Files
-    /// stay as they are. Returns `None` if it already ends there.
-    ///
-    /// Nothing is lost: [`undo`](Self::undo) reverses it. Title, tags, model and
-    /// workspace stay as they are.
-    ///
-    /// # Errors
-    ///
-    /// [`NotFound`](ErrorKind::NotFound) if the session has no such record, and
-    /// [`Invalid`](ErrorKind::Invalid) if another agent keeps the session.
-    pub fn rewind_chat(&self, seq: u64) -> Result<Option<Outcome>> {
-        let moved = self.move_to_record(seq)?;
-        Ok(moved.map(|moved| self.chat_outcome(Verb::Rewind, moved)))
-    }
-
-    fn chat_outcome(&self, verb: Verb, moved: MovedChat) -> Outcome {
-        Outcome {
-            step: moved.step,
-            session: Some(self.id().clone()),
-            chat: Some(ChatMove {
-                trail: Some(moved.trail),
-                ..ChatMove::new(self.id(), moved.from, moved.to)
-            }),
-            ..Outcome::new(verb, Stage::Done)
-        }
     }
 }

@@ -13,12 +13,12 @@ mod stage;
 mod staging_dir;
 mod sweep;
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::outcome::NotRestored;
 use super::path_change::PathChange;
+use super::touch::{Touch, TouchHook};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
 use crate::objects::Objects;
@@ -31,23 +31,6 @@ use stage::{OnChanged, Prepared, Stager};
 use staging_dir::StagingDir;
 
 pub(super) use new_dir::{NewDir, NewDirWriter, NewEntry, new_dir_name};
-
-/// Is asked before each change to a workspace's files. For tests: what it refuses
-/// fails as if the system had refused it.
-pub trait TouchHook: fmt::Debug + Send + Sync {
-    /// Lets the change happen, or returns the error to fail with.
-    fn before(&self, touch: &Touch<'_>) -> io::Result<()>;
-}
-
-/// A change to a workspace's files that is about to be made.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct Touch<'a> {
-    /// The call, as the system names it.
-    pub call: &'static str,
-    /// The path it is about, relative to the workspace.
-    pub path: &'a Path,
-}
 
 /// The changes that one step makes to a workspace's files.
 #[derive(Debug, Clone, Copy)]

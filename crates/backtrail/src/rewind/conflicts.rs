@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::actions::{PathActions, named};
 use super::authors::{Author, AuthorKind, Authors};
 use super::merge::{MergeResult, Merger};
-use super::options::OnConflict;
+use super::outcome::OnConflict;
 use super::outcome::{ChangedBy, Conflict, KeptReason, Merge};
 use super::path_history::PathHistories;
 use crate::error::Result;

@@ -13,7 +13,7 @@ use super::apply::{FileWork, WorkResult};
 use super::outcome::{ChatMove, NotRestored};
 use super::path_change::{PathChange, PathEntry};
 use super::plan::{FilePlan, PlannedWork};
-use super::target::{RewindTarget, because};
+use super::target::{RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
 use crate::objects::ObjectId;
@@ -78,8 +78,8 @@ impl Execution<'_> {
         if self.planned.chat.is_none() {
             return Ok(None);
         }
-        let because = because(&self.target.verb.reason());
-        writer.alone(|| writer.go_to(because, (chat.to.trail, chat.to.seq)))
+        let reason = trail_reason(&self.target.verb.reason());
+        writer.alone(|| writer.go_to(reason, (chat.to.trail, chat.to.seq)))
     }
 
     fn move_files(
@@ -242,7 +242,7 @@ impl Execution<'_> {
         let (Some(writer), Some(chat)) = (&self.writer, &begun.chat) else {
             return Ok(None);
         };
-        writer.go_to(because(&begun.reason), (chat.to.trail, chat.to.seq))?;
+        writer.go_to(trail_reason(&begun.reason), (chat.to.trail, chat.to.seq))?;
         Ok(Some(chat.place()))
     }
 

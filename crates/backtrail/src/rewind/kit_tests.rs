@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 
-use super::apply::{FileWork, Touch, TouchHook, WorkResult};
+use super::apply::{FileWork, WorkResult};
 use super::path_change::{PathChange, PathEntry};
+use super::touch::{Touch, TouchHook};
 use crate::error::Result;
 use crate::ids::CheckpointId;
 use crate::objects::{ObjectId, Objects};

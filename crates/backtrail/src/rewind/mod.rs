@@ -6,74 +6,107 @@
 //! Whatever is replaced or removed is in the store first, and nothing outside the
 //! workspace's root is touched: no link is followed.
 
+#[cfg(feature = "snapshots")]
 mod actions;
+#[cfg(feature = "snapshots")]
 mod api;
+#[cfg(feature = "snapshots")]
 mod apply;
+#[cfg(feature = "snapshots")]
 mod authors;
+mod chat;
+#[cfg(feature = "snapshots")]
 mod conflicts;
+#[cfg(feature = "snapshots")]
 mod execution;
+#[cfg(feature = "snapshots")]
 mod fork_into;
+#[cfg(feature = "snapshots")]
 mod merge;
+#[cfg(feature = "snapshots")]
 mod options;
 mod outcome;
+#[cfg(feature = "snapshots")]
 mod parts;
+#[cfg(feature = "snapshots")]
 mod path_change;
+#[cfg(feature = "snapshots")]
 mod path_history;
+#[cfg(feature = "snapshots")]
 mod plan;
+#[cfg(feature = "snapshots")]
 mod recover;
+#[cfg(feature = "snapshots")]
 mod steps;
+#[cfg(feature = "snapshots")]
 mod target;
+mod touch;
 
 #[cfg(test)]
+#[cfg(feature = "snapshots")]
 #[expect(
     clippy::disallowed_methods,
     reason = "tests change a workspace as programs do"
 )]
 mod actor_tests;
 #[cfg(test)]
+#[cfg(feature = "snapshots")]
 #[expect(
     clippy::disallowed_methods,
     reason = "tests change a workspace as programs do"
 )]
 mod capture_tests;
 #[cfg(test)]
+#[cfg(feature = "snapshots")]
 mod crash_tests;
 
 #[cfg(test)]
+#[cfg(feature = "snapshots")]
 #[expect(
     clippy::disallowed_methods,
     reason = "tests change a workspace as programs do"
 )]
 mod crafted_tests;
 #[cfg(test)]
+#[cfg(feature = "snapshots")]
 mod fault_tests;
 #[cfg(test)]
+#[cfg(feature = "snapshots")]
 #[expect(
     clippy::disallowed_methods,
     reason = "tests change a workspace as programs do"
 )]
 mod kit_tests;
 #[cfg(test)]
+#[cfg(feature = "snapshots")]
 #[expect(
     clippy::disallowed_methods,
     reason = "tests change a workspace as programs do"
 )]
 mod odd_tests;
 #[cfg(test)]
+#[cfg(feature = "snapshots")]
 #[expect(
     clippy::disallowed_methods,
     reason = "tests change a workspace as programs do"
 )]
 mod speed_tests;
 #[cfg(test)]
+#[cfg(feature = "snapshots")]
 mod trees_tests;
 
-pub use apply::{Touch, TouchHook};
+#[cfg(feature = "snapshots")]
 pub use fork_into::{ForkInto, ForkIntoPlan, ForkedInto};
-pub use options::{OnConflict, Rewind};
+#[cfg(feature = "snapshots")]
+pub use options::Rewind;
+#[cfg(feature = "snapshots")]
+pub use outcome::TargetPoint;
 pub use outcome::{
-    ChangedBy, ChatMove, Conflict, Kept, KeptReason, Merge, NotRestored, Outcome, Overlap,
-    PathOutcome, PathOutcomeKind, Recovered, Stage, TargetPoint, Unmerged, Verb,
+    ChangedBy, ChatMove, Conflict, Kept, KeptReason, Merge, NotRestored, OnConflict, Outcome,
+    Overlap, PathOutcome, PathOutcomeKind, Recovered, Stage, Unmerged, Verb,
 };
+#[cfg(feature = "snapshots")]
 pub use parts::{Choice, Part};
+#[cfg(feature = "snapshots")]
 pub use plan::RewindPlan;
+pub use touch::{Touch, TouchHook};

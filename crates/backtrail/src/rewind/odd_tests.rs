@@ -6,9 +6,10 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::apply::{Touch, TouchHook, sweep_strays};
+use super::apply::sweep_strays;
 use super::kit_tests::*;
 use super::path_change::{PathChange, PathEntry};
+use super::touch::{Touch, TouchHook};
 use crate::error::ErrorKind;
 use crate::objects::ObjectId;
 

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::Serialize;
-
+use super::outcome::OnConflict;
 use super::parts::Pick;
 use crate::ids::SessionId;
 use crate::snapshot::Progress;
@@ -19,23 +18,6 @@ pub struct Rewind {
     pub(super) session: Option<SessionId>,
     pub(super) pick: Option<Pick>,
     pub(super) progress: Option<Arc<dyn Progress>>,
-}
-
-/// What happens to a path that somebody else changed too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum OnConflict {
-    /// It stops everything before anything is touched.
-    #[default]
-    Stop,
-    /// It stays as it is, and the rest goes back.
-    Keep,
-    /// It gets its earlier content; undo restores what it has now.
-    Overwrite,
-    /// Only the lines to undo go back, and those of others stay. If lines overlap, or
-    /// it is not text, it stops everything before anything is touched.
-    Merge,
 }
 
 impl Rewind {

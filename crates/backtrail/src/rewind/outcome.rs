@@ -6,15 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-use super::execution::Executed;
-use super::options::OnConflict;
-use super::plan::PlannedWork;
-use super::target::RewindTarget;
-use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::session::Step;
-use crate::snapshot::shown;
 use crate::time::Timestamp;
+#[cfg(feature = "snapshots")]
 use crate::workspace::{Activity, SessionPlace, SkippedFiles};
 
 /// What a rewind, restore, undo or redo does, did, or would do.
@@ -38,6 +33,7 @@ pub struct Outcome {
     /// The checkpoint of the files before it.
     pub from: Option<CheckpointId>,
     /// The point that the files go to; `None` if only the conversation moves.
+    #[cfg(feature = "snapshots")]
     pub to: Option<TargetPoint>,
     /// The checkpoint of the files after it; `None` if no file moved.
     pub now: Option<CheckpointId>,
@@ -54,6 +50,7 @@ pub struct Outcome {
     /// The number of files and links that need no change.
     pub unchanged: u64,
     /// What the point's snapshot skipped.
+    #[cfg(feature = "snapshots")]
     pub skipped: SkippedFiles,
     /// The names of the tool calls between the checkpoint and the point. The checkpoint
     /// does not have what they did to files.
@@ -65,7 +62,25 @@ pub struct Outcome {
     /// The agent that keeps the session, if its conversation stays for that reason.
     pub belongs_to: Option<String>,
     /// The turns and runs in progress in the workspace.
+    #[cfg(feature = "snapshots")]
     pub active: Vec<Activity>,
+}
+
+/// What happens to a path that somebody else changed too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnConflict {
+    /// It stops everything before anything is touched.
+    #[default]
+    Stop,
+    /// It stays as it is, and the rest goes back.
+    Keep,
+    /// It gets its earlier content; undo restores what it has now.
+    Overwrite,
+    /// Only the lines to undo go back, and those of others stay. If lines overlap, or
+    /// it is not text, it stops everything before anything is touched.
+    Merge,
 }
 
 /// How far a rewind, restore, undo or redo went.
@@ -97,6 +112,7 @@ pub enum Verb {
 }
 
 /// A point that files go to.
+#[cfg(feature = "snapshots")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TargetPoint {
@@ -295,6 +311,7 @@ impl Outcome {
             step: None,
             session: None,
             from: None,
+            #[cfg(feature = "snapshots")]
             to: None,
             now: None,
             changes: Vec::new(),
@@ -303,60 +320,15 @@ impl Outcome {
             conflicts: Vec::new(),
             on_conflict: OnConflict::Stop,
             unchanged: 0,
+            #[cfg(feature = "snapshots")]
             skipped: SkippedFiles::default(),
             tool_calls: Vec::new(),
             other_sessions: Vec::new(),
             chat: None,
             belongs_to: None,
+            #[cfg(feature = "snapshots")]
             active: Vec::new(),
         }
-    }
-
-    /// Makes the outcome of work that is planned.
-    pub(super) fn planned(
-        target: &RewindTarget,
-        planned: &PlannedWork,
-        on_conflict: OnConflict,
-        active: Vec<Activity>,
-    ) -> Self {
-        let mut outcome = Self {
-            step: target.step.clone(),
-            session: target.session.clone(),
-            on_conflict,
-            tool_calls: target.tool_calls.clone(),
-            chat: planned.chat.clone(),
-            belongs_to: target.belongs_to.clone(),
-            active,
-            ..Self::new(target.verb, Stage::Planned)
-        };
-        if let Some(files) = &planned.files {
-            outcome.to.clone_from(&target.to_point);
-            outcome.changes = files.actions.changes();
-            outcome.kept.clone_from(&files.actions.kept);
-            outcome.not_restored.clone_from(&files.actions.not_restored);
-            outcome.conflicts.clone_from(&files.conflicts);
-            outcome.unchanged = files.unchanged;
-            outcome.other_sessions.clone_from(&files.others);
-            let to = target.to.as_ref();
-            outcome.skipped = to.map(|to| to.skipped().clone()).unwrap_or_default();
-        }
-        outcome
-    }
-
-    /// Turns a plan into what was done.
-    pub(super) fn into_done(mut self, executed: Executed) -> Self {
-        self.stage = Stage::Done;
-        if let Some(chat) = &mut self.chat {
-            chat.trail = executed.trail;
-        }
-        if let Some(moved) = executed.files {
-            let is_left = |path: &Path| moved.left.iter().any(|left| left.path == path);
-            self.changes.retain(|change| !is_left(&change.path));
-            self.from = Some(moved.from);
-            self.now = Some(moved.now);
-            self.not_restored.extend(moved.left);
-        }
-        self
     }
 
     /// Returns the paths that are restored or created, or whose mode is restored.
@@ -411,40 +383,9 @@ impl Outcome {
     pub fn moves(&self) -> bool {
         self.moves_files() || self.chat.is_some()
     }
-
-    /// Returns the outcome unless conflicts stopped it.
-    ///
-    /// # Errors
-    ///
-    /// [`Conflict`](ErrorKind::Conflict) if conflicts stopped it.
-    pub fn done(self) -> Result<Self> {
-        match self.stage {
-            Stage::Stopped => Err(self.conflict_error()),
-            _ => Ok(self),
-        }
-    }
-
-    fn conflict_error(&self) -> Error {
-        let first = self.stopping().next();
-        let first = first.map(|conflict| conflict.path.clone());
-        let first = first.unwrap_or_default();
-        let more = match self.stopping().count() {
-            0 | 1 => String::new(),
-            n => format!(" and {} more", n - 1),
-        };
-        let other = match self.on_conflict {
-            OnConflict::Merge => "other changes to the same lines",
-            _ => "other changes",
-        };
-        let has = if more.is_empty() { "has" } else { "have" };
-        let what = format!(
-            "{}{more} {has} {other}; nothing was touched: keep or overwrite them",
-            shown(&first)
-        );
-        Error::new(ErrorKind::Conflict, what).at_path(&first)
-    }
 }
 
+#[cfg(feature = "snapshots")]
 impl TargetPoint {
     /// Makes a point without a session.
     pub fn new(checkpoint: CheckpointId, at: Timestamp, text: impl Into<String>) -> Self {
@@ -575,15 +516,15 @@ impl fmt::Display for ChangedBy {
 }
 
 impl Serialize for ChangedBy {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-fn path_text<S: Serializer>(path: &Path, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+fn path_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 
-fn bytes_text<S: Serializer>(bytes: &[u8], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+fn bytes_text<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&String::from_utf8_lossy(bytes))
 }

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use super::actions::PathActions;
 use super::authors::{Authors, MergeUndid, intervals};
 use super::conflicts::ConflictFinder;
+use super::execution::Executed;
 use super::merge::Merger;
-use super::options::{OnConflict, Rewind};
-use super::outcome::{ChatMove, Conflict, Merge, Outcome};
+use super::options::Rewind;
+use super::outcome::{ChatMove, Conflict, Merge, OnConflict, Outcome, Stage};
 use super::path_change::PathEntry;
 use super::path_history::{PathHistories, may_be};
 use super::target::{AuthorScope, FileTarget, PathScope, RewindTarget, place_of};
@@ -23,7 +24,7 @@ use crate::snapshot::{Difference, Snapshot, shown};
 use crate::store::Store;
 use crate::workspace::journal::StepRecord;
 use crate::workspace::timeline::{FileStepKind, Timeline};
-use crate::workspace::{Checkpoint, Workspace};
+use crate::workspace::{Activity, Checkpoint, Workspace};
 
 /// A rewind, restore, undo or redo that is planned. Nothing is touched before it is
 /// applied.
@@ -536,5 +537,86 @@ fn is_same(a: &Option<Node>, b: &Option<Node>) -> bool {
     match (a, b) {
         (Some(Node::Skipped(a)), Some(Node::Skipped(b))) => a == b,
         _ => a.as_ref().map(PathEntry::of) == b.as_ref().map(PathEntry::of),
+    }
+}
+
+impl Outcome {
+    /// Makes the outcome of work that is planned.
+    pub(super) fn planned(
+        target: &RewindTarget,
+        planned: &PlannedWork,
+        on_conflict: OnConflict,
+        active: Vec<Activity>,
+    ) -> Self {
+        let mut outcome = Self {
+            step: target.step.clone(),
+            session: target.session.clone(),
+            on_conflict,
+            tool_calls: target.tool_calls.clone(),
+            chat: planned.chat.clone(),
+            belongs_to: target.belongs_to.clone(),
+            active,
+            ..Self::new(target.verb, Stage::Planned)
+        };
+        if let Some(files) = &planned.files {
+            outcome.to.clone_from(&target.to_point);
+            outcome.changes = files.actions.changes();
+            outcome.kept.clone_from(&files.actions.kept);
+            outcome.not_restored.clone_from(&files.actions.not_restored);
+            outcome.conflicts.clone_from(&files.conflicts);
+            outcome.unchanged = files.unchanged;
+            outcome.other_sessions.clone_from(&files.others);
+            let to = target.to.as_ref();
+            outcome.skipped = to.map(|to| to.skipped().clone()).unwrap_or_default();
+        }
+        outcome
+    }
+
+    /// Turns a plan into what was done.
+    pub(super) fn into_done(mut self, executed: Executed) -> Self {
+        self.stage = Stage::Done;
+        if let Some(chat) = &mut self.chat {
+            chat.trail = executed.trail;
+        }
+        if let Some(moved) = executed.files {
+            let is_left = |path: &Path| moved.left.iter().any(|left| left.path == path);
+            self.changes.retain(|change| !is_left(&change.path));
+            self.from = Some(moved.from);
+            self.now = Some(moved.now);
+            self.not_restored.extend(moved.left);
+        }
+        self
+    }
+
+    /// Returns the outcome unless conflicts stopped it.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`](ErrorKind::Conflict) if conflicts stopped it.
+    pub fn done(self) -> Result<Self> {
+        match self.stage {
+            Stage::Stopped => Err(self.conflict_error()),
+            _ => Ok(self),
+        }
+    }
+
+    fn conflict_error(&self) -> Error {
+        let first = self.stopping().next();
+        let first = first.map(|conflict| conflict.path.clone());
+        let first = first.unwrap_or_default();
+        let more = match self.stopping().count() {
+            0 | 1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        let other = match self.on_conflict {
+            OnConflict::Merge => "other changes to the same lines",
+            _ => "other changes",
+        };
+        let has = if more.is_empty() { "has" } else { "have" };
+        let what = format!(
+            "{}{more} {has} {other}; nothing was touched: keep or overwrite them",
+            shown(&first)
+        );
+        Error::new(ErrorKind::Conflict, what).at_path(&first)
     }
 }

@@ -6,7 +6,7 @@ use super::apply::{staged_in, sweep_strays};
 use super::execution::{items, left_alone, work};
 use super::outcome::{NotRestored, Recovered, Verb};
 use super::path_change::PathChange;
-use super::target::{because, is_lost};
+use super::target::{is_lost, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{Session, opener_of};
@@ -177,7 +177,7 @@ impl Workspace {
         };
         if head >= chat.trail {
             let opener = opener_of(self.store(), &chat.session, chat.trail)?;
-            let is_it = opener.is_some_and(|opener| opener.because == because(&begun.reason));
+            let is_it = opener.is_some_and(|opener| opener.reason == trail_reason(&begun.reason));
             return if is_it { moved(chat.place()) } else { Ok(None) };
         }
         let session = match writer.filter(|writer| *writer.id() == chat.session) {
@@ -192,7 +192,7 @@ impl Workspace {
             if stands.trail != chat.from.trail || session.is_spoken_after(chat.from.seq)? {
                 return Ok(None);
             }
-            match session.go_to(because(&begun.reason), (chat.to.trail, chat.to.seq)) {
+            match session.go_to(trail_reason(&begun.reason), (chat.to.trail, chat.to.seq)) {
                 Err(error) if is_lost(&error) => Ok(None),
                 gone => gone.and_then(|_| moved(chat.place())),
             }

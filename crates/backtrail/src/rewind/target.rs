@@ -12,7 +12,7 @@ use crate::objects::ObjectId;
 use crate::session::{Step, not_ours};
 use crate::snapshot::shown;
 use crate::store::Store;
-use crate::trail::Because;
+use crate::trail::TrailReason;
 use crate::workspace::journal::{MergedWork, TrailPlace};
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{Checkpoint, CheckpointReason, Description, Point, SessionPlace, Workspace};
@@ -127,11 +127,11 @@ impl Verb {
 }
 
 /// Returns the reason why a step begins a trail.
-pub(super) fn because(why: &CheckpointReason) -> Because {
+pub(super) fn trail_reason(why: &CheckpointReason) -> TrailReason {
     match why {
-        CheckpointReason::Undo => Because::Undo,
-        CheckpointReason::Redo => Because::Redo,
-        _ => Because::Rewind,
+        CheckpointReason::Undo => TrailReason::Undo,
+        CheckpointReason::Redo => TrailReason::Redo,
+        _ => TrailReason::Rewind,
     }
 }
 

@@ -5,6 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde::Serialize;
+
 use super::{Session, SessionReader};
 use crate::error::{Error, Result};
 use crate::log::LogWriter;
@@ -12,7 +14,7 @@ use crate::log::tail::Entry;
 use crate::message::{Block, Compaction, Covered, Message, Role};
 
 /// What a compaction did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Compacted {
     /// Its record.

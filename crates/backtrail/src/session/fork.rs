@@ -10,9 +10,10 @@ use crate::log::lock::AppendLock;
 use crate::log::place::{self, Place};
 use crate::log::present_at;
 use crate::store::Store;
-use crate::trail::opener::{Because, Opener};
+use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::origin::ForkOrigin;
 use crate::trail::present::{Present, WorkspaceRef};
+#[cfg(feature = "snapshots")]
 use crate::workspace::{SessionPlace, Workspace};
 
 /// Options for a fork.
@@ -56,12 +57,14 @@ impl ForkOptions {
 
     /// Sets the last shared record by the trail that leads to it, which may be one that
     /// the session has left.
+    #[cfg(feature = "snapshots")]
     pub(crate) fn at_place(mut self, place: &SessionPlace) -> Self {
         self.trail = Some(place.trail);
         self.at(place.seq)
     }
 
     /// Lets the fork work in another workspace.
+    #[cfg(feature = "snapshots")]
     pub(crate) fn works_in(mut self, workspace: &Workspace) -> Self {
         self.workspace = Some(workspace.reference());
         self
@@ -108,7 +111,7 @@ pub(crate) fn fork(store: &Store, parent: &SessionId, options: &ForkOptions) -> 
         let opener = Opener {
             present,
             fork: Some(origin),
-            ..Opener::new(id, 0, Because::Fork, store.now())
+            ..Opener::new(id, 0, TrailReason::Fork, store.now())
         };
         match seq {
             0 => opener,

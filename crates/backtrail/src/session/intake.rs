@@ -21,7 +21,7 @@ use crate::session::Note;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::SourceRecord;
-use crate::trail::opener::{Because, Opener};
+use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::origin::{ForkOrigin, SpawnedBy};
 
 /// A session of another program's on its way in.
@@ -126,7 +126,7 @@ impl Store {
         let opener = Opener {
             present: options.session.present,
             original_id: options.original_id,
-            ..Opener::new(id, 0, Because::Start, at)
+            ..Opener::new(id, 0, TrailReason::Start, at)
         };
         let opener = match options.origin {
             Origin::Start => opener,
@@ -147,7 +147,7 @@ impl Store {
                 let place = place::find(self, &theirs, theirs.head()?, seq)?;
                 let name = branch_name.as_deref();
                 let opener = Opener {
-                    because: Because::Fork,
+                    reason: TrailReason::Fork,
                     fork: Some(ForkOrigin::new(parent.as_str(), name, Some(seq))),
                     ..opener
                 };

@@ -1,20 +1,25 @@
 //! What a log means to a conversation: a session, its turns, and how it moves.
 
-mod begun;
 mod compact;
 mod export;
 mod fork;
 mod gather;
 mod info;
+#[cfg(feature = "snapshots")]
 mod input_line;
+#[cfg(feature = "snapshots")]
 mod intake;
 mod moves;
 mod note;
 mod options;
 mod reader;
+mod run;
+#[cfg(feature = "snapshots")]
 mod source;
 mod spawn;
 mod steps;
+#[cfg(feature = "snapshots")]
+mod turn;
 
 use std::sync::Arc;
 
@@ -24,26 +29,32 @@ use crate::ids::SessionId;
 use crate::log::{Commit, Durability, LogDir, LogWriter, Queue, SetAside, WriterOptions};
 use crate::message::Draft;
 use crate::store::Store;
-use crate::trail::opener::{Because, Opener};
+use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::origin::SpawnedBy;
 use crate::trash::move_old_trails;
 
-pub use begun::{Tool, Turn};
 pub use compact::Compacted;
 pub use fork::ForkOptions;
 pub use info::SessionInfo;
+#[cfg(feature = "snapshots")]
 pub use input_line::InputLine;
+#[cfg(feature = "snapshots")]
 pub use intake::{CallUsage, Intake, IntakeOptions};
 pub use note::Note;
 pub use options::SessionOptions;
 pub use reader::SessionReader;
+pub use run::Run;
+#[cfg(feature = "snapshots")]
 pub use source::KeptSource;
 pub use spawn::Spawned;
 pub use steps::{Step, StepKind, Steps};
+#[cfg(feature = "snapshots")]
+pub use turn::{Tool, Turn};
 
 pub(crate) use fork::fork;
 pub(crate) use moves::{MovedChat, not_ours};
 pub(crate) use note::append_note;
+pub(crate) use run::append_run;
 pub(crate) use spawn::spawn;
 pub(crate) use steps::{Taken, Undone, all_steps, newest_step, opener_of, undone_step};
 
@@ -71,7 +82,7 @@ impl Session {
         let opener = |id: &SessionId| Opener {
             present: options.present,
             spawned_by,
-            ..Opener::new(id, 0, Because::Start, store.now())
+            ..Opener::new(id, 0, TrailReason::Start, store.now())
         };
         Self::create_opened(store, id, opener, options.durability)
     }

@@ -9,7 +9,7 @@ use crate::log::chain::Segment;
 use crate::log::place::{self, Place};
 use crate::log::present_at;
 use crate::log::tail::Tail;
-use crate::trail::Because;
+use crate::trail::TrailReason;
 use crate::trail::opener::{Opener, Spot};
 use crate::trail::record::Position;
 
@@ -45,7 +45,7 @@ impl Session {
                 return Ok(None);
             };
             Ok(Some(MoveTarget {
-                because: Because::Undo,
+                reason: TrailReason::Undo,
                 place: place::at(&live.dir, taken.before)?,
                 as_at: Some(taken.before),
                 step: Some(taken.step),
@@ -60,7 +60,7 @@ impl Session {
                 return Ok(None);
             };
             Ok(Some(MoveTarget {
-                because: Because::Redo,
+                reason: TrailReason::Redo,
                 place: place::at(&live.dir, undone.ahead)?,
                 as_at: Some(undone.ahead),
                 step: Some(undone.step),
@@ -102,11 +102,15 @@ impl Session {
 
     /// Continues the conversation from the line that leads to record `seq` in `trail`, and
     /// returns the trail that begins there. The caller is [`alone`](Self::alone).
-    pub(crate) fn go_to(&self, because: Because, (trail, seq): (u32, u64)) -> Result<Option<u32>> {
+    pub(crate) fn go_to(
+        &self,
+        reason: TrailReason,
+        (trail, seq): (u32, u64),
+    ) -> Result<Option<u32>> {
         let moved = self.0.move_now(|live, _| {
             let mut place = place::find(&live.store, &live.dir, trail, seq)?;
             let mut as_at = None;
-            if because != Because::Rewind {
+            if reason != TrailReason::Rewind {
                 // The trail itself says which steps led there, also an empty one.
                 let sum = place.position.sum;
                 let spot = Spot { trail, seq, sum };
@@ -114,7 +118,7 @@ impl Session {
                 as_at = Some(spot);
             }
             Ok(Some(MoveTarget {
-                because,
+                reason,
                 place,
                 as_at,
                 step: None,
@@ -133,7 +137,7 @@ pub(crate) fn not_ours(id: &SessionId, seq: u64, agent: &str) -> Error {
 
 /// The place that a conversation moves to.
 pub(super) struct MoveTarget {
-    because: Because,
+    reason: TrailReason,
     place: Place,
     as_at: Option<Spot>,
     /// The step that is undone or redone.
@@ -144,7 +148,7 @@ impl MoveTarget {
     /// Leads back to a place.
     pub(super) fn rewind(place: Place) -> Self {
         Self {
-            because: Because::Rewind,
+            reason: TrailReason::Rewind,
             place,
             as_at: None,
             step: None,
@@ -192,12 +196,12 @@ impl LogWriter {
     fn opener_of(&self, tail: &Tail, target: &MoveTarget) -> Result<Opener> {
         let id = self.dir.id();
         let present = present_at(&self.store, &self.dir, tail.trail, tail.position())?;
-        let because = target.because.clone();
+        let reason = target.reason.clone();
         let opener = Opener {
             present,
             before: Some(self.place_before(tail)?),
             as_at: target.as_at,
-            ..Opener::new(id, tail.trail + 1, because, self.store.now())
+            ..Opener::new(id, tail.trail + 1, reason, self.store.now())
         };
         if target.place.position.seq == 0 {
             return Ok(opener);
@@ -221,7 +225,7 @@ impl LogWriter {
         let spot = tail.spot();
         let opener = Segment::open(&self.dir, spot.trail, spot.seq)?.opener;
         let redone = opener
-            .filter(|opener| opener.because == Because::Redo && opener.seq == spot.seq)
+            .filter(|opener| opener.reason == TrailReason::Redo && opener.seq == spot.seq)
             .and_then(|opener| opener.as_at);
         Ok(redone.unwrap_or(spot))
     }

@@ -6,6 +6,7 @@ use super::note::{Note, check_texts};
 use crate::error::Result;
 use crate::log::Durability;
 use crate::trail::present::{Present, WorkspaceRef};
+#[cfg(feature = "snapshots")]
 use crate::workspace::Workspace;
 
 /// What a new session begins with.
@@ -67,12 +68,14 @@ impl SessionOptions {
 
     /// Sets the workspace that the session works in.
     #[must_use]
+    #[cfg(feature = "snapshots")]
     pub fn workspace(mut self, workspace: &Workspace) -> Self {
         self.present.workspace = Some(workspace.reference());
         self
     }
 
     /// Sets the workspace unless there is one.
+    #[cfg(feature = "snapshots")]
     pub(crate) fn or_workspace(mut self, workspace: &Workspace) -> Self {
         let known = &mut self.present.workspace;
         known.get_or_insert_with(|| workspace.reference());

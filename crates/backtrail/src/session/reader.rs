@@ -129,7 +129,7 @@ impl SessionReader {
     }
 
     /// Reads the records of one of the session's own trails, from byte `from` on, which
-    /// is 0 or the [`end`](crate::TrailRecord::end) of a record.
+    /// is 0 or the [`end`](crate::plumbing::TrailRecord::end) of a record.
     pub fn trail_records(&self, trail: u32, from: u64) -> Result<TrailRecords> {
         TrailRecords::open(&self.log.dir, trail, from)
     }
@@ -147,6 +147,7 @@ impl SessionReader {
     }
 
     /// Returns the parts of trails that make up the line of history, oldest first.
+    #[doc(hidden)]
     pub fn line_parts(&self) -> Result<Vec<LinePart>> {
         Ok(self.log.line()?.into_parts())
     }

@@ -98,6 +98,7 @@ impl KeptSource {
 impl SessionReader {
     /// Returns the files that the session was imported from, the last read ones at the
     /// end. It reads all trails of the session.
+    #[doc(hidden)]
     pub fn sources(&self) -> Result<Vec<KeptSource>> {
         let files = &self.log.dir;
         let mut sources: Vec<KeptSource> = Vec::new();
@@ -121,6 +122,7 @@ impl SessionReader {
     }
 
     /// Writes a file that the session was imported from, byte for byte.
+    #[doc(hidden)]
     pub fn write_source(&self, source: &KeptSource, out: &mut dyn Write) -> Result<u64> {
         let files = &self.log.dir;
         let payloads = Payloads::new(files);

@@ -16,7 +16,7 @@ use crate::log::directory::LogDir;
 use crate::log::place;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::trail::opener::{Because, Opener, Spot};
+use crate::trail::opener::{Opener, Spot, TrailReason};
 
 /// Something that was done to a conversation or to files, and can be undone.
 ///
@@ -288,7 +288,7 @@ pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<Taken>> {
             segment = Segment::open(files, spot.trail, spot.seq)?;
             continue;
         }
-        if opener.because == Because::Rewind {
+        if opener.reason == TrailReason::Rewind {
             let before = opener.before.filter(|before| before.trail < opener.trail);
             return Ok(rewind_of(opener).zip(before).map(|(step, before)| Taken {
                 step,
@@ -299,7 +299,7 @@ pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<Taken>> {
         let Some(other) = shared_with(files, opener) else {
             return Ok(None);
         };
-        if opener.because == Because::Repair {
+        if opener.reason == TrailReason::Repair {
             let (there, position) = place::look_at(files, other)?;
             compacted = position.compacted;
             segment = there;
@@ -319,11 +319,12 @@ pub(crate) fn undone(files: &LogDir, mut spot: Spot) -> Result<Option<Undone>> {
         let Some(opener) = &segment.opener else {
             return Ok(None);
         };
-        if opener.because == Because::Rewind || place::is_spoken_after(&segment, own_after(opener))?
+        if opener.reason == TrailReason::Rewind
+            || place::is_spoken_after(&segment, own_after(opener))?
         {
             return Ok(None);
         }
-        if opener.because == Because::Undo {
+        if opener.reason == TrailReason::Undo {
             let Some(ahead) = opener.before.filter(|ahead| ahead.trail < opener.trail) else {
                 return Ok(None);
             };
@@ -356,8 +357,8 @@ pub(crate) fn undone(files: &LogDir, mut spot: Spot) -> Result<Option<Undone>> {
 /// Returns the seq after which a trail's records are its own: a repair begins with
 /// copies.
 fn own_after(opener: &Opener) -> u64 {
-    match opener.because {
-        Because::Repair if opener.as_at.is_some() => opener.given.unwrap_or(opener.seq),
+    match opener.reason {
+        TrailReason::Repair if opener.as_at.is_some() => opener.given.unwrap_or(opener.seq),
         _ => opener.seq,
     }
 }
@@ -366,10 +367,10 @@ fn own_after(opener: &Opener) -> u64 {
 /// continues or, after an undo or redo, the one it went to. Steps of the session
 /// that was forked are not this one's.
 fn shared_with(files: &LogDir, opener: &Opener) -> Option<Spot> {
-    let spot = match opener.because {
-        Because::Undo | Because::Redo => opener.as_at?,
+    let spot = match opener.reason {
+        TrailReason::Undo | TrailReason::Redo => opener.as_at?,
         // The damaged trails still exist, and say what was done.
-        Because::Repair if opener.as_at.is_some() => opener.as_at?,
+        TrailReason::Repair if opener.as_at.is_some() => opener.as_at?,
         _ => {
             let from = opener.continues.as_ref()?;
             (from.session_id == *files.id()).then(|| from.spot())?

@@ -15,9 +15,11 @@ use super::walk::SkippedEntry;
 use crate::error::{Error, Result};
 
 /// The differences between two snapshots, in byte order of their paths.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Diff {
+    #[serde(skip)]
     before: Snapshot,
+    #[serde(skip)]
     after: Snapshot,
     changes: Vec<Change>,
     lost: Vec<SkippedEntry>,

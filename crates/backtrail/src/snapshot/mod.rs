@@ -33,6 +33,7 @@ mod tree;
 mod tree_tests;
 mod walk;
 
+pub use crate::objects::ObjectId;
 pub use change::{Change, ChangeKind, FileState};
 pub(crate) use check::{Missing, find_missing};
 pub(crate) use compare::Difference;

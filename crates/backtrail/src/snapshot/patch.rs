@@ -4,6 +4,8 @@
 use std::io::Write;
 use std::path::Path;
 
+use serde::{Serialize, Serializer};
+
 use super::change::{Change, ChangeKind, FileState};
 use super::diff::Diff;
 use super::entry::FileKind;
@@ -15,12 +17,14 @@ use crate::error::Result;
 pub(crate) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// One change as part of a patch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TextDiff {
     /// A comparison line by line, or only names and modes.
     Text {
         /// The patch, with lines in their original bytes.
+        #[serde(serialize_with = "lossy_text")]
         unified: Vec<u8>,
         /// The number of added lines.
         added: u64,
@@ -30,6 +34,7 @@ pub enum TextDiff {
     /// One side is not text.
     Binary {
         /// The patch, which only says so.
+        #[serde(serialize_with = "lossy_text")]
         unified: Vec<u8>,
         /// The length before, or `None` if there was no file.
         before: Option<u64>,
@@ -39,12 +44,18 @@ pub enum TextDiff {
     /// One side is over 16 MiB.
     TooLarge {
         /// The patch, which only says so.
+        #[serde(serialize_with = "lossy_text")]
         unified: Vec<u8>,
         /// The length before, or `None` if there was no file.
         before: Option<u64>,
         /// The length after, or `None` if there is no file.
         after: Option<u64>,
     },
+}
+
+/// Serializes bytes as text.
+fn lossy_text<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    String::from_utf8_lossy(bytes).serialize(serializer)
 }
 
 impl TextDiff {

@@ -168,13 +168,7 @@ impl Store {
         self.make_part("cannot create the trash", &self.trash_dir())
     }
 
-    /// Creates the directory of the workspaces, which older stores do not have.
-    pub(crate) fn make_workspaces_dir(&self) -> Result<()> {
-        let doing = "cannot create the directory of the workspaces";
-        self.make_part(doing, self.workspaces_dir())
-    }
-
-    fn make_part(&self, doing: &str, path: &Path) -> Result<()> {
+    pub(super) fn make_part(&self, doing: &str, path: &Path) -> Result<()> {
         let failed = |error| Error::io(doing, path, error);
         match self.storage().create_dir(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

@@ -2,30 +2,32 @@
 
 mod derived;
 mod layout;
+#[cfg(feature = "snapshots")]
 mod objects_lock;
+#[cfg(feature = "snapshots")]
+mod snapshots;
+#[cfg(feature = "snapshots")]
 mod staging;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result, quoted};
-use crate::ids::{SessionId, WorkspaceId, is_id_like};
-use crate::log::{Durability, Holder, LogDir, RepairPlan, end_of_line, is_absent, repair_plan};
-use crate::objects::Objects;
+use crate::ids::{SessionId, is_id_like};
+use crate::log::{Durability, Holder, LogDir, RepairPlan, is_absent, repair_plan};
 use crate::random::{OsRandomness, Randomness, new_uuid};
-use crate::rewind::TouchHook;
 use crate::session::{
-    ForkOptions, Note, Session, SessionInfo, SessionOptions, SessionReader, append_note, fork,
-    spawn,
+    ForkOptions, Note, Run, Session, SessionInfo, SessionOptions, SessionReader, append_note,
+    append_run, fork, spawn,
 };
 use crate::storage::{LocalStorage, Storage};
 use crate::time::{Clock, SystemClock, Timestamp};
-use crate::workspace::{
-    self, Run, SessionPlace, SessionsHere, SnapshotsRepairOptions, SnapshotsRepairPlan,
-    SnapshotsReport, VerifyOptions, Workspace, append_run,
-};
+#[cfg(feature = "snapshots")]
+use crate::workspace::SessionsHere;
 
+#[cfg(feature = "snapshots")]
 pub(crate) use objects_lock::ObjectsLock;
+#[cfg(feature = "snapshots")]
 pub use staging::Staging;
 
 pub(crate) const SESSIONS: &str = "sessions";
@@ -42,12 +44,10 @@ pub struct StoreOptions {
     random: Arc<dyn Randomness>,
     durability: Durability,
     rotation: u64,
-    pack_size: u64,
     keep_trails: Option<u32>,
-    snapshot_cap: u64,
-    global_excludes: Option<PathBuf>,
     program: Option<String>,
-    touch_hook: Option<Arc<dyn TouchHook>>,
+    #[cfg(feature = "snapshots")]
+    snapshots: snapshots::SnapshotSettings,
 }
 
 impl Default for StoreOptions {
@@ -58,12 +58,10 @@ impl Default for StoreOptions {
             random: Arc::new(OsRandomness),
             durability: Durability::default(),
             rotation: Self::DEFAULT_ROTATION,
-            pack_size: Objects::DEFAULT_PACK,
             keep_trails: None,
-            snapshot_cap: Self::DEFAULT_SNAPSHOT_CAP,
-            global_excludes: None,
             program: None,
-            touch_hook: None,
+            #[cfg(feature = "snapshots")]
+            snapshots: snapshots::SnapshotSettings::default(),
         }
     }
 }
@@ -71,9 +69,6 @@ impl Default for StoreOptions {
 impl StoreOptions {
     /// The length past which a trail continues in a new file: 64 MiB.
     pub const DEFAULT_ROTATION: u64 = 64 << 20;
-
-    /// The length past which a file is skipped: 256 MiB.
-    pub const DEFAULT_SNAPSHOT_CAP: u64 = 256 << 20;
 
     /// Returns the default options.
     pub fn new() -> Self {
@@ -115,14 +110,6 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the length past which a pack of objects continues in a new file; 64 MiB by
-    /// default.
-    #[must_use]
-    pub fn pack_size(mut self, bytes: u64) -> Self {
-        self.pack_size = bytes.clamp(1 << 10, 1 << 29);
-        self
-    }
-
     /// Sets how many trails of a session are kept: at a rotation, older ones that are wholly
     /// before what the last compaction keeps go to the trash. By default all are kept. The
     /// first trail is never moved.
@@ -132,31 +119,10 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the length past which snapshots skip a file.
-    #[must_use]
-    pub fn snapshot_cap(mut self, bytes: u64) -> Self {
-        self.snapshot_cap = bytes;
-        self
-    }
-
-    /// Sets a file of ignore rules for all workspaces, such as git's `core.excludesFile`.
-    #[must_use]
-    pub fn global_excludes(mut self, path: impl Into<PathBuf>) -> Self {
-        self.global_excludes = Some(path.into());
-        self
-    }
-
     /// Sets the program's name, for the error of a process that finds a session locked.
     #[must_use]
     pub fn program(mut self, name: impl Into<String>) -> Self {
         self.program = Some(name.into());
-        self
-    }
-
-    /// Sets a hook that is called before each change to the files of a workspace. For tests.
-    #[must_use]
-    pub fn touch_hook(mut self, hook: impl TouchHook + 'static) -> Self {
-        self.touch_hook = Some(Arc::new(hook));
         self
     }
 
@@ -187,16 +153,10 @@ impl StoreOptions {
     }
 
     fn store(self, root: PathBuf) -> Store {
-        let objects = Objects::with_packs_of(
-            self.pack_size,
-            Arc::clone(&self.storage),
-            Arc::clone(&self.random),
-            &root.join(OBJECTS),
-        );
         Store(Arc::new(StoreInner {
             sessions: root.join(SESSIONS),
-            workspaces: root.join(WORKSPACES),
-            objects,
+            #[cfg(feature = "snapshots")]
+            snapshots: snapshots::SnapshotFiles::new(&self, &root),
             root,
             options: self,
         }))
@@ -223,8 +183,8 @@ pub struct Store(Arc<StoreInner>);
 struct StoreInner {
     root: PathBuf,
     sessions: PathBuf,
-    workspaces: PathBuf,
-    objects: Objects,
+    #[cfg(feature = "snapshots")]
+    snapshots: snapshots::SnapshotFiles,
     options: StoreOptions,
 }
 
@@ -285,6 +245,7 @@ impl Store {
     /// conversation must agree.
     fn opened(&self, session: Session) -> Result<Session> {
         // A workspace that is gone or cannot be read does not prevent writing.
+        #[cfg(feature = "snapshots")]
         if let Ok(Some(workspace)) = session.workspace() {
             workspace.recover_with(Some(&session))?;
         }
@@ -344,54 +305,6 @@ impl Store {
         repair_plan(self, &self.files(id))
     }
 
-    /// Opens the workspace of a directory, and creates it where it is new. A directory that
-    /// was moved is recognised.
-    ///
-    /// # Errors
-    ///
-    /// Fails where the directory does not exist or is in the store.
-    pub fn workspace(&self, root: &Path) -> Result<Workspace> {
-        workspace::register(self, root)
-    }
-
-    /// Opens the workspace of a directory, if it has checkpoints.
-    ///
-    /// # Errors
-    ///
-    /// Fails where the directory cannot be read.
-    pub fn find_workspace(&self, root: &Path) -> Result<Option<Workspace>> {
-        workspace::find(self, root)
-    }
-
-    /// Opens the workspace with this id.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`NotFound`](ErrorKind::NotFound) where it does not exist.
-    pub fn workspace_by_id(&self, id: &WorkspaceId) -> Result<Workspace> {
-        workspace::by_id(self, id)
-    }
-
-    /// Returns all workspaces whose trail can be read.
-    ///
-    /// # Errors
-    ///
-    /// Fails where the store cannot be listed.
-    pub fn workspaces(&self) -> Result<Vec<Workspace>> {
-        let known = workspace::known(self)?.into_iter();
-        Ok(known.map(|known| known.open(self)).collect())
-    }
-
-    /// Returns the root of the workspace that a directory belongs to: the nearest known one
-    /// around it, else the nearest directory with a `.git`, else itself.
-    ///
-    /// # Errors
-    ///
-    /// Fails where the directory cannot be read.
-    pub fn workspace_root(&self, dir: &Path) -> Result<PathBuf> {
-        workspace::root_around(self, dir)
-    }
-
     /// Records in a session that a command ran, whichever process is writing to it; returns
     /// the record's seq.
     ///
@@ -400,38 +313,6 @@ impl Store {
     /// Fails where the session does not exist or cannot be written.
     pub fn record_run(&self, id: &SessionId, run: &Run) -> Result<u64> {
         append_run(self, id, run)
-    }
-
-    /// Checks every workspace's trail, every snapshot that it names and every object. It
-    /// only reads.
-    ///
-    /// # Errors
-    ///
-    /// Fails where the store cannot be read; damage is in the report.
-    pub fn verify_snapshots(&self) -> Result<SnapshotsReport> {
-        self.verify_snapshots_with(&VerifyOptions::new())
-    }
-
-    /// Checks the workspaces with options. It only reads.
-    ///
-    /// # Errors
-    ///
-    /// Fails as [`verify_snapshots`](Self::verify_snapshots) does.
-    pub fn verify_snapshots_with(&self, options: &VerifyOptions) -> Result<SnapshotsReport> {
-        workspace::verify(self, options)
-    }
-
-    /// Plans a repair of the workspaces: damaged objects are captured again where the same
-    /// content is still in a workspace, and damaged trails are repaired. It only reads.
-    ///
-    /// # Errors
-    ///
-    /// Fails where the store cannot be read.
-    pub fn repair_snapshots_plan(
-        &self,
-        options: SnapshotsRepairOptions,
-    ) -> Result<SnapshotsRepairPlan> {
-        workspace::repair_snapshots_plan(self, options)
     }
 
     /// Returns the ids of all sessions, in no order.
@@ -476,16 +357,15 @@ impl Store {
     }
 
     /// Finds the session that a reference means: an id, a prefix of one (4 characters or
-    /// more), or `latest`, which prefers sessions that work in `workspace_root`. A
-    /// reference is never a path.
+    /// more), or `latest`. A reference is never a path.
     ///
     /// # Errors
     ///
     /// Fails with [`NotFound`](ErrorKind::NotFound) where no session matches, and with
     /// [`Ambiguous`](ErrorKind::Ambiguous) where several do.
-    pub fn resolve(&self, reference: &str, workspace_root: Option<&Path>) -> Result<SessionId> {
+    pub fn resolve(&self, reference: &str) -> Result<SessionId> {
         if reference == "latest" {
-            return self.latest(workspace_root);
+            return self.latest(None);
         }
         if !is_id_like(reference) {
             return Err(Error::invalid(format!(
@@ -520,6 +400,19 @@ impl Store {
         }
     }
 
+    /// Finds the session that a reference means, as [`resolve`](Self::resolve) does, but
+    /// `latest` prefers sessions that work in `workspace_root`.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`resolve`](Self::resolve) does.
+    pub fn resolve_in(&self, reference: &str, workspace_root: &Path) -> Result<SessionId> {
+        match reference {
+            "latest" => self.latest(Some(workspace_root)),
+            _ => self.resolve(reference),
+        }
+    }
+
     /// Returns the error for a reference to a session in the trash.
     fn like_deleted(&self, reference: &str) -> Result<Option<Error>> {
         let mut ids = self.deleted_sessions()?;
@@ -545,14 +438,20 @@ impl Store {
     /// all.
     fn latest(&self, workspace_root: Option<&Path>) -> Result<SessionId> {
         let mut best: Option<(bool, Option<Timestamp>, SessionId)> = None;
+        #[cfg(feature = "snapshots")]
         let homes = workspace_root.map(|root| SessionsHere::at(self, root));
+        #[cfg(feature = "snapshots")]
+        let is_here = |info: &SessionInfo| homes.as_ref().is_some_and(|here| here.has(info));
+        #[cfg(not(feature = "snapshots"))]
+        let is_here = |info: &SessionInfo| {
+            workspace_root.is_some() && info.workspace_root.as_deref() == workspace_root
+        };
         for id in self.sessions()? {
             // One unreadable session must not hide the others.
             let Ok(info) = self.read_session(&id).and_then(|reader| reader.info()) else {
                 continue;
             };
-            let here = homes.as_ref().is_some_and(|here| here.has(&info));
-            let candidate = (here, info.updated_at, id);
+            let candidate = (is_here(&info), info.updated_at, id);
             if best.as_ref().is_none_or(|best| *best < candidate) {
                 best = Some(candidate);
             }
@@ -582,55 +481,8 @@ impl Store {
         LogDir::new(Arc::clone(&self.0.options.storage), &self.0.sessions, id)
     }
 
-    pub(crate) fn workspace_files(&self, id: &WorkspaceId) -> LogDir {
-        LogDir::of_workspace(self.shared_storage(), &self.0.workspaces, id)
-    }
-
     pub(crate) fn sessions_dir(&self) -> &Path {
         &self.0.sessions
-    }
-
-    pub(crate) fn workspaces_dir(&self) -> &Path {
-        &self.0.workspaces
-    }
-
-    pub(crate) fn objects(&self) -> &Objects {
-        &self.0.objects
-    }
-
-    /// Returns the place of a session's last record.
-    pub(crate) fn session_place(&self, id: &SessionId) -> Result<SessionPlace> {
-        let files = self.files(id);
-        let head = files.head()?;
-        let end = end_of_line(self, &files, head)?;
-        Ok(SessionPlace {
-            id: id.clone(),
-            trail: head,
-            seq: end.position.seq,
-        })
-    }
-
-    /// Returns the place of a record of a session.
-    pub(crate) fn record_place(&self, id: &SessionId, seq: u64) -> Result<SessionPlace> {
-        let end = self.session_place(id)?;
-        if seq > end.seq {
-            let last = end.seq;
-            let what = format!("session {id} has no record {seq}; its last is {last}");
-            return Err(Error::new(ErrorKind::NotFound, what));
-        }
-        Ok(SessionPlace { seq, ..end })
-    }
-
-    pub(crate) fn touch_hook(&self) -> Option<&dyn TouchHook> {
-        self.0.options.touch_hook.as_deref()
-    }
-
-    pub(crate) fn snapshot_cap(&self) -> u64 {
-        self.0.options.snapshot_cap
-    }
-
-    pub(crate) fn global_excludes(&self) -> Option<&Path> {
-        self.0.options.global_excludes.as_deref()
     }
 
     pub(crate) fn new_session_id(&self) -> Result<SessionId> {

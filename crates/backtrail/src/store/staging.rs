@@ -30,6 +30,7 @@ pub struct Staging {
 
 impl Store {
     /// Begins to create sessions aside, after another process that does so.
+    #[doc(hidden)]
     pub fn stage(&self) -> Result<Staging> {
         let storage = self.storage();
         let derived = self.root().join("derived");
@@ -49,13 +50,13 @@ impl Store {
             storage.sync_dir(self.sessions_dir()).map_err(failed)?;
             self.remove_derived(&root)?;
         }
-        let options = StoreOptions {
+        let mut options = StoreOptions {
             storage: Arc::new(Unsynced(self.shared_storage())),
             durability: Durability::Os,
             keep_trails: None,
-            touch_hook: None,
             ..self.0.options.clone()
         };
+        options.snapshots.touch_hook = None;
         let staged = options.open_or_create(&root)?;
         Ok(Staging {
             home: self.clone(),

@@ -3,12 +3,16 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use crate::error::{Error, ErrorKind, Reason};
+use crate::hex::lossy_path;
 
 /// A place in a trail that cannot be read, with the reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
     /// The file.
+    #[serde(serialize_with = "lossy_path")]
     pub file: PathBuf,
     /// The line, counted from 1, if the reader started at the beginning.
     pub line: Option<u64>,
@@ -54,7 +58,7 @@ impl From<Damage> for Error {
 }
 
 /// All that a reader had to skip: the count, and the first places.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct DamageReport {
     count: u64,
     first: Vec<Damage>,

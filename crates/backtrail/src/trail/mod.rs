@@ -25,7 +25,7 @@ pub(crate) mod sum;
 
 pub use damage::{Damage, DamageReport};
 pub use details::Details;
-pub use opener::{Because, FORMAT_VERSION};
+pub use opener::{FORMAT_VERSION, TrailReason};
 pub use origin::{ForkOrigin, SpawnedBy};
 pub use record::{Record, RecordKind, RecordRef, Sums};
 pub use source::SourceRecord;

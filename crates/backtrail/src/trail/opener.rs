@@ -21,7 +21,7 @@ pub const FORMAT_VERSION: u32 = 2;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Because {
+pub enum TrailReason {
     /// A session was created.
     Start,
     /// The trail before it exceeded its limit.
@@ -45,7 +45,7 @@ pub enum Because {
     Other(String),
 }
 
-impl Because {
+impl TrailReason {
     /// Returns the reason as it is written.
     pub fn as_str(&self) -> &str {
         match self {
@@ -150,8 +150,8 @@ pub(crate) struct Opener {
     pub(crate) session_id: SessionId,
     #[serde(default)]
     pub(crate) trail: u32,
-    #[serde(default = "start")]
-    pub(crate) because: Because,
+    #[serde(default = "start", rename = "because")]
+    pub(crate) reason: TrailReason,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) continues: Option<Continues>,
     /// Where the conversation was before it was moved here.
@@ -199,13 +199,18 @@ impl Repaired {
     }
 }
 
-fn start() -> Because {
-    Because::Start
+fn start() -> TrailReason {
+    TrailReason::Start
 }
 
 impl Opener {
     /// Creates the opener of a trail that continues nothing.
-    pub(crate) fn new(session_id: &SessionId, trail: u32, because: Because, at: Timestamp) -> Self {
+    pub(crate) fn new(
+        session_id: &SessionId,
+        trail: u32,
+        reason: TrailReason,
+        at: Timestamp,
+    ) -> Self {
         Self {
             owner: Owner::Session,
             version: FORMAT_VERSION,
@@ -214,7 +219,7 @@ impl Opener {
             at,
             session_id: session_id.clone(),
             trail,
-            because,
+            reason,
             continues: None,
             before: None,
             as_at: None,
@@ -266,7 +271,7 @@ impl Opener {
                 ..Self::new(
                     session,
                     trail,
-                    Because::Start,
+                    TrailReason::Start,
                     record.at().or(Timestamp::from_millis(0)).ok_or(error)?,
                 )
             }),

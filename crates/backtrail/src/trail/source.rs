@@ -139,6 +139,7 @@ struct SourceBody {
 impl RecordRef<'_> {
     /// Parses a record of a file that the session was imported from; `None` for other
     /// kinds, and for one that cannot be read.
+    #[doc(hidden)]
     pub fn source(&self) -> Option<SourceRecord> {
         if self.kind() != RecordKind::Source {
             return None;

@@ -49,7 +49,8 @@ struct OpenerFields<'a> {
     at: Timestamp,
     session_id: &'a SessionId,
     trail: u32,
-    because: &'static str,
+    #[serde(rename = "because")]
+    reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     fork: Option<&'a ForkOrigin>,
     /// Only where no record says it.
@@ -85,7 +86,7 @@ impl Lines {
             at: moment(content.created_at_ms)?,
             session_id: &content.session_id,
             trail: 0,
-            because: "start",
+            reason: "start",
             fork: content.fork.as_ref(),
             updated_at_ms: unrecorded.then_some(content.updated_at_ms),
         };

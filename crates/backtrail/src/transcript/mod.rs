@@ -43,7 +43,7 @@ use crate::version1::{Losses, V1Meta, V1Writer};
 /// talk.push(Message::assistant([backtrail::Block::text("Done.")]))?;
 /// assert_eq!(Transcript::load_from_path(&path)?, talk);
 ///
-/// let other = talk.fork(Some("try-2"));
+/// let other = talk.fork_as("try-2");
 /// assert_eq!(other.messages(), talk.messages());
 /// assert_eq!(other.fork_origin().unwrap().branch_name.as_deref(), Some("try-2"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -138,10 +138,20 @@ impl Transcript {
     }
 
     /// Creates a transcript that continues from here under an id of its own: the same
-    /// messages, this one's id, the seq it forked at, and a branch name, which is trimmed
-    /// and dropped if blank. It has no file yet.
+    /// messages, this one's id, and the seq it forked at. It has no file yet.
     #[must_use]
-    pub fn fork(&self, branch_name: Option<&str>) -> Self {
+    pub fn fork(&self) -> Self {
+        self.forked(None)
+    }
+
+    /// Creates a [`fork`](Self::fork) with a branch name, which is trimmed; a blank one does
+    /// not count.
+    #[must_use]
+    pub fn fork_as(&self, branch_name: &str) -> Self {
+        self.forked(Some(branch_name))
+    }
+
+    fn forked(&self, branch_name: Option<&str>) -> Self {
         let seq = self.place.as_ref().and_then(Place::last_message_seq);
         Self::from_content(self.content.fork(branch_name, seq))
     }

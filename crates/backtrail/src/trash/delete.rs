@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::log::{AppendLock, WriterLock};
 use crate::store::Store;
+#[cfg(feature = "snapshots")]
 use crate::workspace::{self, Workspace};
 
 /// Which sessions are deleted with the named ones.
@@ -142,12 +143,14 @@ pub(super) fn hold_session(store: &Store, id: &SessionId) -> Result<WriterLock> 
     files.head()?;
     let lock = WriterLock::take(&files, &store.holder())
         .map_err(|error| gone_meanwhile(store, id, error))?;
+    #[cfg(feature = "snapshots")]
     refuse_active(store, id)?;
     Ok(lock)
 }
 
 /// Refuses a session in which a command runs, in any workspace: its last record would be
 /// lost.
+#[cfg(feature = "snapshots")]
 pub(super) fn refuse_active(store: &Store, id: &SessionId) -> Result<()> {
     for (workspace, known) in workspace::all(store)? {
         let workspace = match known {

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::ids::SessionId;
 use crate::log::{LogDir, first_opener};
 use crate::store::Store;
-use crate::trail::opener::{Because, Opener};
+use crate::trail::opener::{Opener, TrailReason};
 
 /// A session, and the sessions that its first trail names.
 #[derive(Debug)]
@@ -129,6 +129,6 @@ fn parent(opener: &Opener) -> Option<SessionId> {
     let fork = opener
         .fork
         .as_ref()
-        .filter(|_| opener.because == Because::Fork)?;
+        .filter(|_| opener.reason == TrailReason::Fork)?;
     fork.parent_session_id.parse().ok()
 }

@@ -15,6 +15,7 @@ mod entries;
 mod family;
 mod inherited_names;
 mod old_trails;
+#[cfg(feature = "snapshots")]
 mod purge;
 mod remove;
 mod restore;
@@ -34,7 +35,9 @@ pub use delete::{DeletePlan, DeleteScope, Deletion, DeletionReason};
 pub use empty::{EmptyOptions, EmptyPlan, EmptyReport, KeptEntry};
 pub use entries::{TrashContents, TrashEntry, TrashKind, TrashName};
 
-pub use crate::workspace::RemainingFiles;
+#[cfg(feature = "snapshots")]
+pub use crate::workspace::remaining_files::RemainingFiles;
+#[cfg(feature = "snapshots")]
 pub use purge::{PurgePlan, PurgeReport};
 
 pub(crate) use old_trails::move_old_trails;

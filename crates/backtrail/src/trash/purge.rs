@@ -24,7 +24,8 @@ use crate::ids::{CheckpointId, SessionId};
 use crate::log::{AppendLock, LogDir, rewrite_only_trail};
 use crate::log::{PURGED, TRAILS};
 use crate::store::Store;
-use crate::workspace::{self, RemainingFiles, Workspace};
+use crate::workspace::remaining_files::RemainingFiles;
+use crate::workspace::{self, Workspace};
 
 /// A purge that was planned.
 #[derive(Debug)]

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 /// A kind of content that became text or was dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LossKind {
     /// Thinking, which version 1 does not have.
@@ -56,7 +59,7 @@ impl LossKind {
 }
 
 /// One kind of loss: how often, and where first.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Loss {
     /// What kind of content was lost.
@@ -94,7 +97,7 @@ impl fmt::Display for Loss {
 }
 
 /// Everything that a session lost when it was written as version 1.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Losses(Vec<Loss>);
 
 /// How many messages are listed for each kind.

@@ -21,7 +21,7 @@ use crate::random::new_uuid;
 use crate::session::{Note, append_note};
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::trail::opener::{Because, Opener};
+use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::present::{DirectoryId, Formerly, Present, WorkspaceRef};
 
 /// How many former directories of a workspace are kept: every note repeats them.
@@ -345,7 +345,7 @@ pub(super) fn create(store: &Store, place: Directory) -> Result<Workspace> {
         .storage()
         .create_dir(files.path())
         .map_err(|error| Error::io("cannot create the workspace", files.path(), error))?;
-    let opener = files.opener(0, Because::Start, store.now());
+    let opener = files.opener(0, TrailReason::Start, store.now());
     let said = WorkspaceRef {
         remote: remote::remote_of(&place.root),
         ..reference(&place)

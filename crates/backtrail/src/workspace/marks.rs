@@ -47,11 +47,12 @@ struct Cleared {
 }
 
 /// What happened to one file since it was marked, or else since the last checkpoint.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct FileChange {
     change: Change,
     since: Timestamp,
     marked: bool,
+    #[serde(skip)]
     diff: Arc<Diff>,
 }
 

@@ -26,18 +26,19 @@ mod path_lookup;
 mod point;
 mod purge;
 mod relink;
-mod remaining_files;
+pub(crate) mod remaining_files;
 pub(crate) mod remote;
-mod repair;
+pub(crate) mod repair;
 pub(crate) mod resolve;
-mod run;
 mod scan;
 pub(crate) mod spans;
 pub(crate) mod timeline;
-mod verify;
+pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::error::{Error, Result};
 use crate::ids::{SessionId, WorkspaceId};
@@ -58,18 +59,12 @@ pub use log_entries::{LogEntry, LogKind};
 pub use marks::FileChange;
 pub use point::Point;
 pub use relink::{FormerRoot, RelinkOptions, Relinked, RelinkedWhat};
-pub use remaining_files::RemainingFiles;
-pub use remote::remote_of;
-pub use repair::{Recaptured, SnapshotsRepair, SnapshotsRepairOptions, SnapshotsRepairPlan};
-pub use run::Run;
-pub use verify::{Incomplete, LostState, ObjectDamage, SnapshotsReport, VerifyOptions};
 
 pub(crate) use about::Description;
 pub(crate) use identity::{all, by_id, find, known, must_be_new, register, root_around};
 pub(crate) use relink::{SessionHomes, SessionsHere, moved_home};
 pub(crate) use remaining_files::remaining_files;
 pub(crate) use repair::repair_snapshots_plan;
-pub(crate) use run::append_run;
 pub(crate) use verify::verify;
 
 /// A directory that an agent works in. Cheap to clone, and shared between threads.
@@ -92,6 +87,16 @@ pub(crate) use verify::verify;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Workspace(Arc<WorkspaceInner>);
+
+/// A workspace is shown as its id and its directory.
+impl Serialize for Workspace {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("id", self.id())?;
+        map.serialize_entry("root", &self.root().to_string_lossy())?;
+        map.end()
+    }
+}
 
 #[derive(Debug)]
 struct WorkspaceInner {

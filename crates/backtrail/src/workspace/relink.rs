@@ -81,12 +81,13 @@ impl RelinkOptions {
 }
 
 /// What [`Store::relink`] did.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Relinked {
     /// The workspace, at its new directory.
     pub workspace: Workspace,
     /// The old directory.
+    #[serde(serialize_with = "lossy_path")]
     pub from: PathBuf,
     /// What was relinked.
     pub what: RelinkedWhat,

@@ -26,7 +26,7 @@ use crate::snapshot::scan::{Sink, StatCache, capture, scan};
 use crate::store::Store;
 
 /// What a repair of snapshots did, or would do.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct SnapshotsRepair {
     /// The objects that were captured again, or can be.

@@ -120,7 +120,7 @@ impl Workspace {
 
     fn session_meant(&self, reference: Option<&str>) -> Result<SessionId> {
         match reference {
-            Some(reference) => self.store().resolve(reference, Some(self.root())),
+            Some(reference) => self.store().resolve_in(reference, self.root()),
             None => self.latest_session()?.ok_or_else(|| {
                 let what = format!("no session works in {} yet", self.root().display());
                 Error::new(ErrorKind::NotFound, what)

@@ -58,7 +58,7 @@ impl fmt::Debug for VerifyOptions {
 }
 
 /// The result of a check of a store's snapshots.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct SnapshotsReport {
     /// How many workspaces there are.
@@ -88,22 +88,24 @@ pub struct SnapshotsReport {
 }
 
 /// A workspace or one of its records that cannot be read.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct Incomplete {
     /// The directory of its workspace's trail.
+    #[serde(serialize_with = "lossy_path")]
     pub trail: PathBuf,
     /// What is wrong.
     pub error: Error,
 }
 
 /// A state of a path that checkpoints name and that is damaged or missing.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct LostState {
     /// The workspace.
     pub workspace: Workspace,
     /// The path in it; `.` is the workspace itself.
+    #[serde(serialize_with = "lossy_path")]
     pub path: PathBuf,
     /// Whether it is a directory: what was in it is unknown.
     pub is_dir: bool,

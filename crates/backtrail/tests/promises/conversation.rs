@@ -1,9 +1,10 @@
 //! The reader of conversations: turns, calls with their results, and spending, from the
 //! beginning, from the middle, from an undone turn and while the session grows.
 
+use backtrail::conversation::{Conversation, Item};
 use backtrail::{
-    Block, Compaction, Conversation, Draft, ForkOptions, Item, Message, Note, Role, Session,
-    SessionReader, ToolResult, ToolUse, Usage,
+    Block, Compaction, Draft, ForkOptions, Message, Note, Role, Session, SessionReader, ToolResult,
+    ToolUse, Usage,
 };
 use proptest::prelude::*;
 

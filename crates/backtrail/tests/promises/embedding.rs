@@ -8,11 +8,11 @@
 
 use std::path::Path;
 
+use backtrail::conversation::{HistoryItem, format_duration};
 use backtrail::rewind::ForkInto;
 use backtrail::{
-    Block, Compaction, Context, Draft, ErrorKind, ForkOptions, HistoryItem, Message, Point, Result,
-    Rewind, Session, SessionOptions, Shape, Store, ToolResult, ToolUse, Transcript, Usage,
-    Workspace, format_duration,
+    Block, Compaction, Context, Draft, ErrorKind, ForkOptions, Message, Point, Result, Rewind,
+    Session, SessionOptions, Shape, Store, ToolResult, ToolUse, Transcript, Usage, Workspace,
 };
 use serde_json::json;
 
@@ -30,7 +30,7 @@ fn open(home: &Path, workspace: &Path) -> Result<Session> {
     let options = SessionOptions::new()
         .agent("mine")
         .workspace_root(workspace);
-    let session = match store.resolve("latest", Some(workspace)) {
+    let session = match store.resolve_in("latest", workspace) {
         Ok(id) => store.open_session(&id)?,
         Err(error) if error.kind() == ErrorKind::NotFound => store.create_session(options)?,
         Err(error) => return Err(error),

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use backtrail::{MendRule, RecordKind, Shape, Store};
+use backtrail::context::MendRule;
+use backtrail::{RecordKind, Shape, Store};
 use tempfile::TempDir;
 
 /// Returns the example. `cargo test` builds it, unless only some tests are selected by
@@ -64,7 +65,7 @@ impl Place {
     /// Returns all messages, and the current context.
     fn conversation(&self) -> (Vec<String>, String) {
         let store = Store::open(self.store()).unwrap();
-        let id = store.resolve("latest", None).unwrap();
+        let id = store.resolve("latest").unwrap();
         let reader = store.read_session(&id).unwrap();
         let mut said = Vec::new();
         let mut records = reader.records().unwrap();
@@ -123,7 +124,7 @@ fn f25_an_agent_that_is_killed_in_a_tool_call_continues_and_says_nothing_twice()
     let place = Place::new();
     place.kill(&["--die-in-tool"]);
     let store = Store::open(place.store()).unwrap();
-    let id = store.resolve("latest", None).unwrap();
+    let id = store.resolve("latest").unwrap();
     // Until the call has its result, the context adds one.
     let context = store
         .read_session(&id)

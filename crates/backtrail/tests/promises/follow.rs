@@ -1,7 +1,8 @@
 //! A follower sees every record once, as soon as its line is whole, wherever the
 //! session goes on; and it learns when the conversation moved.
 
-use backtrail::{Because, Follower, Message, Moved, SessionId};
+use backtrail::TrailReason;
+use backtrail::{Follower, Message, Moved, SessionId};
 
 use crate::damage::lab::forge::{self, From};
 use crate::damage::lab::{Lab, Story, forwards, lines};
@@ -181,7 +182,7 @@ fn a_follower_learns_that_the_conversation_was_taken_back() {
     assert_eq!(
         states[1].1,
         [Moved {
-            because: Because::Rewind,
+            reason: TrailReason::Rewind,
             seq: 2
         }]
     );
@@ -189,7 +190,7 @@ fn a_follower_learns_that_the_conversation_was_taken_back() {
     assert_eq!(
         states[2].1,
         [Moved {
-            because: Because::Undo,
+            reason: TrailReason::Undo,
             seq: 1
         }]
     );

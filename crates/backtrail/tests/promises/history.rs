@@ -1,9 +1,9 @@
 //! B2: prompts, answers and tool calls can be listed separately and together, in order,
 //! and a tool call comes with its result.
 
+use backtrail::conversation::{History, HistoryItem, ToolCall};
 use backtrail::{
-    Block, Draft, History, HistoryItem, Json, Message, Role, Session, SessionReader, StoreOptions,
-    ToolCall, ToolResult, ToolUse,
+    Block, Draft, Json, Message, Role, Session, SessionReader, StoreOptions, ToolResult, ToolUse,
 };
 use backtrail_testkit::{Count, Fault, FaultyStorage, MemoryStorage};
 use proptest::prelude::*;

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
+use backtrail::plumbing::{CallUsage, Intake, IntakeOptions, SourceRecord};
 use backtrail::{
-    Block, CallUsage, Compaction, Draft, ErrorKind, Intake, IntakeOptions, Json, Message,
-    RecordKind, SessionId, SessionOptions, SourceRecord, Storage, Store, StoreOptions, Timestamp,
-    ToolUse, Usage,
+    Block, Compaction, Draft, ErrorKind, Json, Message, RecordKind, SessionId, SessionOptions,
+    Storage, Store, StoreOptions, Timestamp, ToolUse, Usage,
 };
 use backtrail_testkit::{
     Fault, FaultyStorage, Loss, ManualClock, MemoryStorage, SeededRandomness, When,

@@ -15,10 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use backtrail::{
-    ChangeKind, CheckpointOptions, ErrorKind, FileChange, FileKind, Point, Rewind, Store,
-    StoreOptions,
-};
+use backtrail::snapshot::{ChangeKind, FileKind};
+use backtrail::workspace::FileChange;
+use backtrail::{CheckpointOptions, ErrorKind, Point, Rewind, Store, StoreOptions};
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage};
 
 use crate::rewind::kit::{HOME, Lab, done, is_root, options, quick_dir, setting, turn};

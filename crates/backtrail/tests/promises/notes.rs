@@ -133,7 +133,7 @@ fn latest_follows_a_workspace_to_where_it_is_now() {
         session.id().clone()
     };
     let (first, second) = (begin("/one"), begin("/two"));
-    let latest = |root: &str| store.resolve("latest", Some(Path::new(root))).unwrap();
+    let latest = |root: &str| store.resolve_in("latest", Path::new(root)).unwrap();
     assert_eq!(
         (latest("/one"), latest("/two")),
         (first.clone(), second.clone())
@@ -159,7 +159,7 @@ fn an_imported_workspace_counts_for_latest() {
     let id = desk.old_session("talk.jsonl", LINES);
     let options = SessionOptions::new().workspace_root(Path::new("/other"));
     let newer = desk.store.create_session(options).unwrap();
-    let latest = |root: &str| desk.store.resolve("latest", Some(Path::new(root)));
+    let latest = |root: &str| desk.store.resolve_in("latest", Path::new(root));
     assert_eq!(latest("/home/u/proj").unwrap(), id);
     assert_eq!(latest("/other").unwrap(), *newer.id());
     // It is as old as its file says, not as its import.

@@ -8,9 +8,9 @@
 
 use std::fs;
 
+use backtrail::workspace::CheckpointReason;
 use backtrail::{
-    Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, Message, Point, SessionOptions,
-    Workspace,
+    Checkpoint, CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Workspace,
 };
 
 use crate::snapshots::desk::Desk;

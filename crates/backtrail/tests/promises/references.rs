@@ -106,7 +106,7 @@ fn a_hostile_reference_is_refused_before_any_file_is_touched() {
     let before = disk.operations();
     assert!(before > 0);
     for text in hostile() {
-        let error = store.resolve(&text, None).expect_err(&text);
+        let error = store.resolve(&text).expect_err(&text);
         assert_eq!(error.kind(), ErrorKind::Invalid, "{text:?}");
         assert!(!error.to_string().contains(char::is_control), "{text:?}");
     }
@@ -138,7 +138,7 @@ fn a_reference_is_an_id_or_the_one_beginning_that_fits() {
         "abcdef",
         "latestnews",
     ]);
-    let resolve = |text: &str| lab.store.resolve(text, None);
+    let resolve = |text: &str| lab.store.resolve(text);
     let found = |text: &str| resolve(text).unwrap().as_str().to_owned();
     assert_eq!(found("7f3a1c9e"), "7f3a1c9e");
     assert_eq!(found("7f3a1"), "7f3a1c9e");
@@ -170,12 +170,9 @@ fn a_reference_is_an_id_or_the_one_beginning_that_fits() {
 #[test]
 fn a_whole_id_wins_over_longer_ones_that_begin_with_it() {
     let lab = with_sessions(&["abcd", "abcde", "abcdef"]);
-    assert_eq!(lab.store.resolve("abcd", None).unwrap().as_str(), "abcd");
-    assert_eq!(lab.store.resolve("abcde", None).unwrap().as_str(), "abcde");
-    assert_eq!(
-        lab.store.resolve("abcdef", None).unwrap().as_str(),
-        "abcdef"
-    );
+    assert_eq!(lab.store.resolve("abcd").unwrap().as_str(), "abcd");
+    assert_eq!(lab.store.resolve("abcde").unwrap().as_str(), "abcde");
+    assert_eq!(lab.store.resolve("abcdef").unwrap().as_str(), "abcdef");
 }
 
 #[test]
@@ -186,7 +183,10 @@ fn latest_is_the_session_with_the_newest_record_and_prefers_the_workspace() {
         .clock(clock)
         .open_or_create("/store")
         .unwrap();
-    let latest = |root: Option<&str>| store.resolve("latest", root.map(Path::new));
+    let latest = |root: Option<&str>| match root {
+        Some(root) => store.resolve_in("latest", Path::new(root)),
+        None => store.resolve("latest"),
+    };
     assert_eq!(latest(None).unwrap_err().kind(), ErrorKind::NotFound);
     let in_a = SessionOptions::new().workspace_root(Path::new("/a"));
     let first = store.create_session(in_a.clone()).unwrap();
@@ -233,7 +233,7 @@ fn latest_and_the_list_pass_over_what_is_no_session() {
         .collect();
     ids.sort_unstable();
     assert_eq!(ids, ["aaaa", "dddd"]);
-    assert_eq!(lab.store.resolve("latest", None).unwrap().as_str(), "aaaa");
+    assert_eq!(lab.store.resolve("latest").unwrap().as_str(), "aaaa");
     assert_eq!(lab.store.infos().unwrap().len(), 2);
     let gone: SessionId = "bbbb".parse().unwrap();
     for error in [

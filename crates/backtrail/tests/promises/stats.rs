@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use backtrail::conversation::{Stats, format_duration};
 use backtrail::{
-    Block, Draft, Message, Note, Role, Session, SessionId, Stats, Timestamp, ToolResult, ToolUse,
-    Usage, format_duration,
+    Block, Draft, Message, Note, Role, Session, SessionId, Timestamp, ToolResult, ToolUse, Usage,
 };
 
 use crate::damage::lab::{Lab, forge, lines};
@@ -395,8 +395,8 @@ fn odd_details_are_as_good_as_none_and_cost_nothing_else() {
     let (lab, id) = planted(&[odd, late, huge]);
     let records = lab.reader(&id).last_records(3).unwrap();
     let details: Vec<_> = records.iter().map(|r| r.as_ref().details()).collect();
-    assert_eq!(details[0], backtrail::Details::default());
-    assert_eq!(details[2], backtrail::Details::default());
+    assert_eq!(details[0], backtrail::conversation::Details::default());
+    assert_eq!(details[2], backtrail::conversation::Details::default());
     assert_eq!(details[1].model.as_deref(), Some("m-1"));
     assert_eq!(details[1].response_id.as_deref(), Some("r"));
     assert_eq!(details[1].cost_usd, Some(1.0));

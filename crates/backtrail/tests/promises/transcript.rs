@@ -144,7 +144,7 @@ fn compactions_count_up_and_the_originals_stay() {
 fn a_fork_has_a_new_id_its_parents_messages_and_the_exact_place() {
     let disk = MemoryStorage::new();
     let talk = started(&disk);
-    let fork = talk.fork(Some("  try-2 \n"));
+    let fork = talk.fork_as("  try-2 \n");
     assert_ne!(fork.session_id(), talk.session_id());
     assert_eq!(fork.messages(), talk.messages());
     assert_eq!(fork.compaction(), talk.compaction());
@@ -153,15 +153,15 @@ fn a_fork_has_a_new_id_its_parents_messages_and_the_exact_place() {
     assert_eq!(origin.parent_session_id, talk.session_id().as_str());
     assert_eq!(origin.branch_name.as_deref(), Some("try-2"));
     assert_eq!(origin.seq, Some(4));
-    for blank in [None, Some(""), Some(" \t")] {
-        assert_eq!(talk.fork(blank).fork_origin().unwrap().branch_name, None);
+    for fork in [talk.fork(), talk.fork_as(""), talk.fork_as(" \t ")] {
+        assert_eq!(fork.fork_origin().unwrap().branch_name, None);
     }
     fork.save_to_place("/fork.jsonl", here(&disk)).unwrap();
     let back = Transcript::load_from_place("/fork.jsonl", here(&disk)).unwrap();
     assert_eq!(back, fork);
     // It is as old as it is, not as its messages are.
     let old = r#"{"messages":[{"role":"user","blocks":[]}],"updated_at_ms":5}"#;
-    let fork = serde_json::from_str::<Transcript>(old).unwrap().fork(None);
+    let fork = serde_json::from_str::<Transcript>(old).unwrap().fork();
     fork.save_to_place(PATH.to_owned() + "l", here(&disk))
         .unwrap();
     let back = Transcript::load_from_place(PATH.to_owned() + "l", here(&disk)).unwrap();
@@ -172,7 +172,7 @@ fn a_fork_has_a_new_id_its_parents_messages_and_the_exact_place() {
 #[test]
 fn it_goes_through_serde() {
     let disk = MemoryStorage::new();
-    for talk in [started(&disk), started(&MemoryStorage::new()).fork(None)] {
+    for talk in [started(&disk), started(&MemoryStorage::new()).fork()] {
         let json = serde_json::to_string(&talk).unwrap();
         assert!(json.starts_with(r#"{"version":2,"session_id":""#));
         assert_eq!(serde_json::from_str::<Transcript>(&json).unwrap(), talk);
@@ -434,7 +434,7 @@ fn saving_creates_completes_or_leaves_alone_and_else_refuses() {
     uncompacted.push_user_text("more").unwrap();
     let mut other_end = early.clone().with_place("/third.jsonl", here(&disk));
     other_end.push_user_text("something else").unwrap();
-    let fork = talk.fork(None);
+    let fork = talk.fork();
     for refused in [&early, &uncompacted, &other_end, &Transcript::new(), &fork] {
         assert_eq!(save(refused).unwrap_err().kind(), ErrorKind::Conflict);
         assert_eq!(disk.read(path()).unwrap(), content);

@@ -14,10 +14,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
+use backtrail::workspace::{CheckpointReason, LogKind};
 use backtrail::{
-    Block, Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, LocalStorage, LogKind,
-    Message, Point, Session, SessionOptions, Storage, StorageFile, Store, StoreOptions, ToolResult,
-    ToolUse, Turn,
+    Block, Checkpoint, CheckpointOptions, ErrorKind, LocalStorage, Message, Point, Session,
+    SessionOptions, Storage, StorageFile, Store, StoreOptions, ToolResult, ToolUse, Turn,
 };
 
 use crate::snapshots::desk::Desk;

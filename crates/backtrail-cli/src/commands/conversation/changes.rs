@@ -1,8 +1,8 @@
 //! The files that the turns of a session changed, as far as its workspace still knows.
 
-use backtrail::{
-    CheckpointId, Diff, ErrorKind, LogEntry, LogKind, SessionInfo, SessionReader, Store, Workspace,
-};
+use backtrail::snapshot::Diff;
+use backtrail::workspace::{LogEntry, LogKind};
+use backtrail::{CheckpointId, ErrorKind, SessionInfo, SessionReader, Store, Workspace};
 
 use crate::commands::moves::workspace_of;
 use crate::text::{count, some_of, visible_path};

@@ -4,11 +4,12 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
+use backtrail::conversation::{Answer, Item, ToolCall, ToolOutcome};
 use backtrail::conversation::{
     Attachment, CompactionItem, InjectedMessage, Reply, RunItem, SpawnedItem, SpendingItem,
     ThinkingItem, ToolResultItem,
 };
-use backtrail::{Answer, Block, Item, Store, Timestamp, ToolCall, ToolOutcome};
+use backtrail::{Block, Store, Timestamp};
 
 use super::frame::{self, Prompt};
 use super::markup::{Html, cut};
@@ -106,7 +107,7 @@ impl Page<'_> {
     }
 
     /// Writes a prompt: it begins a turn.
-    fn prompt(&mut self, prompt: &backtrail::Prompt) -> io::Result<()> {
+    fn prompt(&mut self, prompt: &backtrail::conversation::Prompt) -> io::Result<()> {
         let seq = prompt.seq;
         self.anchored.clear();
         self.anchored.insert(seq);

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use backtrail::{KeptSource, SessionReader, Store};
+use backtrail::plumbing::KeptSource;
+use backtrail::{SessionReader, Store};
 
 use super::super::short;
 use crate::error::{CommandError, Result};

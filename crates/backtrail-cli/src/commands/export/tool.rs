@@ -1,6 +1,7 @@
 //! Calls of tools and their results, on a page.
 
-use backtrail::{Block, Fields, Json, Media, Text, ToolCall, ToolOutcome};
+use backtrail::conversation::{ToolCall, ToolOutcome};
+use backtrail::{Block, Fields, Json, Media, Text};
 
 use super::diff;
 use super::markup::{Html, cut};

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use backtrail::plumbing::version1::is_temporary;
-use backtrail::{DamageReport, ErrorKind, SessionId, SessionOptions, Store, Transcript};
+use backtrail::verify::DamageReport;
+use backtrail::{ErrorKind, SessionId, SessionOptions, Store, Transcript};
 use backtrail_formats::recognise;
 use serde::Deserialize;
 use serde_json::{Value, json};

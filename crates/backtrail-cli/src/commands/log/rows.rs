@@ -1,6 +1,6 @@
 //! Lines of the log as they are printed.
 
-use backtrail::Diff;
+use backtrail::snapshot::Diff;
 
 use crate::commands::diff::{Lines, lines_of};
 use crate::error::Result;

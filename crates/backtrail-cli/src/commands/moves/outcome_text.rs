@@ -4,7 +4,8 @@ use std::path::Path;
 
 use backtrail::rewind::{ChangedBy, ChatMove, KeptReason, PathOutcome, PathOutcomeKind, Stage};
 use backtrail::rewind::{TargetPoint, Verb};
-use backtrail::{Activity, CheckpointReason, Outcome, Timestamp, Workspace};
+use backtrail::workspace::{Activity, CheckpointReason};
+use backtrail::{Outcome, Timestamp, Workspace};
 
 use super::lists::{Item, lines, shortened};
 use crate::commands::checkpoint::skipped;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use backtrail::{Progress, ScanProgress, ScanStage};
+use backtrail::snapshot::{Progress, ScanProgress, ScanStage};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 

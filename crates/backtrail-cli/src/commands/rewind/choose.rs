@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead, Write};
 
-use backtrail::{Checkpoint, ErrorKind, LogEntry, LogKind, Point, Workspace};
+use backtrail::workspace::{LogEntry, LogKind};
+use backtrail::{Checkpoint, ErrorKind, Point, Workspace};
 use serde_json::{Value, json};
 
 use crate::commands::log::{Row, about, change, kind, print_rows};

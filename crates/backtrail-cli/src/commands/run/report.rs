@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use backtrail::{Checkpoint, Diff, Run};
+use backtrail::snapshot::Diff;
+use backtrail::{Checkpoint, Run};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use serde_json::{Value, json};

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use backtrail::{ChangeCounts, Checkpoint, Diff, SkippedEntry, SkippedFiles};
+use backtrail::Checkpoint;
+use backtrail::snapshot::{ChangeCounts, Diff, SkippedEntry};
+use backtrail::workspace::SkippedFiles;
 use unicode_width::UnicodeWidthStr;
 
 use super::messages::Suggestions;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use backtrail::Item;
+use backtrail::conversation::Item;
 use serde_json::json;
 
 use super::data::{compaction_json, run_json, write_json};
@@ -41,7 +41,7 @@ impl View<'_> {
                     self.ui.status(&format!(
                         "the conversation went back to record {} ({})",
                         moved.seq,
-                        moved.because.as_str()
+                        moved.reason.as_str()
                     ));
                 }
                 Some(item) => writer.item(item)?,
@@ -85,7 +85,7 @@ impl View<'_> {
             }
             if let Some(moved) = follower.take_moved() {
                 let line = json!({"moved": {
-                    "because": moved.because.as_str(),
+                    "reason": moved.reason.as_str(),
                     "to": moved.seq,
                     "before": last,
                 }});

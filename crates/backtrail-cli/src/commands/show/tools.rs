@@ -1,7 +1,7 @@
 //! A call of a tool in one line, with its result.
 
 use anstyle::Style;
-use backtrail::{ToolCall, ToolOutcome};
+use backtrail::conversation::{ToolCall, ToolOutcome};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 

@@ -6,7 +6,8 @@ use anstyle::Style;
 use backtrail::conversation::{
     Attachment, CompactionItem, InjectedMessage, RunItem, ToolResultItem,
 };
-use backtrail::{Block, Item, Prompt, Timestamp, ToolCall};
+use backtrail::conversation::{Item, Prompt, ToolCall};
+use backtrail::{Block, Timestamp};
 use backtrail_index::SessionPrices;
 
 use super::markdown;

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use backtrail::{SessionId, Stats, Store, format_duration};
+use backtrail::conversation::{Stats, format_duration};
+use backtrail::{SessionId, Store};
 use backtrail_index::{Filter, Spending, SpendingReport};
 use serde_json::{Value, json};
 

@@ -14,20 +14,24 @@ pub(crate) use file::{FileTail, numbers_in};
 
 use file::End;
 
+use serde::Serialize;
+
 use super::chain::{Segment, continues_at};
 use super::directory::LogDir;
 use super::lock::AppendLock;
 use super::present::present_at;
 use super::version1;
 use crate::error::{Error, ErrorKind, Result};
+use crate::hex::lossy_path;
 use crate::store::Store;
-use crate::trail::opener::{Because, FORMAT_VERSION, Opener, Spot};
+use crate::trail::opener::{FORMAT_VERSION, Opener, Spot, TrailReason};
 use crate::trail::record::Position;
 
 /// An unfinished end of a trail that was set aside when the session was opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SetAside {
     /// The trail that it was cut off from.
+    #[serde(serialize_with = "lossy_path")]
     pub trail: PathBuf,
     /// Where it was cut.
     pub byte: u64,
@@ -37,6 +41,7 @@ pub struct SetAside {
     /// acknowledged. Of anything else that cannot be known.
     pub never_acknowledged: bool,
     /// The file that holds them now.
+    #[serde(serialize_with = "lossy_path")]
     pub file: PathBuf,
 }
 
@@ -170,7 +175,7 @@ impl Tail {
             seq: self.end.position.seq,
             ..self
                 .files
-                .opener(self.trail, Because::Repair, self.store.now())
+                .opener(self.trail, TrailReason::Repair, self.store.now())
         };
         if let Some((trail, position)) = before {
             opener.continues = Some(continues_at(self.files.id(), trail, &position));
@@ -281,7 +286,7 @@ impl Tail {
         let from = continues_at(id, self.trail, position);
         let opener = self
             .files
-            .opener(self.trail + 1, Because::Rotation, self.store.now());
+            .opener(self.trail + 1, TrailReason::Rotation, self.store.now());
         let opener = Opener { present, ..opener }.continuing(from, position.compacted);
         // What the new trail continues must not be less durable than itself.
         self.sync()?;

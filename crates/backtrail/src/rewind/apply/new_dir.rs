@@ -17,11 +17,11 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::super::path_change::PathEntry;
+use super::super::touch::{Touch, TouchHook};
 use super::compare::{errno, hash};
 use super::root_dir::{RootDir, SplitPath, is_unsupported};
 use super::stage::MANY;
 use super::staging_dir::OPEN;
-use super::{Touch, TouchHook};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
 use crate::snapshot::FileKind;

@@ -10,7 +10,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, Result};
 
-use super::{Touch, TouchHook};
+use super::super::touch::{Touch, TouchHook};
 use crate::error::{Error, ErrorKind};
 use crate::snapshot::name::{bytes_of, shown};
 use crate::snapshot::scan::sys::{self, Root, Seen};

@@ -284,7 +284,7 @@ fn a_scan_without_storing_finds_the_same() {
     assert!(
         !place
             .objects
-            .contains(&crate::ObjectId::of(b"content"))
+            .contains(&crate::snapshot::ObjectId::of(b"content"))
             .unwrap()
     );
     assert_eq!(place.scan().id, inspected.id);

@@ -1,6 +1,7 @@
 //! What a compaction covers, and what it leaves (A11, F25).
 
-use backtrail::{Compacted, Compaction, ErrorKind, MendRule, RecordKind, Session, Shape, Usage};
+use backtrail::context::MendRule;
+use backtrail::{Compacted, Compaction, ErrorKind, RecordKind, Session, Shape, Usage};
 use proptest::prelude::*;
 
 use super::{begin, contexts, message, play, store};

@@ -1,6 +1,7 @@
 //! Every single byte is changed in turn.
 
-use backtrail::{Damage, Reason};
+use backtrail::Reason;
+use backtrail::verify::Damage;
 
 use super::lab::{Lab, Story, assert_goes_on, assert_shows, lines, starts, trail_path};
 

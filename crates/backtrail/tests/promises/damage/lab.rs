@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use backtrail::verify::Damage;
 use backtrail::{
-    Block, Damage, Message, Note, Reason, Session, SessionId, SessionOptions, SessionReader,
-    Storage, Store, StoreOptions, ToolResult, ToolUse, Usage,
+    Block, Message, Note, Reason, Session, SessionId, SessionOptions, SessionReader, Storage,
+    Store, StoreOptions, ToolResult, ToolUse, Usage,
 };
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 
@@ -244,7 +245,7 @@ pub(crate) fn assert_goes_on(
     id: &SessionId,
     expected: &[Shown],
     what: &str,
-) -> Vec<backtrail::SetAside> {
+) -> Vec<backtrail::verify::SetAside> {
     let session = lab
         .store
         .open_session(id)
@@ -328,7 +329,7 @@ pub(crate) mod forge {
     pub(crate) fn trail(
         id: &SessionId,
         trail: u32,
-        because: &str,
+        reason: &str,
         from: Option<From<'_>>,
         messages: u64,
     ) -> Vec<u8> {
@@ -345,7 +346,7 @@ pub(crate) mod forge {
             )
         });
         let front = format!(
-            r#"{{"type":"session_meta","version":2,"seq":{seq},"at":"2026-11-15T08:00:00.000Z","session_id":"{id}","trail":{trail},"because":"{because}"{continues}"#
+            r#"{{"type":"session_meta","version":2,"seq":{seq},"at":"2026-11-15T08:00:00.000Z","session_id":"{id}","trail":{trail},"because":"{reason}"{continues}"#
         );
         let mut bytes = line(
             front.as_bytes(),

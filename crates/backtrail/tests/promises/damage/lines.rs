@@ -1,6 +1,7 @@
 //! Lines are lost, duplicated, moved, overwritten and joined.
 
-use backtrail::{Damage, Message, Reason, Storage, StoreOptions};
+use backtrail::verify::Damage;
+use backtrail::{Message, Reason, Storage, StoreOptions};
 use backtrail_testkit::{Count, FaultyStorage};
 
 use super::lab::{

@@ -1,7 +1,8 @@
 //! Openers say how trails are connected. If they are wrong, circular or lost, everything
 //! readable is still shown, and no reader hangs.
 
-use backtrail::{Damage, Reason, SessionId, SessionReader, Storage};
+use backtrail::verify::Damage;
+use backtrail::{Reason, SessionId, SessionReader, Storage};
 
 use super::lab::forge::{self, From};
 use super::lab::{

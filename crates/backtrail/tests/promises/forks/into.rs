@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
+use backtrail::conversation::HistoryItem;
 use backtrail::rewind::ForkInto;
 use backtrail::{
-    CheckpointOptions, ErrorKind, HistoryItem, Message, Point, Rewind, Session, SessionOptions,
-    StoreOptions,
+    CheckpointOptions, ErrorKind, Message, Point, Rewind, Session, SessionOptions, StoreOptions,
 };
 
 use crate::rewind::kit::{Lab, done, is_root, is_tree, setting, stamps, turn, write};

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use backtrail::gc::GcOptions;
 use backtrail::rewind::Stage;
-use backtrail::{
-    CheckpointOptions, CheckpointReason, DropReason, ErrorKind, Message, Point, Rewind,
-    SessionOptions,
-};
+use backtrail::workspace::{CheckpointReason, DropReason};
+use backtrail::{CheckpointOptions, ErrorKind, Message, Point, Rewind, SessionOptions};
 
 use super::kit::{Bench, DAY, START, noise, packs};
 

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use backtrail::gc::GcOptions;
-use backtrail::{CheckpointOptions, CheckpointReason, ObjectId, Reason, Store, StoreOptions};
+use backtrail::snapshot::ObjectId;
+use backtrail::workspace::CheckpointReason;
+use backtrail::{CheckpointOptions, Reason, Store, StoreOptions};
 use backtrail_testkit::{
     Count, Fault, FaultyStorage, Loss, ManualClock, MemoryStorage, SeededRandomness, When,
 };

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use backtrail::gc::{GcOptions, GcReport};
+use backtrail::snapshot::{FileKind, ObjectId};
+use backtrail::workspace::CheckpointReason;
 use backtrail::{
-    Checkpoint, CheckpointOptions, CheckpointReason, FileKind, LocalStorage, ObjectId, Snapshot,
-    Storage, Store, StoreOptions, Workspace,
+    Checkpoint, CheckpointOptions, LocalStorage, Snapshot, Storage, Store, StoreOptions, Workspace,
 };
 use backtrail_testkit::{ManualClock, SeededRandomness};
 use tempfile::TempDir;

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use backtrail::gc::GcOptions;
-use backtrail::{CheckpointOptions, CheckpointReason, ErrorKind, StoreOptions};
+use backtrail::workspace::CheckpointReason;
+use backtrail::{CheckpointOptions, ErrorKind, StoreOptions};
 use backtrail_testkit::{ManualClock, SeededRandomness};
 
 use super::kit::{Bench, DAY, START, noise, packs, read_whole};

@@ -15,9 +15,8 @@ use std::time::Duration;
 
 use backtrail::gc::GcOptions;
 use backtrail::rewind::Stage;
-use backtrail::{
-    CheckpointOptions, CheckpointReason, ErrorKind, Point, Rewind, Store, StoreOptions, Workspace,
-};
+use backtrail::workspace::CheckpointReason;
+use backtrail::{CheckpointOptions, ErrorKind, Point, Rewind, Store, StoreOptions, Workspace};
 
 use super::kit::{assert_verifies, noise, read_all, read_whole};
 use crate::rewind::kit::{quick_dir, setting};

@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use backtrail::gc::GcOptions;
-use backtrail::{
-    CheckpointOptions, CheckpointReason, LocalStorage, Storage, StorageFile, StoreOptions,
-};
+use backtrail::workspace::CheckpointReason;
+use backtrail::{CheckpointOptions, LocalStorage, Storage, StorageFile, StoreOptions};
 
 use backtrail_testkit::SeededRandomness;
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use backtrail::gc::GcOptions;
-use backtrail::{CheckpointOptions, CheckpointReason, DropReason, ErrorKind, Point};
+use backtrail::workspace::{CheckpointReason, DropReason};
+use backtrail::{CheckpointOptions, ErrorKind, Point};
 
 use super::kit::{Bench, DAY, noise, packs};
 

@@ -1,9 +1,10 @@
 //! A lost or damaged payload affects only itself: it is named, the rest of the history is
 //! there, and nothing loops because of it.
 
+use backtrail::conversation::HistoryItem;
 use backtrail::{
-    Block, Compaction, ErrorKind, HistoryItem, Message, Reason, Role, Session, SessionId,
-    SessionReader, Shape, ToolResult, ToolUse, Usage,
+    Block, Compaction, ErrorKind, Message, Reason, Role, Session, SessionId, SessionReader, Shape,
+    ToolResult, ToolUse, Usage,
 };
 use backtrail_testkit::{Count, Fault, FaultyStorage};
 

@@ -7,7 +7,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use backtrail::{Checkpoint, CheckpointOptions, CheckpointReason, Session, Turn};
+use backtrail::workspace::CheckpointReason;
+use backtrail::{Checkpoint, CheckpointOptions, Session, Turn};
 
 use super::kit::{Lab, begin, end, is_root, run_end, run_start};
 use crate::snapshots::tree::{Thing, Tree};

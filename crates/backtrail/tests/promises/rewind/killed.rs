@@ -13,9 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use backtrail::rewind::{Touch, TouchHook};
-use backtrail::{
-    CheckpointOptions, Point, Progress, Rewind, ScanProgress, ScanStage, Store, StoreOptions,
-};
+use backtrail::snapshot::{Progress, ScanProgress, ScanStage};
+use backtrail::{CheckpointOptions, Point, Rewind, Store, StoreOptions};
 use tempfile::TempDir;
 
 use super::kit::{done, quick_dir, setting, verify, write};

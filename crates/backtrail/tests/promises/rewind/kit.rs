@@ -7,9 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use backtrail::rewind::Stage;
+use backtrail::workspace::CheckpointReason;
 use backtrail::{
-    Block, Checkpoint, CheckpointOptions, CheckpointReason, Message, Outcome, Session,
-    SessionOptions, Store, StoreOptions, ToolResult, ToolUse, Turn, Workspace,
+    Block, Checkpoint, CheckpointOptions, Message, Outcome, Session, SessionOptions, Store,
+    StoreOptions, ToolResult, ToolUse, Turn, Workspace,
 };
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 use tempfile::TempDir;

@@ -8,9 +8,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use backtrail::rewind::{KeptReason, PathOutcomeKind, Verb};
+use backtrail::workspace::CheckpointReason;
 use backtrail::{
-    Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, Message, Outcome, Point, Rewind,
-    StoreOptions,
+    Checkpoint, CheckpointOptions, ErrorKind, Message, Outcome, Point, Rewind, StoreOptions,
 };
 
 use super::kit::{

@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use backtrail::rewind::{OnConflict, Touch, TouchHook};
-use backtrail::{CheckpointOptions, CheckpointReason, FileKind, Point, Rewind, Store, Workspace};
+use backtrail::snapshot::FileKind;
+use backtrail::workspace::CheckpointReason;
+use backtrail::{CheckpointOptions, Point, Rewind, Store, Workspace};
 use backtrail_testkit::MemoryStorage;
 
 use super::actors::Dice;

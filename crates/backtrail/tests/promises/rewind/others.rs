@@ -6,9 +6,10 @@
 use std::fs;
 
 use backtrail::rewind::{ChangedBy, KeptReason, Verb};
+use backtrail::workspace::CheckpointReason;
 use backtrail::{
-    Block, CheckpointReason, ErrorKind, ForkOptions, Message, Point, Rewind, Session, SessionId,
-    SessionOptions, Step, StepKind, Store, ToolUse,
+    Block, ErrorKind, ForkOptions, Message, Point, Rewind, Session, SessionId, SessionOptions,
+    Step, StepKind, Store, ToolUse,
 };
 
 use super::kit::{Lab, begin, done, end, is_tree, run, run_end, run_start, stopped, turn};

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use backtrail::rewind::{Touch, TouchHook};
+use backtrail::workspace::CheckpointReason;
 use backtrail::{
-    Block, CheckpointOptions, CheckpointReason, Compaction, ErrorKind, Message, Outcome, Point,
-    Rewind, Session, SessionId, SessionOptions, StepKind, Store, StoreOptions, Workspace,
+    Block, CheckpointOptions, Compaction, ErrorKind, Message, Outcome, Point, Rewind, Session,
+    SessionId, SessionOptions, StepKind, Store, StoreOptions, Workspace,
 };
 use backtrail_testkit::{Fault, FaultyStorage, ManualClock, MemoryStorage, SeededRandomness};
 

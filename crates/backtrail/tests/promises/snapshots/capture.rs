@@ -6,7 +6,8 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use backtrail::{ChangeKind, CheckpointOptions, SkippedReason, Store, StoreOptions, Workspace};
+use backtrail::snapshot::{ChangeKind, SkippedReason};
+use backtrail::{CheckpointOptions, Store, StoreOptions, Workspace};
 
 use super::desk::Desk;
 use super::tree::{materialised, read_tree, same};
@@ -84,8 +85,9 @@ fn f13_absent_files_and_empty_files_are_kept_apart() {
     }
     assert_eq!(before.read("empty").unwrap(), None);
     assert_eq!(after.read("empty").unwrap(), Some(Vec::new()));
-    let told =
-        |diff: backtrail::Diff| -> Vec<String> { diff.iter().map(ToString::to_string).collect() };
+    let told = |diff: backtrail::snapshot::Diff| -> Vec<String> {
+        diff.iter().map(ToString::to_string).collect()
+    };
     let there = told(before.diff(&after).unwrap());
     assert_eq!(there, ["new dirs/empty/", "new empty"]);
     let back = told(after.diff(&before).unwrap());

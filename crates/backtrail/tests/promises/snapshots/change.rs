@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::fs;
 
+use backtrail::snapshot::ChangeKind;
+use backtrail::workspace::CheckpointReason;
 use backtrail::{
-    ChangeKind, CheckpointOptions, CheckpointReason, ErrorKind, Message, Point, SessionOptions,
-    Store, StoreOptions, Usage,
+    CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Store, StoreOptions, Usage,
 };
 use backtrail_testkit::ManualClock;
 

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use backtrail::{
-    Checkpoint, CheckpointOptions, Progress, ScanProgress, ScanStage, Snapshot, Store, Workspace,
-};
+use backtrail::snapshot::{Progress, ScanProgress, ScanStage};
+use backtrail::{Checkpoint, CheckpointOptions, Snapshot, Store, Workspace};
 use tempfile::TempDir;
 
 use super::desk::{Desk, check_checkpoint};

@@ -4,7 +4,8 @@ use std::fs;
 use std::sync::Barrier;
 use std::thread;
 
-use backtrail::{CheckpointOptions, ObjectId, Store};
+use backtrail::snapshot::ObjectId;
+use backtrail::{CheckpointOptions, Store};
 
 use super::desk::Desk;
 use super::tree::{materialised, read_tree, same};

@@ -4,9 +4,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use backtrail::{
-    CheckpointOptions, CheckpointReason, ErrorKind, Message, Point, SessionOptions, Store,
-};
+use backtrail::workspace::CheckpointReason;
+use backtrail::{CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Store};
 
 use super::desk::Desk;
 

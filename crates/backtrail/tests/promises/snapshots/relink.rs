@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use backtrail::workspace::{RelinkOptions, RelinkedWhat};
 use backtrail::{
-    CheckpointOptions, ErrorKind, Message, RelinkOptions, RelinkedWhat, SessionId, SessionOptions,
-    Store, Workspace,
+    CheckpointOptions, ErrorKind, Message, SessionId, SessionOptions, Store, Workspace,
 };
 
 use super::desk::Desk;
@@ -34,7 +34,7 @@ impl Desk {
         fs::remove_dir_all(self.at("work")).unwrap();
     }
 
-    fn relink(&self, old: &str, new: &str) -> backtrail::Result<backtrail::Relinked> {
+    fn relink(&self, old: &str, new: &str) -> backtrail::Result<backtrail::workspace::Relinked> {
         self.store
             .relink(&self.at(old), &self.at(new), RelinkOptions::new())
     }
@@ -82,14 +82,11 @@ fn f26_a_renamed_directory_keeps_sessions_that_know_only_its_path() {
     let later = desk.session_at(&desk.at("work"));
     assert!(!sessions(&desk.found("renamed")).contains(&later));
     assert!(sessions(&desk.found("renamed")).contains(&by_path));
-    let latest = desk
-        .store
-        .resolve("latest", Some(&desk.at("work")))
-        .unwrap();
+    let latest = desk.store.resolve_in("latest", &desk.at("work")).unwrap();
     assert_eq!(latest, later);
     let latest = desk
         .store
-        .resolve("latest", Some(&desk.at("renamed")))
+        .resolve_in("latest", &desk.at("renamed"))
         .unwrap();
     assert_ne!(latest, later);
 }
@@ -140,10 +137,7 @@ fn f21_relinking_is_undone_by_relinking_and_loses_nothing() {
     let found = desk.found("work");
     assert_eq!(found.id(), desk.workspace.id());
     assert_eq!(sessions(&found), [session]);
-    let latest = desk
-        .store
-        .resolve("latest", Some(&desk.at("other")))
-        .unwrap();
+    let latest = desk.store.resolve_in("latest", &desk.at("other")).unwrap();
     assert_eq!(latest, before);
     desk.verify();
 }
@@ -157,10 +151,7 @@ fn sessions_alone_are_relinked_and_back() {
     assert_eq!(linked.what, RelinkedWhat::Sessions);
     assert_eq!(sessions(&linked.workspace), std::slice::from_ref(&session));
     assert!(linked.workspace.former_roots().unwrap()[0].sessions_only);
-    let latest = desk
-        .store
-        .resolve("latest", Some(&desk.at("here")))
-        .unwrap();
+    let latest = desk.store.resolve_in("latest", &desk.at("here")).unwrap();
     assert_eq!(latest, session);
     let back = desk.relink("here", "gone").unwrap();
     assert_eq!(back.what, RelinkedWhat::SessionsBack);

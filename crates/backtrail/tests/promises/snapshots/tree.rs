@@ -7,7 +7,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use backtrail::{FileKind, Snapshot};
+use backtrail::Snapshot;
+use backtrail::snapshot::FileKind;
 
 /// What stands at a path.
 #[derive(Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use backtrail::{ChangeKind, Diff, FileKind, FileState};
+use backtrail::snapshot::{ChangeKind, Diff, FileKind, FileState};
 
 use super::tree::{Thing, Tree};
 

@@ -1,6 +1,7 @@
 //! Readers find no damage while sessions are deleted, restored and purged.
 
-use backtrail::{Checkpoint, CheckpointOptions, CheckpointReason, Checkpoints};
+use backtrail::workspace::{CheckpointReason, Checkpoints};
+use backtrail::{Checkpoint, CheckpointOptions};
 
 use super::purge::Desk;
 use super::{delete, name, said, session};

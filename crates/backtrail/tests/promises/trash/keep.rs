@@ -2,9 +2,10 @@
 //! the trash, and the history says where it begins.
 
 use backtrail::trash::{EmptyOptions, TrashKind};
+use backtrail::verify::GapReason;
 use backtrail::{
-    Compaction, ForkOptions, GapReason, Message, Result, Session, SessionId, SessionOptions,
-    SessionReader, Shape, Store,
+    Compaction, ForkOptions, Message, Result, Session, SessionId, SessionOptions, SessionReader,
+    Shape, Store,
 };
 use backtrail_testkit::{Count, Fault, FaultyStorage, Loss, MemoryStorage, When};
 
@@ -40,7 +41,7 @@ fn begin(store: &Store) -> SessionId {
 }
 
 fn session_id(store: &Store) -> SessionId {
-    store.resolve("latest", None).unwrap()
+    store.resolve("latest").unwrap()
 }
 
 fn trails(store: &Store, id: &SessionId) -> u32 {
@@ -221,8 +222,9 @@ fn a13_a_crash_at_every_step_costs_no_message() {
                 assert!(told.len() >= 21, "{loss:?}: {}", told.len());
                 assert_eq!(told[20], text(19));
                 let report = reader.verify().unwrap();
-                let torn =
-                    |damage: &backtrail::Damage| damage.reason == backtrail::Reason::Unfinished;
+                let torn = |damage: &backtrail::verify::Damage| {
+                    damage.reason == backtrail::Reason::Unfinished
+                };
                 let whole = report.damage.first().iter().all(torn);
                 assert!(whole || shuffled, "{:?}", report.damage);
                 let context = context(&store, &id);

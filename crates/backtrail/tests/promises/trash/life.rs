@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use backtrail::trash::{DeleteScope, DeletionReason, EmptyOptions};
+use backtrail::workspace::CheckpointReason;
 use backtrail::{
-    Block, CheckpointOptions, CheckpointReason, ErrorKind, ForkOptions, Message, Note, Role,
-    SessionOptions, ToolUse,
+    Block, CheckpointOptions, ErrorKind, ForkOptions, Message, Note, Role, SessionOptions, ToolUse,
 };
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 
@@ -21,13 +21,13 @@ fn a_deleted_session_is_whole_in_the_trash_and_can_be_restored() {
 
     assert_eq!(store.sessions().unwrap(), std::slice::from_ref(&other));
     assert_eq!(store.infos().unwrap().len(), 1);
-    assert_eq!(store.resolve("latest", None).unwrap(), other);
+    assert_eq!(store.resolve("latest").unwrap(), other);
     assert_eq!(store.deleted_sessions().unwrap(), std::slice::from_ref(&id));
     for error in [
         store.read_session(&id).unwrap_err(),
         store.open_session(&id).unwrap_err(),
-        store.resolve(id.as_str(), None).unwrap_err(),
-        store.resolve(id.prefix(8), None).unwrap_err(),
+        store.resolve(id.as_str()).unwrap_err(),
+        store.resolve(id.prefix(8)).unwrap_err(),
         store.note(&id, &Note::new().title("t")).unwrap_err(),
         store.fork_session(&id, &ForkOptions::new()).unwrap_err(),
         delete(&store, &id).unwrap_err(),
@@ -134,8 +134,8 @@ fn cascade_takes_forks_and_sub_agents_along_the_deepest_first() {
     let at = |id| order.iter().position(|known| known == id).unwrap();
     assert_eq!(order.len(), 4);
     assert!(at(&grandchild) < at(&child) && at(&child) < at(&id) && at(&agent_id) < at(&id));
-    let because = &plan.deletions()[at(&agent_id)].reason;
-    assert_eq!(*because, DeletionReason::SubAgent { of: id.clone() });
+    let reason = &plan.deletions()[at(&agent_id)].reason;
+    assert_eq!(*reason, DeletionReason::SubAgent { of: id.clone() });
     plan.apply().unwrap();
     assert_eq!(store.sessions().unwrap(), [stranger]);
 }

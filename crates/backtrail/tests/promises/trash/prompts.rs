@@ -10,9 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use backtrail::trash::DeleteScope;
+use backtrail::workspace::{About, LogEntry, LogKind};
 use backtrail::{
-    About, CheckpointOptions, LogEntry, LogKind, Message, Rewind, Session, SessionId,
-    SessionOptions, Store, ToolResult, ToolUse, Workspace,
+    CheckpointOptions, Message, Rewind, Session, SessionId, SessionOptions, Store, ToolResult,
+    ToolUse, Workspace,
 };
 use tempfile::TempDir;
 

@@ -12,11 +12,12 @@ use std::path::Path;
 use backtrail::gc::GcOptions;
 use backtrail::rewind::Stage;
 use backtrail::trash::DeleteScope;
+use backtrail::verify::GapReason;
 use backtrail::verify::SnapshotsRepairOptions;
+use backtrail::workspace::{About, CheckpointReason, DropReason};
 use backtrail::{
-    About, Block, CheckpointOptions, CheckpointReason, DropReason, ErrorKind, ForkOptions,
-    GapReason, Message, Note, Outcome, Point, Rewind, Role, Run, SessionId, SessionOptions, Shape,
-    Store, Timestamp, ToolResult, ToolUse, Workspace,
+    Block, CheckpointOptions, ErrorKind, ForkOptions, Message, Note, Outcome, Point, Rewind, Role,
+    Run, SessionId, SessionOptions, Shape, Store, Timestamp, ToolResult, ToolUse, Workspace,
 };
 use tempfile::TempDir;
 

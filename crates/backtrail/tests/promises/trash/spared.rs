@@ -10,9 +10,9 @@ use std::path::Path;
 
 use backtrail::gc::GcOptions;
 use backtrail::trash::{DeleteScope, EmptyOptions};
+use backtrail::workspace::CheckpointReason;
 use backtrail::{
-    Checkpoint, CheckpointOptions, CheckpointReason, ErrorKind, ForkOptions, Note, SessionId,
-    Workspace,
+    Checkpoint, CheckpointOptions, ErrorKind, ForkOptions, Note, SessionId, Workspace,
 };
 
 use super::purge::{Desk, SECRET};

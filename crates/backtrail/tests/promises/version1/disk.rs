@@ -6,9 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use backtrail::verify::DamageReport;
 use backtrail::{
-    DamageReport, Reason, Record, RecordKind, RecordRef, Result, SessionId, SessionReader, Storage,
-    StorageFile, Store, StoreOptions, Transcript,
+    Reason, Record, RecordKind, RecordRef, Result, SessionId, SessionReader, Storage, StorageFile,
+    Store, StoreOptions, Transcript,
 };
 use backtrail_testkit::{ManualClock, MemoryStorage, SeededRandomness};
 

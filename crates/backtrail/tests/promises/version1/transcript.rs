@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use backtrail::version1::LossKind;
 use backtrail::{
-    Block, ErrorKind, Json, LossKind, Media, Message, Reason, Role, ToolResult, ToolUse,
-    Transcript, Usage,
+    Block, ErrorKind, Json, Media, Message, Reason, Role, ToolResult, ToolUse, Transcript, Usage,
 };
 use backtrail_testkit::MemoryStorage;
 use proptest::prelude::*;
@@ -39,13 +39,13 @@ fn lines(lines: &[&str]) -> String {
     lines.iter().flat_map(|line| [*line, "\n"]).collect()
 }
 
-fn export(talk: &Transcript) -> (String, backtrail::Losses) {
+fn export(talk: &Transcript) -> (String, backtrail::version1::Losses) {
     let mut out = Vec::new();
     let losses = talk.write_v1(&mut out).unwrap();
     (String::from_utf8(out).unwrap(), losses)
 }
 
-fn kinds(losses: &backtrail::Losses) -> Vec<LossKind> {
+fn kinds(losses: &backtrail::version1::Losses) -> Vec<LossKind> {
     losses.iter().map(|loss| loss.kind).collect()
 }
 
@@ -441,7 +441,7 @@ pub(crate) fn talk() -> impl Strategy<Value = Transcript> {
                     talk.push(message).unwrap();
                 }
             }
-            if fork { talk.fork(Some(&name)) } else { talk }
+            if fork { talk.fork_as(&name) } else { talk }
         },
     )
 }

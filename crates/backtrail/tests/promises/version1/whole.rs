@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
+use backtrail::conversation::HistoryItem;
 use backtrail::{
-    Block, ErrorKind, HistoryItem, LocalStorage, RecordKind, SessionReader, Shape, Storage,
-    Transcript,
+    Block, ErrorKind, LocalStorage, RecordKind, SessionReader, Shape, Storage, Transcript,
 };
 use serde_json::Value;
 
@@ -251,8 +251,8 @@ fn a_list_and_latest_do_not_read_the_file_again() {
     store.note(&id, &backtrail::Note::new().title("t")).unwrap();
     assert!(reads() < 1000, "opening and noting");
     assert_eq!(store.infos().unwrap().len(), 1);
-    assert_eq!(store.resolve("latest", None).unwrap(), id);
-    assert_eq!(store.resolve("session-17", None).unwrap(), id);
+    assert_eq!(store.resolve("latest").unwrap(), id);
+    assert_eq!(store.resolve("session-17").unwrap(), id);
     assert!(reads() < 1000, "listing");
     assert_eq!(last_kind(&store.read_session(&id).unwrap()), "note");
     assert!(reads() < 1000, "the last record");
@@ -278,10 +278,10 @@ fn a_reference_never_means_the_imported_file() {
         "./talk",
         "../desk/talk.jsonl",
     ] {
-        let error = desk.store.resolve(reference, None).unwrap_err();
+        let error = desk.store.resolve(reference).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{reference}");
     }
-    assert_eq!(desk.store.resolve("talk", None).unwrap().as_str(), "talk");
+    assert_eq!(desk.store.resolve("talk").unwrap().as_str(), "talk");
 }
 
 fn last_kind(reader: &SessionReader) -> String {

@@ -1,0 +1,73 @@
+//! Going back in a conversation; with snapshots, the files of its workspace go with it.
+
+#[cfg(feature = "snapshots")]
+use super::options::Rewind;
+use super::outcome::{ChatMove, Outcome, Stage, Verb};
+use crate::error::Result;
+use crate::session::{MovedChat, Session};
+
+impl Session {
+    /// Undoes its last step: a turn with its file changes, a rewind, a restore or a
+    /// compaction. The conversation continues from before that step; what came after
+    /// stays reachable by [`redo`](Self::redo). `None` if there is nothing to undo.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`](crate::ErrorKind::Conflict) if files have changes by others; nothing is
+    /// touched then. [`undo_plan`](Self::undo_plan) takes options that say what happens
+    /// to them.
+    pub fn undo(&self) -> Result<Option<Outcome>> {
+        #[cfg(feature = "snapshots")]
+        if let Some(workspace) = self.workspace()? {
+            let options = Rewind::files_and_chat().session(self.id());
+            let outcome = workspace.undo_through(options, Some(self.clone()))?;
+            return outcome.map(Outcome::done).transpose();
+        }
+        let moved = self.undo_chat()?;
+        Ok(moved.map(|moved| self.chat_outcome(Verb::Undo, moved)))
+    }
+
+    /// Redoes the step that was undone last. `None` if there is nothing to redo:
+    /// anything recorded since the undo ends it.
+    ///
+    /// # Errors
+    ///
+    /// As [`undo`](Self::undo).
+    pub fn redo(&self) -> Result<Option<Outcome>> {
+        #[cfg(feature = "snapshots")]
+        if let Some(workspace) = self.workspace()? {
+            let options = Rewind::files_and_chat().session(self.id());
+            let outcome = workspace.redo_through(options, Some(self.clone()))?;
+            return outcome.map(Outcome::done).transpose();
+        }
+        let moved = self.redo_chat()?;
+        Ok(moved.map(|moved| self.chat_outcome(Verb::Redo, moved)))
+    }
+
+    /// Ends the conversation at a record, the last that stays; 0 empties it. Files
+    /// stay as they are. Returns `None` if it already ends there.
+    ///
+    /// Nothing is lost: [`undo`](Self::undo) reverses it. Title, tags, model and
+    /// workspace stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the session has no such record, and
+    /// [`Invalid`](crate::ErrorKind::Invalid) if another agent keeps the session.
+    pub fn rewind_chat(&self, seq: u64) -> Result<Option<Outcome>> {
+        let moved = self.move_to_record(seq)?;
+        Ok(moved.map(|moved| self.chat_outcome(Verb::Rewind, moved)))
+    }
+
+    fn chat_outcome(&self, verb: Verb, moved: MovedChat) -> Outcome {
+        Outcome {
+            step: moved.step,
+            session: Some(self.id().clone()),
+            chat: Some(ChatMove {
+                trail: Some(moved.trail),
+                ..ChatMove::new(self.id(), moved.from, moved.to)
+            }),
+            ..Outcome::new(verb, Stage::Done)
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What a store needs for workspaces: their directory, their objects, and the entry points.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{OBJECTS, Store, StoreOptions, WORKSPACES};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{SessionId, WorkspaceId};
+use crate::log::{LogDir, end_of_line};
+use crate::objects::Objects;
+use crate::rewind::TouchHook;
+use crate::workspace::repair::{SnapshotsRepairOptions, SnapshotsRepairPlan};
+use crate::workspace::verify::{SnapshotsReport, VerifyOptions};
+use crate::workspace::{self, SessionPlace, Workspace};
+
+/// The settings of snapshots.
+#[derive(Debug, Clone)]
+pub(super) struct SnapshotSettings {
+    pack_size: u64,
+    cap: u64,
+    global_excludes: Option<PathBuf>,
+    pub(super) touch_hook: Option<Arc<dyn TouchHook>>,
+}
+
+impl Default for SnapshotSettings {
+    fn default() -> Self {
+        Self {
+            pack_size: Objects::DEFAULT_PACK,
+            cap: StoreOptions::DEFAULT_SNAPSHOT_CAP,
+            global_excludes: None,
+            touch_hook: None,
+        }
+    }
+}
+
+/// Where workspaces and objects are.
+#[derive(Debug)]
+pub(super) struct SnapshotFiles {
+    workspaces: PathBuf,
+    objects: Objects,
+}
+
+impl SnapshotFiles {
+    pub(super) fn new(options: &StoreOptions, root: &Path) -> Self {
+        let objects = Objects::with_packs_of(
+            options.snapshots.pack_size,
+            Arc::clone(&options.storage),
+            Arc::clone(&options.random),
+            &root.join(OBJECTS),
+        );
+        Self {
+            workspaces: root.join(WORKSPACES),
+            objects,
+        }
+    }
+}
+
+impl StoreOptions {
+    /// The length past which a file is skipped: 256 MiB.
+    pub const DEFAULT_SNAPSHOT_CAP: u64 = 256 << 20;
+
+    /// Sets the length past which a pack of objects continues in a new file; 64 MiB by
+    /// default.
+    #[must_use]
+    pub fn pack_size(mut self, bytes: u64) -> Self {
+        self.snapshots.pack_size = bytes.clamp(1 << 10, 1 << 29);
+        self
+    }
+
+    /// Sets the length past which snapshots skip a file.
+    #[must_use]
+    pub fn snapshot_cap(mut self, bytes: u64) -> Self {
+        self.snapshots.cap = bytes;
+        self
+    }
+
+    /// Sets a file of ignore rules for all workspaces, such as git's `core.excludesFile`.
+    #[must_use]
+    pub fn global_excludes(mut self, path: impl Into<PathBuf>) -> Self {
+        self.snapshots.global_excludes = Some(path.into());
+        self
+    }
+
+    /// Sets a hook that is called before each change to the files of a workspace. For tests.
+    #[must_use]
+    pub fn touch_hook(mut self, hook: impl TouchHook + 'static) -> Self {
+        self.snapshots.touch_hook = Some(Arc::new(hook));
+        self
+    }
+}
+
+impl Store {
+    /// Opens the workspace of a directory, and creates it where it is new. A directory that
+    /// was moved is recognised.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the directory does not exist or is in the store.
+    pub fn workspace(&self, root: &Path) -> Result<Workspace> {
+        workspace::register(self, root)
+    }
+
+    /// Opens the workspace of a directory, if it has checkpoints.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the directory cannot be read.
+    pub fn find_workspace(&self, root: &Path) -> Result<Option<Workspace>> {
+        workspace::find(self, root)
+    }
+
+    /// Opens the workspace with this id.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotFound`](ErrorKind::NotFound) where it does not exist.
+    pub fn workspace_by_id(&self, id: &WorkspaceId) -> Result<Workspace> {
+        workspace::by_id(self, id)
+    }
+
+    /// Returns all workspaces whose trail can be read.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be listed.
+    pub fn workspaces(&self) -> Result<Vec<Workspace>> {
+        let known = workspace::known(self)?.into_iter();
+        Ok(known.map(|known| known.open(self)).collect())
+    }
+
+    /// Returns the root of the workspace that a directory belongs to: the nearest known one
+    /// around it, else the nearest directory with a `.git`, else itself.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the directory cannot be read.
+    pub fn workspace_root(&self, dir: &Path) -> Result<PathBuf> {
+        workspace::root_around(self, dir)
+    }
+
+    /// Checks every workspace's trail, every snapshot that it names and every object. It
+    /// only reads.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be read; damage is in the report.
+    pub fn verify_snapshots(&self) -> Result<SnapshotsReport> {
+        self.verify_snapshots_with(&VerifyOptions::new())
+    }
+
+    /// Checks the workspaces with options. It only reads.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`verify_snapshots`](Self::verify_snapshots) does.
+    pub fn verify_snapshots_with(&self, options: &VerifyOptions) -> Result<SnapshotsReport> {
+        workspace::verify(self, options)
+    }
+
+    /// Plans a repair of the workspaces: damaged objects are captured again where the same
+    /// content is still in a workspace, and damaged trails are repaired. It only reads.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be read.
+    pub fn repair_snapshots_plan(
+        &self,
+        options: SnapshotsRepairOptions,
+    ) -> Result<SnapshotsRepairPlan> {
+        workspace::repair_snapshots_plan(self, options)
+    }
+
+    pub(crate) fn workspace_files(&self, id: &WorkspaceId) -> LogDir {
+        LogDir::of_workspace(self.shared_storage(), &self.0.snapshots.workspaces, id)
+    }
+
+    /// Creates the directory of the workspaces, which older stores do not have.
+    pub(crate) fn make_workspaces_dir(&self) -> Result<()> {
+        let doing = "cannot create the directory of the workspaces";
+        self.make_part(doing, self.workspaces_dir())
+    }
+
+    pub(crate) fn workspaces_dir(&self) -> &Path {
+        &self.0.snapshots.workspaces
+    }
+
+    pub(crate) fn objects(&self) -> &Objects {
+        &self.0.snapshots.objects
+    }
+
+    /// Returns the place of a session's last record.
+    pub(crate) fn session_place(&self, id: &SessionId) -> Result<SessionPlace> {
+        let files = self.files(id);
+        let head = files.head()?;
+        let end = end_of_line(self, &files, head)?;
+        Ok(SessionPlace {
+            id: id.clone(),
+            trail: head,
+            seq: end.position.seq,
+        })
+    }
+
+    /// Returns the place of a record of a session.
+    pub(crate) fn record_place(&self, id: &SessionId, seq: u64) -> Result<SessionPlace> {
+        let end = self.session_place(id)?;
+        if seq > end.seq {
+            let last = end.seq;
+            let what = format!("session {id} has no record {seq}; its last is {last}");
+            return Err(Error::new(ErrorKind::NotFound, what));
+        }
+        Ok(SessionPlace { seq, ..end })
+    }
+
+    pub(crate) fn touch_hook(&self) -> Option<&dyn TouchHook> {
+        self.0.options.snapshots.touch_hook.as_deref()
+    }
+
+    pub(crate) fn snapshot_cap(&self) -> u64 {
+        self.0.options.snapshots.cap
+    }
+
+    pub(crate) fn global_excludes(&self) -> Option<&Path> {
+        self.0.options.snapshots.global_excludes.as_deref()
+    }
+}
