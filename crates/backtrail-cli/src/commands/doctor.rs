@@ -46,7 +46,7 @@ pub(crate) fn run(_args: &DoctorArgs, global: &Global, ui: &Ui) -> Result<Answer
             n => ui.status(&count(n, "problem")),
         }
     }
-    Ok(if found == 0 { Answer::Done } else { Answer::No })
+    Ok(Answer::no_if(found > 0))
 }
 
 /// The result of one check.

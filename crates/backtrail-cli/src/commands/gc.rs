@@ -64,10 +64,7 @@ pub(crate) fn run(args: &GcArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         .skipped_packs
         .iter()
         .any(|left| left.damaged.is_some());
-    Ok(match is_damaged || report.over > 0 {
-        true => Answer::No,
-        false => Answer::Done,
-    })
+    Ok(Answer::no_if(is_damaged || report.over > 0))
 }
 
 /// Adds hints to the error that stopped it.
@@ -167,8 +164,8 @@ impl Output<'_> {
             ui.warning(&format!("dropped nothing in {root}: {reason}"), None);
         }
         if report.missing > 0 {
-            let contents = count(report.missing, "content");
-            let what = format!("{contents} of kept files missing from the store");
+            let files = count(report.missing, "kept file");
+            let what = format!("the store has no content for {files}");
             ui.warning(&what, Some(&verify));
         }
         if report.over > 0 {

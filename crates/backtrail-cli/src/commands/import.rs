@@ -83,7 +83,7 @@ pub(crate) fn run(args: &ImportArgs, global: &Global, ui: &Ui) -> Result<Answer>
     let failed = report.agents.iter().any(|agent| !agent.errors.is_empty())
         || !report.errors.is_empty()
         || own.failed();
-    Ok(if failed { Answer::No } else { Answer::Done })
+    Ok(Answer::no_if(failed))
 }
 
 fn import_files(store: Option<&Store>, options: &ImportOptions, ui: &Ui) -> Result<ImportReport> {

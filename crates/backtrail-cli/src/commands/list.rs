@@ -360,20 +360,7 @@ impl<'a> Row<'a> {
 
 /// Returns the facts about a session; unknown ones are null.
 pub(super) fn info_json(info: &SessionInfo) -> Value {
-    json!({
-        "id": info.id,
-        "title": info.title,
-        "agent": info.agent,
-        "model": info.model,
-        "tags": info.tags,
-        "pinned": info.pinned,
-        "workspace": info.workspace_root.as_deref().map(path_json),
-        "created_at": info.created_at,
-        "updated_at": info.updated_at,
-        "last_seq": info.last_seq,
-        "trails": info.trails,
-        "forked_from": info.forked_from,
-        "spawned_by": info.spawned_by,
-        "original_id": info.original_id,
-    })
+    let mut json = json!(info);
+    json["workspace"] = json!(info.workspace_root.as_deref().map(path_json));
+    json
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use backtrail::conversation::{CompactionItem, RunItem, ToolResultItem};
 use backtrail::conversation::{Item, ToolCall, ToolOutcome};
-use backtrail::{Block, SessionInfo, Timestamp};
+use backtrail::{Block, Run, SessionInfo, Timestamp};
 
 use super::conversation::changes::Changes;
 use super::conversation::{
@@ -72,7 +72,6 @@ struct MarkdownWriter<'a> {
 impl MarkdownWriter<'_> {
     fn item(&mut self, item: &Item, export: &mut Export<'_>) -> io::Result<()> {
         match item {
-            Item::Gap(gap) => self.remark(&gap.to_string()),
             Item::Prompt(prompt) => {
                 self.heading(prompt.seq, "user", prompt.at)?;
                 self.text(&prompt.text)?;
@@ -99,14 +98,11 @@ impl MarkdownWriter<'_> {
                 self.end_turn(&export.text(&changed))
             }
             Item::Compaction(compaction) => self.compaction(compaction),
-            Item::Run(run) => self.run(run, export),
-            Item::Note(note) => self.remark(&conversation::note_words(&note.changes)),
-            Item::Spawned(spawned) => self.remark(&conversation::spawned_words(spawned)),
-            Item::Fork(fork) => self.remark(&conversation::fork_words(fork)),
-            Item::Damage(damage) => self.remark(&conversation::damage_words(damage)),
-            Item::Unreadable(record) => self.remark(&conversation::unreadable_words(record)),
-            Item::Other(other) => self.remark(&conversation::other_words(other.seq, &other.kind)),
-            _ => Ok(()),
+            Item::Run(RunItem { run: Some(run), .. }) => self.run(item.seq(), run, export),
+            item => match conversation::remark(item) {
+                Some(remark) => self.remark(&remark),
+                None => Ok(()),
+            },
         }
     }
 
@@ -185,12 +181,8 @@ impl MarkdownWriter<'_> {
         }
     }
 
-    fn run(&mut self, item: &RunItem, export: &mut Export<'_>) -> io::Result<()> {
-        let Some(run) = &item.run else {
-            return self.remark(&format!("run {} cannot be read", item.seq));
-        };
-        let words = run_words(run);
-        writeln!(self.out, "\n## {} · run · {words}\n", item.seq)?;
+    fn run(&mut self, seq: u64, run: &Run, export: &mut Export<'_>) -> io::Result<()> {
+        writeln!(self.out, "\n## {seq} · run · {}\n", run_words(run))?;
         fence(self.out, "sh", &export.text(&command_line(&run.argv)))?;
         match self.changes.of_run(run.after).as_str() {
             "" => Ok(()),

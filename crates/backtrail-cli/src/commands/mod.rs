@@ -48,7 +48,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use backtrail::verify::{GapReason, HistoryGap};
-use backtrail::{Durability, ErrorKind, ForkOptions, Session, SessionId, Store, StoreOptions};
+use backtrail::{
+    Durability, ErrorKind, ForkOptions, Session, SessionId, SessionInfo, Store, StoreOptions,
+};
 
 use crate::args::{Args, Command, Global};
 use crate::error::{CommandError, Result};
@@ -68,6 +70,16 @@ pub(crate) enum Answer {
     No,
     /// The exit code of a command that was run.
     Code(u8),
+}
+
+impl Answer {
+    /// Returns no if there is something to act on.
+    fn no_if(wrong: bool) -> Self {
+        match wrong {
+            true => Self::No,
+            false => Self::Done,
+        }
+    }
 }
 
 impl From<Answer> for ExitCode {
@@ -322,14 +334,15 @@ fn nearest(store: &Store, reference: &str) -> Option<SessionId> {
 /// Describes a session by its short id, its title and when it was last active.
 fn describe(store: &Store, id: &SessionId) -> String {
     let info = store.read_session(id).and_then(|reader| reader.info());
-    let Ok(info) = info else {
-        return id.to_string();
-    };
+    info.map_or_else(|_| id.to_string(), |info| describe_info(&info))
+}
+
+fn describe_info(info: &SessionInfo) -> String {
     let title = one_line(info.title.as_deref().unwrap_or("untitled"), 40);
     let at = info
         .updated_at
         .map_or_else(String::new, |at| format!(", {}", when::brief(at)));
-    format!("{} ({title}{at})", short(id))
+    format!("{} ({title}{at})", short(&info.id))
 }
 
 /// Names the process that is writing to a session, and what to do instead.

@@ -255,8 +255,7 @@ impl MoveRequest<'_> {
     fn report(&self, outcome: &Outcome) -> Result<Answer> {
         let text = self.text(outcome);
         let stopped = outcome.is_stopped();
-        let no = stopped || text.is_futile();
-        let answer = if no { Answer::No } else { Answer::Done };
+        let answer = Answer::no_if(stopped || text.is_futile());
         if outcome.moves_files()
             && !stopped
             && let Some(workspace) = self.movement.workspace()

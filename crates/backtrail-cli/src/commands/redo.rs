@@ -10,8 +10,8 @@ use crate::ui::Ui;
 
 /// Redo the last undone step
 ///
-/// Without REF it is the last one of this workspace. A new turn, run or rewind ends
-/// this, and so do new messages in a conversation that it would move.
+/// Without REF it is the last one in this workspace. After a new turn, run or rewind,
+/// or new messages in the conversation, there is nothing left to redo.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RedoArgs {
     #[command(flatten)]

@@ -179,10 +179,7 @@ fn repair_files(args: &RepairArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     } else {
         print_files(&store, repair, ui)?;
     }
-    Ok(match repair.has_losses() && !args.give_up {
-        true => Answer::No,
-        false => Answer::Done,
-    })
+    Ok(Answer::no_if(repair.has_losses() && !args.give_up))
 }
 
 fn files_json(store: &Store, repair: &SnapshotsRepair) -> Value {

@@ -16,9 +16,9 @@ use std::ops::RangeInclusive;
 
 use backtrail::verify::DamageReport;
 use backtrail::{RecordKind, RecordRef, SessionInfo, SessionReader, Store};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use self::data::{compaction_json, run_json, write_json};
+use self::data::write_json;
 use self::sheet::Sheet;
 use self::turns::{Selection, Turns};
 use self::writer::{ShowOptions, ShowWriter};
@@ -267,15 +267,15 @@ impl View<'_> {
         let mut runs = Vec::new();
         let mut separator = "";
         let (damage, unfinished) = self.records(&part.shown, |record| {
-            compactions.extend(compaction_json(record));
-            runs.extend(run_json(record));
+            compactions.extend(data::compaction(record));
+            runs.extend(data::run(record));
             if write_json(&mut out, record, separator, &mut unreadable)? {
                 separator = ",";
             }
             Ok(())
         })?;
         let damaged = damage.count() + unreadable.len() as u64;
-        let (compactions, runs) = (Value::from(compactions), Value::from(runs));
+        let (compactions, runs) = (json!(compactions), json!(runs));
         let gaps = json!(self.reader.gaps()?);
         writeln!(
             out,

@@ -12,8 +12,8 @@ use crate::ui::Ui;
 
 /// Undo the last step: a turn, a run, a rewind, a restore or a compaction
 ///
-/// Without REF it is the last step of this workspace, in whichever session. Only
-/// what the step changed in files and conversation is undone; redo restores it.
+/// Without REF it is the last step in this workspace, of any session. Only what the
+/// step changed in files and conversation is undone; redo restores it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct UndoArgs {
     /// Undo only these files and directories, in the last step that changed any of

@@ -67,11 +67,7 @@ pub(crate) fn run(args: &VerifyArgs, global: &Global, ui: &Ui) -> Result<Answer>
             Err(error)
         }
     })?;
-    Ok(if total.is_ok() {
-        Answer::Done
-    } else {
-        Answer::No
-    })
+    Ok(Answer::no_if(!total.is_ok()))
 }
 
 /// How many lost file states are printed one by one.

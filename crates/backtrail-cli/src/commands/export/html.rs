@@ -9,7 +9,7 @@ use backtrail::conversation::{
     Attachment, CompactionItem, InjectedMessage, Reply, RunItem, SpawnedItem, SpendingItem,
     ThinkingItem, ToolResultItem,
 };
-use backtrail::{Block, Store, Timestamp};
+use backtrail::{Block, Run, Store, Timestamp};
 
 use super::frame::{self, Prompt};
 use super::markup::{Html, cut};
@@ -75,7 +75,6 @@ struct Page<'a> {
 impl Page<'_> {
     fn item(&mut self, item: &Item, export: &mut Export<'_>) -> io::Result<()> {
         match item {
-            Item::Gap(gap) => self.note(&gap.to_string()),
             Item::Prompt(prompt) => self.prompt(prompt),
             Item::Injected(message) => self.injected(message),
             Item::Reply(reply) => self.reply(reply),
@@ -90,14 +89,12 @@ impl Page<'_> {
                 changed => self.note(&export.text(changed)),
             },
             Item::Compaction(compaction) => self.compaction(compaction),
-            Item::Run(run) => self.run(run, export),
-            Item::Note(note) => self.note(&conversation::note_words(&note.changes)),
-            Item::Spawned(spawned) => self.spawned(spawned, export),
-            Item::Fork(fork) => self.note(&conversation::fork_words(fork)),
-            Item::Damage(damage) => self.note(&conversation::damage_words(damage)),
-            Item::Unreadable(record) => self.note(&conversation::unreadable_words(record)),
-            Item::Other(other) => self.note(&conversation::other_words(other.seq, &other.kind)),
-            _ => Ok(()),
+            Item::Spawned(spawned) => self.spawned(item, spawned, export),
+            Item::Run(RunItem { run: Some(run), .. }) => self.run(item.seq(), run, export),
+            item => match conversation::remark(item) {
+                Some(remark) => self.note(&remark),
+                None => Ok(()),
+            },
         }
     }
 
@@ -119,9 +116,9 @@ impl Page<'_> {
             false => self.prompts_left += 1,
         }
         let mut html = Html::new();
-        html.raw("<article class=\"prompt\" id=\"r")
-            .number(seq)
-            .raw("\"><header><b>User</b>");
+        html.raw("<article class=\"prompt\"")
+            .id(seq)
+            .raw("><header><b>User</b>");
         write_when(&mut html, prompt.at);
         write_link(&mut html, seq);
         html.raw("</header>");
@@ -137,7 +134,7 @@ impl Page<'_> {
         let mut html = Html::new();
         html.raw("<header class=\"voice\"><b>Assistant</b>");
         if let Some(model) = &reply.model {
-            html.raw("<span>").text(&one_line(model, 60)).raw("</span>");
+            html.wrap("<span>", &one_line(model, 60), "</span>");
         }
         write_when(&mut html, reply.at);
         html.raw("</header>\n");
@@ -150,14 +147,12 @@ impl Page<'_> {
         html.raw("<article class=\"answer\"");
         match self.anchored.insert(seq) {
             true => {
-                html.raw(" id=\"r").number(seq).raw("\">");
+                html.id(seq).raw(">");
                 write_link(&mut html, seq);
             }
             false => drop(html.raw(">")),
         }
-        let (shown, left) = cut(&answer.text, MOST);
-        prose::write(&mut html, shown);
-        tool::write_left(&mut html, left, &self.more(seq));
+        self.write_prose(&mut html, &answer.text, seq);
         html.raw("</article>\n");
         self.put(&html)
     }
@@ -200,9 +195,7 @@ impl Page<'_> {
     fn anchor(&mut self, seq: u64) -> Html {
         let mut html = Html::new();
         if self.anchored.insert(seq) {
-            html.raw("<div class=\"anchor\" id=\"r")
-                .number(seq)
-                .raw("\"></div>\n");
+            html.raw("<div class=\"anchor\"").id(seq).raw("></div>\n");
         }
         html
     }
@@ -234,7 +227,7 @@ impl Page<'_> {
         let mut html = Html::new();
         html.raw("<details class=\"aside\"");
         if self.anchored.insert(seq) {
-            html.raw(" id=\"r").number(seq).raw("\"");
+            html.id(seq);
         }
         html.raw("><summary><b>");
         html.text(&name)
@@ -254,7 +247,7 @@ impl Page<'_> {
         let text = text.trim();
         if !text.is_empty() {
             let (shown, left) = cut(text, MOST);
-            html.raw("<div class=\"typed\">").text(shown).raw("</div>");
+            html.wrap("<div class=\"typed\">", shown, "</div>");
             tool::write_left(html, left, &self.more(seq));
         }
     }
@@ -262,18 +255,21 @@ impl Page<'_> {
     fn write_thinking(&self, html: &mut Html, text: &str, seq: u64) {
         let text = text.trim();
         if text.is_empty() {
-            html.raw("<p class=\"note\">")
-                .text(HIDDEN_THINKING)
-                .raw("</p>\n");
+            html.wrap("<p class=\"note\">", HIDDEN_THINKING, "</p>\n");
             return;
         }
         html.raw("<details class=\"thinking\"><summary><b>thinking</b> <span>");
         html.text(&one_line(cut(text, 4000).0, 100))
             .raw("</span></summary><div class=\"body\">");
+        self.write_prose(html, text, seq);
+        html.raw("</div></details>\n");
+    }
+
+    /// Writes Markdown, as far as there is room for it.
+    fn write_prose(&self, html: &mut Html, text: &str, seq: u64) {
         let (shown, left) = cut(text, MOST);
         prose::write(html, shown);
         tool::write_left(html, left, &self.more(seq));
-        html.raw("</div></details>\n");
     }
 
     fn write_block(&self, html: &mut Html, block: &Block, seq: u64) {
@@ -297,59 +293,63 @@ impl Page<'_> {
         let seq = item.seq;
         self.anchored.insert(seq);
         let mut html = Html::new();
-        html.raw("<section class=\"compaction\" id=\"r")
-            .number(seq)
-            .raw("\"><p class=\"rule\"><span>compaction");
+        html.raw("<section class=\"compaction\"")
+            .id(seq)
+            .raw("><p class=\"rule\"><span>compaction");
         match &item.stored {
             Some(stored) => {
-                html.raw("</span></p><details class=\"aside\"><summary><b>summary</b> <span>")
-                    .text(compaction_words(stored).trim_end_matches(':'))
-                    .raw("</span></summary><div class=\"body\">");
-                let (shown, left) = cut(&stored.summary, MOST);
-                prose::write(&mut html, shown);
-                tool::write_left(&mut html, left, &self.more(seq));
+                html.wrap(
+                    "</span></p><details class=\"aside\"><summary><b>summary</b> <span>",
+                    compaction_words(stored).trim_end_matches(':'),
+                    "</span></summary><div class=\"body\">",
+                );
+                self.write_prose(&mut html, &stored.summary, seq);
                 html.raw("</div></details>");
             }
-            None => drop(html.raw(": ").text(LOST_SUMMARY).raw("</span></p>")),
+            None => drop(html.wrap(": ", LOST_SUMMARY, "</span></p>")),
         }
         html.raw("</section>\n");
         self.put(&html)
     }
 
-    fn run(&mut self, item: &RunItem, export: &mut Export<'_>) -> io::Result<()> {
-        let Some(run) = &item.run else {
-            return self.note(&format!("run {} cannot be read", item.seq));
-        };
+    fn run(&mut self, seq: u64, run: &Run, export: &mut Export<'_>) -> io::Result<()> {
         let mut body = Html::new();
         let directory = export.text(&run.directory.to_string_lossy());
-        body.raw("<dl><div><dt>in</dt><dd><code>")
-            .text(&directory)
-            .raw("</code></dd></div></dl>");
+        body.wrap(
+            "<dl><div><dt>in</dt><dd><code>",
+            &directory,
+            "</code></dd></div></dl>",
+        );
         let changed = self.changes.of_run(run.after);
         if !changed.is_empty() {
-            body.raw("<p>").text(&export.text(&changed)).raw("</p>");
+            body.wrap("<p>", &export.text(&changed), "</p>");
         }
         let outcome = Outcome {
             failed: run.exit_code != Some(0),
             words: run_words(run),
             body: Html::new(),
         };
-        let mut html = self.anchor(item.seq);
+        let mut html = self.anchor(seq);
         let command = export.text(&command_line(&run.argv));
         Call::run(&command, body).write(&mut html, Some(&outcome));
         self.put(&html)
     }
 
-    fn spawned(&mut self, item: &SpawnedItem, export: &mut Export<'_>) -> io::Result<()> {
-        let mut words = conversation::spawned_words(item);
-        if let Some(spawned) = &item.spawned {
+    fn spawned(
+        &mut self,
+        item: &Item,
+        spawned: &SpawnedItem,
+        export: &mut Export<'_>,
+    ) -> io::Result<()> {
+        let mut words = conversation::remark(item).unwrap_or_default();
+        if let Some(spawned) = &spawned.spawned {
             let reader = self.store.read_session(&spawned.session_id);
             let info = reader.and_then(|reader| reader.info()).ok();
             if let Some(title) = info.as_ref().and_then(title_of) {
                 words += &format!(": {}", one_line(&export.text(&title), 120));
             }
         }
-        let mut html = self.anchor(item.seq);
+        let mut html = self.anchor(item.seq());
         write_note(&mut html, &words);
         self.put(&html)
     }
@@ -367,7 +367,7 @@ impl Page<'_> {
 }
 
 fn write_note(html: &mut Html, words: &str) {
-    html.raw("<p class=\"note\">").text(words).raw("</p>\n");
+    html.wrap("<p class=\"note\">", words, "</p>\n");
 }
 
 /// Writes a time; the page shows it in the reader's zone.
@@ -380,7 +380,7 @@ pub(super) fn write_when(html: &mut Html, at: Option<Timestamp>) {
     html.raw("<time")
         .attr("datetime", &utc)
         .attr("title", &format!("{utc} (UTC)"));
-    html.raw(">").text(&words).raw(" UTC</time>");
+    html.wrap(">", &words, " UTC</time>");
 }
 
 /// Writes a link to a record.

@@ -59,7 +59,7 @@ impl Scope {
                 let root = quote_path(workspace.root());
                 Err(CommandError::not_found(what)
                     .hint(format!("name that workspace: --workspace {root}"))
-                    .hint(format!("or the session: {}", short(&id))))
+                    .hint(format!("or name the session: {}", short(&id))))
             }
         }
     }
@@ -113,7 +113,7 @@ pub(in crate::commands) fn no_files(id: &SessionId, ui: &Ui) -> CommandError {
     CommandError::invalid(what)
         .hint("move only its conversation: --chat")
         .hint(format!(
-            "checkpoints are made by: {program} checkpoint, or run -- COMMAND"
+            "make checkpoints with: {program} checkpoint, or {program} run -- COMMAND"
         ))
 }
 

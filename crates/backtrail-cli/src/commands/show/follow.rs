@@ -6,7 +6,7 @@ use std::time::Duration;
 use backtrail::conversation::Item;
 use serde_json::json;
 
-use super::data::{compaction_json, run_json, write_json};
+use super::data::{self, write_json};
 use super::sheet::Sheet;
 use super::writer::{ShowOptions, ShowWriter};
 use super::{View, head};
@@ -72,11 +72,10 @@ impl View<'_> {
             if let Some(record) = follower.poll()? {
                 found = true;
                 last = record.seq();
-                if let Some(compaction) = compaction_json(&record) {
-                    let line = json!({"compaction": compaction});
-                    writeln!(out, "{line}")?;
+                if let Some(compaction) = data::compaction(&record) {
+                    writeln!(out, "{}", json!({"compaction": compaction}))?;
                 }
-                if let Some(run) = run_json(&record) {
+                if let Some(run) = data::run(&record) {
                     writeln!(out, "{}", json!({"run": run}))?;
                 }
                 if write_json(&mut out, &record, "", &mut unreadable)? {

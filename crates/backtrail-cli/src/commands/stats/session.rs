@@ -61,25 +61,14 @@ fn stats_json(
     spent: &SpendingReport,
     family: &SpendingReport,
 ) -> Value {
-    let mut value = json!({"session": id});
-    if let (Some(all), Ok(Value::Object(stats))) =
-        (value.as_object_mut(), serde_json::to_value(&survey.stats))
-    {
-        all.extend(stats);
-        if let Value::Object(spent) = report_json(spent, args.limit) {
-            let named = ["totals", "by", "estimated", "lower_bound_calls"];
-            all.extend(
-                spent
-                    .into_iter()
-                    .filter(|(name, _)| named.contains(&name.as_str())),
-            );
-        }
-        let conversation = Value::Object(numbers(&survey.spending));
-        all.insert("conversation".to_owned(), conversation);
-        let mut totals = numbers(&family.total);
-        totals.insert("sessions".to_owned(), json!(family.sessions));
-        all.insert("family".to_owned(), Value::Object(totals));
-    }
+    let mut spent = report_json(spent, args.limit);
+    let mut value = json!(survey.stats);
+    value["session"] = json!(id);
+    value["totals"] = spent["totals"].take();
+    value["by"] = spent["by"].take();
+    value["conversation"] = numbers(&survey.spending);
+    value["family"] = numbers(&family.total);
+    value["family"]["sessions"] = family.sessions.into();
     value
 }
 
