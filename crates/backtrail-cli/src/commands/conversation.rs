@@ -37,6 +37,16 @@ impl Survey {
             spending,
         })
     }
+
+    /// Writes how much was said and done, and what it cost.
+    pub(super) fn words(&self) -> Vec<String> {
+        let mut words = vec![count(self.stats.turns, "turn")];
+        if self.stats.tool_calls > 0 {
+            words.push(count(self.stats.tool_calls, "tool call"));
+        }
+        words.extend(spending_words(&self.spending));
+        words
+    }
 }
 
 /// Returns the prices of a session, with those from the settings.

@@ -17,6 +17,7 @@ use super::checkpoint::checkpoint_json;
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
 use crate::args::Global;
+use crate::derived::prefix;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
 use crate::progress;
@@ -399,10 +400,6 @@ fn unique_length(lines: &[Line]) -> usize {
         .collect();
     ids.sort_unstable();
     ids.dedup();
-    let shared = |(a, b): (&String, &String)| {
-        let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b);
-        same.count()
-    };
-    let longest = ids.iter().zip(ids.iter().skip(1)).map(shared).max();
-    longest.map_or(4, |shared| (shared + 1).max(4))
+    let lengths = ids.iter().map(|id| prefix(id, &ids).len());
+    lengths.max().unwrap_or(4)
 }

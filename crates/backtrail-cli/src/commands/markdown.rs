@@ -9,12 +9,12 @@ use backtrail::{Block, Run, SessionInfo, Timestamp};
 use super::conversation::changes::Changes;
 use super::conversation::{
     self, HIDDEN_THINKING, LOST_SUMMARY, Survey, TurnSpending, compaction_words, run_words,
-    session_prices, spending_words,
+    session_prices,
 };
 use super::export::{Export, losses, text_of, title_of};
 use crate::error::Result;
 use crate::shell::command_line;
-use crate::text::{clean, count, medium};
+use crate::text::{clean, medium};
 use crate::when;
 
 /// How much is shown of a block that this version does not know: it may hold an
@@ -53,12 +53,7 @@ fn write_head(out: &mut dyn Write, info: &SessionInfo, survey: &Survey) -> io::R
     let root = info.workspace_root.as_ref();
     facts.extend(root.map(|root| format!("`{}`", one_line(&root.to_string_lossy()))));
     writeln!(out, "{}\n", facts.join(" · "))?;
-    let stats = &survey.stats;
-    let mut facts = vec![count(stats.turns, "turn")];
-    if stats.tool_calls > 0 {
-        facts.push(count(stats.tool_calls, "tool call"));
-    }
-    facts.extend(spending_words(&survey.spending));
+    let mut facts = survey.words();
     facts.extend(info.tags.iter().map(|tag| format!("#{}", one_line(tag))));
     writeln!(out, "{}", facts.join(" · "))
 }

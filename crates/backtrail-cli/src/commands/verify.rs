@@ -4,7 +4,9 @@ use std::fmt;
 use std::io::Write;
 use std::path::Path;
 
-use backtrail::verify::{Damage, HistoryGap, LostState, SnapshotsReport, VerifyOptions};
+use backtrail::verify::{
+    Damage, HistoryGap, LostState, SnapshotsReport, VerifyOptions, VerifyReport,
+};
 use backtrail::{Reason, SessionId, Store};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -108,13 +110,7 @@ impl Total {
             store.verify_snapshots_with(&options)
         })?;
         for (_, trail) in &report.trails {
-            self.damaged_count += trail.damage.count();
-            let places = trail.damage.first().iter();
-            self.damaged
-                .extend(places.map(|damage| DamagedPlace::new(store, damage)));
-            let asides = trail.set_aside.iter();
-            self.set_aside
-                .extend(asides.map(|(file, bytes)| AsideFile::new(store, file, *bytes)));
+            self.add_trails(store, trail);
         }
         self.damaged_count += report.damaged + report.incomplete.len() as u64;
         self.damaged
@@ -136,6 +132,17 @@ impl Total {
         );
         self.snapshots = report;
         Ok(())
+    }
+
+    /// Adds what is damaged and set aside on the trails of a session or workspace.
+    fn add_trails(&mut self, store: &Store, report: &VerifyReport) {
+        self.damaged_count += report.damage.count();
+        let places = report.damage.first().iter();
+        self.damaged
+            .extend(places.map(|damage| DamagedPlace::new(store, damage)));
+        let asides = report.set_aside.iter();
+        self.set_aside
+            .extend(asides.map(|(file, bytes)| AsideFile::new(store, file, *bytes)));
     }
 
     fn check(&mut self, store: &Store, id: &SessionId, quick: bool) {
@@ -168,16 +175,12 @@ impl Total {
         if !report.damage.first().iter().all(is_lost) {
             self.damaged_sessions.push(id.clone());
         }
-        self.damaged_count += report.damage.count();
-        let place = |damage: &Damage| DamagedPlace::new(store, damage);
-        self.damaged.extend(report.damage.first().iter().map(place));
+        self.add_trails(store, &report);
+        let repaired = report.repaired.first().iter();
         self.repaired
-            .extend(report.repaired.first().iter().map(place));
+            .extend(repaired.map(|damage| DamagedPlace::new(store, damage)));
         let gaps = report.gaps.into_iter();
         self.gaps.extend(gaps.map(|gap| (id.clone(), gap)));
-        let asides = report.set_aside.iter();
-        self.set_aside
-            .extend(asides.map(|(file, bytes)| AsideFile::new(store, file, *bytes)));
     }
 
     fn to_json(&self) -> Value {

@@ -7,7 +7,7 @@ use backtrail::{SessionInfo, Timestamp};
 use super::html::write_when;
 use super::markup::Html;
 use super::{sha256, title_of};
-use crate::commands::conversation::{Survey, spending_words};
+use crate::commands::conversation::Survey;
 use crate::text::{count, one_line};
 
 const STYLE: &str = include_str!("page.css");
@@ -99,14 +99,8 @@ fn write_facts(html: &mut Html, info: &SessionInfo, survey: &Survey) {
     }
     html.raw("</p>\n");
     write_list(html, &facts);
-    let mut facts = vec![
-        count(stats.turns, "turn"),
-        count(stats.messages.total, "message"),
-    ];
-    if stats.tool_calls > 0 {
-        facts.push(count(stats.tool_calls, "tool call"));
-    }
-    facts.extend(spending_words(&survey.spending));
+    let mut facts = survey.words();
+    facts.insert(1, count(stats.messages.total, "message"));
     facts.extend(
         info.tags
             .iter()

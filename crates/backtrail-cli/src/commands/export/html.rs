@@ -6,8 +6,7 @@ use std::io::{self, Write};
 
 use backtrail::conversation::{Answer, Item, ToolCall, ToolOutcome};
 use backtrail::conversation::{
-    Attachment, CompactionItem, InjectedMessage, Reply, RunItem, SpawnedItem, SpendingItem,
-    ThinkingItem, ToolResultItem,
+    CompactionItem, InjectedMessage, Reply, RunItem, SpawnedItem, SpendingItem,
 };
 use backtrail::{Block, Run, Store, Timestamp};
 
@@ -73,29 +72,43 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
+    /// Writes an item.
     fn item(&mut self, item: &Item, export: &mut Export<'_>) -> io::Result<()> {
+        let mut html = Html::new();
+        let out = &mut html;
         match item {
-            Item::Prompt(prompt) => self.prompt(prompt),
-            Item::Injected(message) => self.injected(message),
-            Item::Reply(reply) => self.reply(reply),
-            Item::Answer(answer) => self.answer(answer),
-            Item::Thinking(thinking) => self.thinking(thinking),
-            Item::ToolCall(call) => self.call(call),
-            Item::ToolResult(result) => self.result(result),
-            Item::Attachment(attachment) => self.attachment(attachment),
-            Item::Spending(spending) => self.used(spending),
+            Item::Prompt(prompt) => self.prompt(out, prompt),
+            Item::Injected(message) => self.injected(out, message),
+            Item::Reply(reply) => write_reply(out, reply),
+            Item::Answer(answer) => self.answer(out, answer),
+            Item::Thinking(thinking) => {
+                self.write_anchor(out, thinking.seq);
+                self.write_thinking(out, &thinking.text, thinking.seq);
+            }
+            Item::ToolCall(call) => self.call(out, call),
+            Item::ToolResult(result) => {
+                let outcome = self.outcome(&result.result, result.success);
+                outcome.write_alone(out, result.name.as_deref().unwrap_or("tool"));
+            }
+            Item::Attachment(attachment) => {
+                self.write_anchor(out, attachment.seq);
+                self.write_block(out, &attachment.block, attachment.seq);
+            }
+            Item::Spending(spending) => self.used(out, spending),
             Item::TurnEnd(turn) => match self.changes.of_turn(turn.first, turn.last).as_str() {
-                "" => Ok(()),
-                changed => self.note(&export.text(changed)),
+                "" => {}
+                changed => write_note(out, &export.text(changed)),
             },
-            Item::Compaction(compaction) => self.compaction(compaction),
-            Item::Spawned(spawned) => self.spawned(item, spawned, export),
-            Item::Run(RunItem { run: Some(run), .. }) => self.run(item.seq(), run, export),
-            item => match conversation::remark(item) {
-                Some(remark) => self.note(&remark),
-                None => Ok(()),
-            },
+            Item::Compaction(compaction) => self.compaction(out, compaction),
+            Item::Spawned(spawned) => self.spawned(out, item, spawned, export),
+            Item::Run(RunItem { run: Some(run), .. }) => self.run(out, item.seq(), run, export),
+            item => {
+                if let Some(remark) = conversation::remark(item) {
+                    write_note(out, &remark);
+                }
+            }
         }
+        self.out.write_all(html.as_str().as_bytes())
     }
 
     /// Returns the command that shows a record in full.
@@ -104,7 +117,7 @@ impl Page<'_> {
     }
 
     /// Writes a prompt: it begins a turn.
-    fn prompt(&mut self, prompt: &backtrail::conversation::Prompt) -> io::Result<()> {
+    fn prompt(&mut self, html: &mut Html, prompt: &backtrail::conversation::Prompt) {
         let seq = prompt.seq;
         self.anchored.clear();
         self.anchored.insert(seq);
@@ -115,74 +128,39 @@ impl Page<'_> {
             }),
             false => self.prompts_left += 1,
         }
-        let mut html = Html::new();
         html.raw("<article class=\"prompt\"")
             .id(seq)
             .raw("><header><b>User</b>");
-        write_when(&mut html, prompt.at);
-        write_link(&mut html, seq);
+        write_when(html, prompt.at);
+        write_link(html, seq);
         html.raw("</header>");
-        self.write_typed(&mut html, &prompt.text, seq);
+        self.write_typed(html, &prompt.text, seq);
         for block in &prompt.attachments {
-            self.write_block(&mut html, block, seq);
+            self.write_block(html, block, seq);
         }
         html.raw("</article>\n");
-        self.put(&html)
     }
 
-    fn reply(&mut self, reply: &Reply) -> io::Result<()> {
-        let mut html = Html::new();
-        html.raw("<header class=\"voice\"><b>Assistant</b>");
-        if let Some(model) = &reply.model {
-            html.wrap("<span>", &one_line(model, 60), "</span>");
-        }
-        write_when(&mut html, reply.at);
-        html.raw("</header>\n");
-        self.put(&html)
-    }
-
-    fn answer(&mut self, answer: &Answer) -> io::Result<()> {
+    fn answer(&mut self, html: &mut Html, answer: &Answer) {
         let seq = answer.seq;
-        let mut html = Html::new();
         html.raw("<article class=\"answer\"");
         match self.anchored.insert(seq) {
             true => {
                 html.id(seq).raw(">");
-                write_link(&mut html, seq);
+                write_link(html, seq);
             }
             false => drop(html.raw(">")),
         }
-        self.write_prose(&mut html, &answer.text, seq);
+        self.write_prose(html, &answer.text, seq);
         html.raw("</article>\n");
-        self.put(&html)
     }
 
-    fn thinking(&mut self, thinking: &ThinkingItem) -> io::Result<()> {
-        let mut html = self.anchor(thinking.seq);
-        self.write_thinking(&mut html, &thinking.text, thinking.seq);
-        self.put(&html)
-    }
-
-    fn attachment(&mut self, attachment: &Attachment) -> io::Result<()> {
-        let mut html = self.anchor(attachment.seq);
-        self.write_block(&mut html, &attachment.block, attachment.seq);
-        self.put(&html)
-    }
-
-    fn call(&mut self, call: &ToolCall) -> io::Result<()> {
-        let mut html = self.anchor(call.seq);
+    fn call(&mut self, html: &mut Html, call: &ToolCall) {
+        self.write_anchor(html, call.seq);
         let success = call.success != Some(false);
         let outcome = call.result.as_ref();
         let outcome = outcome.map(|result| self.outcome(result, success));
-        Call::new(call, &self.more(call.seq)).write(&mut html, outcome.as_ref());
-        self.put(&html)
-    }
-
-    fn result(&mut self, item: &ToolResultItem) -> io::Result<()> {
-        let mut html = Html::new();
-        let outcome = self.outcome(&item.result, item.success);
-        outcome.write_alone(&mut html, item.name.as_deref().unwrap_or("tool"));
-        self.put(&html)
+        Call::new(call, &self.more(call.seq)).write(html, outcome.as_ref());
     }
 
     fn outcome(&mut self, result: &ToolOutcome, success: bool) -> Outcome {
@@ -191,21 +169,19 @@ impl Page<'_> {
         Outcome::new(result, success, anchor, &self.more(result.seq))
     }
 
-    /// Returns the place that a link to a record leads to, unless there is one.
-    fn anchor(&mut self, seq: u64) -> Html {
-        let mut html = Html::new();
+    /// Writes the place that a link to a record leads to, unless there is one.
+    fn write_anchor(&mut self, html: &mut Html, seq: u64) {
         if self.anchored.insert(seq) {
             html.raw("<div class=\"anchor\"").id(seq).raw("></div>\n");
         }
-        html
     }
 
     /// Writes what a response used.
-    fn used(&mut self, item: &SpendingItem) -> io::Result<()> {
+    fn used(&mut self, html: &mut Html, item: &SpendingItem) {
         let spending = self.spending.of(item);
         let words = spending_words(&spending);
         if words.is_empty() {
-            return Ok(());
+            return;
         }
         let all = format!(
             "{} input, {} read from the cache, {} written to it, {} output",
@@ -214,17 +190,14 @@ impl Page<'_> {
             grouped(spending.cache_write_tokens),
             grouped(spending.output_tokens),
         );
-        let mut html = Html::new();
         html.raw("<p class=\"used\"").attr("title", &all).raw(">");
         html.text(&words.join(" · ")).raw("</p>\n");
-        self.put(&html)
     }
 
     /// Writes a message that is not part of the dialogue, folded.
-    fn injected(&mut self, message: &InjectedMessage) -> io::Result<()> {
+    fn injected(&mut self, html: &mut Html, message: &InjectedMessage) {
         let seq = message.seq;
         let name = conversation::injected_name(&message.role);
-        let mut html = Html::new();
         html.raw("<details class=\"aside\"");
         if self.anchored.insert(seq) {
             html.id(seq);
@@ -234,12 +207,11 @@ impl Page<'_> {
             .raw("</b> <span>")
             .text(&one_line(cut(&message.text, 4000).0, 100));
         html.raw("</span></summary><div class=\"body\">");
-        self.write_typed(&mut html, &message.text, seq);
+        self.write_typed(html, &message.text, seq);
         for block in &message.attachments {
-            self.write_block(&mut html, block, seq);
+            self.write_block(html, block, seq);
         }
         html.raw("</div></details>\n");
-        self.put(&html)
     }
 
     /// Writes a text as it was typed.
@@ -289,10 +261,9 @@ impl Page<'_> {
         }
     }
 
-    fn compaction(&mut self, item: &CompactionItem) -> io::Result<()> {
+    fn compaction(&mut self, html: &mut Html, item: &CompactionItem) {
         let seq = item.seq;
         self.anchored.insert(seq);
-        let mut html = Html::new();
         html.raw("<section class=\"compaction\"")
             .id(seq)
             .raw("><p class=\"rule\"><span>compaction");
@@ -303,16 +274,15 @@ impl Page<'_> {
                     compaction_words(stored).trim_end_matches(':'),
                     "</span></summary><div class=\"body\">",
                 );
-                self.write_prose(&mut html, &stored.summary, seq);
+                self.write_prose(html, &stored.summary, seq);
                 html.raw("</div></details>");
             }
             None => drop(html.wrap(": ", LOST_SUMMARY, "</span></p>")),
         }
         html.raw("</section>\n");
-        self.put(&html)
     }
 
-    fn run(&mut self, seq: u64, run: &Run, export: &mut Export<'_>) -> io::Result<()> {
+    fn run(&mut self, html: &mut Html, seq: u64, run: &Run, export: &mut Export<'_>) {
         let mut body = Html::new();
         let directory = export.text(&run.directory.to_string_lossy());
         body.wrap(
@@ -329,18 +299,18 @@ impl Page<'_> {
             words: run_words(run),
             body: Html::new(),
         };
-        let mut html = self.anchor(seq);
+        self.write_anchor(html, seq);
         let command = export.text(&command_line(&run.argv));
-        Call::run(&command, body).write(&mut html, Some(&outcome));
-        self.put(&html)
+        Call::run(&command, body).write(html, Some(&outcome));
     }
 
     fn spawned(
         &mut self,
+        html: &mut Html,
         item: &Item,
         spawned: &SpawnedItem,
         export: &mut Export<'_>,
-    ) -> io::Result<()> {
+    ) {
         let mut words = conversation::remark(item).unwrap_or_default();
         if let Some(spawned) = &spawned.spawned {
             let reader = self.store.read_session(&spawned.session_id);
@@ -349,23 +319,21 @@ impl Page<'_> {
                 words += &format!(": {}", one_line(&export.text(&title), 120));
             }
         }
-        let mut html = self.anchor(item.seq());
-        write_note(&mut html, &words);
-        self.put(&html)
-    }
-
-    /// Writes a line that is not of the conversation.
-    fn note(&mut self, words: &str) -> io::Result<()> {
-        let mut html = Html::new();
-        write_note(&mut html, words);
-        self.put(&html)
-    }
-
-    fn put(&mut self, html: &Html) -> io::Result<()> {
-        self.out.write_all(html.as_str().as_bytes())
+        self.write_anchor(html, item.seq());
+        write_note(html, &words);
     }
 }
 
+fn write_reply(html: &mut Html, reply: &Reply) {
+    html.raw("<header class=\"voice\"><b>Assistant</b>");
+    if let Some(model) = &reply.model {
+        html.wrap("<span>", &one_line(model, 60), "</span>");
+    }
+    write_when(html, reply.at);
+    html.raw("</header>\n");
+}
+
+/// Writes a line that is not of the conversation.
 fn write_note(html: &mut Html, words: &str) {
     html.wrap("<p class=\"note\">", words, "</p>\n");
 }
