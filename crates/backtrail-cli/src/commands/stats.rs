@@ -200,12 +200,20 @@ fn report_json(report: &SpendingReport, limit: Option<usize>) -> Value {
         "sessions": report.sessions,
         "first_at": first_at,
         "last_at": last_at,
+        "estimated": {
+            "calls": report.total.estimated_calls,
+            "tokens": report.total.estimated_tokens,
+        },
+        "lower_bound_calls": report.total.lower_bound_calls,
     })
 }
 
-/// Returns the numbers; the cost is null if nothing has a price.
+/// Returns the numbers of what was measured; the cost is null if nothing has a price.
 fn numbers(spending: &Spending) -> Value {
     let mut json = json!(spending);
     json["cost_usd"] = cost_json(spending);
+    for apart in ["estimated_calls", "estimated_tokens", "lower_bound_calls"] {
+        json.as_object_mut().and_then(|json| json.remove(apart));
+    }
     json
 }

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn style_and_script_can_stand_in_a_page() {
+    fn style_and_script_are_safe_in_a_page() {
         for text in [STYLE, SCRIPT] {
             let lower = text.to_ascii_lowercase();
             assert!(!lower.contains("</") && !lower.contains("<!--"));

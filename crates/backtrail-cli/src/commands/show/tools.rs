@@ -221,7 +221,7 @@ mod tests {
     use super::summary_of;
 
     #[test]
-    fn the_part_that_says_most_stands_for_the_input() {
+    fn the_most_telling_part_represents_the_input() {
         let cases = [
             (r#"{"command":"cargo test","timeout":9}"#, "cargo test"),
             (r#"{"command":["bash","-lc","ls -l"]}"#, "ls -l"),

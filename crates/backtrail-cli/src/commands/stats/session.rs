@@ -64,8 +64,9 @@ fn stats_json(
     let mut spent = report_json(spent, args.limit);
     let mut value = json!(survey.stats);
     value["session"] = json!(id);
-    value["totals"] = spent["totals"].take();
-    value["by"] = spent["by"].take();
+    for name in ["totals", "by", "estimated", "lower_bound_calls"] {
+        value[name] = spent[name].take();
+    }
     value["conversation"] = numbers(&survey.spending);
     value["family"] = numbers(&family.total);
     value["family"]["sessions"] = family.sessions.into();
