@@ -195,25 +195,20 @@ const SHORTEST: usize = 4;
 /// Finds the entry that a reference means.
 fn find(store: &Store, reference: &str, ui: &Ui) -> Result<TrashName> {
     let entries = store.trash()?.entries;
-    let (beginning, trails) = match reference.strip_suffix(".trails") {
-        Some(beginning) => (beginning, true),
-        None => (reference, false),
+    let of = |beginning: &str, kind: TrashKind| {
+        let fits = |id: &str| {
+            id == beginning || (beginning.len() >= SHORTEST && id.starts_with(beginning))
+        };
+        let names = entries.iter().map(|entry| &entry.name);
+        let fitting = names.filter(|name| name.kind == kind && fits(name.id.as_str()));
+        fitting.cloned().collect::<Vec<_>>()
     };
-    let fits = |entry: &&TrashEntry| {
-        let id = entry.name.id.as_str();
-        id == beginning || (beginning.len() >= SHORTEST && id.starts_with(beginning))
-    };
-    let of = |what: TrashKind| {
-        let fitting = entries.iter().filter(fits);
-        let names = fitting.map(|entry| entry.name.clone());
-        names.filter(|name| name.kind == what).collect::<Vec<_>>()
-    };
-    let mut found = match trails {
-        true => Vec::new(),
-        false => of(TrashKind::Session),
+    let mut found = match reference.strip_suffix(".trails") {
+        Some(beginning) => of(beginning, TrashKind::Trails),
+        None => of(reference, TrashKind::Session),
     };
     if found.is_empty() {
-        found = of(TrashKind::Trails);
+        found = of(reference, TrashKind::Trails);
     }
     match found.len() {
         1 => Ok(found.remove(0)),

@@ -301,7 +301,7 @@ impl Page<'_> {
         };
         self.write_anchor(html, seq);
         let command = export.text(&command_line(&run.argv));
-        Call::run(&command, body).write(html, Some(&outcome));
+        Call::named("run", &command, body).write(html, Some(&outcome));
     }
 
     fn spawned(

@@ -17,8 +17,8 @@ const LARGEST_IMAGE: usize = 12 << 20;
 /// A call as it is written: its line, and what is folded below it.
 pub(super) struct Call {
     /// The name and what it was called with.
-    pub(super) line: Html,
-    pub(super) body: Html,
+    line: Html,
+    body: Html,
     /// How many lines it adds and removes, where it edits.
     changes: Option<(u64, u64)>,
 }
@@ -33,22 +33,20 @@ pub(super) struct Outcome {
 impl Call {
     /// `more` is the command that shows what a page has no room for.
     pub(super) fn new(call: &ToolCall, more: &str) -> Self {
-        let mut line = Html::new();
-        line.wrap("<b>", &call.name, "</b> ");
-        line.wrap("<code>", &summary_of(call.arguments.as_str()), "</code>");
         let mut body = Html::new();
         let changes = write_input(&mut body, &call.arguments, more);
+        let with = summary_of(call.arguments.as_str());
         Self {
-            line,
-            body,
             changes,
+            ..Self::named(&call.name, &with, body)
         }
     }
 
-    /// Makes the call of a command that ran without a model.
-    pub(super) fn run(command: &str, body: Html) -> Self {
+    /// Makes a call that edits nothing.
+    pub(super) fn named(name: &str, with: &str, body: Html) -> Self {
         let mut line = Html::new();
-        line.wrap("<b>run</b> <code>", command, "</code>");
+        line.wrap("<b>", name, "</b> ")
+            .wrap("<code>", with, "</code>");
         Self {
             line,
             body,
@@ -120,15 +118,7 @@ impl Outcome {
 
     /// Writes it apart from its call.
     pub(super) fn write_alone(&self, out: &mut Html, tool: &str) {
-        let call = Call {
-            line: {
-                let mut line = Html::new();
-                line.wrap("<b>", tool, "</b> <code>result</code>");
-                line
-            },
-            body: Html::new(),
-            changes: None,
-        };
+        let call = Call::named(tool, "result", Html::new());
         call.write(out, Some(self));
     }
 }
