@@ -15,6 +15,17 @@ use crate::snapshot::TooMuch;
 /// The engine's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Adds what was attempted, and on which path, to an I/O error.
+pub(crate) trait IoContext<T> {
+    fn context(self, doing: impl Into<String>, path: &Path) -> Result<T>;
+}
+
+impl<T> IoContext<T> for io::Result<T> {
+    fn context(self, doing: impl Into<String>, path: &Path) -> Result<T> {
+        self.map_err(|error| Error::io(doing, path, error))
+    }
+}
+
 /// What went wrong, as programs need to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -128,6 +139,12 @@ impl Error {
         let mut error = Self::new(kind, doing).at_path(path);
         error.0.source = Some(source);
         error
+    }
+
+    /// Creates an error for a value that is not the JSON that it should be, or that JSON
+    /// cannot hold.
+    pub(crate) fn json(doing: impl Into<String>, source: &serde_json::Error) -> Self {
+        Self::invalid(doing).with_reason(Reason::Syntax(source.to_string()))
     }
 
     /// Adds to the message what the failure left behind.

@@ -27,6 +27,34 @@ pub(crate) fn from_hex(hex: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
+/// A path as the fields `path` and, if it is not UTF-8, `path_hex`: for a flattened field.
+pub(crate) mod path_fields {
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct PathFields {
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path_hex: Option<String>,
+    }
+
+    pub(crate) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        let bytes = path.as_os_str().as_encoded_bytes();
+        let fields = PathFields {
+            path: path.to_string_lossy().into_owned(),
+            path_hex: path.to_str().is_none().then(|| super::to_hex(bytes)),
+        };
+        fields.serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        let PathFields { path, path_hex } = PathFields::deserialize(from)?;
+        Ok(super::path_of(&path, path_hex.as_deref()))
+    }
+}
+
 /// Serializes a path as text; what is not UTF-8 in it is replaced.
 pub(crate) fn lossy_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     path.to_string_lossy().serialize(serializer)

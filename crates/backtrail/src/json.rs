@@ -7,13 +7,14 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
 
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::error::{Error, Reason};
+use crate::error::Error;
 
 /// A JSON value with its original bytes.
 ///
@@ -29,11 +30,9 @@ impl Json {
     ///
     /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the text is not JSON.
     pub fn new(text: impl Into<String>) -> Result<Self, Error> {
-        let raw = RawValue::from_string(text.into()).map_err(|error| {
-            Error::invalid("cannot take this as JSON")
-                .with_reason(Reason::Syntax(error.to_string()))
-        })?;
-        Ok(Self::from_raw(raw))
+        let raw = RawValue::from_string(text.into());
+        raw.map(Self::from_raw)
+            .map_err(|error| Error::json("this is not JSON", &error))
     }
 
     /// Serializes a value.
@@ -43,11 +42,9 @@ impl Json {
     /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the value cannot be
     /// serialized.
     pub fn from_value<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
-        let raw = serde_json::value::to_raw_value(value).map_err(|error| {
-            Error::invalid("cannot write this as JSON")
-                .with_reason(Reason::Syntax(error.to_string()))
-        })?;
-        Ok(Self::from_raw(raw))
+        let raw = serde_json::value::to_raw_value(value);
+        raw.map(Self::from_raw)
+            .map_err(|error| Error::json("cannot write this as JSON", &error))
     }
 
     fn from_raw(raw: Box<RawValue>) -> Self {
@@ -71,9 +68,8 @@ impl Json {
     ///
     /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the value is not a `T`.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
-        serde_json::from_str(self.as_str()).map_err(|error| {
-            Error::invalid("cannot read this JSON").with_reason(Reason::Syntax(error.to_string()))
-        })
+        serde_json::from_str(self.as_str())
+            .map_err(|error| Error::json("cannot read this JSON", &error))
     }
 }
 
@@ -299,30 +295,40 @@ pub(crate) fn write_fields<T: Serialize>(
 #[derive(Deserialize)]
 pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
+/// Reads the names and values of an object, in order.
+fn entries<'de, D, N, V>(deserializer: D) -> Result<Vec<(N, V)>, D::Error>
+where
+    D: Deserializer<'de>,
+    N: Deserialize<'de>,
+    V: Deserialize<'de>,
+{
+    struct Entries<N, V>(PhantomData<(N, V)>);
+
+    impl<'de, N: Deserialize<'de>, V: Deserialize<'de>> Visitor<'de> for Entries<N, V> {
+        type Value = Vec<(N, V)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut entries = Vec::with_capacity(8);
+            while let Some(entry) = map.next_entry()? {
+                entries.push(entry);
+            }
+            Ok(entries)
+        }
+    }
+
+    deserializer.deserialize_map(Entries(PhantomData))
+}
+
 /// The fields of an object as they are written, to be taken apart.
-pub(crate) struct Parts<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(crate) struct Parts<'a>(Vec<(Key<'a>, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Parts<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PartsVisitor;
-
-        impl<'de> Visitor<'de> for PartsVisitor {
-            type Value = Parts<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut parts = Vec::with_capacity(6);
-                while let Some((Key(name), value)) = map.next_entry()? {
-                    parts.push((name, value));
-                }
-                Ok(Parts(parts))
-            }
-        }
-
-        deserializer.deserialize_map(PartsVisitor)
+        entries(deserializer).map(Self)
     }
 }
 
@@ -335,7 +341,7 @@ impl<'a> Parts<'a> {
     /// Reads an object. `None` if it is not one, or has a name twice.
     pub(crate) fn read(text: &'a str) -> Option<Self> {
         let parts = Self::parse(text).ok()?;
-        let names = parts.0.iter().map(|(name, _)| name.as_ref());
+        let names = parts.0.iter().map(|(Key(name), _)| name.as_ref());
         let twice = has_twice(names, parts.0.len());
         twice.is_none().then_some(parts)
     }
@@ -349,36 +355,36 @@ impl<'a> Parts<'a> {
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &'a RawValue> {
         let fields = self.0.iter();
         fields
-            .filter(move |(key, _)| key == name)
+            .filter(move |(Key(key), _)| key == name)
             .map(|(_, value)| *value)
     }
 
     pub(crate) fn take(&mut self, name: &str) -> Option<Json> {
-        let at = self.0.iter().position(|(key, _)| key == name)?;
-        Some(Json::from_raw(self.0.remove(at).1.to_owned()))
+        self.take_as(name, |raw| Some(Json::from_raw(raw.to_owned())))
     }
 
     /// Takes out a string field. Anything but a string stays.
     pub(crate) fn take_text(&mut self, name: &str) -> Option<Text> {
-        let at = self.0.iter().position(|(key, _)| key == name)?;
-        let text = Text::from_literal(self.0[at].1.get())?;
-        self.0.remove(at);
-        Some(text)
+        self.take_as(name, |raw| Text::from_literal(raw.get()))
     }
 
     /// Takes out a boolean field. Anything but `true` or `false` stays.
     pub(crate) fn take_flag(&mut self, name: &str) -> Option<bool> {
-        let at = self.0.iter().position(|(key, _)| key == name)?;
-        let flag = self.0[at].1.get().parse().ok()?;
+        self.take_as(name, |raw| raw.get().parse().ok())
+    }
+
+    fn take_as<T>(&mut self, name: &str, read: impl FnOnce(&RawValue) -> Option<T>) -> Option<T> {
+        let at = self.0.iter().position(|(Key(key), _)| key == name)?;
+        let value = read(self.0[at].1)?;
         self.0.remove(at);
-        Some(flag)
+        Some(value)
     }
 
     /// Returns the remaining fields, in order.
     pub(crate) fn rest(self) -> Fields {
         // Collecting in place would keep the capacity even with no fields.
         let mut fields = Vec::with_capacity(self.0.len());
-        for (name, value) in self.0 {
+        for (Key(name), value) in self.0 {
             fields.push((name.into_owned(), Json::from_raw(value.to_owned())));
         }
         Fields(fields)
@@ -428,17 +434,12 @@ impl Fields {
     /// Removes and returns a field.
     pub fn take(&mut self, name: &str) -> Option<Json> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
-        Some(self.remove(at))
-    }
-
-    /// Removes a field. Most blocks end up with no unknown fields, and then nothing stays
-    /// allocated.
-    fn remove(&mut self, at: usize) -> Json {
         let (_, value) = self.0.remove(at);
+        // Most usages end up with no unknown fields, and then nothing stays allocated.
         if self.0.is_empty() {
             self.0 = Vec::new();
         }
-        value
+        Some(value)
     }
 
     /// Returns the first name that occurs twice.
@@ -455,24 +456,6 @@ impl Serialize for Fields {
 
 impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = Vec::with_capacity(8);
-                while let Some((key, value)) = map.next_entry::<Cow<'de, str>, Json>()? {
-                    fields.push((key.into_owned(), value));
-                }
-                Ok(Fields(fields))
-            }
-        }
-
-        deserializer.deserialize_map(FieldsVisitor)
+        entries(deserializer).map(Self)
     }
 }

@@ -8,7 +8,7 @@ mod prose;
 mod removed;
 mod sha256;
 mod source;
-mod tool;
+mod tool_call;
 
 use std::borrow::Cow;
 use std::fs::File;

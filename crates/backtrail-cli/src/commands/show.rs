@@ -7,7 +7,7 @@ mod head;
 mod markdown;
 mod sheet;
 mod table;
-pub(super) mod tools;
+pub(super) mod tool_call;
 mod turns;
 mod writer;
 

@@ -10,7 +10,7 @@ mod lookahead;
 mod names;
 mod reader;
 mod state;
-mod tokens;
+mod usage;
 
 #[cfg(test)]
 mod tests;

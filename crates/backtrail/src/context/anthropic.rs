@@ -1,6 +1,6 @@
 //! Anthropic's Messages: `{"system","messages"}`.
 
-use super::parts::{Author, ContextItem, ContextTurn, Medium, Mended, SentResult, TurnPart};
+use super::parts::{Author, ContextTurn, Medium, Mended, SentResult, TurnPart};
 use super::rules::Class;
 use super::writer::Writer;
 
@@ -15,13 +15,7 @@ pub(super) fn write(context: &Mended<'_>) -> String {
         out.raw("],");
     }
     out.raw("\"messages\":[");
-    for item in &context.items {
-        match item {
-            ContextItem::Turn(said) => turn(&mut out, said),
-            ContextItem::Results(answers) => results(&mut out, answers),
-        }
-    }
-    out.raw("]}");
+    out.items(&context.items, turn, results).raw("]}");
     out.finish()
 }
 

@@ -4,9 +4,7 @@
 //! content that is only text is a string.
 
 use super::openai::data_url;
-use super::parts::{
-    Author, ContextItem, ContextTurn, Mended, SentCall, SentResult, TurnPart, join,
-};
+use super::parts::{Author, ContextTurn, Mended, SentCall, SentResult, TurnPart, join};
 use super::writer::Writer;
 
 pub(super) fn write(context: &Mended<'_>) -> String {
@@ -15,13 +13,7 @@ pub(super) fn write(context: &Mended<'_>) -> String {
     for instruction in &context.front {
         turn(&mut out, instruction);
     }
-    for item in &context.items {
-        match item {
-            ContextItem::Turn(said) => turn(&mut out, said),
-            ContextItem::Results(answers) => results(&mut out, answers),
-        }
-    }
-    out.raw("]}");
+    out.items(&context.items, turn, results).raw("]}");
     out.finish()
 }
 

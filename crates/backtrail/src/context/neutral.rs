@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::mender::INTERRUPTED;
-use super::parts::{ContextItem, ContextTurn, Medium, Mended, SentCall, SentResult, TurnPart};
+use super::parts::{ContextTurn, Medium, Mended, SentCall, SentResult, TurnPart};
 use super::writer::Writer;
 use crate::json::Text;
 use crate::message::{Block, ToolResult, ToolUse};
@@ -14,13 +14,7 @@ pub(super) fn write(context: &Mended<'_>) -> String {
     for instruction in &context.front {
         turn(&mut out, instruction);
     }
-    for item in &context.items {
-        match item {
-            ContextItem::Turn(said) => turn(&mut out, said),
-            ContextItem::Results(answers) => results(&mut out, answers),
-        }
-    }
-    out.raw("]}");
+    out.items(&context.items, turn, results).raw("]}");
     out.finish()
 }
 

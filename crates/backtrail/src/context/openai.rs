@@ -1,6 +1,6 @@
 //! OpenAI's Responses: `{"instructions","input"}`.
 
-use super::parts::{Author, ContextItem, ContextTurn, Medium, Mended, SentResult, TurnPart, join};
+use super::parts::{Author, ContextTurn, Medium, Mended, SentResult, TurnPart, join};
 use super::rules::Class;
 use super::writer::Writer;
 
@@ -14,23 +14,15 @@ pub(super) fn write(context: &Mended<'_>) -> String {
         out.raw(",");
     }
     out.raw("\"input\":[");
-    for item in &context.items {
-        match item {
-            ContextItem::Turn(said) if said.author == Author::Assistant => {
-                assistant(&mut out, said)
-            }
-            ContextItem::Turn(said) => message(&mut out, said),
-            ContextItem::Results(answers) => results(&mut out, answers),
-        }
-    }
-    out.raw("]}");
+    out.items(&context.items, turn, results).raw("]}");
     out.finish()
 }
 
-fn message(out: &mut Writer, turn: &ContextTurn<'_>) {
+fn turn(out: &mut Writer, turn: &ContextTurn<'_>) {
     let role = match turn.author {
         Author::System => "developer",
-        Author::User | Author::Assistant => "user",
+        Author::User => "user",
+        Author::Assistant => return assistant(out, turn),
     };
     out.next().raw("{\"type\":\"message\",\"role\":").str(role);
     out.raw(",\"content\":");

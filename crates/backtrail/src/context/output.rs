@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::parts::Medium;
-use crate::json::{Json, Text};
+use crate::json::{Json, Parts, Text};
 use crate::message::Media;
 
 /// A piece of a tool's output.
@@ -49,56 +49,37 @@ fn json_text(json: &str) -> Piece<'_> {
     Piece::Text { text, lossy }
 }
 
-#[derive(Deserialize)]
-struct Fields<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    media_type: Option<&'a RawValue>,
-    #[serde(borrow)]
-    data: Option<&'a RawValue>,
-    #[serde(borrow)]
-    source: Option<&'a RawValue>,
-}
-
 /// Parses a text or media block in Backtrail's form or in Anthropic's.
 pub(super) fn piece(json: &str) -> Option<Piece<'_>> {
-    let fields = fields(json)?;
-    let (kind, _) = literal(fields.kind?.get())?;
-    match (kind.as_ref(), fields.source) {
+    let fields = Parts::parse(json).ok()?;
+    let kind = string(&fields, "type")?.0;
+    match (kind.as_ref(), fields.get("source")) {
         ("text", _) => {
-            let (text, lossy) = literal(fields.text?.get())?;
+            let (text, lossy) = string(&fields, "text")?;
             Some(Piece::Text { text, lossy })
         }
         ("image" | "document", Some(source)) => from_source(kind, source.get()),
-        ("image" | "audio" | "video" | "document" | "file", _) => {
-            let (media_type, _) = literal(fields.media_type?.get())?;
-            let data = fields.data?.get();
-            Some(Piece::Medium(medium(kind, media_type, data)))
-        }
+        ("image" | "audio" | "video" | "document" | "file", _) => from_data(kind, &fields),
         _ => None,
     }
 }
 
-fn fields(json: &str) -> Option<Fields<'_>> {
-    // serde would also accept a list of the fields in order.
-    json.starts_with('{')
-        .then(|| serde_json::from_str(json).ok())
-        .flatten()
+fn string<'a>(fields: &Parts<'a>, name: &str) -> Option<(Cow<'a, str>, bool)> {
+    literal(fields.get(name)?.get())
+}
+
+fn from_data<'a>(kind: Cow<'a, str>, fields: &Parts<'a>) -> Option<Piece<'a>> {
+    let (media_type, _) = string(fields, "media_type")?;
+    let data = fields.get("data")?.get();
+    Some(Piece::Medium(medium(kind, media_type, data)))
 }
 
 fn from_source<'a>(kind: Cow<'a, str>, source: &'a str) -> Option<Piece<'a>> {
-    let source = fields(source)?;
-    let data = source.data?.get();
-    match literal(source.kind?.get())?.0.as_ref() {
-        "base64" => {
-            let (media_type, _) = literal(source.media_type?.get())?;
-            Some(Piece::Medium(medium(kind, media_type, data)))
-        }
+    let source = Parts::parse(source).ok()?;
+    match string(&source, "type")?.0.as_ref() {
+        "base64" => from_data(kind, &source),
         "text" => {
-            let (text, lossy) = literal(data)?;
+            let (text, lossy) = string(&source, "data")?;
             Some(Piece::Text { text, lossy })
         }
         _ => None,
@@ -107,9 +88,9 @@ fn from_source<'a>(kind: Cow<'a, str>, source: &'a str) -> Option<Piece<'a>> {
 
 /// Returns the data of a `redacted_thinking` block.
 pub(super) fn redacted_thinking(json: &str) -> Option<Cow<'_, str>> {
-    let fields = fields(json)?;
-    let (kind, _) = literal(fields.kind?.get())?;
-    let (data, lossy) = literal(fields.data?.get())?;
+    let fields = Parts::parse(json).ok()?;
+    let (kind, _) = string(&fields, "type")?;
+    let (data, lossy) = string(&fields, "data")?;
     (kind == "redacted_thinking" && !lossy && !data.is_empty()).then_some(data)
 }
 

@@ -1,5 +1,6 @@
 //! Writes JSON piece by piece in a fixed order.
 
+use super::parts::{ContextItem, ContextTurn, SentResult};
 use crate::escape::write_str;
 
 /// Growing JSON text.
@@ -34,6 +35,22 @@ impl Writer {
     pub(super) fn value<T: serde::Serialize>(&mut self, value: &T) -> &mut Self {
         serde_json::to_writer(&mut self.0, value)
             .expect("a block is JSON, and memory takes all that is written");
+        self
+    }
+
+    /// Writes the items of a context: messages, and the results of calls.
+    pub(super) fn items(
+        &mut self,
+        items: &[ContextItem<'_>],
+        turn: fn(&mut Self, &ContextTurn<'_>),
+        results: fn(&mut Self, &[SentResult<'_>]),
+    ) -> &mut Self {
+        for item in items {
+            match item {
+                ContextItem::Turn(said) => turn(self, said),
+                ContextItem::Results(answers) => results(self, answers),
+            }
+        }
         self
     }
 

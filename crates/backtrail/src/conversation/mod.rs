@@ -17,8 +17,8 @@ pub(crate) mod record;
 pub(crate) mod responses;
 mod stats;
 
+pub use crate::message::Details;
 pub use crate::message::StoredCompaction;
-pub use crate::trail::Details;
 pub use history::{Answers, History, HistoryItem, Prompts, ToolCalls};
 pub use item::{
     Answer, Attachment, CompactionItem, DamageItem, ForkItem, InjectedMessage, Item, NoteChange,

@@ -2,9 +2,9 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::json::Text;
-use crate::message::{Block, Message, Role, Usage, parts};
+use crate::message::{Block, Details, Message, Role, Usage, parts};
 use crate::time::Timestamp;
-use crate::trail::{Details, RecordKind, RecordRef};
+use crate::trail::{RecordKind, RecordRef};
 
 /// Which parts of a message are read that are stored apart from its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

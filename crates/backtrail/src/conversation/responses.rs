@@ -6,10 +6,10 @@ use std::convert::Infallible;
 use serde::{Deserialize, Serialize};
 
 use super::record::ReadRecord;
-use crate::message::{Role, Usage, estimated_tokens};
+use crate::message::{Details, Role, Usage, estimated_tokens};
 use crate::time::Timestamp;
+use crate::trail::RecordKind;
 use crate::trail::sum::Sum;
-use crate::trail::{Details, RecordKind};
 
 /// How many responses stay open for more records of theirs.
 const OPEN: usize = 1_024;

@@ -13,10 +13,10 @@ use super::record::{MessageParts, ReadRecord, is_answer};
 use super::responses::{Response, ResponseCounter};
 use crate::error::Result;
 use crate::log::Records;
-use crate::message::{Message, Role, ToolResult, ToolUse, Usage};
+use crate::message::{Details, Message, Role, ToolResult, ToolUse, Usage};
 use crate::session::SessionReader;
 use crate::time::Timestamp;
-use crate::trail::{Details, RecordKind};
+use crate::trail::RecordKind;
 #[cfg(feature = "snapshots")]
 use crate::workspace::Checkpoint;
 

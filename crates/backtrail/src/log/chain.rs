@@ -14,7 +14,7 @@ use super::gap::{self, GapReason, HistoryGap};
 use super::payloads::Payloads;
 use super::trail_records::LinePart;
 use super::version1::{Direction, V1Trail, is_version_1, second_opener};
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, ErrorKind, IoContext, Reason, Result};
 use crate::ids::SessionId;
 use crate::message::CompactionSummary;
 use crate::storage::StorageFile;
@@ -251,9 +251,7 @@ impl Segment {
                 let line = find_seq(&file, &self.path, beyond)?;
                 line_after(&file, &self.path, line)?
             }
-            None => file
-                .len()
-                .map_err(|error| Error::io("cannot read the trail", &self.path, error))?,
+            None => file.len().context("cannot read the trail", &self.path)?,
         };
         let reader = TrailReader::backwards(file, &self.path, end, sums);
         Ok(reader.with_payloads(Arc::new(self.payloads())))
@@ -308,32 +306,24 @@ impl Segment {
     }
 }
 
-/// Which parts of which trails make up a line of history.
+/// Which parts of which trails make up a line of history, the oldest first.
 #[derive(Debug)]
-pub(crate) struct Line(Vec<(SessionId, u32, u64)>);
+pub(crate) struct Line(pub(crate) Vec<LinePart>);
 
 impl Line {
     pub(crate) fn new(segments: &[Segment]) -> Self {
-        let part = |segment: &Segment| (segment.files.id().clone(), segment.trail, segment.until);
-        Self(segments.iter().map(part).collect())
-    }
-
-    /// Returns the parts, the oldest first.
-    pub(crate) fn into_parts(self) -> Vec<LinePart> {
-        let part = |(session, trail, until)| LinePart {
-            session,
-            trail,
-            until,
+        let part = |segment: &Segment| LinePart {
+            session: segment.files.id().clone(),
+            trail: segment.trail,
+            until: segment.until,
         };
-        self.0.into_iter().map(part).collect()
+        Self(segments.iter().map(part).collect())
     }
 
     /// Returns whether record `seq` of a trail lies on the line.
     pub(crate) fn holds(&self, session: &SessionId, trail: u32, seq: u64) -> bool {
-        let is_part = |(id, number, until): &(SessionId, u32, u64)| {
-            id == session && *number == trail && seq <= *until
-        };
-        self.0.iter().any(is_part)
+        let mut parts = self.0.iter();
+        parts.any(|part| part.session == *session && part.trail == trail && seq <= part.until)
     }
 }
 

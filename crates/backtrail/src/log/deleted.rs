@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::directory::LogDir;
-use crate::error::{Error, Result};
-use crate::storage::{Storage, read_full};
+use crate::error::{Error, IoContext, Result};
+use crate::storage::{Storage, read_range};
 use crate::store::SESSIONS;
 use crate::time::Timestamp;
 
@@ -21,7 +21,7 @@ pub(crate) const PURGED: &str = ".purged";
 /// restored.
 pub(crate) const DELETED: &str = "deleted";
 /// No such file is longer.
-const MAX_FILE: usize = 256 << 10;
+const MAX_FILE: u64 = 256 << 10;
 
 /// Reads a file that says when something was deleted; `None` if it does not exist or is
 /// incomplete.
@@ -30,10 +30,8 @@ pub(crate) fn read_deleted<T: for<'a> Deserialize<'a>>(
     path: &Path,
 ) -> Option<T> {
     let file = storage.open_read(path).ok()?;
-    let len = usize::try_from(file.len().ok()?).unwrap_or(MAX_FILE);
-    let mut bytes = vec![0; len.min(MAX_FILE)];
-    let n = read_full(file.as_ref(), &mut bytes, 0).ok()?;
-    serde_json::from_slice(&bytes[..n]).ok()
+    let bytes = read_range(file.as_ref(), 0..file.len().ok()?.min(MAX_FILE));
+    serde_json::from_slice(&bytes.ok()?).ok()
 }
 
 /// The one field that matters here.
@@ -72,7 +70,7 @@ pub(super) fn deleted_error(files: &LogDir) -> Option<Error> {
 pub(super) fn purged_at(files: &LogDir) -> Result<Option<Option<Timestamp>>> {
     let path = files.trash().join(format!("{}{PURGED}", files.id()));
     let there = files.storage().exists(&path);
-    if !there.map_err(|error| Error::io("cannot look into the trash", &path, error))? {
+    if !there.context("cannot look into the trash", &path)? {
         return Ok(None);
     }
     let purged: Option<DeletedAt> = read_deleted(files.storage(), &path);

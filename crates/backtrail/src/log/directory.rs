@@ -1,4 +1,4 @@
-//! The files of one session.
+//! The files of one log.
 
 use std::io;
 use std::ops::Range;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::deleted::{TRAILS, TRASH, deleted_error};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ids::{SessionId, WorkspaceId};
-use crate::storage::{Storage, StorageFile, append_all, directory, read_full};
+use crate::storage::{Storage, StorageFile, append_all, directory, if_found, read_full};
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::lines::STREAM_BUFFER;
@@ -16,7 +16,7 @@ use crate::trail::opener::{Opener, Owner, TrailReason};
 use crate::trail::record::Position;
 use crate::trail::{file_name, trail_number};
 
-/// A session's directory, and what may lie in it.
+/// The directory of a session or workspace, and the files in it.
 #[derive(Debug, Clone)]
 pub(crate) struct LogDir {
     storage: Arc<dyn Storage>,
@@ -74,7 +74,7 @@ impl LogDir {
         }
     }
 
-    /// Returns the files of whoever a trail of this one continues.
+    /// Returns the files of the log that a trail of this one continues.
     pub(crate) fn of(&self, store: &Store, id: &SessionId) -> Self {
         if *id == self.id {
             self.clone()
@@ -107,11 +107,8 @@ impl LogDir {
     /// Returns the numbers of the session's trails, lowest first.
     pub(crate) fn trails(&self) -> Result<Vec<u32>> {
         let names = match self.storage.list(&self.dir) {
-            Ok(names) => names,
             Err(error) if is_absent(&error) => Vec::new(),
-            Err(error) => {
-                return Err(Error::io("cannot list the trails", &self.dir, error));
-            }
+            names => names.context("cannot list the trails", &self.dir)?,
         };
         let mut trails: Vec<u32> = names.iter().filter_map(|name| trail_number(name)).collect();
         trails.sort_unstable();
@@ -126,7 +123,7 @@ impl LogDir {
             .ok_or_else(|| self.not_found())
     }
 
-    /// Reads the head, and the next one where a purge wrote it anew meanwhile.
+    /// Reads the head, and the next one if a purge rewrote it meanwhile.
     pub(crate) fn with_head<T>(&self, read: impl Fn(u32) -> Result<T>) -> Result<T> {
         let mut head = self.head()?;
         loop {
@@ -153,8 +150,8 @@ impl LogDir {
         Error::new(ErrorKind::NotFound, what).at_path(&self.dir)
     }
 
-    /// Refuses an id that a session in the trash has, or one that was purged: what goes
-    /// on from that one must not come upon another.
+    /// Refuses the id of a session in the trash, or of one that was purged: its forks must
+    /// not continue another.
     pub(crate) fn refuse_gone(&self) -> Result<()> {
         deleted_error(self).map_or(Ok(()), Err)
     }
@@ -172,7 +169,7 @@ impl LogDir {
     }
 
     fn unopened(&self, trail: u32, error: io::Error) -> Error {
-        // A session that somebody reads may be moved, or purged, meanwhile.
+        // The session may be moved, or purged, while it is read.
         if is_absent(&error)
             && !self.is_of_workspace()
             && !self.storage.is_dir(&self.dir).unwrap_or(true)
@@ -183,8 +180,8 @@ impl LogDir {
         Error::io("cannot open the trail", &self.trail_path(trail), error)
     }
 
-    /// Opens one of the files to read, wherever it is now. A session may be moved to
-    /// the trash, and back, while somebody reads it.
+    /// Opens one of the files to read, wherever it is now. A session may be moved to the
+    /// trash, and back, while it is read.
     pub(crate) fn find_read(&self, name: &str) -> io::Result<(PathBuf, Arc<dyn StorageFile>)> {
         let home = self.dir.join(name);
         let open = |path: PathBuf| self.storage.open_read(&path).map(|file| (path, file));
@@ -202,7 +199,7 @@ impl LogDir {
         open(home).map_err(|_| missing)
     }
 
-    /// Returns the directory of trails of this session that were let go of.
+    /// Returns the directory of trails of this session that were moved to the trash.
     pub(crate) fn trails_in_trash(&self) -> PathBuf {
         self.trash.join(format!("{}{TRAILS}", self.id))
     }
@@ -217,11 +214,11 @@ impl LogDir {
         let mut trails = self.trails()?;
         if !self.is_of_workspace() {
             trails.extend(self.deleted().trails()?);
-            let let_go = Self {
+            let moved = Self {
                 dir: self.trails_in_trash(),
                 ..self.clone()
             };
-            trails.extend(let_go.trails()?);
+            trails.extend(moved.trails()?);
             trails.sort_unstable();
             trails.dedup();
         }
@@ -232,15 +229,15 @@ impl LogDir {
         let path = self.trail_path(trail);
         self.storage
             .open_append(&path)
-            .map_err(|error| Error::io("cannot open the trail", &path, error))
+            .context("cannot open the trail", &path)
     }
 
-    /// Opens a lock file, making it where it is missing.
+    /// Opens a lock file, creating it if it is missing.
     pub(crate) fn open_lock(&self, name: &str) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
         open_lock(self.storage.as_ref(), &self.dir, name)
     }
 
-    /// Makes a new trail of `content`: written aside, synced, then put in place
+    /// Creates a trail: written aside, synced, then put in place
     /// without replacing anything, so that a crash leaves all of it or nothing.
     pub(crate) fn create_trail(
         &self,
@@ -253,24 +250,19 @@ impl LogDir {
         let failed = |error| Error::io("cannot create the trail", &path, error);
         let created = create_whole(storage, &aside, &path, |file| write(file.as_ref()));
         // Also after a failure: a full disk gets its space back at once.
-        match storage.remove_file(&aside) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                created.and(Err(failed(error)))?;
-            }
-            _ => created?,
-        }
+        let removed = if_found(storage.remove_file(&aside)).map_err(failed);
+        created.and(removed)?;
         storage.sync_dir(&self.dir).map_err(failed)?;
         self.open_append(trail)
     }
 
-    /// Makes a new trail that has its opener and nothing else yet.
+    /// Creates a trail that has only its opener.
     pub(crate) fn create_opened(&self, opener: &Opener) -> Result<CreatedTrail> {
         let mut line = Vec::new();
         let sum = opener.write(&mut line)?;
         let path = self.trail_path(opener.trail);
         let file = self.create_trail(opener.trail, |file| {
-            append_all(file, &line)
-                .map_err(|error| Error::io("cannot create the trail", &path, error))
+            append_all(file, &line).context("cannot create the trail", &path)
         })?;
         Ok(CreatedTrail {
             file,
@@ -328,7 +320,7 @@ impl LogDir {
         let names = self
             .storage
             .list(&self.dir)
-            .map_err(|error| Error::io("cannot list the trails", &self.dir, error))?;
+            .context("cannot list the trails", &self.dir)?;
         let mut asides: Vec<PathBuf> = names
             .into_iter()
             .filter(|name| name.to_str().is_some_and(is_aside))
@@ -339,26 +331,24 @@ impl LogDir {
     }
 }
 
-/// Opens a lock file in a directory, making it where it is missing.
+/// Opens a lock file in a directory, creating it if it is missing.
 pub(crate) fn open_lock(
     storage: &dyn Storage,
     dir: &Path,
     name: &str,
 ) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
     let path = dir.join(name);
-    let opened = match storage.open_append(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match storage.create_new(&path) {
+    let mut opened = storage.open_append(&path);
+    if matches!(&opened, Err(error) if error.kind() == io::ErrorKind::NotFound) {
+        opened = match storage.create_new(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 storage.open_append(&path)
             }
             created => created,
-        },
-        opened => opened,
-    };
-    match opened {
-        Ok(file) => Ok((path, file)),
-        Err(error) => Err(Error::io("cannot open the lock", &path, error)),
+        };
     }
+    let file = opened.context("cannot open the lock", &path)?;
+    Ok((path, file))
 }
 
 /// Creates a file whole: written aside, synced, then put in place without replacing
@@ -372,17 +362,11 @@ pub(crate) fn create_whole(
     let failed = |error| Error::io("cannot create the trail", path, error);
     // A crash between link and removal leaves `aside` as a second name of a file that is
     // in use: it is removed, never written to.
-    match storage.remove_file(aside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
+    if_found(storage.remove_file(aside)).map_err(failed)?;
     let file = storage.create_new(aside).map_err(failed)?;
-    let put_in_place = || {
-        write(&file)?;
-        file.sync().map_err(failed)?;
-        storage.link_new(aside, path).map_err(failed)
-    };
-    put_in_place()
+    write(&file)?;
+    file.sync().map_err(failed)?;
+    storage.link_new(aside, path).map_err(failed)
 }
 
 /// Copies a part of a file to a new file, synced, and returns its path. `name` makes a
@@ -408,7 +392,7 @@ pub(crate) fn copy_aside(
         .and_then(|()| file.sync())
         .and_then(|()| storage.sync_dir(directory(&path)));
     if let Err(error) = written {
-        // The bytes are still in the trail: half a copy helps nobody.
+        // The bytes are still in the trail: half a copy is useless.
         storage.remove_file(&path).ok();
         return Err(failed(&path, error));
     }
@@ -461,7 +445,7 @@ fn is_aside(name: &str) -> bool {
         .is_some_and(|(trail, _)| trail.parse::<u32>().is_ok())
 }
 
-/// Returns whether a file of this name in a session's directory is one of ours.
+/// Returns whether a file of this name in a session's directory belongs to the log.
 pub(crate) fn is_session_file(name: &str) -> bool {
     let known = [
         "payloads",

@@ -1,4 +1,4 @@
-//! A trail under the loupe: each record with what is wrong about it.
+//! Checks one trail record by record, and says what is wrong with each.
 
 use std::ops::Range;
 

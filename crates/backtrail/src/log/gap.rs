@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::deleted::purged_at;
 use super::directory::{LogDir, is_absent};
-use crate::error::{Error, Result};
+use crate::error::{IoContext, Result};
 use crate::ids::SessionId;
-use crate::storage::read_full;
+use crate::storage::read_range;
 use crate::time::Timestamp;
 use crate::trail::opener::Continues;
 
@@ -92,7 +92,7 @@ impl fmt::Display for HistoryGap {
 /// The file that names the trails that were moved to the trash.
 pub(crate) const GONE_TRAILS: &str = "gone-trails";
 /// No such file is longer.
-const MAX_FILE: usize = 16 << 20;
+const MAX_FILE: u64 = 16 << 20;
 
 /// The trails of a session that were moved to the trash.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -111,24 +111,15 @@ pub(crate) struct GoneTrail {
 impl GoneTrails {
     /// Reads the file of a session; a missing one names none.
     pub(crate) fn read(files: &LogDir) -> Result<Self> {
-        let failed = |error| {
-            let path = files.path().join(GONE_TRAILS);
-            Error::io(
-                "cannot read which trails were moved to the trash",
-                &path,
-                error,
-            )
-        };
         let file = match files.find_read(GONE_TRAILS) {
-            Ok((_, file)) => file,
             Err(error) if is_absent(&error) => return Ok(Self::default()),
-            Err(error) => return Err(failed(error)),
+            found => found.map(|(_, file)| file),
         };
-        let len = file.len().map_err(failed)?;
-        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0).min(MAX_FILE)];
-        let n = read_full(file.as_ref(), &mut bytes, 0).map_err(failed)?;
-        // A file that cannot be read names none: then a missing trail is damage.
-        Ok(serde_json::from_slice(&bytes[..n]).unwrap_or_default())
+        let bytes = file.and_then(|file| read_range(file.as_ref(), 0..file.len()?.min(MAX_FILE)));
+        let what = "cannot read which trails were moved to the trash";
+        let bytes = bytes.context(what, &files.path().join(GONE_TRAILS))?;
+        // A file that is not valid names none: then a missing trail is damage.
+        Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
     pub(crate) fn to_bytes(&self) -> io::Result<Vec<u8>> {

@@ -1,7 +1,7 @@
-//! Who may write: the speaker's lock, and the short lock of each append.
+//! Locks: the writer's lock, and the short lock of each append.
 //!
-//! Both are locks of the operating system on files of their own. They are gone
-//! with their process, however it ends; the files stay and mean nothing.
+//! Both are locks of the operating system on files of their own. They end with their
+//! process, however it ends; the files stay and mean nothing.
 
 use std::fmt;
 use std::io;
@@ -12,20 +12,20 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::directory::{LogDir, open_lock};
-use crate::error::{Error, Result};
-use crate::storage::{Storage, StorageFile, append_all, read_full};
+use crate::error::{Error, IoContext, Result};
+use crate::storage::{Storage, StorageFile, append_all, if_found, read_full};
 use crate::time::Timestamp;
 
-/// Who holds a lock, as far as they left word.
+/// The process that holds a lock, as far as it says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Holder {
     /// The process.
     pub pid: u32,
-    /// What it calls itself.
+    /// The program's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Since when it holds the lock.
+    /// When it took the lock.
     pub since: Timestamp,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// The right to speak in a session, until it is dropped.
+/// The right to write messages to a session, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct WriterLock {
     file: Arc<dyn StorageFile>,
@@ -51,13 +51,13 @@ const SPEAKER: &str = "speaker.lock";
 const APPEND: &str = "append.lock";
 
 impl WriterLock {
-    /// Takes the lock, or says who holds it.
+    /// Takes the lock, or fails with its holder.
     pub(crate) fn take(files: &LogDir, me: &Holder) -> Result<Self> {
         let (path, file) = files.open_lock(SPEAKER)?;
         let failed = |error| Error::io("cannot lock the session", &path, error);
         let mut tries = 1;
         while !file.try_lock().map_err(failed)? {
-            // Somebody may only be looking, or be about to leave word.
+            // Another process may only be looking, or be about to write its name.
             if tries < PATIENCE {
                 tries += 1;
                 std::thread::sleep(Duration::from_millis(2));
@@ -71,13 +71,13 @@ impl WriterLock {
             return Err(Error::locked(message, &path, holder));
         }
         let lock = Self { file };
-        // Only a courtesy to whoever finds the session locked.
+        // Only for the message to a process that finds the session locked.
         leave_word(lock.file.as_ref(), me).ok();
         Ok(lock)
     }
 }
 
-/// Says in a lock's file who holds it.
+/// Writes the holder to a lock's file.
 pub(crate) fn leave_word(file: &dyn StorageFile, me: &Holder) -> io::Result<()> {
     let word = serde_json::to_vec(me).map_err(io::Error::other)?;
     file.truncate(0)?;
@@ -86,30 +86,26 @@ pub(crate) fn leave_word(file: &dyn StorageFile, me: &Holder) -> io::Result<()> 
 
 impl Drop for WriterLock {
     fn drop(&mut self) {
-        // Closing the file would do; a clone of the handle may outlive us.
+        // Closing the file would do, but a clone of the handle may live longer.
         self.file.unlock().ok();
     }
 }
 
-/// Returns whether somebody speaks in the session now, and who.
+/// Returns whether a process is writing to the session now, and which.
 pub(crate) fn writer(files: &LogDir) -> Result<Option<Option<Holder>>> {
-    let path: PathBuf = files.path().join(SPEAKER);
-    let file = match files.storage().open_read(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io("cannot open the lock", &path, error)),
+    let path = files.path().join(SPEAKER);
+    let file = if_found(files.storage().open_read(&path)).context("cannot open the lock", &path)?;
+    let Some(file) = file else {
+        return Ok(None);
     };
-    match file.try_lock() {
-        Ok(true) => {
-            file.unlock().ok();
-            Ok(None)
-        }
-        Ok(false) => Ok(Some(read_holder(file.as_ref()))),
-        Err(error) => Err(Error::io("cannot look at the lock", &path, error)),
+    if file.try_lock().context("cannot look at the lock", &path)? {
+        file.unlock().ok();
+        return Ok(None);
     }
+    Ok(Some(read_holder(file.as_ref())))
 }
 
-/// Reads who holds a lock, as far as they left word.
+/// Reads the holder of a lock, as far as its file says.
 pub(crate) fn read_holder(file: &dyn StorageFile) -> Option<Holder> {
     let mut word = [0; 1024];
     let len = read_full(file, &mut word, 0).ok()?;
@@ -148,31 +144,32 @@ impl AppendLock {
         Ok(Self { file, path })
     }
 
-    /// Opens the lock without making it; `None` where nobody ever appended.
+    /// Opens the lock without creating it; `None` if nothing was ever appended.
     pub(crate) fn open_existing(files: &LogDir) -> Result<Option<Self>> {
         let path = files.path().join(APPEND);
-        match files.storage().open_read(&path) {
-            Ok(file) => Ok(Some(Self { file, path })),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io("cannot open the lock", &path, error)),
-        }
+        let file = if_found(files.storage().open_read(&path));
+        let file = file.context("cannot open the lock", &path)?;
+        Ok(file.map(|file| Self { file, path }))
     }
 
     /// Holds the lock if it is free.
     pub(crate) fn try_hold(&self) -> Result<Option<AppendGuard<'_>>> {
-        match self.file.try_lock() {
-            Ok(free) => Ok(free.then(|| AppendGuard(self.file.as_ref()))),
-            Err(error) => Err(Error::io("cannot lock the trail", &self.path, error)),
-        }
+        let is_free = self
+            .file
+            .try_lock()
+            .context("cannot lock the trail", &self.path)?;
+        Ok(is_free.then(|| AppendGuard(self.file.as_ref())))
     }
 
     /// Waits for the lock and holds it until the guard is dropped.
     pub(crate) fn hold(&self) -> Result<AppendGuard<'_>> {
         loop {
             match self.file.lock() {
-                Ok(()) => return Ok(AppendGuard(self.file.as_ref())),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io("cannot lock the trail", &self.path, error)),
+                locked => {
+                    locked.context("cannot lock the trail", &self.path)?;
+                    return Ok(AppendGuard(self.file.as_ref()));
+                }
             }
         }
     }
@@ -188,10 +185,10 @@ impl Drop for AppendGuard<'_> {
     }
 }
 
-/// Returns whether a file lies in a session's directory of some store: those have
-/// locks beside them.
+/// Returns whether a file is in a session's directory of some store: those have locks
+/// beside them.
 pub(crate) fn lies_in_store(storage: &dyn Storage, path: &Path) -> Result<bool> {
     storage
         .exists(&path.with_file_name(APPEND))
-        .map_err(|error| Error::io("cannot look at the file's directory", path, error))
+        .context("cannot look at the file's directory", path)
 }

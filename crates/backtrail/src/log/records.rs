@@ -4,16 +4,18 @@ use std::collections::VecDeque;
 
 use super::chain::{Segment, Walk};
 use super::gap::HistoryGap;
-use super::shown::Recent;
 use crate::error::{Reason, Result};
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::sum::Sum;
 use crate::trail::{Damage, DamageReport, Record, RecordKind, RecordRef, Sums};
 
+/// How many records are remembered.
+const RECENT: usize = 4096;
+
 /// The records of a session, lent one after the other.
 ///
-/// Openers are not among them: they say how the files hang together, not what
-/// happened. Damage is passed over, and told by [`damage`](Self::damage).
+/// Openers are not among them: they say how the files are linked, not what happened.
+/// Damage is skipped, and returned by [`damage`](Self::damage).
 #[derive(Debug)]
 pub struct Records {
     direction: Direction,
@@ -25,9 +27,11 @@ pub struct Records {
     is_head: bool,
     /// The highest seq so far; backwards, the last one.
     last_seq: Option<u64>,
-    /// Whether a record came up out of order: then others may come up twice.
+    /// Whether a record was out of order: then others may come twice.
     disorder: bool,
-    recent: Recent,
+    /// The sums of the records returned last, by which duplicate lines are recognized.
+    /// Remembering all would take memory in proportion to the history.
+    recent: VecDeque<Sum>,
     damage: DamageReport,
     unfinished: u64,
     /// How many records are known to be gone.
@@ -51,10 +55,10 @@ struct Forwards {
     /// The sums of the last record and of the opener of its trail: what the
     /// next segment must continue.
     last_sums: [Option<Sum>; 2],
-    /// Whether numbers were left out in the segment that is being read, so that
-    /// they may yet turn up.
+    /// Whether numbers are missing in the segment that is being read, so that they may
+    /// still come.
     gap: bool,
-    /// Whether the segment's numbers are those of its lines: none turns up late.
+    /// Whether the segment's numbers are those of its lines: none comes late.
     by_line: bool,
 }
 
@@ -64,8 +68,8 @@ struct Backwards {
     walk: Box<Walk>,
     /// Whether the reader is still where the line was cut.
     at_cut: bool,
-    /// Damage behind the last record of the cut, perhaps: whether it belongs to
-    /// the line shows only with the record before it.
+    /// Damage that may be behind the last record of the cut: only the record before it
+    /// shows whether it belongs to the line.
     doubtful: DamageReport,
 }
 
@@ -113,14 +117,14 @@ impl Records {
             is_head: false,
             last_seq: None,
             disorder: false,
-            recent: Recent::default(),
+            recent: VecDeque::new(),
             damage,
             unfinished: 0,
             gone: 0,
         }
     }
 
-    /// Says what the line has no more.
+    /// Sets which records are gone from the line.
     #[must_use]
     pub(crate) fn with_gaps(mut self, gaps: &[HistoryGap]) -> Self {
         let gone = gaps.iter().filter(|gap| gap.is_gone());
@@ -152,13 +156,13 @@ impl Records {
         Ok(None)
     }
 
-    /// Turns this into an iterator of records that stand by themselves.
+    /// Turns this into an iterator of owned records.
     #[doc(hidden)]
     pub fn owned(self) -> OwnedRecords {
         OwnedRecords(self)
     }
 
-    /// Returns what had to be passed over so far.
+    /// Returns the damage that was skipped so far.
     pub fn damage(&self) -> &DamageReport {
         &self.damage
     }
@@ -194,8 +198,8 @@ impl Records {
         }
     }
 
-    /// Returns whether the rest of the segment is not of the line, whole or
-    /// damaged. Only records that were left out may yet turn up.
+    /// Returns whether the rest of the segment is not part of the line, whole or damaged.
+    /// Only records that are missing may still come.
     fn is_past_cut(&self) -> bool {
         match &self.direction {
             Direction::Forwards(forwards) => {
@@ -220,7 +224,7 @@ impl Records {
             Direction::Forwards(forwards) => forwards.segments.pop_front(),
             Direction::Backwards(backwards) => {
                 let segment = backwards.walk.next()?;
-                // What is wrong with the links is found out along the way.
+                // Broken links are found along the way.
                 self.damage.take_in(&mut backwards.walk.damage);
                 segment
             }
@@ -264,8 +268,8 @@ impl Records {
         Ok(())
     }
 
-    /// Goes on in the line that a purge wrote in the place of a segment and of those
-    /// after it: the records have the numbers that they had.
+    /// Continues in the line that a purge wrote in place of a segment and of those after
+    /// it: the records have the numbers that they had.
     fn begin_again(&mut self, segment: &Segment) -> Result<()> {
         match &mut self.direction {
             Direction::Forwards(forwards) => {
@@ -275,7 +279,7 @@ impl Records {
                     .map_or(segment.until, |it| it.until);
                 forwards.segments = segment.line_instead(until)?.into();
                 forwards.first = self.last_seq.map_or(forwards.first, |last| last + 1);
-                // What links them was made anew, too.
+                // Their links were rewritten, too.
                 forwards.last_sums = [None; 2];
             }
             Direction::Backwards(backwards) => backwards.walk.again_at(segment),
@@ -283,7 +287,7 @@ impl Records {
         Ok(())
     }
 
-    /// Decides about the record that was just found.
+    /// Returns whether the record that was just found belongs to the line.
     fn belongs(&mut self) -> bool {
         let Some(reader) = &self.reader else {
             return false;
@@ -295,8 +299,8 @@ impl Records {
                 && backwards.at_cut
                 && seq == self.until
             {
-                // The line was cut before the trail's first record: all of the
-                // damage lies beyond it.
+                // The line was cut before the trail's first record: all of the damage is
+                // beyond it.
                 backwards.doubtful = DamageReport::default();
             }
             return false;
@@ -317,18 +321,21 @@ impl Records {
             let damage = reader.damage_here(Reason::OutOfOrder { seq, after });
             self.damage.add(damage);
         }
-        // What is out of order is told as damage and shown all the same, once.
+        // A record out of order is reported as damage, and still returned, once.
         let sum = record.sum();
         self.disorder |= !in_order;
-        if self.disorder && self.recent.contains(sum) {
+        if self.disorder && self.recent.contains(&sum) {
             return false;
         }
-        self.recent.push(sum);
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(sum);
         self.move_on(seq, sum);
         true
     }
 
-    /// Takes note of a record that is shown.
+    /// Notes a record that is returned.
     fn move_on(&mut self, seq: u64, sum: Sum) {
         match &mut self.direction {
             Direction::Forwards(forwards) => {
@@ -341,7 +348,7 @@ impl Records {
                 self.last_seq = Some(seq);
                 if std::mem::take(&mut backwards.at_cut) {
                     let mut doubtful = std::mem::take(&mut backwards.doubtful);
-                    // Right behind the last record of the cut, it lies beyond.
+                    // Right behind the last record of the cut, it is beyond it.
                     if seq != self.until {
                         self.damage.take_in(&mut doubtful);
                     }
@@ -351,12 +358,12 @@ impl Records {
     }
 }
 
-/// An iterator over records that stand by themselves.
+/// An iterator over owned records.
 #[derive(Debug)]
 pub struct OwnedRecords(Records);
 
 impl OwnedRecords {
-    /// Returns what had to be passed over so far.
+    /// Returns the damage that was skipped so far.
     pub fn damage(&self) -> &DamageReport {
         self.0.damage()
     }

@@ -1,13 +1,12 @@
 //! Repairing a session: plan, then act.
 //!
-//! A repair rewrites nothing. It begins a new trail that continues the last
-//! record before the first damage, and holds every readable record after it, in
-//! order. The old trails stay as they are; the new opener names the places that
-//! were gone around, and those beside the line of which nothing can be made.
+//! A repair rewrites nothing. It begins a new trail that continues the last record before
+//! the first damage, and holds every readable record after it, in order. The old trails
+//! stay as they are; the new opener names the places that were bypassed, and the damage
+//! beside the line, which cannot be repaired.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
-use std::path::Path;
 
 use serde::Serialize;
 
@@ -18,14 +17,14 @@ use super::lock::{AppendLock, WriterLock};
 use super::payloads::PayloadWriter;
 use super::payloads::adopt;
 use super::present::present_at;
-use super::shown::Shown;
 use super::tail::{SetAside, Tail};
+use super::trail_copy::TrailCopy;
 use super::verify::verify;
-use crate::error::{Error, Reason, Result};
-use crate::storage::{StorageFile, append_all, read_full};
+use crate::error::{IoContext, Reason, Result};
+use crate::storage::read_range;
 use crate::store::Store;
 use crate::trail::opener::{Continues, Opener, Repaired, TrailReason};
-use crate::trail::record::{Position, finish_line, split_prev, split_sum};
+use crate::trail::record::Position;
 use crate::trail::sum::Sum;
 use crate::trail::{Damage, DamageReport, RecordKind, trail_number};
 
@@ -41,11 +40,11 @@ pub struct RepairPlan {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// The number of the new trail, or `None` where none was needed.
+    /// The number of the new trail, or `None` if none was needed.
     pub trail: Option<u32>,
     /// How many records it holds; the others are reached where they were.
     pub copied: u64,
-    /// What was gone around.
+    /// What was bypassed.
     pub damage: DamageReport,
     /// The seqs that no longer have a record.
     pub missing: Vec<RangeInclusive<u64>>,
@@ -91,7 +90,7 @@ impl RepairPlan {
     /// Carries the repair out, on the session as it is now.
     pub fn apply(self) -> Result<RepairReport> {
         let Self { store, files, .. } = self;
-        let _speaker = WriterLock::take(&files, &store.holder())?;
+        let _writer = WriterLock::take(&files, &store.holder())?;
         let lock = AppendLock::open(&files)?;
         let _guard = lock.hold()?;
         let mut tail = Tail::load(&store, &files)?;
@@ -109,7 +108,7 @@ impl RepairPlan {
         let opener = Opener {
             repaired: survey.repaired.clone(),
             given: Some(tail.position().seq),
-            // What was done before it can still be taken back.
+            // What was done before it can still be undone.
             as_at: Some(tail.spot()),
             present: present_at(&store, &files, tail.trail, tail.position())?,
             ..files.opener(tail.trail + 1, TrailReason::Repair, store.now())
@@ -118,12 +117,13 @@ impl RepairPlan {
             Some((from, compacted)) => opener.continuing(from, compacted),
             None => opener,
         };
-        // What the new trail continues must not be less durable than itself, nor
-        // may a line that was cut off come back where nobody looks any more.
+        // What the new trail continues must not be less durable than itself, nor may a
+        // line that was cut off come back where no reader looks any more.
         tail.sync()?;
         let path = files.trail_path(opener.trail);
         files.create_trail(opener.trail, |file| {
-            let copy = Copy::begin(file, &path, &opener)?;
+            let mut copy = TrailCopy::new(file, &path);
+            copy.opener(&opener)?;
             survey.copy_to(copy, &files)
         })?;
         report.trail = Some(opener.trail);
@@ -145,7 +145,7 @@ struct Survey {
     unfinished: u64,
 }
 
-/// The last record that a survey came upon.
+/// The last record that a survey found.
 #[derive(Default)]
 struct Last {
     seq: u64,
@@ -194,7 +194,7 @@ impl Survey {
     }
 
     /// Copies the records that are kept.
-    fn copy_to(&self, mut copy: Copy<'_>, files: &LogDir) -> Result<()> {
+    fn copy_to(&self, mut copy: TrailCopy<'_>, files: &LogDir) -> Result<()> {
         let mut payloads = PayloadWriter::new(files);
         let mut source = None;
         for kept in &self.kept {
@@ -203,18 +203,19 @@ impl Survey {
                 Some((segment, file)) if segment == kept.segment => file,
                 _ => segment.file()?,
             };
-            let mut line = kept.read(file.as_ref(), &segment.path)?;
+            let line = read_range(file.as_ref(), kept.place.clone());
+            let mut line = line.context("cannot read the trail", &segment.path)?;
             if !segment.is_of(files) {
                 line = adopt(&line, &segment.payloads(), &mut payloads)?;
             }
-            copy.add(&line)?;
+            copy.add(&line, copy.prev)?;
             source = Some((kept.segment, file));
         }
         copy.flush()
     }
 
-    /// Adds damage that lies beside the line: in what was taken back, or behind
-    /// a cut. Nothing can be brought together there, but it is dealt with.
+    /// Adds damage that is beside the line: in what was undone, or behind a cut. Nothing
+    /// can be repaired there, but it is known.
     fn look_beyond(&mut self, store: &Store, files: &LogDir) -> Result<()> {
         let report = verify(store, files)?;
         let head = files.trail_path(files.head()?);
@@ -222,7 +223,7 @@ impl Survey {
             let trail = damage.file.file_name().and_then(trail_number);
             let known = |place: &Repaired| trail.is_some_and(|trail| place.covers(trail, damage));
             // Neither a lost payload nor a file of version 1 that changed can be
-            // gone around.
+            // bypassed.
             let imported = trail == Some(0) && self.segments.iter().any(Segment::is_version_1);
             let mended = damage.reason == Reason::Unfinished && damage.file == head
                 || matches!(damage.reason, Reason::LostPayload(_))
@@ -268,7 +269,7 @@ impl Survey {
             let record = examiner.record();
             let position = Position::after(&record);
             if record.kind() == RecordKind::Opener {
-                // Also a trail that nothing was said in yet can be continued.
+                // A trail without messages can be continued, too.
                 if flaw.is_none() && position.seq <= segment.until {
                     self.reach(files, segment, &position);
                 }
@@ -277,7 +278,7 @@ impl Survey {
             if position.seq > segment.until {
                 break;
             }
-            // A payload that is lost cannot be gone around: the record stays.
+            // A payload that is lost cannot be bypassed: the record stays.
             let flaw = flaw.filter(|flaw| !matches!(flaw.reason, Reason::LostPayload(_)));
             if let Some(flaw) = flaw {
                 last.lost = true;
@@ -306,7 +307,7 @@ impl Survey {
         Ok(())
     }
 
-    /// Passes a file of version 1, which is as it was taken in.
+    /// Passes a file of version 1, which is as it was imported.
     fn version_1(&mut self, files: &LogDir, segment: &Segment, last: &mut Last) -> Result<()> {
         if let Some(position) = segment.last_position()? {
             last.seq = position.seq;
@@ -319,7 +320,7 @@ impl Survey {
     /// Notes the last whole record before the first damage.
     fn reach(&mut self, files: &LogDir, segment: &Segment, position: &Position) {
         if self.damage.is_empty() {
-            // A trail of ours leads to what was inherited: see `chain`.
+            // One of the session's own trails leads to what was inherited: see `chain`.
             let trail = if segment.is_of(files) {
                 segment.trail
             } else {
@@ -337,8 +338,8 @@ impl Survey {
         self.damage.add(damage);
     }
 
-    /// Notes a place that is gone around. Places that follow each other become
-    /// one: a file of garbage must not make an opener that is as long.
+    /// Notes a place that is bypassed. Places that follow each other become one: a file
+    /// of garbage must not make an opener that is as long.
     fn go_around(&mut self, trail: u32, damage: &Damage) {
         let end = damage.byte + damage.bytes;
         if let Some(last) = self.repaired.last_mut()
@@ -385,56 +386,48 @@ struct ReadableRecord {
     place: Range<u64>,
 }
 
-impl ReadableRecord {
-    fn read(&self, file: &dyn StorageFile, path: &Path) -> Result<Vec<u8>> {
-        let len = self.place.end - self.place.start;
-        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
-        read_full(file, &mut bytes, self.place.start)
-            .map_err(|error| Error::io("cannot read the trail", path, error))?;
-        Ok(bytes)
-    }
-}
+/// A set of seqs, as ranges that do not touch. Read in order it is one range; only gaps
+/// and disorder, which are damage, create more.
+#[derive(Debug, Default)]
+struct Shown(BTreeMap<u64, u64>);
 
-/// The new trail while it is written.
-struct Copy<'a> {
-    file: &'a dyn StorageFile,
-    path: &'a Path,
-    buffer: Vec<u8>,
-    prev: Sum,
-}
-
-/// How much is written at a time.
-const CHUNK: usize = 1 << 20;
-
-impl<'a> Copy<'a> {
-    fn begin(file: &'a dyn StorageFile, path: &'a Path, opener: &Opener) -> Result<Self> {
-        let mut buffer = Vec::with_capacity(CHUNK * 2);
-        let prev = opener.write(&mut buffer)?;
-        Ok(Self {
-            file,
-            path,
-            buffer,
-            prev,
-        })
-    }
-
-    /// Writes a record as it is, save for what binds it to the one before.
-    fn add(&mut self, record: &[u8]) -> Result<()> {
-        let covered = split_sum(record).map_or(record, |(covered, _)| covered);
-        let body = split_prev(covered).map_or(covered, |(body, _)| body);
-        let start = self.buffer.len();
-        self.buffer.extend_from_slice(body);
-        self.prev = finish_line(&mut self.buffer, start, self.prev);
-        if self.buffer.len() >= CHUNK {
-            self.flush()?;
+impl Shown {
+    /// Adds a seq; returns false if it is already there.
+    fn insert(&mut self, seq: u64) -> bool {
+        let before = self.0.range(..=seq).next_back();
+        let before = before.map(|(first, last)| (*first, *last));
+        if before.is_some_and(|(_, last)| last >= seq) {
+            return false;
         }
-        Ok(())
+        let first = match before {
+            Some((first, last)) if last + 1 == seq => first,
+            _ => seq,
+        };
+        let after = seq.checked_add(1).and_then(|next| self.0.remove(&next));
+        self.0.insert(first, after.unwrap_or(seq));
+        true
     }
+}
 
-    fn flush(&mut self) -> Result<()> {
-        append_all(self.file, &self.buffer)
-            .map_err(|error| Error::io("cannot write the new trail", self.path, error))?;
-        self.buffer.clear();
-        Ok(())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_seq_is_new_once_in_whatever_order_it_comes() {
+        let orders: [&[u64]; 4] = [
+            &[1, 2, 3, 4, 5],
+            &[5, 4, 3, 2, 1],
+            &[3, 1, 5, 2, 4],
+            &[u64::MAX, 0, u64::MAX - 1, 7, 1],
+        ];
+        for order in orders {
+            let mut shown = Shown::default();
+            assert!(order.iter().all(|seq| shown.insert(*seq)), "{order:?}");
+            assert!(!order.iter().any(|seq| shown.insert(*seq)), "{order:?}");
+        }
+        let mut shown = Shown::default();
+        assert!((1..1000).all(|seq| shown.insert(seq)));
+        assert_eq!(shown.0.len(), 1, "in order it is one range");
     }
 }

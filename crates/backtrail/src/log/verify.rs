@@ -12,7 +12,7 @@ use super::gap::{self, HistoryGap};
 use super::lock::AppendLock;
 use super::reader::LogReader;
 use super::version1::{hash_of, second_opener};
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{ErrorKind, IoContext, Reason, Result};
 use crate::store::Store;
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::opener::{Continues, Repaired};
@@ -164,7 +164,7 @@ impl Check<'_> {
             .files
             .storage()
             .open_read(&damage.file)
-            .map_err(|error| Error::io("cannot open the trail", &damage.file, error))?;
+            .context("cannot open the trail", &damage.file)?;
         let mut reader =
             TrailReader::forwards(file, &damage.file, damage.byte, PEEK_BUFFER, Sums::Check);
         let found = reader.advance()?;
@@ -239,7 +239,7 @@ impl Check<'_> {
                 .storage()
                 .open_read(&path)
                 .and_then(|file| file.len())
-                .map_err(|error| Error::io("cannot read what was set aside", &path, error))?;
+                .context("cannot read what was set aside", &path)?;
             self.report.set_aside.push((path, len));
         }
         Ok(())

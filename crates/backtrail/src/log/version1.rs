@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::chain::{Segment, continues_at};
 use super::directory::LogDir;
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{ErrorKind, IoContext, Reason, Result};
 use crate::hex::to_hex;
 use crate::message::{CompactionSummary, Role};
 use crate::storage::{StorageFile, read_full};
@@ -21,7 +21,7 @@ use crate::trail::foreign::{ForeignKind, ForeignRecord, ForeignRecords};
 use crate::trail::lines::{Ending, Forwards, PEEK_BUFFER, STREAM_BUFFER};
 use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::origin::Imported;
-use crate::trail::present::{Present, WorkspaceRef};
+use crate::trail::present::WorkspaceRef;
 use crate::trail::reader::TrailReader;
 use crate::trail::record::{split_prev, split_sum};
 use crate::trail::{RecordKind, Sums};
@@ -55,8 +55,7 @@ pub(crate) fn is_version_1(files: &LogDir, file: &Arc<dyn StorageFile>) -> Resul
 /// Returns the version of a file that begins like a trail of a session.
 fn opening_version(file: &dyn StorageFile, path: &Path) -> Result<Option<u64>> {
     let mut beginning = [0; OPENING.len() + 4];
-    let n = read_full(file, &mut beginning, 0)
-        .map_err(|error| Error::io("cannot read the trail", path, error))?;
+    let n = read_full(file, &mut beginning, 0).context("cannot read the trail", path)?;
     let number = beginning[..n].strip_prefix(OPENING).map(|rest| {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit());
         digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
@@ -71,9 +70,7 @@ fn looks_like_version_1(file: &Arc<dyn StorageFile>, path: &Path) -> Result<bool
     }
     let mut lines = Forwards::new(Arc::clone(file), 0, STREAM_BUFFER);
     loop {
-        let line = lines
-            .next()
-            .map_err(|error| Error::io("cannot read the trail", path, error))?;
+        let line = lines.next().context("cannot read the trail", path)?;
         let Some(line) = line else {
             return Ok(false);
         };
@@ -157,7 +154,7 @@ impl V1Trail {
             index,
             direction,
             buffer: Vec::new(),
-            pending: None,
+            found: Vec::new(),
         };
         Ok(TrailReader::foreign(path, records))
     }
@@ -188,8 +185,8 @@ struct V1Records {
     coming: Range<u64>,
     direction: Direction,
     buffer: Vec<u8>,
-    /// What else the last line holds.
-    pending: Option<ForeignRecord>,
+    /// What the last line holds, in reverse order.
+    found: Vec<ForeignRecord>,
 }
 
 impl ForeignRecords for V1Records {
@@ -199,10 +196,10 @@ impl ForeignRecords for V1Records {
 
     /// Returns the next record or damage. A meta is not a record of the conversation.
     fn next(&mut self, path: &Path) -> Result<Option<ForeignRecord>> {
-        if let Some(pending) = self.pending.take() {
-            return Ok(Some(pending));
-        }
         loop {
+            if let Some(found) = self.found.pop() {
+                return Ok(Some(found));
+            }
             let next = match self.direction {
                 Direction::Forwards => self.coming.next(),
                 Direction::Backwards => self.coming.next_back(),
@@ -210,17 +207,19 @@ impl ForeignRecords for V1Records {
             let Some(seq) = next else {
                 return Ok(None);
             };
-            if let Some(found) = self.look(path, seq)? {
-                return Ok(Some(found));
+            self.found = self.look(path, seq)?;
+            if self.direction == Direction::Forwards {
+                self.found.reverse();
             }
         }
     }
 }
 
 impl V1Records {
-    fn look(&mut self, path: &Path, seq: u64) -> Result<Option<ForeignRecord>> {
+    /// Returns what is lost in a line, and then its record.
+    fn look(&mut self, path: &Path, seq: u64) -> Result<Vec<ForeignRecord>> {
         let Some(place) = self.index.place(seq) else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let line = match self.index.load(self.file.as_ref(), path, seq)? {
             Ok(bytes) => {
@@ -229,33 +228,23 @@ impl V1Records {
             }
             Err(reason) => LineContent::Damage(reason).into(),
         };
-        let too_long = || Reason::TooLong {
-            bytes: place.end - place.start,
-            limit: u64::from(u32::MAX),
-        };
         let number = self.index.is_lines().then_some(seq);
-        let content = content(&self.buffer, line.content);
         let lost = line.lost.map(|(bytes, reason)| ForeignRecord {
             place: place.start..place.start + bytes as u64,
             line: number,
             content: Err(reason),
         });
-        let record = content.map(|content| ForeignRecord {
+        let too_long = || Reason::TooLong {
+            bytes: place.end - place.start,
+            limit: u64::from(u32::MAX),
+        };
+        let record = content(&self.buffer, line.content).map(|content| ForeignRecord {
             place: place.clone(),
             line: number,
             content: content
                 .and_then(|(kind, body)| Envelope::foreign(seq, kind, body).ok_or_else(too_long)),
         });
-        // What is lost comes before the record.
-        let (first, second) = match self.direction {
-            Direction::Forwards => (lost, record),
-            Direction::Backwards => (record, lost),
-        };
-        if first.is_none() {
-            return Ok(second);
-        }
-        self.pending = second;
-        Ok(first)
+        Ok(lost.into_iter().chain(record).collect())
     }
 }
 
@@ -289,35 +278,25 @@ pub(super) fn begin_second(store: &Store, files: &LogDir) -> Result<()> {
     let path = files.path().with_extension("jsonl");
     let file = files.open_read(0)?;
     let session = read(&file, &path, &mut |_| Ok(()))?;
-    let segment = Segment::version_1(files, u64::MAX);
-    let mut opener = opener_of(store, files, &session);
-    opener.imported = Some(imported(store, files, &session, &segment)?);
-    let opener = match segment.last_position()? {
-        Some(last) => opener.continuing(continues_at(files.id(), 0, &last), None),
-        None => opener,
-    };
-    files.create_opened(&opener).map(drop)
-}
-
-fn opener_of(store: &Store, files: &LogDir, session: &V1Session) -> Opener {
     let mut opener = Opener::new(files.id(), 1, TrailReason::Import, store.now());
-    let Some(meta) = &session.meta else {
-        return opener;
-    };
-    let root = short(meta.workspace_root.as_ref());
-    opener.present = Present {
-        model: short(meta.model.as_ref()).cloned(),
-        workspace: root.map(|root| WorkspaceRef::new(Path::new(root))),
-        ..Present::default()
-    };
-    opener.fork = meta.fork.clone();
-    if let Some(fork) = &mut opener.fork {
-        fork.branch_name = short(fork.branch_name.as_ref()).cloned();
-        if short(Some(&fork.parent_session_id)).is_none() {
-            opener.fork = None;
+    let segment = Segment::version_1(files, u64::MAX);
+    opener.imported = Some(imported(store, files, &session, &segment)?);
+    if let Some(meta) = &session.meta {
+        opener.present.model = short(&meta.model);
+        let root = short(&meta.workspace_root);
+        opener.present.workspace = root.map(|root| WorkspaceRef::new(Path::new(&root)));
+        opener.fork = meta
+            .fork
+            .clone()
+            .filter(|fork| is_short(&fork.parent_session_id));
+        if let Some(fork) = &mut opener.fork {
+            fork.branch_name = short(&fork.branch_name);
         }
     }
-    opener
+    if let Some(last) = segment.last_position()? {
+        opener = opener.continuing(continues_at(files.id(), 0, &last), None);
+    }
+    files.create_opened(&opener).map(drop)
 }
 
 fn imported(
@@ -327,60 +306,48 @@ fn imported(
     segment: &Segment,
 ) -> Result<Imported> {
     let millis = |ms: i64| Timestamp::from_millis(ms).unwrap_or_else(|| store.now());
-    let file = files.open_read(0)?;
-    let bytes = file
-        .len()
-        .map_err(|error| Error::io("cannot read the trail", &files.trail_path(0), error))?;
-    let named = short(session.original_id.as_ref()).cloned();
+    let len = files.open_read(0)?.len();
     let other = || (session.session_id != *files.id()).then(|| session.session_id.to_string());
-    let beginning = Beginning::read(segment)?;
+    let (uninstructed, begins) = beginning(segment)?;
     Ok(Imported {
         hash: hash_of(files)?,
-        bytes,
-        original_id: named.or_else(other),
-        uninstructed: beginning.uninstructed,
-        begins: beginning.begins,
+        bytes: len.context("cannot read the trail", &files.trail_path(0))?,
+        original_id: short(&session.original_id).or_else(other),
+        uninstructed,
+        begins,
         created_at: millis(session.created_at_ms),
         updated_at: millis(session.updated_at_ms),
     })
 }
 
-/// How a conversation begins.
-#[derive(Default)]
-struct Beginning {
-    begins: Option<String>,
-    uninstructed: bool,
-}
-
-impl Beginning {
-    fn read(segment: &Segment) -> Result<Self> {
-        /// A file without a prompt for so long is not searched to its end.
-        const LOOKED_AT: usize = 50;
-        const SHOWN: usize = 200;
-        let mut beginning = Self::default();
-        let mut reader = segment.forwards(0, STREAM_BUFFER, Sums::Check)?;
-        let mut messages = 0;
-        while messages < LOOKED_AT
-            && let Some(record) = reader.next_record()?
-        {
-            let Ok(Some(message)) = record.stored_message() else {
-                continue;
-            };
-            messages += 1;
-            if messages == 1 {
-                beginning.uninstructed = message.role != Role::System;
-            }
-            let text = message.text();
-            if message.role == Role::User && !text.trim().is_empty() {
-                beginning.begins = Some(text.chars().take(SHOWN).collect());
-                break;
-            }
+/// Returns whether a conversation begins without instructions, and with which prompt.
+fn beginning(segment: &Segment) -> Result<(bool, Option<String>)> {
+    /// A file without a prompt for so long is not searched to its end.
+    const LOOKED_AT: usize = 50;
+    const SHOWN: usize = 200;
+    let mut reader = segment.forwards(0, STREAM_BUFFER, Sums::Check)?;
+    let (mut messages, mut uninstructed) = (0, false);
+    while messages < LOOKED_AT
+        && let Some(record) = reader.next_record()?
+    {
+        let Ok(Some(message)) = record.stored_message() else {
+            continue;
+        };
+        uninstructed |= messages == 0 && message.role != Role::System;
+        messages += 1;
+        let text = message.text();
+        if message.role == Role::User && !text.trim().is_empty() {
+            return Ok((uninstructed, Some(text.chars().take(SHOWN).collect())));
         }
-        Ok(beginning)
     }
+    Ok((uninstructed, None))
 }
 
 /// Returns a name that notes can repeat. A longer one stays in the file.
-fn short(name: Option<&String>) -> Option<&String> {
-    name.filter(|name| name.len() <= LONGEST_NAME)
+fn short(name: &Option<String>) -> Option<String> {
+    name.clone().filter(|name| is_short(name))
+}
+
+fn is_short(name: &str) -> bool {
+    name.len() <= LONGEST_NAME
 }

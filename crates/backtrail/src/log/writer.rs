@@ -8,7 +8,7 @@ use super::payloads::PayloadWriter;
 use super::queue::Queue;
 use super::reader::LogReader;
 use super::tail::{Entry, SetAside, Tail};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::message::Draft;
 use crate::random::IdSource;
 use crate::store::Store;
@@ -95,8 +95,7 @@ impl LogWriter {
         match store.storage().create_dir(dir.path()) {
             // Left by a crash before anybody was told about it.
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            created => created
-                .map_err(|error| Error::io("cannot create the session", dir.path(), error))?,
+            created => created.context("cannot create the session", dir.path())?,
         }
         let lock = WriterLock::take(&dir, &store.holder())?;
         make(&dir)?;

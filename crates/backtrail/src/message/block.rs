@@ -10,7 +10,8 @@ use crate::json::{Fields, Json, Parts, Text};
 ///
 /// A block of an unknown kind, or of a known kind with unexpected fields, is an
 /// [`Other`](Self::Other) and kept unchanged.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 #[non_exhaustive]
 pub enum Block {
     /// Text.
@@ -71,27 +72,33 @@ impl Block {
 }
 
 /// Text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "text")]
 pub struct TextBlock {
     /// The text.
     pub text: Text,
     /// Fields that this version does not know.
+    #[serde(flatten)]
     pub extra: Fields,
 }
 
 /// The model's thinking.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "thinking")]
 pub struct Thinking {
     /// The text; often empty, with only a signature.
     pub thinking: Text,
     /// The provider's signature of the thinking.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<Text>,
     /// Fields that this version does not know.
+    #[serde(flatten)]
     pub extra: Fields,
 }
 
 /// A tool call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "tool_use")]
 pub struct ToolUse {
     /// The id of the call, which its result refers to.
     pub id: Text,
@@ -100,6 +107,7 @@ pub struct ToolUse {
     /// The arguments of the call, byte for byte.
     pub input: Json,
     /// Fields that this version does not know.
+    #[serde(flatten)]
     pub extra: Fields,
 }
 
@@ -174,15 +182,17 @@ impl ToolResult {
 }
 
 /// An image or other media.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Media {
     /// `image`, `audio`, `video`, `document` or `file`.
+    #[serde(rename = "type")]
     pub kind: String,
     /// The media type, such as `image/png`.
     pub media_type: Text,
     /// The bytes in Base64, or a payload.
     pub data: Json,
     /// Fields that this version does not know.
+    #[serde(flatten)]
     pub extra: Fields,
 }
 
@@ -209,51 +219,10 @@ macro_rules! known_blocks {
 
 known_blocks!(Text TextBlock, Thinking Thinking, ToolUse ToolUse, ToolResult ToolResult, Media Media);
 
-impl Serialize for Block {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(block) => block.serialize(serializer),
-            Self::Thinking(block) => block.serialize(serializer),
-            Self::ToolUse(block) => block.serialize(serializer),
-            Self::ToolResult(block) => block.serialize(serializer),
-            Self::Media(block) => block.serialize(serializer),
-            Self::Other(json) => json.serialize(serializer),
-        }
-    }
-}
-
-impl Serialize for TextBlock {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = begin(serializer, "text")?;
-        map.serialize_entry("text", &self.text)?;
-        end(map, &self.extra)
-    }
-}
-
-impl Serialize for Thinking {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = begin(serializer, "thinking")?;
-        map.serialize_entry("thinking", &self.thinking)?;
-        if let Some(signature) = &self.signature {
-            map.serialize_entry("signature", signature)?;
-        }
-        end(map, &self.extra)
-    }
-}
-
-impl Serialize for ToolUse {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = begin(serializer, "tool_use")?;
-        map.serialize_entry("id", &self.id)?;
-        map.serialize_entry("name", &self.name)?;
-        map.serialize_entry("input", &self.input)?;
-        end(map, &self.extra)
-    }
-}
-
 impl Serialize for ToolResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = begin(serializer, "tool_result")?;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", "tool_result")?;
         map.serialize_entry("tool_use_id", &self.tool_use_id)?;
         if let Some(name) = &self.tool_name {
             map.serialize_entry("tool_name", name)?;
@@ -263,30 +232,11 @@ impl Serialize for ToolResult {
         if self.extra.get("is_error").is_none() {
             map.serialize_entry("is_error", &self.is_error)?;
         }
-        end(map, &self.extra)
+        for (name, value) in self.extra.iter() {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
     }
-}
-
-impl Serialize for Media {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = begin(serializer, &self.kind)?;
-        map.serialize_entry("media_type", &self.media_type)?;
-        map.serialize_entry("data", &self.data)?;
-        end(map, &self.extra)
-    }
-}
-
-fn begin<S: Serializer>(serializer: S, kind: &str) -> Result<S::SerializeMap, S::Error> {
-    let mut map = serializer.serialize_map(None)?;
-    map.serialize_entry("type", kind)?;
-    Ok(map)
-}
-
-fn end<M: SerializeMap>(mut map: M, extra: &Fields) -> Result<M::Ok, M::Error> {
-    for (name, value) in extra.iter() {
-        map.serialize_entry(name, value)?;
-    }
-    map.end()
 }
 
 impl<'de> Deserialize<'de> for Block {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::draft::{self, DraftFields};
+use super::draft::{self, Details};
 use super::usage::Usage;
 use crate::error::{Error, Reason, Result};
 use crate::json::{Fields, Text, write_fields};
@@ -23,7 +23,7 @@ pub struct Compaction {
     keep: u64,
     expect: Option<u64>,
     usage: Option<Usage>,
-    known: DraftFields,
+    details: Details,
     /// The time and the id, if another program made the compaction.
     made: (Option<Timestamp>, Option<String>),
     covers: u64,
@@ -37,7 +37,7 @@ impl Compaction {
             keep: 0,
             expect: None,
             usage: None,
-            known: DraftFields::default(),
+            details: Details::default(),
             made: (None, None),
             covers: 0,
         }
@@ -91,7 +91,7 @@ impl Compaction {
     /// Sets the model that made the summary.
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.known.model = Some(model.into());
+        self.details.model = Some(model.into());
         self
     }
 
@@ -126,7 +126,7 @@ impl Compaction {
         }
         let what = "this compaction cannot be recorded";
         draft::check_name("id", self.made.1.as_deref(), what)?;
-        self.known.check(what)
+        self.details.check(what)
     }
 
     /// Encodes the fields between the record's numbers and its `prev`.
@@ -143,7 +143,7 @@ impl Compaction {
             #[serde(flatten)]
             covered: &'a Covered,
             #[serde(flatten)]
-            known: &'a DraftFields,
+            details: &'a Details,
             #[serde(skip_serializing_if = "Option::is_none")]
             usage: Option<&'a Usage>,
             summary: &'a str,
@@ -158,14 +158,12 @@ impl Compaction {
             at: made_at.unwrap_or(at),
             id: made_id.clone().unwrap_or_else(|| id.to_string()),
             covered: &covered,
-            known: &self.known,
+            details: &self.details,
             usage: self.usage.as_ref(),
             summary: &self.summary,
         };
-        write_fields(&mut out, &body).map_err(|error| {
-            Error::invalid("this compaction cannot be recorded")
-                .with_reason(Reason::Syntax(error.to_string()))
-        })?;
+        write_fields(&mut out, &body)
+            .map_err(|error| Error::json("this compaction cannot be recorded", &error))?;
         Ok(out)
     }
 }
@@ -186,7 +184,7 @@ fn read_compaction(mut fields: Fields) -> Result<Compaction, Reason> {
         keep: draft::take(&mut fields, "keep", "a whole number")?.unwrap_or(0),
         expect: draft::take(&mut fields, "expect", "the number of a record")?,
         usage: draft::take(&mut fields, "usage", "an object")?,
-        known: DraftFields::take(&mut fields)?,
+        details: Details::take(&mut fields)?,
         made: (None, None),
         covers: 0,
     };

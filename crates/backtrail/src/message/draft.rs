@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::parts::{self, MAX_INLINE};
 use super::{Block, Message, check_message};
@@ -30,7 +30,7 @@ pub struct Draft {
     at: Option<Timestamp>,
     expect: Option<u64>,
     /// The fields between `id` and `message`, in this order.
-    known: DraftFields,
+    details: Details,
     extra: Fields,
 }
 
@@ -60,20 +60,25 @@ impl DraftBody {
     }
 }
 
-/// Fields of a record that are written before its message.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct DraftFields {
+/// The model call that a record comes from, as far as it is recorded.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Details {
+    /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) model: Option<String>,
+    pub model: Option<String>,
+    /// The provider's id of the response; the records of one response share it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_id: Option<String>,
+    pub response_id: Option<String>,
+    /// The duration of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    duration_ms: Option<u64>,
+    pub duration_ms: Option<u64>,
+    /// The cost reported by the provider.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cost_usd: Option<f64>,
+    pub cost_usd: Option<f64>,
 }
 
-impl DraftFields {
+impl Details {
     /// Takes the fields out of an object.
     pub(super) fn take(fields: &mut Fields) -> Result<Self, Reason> {
         Ok(Self {
@@ -121,7 +126,7 @@ impl Draft {
             id: None,
             at: None,
             expect: None,
-            known: DraftFields::default(),
+            details: Details::default(),
             extra: Fields::default(),
         }
     }
@@ -143,28 +148,28 @@ impl Draft {
     /// Sets the model that wrote the message.
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.known.model = Some(model.into());
+        self.details.model = Some(model.into());
         self
     }
 
     /// Sets the provider's id of the response, by which usage is counted once.
     #[must_use]
     pub fn response_id(mut self, id: impl Into<String>) -> Self {
-        self.known.response_id = Some(id.into());
+        self.details.response_id = Some(id.into());
         self
     }
 
     /// Sets the duration of the model call.
     #[must_use]
     pub fn duration_ms(mut self, duration_ms: u64) -> Self {
-        self.known.duration_ms = Some(duration_ms);
+        self.details.duration_ms = Some(duration_ms);
         self
     }
 
     /// Sets the cost reported by the provider.
     #[must_use]
     pub fn cost_usd(mut self, cost_usd: f64) -> Self {
-        self.known.cost_usd = Some(cost_usd);
+        self.details.cost_usd = Some(cost_usd);
         self
     }
 
@@ -221,8 +226,8 @@ impl Draft {
                 out.push(b'"');
             }
         }
-        if self.known != DraftFields::default() {
-            write_fields(&mut out, &self.known).map_err(unwritable)?;
+        if self.details != Details::default() {
+            write_fields(&mut out, &self.details).map_err(unwritable)?;
         }
         for (name, value) in self.extra.iter() {
             out.push(b',');
@@ -260,7 +265,7 @@ impl Draft {
     fn check(&self) -> Result<()> {
         let what = "this message cannot be recorded";
         check_name("id", self.id.as_deref(), what)?;
-        self.known.check(what)
+        self.details.check(what)
     }
 }
 
@@ -273,7 +278,7 @@ fn to_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> Result<()> {
 }
 
 fn unwritable(error: serde_json::Error) -> Error {
-    Error::invalid("this message cannot be recorded").with_reason(Reason::Syntax(error.to_string()))
+    Error::json("this message cannot be recorded", &error)
 }
 
 /// Fields of a record that only the engine sets.
@@ -294,7 +299,7 @@ fn read_draft(line: &str) -> Result<Draft, Reason> {
     draft.id = take(&mut fields, "id", "a string")?;
     draft.at = take(&mut fields, "at", "a time like 2026-11-15T08:00:00.000Z")?;
     draft.expect = take(&mut fields, "expect", "the number of a record")?;
-    draft.known = DraftFields::take(&mut fields)?;
+    draft.details = Details::take(&mut fields)?;
     let unexpected = fields
         .iter()
         .map(|(name, _)| name)

@@ -14,8 +14,7 @@ mod usage;
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{self, IgnoredAny, MapAccess, Visitor};
-use serde::ser::SerializeMap;
+use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::escape::write_str;
@@ -24,7 +23,7 @@ use crate::json::{Fields, Json, Key, Text};
 pub use block::{Block, Media, TextBlock, Thinking, ToolResult, ToolUse};
 pub(crate) use compaction::Covered;
 pub use compaction::{Compaction, CompactionSummary, StoredCompaction};
-pub use draft::Draft;
+pub use draft::{Details, Draft};
 pub(crate) use draft::{read_object, take};
 use output::output_len;
 pub use usage::Usage;
@@ -102,15 +101,17 @@ impl<'de> Deserialize<'de> for Role {
 /// assert_eq!(reply.usage.as_ref().map(Usage::total), Some(16));
 /// # Ok::<(), backtrail::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Message {
     /// The role of the author.
     pub role: Role,
     /// The content, in order.
     pub blocks: Vec<Block>,
     /// The usage of the model call that produced the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Fields that this version does not know.
+    #[serde(flatten)]
     pub extra: Fields,
 }
 
@@ -249,21 +250,6 @@ impl Message {
     }
 }
 
-impl Serialize for Message {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("role", &self.role)?;
-        map.serialize_entry("blocks", &self.blocks)?;
-        if let Some(usage) = &self.usage {
-            map.serialize_entry("usage", usage)?;
-        }
-        for (name, value) in self.extra.iter() {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
-}
-
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(MessageVisitor)
@@ -338,37 +324,6 @@ pub(crate) fn check_message(json: &str) -> Result<(), serde_json::Error> {
     }
 
     serde_json::from_str::<Shape<'_>>(json).map(drop)
-}
-
-/// The `message` of a record, whatever else the record has.
-pub(crate) struct MessageOf(pub(crate) Option<Message>);
-
-impl<'de> Deserialize<'de> for MessageOf {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct RecordVisitor;
-
-        impl<'de> Visitor<'de> for RecordVisitor {
-            type Value = MessageOf;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a record")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MessageOf, A::Error> {
-                let mut message = None;
-                while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
-                    if key == "message" {
-                        message = Some(map.next_value()?);
-                    } else {
-                        map.next_value::<IgnoredAny>()?;
-                    }
-                }
-                Ok(MessageOf(message))
-            }
-        }
-
-        deserializer.deserialize_map(RecordVisitor)
-    }
 }
 
 #[cfg(test)]

@@ -5,20 +5,17 @@ use std::io;
 use memchr::memmem;
 
 use super::format::{BLOCK_HEADER, Block, MARK, PACK_HEADER, Salt};
-use crate::storage::{StorageFile, read_full};
+use crate::storage::{StorageFile, Window};
 
 const WINDOW: usize = 64 << 10;
 
 /// An iterator over the blocks of a pack.
 #[derive(Debug)]
 pub(super) struct Blocks<'a> {
-    file: &'a dyn StorageFile,
+    window: Window<'a>,
     salt: Salt,
     at: u64,
     len: u64,
-    /// The bytes of the file from `start` on.
-    window: Vec<u8>,
-    start: u64,
 }
 
 /// A block, or the bytes between blocks.
@@ -59,12 +56,10 @@ impl Segment {
 impl<'a> Blocks<'a> {
     pub(super) fn new(file: &'a dyn StorageFile, salt: Salt, len: u64) -> Self {
         Self {
-            file,
+            window: Window::new(file, len, WINDOW),
             salt,
             at: PACK_HEADER as u64,
             len,
-            window: Vec::new(),
-            start: 0,
         }
     }
 
@@ -92,15 +87,14 @@ impl<'a> Blocks<'a> {
     }
 
     fn block(&mut self, at: u64) -> io::Result<Option<Block>> {
-        let salt = self.salt;
-        let bytes = self.bytes(at, BLOCK_HEADER)?;
-        Ok(Block::parse(bytes, salt, at))
+        let bytes = self.window.from(at, BLOCK_HEADER)?;
+        Ok(Block::parse(bytes, self.salt, at))
     }
 
     /// Returns where the next block begins, at or after `from`.
     fn search(&mut self, mut from: u64) -> io::Result<u64> {
         loop {
-            let bytes = self.bytes(from, MARK.len())?;
+            let bytes = self.window.from(from, MARK.len())?;
             if bytes.len() < MARK.len() {
                 return Ok(self.len);
             }
@@ -114,22 +108,5 @@ impl<'a> Blocks<'a> {
             }
             from += 1;
         }
-    }
-
-    /// Returns the bytes from `at` on: at least `least`, unless the file ends.
-    fn bytes(&mut self, at: u64, least: usize) -> io::Result<&[u8]> {
-        let skipped = at
-            .checked_sub(self.start)
-            .and_then(|skipped| usize::try_from(skipped).ok())
-            .filter(|skipped| skipped + least <= self.window.len());
-        if let Some(skipped) = skipped {
-            return Ok(&self.window[skipped..]);
-        }
-        let rest = usize::try_from(self.len.saturating_sub(at)).unwrap_or(usize::MAX);
-        self.window.resize(rest.min(WINDOW), 0);
-        self.start = at;
-        let n = read_full(self.file, &mut self.window, at)?;
-        self.window.truncate(n);
-        Ok(&self.window)
     }
 }

@@ -9,9 +9,10 @@ use super::codec::Codec;
 use super::entry::{Identity, RawEntry};
 use super::extents::Extent;
 use super::format::Salt;
-use super::pack::{Pack, read_range};
-use crate::error::Error;
-use crate::storage::StorageFile;
+use super::pack::Pack;
+use super::pack_set::{PackSet, UNREADABLE};
+use crate::error::{IoContext, Result};
+use crate::storage::{StorageFile, read_range};
 
 /// The most bytes read at a time.
 const BATCH: u64 = 8 << 20;
@@ -27,21 +28,16 @@ pub(super) struct CheckedEntry<'a> {
     pub(super) raw: RawEntry<'a>,
 }
 
-#[derive(Debug)]
-pub(super) enum CopyError {
-    Reading(io::Error),
-    Writing(Error),
-}
-
 /// Passes each intact entry to `take` and returns the ids of the damaged ones. `entries`
 /// must be sorted by offset.
 pub(super) fn read_checked(
     file: &dyn StorageFile,
     pack: &Pack,
     entries: &[Extent],
-    codec: &Codec,
-    take: &mut dyn FnMut(CheckedEntry<'_>) -> Result<(), Error>,
-) -> Result<Vec<ObjectId>, CopyError> {
+    pack_set: &PackSet,
+    take: &mut dyn FnMut(CheckedEntry<'_>) -> Result<()>,
+) -> Result<Vec<ObjectId>> {
+    let path = pack_set.path(pack.name);
     let mut broken = Vec::new();
     let mut rest = entries;
     while !rest.is_empty() {
@@ -53,16 +49,16 @@ pub(super) fn read_checked(
             .map(|extent| extent.end())
             .max()
             .unwrap_or(from);
-        let bytes = read_range(file, from, to).map_err(CopyError::Reading)?;
+        let bytes = read_range(file, from..to).context(UNREADABLE, &path)?;
         let read = Read {
             bytes: &bytes,
             from,
             salt: pack.salt(),
-            codec,
+            codec: &pack_set.codec,
         };
         for (extent, checked) in batch.iter().zip(read.check_all(batch)) {
-            match checked.map_err(CopyError::Reading)? {
-                Some(checked) => take(checked).map_err(CopyError::Writing)?,
+            match checked.context(UNREADABLE, &path)? {
+                Some(checked) => take(checked)?,
                 None => broken.push(extent.record.id),
             }
         }

@@ -10,9 +10,10 @@ use super::object_table::{ObjectTable, PackState};
 use super::pack::{Pack, PackFile};
 use super::pack_locks::try_lock_pack;
 use super::pack_name::PackName;
-use super::pack_set::PackSet;
+use super::pack_set::{PackSet, UNREADABLE};
 use super::pack_writer::PackWriter;
-use crate::error::{Error, Result};
+use crate::error::{IoContext, Result};
+use crate::storage::if_found;
 
 /// The state of a pack that is not sealed.
 enum OpenPack {
@@ -33,7 +34,7 @@ impl Objects {
     pub(crate) fn clean_up(&self) -> Result<ObjectTable> {
         let pack_set = &self.0.pack_set;
         let (mut busy, mut cut) = (HashSet::new(), 0);
-        let names = self.all_names()?;
+        let names = pack_set.all_names()?;
         let sealed: HashSet<u64> = names
             .iter()
             .filter(|name| name.is_sealed)
@@ -44,36 +45,18 @@ impl Objects {
                 true => drop_second_name(pack_set, name).map(|()| OpenPack::Free(0)),
                 false => finish_open_pack(pack_set, self, name),
             };
-            match cleaned {
-                Ok(OpenPack::Free(bytes)) => cut += bytes,
-                Ok(OpenPack::Busy) => {
-                    busy.insert(name.stem);
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    let path = name.path(&pack_set.dir);
-                    return Err(Error::io("cannot clean up a pack of objects", &path, error));
-                }
+            let what = "cannot clean up a pack of objects";
+            match if_found(cleaned).context(what, &pack_set.path(name))? {
+                Some(OpenPack::Free(bytes)) => cut += bytes,
+                Some(OpenPack::Busy) => _ = busy.insert(name.stem),
+                None => {}
             }
         }
-        pack_set.sync_names().or_else(absent).map_err(|error| {
-            let what = "cannot make the names of packs durable";
-            Error::io(what, &pack_set.dir, error)
-        })?;
+        if_found(pack_set.sync_names())
+            .context("cannot make the names of packs durable", &pack_set.dir)?;
         let mut table = self.build_table(&busy)?;
         table.cut = cut;
         Ok(table)
-    }
-
-    fn all_names(&self) -> Result<Vec<PackName>> {
-        let pack_set = &self.0.pack_set;
-        let listed = match pack_set.storage.list(&pack_set.dir) {
-            Ok(listed) => listed,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(Error::io("cannot list the objects", &pack_set.dir, error)),
-        };
-        let names = listed.iter().filter_map(|name| PackName::parse(name));
-        Ok(names.collect())
     }
 
     fn build_table(&self, busy: &HashSet<u64>) -> Result<ObjectTable> {
@@ -94,10 +77,8 @@ impl Objects {
         };
         let mut all = Vec::new();
         for pack in packs.iter() {
-            let looked = rescan(pack_set, pack).map_err(|error| {
-                let path = pack.name.path(&pack_set.dir);
-                Error::io("cannot read a pack of objects", &path, error)
-            })?;
+            let looked = rescan(pack_set, pack);
+            let looked = looked.context(UNREADABLE, &pack_set.path(pack.name))?;
             all.push(state(pack.name, Some(looked)));
         }
         all.extend(pack_set.empty().into_iter().map(|name| state(name, None)));
@@ -116,25 +97,16 @@ fn rescan(pack_set: &PackSet, pack: &Arc<Pack>) -> io::Result<Arc<Pack>> {
     Ok(found.map_or_else(|| Arc::clone(pack), Arc::new))
 }
 
-fn absent(error: io::Error) -> io::Result<()> {
-    match error.kind() {
-        io::ErrorKind::NotFound => Ok(()),
-        _ => Err(error),
-    }
-}
-
 /// Removes the `.open` name of a pack that has its final name.
 fn drop_second_name(pack_set: &PackSet, name: PackName) -> io::Result<()> {
     let Some(open) = try_lock_pack(pack_set, name)? else {
         return Ok(());
     };
-    let sealed = pack_set
-        .storage
-        .open_read(&name.sealed().path(&pack_set.dir))?;
+    let sealed = pack_set.storage.open_read(&pack_set.path(name.sealed()))?;
     let look = Pack::open(sealed.as_ref(), name.sealed(), &pack_set.codec)?;
     let is_whole = matches!(look, PackFile::Pack(pack) if pack.damage.is_empty());
     if is_whole && sealed.len()? >= open.len()? {
-        pack_set.storage.remove_file(&name.path(&pack_set.dir))?;
+        pack_set.storage.remove_file(&pack_set.path(name))?;
     }
     Ok(())
 }

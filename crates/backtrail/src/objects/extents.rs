@@ -3,8 +3,8 @@
 use std::io;
 
 use super::format::{BLOCK_HEADER, Block, BlockKind, Record, TAIL, Tail};
-use super::pack::{Pack, read_range};
-use crate::storage::{StorageFile, read_full};
+use super::pack::Pack;
+use crate::storage::{StorageFile, read_full, read_range};
 
 /// An entry of a pack: its id and offset, and the length of its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Pack {
                 break;
             }
             let end = u64::from(named.previous);
-            let bytes = read_range(file, end.saturating_sub(TAIL as u64), end)?;
+            let bytes = read_range(file, end.saturating_sub(TAIL as u64)..end)?;
             let before = Tail::parse(&bytes).filter(|before| before.at < named.at);
             let Some(before) = before else {
                 return Ok(None);

@@ -1,7 +1,7 @@
 //! A list of the packs, so that a cache of objects can tell whether some are gone.
 
 use super::Objects;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The length of an encoded entry.
 const ENTRY: usize = 16;
@@ -45,18 +45,11 @@ impl Objects {
         let mut packs = Vec::new();
         for name in pack_set.names()? {
             let len = match name.is_sealed {
-                true => SEALED,
-                false => match pack_set.file(name).and_then(|file| file.len()) {
-                    Ok(len) => len,
-                    // It was sealed just now, or removed.
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                    Err(error) => {
-                        let path = name.path(&pack_set.dir);
-                        return Err(Error::io("cannot measure a pack of objects", &path, error));
-                    }
-                },
+                true => Some(SEALED),
+                // `None` if it was sealed just now, or removed.
+                false => pack_set.len_of(name)?,
             };
-            packs.push((name.stem, len));
+            packs.extend(len.map(|len| (name.stem, len)));
         }
         Ok(Inventory(packs))
     }

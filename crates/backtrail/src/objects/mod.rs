@@ -205,17 +205,9 @@ impl Objects {
 
     /// Returns how many bytes the objects take on disk.
     pub(crate) fn size(&self) -> Result<u64> {
-        let pack_set = &self.0.pack_set;
         let mut size = 0;
-        for name in pack_set.names()? {
-            match pack_set.file(name).and_then(|file| file.len()) {
-                Ok(len) => size += len,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    let path = name.path(&pack_set.dir);
-                    return Err(Error::io("cannot measure a pack of objects", &path, error));
-                }
-            }
+        for name in self.0.pack_set.names()? {
+            size += self.0.pack_set.len_of(name)?.unwrap_or(0);
         }
         Ok(size)
     }
@@ -334,7 +326,7 @@ impl Objects {
     ) -> Option<PackEntry> {
         let pack_set = &self.0.pack_set;
         for pack in packs.iter() {
-            let path = pack.name.path(&pack_set.dir);
+            let path = pack_set.path(pack.name);
             let unreadable = |error| Error::io(format!("cannot read object {id}"), &path, error);
             let places = pack_set.find(pack, id);
             let places = places.map_err(|error| *worst = Some(unreadable(error)));

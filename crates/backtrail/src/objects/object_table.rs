@@ -10,12 +10,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::entry::{PackEntry, proven_id, read_entry};
-use super::extents::{Extent, block_at};
+use super::extents::Extent;
 use super::format::{BlockKind, List};
 use super::pack::Pack;
 use super::pack_name::PackName;
+use super::pack_set::UNREADABLE;
 use super::{ObjectId, Objects};
-use crate::error::{Error, Result};
+use crate::error::{IoContext, Result};
 
 /// A fact about an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -97,10 +98,7 @@ impl ObjectTable {
             let pack_set = &objects.0.pack_set;
             let file = pack_set.file(pack.name);
             let extents = file.and_then(|file| pack.extents(file.as_ref()));
-            let extents = extents.map_err(|error| {
-                let path = pack.name.path(&pack_set.dir);
-                Error::io("cannot read a pack of objects", &path, error)
-            })?;
+            let extents = extents.context(UNREADABLE, &pack_set.path(pack.name))?;
             rows.reserve(extents.len());
             rows.extend(extents.into_iter().map(|Extent { record, len }| Row {
                 key: key(&record.id),
@@ -235,9 +233,7 @@ impl ObjectTable {
             let Some(pack) = &self.packs[pack as usize].pack else {
                 continue;
             };
-            let file = self.objects.0.pack_set.file(pack.name);
-            let block = file.and_then(|file| block_at(file.as_ref(), pack, at));
-            match block.ok().flatten().map(|block| block.kind) {
+            match self.objects.0.pack_set.kind(pack, at).ok().flatten() {
                 Some(BlockKind::List) => match self.entry(row) {
                     Ok(Some(PackEntry::List(list))) if list.id == *id => {
                         chunks.extend(list.chunks);

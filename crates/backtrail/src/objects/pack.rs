@@ -12,7 +12,7 @@ use super::format::{
     Tail, parse_commit,
 };
 use super::pack_name::PackName;
-use crate::storage::{StorageFile, read_full};
+use crate::storage::{StorageFile, read_full, read_range};
 
 /// Commits are mostly shorter than this.
 const GUESS: u64 = 2 << 10;
@@ -101,7 +101,7 @@ impl Pack {
     pub(super) fn rescan(&self, file: &dyn StorageFile, codec: &Codec) -> io::Result<Option<Self>> {
         if let PackIndex::Sealed(seal) = &self.index {
             let at = u64::from(seal.tail.at) + BLOCK_HEADER as u64;
-            let records = read_range(file, at, at + seal.shape.records_len() as u64)?;
+            let records = read_range(file, at..at + seal.shape.records_len() as u64)?;
             if seal.is_right(&records, self.salt()) {
                 return Ok(None);
             }
@@ -187,7 +187,7 @@ impl Pack {
             PackIndex::Sealed(seal) => seal,
         };
         let at = u64::from(seal.tail.at) + BLOCK_HEADER as u64;
-        let bytes = read_range(file, at, at + seal.shape.records_len() as u64)?;
+        let bytes = read_range(file, at..at + seal.shape.records_len() as u64)?;
         Ok(bytes
             .chunks_exact(RECORD)
             .filter_map(Record::parse)
@@ -260,7 +260,7 @@ impl Pack {
         while let Some(found) = blocks.next()? {
             let commit = match found {
                 Segment::Block { at, block } if block.kind == BlockKind::Commit => {
-                    parse_commit(&read_range(file, at, block.end(at))?, salt, at)
+                    parse_commit(&read_range(file, at..block.end(at))?, salt, at)
                 }
                 _ => None,
             };
@@ -388,7 +388,7 @@ impl LastBlock {
         if from >= end {
             return Ok(None);
         }
-        let near = read_range(file, from, end)?;
+        let near = read_range(file, from..end)?;
         let Some(tail) = Tail::parse(&near).filter(|_| near.len() as u64 == end - from) else {
             return Ok(None);
         };
@@ -396,14 +396,14 @@ impl LastBlock {
         let begin = if at >= from {
             near.get((at - from) as usize..).unwrap_or_default()
         } else {
-            &read_range(file, at, at + BLOCK_HEADER as u64)?
+            &read_range(file, at..at + BLOCK_HEADER as u64)?
         };
         let Some(block) = Block::parse(begin, salt, at).filter(|block| block.end(at) == end) else {
             return Ok(None);
         };
         Ok(match block.kind {
             BlockKind::Commit if at >= from => parse_commit(begin, salt, at),
-            BlockKind::Commit => parse_commit(&read_range(file, at, end)?, salt, at),
+            BlockKind::Commit => parse_commit(&read_range(file, at..end)?, salt, at),
             BlockKind::Seal => return Self::seal(file, salt, at, block, end),
             _ => None,
         }
@@ -419,7 +419,7 @@ impl LastBlock {
     ) -> io::Result<Option<Self>> {
         let header = block.encode(salt, at);
         let records = (block.raw as usize * RECORD) as u64;
-        let index = read_range(file, at + BLOCK_HEADER as u64 + records, end)?;
+        let index = read_range(file, at + BLOCK_HEADER as u64 + records..end)?;
         Ok(SealIndex::parse(&header, &index, salt, at).map(Self::Seal))
     }
 }
@@ -432,28 +432,16 @@ pub(super) fn is_header(bytes: &[u8]) -> bool {
 }
 
 fn ending(file: &dyn StorageFile, len: u64) -> io::Result<Vec<u8>> {
-    read_range(file, len.saturating_sub(TAIL as u64), len)
+    read_range(file, len.saturating_sub(TAIL as u64)..len)
 }
 
 fn is_zero(file: &dyn StorageFile, mut from: u64, to: u64) -> io::Result<bool> {
     while from < to {
-        let bytes = read_range(file, from, to.min(from + (64 << 10)))?;
+        let bytes = read_range(file, from..to.min(from + (64 << 10)))?;
         if bytes.iter().any(|byte| *byte != 0) {
             return Ok(false);
         }
         from += bytes.len().max(1) as u64;
     }
     Ok(true)
-}
-
-/// Reads a range of a file, or as much of it as exists.
-///
-/// The range lies within the measured length of the file, so no number in the file can
-/// demand more memory than the file is long.
-pub(super) fn read_range(file: &dyn StorageFile, from: u64, to: u64) -> io::Result<Vec<u8>> {
-    let len = usize::try_from(to.saturating_sub(from)).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    let mut bytes = vec![0; len];
-    let n = read_full(file, &mut bytes, from)?;
-    bytes.truncate(n);
-    Ok(bytes)
 }

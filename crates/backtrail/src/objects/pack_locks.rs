@@ -15,8 +15,8 @@ use super::pack::{Pack, PackFile};
 use super::pack_name::PackName;
 use super::pack_set::{PackSet, Packs, lock};
 use super::pack_writer::{PackLimits, PackWriter};
-use crate::error::{Error, Result};
-use crate::storage::StorageFile;
+use crate::error::{Error, IoContext, Result};
+use crate::storage::{StorageFile, if_found};
 
 /// Packs by the stem of their name.
 #[derive(Debug, Default)]
@@ -63,10 +63,8 @@ impl PackLocks {
             } else {
                 file.sync()
             };
-            synced.map_err(|error| {
-                let what = "cannot make objects durable that were found";
-                Error::io(what, &name.path(&pack_set.dir), error)
-            })?;
+            let what = "cannot make objects durable that were found";
+            synced.context(what, &pack_set.path(name))?;
             pack_set.settle(name, end);
         }
         Ok(())
@@ -81,7 +79,7 @@ impl PackLocks {
     ) -> Result<PackWriter> {
         let pack_set = &objects.0.pack_set;
         let failed = |name: PackName| {
-            let path = name.path(&pack_set.dir);
+            let path = pack_set.path(name);
             move |error| Error::io("cannot append to a pack of objects", &path, error)
         };
         let mut locks = lock(&self.0);
@@ -126,11 +124,10 @@ pub(super) fn try_lock_pack(
     pack_set: &PackSet,
     name: PackName,
 ) -> io::Result<Option<Arc<dyn StorageFile>>> {
-    let file = match pack_set.storage.open_append(&name.path(&pack_set.dir)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
-    };
-    Ok(file.try_lock()?.then_some(file))
+    match if_found(pack_set.storage.open_append(&pack_set.path(name)))? {
+        Some(file) => Ok(file.try_lock()?.then_some(file)),
+        None => Ok(None),
+    }
 }
 
 /// Resumes a pack unless it is locked or full.
@@ -156,11 +153,8 @@ fn try_resume(
     }
     if pack.is_sealed() {
         // Its writer died between writing the seal and renaming the pack.
-        return match pack_set.promote(pack.name, file.as_ref()) {
-            // It was renamed and then removed by another clean-up.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            promoted => promoted.map(|()| None),
-        };
+        // Another clean-up may have renamed and removed it meanwhile.
+        return if_found(pack_set.promote(pack.name, file.as_ref())).map(|_| None);
     }
     if !has_changed {
         *state = PackLock::Writer;
@@ -194,7 +188,7 @@ pub(super) fn new_pack(objects: &Objects, limits: PackLimits) -> Result<PackWrit
     let mut stem = [0; 8];
     objects.0.random.fill(&mut stem).map_err(failed)?;
     let name = PackName::open(u64::from_be_bytes(stem));
-    let file = pack_set.storage.create_new(&name.path(&pack_set.dir));
+    let file = pack_set.storage.create_new(&pack_set.path(name));
     let file = file.map_err(failed)?;
     match file.try_lock() {
         Ok(true) => PackWriter::begin(pack_set, limits, file, name).map_err(failed),

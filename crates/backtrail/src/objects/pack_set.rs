@@ -8,15 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::ObjectId;
 use super::codec::Codec;
 use super::entry::{PackEntry, proven_id, read_entry};
-use super::format::{BLOCK_HEADER, Block, BlockKind};
+use super::extents::block_at;
+use super::format::BlockKind;
 use super::pack::{Pack, PackFile};
 use super::pack_name::PackName;
-use crate::error::{Error, ErrorKind, Result};
-use crate::storage::{Storage, StorageFile, read_full};
+use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::storage::{Storage, StorageFile, directory, if_found};
 
 /// How many packs are kept open; a store may have more packs than a process may open
 /// files.
 const OPEN_FILES: usize = 48;
+
+/// What is said about a pack that cannot be read.
+pub(super) const UNREADABLE: &str = "cannot read a pack of objects";
 
 pub(super) type Packs = Arc<[Arc<Pack>]>;
 
@@ -81,13 +85,10 @@ impl PackSet {
                     packs.push(Arc::from(pack));
                 }
                 Ok(Refreshed::New(PackFile::Empty)) if !name.is_sealed => empty.push(name),
-                Ok(Refreshed::New(PackFile::Newer)) => newer = Some(name.path(&self.dir)),
+                Ok(Refreshed::New(PackFile::Newer)) => newer = Some(self.path(name)),
                 Ok(Refreshed::New(PackFile::Empty | PackFile::Foreign)) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    let path = name.path(&self.dir);
-                    return Err(Error::io("cannot read a pack of objects", &path, error));
-                }
+                Err(error) => return Err(Error::io(UNREADABLE, &self.path(name), error)),
             }
         }
         let packs = Packs::from(packs);
@@ -122,23 +123,15 @@ impl PackSet {
             if self.cache().rescanned.contains(&seen) {
                 continue;
             }
-            let rescanned = self.file(pack.name).and_then(|file| {
-                let found = pack.rescan(file.as_ref(), &self.codec)?;
-                Ok(found)
-            });
-            match rescanned {
-                Ok(found) => {
-                    self.cache().rescanned.insert(seen);
-                    if let Some(mut found) = found {
-                        self.apply_settled(&mut found);
-                        *pack = Arc::new(found);
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    let path = pack.name.path(&self.dir);
-                    return Err(Error::io("cannot read a pack of objects", &path, error));
-                }
+            let file = self.file(pack.name);
+            let found = file.and_then(|file| pack.rescan(file.as_ref(), &self.codec));
+            let Some(found) = if_found(found).context(UNREADABLE, &self.path(pack.name))? else {
+                continue;
+            };
+            self.cache().rescanned.insert(seen);
+            if let Some(mut found) = found {
+                self.apply_settled(&mut found);
+                *pack = Arc::new(found);
             }
         }
         let packs = Packs::from(packs);
@@ -148,18 +141,32 @@ impl PackSet {
 
     /// Returns the name of every pack once: the sealed name if it has both.
     pub(super) fn names(&self) -> Result<Vec<PackName>> {
-        let listed = match self.storage.list(&self.dir) {
-            Ok(listed) => listed,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(Error::io("cannot list the objects", &self.dir, error)),
-        };
-        let mut names: Vec<_> = listed
-            .iter()
-            .filter_map(|name| PackName::parse(name))
-            .collect();
+        let mut names = self.all_names()?;
         names.sort_unstable_by_key(|name| (name.stem, !name.is_sealed));
         names.dedup_by_key(|name| name.stem);
         Ok(names)
+    }
+
+    /// Returns all names of packs, in no particular order.
+    pub(super) fn all_names(&self) -> Result<Vec<PackName>> {
+        let listed = if_found(self.storage.list(&self.dir));
+        let listed = listed.context("cannot list the objects", &self.dir)?;
+        let listed = listed.unwrap_or_default();
+        Ok(listed
+            .iter()
+            .filter_map(|name| PackName::parse(name))
+            .collect())
+    }
+
+    /// Returns a pack's path.
+    pub(super) fn path(&self, name: PackName) -> PathBuf {
+        name.path(&self.dir)
+    }
+
+    /// Returns a pack's length; `None` if it was removed.
+    pub(super) fn len_of(&self, name: PackName) -> Result<Option<u64>> {
+        let len = self.file(name).and_then(|file| file.len());
+        if_found(len).context("cannot measure a pack of objects", &self.path(name))
     }
 
     fn open_pack(&self, name: PackName, known: Option<&Arc<Pack>>) -> io::Result<Refreshed> {
@@ -190,11 +197,9 @@ impl PackSet {
                 return Ok(Arc::clone(file));
             }
         }
-        let file = match self.storage.open_read(&name.path(&self.dir)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !name.is_sealed => {
-                self.storage.open_read(&name.sealed().path(&self.dir))?
-            }
-            opened => opened?,
+        let file = match if_found(self.storage.open_read(&self.path(name)))? {
+            Some(file) => file,
+            None => self.storage.open_read(&self.path(name.sealed()))?,
         };
         let mut files = lock(&self.files);
         files.push_front((name.stem, Arc::clone(&file)));
@@ -220,10 +225,7 @@ impl PackSet {
 
     /// Returns the kind of the entry at an offset, from its header.
     pub(super) fn kind(&self, pack: &Pack, at: u32) -> io::Result<Option<BlockKind>> {
-        let file = self.file(pack.name)?;
-        let mut header = [0; BLOCK_HEADER];
-        let len = read_full(file.as_ref(), &mut header, at.into())?;
-        let block = Block::parse(&header[..len], pack.salt(), at.into());
+        let block = block_at(self.file(pack.name)?.as_ref(), pack, at)?;
         Ok(block.map(|block| block.kind))
     }
 
@@ -264,7 +266,7 @@ impl PackSet {
     /// its two names.
     pub(super) fn promote(&self, name: PackName, file: &dyn StorageFile) -> io::Result<()> {
         file.sync()?;
-        let (open, sealed) = (name.path(&self.dir), name.sealed().path(&self.dir));
+        let (open, sealed) = (self.path(name), self.path(name.sealed()));
         match self.storage.link_new(&open, &sealed) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             // A clean-up by another process removed it just now.
@@ -273,19 +275,13 @@ impl PackSet {
             linked => linked?,
         }
         self.storage.sync_dir(&self.dir)?;
-        match self.storage.remove_file(&open) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
+        if_found(self.storage.remove_file(&open)).map(drop)
     }
 
     /// Makes the directory entries of packs durable.
     pub(super) fn sync_names(&self) -> io::Result<()> {
         self.storage.sync_dir(&self.dir)?;
-        match self.dir.parent() {
-            Some(store) if store != Path::new("") => self.storage.sync_dir(store),
-            _ => self.storage.sync_dir(Path::new(".")),
-        }
+        self.storage.sync_dir(directory(&self.dir))
     }
 
     fn cache(&self) -> MutexGuard<'_, PackCache> {

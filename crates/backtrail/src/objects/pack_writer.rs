@@ -11,7 +11,7 @@ use super::format::{
 use super::pack::{Leftover, Pack, PackFile};
 use super::pack_name::PackName;
 use super::pack_set::PackSet;
-use crate::error::{Error, Result};
+use crate::error::{IoContext, Result};
 use crate::storage::{StorageFile, append_all};
 
 /// When packs are written, synced and sealed. Tests use other values.
@@ -183,10 +183,7 @@ impl PackWriter {
             }
             _ => Ok(None),
         };
-        resume().map_err(|error| {
-            let what = "cannot append to a pack of objects";
-            Error::io(what, &name.path(&pack_set.dir), error)
-        })
+        resume().context("cannot append to a pack of objects", &pack_set.path(name))
     }
 
     /// Makes all added entries durable and writes the sorted index by which the pack is
@@ -197,11 +194,8 @@ impl PackWriter {
     }
 
     fn finished(self, done: io::Result<()>) -> Result<()> {
-        done.map_err(|error| {
-            let path = self.name.path(&self.pack_set.dir);
-            let what = "cannot store objects; nothing that was stored before is lost";
-            Error::io(what, &path, error)
-        })
+        let what = "cannot store objects; nothing that was stored before is lost";
+        done.context(what, &self.pack_set.path(self.name))
     }
 
     fn try_commit(&mut self) -> io::Result<()> {

@@ -11,17 +11,18 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::checked_read::{CheckedEntry, CopyError, read_checked};
+use super::checked_read::{CheckedEntry, read_checked};
 use super::extents::Extent;
 use super::format::{BLOCK_HEADER, PACK_HEADER, RECORD, SealShape, TAIL};
 use super::object_table::{Fate, Mark, ObjectTable};
 use super::pack::{Leftover, Pack, PackFile};
 use super::pack_locks::new_pack;
 use super::pack_name::PackName;
+use super::pack_set::UNREADABLE;
 use super::pack_writer::{PackLimits, PackWriter};
 use super::{ObjectId, Objects};
-use crate::error::{Error, Result};
-use crate::storage::StorageFile;
+use crate::error::{IoContext, Result};
+use crate::storage::{StorageFile, if_found};
 
 /// How often a pack is retried if its objects become live meanwhile.
 const TRIES: u32 = 5;
@@ -118,18 +119,12 @@ impl<'a> Sweep<'a> {
         let mut made = 0;
         for stem in &self.new_packs {
             let name = PackName::open(*stem);
-            let len = pack_set.file(name).and_then(|file| file.len());
-            made += len.map_err(|error| {
-                let path = name.path(&pack_set.dir);
-                Error::io("cannot measure a pack of objects", &path, error)
-            })?;
+            made += pack_set.len_of(name)?.unwrap_or(0);
         }
         self.swept.freed = (self.gone + self.table.cut).saturating_sub(made);
         self.pack_writer = None;
-        pack_set.sync_names().map_err(|error| {
-            let what = "cannot make durable that packs of objects are gone";
-            Error::io(what, &pack_set.dir, error)
-        })?;
+        let what = "cannot make durable that packs of objects are gone";
+        pack_set.sync_names().context(what, &pack_set.dir)?;
         pack_set.refresh()?;
         self.swept.left_bytes = objects.size()?;
         Ok(self.swept)
@@ -139,14 +134,11 @@ impl<'a> Sweep<'a> {
         if self.gave_up || self.table.packs[number].is_busy {
             return self.skip(number, SkipReason::Busy);
         }
-        let source = match self.open_pack(number) {
-            Ok(Some(source)) => source,
-            Ok(None) => return self.skip(number, SkipReason::Busy),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => {
-                let path = self.path(number);
-                return Err(Error::io("cannot read a pack of objects", &path, error));
-            }
+        let opened = if_found(self.open_pack(number));
+        let source = match opened.context(UNREADABLE, &self.path(number))? {
+            Some(Some(source)) => source,
+            Some(None) => return self.skip(number, SkipReason::Busy),
+            None => return Ok(()),
         };
         let pack = source.pack.as_deref();
         if let Some(id) = self.table.hidden_in(pack) {
@@ -235,7 +227,7 @@ impl<'a> Sweep<'a> {
 
     fn path(&self, number: usize) -> PathBuf {
         let name = self.table.packs[number].name;
-        name.path(&self.table.objects.0.pack_set.dir)
+        self.table.objects.0.pack_set.path(name)
     }
 
     /// Opens a pack, or returns `None` if another process appends to it.
@@ -245,9 +237,7 @@ impl<'a> Sweep<'a> {
         let (file, pack) = if state.name.is_sealed {
             (pack_set.file(state.name)?, state.pack.clone())
         } else {
-            let file = pack_set
-                .storage
-                .open_append(&state.name.path(&pack_set.dir))?;
+            let file = pack_set.storage.open_append(&pack_set.path(state.name))?;
             if !file.try_lock()? {
                 return Ok(None);
             }
@@ -301,14 +291,9 @@ impl<'a> Sweep<'a> {
         };
         let objects = self.table.objects.clone();
         let pack_set = &objects.0.pack_set;
-        let path = pack.name.path(&pack_set.dir);
         let file = source.file.as_ref();
         let mut append = |checked: CheckedEntry<'_>| self.append(&objects, checked);
-        let broken = read_checked(file, pack, staying, &pack_set.codec, &mut append);
-        let broken = broken.map_err(|error| match error {
-            CopyError::Reading(error) => Error::io("cannot read a pack of objects", &path, error),
-            CopyError::Writing(error) => error,
-        })?;
+        let broken = read_checked(file, pack, staying, pack_set, &mut append)?;
         Ok(broken.into_iter().collect())
     }
 
@@ -323,12 +308,9 @@ impl<'a> Sweep<'a> {
         };
         let CheckedEntry { id, raw } = checked;
         let (kind, len) = (raw.block.kind, raw.block.raw as usize);
-        pack_writer
-            .append(id, kind, len, raw.stored)
-            .map_err(|error| {
-                let what = "cannot copy objects; nothing that was stored before is lost";
-                Error::io(what, &objects.0.pack_set.dir, error)
-            })?;
+        let what = "cannot copy objects; nothing that was stored before is lost";
+        let appended = pack_writer.append(id, kind, len, raw.stored);
+        appended.context(what, &objects.0.pack_set.dir)?;
         if pack_writer.is_full() {
             return pack_writer.seal();
         }
@@ -350,14 +332,9 @@ impl<'a> Sweep<'a> {
         let name = self.table.packs[source.number].name;
         let path = name.path(&pack_set.dir);
         let len = source.file.len();
-        self.gone += len.map_err(|error| Error::io("cannot measure a pack", &path, error))?;
-        match pack_set.storage.remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                let what = "cannot remove a pack of objects";
-                return Err(Error::io(what, &path, error));
-            }
-            _ => {}
-        }
+        self.gone += len.context("cannot measure a pack", &path)?;
+        let removed = if_found(pack_set.storage.remove_file(&path));
+        removed.context("cannot remove a pack of objects", &path)?;
         pack_set.forget(name);
         self.table.packs[source.number].is_removed = true;
         Ok(())
@@ -419,14 +396,10 @@ impl ObjectTable {
         };
         let pack_set = &self.objects.0.pack_set;
         let file = pack_set.file(pack.name);
-        match file.and_then(|file| pack.extents(file.as_ref())) {
-            // Another process removed it meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            extents => extents.map_err(|error| {
-                let path = pack.name.path(&pack_set.dir);
-                Error::io("cannot read a pack of objects", &path, error)
-            }),
-        }
+        let extents = file.and_then(|file| pack.extents(file.as_ref()));
+        let extents = if_found(extents).context(UNREADABLE, &pack_set.path(pack.name))?;
+        // Without any, another process removed it meanwhile.
+        Ok(extents.unwrap_or_default())
     }
 
     fn would_keep(&self, number: usize, extents: &[Extent]) -> Vec<Extent> {

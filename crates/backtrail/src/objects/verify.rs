@@ -8,12 +8,12 @@ use std::thread;
 
 use super::entry::{Identity, RawEntry};
 use super::format::{BLOCK_HEADER, Block, PACK_HEADER, Record};
-use super::pack::{Leftover, Pack, PackFile, is_header, read_range};
+use super::pack::{Leftover, Pack, PackFile, is_header};
 use super::pack_name::PackName;
 use super::pack_set::lock;
 use super::{ObjectId, Objects};
-use crate::error::{Error, Result};
-use crate::storage::{StorageFile, read_full};
+use crate::error::{IoContext, Result};
+use crate::storage::{StorageFile, Window, if_found, read_range};
 
 /// The most threads that read packs; more would only wait for the disk.
 const THREADS: usize = 4;
@@ -117,14 +117,11 @@ impl Verifier<'_, '_> {
     }
 
     fn pack(&self, name: PackName) -> Result<()> {
-        match self.blocks(name) {
-            // It was removed meanwhile; its live objects are in other packs.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            checked => checked.map_err(|error| {
-                let path = name.path(&self.objects.0.pack_set.dir);
-                Error::io("cannot verify a pack of objects", &path, error)
-            }),
-        }
+        let path = self.objects.0.pack_set.path(name);
+        // If it was removed meanwhile, its live objects are in other packs.
+        let checked = if_found(self.blocks(name));
+        checked.context("cannot verify a pack of objects", &path)?;
+        Ok(())
     }
 
     fn blocks(&self, name: PackName) -> io::Result<()> {
@@ -147,7 +144,7 @@ impl Verifier<'_, '_> {
             }
         };
         self.report(|verified| verified.packs += 1);
-        if !is_header(&read_range(file, 0, PACK_HEADER as u64)?) {
+        if !is_header(&read_range(file, 0..PACK_HEADER as u64)?) {
             self.damaged(name, 0, None, "the pack's header is damaged");
         }
         for byte in &pack.damage {
@@ -180,10 +177,11 @@ impl Verifier<'_, '_> {
         let mut records = pack.records(file)?;
         records.sort_unstable_by_key(|record| record.at);
         let mut has_leftover = pack.leftover != Leftover::Nothing;
-        let mut window = Window::new(file, pack.len);
+        let mut window = Window::new(file, pack.len, WINDOW);
+        let mut scratch = Vec::new();
         let (mut whole, mut told) = (0, 0);
         for record in records {
-            match self.record(&mut window, pack, record)? {
+            match self.record(&mut window, &mut scratch, pack, record)? {
                 None => whole += 1,
                 // An entry in doubt may be what a power cut left of a commit.
                 Some(_) if u64::from(record.at) >= pack.durable() => has_leftover = true,
@@ -210,14 +208,14 @@ impl Verifier<'_, '_> {
     fn record(
         &self,
         window: &mut Window<'_>,
+        scratch: &mut Vec<u8>,
         pack: &Pack,
         Record { id, at }: Record,
     ) -> io::Result<Option<&'static str>> {
         let pack_set = &self.objects.0.pack_set;
-        let mut scratch = std::mem::take(&mut window.scratch);
-        let entry = RawEntry::parse(window.entry(pack, at.into())?, pack.salt(), at.into());
-        let named = entry.map(|entry| entry.identify(&pack_set.codec, &mut scratch));
-        window.scratch = scratch;
+        let bytes = entry_at(window, pack, at.into())?;
+        let entry = RawEntry::parse(bytes, pack.salt(), at.into());
+        let named = entry.map(|entry| entry.identify(&pack_set.codec, scratch));
         Ok(match named.transpose()? {
             Some(Identity::Piece(named)) if named == id => None,
             Some(Identity::List(list)) if list.id == id => {
@@ -241,7 +239,7 @@ impl Verifier<'_, '_> {
     }
 
     fn damaged(&self, name: PackName, byte: u64, object: Option<ObjectId>, what: &'static str) {
-        let path = name.path(&self.objects.0.pack_set.dir);
+        let path = self.objects.0.pack_set.path(name);
         let damage = PackDamage {
             path,
             byte,
@@ -255,49 +253,10 @@ impl Verifier<'_, '_> {
     }
 }
 
-/// A part of a pack in memory, moving from its beginning to its end.
-struct Window<'a> {
-    file: &'a dyn StorageFile,
-    len: u64,
-    start: u64,
-    bytes: Vec<u8>,
-    scratch: Vec<u8>,
-}
-
-impl<'a> Window<'a> {
-    fn new(file: &'a dyn StorageFile, len: u64) -> Self {
-        Self {
-            file,
-            len,
-            start: 0,
-            bytes: Vec::new(),
-            scratch: Vec::new(),
-        }
-    }
-
-    /// Returns the bytes from an offset on, including all of the entry there, if there is
-    /// one.
-    fn entry(&mut self, pack: &Pack, at: u64) -> io::Result<&[u8]> {
-        let header = self.from(at, BLOCK_HEADER)?;
-        let block = Block::parse(header, pack.salt(), at);
-        let len = block.map_or(0, |block| block.stored as usize);
-        self.from(at, BLOCK_HEADER + len)
-    }
-
-    /// Returns the bytes from an offset on: at least `least`, unless the pack ends.
-    fn from(&mut self, at: u64, least: usize) -> io::Result<&[u8]> {
-        let skipped = at
-            .checked_sub(self.start)
-            .and_then(|skipped| usize::try_from(skipped).ok())
-            .filter(|skipped| skipped + least <= self.bytes.len());
-        if let Some(skipped) = skipped {
-            return Ok(&self.bytes[skipped..]);
-        }
-        let rest = usize::try_from(self.len.saturating_sub(at)).unwrap_or(usize::MAX);
-        self.bytes.resize(rest.min(least.max(WINDOW)), 0);
-        self.start = at;
-        let n = read_full(self.file, &mut self.bytes, at)?;
-        self.bytes.truncate(n);
-        Ok(&self.bytes)
-    }
+/// Returns the bytes from an offset on, including all of the entry there, if there is one.
+fn entry_at<'w>(window: &'w mut Window<'_>, pack: &Pack, at: u64) -> io::Result<&'w [u8]> {
+    let header = window.from(at, BLOCK_HEADER)?;
+    let block = Block::parse(header, pack.salt(), at);
+    let len = block.map_or(0, |block| block.stored as usize);
+    window.from(at, BLOCK_HEADER + len)
 }

@@ -15,7 +15,7 @@ use super::pack_locks::PackLocks;
 use super::pack_set::{PackSet, Packs, lock};
 use super::pack_writer::{PackLimits, PackWriter};
 use super::{ObjectId, Objects};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, IoContext, Result};
 
 /// Contents up to this length are stored in one piece.
 const PIECE: usize = 4 << 20;
@@ -209,10 +209,9 @@ impl ObjectWriter {
                 .locks
                 .pack_writer(&self.objects, self.limits, &self.packs)?,
         };
-        pack_writer.append(id, kind, raw, stored).map_err(|error| {
-            let what = "cannot store objects; nothing that was stored before is lost";
-            Error::io(what, &self.pack_set().dir, error)
-        })?;
+        let what = "cannot store objects; nothing that was stored before is lost";
+        let appended = pack_writer.append(id, kind, raw, stored);
+        appended.context(what, &self.pack_set().dir)?;
         let added = (BLOCK_HEADER + stored.len()) as u64;
         self.written.fetch_add(added, Ordering::Relaxed);
         if pack_writer.is_full() {

@@ -6,7 +6,7 @@ use super::execution::{Executed, Execution, must_stand};
 use super::options::Rewind;
 use super::outcome::{ChatMove, Outcome, Stage};
 use super::plan::{PlannedWork, PresentState, RewindPlan};
-use super::steps::{StepFinder, chat_to_redo, chat_to_undo};
+use super::step_finder::{StepFinder, chat_to_redo, chat_to_undo};
 use super::target::{RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
@@ -14,7 +14,7 @@ use crate::objects::ObjectId;
 use crate::session::{Session, SessionReader, Steps};
 use crate::snapshot::Progress;
 use crate::store::Store;
-use crate::workspace::create::CapturedState;
+use crate::workspace::new_checkpoint::CapturedState;
 use crate::workspace::{Checkpoint, Point, Workspace};
 
 impl Workspace {

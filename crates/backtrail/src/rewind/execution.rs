@@ -24,8 +24,8 @@ use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::{Progress, ScanProgress, Snapshot, Totals, shown};
 use crate::workspace::checkpoint_record::CheckpointRecord;
-use crate::workspace::create::CapturedState;
 use crate::workspace::journal::{ChatMoveRecord, Ending, MergeRecord, StepRecord};
+use crate::workspace::new_checkpoint::CapturedState;
 use crate::workspace::{Checkpoint, CheckpointReason, SessionPlace, Workspace};
 
 /// A step that is about to be done. Its caller holds the workspace's lock.

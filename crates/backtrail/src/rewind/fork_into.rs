@@ -23,7 +23,7 @@ use crate::snapshot::scan::ScanProgress;
 use crate::snapshot::scan::sys::Root;
 use crate::snapshot::{Progress, SkippedReason, Snapshot, Totals, shown};
 use crate::store::ObjectsLock;
-use crate::workspace::create::CapturedState;
+use crate::workspace::new_checkpoint::CapturedState;
 use crate::workspace::new_directory::NewDirectory;
 use crate::workspace::{
     Checkpoint, CheckpointOptions, Point, SessionPlace, SkippedFiles, Workspace,

@@ -37,7 +37,7 @@ mod plan;
 #[cfg(feature = "snapshots")]
 mod recover;
 #[cfg(feature = "snapshots")]
-mod steps;
+mod step_finder;
 #[cfg(feature = "snapshots")]
 mod target;
 mod touch;

@@ -1,5 +1,5 @@
 //! How long a thousand files take, and what git needs for the same. Run alone:
-//! `cargo test --release -p backtrail --lib restore::speed -- --ignored --nocapture`.
+//! `cargo test --release -p backtrail --lib rewind::speed_tests -- --ignored --nocapture`.
 
 use std::path::Path;
 use std::process::Command;

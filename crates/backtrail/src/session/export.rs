@@ -10,10 +10,10 @@ use super::info::SessionInfo;
 use super::reader::SessionReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
-use crate::message::CompactionSummary;
+use crate::message::{CompactionSummary, Details};
 use crate::time::Timestamp;
 use crate::trail::readable::Readable;
-use crate::trail::{Details, FORMAT_VERSION, RecordKind, RecordRef};
+use crate::trail::{FORMAT_VERSION, RecordKind, RecordRef};
 use crate::version1::{LossKind, Losses, V1Meta, V1Writer};
 
 impl SessionReader {

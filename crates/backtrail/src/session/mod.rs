@@ -1,9 +1,9 @@
 //! What a log means to a conversation: a session, its turns, and how it moves.
 
 mod compact;
+mod context;
 mod export;
 mod fork;
-mod gather;
 mod info;
 #[cfg(feature = "snapshots")]
 mod input_line;

@@ -149,6 +149,6 @@ impl SessionReader {
     /// Returns the parts of trails that make up the line of history, oldest first.
     #[doc(hidden)]
     pub fn line_parts(&self) -> Result<Vec<LinePart>> {
-        Ok(self.log.line()?.into_parts())
+        Ok(self.log.line()?.0)
     }
 }

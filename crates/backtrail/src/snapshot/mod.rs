@@ -2,6 +2,7 @@
 
 mod change;
 mod check;
+mod codec;
 mod compare;
 mod cursor;
 mod diff;

@@ -6,7 +6,8 @@
 //! nodes. The split depends on the names alone: the same listing always gives the same
 //! objects.
 
-use super::entry::{Dir, DirEntry, FileKind, Node, Skipped, SkippedReason, Totals};
+use super::codec::{Input, is_name, write_bytes, write_number};
+use super::entry::{Dir, DirEntry, Node, Skipped, Totals};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::ObjectId;
 
@@ -156,11 +157,7 @@ fn write_entry(out: &mut Vec<u8>, entry: &DirEntry) {
             write_dir(out, dir);
         }
         Node::Skipped(skipped) => {
-            out.extend_from_slice(&[
-                LEFT_OUT,
-                reason_code(skipped.reason),
-                kind_code(skipped.kind),
-            ]);
+            out.extend_from_slice(&[LEFT_OUT, skipped.reason as u8, skipped.kind as u8]);
             write_number(out, skipped.size);
         }
     }
@@ -178,24 +175,10 @@ fn flags(ignored: bool) -> u8 {
     if ignored { IGNORED } else { 0 }
 }
 
-fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    write_number(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
-
-/// Writes a number in groups of seven bits, the lowest first.
-fn write_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
 /// Decodes a node of a listing.
 pub(crate) fn read_listing(id: &ObjectId, bytes: &[u8]) -> Result<Listing> {
-    let mut input = NodeInput(bytes);
-    let listing = match input.kind(id)? {
+    let mut input = Input(bytes);
+    let listing = match input.node_kind(id)? {
         LEAF => input.entries().map(Listing::Leaf),
         BRANCH => input.children().map(Listing::Branch),
         _ => None,
@@ -205,8 +188,8 @@ pub(crate) fn read_listing(id: &ObjectId, bytes: &[u8]) -> Result<Listing> {
 
 /// Decodes the root of a snapshot.
 pub(crate) fn read_root(id: &ObjectId, bytes: &[u8]) -> Result<Dir> {
-    let mut input = NodeInput(bytes);
-    match input.kind(id)? {
+    let mut input = Input(bytes);
+    match input.node_kind(id)? {
         ROOT => input.dir().filter(|_| input.0.is_empty()),
         _ => None,
     }
@@ -218,12 +201,9 @@ fn malformed(id: &ObjectId) -> Error {
     Error::new(ErrorKind::Corrupt, what)
 }
 
-/// The bytes of an object that are still to be decoded.
-struct NodeInput<'a>(&'a [u8]);
-
-impl<'a> NodeInput<'a> {
+impl Input<'_> {
     /// Reads the start of a node and returns its kind.
-    fn kind(&mut self, id: &ObjectId) -> Result<u8> {
+    fn node_kind(&mut self, id: &ObjectId) -> Result<u8> {
         let header = self.take(MAGIC.len() + 2).ok_or_else(|| malformed(id))?;
         let (magic, rest) = header.split_at(MAGIC.len());
         if magic != MAGIC {
@@ -284,8 +264,8 @@ impl<'a> NodeInput<'a> {
             }
             DIR => self.dir().map(Node::Dir),
             LEFT_OUT => {
-                let reason = reason_of(self.byte()?)?;
-                let kind = kind_of(self.byte()?)?;
+                let reason = self.reason()?;
+                let kind = self.file_kind()?;
                 let size = self.number()?;
                 Some(Node::Skipped(Skipped { reason, kind, size }))
             }
@@ -310,12 +290,7 @@ impl<'a> NodeInput<'a> {
 
     /// Reads a name, rejecting names that lead elsewhere.
     fn name(&mut self) -> Option<Box<[u8]>> {
-        let name = self.bytes()?;
-        let usable = !name.is_empty()
-            && name != b"."
-            && name != b".."
-            && !name.iter().any(|byte| matches!(byte, 0 | b'/'));
-        usable.then(|| name.into())
+        self.bytes().filter(|name| is_name(name)).map(Into::into)
     }
 
     fn ignored(&mut self) -> Option<bool> {
@@ -325,85 +300,4 @@ impl<'a> NodeInput<'a> {
             _ => None,
         }
     }
-
-    fn mode(&mut self) -> Option<u32> {
-        let mode = u32::try_from(self.number()?).ok()?;
-        (mode <= 0o7777).then_some(mode)
-    }
-
-    fn id(&mut self) -> Option<ObjectId> {
-        let bytes = self.take(ObjectId::LEN)?;
-        bytes.try_into().ok().map(ObjectId::from_bytes)
-    }
-
-    fn bytes(&mut self) -> Option<&'a [u8]> {
-        let len = self.number()?;
-        self.take(usize::try_from(len).ok()?)
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        let mut number = 0_u64;
-        for shift in (0..u64::BITS).step_by(7) {
-            let byte = self.byte()?;
-            let part = u64::from(byte & 0x7f);
-            // Each number has one encoding: no bits lost, no empty last byte.
-            if part << shift >> shift != part || (byte == 0 && shift > 0) {
-                return None;
-            }
-            number |= part << shift;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
-    }
-
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(taken)
-    }
-}
-
-const REASONS: [SkippedReason; 9] = [
-    SkippedReason::Ignored,
-    SkippedReason::TooLarge,
-    SkippedReason::Unreadable,
-    SkippedReason::Special,
-    SkippedReason::Unstable,
-    SkippedReason::OtherFileSystem,
-    SkippedReason::Git,
-    SkippedReason::Store,
-    SkippedReason::TooDeep,
-];
-
-const KINDS: [FileKind; 6] = [
-    FileKind::File,
-    FileKind::Link,
-    FileKind::Dir,
-    FileKind::Socket,
-    FileKind::Fifo,
-    FileKind::Device,
-];
-
-fn reason_code(reason: SkippedReason) -> u8 {
-    let at = REASONS.iter().position(|known| *known == reason);
-    at.expect("every reason is listed") as u8
-}
-
-fn reason_of(code: u8) -> Option<SkippedReason> {
-    REASONS.get(usize::from(code)).copied()
-}
-
-fn kind_code(kind: FileKind) -> u8 {
-    let at = KINDS.iter().position(|known| *known == kind);
-    at.expect("every kind is listed") as u8
-}
-
-fn kind_of(code: u8) -> Option<FileKind> {
-    KINDS.get(usize::from(code)).copied()
 }

@@ -34,20 +34,28 @@ pub(super) fn compare(before: &[u8], after: &[u8], context: usize) -> Hunks {
 /// Compares two texts within `bounds`.
 pub(super) fn compare_within(bounds: Bounds, before: &[u8], after: &[u8], context: usize) -> Hunks {
     let input = InternedInput::new(before, after);
+    let hunks = hunks::hunks(&input, bounds);
     let mut written = Hunks::default();
-    let mut near: Vec<Hunk> = Vec::new();
-    for hunk in hunks::hunks(&input, bounds) {
-        let gap = near
-            .last()
-            .map(|last| (hunk.before.start - last.before.end) as usize);
-        if gap.is_some_and(|gap| gap > context.saturating_mul(2)) {
-            written.write(&input, &near, context);
-            near.clear();
-        }
-        near.push(hunk);
+    for group in groups(&hunks, context) {
+        written.write(&input, &hunks[group], context);
     }
-    written.write(&input, &near, context);
     written
+}
+
+/// Groups hunks that are shown together with `context` lines around them.
+pub(super) fn groups(hunks: &[Hunk], context: usize) -> Vec<Range<usize>> {
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    for (n, hunk) in hunks.iter().enumerate() {
+        let last = n.checked_sub(1).map(|last| &hunks[last]);
+        let gap = last.map(|last| (hunk.before.start - last.before.end) as usize);
+        match groups.last_mut() {
+            Some(group) if gap.is_some_and(|gap| gap <= context.saturating_mul(2)) => {
+                group.end = n + 1;
+            }
+            _ => groups.push(n..n + 1),
+        }
+    }
+    groups
 }
 
 impl Hunks {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use imara_diff::{Hunk, InternedInput};
 
 use super::hunks::{self, Bounds};
-use super::text::Hunks;
+use super::text::{self, Hunks};
 
 /// The hunks between two texts, each of which can be applied on its own.
 #[derive(Debug, Clone, Default)]
@@ -42,19 +42,7 @@ impl TextChange {
 
     /// Groups hunks that are shown together with `context` lines around them.
     pub(crate) fn groups(&self, context: usize) -> Vec<Range<usize>> {
-        let mut groups: Vec<Range<usize>> = Vec::new();
-        for (n, hunk) in self.hunks.iter().enumerate() {
-            let gap = n
-                .checked_sub(1)
-                .map(|last| hunk.before.start - self.hunks[last].before.end);
-            match groups.last_mut() {
-                Some(group) if gap.is_some_and(|gap| gap as usize <= context * 2) => {
-                    group.end = n + 1;
-                }
-                _ => groups.push(n..n + 1),
-            }
-        }
-        groups
+        text::groups(&self.hunks, context)
     }
 
     /// Formats consecutive hunks as one hunk of a patch.

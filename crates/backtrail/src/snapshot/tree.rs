@@ -101,7 +101,7 @@ impl Snapshot {
     /// Returns everything that was captured, in [`Path`] order: a directory comes just
     /// before its contents. The workspace itself is not included.
     pub fn entries(&self) -> Entries {
-        Entries::new(Walk::new(self, |_| true))
+        Entries(Walk::new(self, |_| true))
     }
 
     /// Returns all entries, captured or skipped, in [`Path`] order.
@@ -111,7 +111,7 @@ impl Snapshot {
 
     /// Returns the skipped entries except `.git`, in [`Path`] order.
     pub fn skipped(&self) -> SkippedEntries {
-        SkippedEntries::new(Walk::new(self, |dir| dir.totals.skipped > 0))
+        SkippedEntries(Walk::new(self, |dir| dir.totals.skipped > 0))
     }
 
     /// Reads a file or a link's target. Returns `None` if nothing was captured there.

@@ -2,16 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::change::FileState;
 use super::cursor::Cursor;
 use super::entry::{Dir, FileKind, Node, Skipped, SkippedReason};
-use super::name::{os_str, serialize_path, shown};
+use super::name::{os_str, shown};
 use super::tree::Snapshot;
 use crate::error::{Error, ErrorKind, Result};
-use crate::hex::path_of;
+use crate::hex::path_fields;
 
 /// The deepest nesting of directories, including the topmost. Scans capture no more, and
 /// snapshots are not read deeper.
@@ -87,13 +86,7 @@ impl Iterator for Walk {
 
 /// The captured entries of a snapshot; see [`Snapshot::entries`]. Ends after an error.
 #[derive(Debug)]
-pub struct Entries(Walk);
-
-impl Entries {
-    pub(super) fn new(walk: Walk) -> Self {
-        Self(walk)
-    }
-}
+pub struct Entries(pub(super) Walk);
 
 impl Iterator for Entries {
     type Item = Result<(PathBuf, FileState)>;
@@ -108,13 +101,7 @@ impl Iterator for Entries {
 
 /// The skipped entries of a snapshot; see [`Snapshot::skipped`]. Ends after an error.
 #[derive(Debug)]
-pub struct SkippedEntries(Walk);
-
-impl SkippedEntries {
-    pub(super) fn new(walk: Walk) -> Self {
-        Self(walk)
-    }
-}
+pub struct SkippedEntries(pub(super) Walk);
 
 impl Iterator for SkippedEntries {
     type Item = Result<SkippedEntry>;
@@ -129,11 +116,11 @@ impl Iterator for SkippedEntries {
 }
 
 /// An entry that was found but not captured, with the reason.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "SkippedFields")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SkippedEntry {
     /// The path relative to the workspace.
+    #[serde(flatten, with = "path_fields")]
     pub path: PathBuf,
     /// The kind of entry.
     pub kind: FileKind,
@@ -153,38 +140,5 @@ impl SkippedEntry {
             reason,
             bytes: size,
         })
-    }
-}
-
-impl Serialize for SkippedEntry {
-    /// Writes `{"path","kind","reason","bytes"}`.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        serialize_path(&mut map, ["path", "path_hex"], &self.path)?;
-        map.serialize_entry("kind", &self.kind)?;
-        map.serialize_entry("reason", self.reason.as_str())?;
-        map.serialize_entry("bytes", &self.bytes)?;
-        map.end()
-    }
-}
-
-/// The stored form of a skipped entry.
-#[derive(Deserialize)]
-struct SkippedFields {
-    path: String,
-    path_hex: Option<String>,
-    kind: FileKind,
-    reason: SkippedReason,
-    bytes: u64,
-}
-
-impl From<SkippedFields> for SkippedEntry {
-    fn from(fields: SkippedFields) -> Self {
-        Self {
-            path: path_of(&fields.path, fields.path_hex.as_deref()),
-            kind: fields.kind,
-            reason: fields.reason,
-            bytes: fields.bytes,
-        }
     }
 }

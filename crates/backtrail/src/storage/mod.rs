@@ -12,6 +12,7 @@ mod unsynced;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -191,4 +192,66 @@ pub(crate) fn append_all(file: &dyn StorageFile, mut bytes: &[u8]) -> io::Result
         }
     }
     Ok(())
+}
+
+/// Reads a range of a file, or as much of it as exists.
+///
+/// The range lies within the measured length of the file, so no number in the file can
+/// demand more memory than the file is long.
+pub(crate) fn read_range(file: &dyn StorageFile, range: Range<u64>) -> io::Result<Vec<u8>> {
+    let len = range.end.saturating_sub(range.start);
+    let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    let mut bytes = vec![0; len];
+    let n = read_full(file, &mut bytes, range.start)?;
+    bytes.truncate(n);
+    Ok(bytes)
+}
+
+/// Returns what was found, or `None` if it does not exist.
+pub(crate) fn if_found<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// A part of a file in memory, so that short reads near each other cost one.
+#[derive(Debug)]
+pub(crate) struct Window<'a> {
+    file: &'a dyn StorageFile,
+    /// How long the file is taken to be.
+    len: u64,
+    /// How much is read at a time.
+    size: usize,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Window<'a> {
+    pub(crate) fn new(file: &'a dyn StorageFile, len: u64, size: usize) -> Self {
+        Self {
+            file,
+            len,
+            size,
+            start: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Returns the bytes from an offset on: at least `least`, unless the file ends.
+    pub(crate) fn from(&mut self, at: u64, least: usize) -> io::Result<&[u8]> {
+        let skipped = at
+            .checked_sub(self.start)
+            .and_then(|skipped| usize::try_from(skipped).ok())
+            .filter(|skipped| skipped + least <= self.bytes.len());
+        if let Some(skipped) = skipped {
+            return Ok(&self.bytes[skipped..]);
+        }
+        let rest = usize::try_from(self.len.saturating_sub(at)).unwrap_or(usize::MAX);
+        self.bytes.resize(rest.min(least.max(self.size)), 0);
+        self.start = at;
+        let n = read_full(self.file, &mut self.bytes, at)?;
+        self.bytes.truncate(n);
+        Ok(&self.bytes)
+    }
 }

@@ -2,17 +2,15 @@
 
 use std::ops::Range;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use super::foreign::ForeignKind;
 use crate::error::Reason;
+use crate::json::Parts;
 
 /// The small fields at the front of a record, by their places.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Envelope {
-    /// `None` where the record is not as our writer makes them: then nothing
-    /// but the numbers is known, and the rest is looked up when it is asked for.
+    /// `None` if the record is not as this program writes them: then only the numbers are
+    /// known, and the rest is looked up when it is needed.
     pub(super) kind: Option<Span>,
     pub(super) seq: u64,
     pub(super) noted: Option<u64>,
@@ -64,8 +62,8 @@ pub(super) fn read_envelope(line: &[u8]) -> Result<Envelope, Reason> {
     }
 }
 
-/// Reads the front of a line as our writer makes it: `type`, then numbers,
-/// `at`, `id`. Gives up at the first surprise.
+/// Reads the front of a line as this program writes it: `type`, then numbers, `at`, `id`.
+/// Gives up at the first surprise.
 fn scan_envelope(line: &[u8]) -> Option<Envelope> {
     let mut scan = Scan { line, at: 0 };
     scan.expect(b"{\"type\":")?;
@@ -80,7 +78,7 @@ fn scan_envelope(line: &[u8]) -> Option<Envelope> {
     };
     let mut seq = None;
     loop {
-        // Our writer never ends a record here: `prev` and `sum` come last.
+        // No record ends here: `prev` and `sum` come last.
         scan.expect(b",")?;
         let key = scan.string()?;
         scan.expect(b":")?;
@@ -137,57 +135,32 @@ impl Scan<'_> {
     }
 }
 
-/// The small fields as they stand: one that is not what it should be must not
+/// Returns the type in a record's fields: a name, so without escapes.
+pub(super) fn kind_in<'a>(fields: &Parts<'a>) -> Option<&'a str> {
+    let literal = fields.get("type")?.get();
+    let name = literal.strip_prefix('"')?.strip_suffix('"')?;
+    (!name.contains('\\')).then_some(name)
+}
+
+/// Reads the small fields wherever they are. One that is not what it should be must not
 /// cost the record.
-#[derive(Deserialize)]
-pub(super) struct SlowEnvelope<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    seq: Option<&'a RawValue>,
-    #[serde(borrow)]
-    noted: Option<&'a RawValue>,
-    #[serde(borrow)]
-    compacted: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) at: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) id: Option<&'a RawValue>,
-}
-
-impl<'a> SlowEnvelope<'a> {
-    /// Returns the type: a name, so without escapes.
-    pub(super) fn kind(&self) -> Option<&'a str> {
-        let name = self.kind?.get().strip_prefix('"')?.strip_suffix('"')?;
-        (!name.contains('\\')).then_some(name)
-    }
-}
-
-pub(super) fn string(raw: Option<&RawValue>) -> Option<String> {
-    serde_json::from_str(raw?.get()).ok()
-}
-
-fn number(raw: Option<&RawValue>) -> Option<u64> {
-    raw?.get().parse().ok()
-}
-
-/// Reads the small fields wherever they stand.
 fn slow_envelope(line: &[u8]) -> Result<Envelope, Reason> {
     if line.first() != Some(&b'{') {
         return Err(Reason::NotAnObject);
     }
-    let slow: SlowEnvelope<'_> =
+    let fields: Parts<'_> =
         serde_json::from_slice(line).map_err(|error| Reason::Syntax(error.to_string()))?;
-    let kind = slow.kind.ok_or(Reason::MissingType)?;
-    if slow.kind().is_none() {
+    let kind = fields.get("type").ok_or(Reason::MissingType)?;
+    if kind_in(&fields).is_none() {
         return Err(Reason::UnsupportedType(kind.get().to_owned()));
     }
-    let seq = slow.seq.ok_or(Reason::MissingField("seq"))?;
+    let number = |name| fields.get(name).and_then(|raw| raw.get().parse().ok());
+    let seq = fields.get("seq").ok_or(Reason::MissingField("seq"))?;
     Ok(Envelope {
         kind: None,
         seq: seq.get().parse().map_err(|_| Reason::OutOfRange("seq"))?,
-        noted: number(slow.noted),
-        compacted: number(slow.compacted),
+        noted: number("noted"),
+        compacted: number("compacted"),
         at: None,
         id: None,
         foreign: None,

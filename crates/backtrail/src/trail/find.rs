@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::lines::{PEEK_BUFFER, STREAM_BUFFER};
 use super::reader::TrailReader;
 use super::record::Sums;
-use crate::error::{Error, Result};
+use crate::error::{IoContext, Result};
 use crate::storage::{StorageFile, read_full};
 
 /// Below this many bytes, reading on is cheaper than another probe.
@@ -19,9 +19,7 @@ const NEAR: u64 = 32 << 10;
 /// Returns where the line begins that contains the first record whose seq is at least
 /// `seq`, or the length of the file.
 pub(crate) fn find_seq(file: &Arc<dyn StorageFile>, path: &Path, seq: u64) -> Result<u64> {
-    let len = file
-        .len()
-        .map_err(|error| Error::io("cannot read the trail", path, error))?;
+    let len = file.len().context("cannot read the trail", path)?;
     // Every readable record before `low` has a smaller seq, and the record at
     // `best` (or the end) has not.
     let (mut low, mut high, mut best) = (0, len, len);
@@ -112,8 +110,7 @@ fn line_after_within(
         if passed.contains(&at) {
             return Ok(passed.end);
         }
-        let n = read_full(file.as_ref(), &mut buffer, at)
-            .map_err(|error| Error::io("cannot read the trail", path, error))?;
+        let n = read_full(file.as_ref(), &mut buffer, at).context("cannot read the trail", path)?;
         if let Some(newline) = memchr::memchr(b'\n', &buffer[..n]) {
             return Ok(at + newline as u64 + 1);
         }

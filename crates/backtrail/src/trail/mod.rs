@@ -8,7 +8,7 @@
 //! business of `log`.
 
 pub(crate) mod damage;
-pub(crate) mod details;
+mod details;
 pub(crate) mod envelope;
 pub(crate) mod find;
 pub(crate) mod foreign;
@@ -24,7 +24,6 @@ pub(crate) mod source;
 pub(crate) mod sum;
 
 pub use damage::{Damage, DamageReport};
-pub use details::Details;
 pub use opener::{FORMAT_VERSION, TrailReason};
 pub use origin::{ForkOrigin, SpawnedBy};
 pub use record::{Record, RecordKind, RecordRef, Sums};

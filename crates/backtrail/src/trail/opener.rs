@@ -9,7 +9,7 @@ use super::origin::{ForkOrigin, Imported, SpawnedBy};
 use super::present::Present;
 use super::record::{Front, RecordRef, write_line};
 use super::sum::Sum;
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, Reason, Result};
 use crate::ids::SessionId;
 use crate::json::write_fields;
 use crate::time::Timestamp;
@@ -176,6 +176,9 @@ pub(crate) struct Opener {
     /// may be lost, but their numbers are not reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) given: Option<u64>,
+    /// When a transcript was last added to, if no record says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) updated_at_ms: Option<i64>,
     /// Read by itself: flattened, any unknown field that serde cannot hold (a lone
     /// surrogate, 1e400) would make the whole opener unreadable.
     #[serde(flatten, skip_deserializing)]
@@ -229,6 +232,7 @@ impl Opener {
             original_id: None,
             repaired: Vec::new(),
             given: None,
+            updated_at_ms: None,
             present: Present::default(),
         }
     }
@@ -293,10 +297,7 @@ impl Opener {
         };
         named
             .and_then(|()| write_fields(&mut body, self))
-            .map_err(|error| {
-                Error::new(ErrorKind::Invalid, "cannot write the trail's opener")
-                    .with_reason(Reason::Syntax(error.to_string()))
-            })?;
+            .map_err(|error| Error::json("cannot write the trail's opener", &error))?;
         let front = Front {
             kind: self.owner.opener_type(),
             version: Some(self.version),

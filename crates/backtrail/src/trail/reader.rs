@@ -11,7 +11,7 @@ use super::foreign::ForeignRecords;
 use super::lines::{Backwards, Ending, Forwards, Line};
 use super::record::{MAX_READ, PayloadSource, RecordRef, Sums, check_line};
 use super::salvage::{Piece, take_apart};
-use crate::error::{Error, Reason, Result};
+use crate::error::{IoContext, Reason, Result};
 use crate::storage::StorageFile;
 
 /// What a trail holds at one place.
@@ -202,7 +202,7 @@ impl TrailReader {
             let line = self
                 .lines
                 .next()
-                .map_err(|error| Error::io("cannot read the trail", &self.path, error))?;
+                .context("cannot read the trail", &self.path)?;
             let Some(line) = line else {
                 return Ok(None);
             };
@@ -213,7 +213,7 @@ impl TrailReader {
             }
             let look = self
                 .look(&line)
-                .map_err(|error| Error::io("cannot read the trail", &self.path, error))?;
+                .context("cannot read the trail", &self.path)?;
             self.line = Some(line);
             match look {
                 Look::Blank => {}

@@ -12,13 +12,14 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::envelope::{Envelope, SlowEnvelope, Span, read_envelope, string};
+use super::envelope::{Envelope, Span, kind_in, read_envelope};
 use super::foreign::ForeignKind;
 use super::opener::WORKSPACE_META;
 use super::source::piece_references;
 use super::sum::{HEX, Sum};
 use crate::error::{Error, ErrorKind, Reason, Result};
-use crate::message::{Message, MessageOf, StoredCompaction, parts};
+use crate::json::Parts;
+use crate::message::{Message, StoredCompaction, parts};
 use crate::time::Timestamp;
 
 /// The longest line that the writer makes.
@@ -32,13 +33,13 @@ pub(crate) const MAX_READ: usize = 256 << 20;
 pub enum RecordKind<'a> {
     /// A trail's first record, `session_meta` or `workspace_meta`.
     Opener,
-    /// Something said.
+    /// A message.
     Message,
     /// A summary in place of what came before it.
     Compaction,
-    /// What a model call used, told apart from its messages.
+    /// What a model call used, recorded apart from its messages.
     Usage,
-    /// What a session was taken in from: a file of another program, up to a byte.
+    /// What a session was imported from: a file of another program, up to a byte.
     Source,
     /// A change of title, tags or model.
     Note,
@@ -48,13 +49,13 @@ pub enum RecordKind<'a> {
     Run,
     /// The state of a workspace, on its own trail.
     Checkpoint,
-    /// Files of a workspace are about to be taken back, or brought forward again.
+    /// Files of a workspace are about to be undone or redone.
     Rewind,
     /// That was done.
     Done,
     /// That was given up, and everything is as it was.
     GivenUp,
-    /// File states of a workspace were let go; their checkpoints stay.
+    /// File states of a workspace were dropped; their checkpoints stay.
     Dropped,
     /// The state of one path of a workspace, marked before an edit.
     Mark,
@@ -64,51 +65,44 @@ pub enum RecordKind<'a> {
     Other(&'a str),
 }
 
+/// The kinds, as they are written.
+const KINDS: [(&str, RecordKind<'static>); 16] = [
+    ("message", RecordKind::Message),
+    ("note", RecordKind::Note),
+    ("compaction", RecordKind::Compaction),
+    ("usage", RecordKind::Usage),
+    ("source", RecordKind::Source),
+    ("session_meta", RecordKind::Opener),
+    (WORKSPACE_META, RecordKind::Opener),
+    ("spawned", RecordKind::Spawned),
+    ("run", RecordKind::Run),
+    ("checkpoint", RecordKind::Checkpoint),
+    ("rewind", RecordKind::Rewind),
+    ("done", RecordKind::Done),
+    ("given_up", RecordKind::GivenUp),
+    ("let_go", RecordKind::Dropped),
+    ("mark", RecordKind::Mark),
+    ("marks_cleared", RecordKind::MarksCleared),
+];
+
 impl<'a> RecordKind<'a> {
     /// Returns the kind as it is written.
     pub fn as_str(self) -> &'a str {
         match self {
-            Self::Opener => "session_meta",
-            Self::Message => "message",
-            Self::Compaction => "compaction",
-            Self::Usage => "usage",
-            Self::Source => "source",
-            Self::Note => "note",
-            Self::Spawned => "spawned",
-            Self::Run => "run",
-            Self::Checkpoint => "checkpoint",
-            Self::Rewind => "rewind",
-            Self::Done => "done",
-            Self::GivenUp => "given_up",
-            Self::Dropped => "let_go",
-            Self::Mark => "mark",
-            Self::MarksCleared => "marks_cleared",
             Self::Other(name) => name,
+            kind => {
+                let known = KINDS.iter().find(|(_, known)| *known == kind);
+                known.map_or("", |(name, _)| name)
+            }
         }
     }
 
     fn from_name(name: &'a str) -> Self {
-        match name {
-            "session_meta" | WORKSPACE_META => Self::Opener,
-            "message" => Self::Message,
-            "compaction" => Self::Compaction,
-            "usage" => Self::Usage,
-            "source" => Self::Source,
-            "note" => Self::Note,
-            "spawned" => Self::Spawned,
-            "run" => Self::Run,
-            "checkpoint" => Self::Checkpoint,
-            "rewind" => Self::Rewind,
-            "done" => Self::Done,
-            "given_up" => Self::GivenUp,
-            "let_go" => Self::Dropped,
-            "mark" => Self::Mark,
-            "marks_cleared" => Self::MarksCleared,
-            other => Self::Other(other),
-        }
+        let known = KINDS.iter().find(|(known, _)| *known == name);
+        known.map_or(Self::Other(name), |(_, kind)| *kind)
     }
 
-    /// Returns whether only the speaker may append it.
+    /// Returns whether only the session's writer may append it.
     pub(crate) fn is_spoken(self) -> bool {
         matches!(self, Self::Message | Self::Compaction)
     }
@@ -120,12 +114,19 @@ pub(crate) trait PayloadSource: fmt::Debug + Send + Sync {
     fn fetch(&self, reference: &parts::Reference) -> Result<Vec<u8>>;
 }
 
+/// The message of a record, whatever else the record has.
+#[derive(Deserialize)]
+struct Body<T> {
+    #[serde(default = "Option::default")]
+    message: Option<T>,
+}
+
 /// A record, lent from the reader's buffer without copying.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordRef<'a> {
     bytes: &'a [u8],
     envelope: Envelope,
-    /// Where the large parts of messages are; unknown to who reads one file.
+    /// Where the large parts of messages are; unknown to a reader of one file.
     payloads: Option<&'a Arc<dyn PayloadSource>>,
 }
 
@@ -142,8 +143,8 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// Returns the whole line as it is on disk, without its newline. Large and
-    /// binary parts of a message stand elsewhere, and here a reference to them.
+    /// Returns the whole line as it is on disk, without its newline. Large and binary
+    /// parts of a message are references to the payload file.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
@@ -162,7 +163,7 @@ impl<'a> RecordRef<'a> {
         }
         let name = match self.envelope.kind {
             Some(_) => self.text(self.envelope.kind),
-            None => self.slow().and_then(|slow| slow.kind()),
+            None => self.slow().and_then(|fields| kind_in(&fields)),
         };
         RecordKind::from_name(name.unwrap_or(""))
     }
@@ -172,22 +173,22 @@ impl<'a> RecordRef<'a> {
         if self.envelope.kind.is_some() {
             return self.text(self.envelope.id).map(Cow::Borrowed);
         }
-        string(self.slow()?.id).map(Cow::Owned)
+        self.slow_string("id").map(Cow::Owned)
     }
 
-    /// Returns when it was said, where the record says so.
+    /// Returns when it was made, if the record says so.
     pub fn at(&self) -> Option<Timestamp> {
         if self.envelope.kind.is_some() {
             return self.text(self.envelope.at)?.parse().ok();
         }
-        string(self.slow()?.at)?.parse().ok()
+        self.slow_string("at")?.parse().ok()
     }
 
     /// Parses the message, if this is a record of one.
     ///
     /// `None` for other kinds. A message of another shape than this version
-    /// knows is an error here, and so is one of which a part is lost; what is
-    /// there of it is told by [`stored_message`](Self::stored_message).
+    /// knows is an error here, and so is one of which a part is lost; see
+    /// [`stored_message`](Self::stored_message) for the rest of it.
     pub fn message(&self) -> Result<Option<Message>> {
         if !parts::may_have_references(self.bytes) {
             return self.stored_message();
@@ -195,10 +196,7 @@ impl<'a> RecordRef<'a> {
         let Some(json) = self.message_json()? else {
             return Ok(None);
         };
-        match serde_json::from_str(&json) {
-            Ok(message) => Ok(Some(message)),
-            Err(error) => Err(self.flawed(Reason::Syntax(error.to_string()))),
-        }
+        self.present(serde_json::from_str(&json).map(Some))
     }
 
     /// Returns the message with the very bytes that it came with, if this is a
@@ -216,19 +214,14 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// Returns the message's JSON as it stands in its line, if this is a record of
-    /// one and can be read: see [`stored_message`](Self::stored_message).
+    /// Returns the message's JSON as it is in its line, if this is a record of one and
+    /// can be read: see [`stored_message`](Self::stored_message).
     pub fn stored_message_json(&self) -> Option<&'a str> {
         self.stored_json().ok().flatten()
     }
 
-    /// Returns the message's JSON as it stands in its line.
+    /// Returns the message's JSON as it is in its line.
     pub(crate) fn stored_json(&self) -> Result<Option<&'a str>> {
-        #[derive(Deserialize)]
-        struct Body<'a> {
-            #[serde(borrow)]
-            message: Option<&'a RawValue>,
-        }
         if self.kind() != RecordKind::Message {
             return Ok(None);
         }
@@ -239,11 +232,16 @@ impl<'a> RecordRef<'a> {
                 Err(error) => Err(self.flawed(Reason::NotUtf8(error.valid_up_to() as u64))),
             };
         }
-        match serde_json::from_slice::<Body<'a>>(self.bytes) {
-            Ok(Body {
-                message: Some(message),
-            }) => Ok(Some(message.get())),
-            Ok(_) => Err(self.flawed(Reason::MissingField("message"))),
+        let read = serde_json::from_slice(self.bytes);
+        let read = read.map(|body: Body<&'a RawValue>| body.message);
+        Ok(self.present(read)?.map(RawValue::get))
+    }
+
+    /// Returns the message, which must be there.
+    fn present<T>(&self, read: Result<Option<T>, serde_json::Error>) -> Result<Option<T>> {
+        match read {
+            Ok(None) => Err(self.flawed(Reason::MissingField("message"))),
+            Ok(message) => Ok(message),
             Err(error) => Err(self.flawed(Reason::Syntax(error.to_string()))),
         }
     }
@@ -253,23 +251,17 @@ impl<'a> RecordRef<'a> {
         Error::new(ErrorKind::Corrupt, what).with_reason(reason)
     }
 
-    /// Parses the message as it stands in its line: a large or binary part of it
-    /// is a reference to its payload. For who does not need those parts.
+    /// Parses the message as it is in its line: a large or binary part of it is a
+    /// reference to its payload. For callers that do not need those parts.
     pub fn stored_message(&self) -> Result<Option<Message>> {
         if self.kind() != RecordKind::Message {
             return Ok(None);
         }
         let read = match self.envelope.foreign {
-            Some((_, body)) => {
-                serde_json::from_slice(&self.bytes[body.range()]).map(|m| MessageOf(Some(m)))
-            }
-            None => serde_json::from_slice::<MessageOf>(self.bytes),
+            Some((_, body)) => serde_json::from_slice(&self.bytes[body.range()]).map(Some),
+            None => serde_json::from_slice(self.bytes).map(|body: Body<_>| body.message),
         };
-        match read {
-            Ok(MessageOf(Some(message))) => Ok(Some(message)),
-            Ok(MessageOf(None)) => Err(self.flawed(Reason::MissingField("message"))),
-            Err(error) => Err(self.flawed(Reason::Syntax(error.to_string()))),
-        }
+        self.present(read)
     }
 
     /// Copies the record.
@@ -327,8 +319,12 @@ impl<'a> RecordRef<'a> {
         std::str::from_utf8(self.bytes.get(range?.range())?).ok()
     }
 
-    fn slow(&self) -> Option<SlowEnvelope<'a>> {
+    fn slow(&self) -> Option<Parts<'a>> {
         serde_json::from_slice(self.bytes).ok()
+    }
+
+    fn slow_string(&self, name: &str) -> Option<String> {
+        serde_json::from_str(self.slow()?.get(name)?.get()).ok()
     }
 }
 
@@ -352,7 +348,7 @@ impl RecordRef<'_> {
     }
 }
 
-/// A record that stands by itself.
+/// A record with its own copy of the line.
 #[derive(Debug, Clone)]
 pub struct Record {
     bytes: Box<[u8]>,
@@ -361,7 +357,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Returns the record as one that is lent; all its methods are there.
+    /// Returns the record as one that is lent, with all methods.
     pub fn as_ref(&self) -> RecordRef<'_> {
         RecordRef::new(&self.bytes, self.envelope, self.payloads.as_ref())
     }
@@ -399,7 +395,7 @@ pub(crate) fn check_line(line: &[u8], sums: Sums) -> Result<Envelope, Reason> {
     read_envelope(line)
 }
 
-/// Says what a line is that has no sum at its end.
+/// Returns what is wrong with a line that has no sum at its end.
 fn classify(line: &[u8]) -> Reason {
     match line.first() {
         Some(0) => Reason::NulBlock,
@@ -504,7 +500,7 @@ impl Position {
 
 /// Writes one line, newline included, and returns its sum.
 ///
-/// `body` is what stands between the numbers at the front and `prev`, comma
+/// `body` is what comes between the numbers at the front and `prev`, comma
 /// first. The seq is the caller's, so that openers can repeat one.
 pub(crate) fn write_line(out: &mut Vec<u8>, front: Front<'_>, body: &[u8], prev: Sum) -> Sum {
     let start = out.len();
@@ -532,7 +528,7 @@ pub(crate) fn write_line(out: &mut Vec<u8>, front: Front<'_>, body: &[u8], prev:
     finish_line(out, start, prev)
 }
 
-/// What stands at the front of a line.
+/// The front of a line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Front<'a> {
     pub(crate) kind: &'a str,

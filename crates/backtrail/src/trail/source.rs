@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{RecordKind, RecordRef};
-use crate::error::{Error, Reason, Result};
-use crate::hex::{path_of, to_hex};
+use crate::error::{Error, Result};
+use crate::hex::path_fields;
 use crate::ids::SessionId;
 use crate::json::{Json, write_fields};
 use crate::message::parts::{PayloadHash, Reference};
@@ -83,12 +83,7 @@ impl SourceRecord {
             at: Some(self.at.unwrap_or(at)),
             id: Some(id),
             agent: self.agent.clone(),
-            path: self.path.to_string_lossy().into_owned(),
-            path_hex: self
-                .path
-                .to_str()
-                .is_none()
-                .then(|| to_hex(self.path.as_os_str().as_encoded_bytes())),
+            path: self.path.clone(),
             held_by: self.held_by.clone(),
             from: self.from,
             to: self.to,
@@ -96,10 +91,8 @@ impl SourceRecord {
             pieces: self.pieces.clone(),
         };
         let mut out = Vec::new();
-        write_fields(&mut out, &body).map_err(|error| {
-            Error::invalid("cannot record which file the session was imported from")
-                .with_reason(Reason::Syntax(error.to_string()))
-        })?;
+        let what = "cannot record which file the session was imported from";
+        write_fields(&mut out, &body).map_err(|error| Error::json(what, &error))?;
         Ok(out)
     }
 }
@@ -123,9 +116,8 @@ struct SourceBody {
     #[serde(default, skip_serializing_if = "Option::is_none", skip_deserializing)]
     id: Option<uuid::Uuid>,
     agent: String,
-    path: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    path_hex: Option<String>,
+    #[serde(flatten, with = "path_fields")]
+    path: PathBuf,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     held_by: Option<SessionId>,
     from: u64,
@@ -147,7 +139,7 @@ impl RecordRef<'_> {
         let body: SourceBody = serde_json::from_slice(self.bytes()).ok()?;
         Some(SourceRecord {
             agent: body.agent,
-            path: path_of(&body.path, body.path_hex.as_deref()),
+            path: body.path,
             held_by: body.held_by,
             from: body.from,
             to: body.to,

@@ -2,12 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::error::{Reason, Result};
 use crate::ids::SessionId;
 use crate::json::Text;
 use crate::message::{CompactionSummary, Message};
 use crate::random::{OsRandomness, new_uuid};
-use crate::time::{Clock, SystemClock};
-use crate::trail::ForkOrigin;
+use crate::time::{Clock, SystemClock, Timestamp};
+use crate::trail::readable::Readable;
+use crate::trail::{ForkOrigin, RecordRef};
 
 /// The content of a transcript, apart from its file.
 #[derive(Debug, Clone)]
@@ -65,6 +67,45 @@ impl Content {
         self.updated_at_ms = at_ms;
     }
 
+    /// Adds the message or compaction of a record, and returns what is wrong with it.
+    /// `seqs` are those of the messages.
+    pub(super) fn add_record(
+        &mut self,
+        record: &RecordRef<'_>,
+        seqs: &mut Vec<u64>,
+    ) -> Result<Option<Reason>> {
+        let at_ms = record.at().map_or(self.updated_at_ms, Timestamp::as_millis);
+        let read = match record.compaction() {
+            Ok(Some(stored)) => {
+                let mut compacted =
+                    self.next_compaction(stored.summary, stored.removed_message_count, at_ms);
+                let summary = &mut compacted.summary;
+                if stored.count > 0 {
+                    summary.count = stored.count;
+                }
+                let from = stored.keeps_from.unwrap_or(0);
+                summary.covered = seqs.partition_point(|seq| *seq < from);
+                self.set_compaction(compacted);
+                return Ok(None);
+            }
+            Ok(None) => record.readable()?,
+            Err(error) => return Ok(error.reason().cloned()),
+        };
+        let is_whole = matches!(read, Readable::Whole(_) | Readable::NoMessage);
+        // If a part of it is lost, the rest is kept.
+        if let Readable::Whole(mut message) | Readable::InPart(mut message) = read {
+            message.blocks.shrink_to_fit();
+            self.add_message(message, at_ms);
+            seqs.push(record.seq());
+        }
+        if is_whole {
+            return Ok(None);
+        }
+        let flaw = record.message().err();
+        let reason = flaw.and_then(|error| error.reason().cloned());
+        Ok(Some(reason.unwrap_or(Reason::NotARecord)))
+    }
+
     /// Frees what lists have allocated ahead.
     pub(super) fn shrink(&mut self) {
         self.messages.shrink_to_fit();
@@ -83,15 +124,11 @@ impl Content {
         removed_message_count: u64,
         at_ms: i64,
     ) -> Compacted {
-        let count = self
-            .compaction
-            .as_ref()
-            .map_or(0, |last| last.summary.count);
         let removed = usize::try_from(removed_message_count).unwrap_or(usize::MAX);
         let after = self.messages.len();
         Compacted {
             summary: CompactionSummary {
-                count: count.saturating_add(1),
+                count: self.compactions().saturating_add(1),
                 removed_message_count,
                 summary,
                 covered: self.covered().saturating_add(removed).min(after),
@@ -99,6 +136,13 @@ impl Content {
             after,
             at_ms,
         }
+    }
+
+    /// Returns how many compactions there have been.
+    pub(super) fn compactions(&self) -> u64 {
+        self.compaction
+            .as_ref()
+            .map_or(0, |last| last.summary.count)
     }
 
     /// Returns how many messages the last summary replaces.

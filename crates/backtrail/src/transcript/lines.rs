@@ -5,16 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use super::content::{Compacted, Content};
-use crate::error::{Error, Reason, Result};
-use crate::ids::SessionId;
+use crate::error::{Error, Result};
 use crate::json::{Text, write_fields};
 use crate::log::{PayloadWriter, move_out};
 use crate::message::{Message, parts};
 use crate::random::{OsRandomness, new_uuid};
 use crate::time::Timestamp;
-use crate::trail::record::{Front, Position, write_line};
+use crate::trail::opener::{Opener, TrailReason};
+use crate::trail::record::Position;
 use crate::trail::sum::Sum;
-use crate::trail::{FORMAT_VERSION, ForkOrigin};
 
 /// Writes records one after the other.
 #[derive(Debug, Clone)]
@@ -45,20 +44,6 @@ pub(super) enum New<'a> {
 }
 
 #[derive(Serialize)]
-struct OpenerFields<'a> {
-    at: Timestamp,
-    session_id: &'a SessionId,
-    trail: u32,
-    #[serde(rename = "because")]
-    reason: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fork: Option<&'a ForkOrigin>,
-    /// Only where no record says it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    updated_at_ms: Option<i64>,
-}
-
-#[derive(Serialize)]
 struct CompactionFields<'a> {
     at: Timestamp,
     id: uuid::Uuid,
@@ -82,24 +67,13 @@ impl Lines {
     pub(super) fn opener(&mut self, out: &mut Vec<u8>, content: &Content) -> Result<()> {
         let bare = content.messages.is_empty() && content.compaction.is_none();
         let unrecorded = bare && content.updated_at_ms != content.created_at_ms;
-        let fields = OpenerFields {
-            at: moment(content.created_at_ms)?,
-            session_id: &content.session_id,
-            trail: 0,
-            reason: "start",
-            fork: content.fork.as_ref(),
+        let at = moment(content.created_at_ms)?;
+        let opener = Opener {
+            fork: content.fork.clone(),
             updated_at_ms: unrecorded.then_some(content.updated_at_ms),
+            ..Opener::new(&content.session_id, 0, TrailReason::Start, at)
         };
-        let mut body = Vec::new();
-        write_fields(&mut body, &fields).map_err(|error| unwritable(&error))?;
-        let front = Front {
-            kind: "session_meta",
-            version: Some(FORMAT_VERSION),
-            seq: 0,
-            noted: None,
-            compacted: None,
-        };
-        self.position.sum = write_line(out, front, &body, Sum::ZERO);
+        self.position.sum = opener.write(out)?;
         Ok(())
     }
 
@@ -233,6 +207,5 @@ fn moment(ms: i64) -> Result<Timestamp> {
 }
 
 fn unwritable(error: &serde_json::Error) -> Error {
-    Error::invalid("the transcript cannot be written as JSON")
-        .with_reason(Reason::Syntax(error.to_string()))
+    Error::json("the transcript cannot be written as JSON", error)
 }

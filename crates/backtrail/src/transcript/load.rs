@@ -9,11 +9,11 @@ use serde::de::IgnoredAny;
 use super::Transcript;
 use super::content::{Compacted, Content};
 use super::place::{Known, Place, Refusal};
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, ErrorKind, IoContext, Reason, Result};
 use crate::ids::SessionId;
-use crate::json::{Json, Text};
+use crate::json::Json;
 use crate::log::{OPENING, lies_in_store, numbers_in};
-use crate::message::{CompactionSummary, Message};
+use crate::message::Message;
 use crate::storage::{Storage, StorageFile, read_full};
 use crate::time::Timestamp;
 use crate::trail::lines::STREAM_BUFFER;
@@ -42,7 +42,7 @@ pub(super) fn load(path: &Path, storage: Arc<dyn Storage>) -> Result<Transcript>
     let path = find_file(storage.as_ref(), path)?;
     let file = storage
         .open_read(&path)
-        .map_err(|error| Error::io("cannot open the session file", &path, error))?;
+        .context("cannot open the session file", &path)?;
     if kind_of(file.as_ref(), &path)? == Kind::Version1 {
         return load_version_1(&file, &path, storage);
     }
@@ -66,8 +66,7 @@ pub(super) fn load(path: &Path, storage: Arc<dyn Storage>) -> Result<Transcript>
 /// which version 1 never had.
 pub(crate) fn kind_of(file: &dyn StorageFile, path: &Path) -> Result<Kind> {
     let mut front = vec![0; 64 << 10];
-    let n = read_full(file, &mut front, 0)
-        .map_err(|error| Error::io("cannot read the session file", path, error))?;
+    let n = read_full(file, &mut front, 0).context("cannot read the session file", path)?;
     let front = &front[..n];
     let is_trail = match front.strip_prefix(OPENING) {
         Some(version) => !version.starts_with(b"1,") && !version.starts_with(b"1}"),
@@ -138,17 +137,6 @@ struct RawOpener {
     updated_at_ms: Option<i64>,
 }
 
-#[derive(Deserialize)]
-struct RawCompaction {
-    #[serde(default)]
-    count: Option<u64>,
-    #[serde(default)]
-    removed_message_count: Option<u64>,
-    summary: Text,
-    #[serde(default)]
-    keeps_from: Option<u64>,
-}
-
 impl<'a> Reading<'a> {
     fn new(path: &'a Path) -> Self {
         Self {
@@ -184,8 +172,7 @@ impl<'a> Reading<'a> {
         self.after_damage = false;
         let flaw = match record.kind() {
             RecordKind::Opener if self.content.is_none() => self.opener(&record)?,
-            RecordKind::Message => self.message(&record),
-            RecordKind::Compaction => self.compaction(&record),
+            kind if kind.is_spoken() => self.content(&record)?,
             _ => None,
         };
         if let Some(reason) = flaw {
@@ -233,56 +220,23 @@ impl<'a> Reading<'a> {
     }
 
     /// Continues although no record has the session's id: the file's name gives one.
-    fn begin_without_opener(&mut self, record: &RecordRef<'_>) -> &mut Content {
+    fn begin_without_opener(&mut self, record: &RecordRef<'_>) {
         self.refusal = Some(Refusal::NoOpener);
         let hash = *blake3::hash(record.bytes()).as_bytes();
         let id = derived_id(self.path, || Ok(hash)).expect("the hash is known");
         let at_ms = record.at().map_or(0, Timestamp::as_millis);
-        self.content.insert(Content::empty(id, at_ms))
+        self.content = Some(Content::empty(id, at_ms));
     }
 
-    fn message(&mut self, record: &RecordRef<'_>) -> Option<Reason> {
-        let mut message = match record.message() {
-            Ok(message) => message?,
-            Err(error) => return error.reason().cloned(),
-        };
-        message.blocks.shrink_to_fit();
-        let content = self.content_for(record);
-        let at_ms = record
-            .at()
-            .map_or(content.updated_at_ms, Timestamp::as_millis);
-        content.add_message(message, at_ms);
-        self.known.lines.seqs.push(record.seq());
-        None
-    }
-
-    fn compaction(&mut self, record: &RecordRef<'_>) -> Option<Reason> {
-        let raw: RawCompaction = match serde_json::from_slice(record.bytes()) {
-            Ok(raw) => raw,
-            Err(error) => return Some(Reason::Syntax(error.to_string())),
-        };
-        let content = self.content_for(record);
-        let at_ms = record
-            .at()
-            .map_or(content.updated_at_ms, Timestamp::as_millis);
-        let removed = raw.removed_message_count.unwrap_or(0);
-        let mut compacted = content.next_compaction(raw.summary, removed, at_ms);
-        let summary: &mut CompactionSummary = &mut compacted.summary;
-        summary.count = raw.count.unwrap_or(summary.count);
-        let count = summary.count;
-        if let Some(from) = raw.keeps_from {
-            summary.covered = self.known.lines.seqs.partition_point(|seq| *seq < from);
-        }
-        self.content_for(record).set_compaction(compacted);
-        self.known.lines.compactions = count;
-        None
-    }
-
-    fn content_for(&mut self, record: &RecordRef<'_>) -> &mut Content {
+    /// Adds a message or compaction.
+    fn content(&mut self, record: &RecordRef<'_>) -> Result<Option<Reason>> {
         if self.content.is_none() {
-            return self.begin_without_opener(record);
+            self.begin_without_opener(record);
         }
-        self.content.as_mut().expect("it is there")
+        let content = self.content.as_mut().expect("it was just set");
+        let flaw = content.add_record(record, &mut self.known.lines.seqs)?;
+        self.known.lines.compactions = content.compactions();
+        Ok(flaw)
     }
 
     fn finish(mut self) -> Result<Option<Loaded>> {

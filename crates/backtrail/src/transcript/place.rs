@@ -295,15 +295,14 @@ fn in_the_way(loaded: &Loaded, content: &Content) -> Option<&'static str> {
         .first()
         .iter()
         .any(|damage| damage.reason != Reason::Unfinished);
-    let count = |content: &Content| content.compaction.as_ref().map_or(0, |c| c.summary.count);
     let summary = |content: &Content| content.compaction.as_ref().map(|c| c.summary.clone());
     if there.session_id != content.session_id {
         Some("the file holds another session")
     } else if damaged {
         Some("the file is damaged")
     } else if there.messages.len() > content.messages.len()
-        || count(there) > count(content)
-        || (count(there) == count(content) && summary(there) != summary(content))
+        || there.compactions() > content.compactions()
+        || (there.compactions() == content.compactions() && summary(there) != summary(content))
     {
         Some("the file holds what this copy does not")
     } else if !there.messages.iter().zip(&content.messages).all(is_same) {

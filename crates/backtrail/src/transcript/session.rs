@@ -3,17 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use super::Transcript;
-use super::content::{Compacted, Content};
+use super::content::Content;
 use super::lines::Lines;
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::log::{LogDir, PayloadWriter};
-use crate::message::{CompactionSummary, StoredCompaction};
 use crate::session::{Session, SessionOptions, SessionReader};
 use crate::storage::append_all;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::trail::readable::Readable;
-use crate::trail::{Damage, DamageReport, RecordKind, RecordRef};
+use crate::trail::{Damage, DamageReport};
 
 impl SessionReader {
     /// Returns the history as a plain value, all of it in memory.
@@ -24,39 +22,38 @@ impl SessionReader {
     fn transcript_of_line(&self) -> Result<Transcript> {
         let info = self.info()?;
         let millis = |at: Option<Timestamp>| at.map_or(0, Timestamp::as_millis);
-        let mut reading = Reading::default();
+        let mut content = Content::empty(info.id, millis(info.created_at));
+        content.fork = info.forked_from;
+        let (mut seqs, mut last_at) = (Vec::new(), info.updated_at);
         let mut skipped = DamageReport::default();
         let mut records = self.records()?;
         while let Some(record) = records.next()? {
-            if let Err(error) = reading.take(&record) {
-                if error.kind() != ErrorKind::Corrupt {
-                    return Err(error);
-                }
+            if record.kind().is_spoken() {
+                last_at = record.at().or(last_at);
+            }
+            if let Some(reason) = content.add_record(&record, &mut seqs)? {
                 skipped.add(Damage {
                     file: self.dir(),
                     line: None,
                     byte: 0,
                     bytes: record.bytes().len() as u64,
-                    reason: error.reason().cloned().unwrap_or(Reason::NotARecord),
+                    reason,
                 });
             }
         }
         skipped.take_in(&mut records.damage().clone());
-        if reading.last.is_none()
+        content.updated_at_ms = millis(last_at);
+        if content.compaction.is_none()
             && let Some((_, stored)) = self.newest_compaction()?
         {
             // That of a version-1 object is not a record of its own.
-            reading.last = Some((stored, millis(info.updated_at), reading.messages.len()));
+            let at_ms = millis(info.updated_at);
+            let mut compacted = content.next_compaction(stored.summary, 0, at_ms);
+            compacted.summary.count = stored.count;
+            compacted.summary.removed_message_count = stored.removed_message_count;
+            content.compaction = Some(compacted);
         }
-        let mut transcript = Transcript::from_content(Content {
-            session_id: info.id,
-            created_at_ms: millis(info.created_at),
-            updated_at_ms: millis(reading.last_at.or(info.updated_at)),
-            compaction: reading.compaction(),
-            messages: reading.messages,
-            pushed_at_ms: reading.pushed_at_ms,
-            fork: info.forked_from,
-        });
+        let mut transcript = Transcript::from_content(content);
         transcript.skipped = skipped;
         Ok(transcript)
     }
@@ -69,76 +66,15 @@ impl Session {
     }
 }
 
-#[derive(Default)]
-struct Reading {
-    messages: Vec<crate::message::Message>,
-    pushed_at_ms: Vec<i64>,
-    seqs: Vec<u64>,
-    /// The last compaction, when it was made, and after how many messages.
-    last: Option<(StoredCompaction, i64, usize)>,
-    /// The time of the last message or compaction.
-    last_at: Option<Timestamp>,
-}
-
-impl Reading {
-    fn take(&mut self, record: &RecordRef<'_>) -> Result<()> {
-        if record.kind().is_spoken() {
-            self.last_at = record.at().or(self.last_at);
-        }
-        let at_ms = record.at().map_or(0, Timestamp::as_millis);
-        match record.kind() {
-            RecordKind::Message => {
-                // Where a part of it is lost, the rest is kept.
-                let readable = record.readable()?;
-                let whole = matches!(readable, Readable::Whole(_));
-                if let Readable::Whole(message) | Readable::InPart(message) = readable {
-                    self.messages.push(message);
-                    self.pushed_at_ms.push(at_ms);
-                    self.seqs.push(record.seq());
-                }
-                if !whole {
-                    let what = "a message is not whole";
-                    return Err(
-                        Error::new(ErrorKind::Corrupt, what).with_reason(Reason::NotARecord)
-                    );
-                }
-            }
-            _ => {
-                if let Some(stored) = record.compaction()? {
-                    self.last = Some((stored, at_ms, self.messages.len()));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn compaction(&mut self) -> Option<Compacted> {
-        let (stored, at_ms, after) = self.last.take()?;
-        let covered = stored.keeps_from.map_or(0, |from| {
-            self.seqs.iter().take_while(|seq| **seq < from).count()
-        });
-        Some(Compacted {
-            summary: CompactionSummary {
-                count: stored.count,
-                removed_message_count: stored.removed_message_count,
-                summary: stored.summary,
-                covered,
-            },
-            after,
-            at_ms,
-        })
-    }
-}
-
 impl Store {
     /// Creates a session from a transcript, with its id, and opens it for writing. It is
     /// there whole or not at all.
     ///
     /// # Errors
     ///
-    /// A session with that id is a [`Conflict`](ErrorKind::Conflict):
+    /// A session with that id is a [`Conflict`](crate::ErrorKind::Conflict):
     /// [`Transcript::fork`] gives another id. A transcript that was loaded from a trail in
-    /// a store is [`Invalid`](ErrorKind::Invalid).
+    /// a store is [`Invalid`](crate::ErrorKind::Invalid).
     pub fn create_session_from(
         &self,
         transcript: &Transcript,
@@ -180,8 +116,7 @@ fn write(files: &LogDir, transcript: &Transcript) -> Result<()> {
     files
         .create_trail(0, |file| {
             lines.rest(&transcript.content, None, &mut |bytes| {
-                append_all(file, bytes)
-                    .map_err(|error| Error::io("cannot write the session", &path, error))
+                append_all(file, bytes).context("cannot write the session", &path)
             })
         })
         .map(drop)

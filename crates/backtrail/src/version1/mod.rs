@@ -7,7 +7,6 @@
 //! There is one reader: `record.rs` reads one record and `object.rs` takes a single
 //! object apart. Transcripts, old stores and the importer use them.
 
-mod index;
 mod losses;
 pub(crate) mod names;
 pub(crate) mod object;
@@ -17,8 +16,7 @@ mod writer;
 
 pub use losses::{Loss, LossKind, Losses};
 
-pub(crate) use index::V1Index;
 pub(crate) use names::{derived_id, find_file, id_of_content};
-pub(crate) use reader::{V1Session, hash, read, scan_object};
+pub(crate) use reader::{V1Index, V1Session, hash, read, scan_object};
 pub(crate) use record::{LineContent, V1Line, V1Meta, V1Record};
 pub(crate) use writer::V1Writer;

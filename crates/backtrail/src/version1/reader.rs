@@ -1,19 +1,18 @@
 //! Reads a version-1 file from its beginning to its end.
 
-use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::names::{derived_id, named_ms};
-use super::object::{CHUNK, V1Object};
+use super::object::{CHUNK, V1Element, V1Object};
 use super::record::{LineContent, V1Line, V1Meta, V1Record, check_message};
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, IoContext, Reason, Result};
 use crate::ids::SessionId;
 use crate::message::CompactionSummary;
-use crate::storage::{StorageFile, read_full};
+use crate::storage::{StorageFile, Window, read_full, read_range};
 use crate::time::Timestamp;
-use crate::trail::lines::{Ending, Forwards, STREAM_BUFFER};
+use crate::trail::lines::Ending;
 use crate::trail::record::MAX_READ;
 use crate::trail::{Damage, DamageReport};
 
@@ -33,7 +32,115 @@ pub(crate) struct V1Session {
     pub(crate) damage: DamageReport,
 }
 
-/// Reads a whole file in constant memory, save that the longest record is held whole.
+/// Where each record of a version-1 file is, by its seq: in JSON lines the number of
+/// its line, in a single object its position in `messages`, both from 1.
+#[derive(Debug)]
+pub(crate) struct V1Index {
+    records: Vec<V1Element>,
+    /// The object, if the file is one; without its elements.
+    object: Option<V1Object>,
+    /// Whether the last line has no newline.
+    is_torn: bool,
+}
+
+impl V1Index {
+    /// Reads a file once, or twice if it only begins like one object.
+    pub(crate) fn read(file: &dyn StorageFile, path: &Path) -> Result<Self> {
+        if let Some(mut object) = scan_object(file, path)? {
+            return Ok(Self {
+                records: std::mem::take(&mut object.elements),
+                object: Some(object),
+                is_torn: false,
+            });
+        }
+        let mut records = Vec::new();
+        let mut start = 0;
+        let mut add = |end: u64| {
+            let line = records.len() as u64 + 1;
+            let place = std::mem::replace(&mut start, end + 1)..end;
+            records.push(V1Element { place, line });
+            end + 1
+        };
+        let mut last = 0;
+        let len = for_each_chunk(file, path, |at, chunk| {
+            for newline in memchr::memchr_iter(b'\n', chunk) {
+                last = add(at + newline as u64);
+            }
+        })?;
+        let is_torn = last < len;
+        if is_torn {
+            add(len);
+        }
+        records.shrink_to_fit();
+        Ok(Self {
+            records,
+            object: None,
+            is_torn,
+        })
+    }
+
+    /// Returns whether the records are lines.
+    pub(crate) fn is_lines(&self) -> bool {
+        self.object.is_none()
+    }
+
+    /// Returns the highest seq, 0 if there is none.
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.records.len() as u64
+    }
+
+    /// Returns where a record is. A line may turn out to hold none.
+    pub(crate) fn place(&self, seq: u64) -> Option<Range<u64>> {
+        let at = usize::try_from(seq.checked_sub(1)?).ok()?;
+        Some(self.records.get(at)?.place.clone())
+    }
+
+    /// Reads the bytes of a record; the inner error is what is wrong with it.
+    pub(crate) fn load(
+        &self,
+        file: &dyn StorageFile,
+        path: &Path,
+        seq: u64,
+    ) -> Result<Result<Vec<u8>, Reason>> {
+        let place = self.place(seq).unwrap_or(0..0);
+        match too_long(&place) {
+            Some(reason) => Ok(Err(reason)),
+            None => read_range(file, place).context(UNREADABLE, path).map(Ok),
+        }
+    }
+
+    /// Reads the record that was loaded.
+    pub(crate) fn look<'b>(&self, seq: u64, bytes: &'b [u8]) -> V1Line<'b> {
+        match (&self.object, self.is_torn && seq == self.last_seq()) {
+            (Some(_), _) => V1Line::element(bytes),
+            (None, true) => V1Line::read(bytes, Ending::Missing),
+            (None, false) => V1Line::read(bytes, Ending::Newline),
+        }
+    }
+
+    /// Returns the last compaction of the file.
+    pub(crate) fn compaction(
+        &self,
+        file: &dyn StorageFile,
+        path: &Path,
+    ) -> Result<Option<CompactionSummary>> {
+        if let Some(object) = &self.object {
+            let load = |part| read_range(file, part).context(UNREADABLE, path);
+            return Ok(object.about(load)?.compaction);
+        }
+        for seq in (1..=self.last_seq()).rev() {
+            if let Ok(bytes) = self.load(file, path, seq)?
+                && let LineContent::Record(V1Record::Compaction(last)) =
+                    self.look(seq, &bytes).content
+            {
+                return Ok(Some(last));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Reads a whole file. In memory are the places of its records, and the longest of them.
 /// `each` gets the JSON of every message, in order.
 pub(crate) fn read(
     file: &Arc<dyn StorageFile>,
@@ -41,7 +148,7 @@ pub(crate) fn read(
     each: &mut dyn FnMut(&str) -> Result<()>,
 ) -> Result<V1Session> {
     let mut reading = Reading {
-        file,
+        file: file.as_ref(),
         path,
         each,
         messages: 0,
@@ -50,39 +157,29 @@ pub(crate) fn read(
         first_prompt_ms: None,
         damage: DamageReport::default(),
     };
-    match scan_object(file.as_ref(), path)? {
-        Some(object) => reading.object(&object)?,
-        None => reading.lines()?,
+    let index = V1Index::read(file.as_ref(), path)?;
+    reading.records(&index)?;
+    if let Some(object) = &index.object {
+        reading.object(object)?;
     }
     reading.finish()
 }
 
 /// Scans a file as one object; `None` where it is lines.
 pub(crate) fn scan_object(file: &dyn StorageFile, path: &Path) -> Result<Option<V1Object>> {
-    V1Object::scan(|buffer, at| read_full(file, buffer, at))
-        .map_err(|error| unreadable(path, error))
+    V1Object::scan(|buffer, at| read_full(file, buffer, at)).context(UNREADABLE, path)
 }
 
-/// Reads a part of a file. It may be shorter now than when it was scanned.
-pub(super) fn read_part(file: &dyn StorageFile, path: &Path, part: Range<u64>) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; (part.end - part.start) as usize];
-    let n = read_full(file, &mut bytes, part.start).map_err(|error| unreadable(path, error))?;
-    bytes.truncate(n);
-    Ok(bytes)
-}
+const UNREADABLE: &str = "cannot read the session file";
 
-pub(super) fn unreadable(path: &Path, error: io::Error) -> Error {
-    Error::io("cannot read the session file", path, error)
-}
-
-/// Returns why a record of so many bytes is not read, if it is too long.
-pub(super) fn too_long(bytes: u64) -> Option<Reason> {
-    let limit = MAX_READ as u64;
+/// Returns why a record at this place is not read, if it is too long.
+fn too_long(place: &Range<u64>) -> Option<Reason> {
+    let (bytes, limit) = (place.end - place.start, MAX_READ as u64);
     (bytes > limit).then_some(Reason::TooLong { bytes, limit })
 }
 
 struct Reading<'a> {
-    file: &'a Arc<dyn StorageFile>,
+    file: &'a dyn StorageFile,
     path: &'a Path,
     each: &'a mut dyn FnMut(&str) -> Result<()>,
     messages: u64,
@@ -93,48 +190,33 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn lines(&mut self) -> Result<()> {
-        let mut lines = Forwards::new(Arc::clone(self.file), 0, STREAM_BUFFER);
-        let mut number = 0;
-        loop {
-            let next = lines.next().map_err(|error| unreadable(self.path, error))?;
-            let Some(line) = next else {
-                return Ok(());
-            };
-            number += 1;
-            let place = line.offset..line.offset + line.len;
-            if let Some(reason) = too_long(line.len) {
-                self.add_damage(number, place, reason);
+    fn records(&mut self, index: &V1Index) -> Result<()> {
+        let mut window = Window::new(self.file, self.len()?, CHUNK);
+        for (seq, V1Element { place, line }) in (1..).zip(&index.records) {
+            if let Some(reason) = too_long(place) {
+                self.add_damage(*line, place.clone(), reason);
                 continue;
             }
-            let ending = match line.terminated {
-                true => Ending::Newline,
-                false => Ending::Missing,
-            };
-            self.take(number, place, V1Line::read(lines.bytes(&line), ending))?;
+            let len = (place.end - place.start) as usize;
+            let bytes = window.from(place.start, len);
+            let bytes = bytes.context(UNREADABLE, self.path)?;
+            // It may be shorter now than when it was indexed.
+            let bytes = &bytes[..len.min(bytes.len())];
+            self.take(*line, place.clone(), index.look(seq, bytes))?;
         }
+        Ok(())
     }
 
+    /// Reads the fields beside the messages.
     fn object(&mut self, object: &V1Object) -> Result<()> {
-        let mut window = Window::default();
-        for element in &object.elements {
-            let place = element.place.clone();
-            if let Some(reason) = too_long(place.end - place.start) {
-                self.add_damage(element.line, place, reason);
-                continue;
-            }
-            let bytes = window.read(self.file.as_ref(), self.path, &place)?;
-            self.take(element.line, place, V1Line::element(bytes))?;
-        }
-        let load = |part| read_part(self.file.as_ref(), self.path, part);
-        let about = object.about(load)?;
+        let (file, path) = (self.file, self.path);
+        let about = object.about(|part| read_range(file, part).context(UNREADABLE, path))?;
         for (place, reason) in about.damage {
             self.add_damage(1, place, reason);
         }
         if let Some(flaw) = object.flaw.clone() {
-            let end = self.file.len();
-            let end = end.map_err(|error| unreadable(self.path, error))?;
-            self.add_damage(flaw.line, flaw.byte..end.max(flaw.byte), flaw.reason);
+            let end = self.len()?.max(flaw.byte);
+            self.add_damage(flaw.line, flaw.byte..end, flaw.reason);
         }
         // An object without a known field or a readable message is another program's.
         let is_foreign = about.meta.is_none() && self.messages == 0 && !self.damage.is_empty();
@@ -144,6 +226,10 @@ impl Reading<'_> {
             self.first_prompt_ms = about.first_prompt_ms;
         }
         Ok(())
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.file.len().context(UNREADABLE, self.path)
     }
 
     fn take(&mut self, number: u64, place: Range<u64>, line: V1Line<'_>) -> Result<()> {
@@ -203,7 +289,7 @@ impl Reading<'_> {
         let original_id = named.filter(|_| valid.is_none());
         let session_id = match valid {
             Some(id) => id,
-            None => derived_id(self.path, || hash(self.file.as_ref(), self.path))?,
+            None => derived_id(self.path, || hash(self.file, self.path))?,
         };
         let created_at_ms = self.created_at_ms();
         let updated_at_ms = meta.and_then(|meta| meta.updated_at_ms);
@@ -235,8 +321,7 @@ impl Reading<'_> {
     }
 
     fn not_a_session(&self) -> Result<Error> {
-        let len = self.file.len();
-        if len.map_err(|error| unreadable(self.path, error))? == 0 {
+        if self.len()? == 0 {
             let reason = Reason::Syntax("the file is empty".to_owned());
             return Ok(Error::invalid("this is not a session file")
                 .at_path(self.path)
@@ -260,36 +345,25 @@ impl Reading<'_> {
 /// Returns the BLAKE3 hash of all bytes of a file.
 pub(crate) fn hash(file: &dyn StorageFile, path: &Path) -> Result<[u8; 32]> {
     let mut hasher = blake3::Hasher::new();
-    let mut buffer = vec![0; CHUNK];
+    for_each_chunk(file, path, |_, chunk| _ = hasher.update(chunk))?;
+    Ok(*hasher.finalize().as_bytes())
+}
+
+/// Reads a file chunk by chunk, each with its offset, and returns its length.
+fn for_each_chunk(
+    file: &dyn StorageFile,
+    path: &Path,
+    mut each: impl FnMut(u64, &[u8]),
+) -> Result<u64> {
+    let mut chunk = vec![0; CHUNK];
     let mut at = 0;
     loop {
-        let n = read_full(file, &mut buffer, at).map_err(|error| unreadable(path, error))?;
-        hasher.update(&buffer[..n]);
+        let n = read_full(file, &mut chunk, at).context(UNREADABLE, path)?;
+        each(at, &chunk[..n]);
         at += n as u64;
-        if n < buffer.len() {
-            return Ok(*hasher.finalize().as_bytes());
+        if n < chunk.len() {
+            return Ok(at);
         }
-    }
-}
-
-/// A part of a file in memory, so that short elements do not cost a read each.
-#[derive(Default)]
-struct Window {
-    bytes: Vec<u8>,
-    at: u64,
-}
-
-impl Window {
-    fn read(&mut self, file: &dyn StorageFile, path: &Path, part: &Range<u64>) -> Result<&[u8]> {
-        let end = self.at + self.bytes.len() as u64;
-        if part.start < self.at || end < part.end {
-            let len = (part.end - part.start).max(CHUNK as u64);
-            self.bytes = read_part(file, path, part.start..part.start + len)?;
-            self.at = part.start;
-        }
-        let start = (part.start - self.at) as usize;
-        let end = ((part.end - self.at) as usize).min(self.bytes.len());
-        Ok(&self.bytes[start.min(end)..end])
     }
 }
 

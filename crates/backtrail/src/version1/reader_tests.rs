@@ -3,7 +3,6 @@
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use super::super::V1Index;
 use super::*;
 use crate::error::ErrorKind;
 

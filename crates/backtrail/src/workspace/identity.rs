@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::create::SNAPSHOT;
+use super::new_checkpoint::SNAPSHOT;
 use super::remote::{self, Remote};
 use super::{FormerRoot, Workspace};
 use crate::error::{Error, ErrorKind, Result};

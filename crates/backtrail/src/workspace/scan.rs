@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::Workspace;
 use super::checkpoint::SkippedFiles;
-use super::create::skipped;
+use super::new_checkpoint::skipped;
 use crate::error::Result;
 use crate::objects::ObjectId;
 use crate::snapshot::node::write_empty;

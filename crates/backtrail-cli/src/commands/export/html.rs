@@ -13,7 +13,7 @@ use backtrail::{Block, Run, Store, Timestamp};
 use super::frame::{self, Prompt};
 use super::markup::{Html, cut};
 use super::prose;
-use super::tool::{self, Call, MOST, Outcome};
+use super::tool_call::{self, Call, MOST, Outcome};
 use super::{Export, title_of};
 use crate::commands::conversation::changes::Changes;
 use crate::commands::conversation::{
@@ -220,7 +220,7 @@ impl Page<'_> {
         if !text.is_empty() {
             let (shown, left) = cut(text, MOST);
             html.wrap("<div class=\"typed\">", shown, "</div>");
-            tool::write_left(html, left, &self.more(seq));
+            tool_call::write_left(html, left, &self.more(seq));
         }
     }
 
@@ -241,19 +241,19 @@ impl Page<'_> {
     fn write_prose(&self, html: &mut Html, text: &str, seq: u64) {
         let (shown, left) = cut(text, MOST);
         prose::write(html, shown);
-        tool::write_left(html, left, &self.more(seq));
+        tool_call::write_left(html, left, &self.more(seq));
     }
 
     fn write_block(&self, html: &mut Html, block: &Block, seq: u64) {
         match block {
             Block::Text(block) => self.write_typed(html, &block.text, seq),
             Block::Thinking(block) => self.write_thinking(html, &block.thinking, seq),
-            Block::Media(media) => tool::write_media(html, media),
-            Block::Other(json) => match tool::media_of(json) {
-                Some(media) => tool::write_media(html, &media),
+            Block::Media(media) => tool_call::write_media(html, media),
+            Block::Other(json) => match tool_call::media_of(json) {
+                Some(media) => tool_call::write_media(html, &media),
                 None => {
                     html.raw("<details class=\"aside\"><summary><b>a block of an unknown type</b></summary><div class=\"body\">");
-                    tool::write_text(html, json.as_str(), &self.more(seq));
+                    tool_call::write_text(html, json.as_str(), &self.more(seq));
                     html.raw("</div></details>\n");
                 }
             },

@@ -10,7 +10,7 @@ use backtrail_index::SessionPrices;
 
 use super::markdown;
 use super::sheet::{Kind, Sheet};
-use super::tools::{Call, Outcome};
+use super::tool_call::{Call, Outcome};
 use crate::commands::conversation::changes::Changes;
 use crate::commands::conversation::{
     self, HIDDEN_THINKING, LOST_SUMMARY, TurnSpending, compaction_words, run_words,

@@ -7,7 +7,7 @@ use backtrail::{Block, Message, Role, Text, Timestamp};
 use super::items::{self, Item, is_duplicate_item, is_ignored_event};
 use super::names;
 use super::state::{CodexState, Predecessor, ordinal_key};
-use super::tokens::Tokens;
+use super::usage::Tokens;
 use crate::error::Result;
 use crate::event::{Details, Event, EventSink, MessageEvent, SummaryEvent, UsageEvent};
 use crate::formats::blocks::mark_meta;

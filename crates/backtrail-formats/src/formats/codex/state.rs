@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::inherited::Inherited;
 use super::lookahead::Duplicates;
 use super::names;
-use super::tokens::Counting;
+use super::usage::UsageCounter;
 use crate::event::{Details, ForkPoint, Origin};
 use crate::formats::keys::valid_key;
 use crate::json::Object;
@@ -51,7 +51,7 @@ pub(super) struct CodexState {
     pub(super) prompts: Prompts,
     pub(super) calls: Calls,
     pub(super) inherited: Inherited,
-    pub(super) counting: Counting,
+    pub(super) counting: UsageCounter,
     #[serde(rename = "twins")]
     pub(super) duplicates: Duplicates,
 }

@@ -5,14 +5,14 @@
 //! died while it wrote); see [`FileTail`]. A trail in which nothing can be read gets an
 //! opener again.
 
-mod file;
+mod file_tail;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) use file::{FileTail, numbers_in};
+pub(crate) use file_tail::{FileTail, numbers_in};
 
-use file::End;
+use file_tail::End;
 
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ use super::directory::LogDir;
 use super::lock::AppendLock;
 use super::present::present_at;
 use super::version1;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::hex::lossy_path;
 use crate::store::Store;
 use crate::trail::opener::{FORMAT_VERSION, Opener, Spot, TrailReason};
@@ -122,7 +122,7 @@ impl Tail {
     /// Mends the file's end, and remembers what was set aside.
     fn mending(
         &mut self,
-        mend: impl FnOnce(&mut FileTail, file::KeepAside<'_>) -> Result<Option<SetAside>>,
+        mend: impl FnOnce(&mut FileTail, file_tail::KeepAside<'_>) -> Result<Option<SetAside>>,
     ) -> Result<()> {
         let (files, trail) = (&self.files, self.trail);
         let source = Arc::clone(&self.end.file);
@@ -208,9 +208,7 @@ impl Tail {
             return segment.last_position();
         }
         let file = segment.file()?;
-        let len = file
-            .len()
-            .map_err(|error| Error::io("cannot read the trail", &segment.path, error))?;
+        let len = file.len().context("cannot read the trail", &segment.path)?;
         let end = End::of(&file, &segment.path, len)?;
         Ok(end.last.map(|(position, _)| position))
     }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Range;
 
 use serde::Deserializer;
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::json::decode_lossy;
@@ -157,25 +157,7 @@ fn fields<'m>(object: &'m str, each: impl FnMut(&str, &'m str)) {
 
 /// Calls `each` with every element of an array; anything else has none.
 fn elements<'m>(array: &'m str, each: impl FnMut(&'m str)) {
-    struct EachElement<F>(F);
-
-    impl<'de, F: FnMut(&'de str)> Visitor<'de> for EachElement<F> {
-        type Value = ();
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an array")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-            while let Some(element) = seq.next_element::<&RawValue>()? {
-                (self.0)(element.get());
-            }
-            Ok(())
-        }
-    }
-
-    let mut parser = serde_json::Deserializer::from_str(array);
-    if array.starts_with('[') {
-        parser.deserialize_seq(EachElement(each)).ok();
-    }
+    let elements = serde_json::from_str::<Vec<&RawValue>>(array);
+    let elements = elements.unwrap_or_default().into_iter();
+    elements.map(RawValue::get).for_each(each);
 }

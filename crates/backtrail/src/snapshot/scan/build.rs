@@ -241,26 +241,8 @@ fn copy(now: &ScanItem, was: ScanItem) -> ScanItem {
         _ => now.verdict,
     };
     let state = match &now.state {
-        ItemState::Skipped(skipped) => ItemState::Skipped(*skipped),
-        ItemState::File {
-            stamp,
-            racy,
-            content,
-        } => ItemState::File {
-            stamp: *stamp,
-            racy: *racy,
-            content: *content,
-        },
-        ItemState::Link {
-            stamp,
-            racy,
-            target,
-        } => ItemState::Link {
-            stamp: *stamp,
-            racy: *racy,
-            target: target.clone(),
-        },
-        ItemState::Dir(_) | ItemState::Unread(_) | ItemState::Gone => ItemState::Gone,
+        ItemState::Dir(_) | ItemState::Unread(_) => ItemState::Gone,
+        state => state.clone(),
     };
     ScanItem {
         name: was.name,

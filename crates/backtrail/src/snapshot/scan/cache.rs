@@ -7,6 +7,7 @@
 
 use std::ffi::CStr;
 
+use super::super::codec::{Input, is_name, write_bytes, write_number};
 use super::super::entry::{Dir, FileKind, Skipped, SkippedReason, Totals};
 use super::rules::{RuleFiles, RulesKey, Verdict};
 use super::sys::Stamp;
@@ -59,7 +60,7 @@ impl StatCache {
     /// Reads a cache; `None` if it has another version or is damaged. The caller must
     /// know whether the objects it names are still stored.
     pub(crate) fn decode(bytes: Vec<u8>) -> Option<Self> {
-        let mut input = CacheInput(bytes.get(..FRONT)?);
+        let mut input = Input(bytes.get(..FRONT)?);
         let right = input.take(MAGIC.len())? == MAGIC && input.byte()? == VERSION;
         let check = input.take(CHECK)?;
         let checked = &bytes[MAGIC.len() + 1 + CHECK..];
@@ -205,7 +206,7 @@ impl CachedHead {
 
 impl<'a> CachedDir<'a> {
     fn read(bytes: &'a [u8], first_child: u32) -> Option<Self> {
-        let mut input = CacheInput(bytes);
+        let mut input = Input(bytes);
         let racy = input.byte()? != 0;
         let files = RuleFiles::from_bits(input.byte()?)?;
         let key = input.take(size_of::<RulesKey>())?.try_into().ok()?;
@@ -241,7 +242,7 @@ impl<'a> CachedDir<'a> {
     /// nothing in the record can be trusted.
     pub(super) fn entries(&self) -> CachedEntries<'a> {
         CachedEntries {
-            input: CacheInput(self.entries),
+            input: Input(self.entries),
             next_child: self.first_child,
         }
     }
@@ -311,10 +312,7 @@ impl CachedEntry<'_> {
         }
         match self.node {
             CachedNode::File { content, .. } => out.extend_from_slice(content.as_bytes()),
-            CachedNode::Link { target, .. } => {
-                write_number(out, target.len() as u64);
-                out.extend_from_slice(target);
-            }
+            CachedNode::Link { target, .. } => write_bytes(out, target),
             CachedNode::Dir(_) => {}
             CachedNode::Skipped(skipped) => {
                 out.push(skipped.reason as u8);
@@ -335,7 +333,7 @@ pub(super) fn is_walked(skipped: &Skipped) -> bool {
 /// The entries of one directory, by name.
 #[derive(Debug, Clone)]
 pub(super) struct CachedEntries<'a> {
-    input: CacheInput<'a>,
+    input: Input<'a>,
     next_child: u32,
 }
 
@@ -368,19 +366,7 @@ fn write_stamp(out: &mut Vec<u8>, stamp: &Stamp, one_time: bool) {
     write_number(out, u64::from(stamp.mode));
 }
 
-fn write_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-/// The bytes that are still to be decoded.
-#[derive(Debug, Clone)]
-struct CacheInput<'a>(&'a [u8]);
-
-impl<'a> CacheInput<'a> {
+impl<'a> Input<'a> {
     fn known(&mut self, next_child: u32) -> Option<CachedEntry<'a>> {
         let flags = self.byte()?;
         let name = CStr::from_bytes_until_nul(self.0).ok()?;
@@ -395,14 +381,13 @@ impl<'a> CacheInput<'a> {
             },
             LINK => {
                 let stamp = self.stamp(flags)?;
-                let len = usize::try_from(self.number()?).ok()?;
-                let target = self.take(len)?;
+                let target = self.bytes()?;
                 CachedNode::Link { stamp, target }
             }
             DIR => CachedNode::Dir(next_child),
             _ => CachedNode::Skipped(Skipped {
-                reason: reason_of(self.byte()?)?,
-                kind: kind_of(self.byte()?)?,
+                reason: self.reason()?,
+                kind: self.file_kind()?,
                 size: self.number()?,
             }),
         };
@@ -434,69 +419,8 @@ impl<'a> CacheInput<'a> {
         })
     }
 
-    fn id(&mut self) -> Option<ObjectId> {
-        let bytes = self.take(ObjectId::LEN)?;
-        bytes.try_into().ok().map(ObjectId::from_bytes)
-    }
-
-    fn mode(&mut self) -> Option<u32> {
-        let mode = u32::try_from(self.number()?).ok()?;
-        (mode <= 0o7777).then_some(mode)
-    }
-
     fn fixed(&mut self) -> Option<u64> {
         let bytes = self.take(8)?;
         bytes.try_into().ok().map(u64::from_le_bytes)
     }
-
-    fn number(&mut self) -> Option<u64> {
-        let mut number = 0_u64;
-        for shift in (0..u64::BITS).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(taken)
-    }
-}
-
-/// Returns whether a name is valid in a directory and leads nowhere else.
-fn is_name(name: &[u8]) -> bool {
-    !matches!(name, b"" | b"." | b"..") && !name.contains(&b'/')
-}
-
-fn reason_of(code: u8) -> Option<SkippedReason> {
-    use SkippedReason as R;
-    let all = [
-        R::Ignored,
-        R::TooLarge,
-        R::Unreadable,
-        R::Special,
-        R::Unstable,
-        R::OtherFileSystem,
-        R::Git,
-        R::Store,
-        R::TooDeep,
-    ];
-    all.into_iter().find(|reason| *reason as u8 == code)
-}
-
-fn kind_of(code: u8) -> Option<FileKind> {
-    use FileKind as K;
-    let all = [K::File, K::Link, K::Dir, K::Socket, K::Fifo, K::Device];
-    all.into_iter().find(|kind| *kind as u8 == code)
 }

@@ -27,7 +27,7 @@ pub(super) struct ScanItem {
 }
 
 /// The state of a name.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum ItemState {
     /// The number of the directory in this scan.
     Dir(u32),

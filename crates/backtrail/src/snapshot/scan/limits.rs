@@ -7,13 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
 
-use super::super::name::serialize_path;
 use super::read::Unread;
 use super::sys;
 use super::walk::{WalkedDir, split};
 use crate::error::{Error, Result, quoted};
+use crate::hex::path_fields;
 
 /// A directory is only named if it holds at least one part in this many.
 const SHARE: u64 = 100;
@@ -60,26 +59,16 @@ pub struct TooMuch {
 }
 
 /// A directory with much to store.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LargeDir {
     /// The path relative to the workspace.
+    #[serde(flatten, with = "path_fields")]
     pub path: PathBuf,
     /// How many files in it would be stored.
     pub files: u64,
     /// How many bytes would be stored.
     pub bytes: u64,
-}
-
-impl Serialize for LargeDir {
-    /// Writes `{"path","files","bytes"}`.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        serialize_path(&mut map, ["path", "path_hex"], &self.path)?;
-        map.serialize_entry("files", &self.files)?;
-        map.serialize_entry("bytes", &self.bytes)?;
-        map.end()
-    }
 }
 
 impl LargeDir {
@@ -131,18 +120,18 @@ pub(super) fn check(
 
 impl fmt::Display for TooMuch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (bytes, limits) = (ByteSize(self.bytes), &self.limits);
+        let (bytes, limits) = (byte_size(self.bytes), &self.limits);
         write!(
             f,
             "a snapshot would store {bytes} in {}, ",
-            FileCount(self.files)
+            file_count(self.files)
         )?;
         if self.bytes > limits.bytes {
-            write!(f, "over the limit of {}", ByteSize(limits.bytes))?;
+            write!(f, "over the limit of {}", byte_size(limits.bytes))?;
         } else if self.files > limits.files {
             write!(f, "over the limit of {} files", limits.files)?;
         } else {
-            let (free, kept) = (ByteSize(self.free), ByteSize(limits.free));
+            let (free, kept) = (byte_size(self.free), byte_size(limits.free));
             let room = "too little free space";
             write!(
                 f,
@@ -184,8 +173,8 @@ impl TooMuch {
         for large in &self.largest {
             let path = quoted(&large.path.to_string_lossy());
             match by_files {
-                true => write!(f, "{before} {path} ({})", FileCount(large.files))?,
-                false => write!(f, "{before} {path} ({})", ByteSize(large.bytes))?,
+                true => write!(f, "{before} {path} ({})", file_count(large.files))?,
+                false => write!(f, "{before} {path} ({})", byte_size(large.bytes))?,
             }
             before = ",";
         }
@@ -193,31 +182,21 @@ impl TooMuch {
     }
 }
 
-/// Formats a number of files.
-struct FileCount(u64);
-
-impl fmt::Display for FileCount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            1 => f.write_str("1 file"),
-            files => write!(f, "{files} files"),
-        }
+fn file_count(files: u64) -> String {
+    match files {
+        1 => "1 file".to_owned(),
+        files => format!("{files} files"),
     }
 }
 
-/// Formats a number of bytes.
-struct ByteSize(u64);
-
-impl fmt::Display for ByteSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-        match units.into_iter().find(|(shift, _)| self.0 >> shift > 0) {
-            Some((shift, unit)) => {
-                let tenths = (u128::from(self.0) * 10) >> shift;
-                write!(f, "{}.{} {unit}", tenths / 10, tenths % 10)
-            }
-            None => write!(f, "{} bytes", self.0),
+fn byte_size(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    match units.into_iter().find(|(shift, _)| bytes >> shift > 0) {
+        Some((shift, unit)) => {
+            let tenths = (u128::from(bytes) * 10) >> shift;
+            format!("{}.{} {unit}", tenths / 10, tenths % 10)
         }
+        None => format!("{bytes} bytes"),
     }
 }
 

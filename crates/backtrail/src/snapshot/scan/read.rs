@@ -183,7 +183,7 @@ impl Reader<'_> {
             let state = match &open {
                 Some((_, OpenedDir::Dir(fd))) => self.file(fd, path, item, &mut thread.buffer)?,
                 Some((_, OpenedDir::Unreadable)) => {
-                    ItemState::skipped(SkippedReason::Unreadable, FileKind::File, unread.size)
+                    skipped_file(SkippedReason::Unreadable, unread.size)
                 }
                 Some((_, OpenedDir::Gone)) | None => ItemState::Gone,
             };
@@ -250,7 +250,7 @@ impl Reader<'_> {
             }
             size = before.len();
             if let Some(reason) = self.walk.sizes().refuse(item.verdict, &before) {
-                return Ok(ItemState::skipped(reason, FileKind::File, size));
+                return Ok(skipped_file(reason, size));
             }
             self.step(path, &item.name);
             let file = File::from(fd);
@@ -267,20 +267,10 @@ impl Reader<'_> {
                     });
                 }
                 Ok(_) => {}
-                Err(_) => {
-                    return Ok(ItemState::skipped(
-                        SkippedReason::Unreadable,
-                        FileKind::File,
-                        size,
-                    ));
-                }
+                Err(_) => return Ok(skipped_file(SkippedReason::Unreadable, size)),
             }
         }
-        Ok(ItemState::skipped(
-            SkippedReason::Unstable,
-            FileKind::File,
-            size,
-        ))
+        Ok(skipped_file(SkippedReason::Unstable, size))
     }
 
     fn step(&self, path: &[u8], name: &CStr) {
@@ -296,27 +286,13 @@ impl Reader<'_> {
         let seen = match sys::seen_at(dir, &*item.name) {
             Ok(seen) => seen,
             Err(Errno::NOENT) => return Some(ItemState::Gone),
-            Err(_) => {
-                return Some(ItemState::skipped(
-                    SkippedReason::Unreadable,
-                    FileKind::File,
-                    0,
-                ));
-            }
+            Err(_) => return Some(skipped_file(SkippedReason::Unreadable, 0)),
         };
         match seen.kind {
             FileKind::File if error == Errno::LOOP => None,
-            FileKind::File => Some(ItemState::skipped(
-                SkippedReason::Unreadable,
-                FileKind::File,
-                seen.len(),
-            )),
+            FileKind::File => Some(skipped_file(SkippedReason::Unreadable, seen.len())),
             // The walk is over; the next scan will walk it.
-            FileKind::Dir => Some(ItemState::skipped(
-                SkippedReason::Unstable,
-                FileKind::Dir,
-                0,
-            )),
+            kind @ FileKind::Dir => Some(ItemState::skipped(SkippedReason::Unstable, kind, 0)),
             FileKind::Link => self.link(dir, item, &seen),
             kind => Some(ItemState::skipped(SkippedReason::Special, kind, 0)),
         }
@@ -324,11 +300,8 @@ impl Reader<'_> {
 
     fn link(&self, dir: &OwnedFd, item: &ScanItem, seen: &Seen) -> Option<ItemState> {
         if matches!(item.verdict, Verdict::Excluded | Verdict::Inside) {
-            return Some(ItemState::skipped(
-                SkippedReason::Ignored,
-                FileKind::Link,
-                0,
-            ));
+            let reason = SkippedReason::Ignored;
+            return Some(ItemState::skipped(reason, FileKind::Link, 0));
         }
         let target = sys::link_target(dir, &*item.name).ok()?;
         Some(ItemState::Link {
@@ -371,6 +344,10 @@ impl Reader<'_> {
         };
         Ok(read.map(|(id, len)| (len == size).then_some(id)))
     }
+}
+
+fn skipped_file(reason: SkippedReason, size: u64) -> ItemState {
+    ItemState::skipped(reason, FileKind::File, size)
 }
 
 /// A file's content. The inner error concerns the file, the outer one the store.

@@ -20,7 +20,7 @@ use super::queue::Queue;
 use super::rules::{RuleFiles, Rules, RulesKey, Verdict};
 use super::sys::{self, Horizon, Names, Root, Seen, Stamp};
 use super::{ScanOptions, ScanStep};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext, Result};
 
 /// A directory as the walk found it.
 #[derive(Debug, Default)]
@@ -156,7 +156,7 @@ impl<'a> TreeWalk<'a> {
         ];
         let excludes = self.options.global_excludes.as_deref();
         let rules = Rules::around(self.path, excludes, settings.as_flattened())
-            .map_err(|error| Error::io("cannot read ignore rules", self.path, error))?;
+            .context("cannot read ignore rules", self.path)?;
         let queue = Queue::new(Job {
             number: 0,
             path: self.options.all_of.clone().unwrap_or_default().into(),
@@ -396,7 +396,7 @@ impl<'a> TreeWalk<'a> {
             false => &job.rules,
         };
         let rules = above.of_dir(fd, &job.path, files);
-        rules.map_err(|error| Error::io("cannot read ignore rules", &self.whole(&job.path), error))
+        rules.context("cannot read ignore rules", &self.whole(&job.path))
     }
 
     fn here<'b>(

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::SetAside;
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, IoContext, Reason, Result};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::trail::lines::{Backwards, PEEK_BUFFER};
 use crate::trail::reader::{Found, TrailReader};
@@ -69,9 +69,7 @@ impl FileTail {
 
     /// Returns how long the file is now.
     pub(crate) fn file_len(&self) -> Result<u64> {
-        self.file
-            .len()
-            .map_err(|error| Error::io("cannot read the trail", &self.path, error))
+        self.file.len().context("cannot read the trail", &self.path)
     }
 
     /// Reads what others appended behind the known end. The file must not be shorter.
@@ -135,7 +133,7 @@ impl FileTail {
 
     fn end_line(&mut self) -> Result<()> {
         append_all(self.file.as_ref(), b"\n")
-            .map_err(|error| Error::io("cannot end the trail's last line", &self.path, error))?;
+            .context("cannot end the trail's last line", &self.path)?;
         self.len += 1;
         Ok(())
     }
@@ -181,9 +179,7 @@ impl FileTail {
 
     pub(super) fn start_of_last_line(&self, len: u64) -> Result<u64> {
         let mut lines = Backwards::new(Arc::clone(&self.file), len);
-        let line = lines
-            .next()
-            .map_err(|error| Error::io("cannot read the trail", &self.path, error))?;
+        let line = lines.next().context("cannot read the trail", &self.path)?;
         Ok(line.map_or(0, |line| line.offset))
     }
 
@@ -206,7 +202,7 @@ impl FileTail {
         let file = keep_aside(from..len, given)?;
         self.file
             .truncate(from)
-            .map_err(|error| Error::io("cannot cut off an unfinished line", &self.path, error))?;
+            .context("cannot cut off an unfinished line", &self.path)?;
         Ok(SetAside {
             trail: self.path.clone(),
             byte: from,
@@ -225,7 +221,7 @@ impl FileTail {
         }
         let mut bytes = vec![0; (len - from) as usize];
         let n = read_full(self.file.as_ref(), &mut bytes, from)
-            .map_err(|error| Error::io("cannot read the trail", &self.path, error))?;
+            .context("cannot read the trail", &self.path)?;
         let bytes = &bytes[..n];
         let begins = bytes.starts_with(BEGIN) || BEGIN.starts_with(bytes);
         Ok(begins && memchr::memchr(0, bytes).is_none())

@@ -6,7 +6,7 @@ use backtrail::{Block, Fields, Json, Media, Text};
 use super::diff;
 use super::markup::{Html, cut};
 use super::text_of;
-use crate::commands::show::tools::summary_of;
+use crate::commands::show::tool_call::summary_of;
 use crate::text::{count, grouped, medium, size};
 
 /// More of one text does not go into a page.

@@ -91,7 +91,7 @@ struct Recorded {
 
 /// Counts the calls of one rollout.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Counting {
+pub(super) struct UsageCounter {
     /// How many calls were counted.
     pub(super) calls: u64,
     /// Whether the rollout continues another one and its total.
@@ -105,7 +105,7 @@ pub(super) struct Counting {
     done: VecDeque<String>,
 }
 
-impl Counting {
+impl UsageCounter {
     /// Notes a total that was copied from another rollout, without counting it.
     pub(super) fn skip(&mut self, info: &Object<'_>) {
         self.total = tokens_at(info, "total_token_usage").or(self.total);

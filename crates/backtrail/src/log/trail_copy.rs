@@ -1,0 +1,58 @@
+//! Writes a new trail of records that were in others.
+
+use std::path::Path;
+
+use crate::error::{IoContext, Result};
+use crate::storage::{StorageFile, append_all};
+use crate::trail::opener::Opener;
+use crate::trail::record::{finish_line, split_prev, split_sum};
+use crate::trail::sum::Sum;
+
+/// A new trail while it is written. The records keep their numbers; their sums and links
+/// are computed again.
+pub(super) struct TrailCopy<'a> {
+    file: &'a dyn StorageFile,
+    path: &'a Path,
+    buffer: Vec<u8>,
+    /// The sum of the last record.
+    pub(super) prev: Sum,
+}
+
+/// How much is written at a time.
+const CHUNK: usize = 1 << 20;
+
+impl<'a> TrailCopy<'a> {
+    pub(super) fn new(file: &'a dyn StorageFile, path: &'a Path) -> Self {
+        Self {
+            file,
+            path,
+            buffer: Vec::with_capacity(CHUNK * 2),
+            prev: Sum::ZERO,
+        }
+    }
+
+    pub(super) fn opener(&mut self, opener: &Opener) -> Result<()> {
+        self.prev = opener.write(&mut self.buffer)?;
+        Ok(())
+    }
+
+    /// Adds a record that continues the one with the sum `prev`. Its line may be whole, or
+    /// end before its own `prev`.
+    pub(super) fn add(&mut self, line: &[u8], prev: Sum) -> Result<()> {
+        let covered = split_sum(line).map_or(line, |(covered, _)| covered);
+        let body = split_prev(covered).map_or(covered, |(body, _)| body);
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(body);
+        self.prev = finish_line(&mut self.buffer, start, prev);
+        if self.buffer.len() >= CHUNK {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn flush(&mut self) -> Result<()> {
+        append_all(self.file, &self.buffer).context("cannot write the new trail", self.path)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
