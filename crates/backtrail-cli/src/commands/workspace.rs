@@ -237,7 +237,7 @@ fn describe_point(workspace: &Workspace, point: &str) -> String {
         (Some(label), _) => format!("checkpoint \"{}\"", one_line(label, 40)),
         (None, Some(about)) => {
             let about = one_line(&visible(&about.to_string()), 40);
-            format!("{} {about}", checkpoint.reason())
+            format!("{}: {about}", checkpoint.reason())
         }
         (None, None) => checkpoint.reason().to_string(),
     };

@@ -33,7 +33,7 @@ fn a_checkpoint_as_json() {
     assert_eq!((&first["files"], &first["bytes"]), (&json!(3), &json!(23)));
     assert_eq!(first["changed"], 0);
     let left_out = json!({"count": 1, "first": [
-        {"path": "target", "reason": "ignored", "bytes": 0},
+        {"path": "target", "kind": "dir", "reason": "ignored", "bytes": 0},
     ]});
     assert_eq!(first["skipped"], left_out);
     assert_eq!(first["snapshot"].as_str().unwrap().len(), 64);
@@ -456,7 +456,7 @@ fn f28_a_file_of_a_gigabyte_is_skipped_over_the_cap_and_saved_under_it() {
     write(&cli, "a", "1");
     let over = checkpoint(&cli, "over");
     assert_eq!(over["files"], 1);
-    let left_out = json!({"path": "dump", "reason": "too_large", "bytes": LEN});
+    let left_out = json!({"path": "dump", "kind": "file", "reason": "too_large", "bytes": LEN});
     assert_eq!(over["skipped"]["first"][0], left_out);
     let refused = cli.run(&["cat", "over", "dump"]);
     assert!(

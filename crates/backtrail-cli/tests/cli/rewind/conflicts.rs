@@ -24,7 +24,7 @@ fn f15_the_users_changes_stop_a_rewind_and_the_options_are_listed() {
 exit 1
 err: error: 1 file has your changes since that point; nothing was touched
 err:
-err:   a   you, since the last checkpoint   also changed by the run `sh -c 'echo 3 >> a'`
+err:   a  you, since the last checkpoint  also changed by the run `sh -c 'echo 3 >> a'`
 err:
 err:   --keep       leave a as it is, rewind the rest
 err:   --merge      remove the agent's lines, keep yours
