@@ -103,7 +103,7 @@ fn only_counts_above_zero_are_shown() {
 #[test]
 fn at_most_three_names_are_shown_and_how_many_more_there_are() {
     let mut summary = summary();
-    let names = ["a", "b", "c", "d", "e"].map(|name| entry(name, "special", "special", 0));
+    let names = ["a", "b", "c", "d", "e"].map(|name| entry(name, "fifo", "special", 0));
     summary.skipped = skipped(1_234, names.to_vec());
     assert_eq!(
         plain(&summary, None)[1],
