@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::error::{CommandError, Result};
-use crate::layout::{Table, styled};
+use crate::layout::{DIM, Table, styled};
 use crate::pager;
 use crate::shell::quote_path;
 use crate::text::{clean, is_unsafe, path_json};
@@ -27,10 +27,6 @@ pub(crate) struct Ui {
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
-/// Less important text.
-pub(crate) const DIM: Style = Style::new().dimmed();
-/// Text that should catch the eye.
-pub(crate) const BOLD: Style = Style::new().bold();
 
 impl Ui {
     pub(crate) fn new(json: bool, color: clap::ColorChoice) -> Self {

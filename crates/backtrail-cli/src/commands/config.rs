@@ -7,10 +7,10 @@ use super::Answer;
 use crate::args::Global;
 use crate::error::Result;
 use crate::home;
-use crate::layout::{Column, Table};
+use crate::layout::{Column, DIM, Table};
 use crate::settings::{Setting, Settings};
 use crate::text::{exact_size, one_line, path_json};
-use crate::ui::{DIM, Ui};
+use crate::ui::Ui;
 
 /// Print every setting, its value and where it comes from
 #[derive(Debug, clap::Args)]

@@ -15,11 +15,11 @@ use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::Result;
 use crate::home::tilde;
-use crate::layout::{self, Cell, Column, Line, Span, Table, width_of};
+use crate::layout::{self, BOLD, Cell, Column, Line, Span, Table, width_of};
 use crate::pager::Paged;
 use crate::progress;
 use crate::text::{count, visible};
-use crate::ui::{BOLD, Ui};
+use crate::ui::Ui;
 
 const ADDED: Style = AnsiColor::Green.on_default();
 const REMOVED: Style = AnsiColor::Red.on_default();

@@ -16,10 +16,10 @@ use super::{Answer, open_files_store};
 use crate::args::Global;
 use crate::error::Result;
 use crate::home::{self, tilde};
-use crate::layout::hanging;
+use crate::layout::{BOLD, hanging};
 use crate::settings::Settings;
 use crate::text::{count, visible};
-use crate::ui::{BOLD, Ui};
+use crate::ui::Ui;
 
 /// Check for problems and suggest fixes
 ///

@@ -18,10 +18,10 @@ use super::{Answer, open_files_store, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::home::{tilde, workspace_root};
-use crate::layout::{Cell, Column, Table, hanging, styled};
+use crate::layout::{BOLD, Cell, Column, DIM, Table, hanging, styled};
 use crate::progress;
 use crate::text::{count, one_line, path_json, size, visible};
-use crate::ui::{BOLD, DIM, Ui};
+use crate::ui::Ui;
 use crate::when;
 
 pub(crate) fn run(global: &Global, ui: &Ui) -> Result<Answer> {

@@ -14,9 +14,10 @@ use super::{Answer, open_files_store, required};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::{self, tilde};
+use crate::layout::DIM;
 use crate::shell::quote_path;
 use crate::text::{count, path_json};
-use crate::ui::{DIM, Ui};
+use crate::ui::Ui;
 
 /// Tell Backtrail that a directory was moved
 ///

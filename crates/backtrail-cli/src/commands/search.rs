@@ -15,8 +15,9 @@ use super::{Answer, require_store};
 use crate::args::Global;
 use crate::derived::{self, prefix};
 use crate::error::{CommandError, Result};
+use crate::layout::{BOLD, DIM};
 use crate::text::{grouped, one_line};
-use crate::ui::{BOLD, DIM, Ui};
+use crate::ui::Ui;
 use crate::when;
 
 /// Search everything that was said or done

@@ -15,9 +15,10 @@ use super::{Answer, describe_info};
 use crate::args::Global;
 use crate::error::Result;
 use crate::home::tilde;
+use crate::layout::DIM;
 use crate::progress;
 use crate::text::{count, one_line, path_json, size, some_of, visible, visible_path};
-use crate::ui::{DIM, Ui};
+use crate::ui::Ui;
 use crate::when;
 
 /// Show what is running here and what changed since the last checkpoint

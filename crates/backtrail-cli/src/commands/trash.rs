@@ -12,9 +12,9 @@ use super::{Answer, open_store, relative, require_store, short};
 use crate::amount::read_age;
 use crate::args::Global;
 use crate::error::{CommandError, Result};
-use crate::layout::{Column, Table};
+use crate::layout::{BOLD, Column, Table};
 use crate::text::{count, one_line, path_json, size, some_of, visible_path};
-use crate::ui::{BOLD, Ui};
+use crate::ui::Ui;
 use crate::when;
 
 /// List, restore or permanently remove what was deleted

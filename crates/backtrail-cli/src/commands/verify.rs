@@ -15,9 +15,10 @@ use super::{Answer, open_store, relative, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
+use crate::layout::DIM;
 use crate::progress::while_read;
 use crate::text::{count, path_json, size, visible_path};
-use crate::ui::{DIM, Ui};
+use crate::ui::Ui;
 
 /// Check the store for damage; it only reads
 ///

@@ -6,9 +6,9 @@ use unicode_width::UnicodeWidthStr;
 use super::families::title_of;
 use crate::derived::prefix;
 use crate::error::Result;
-use crate::layout::{Cell, Column, Span, Table, styled};
+use crate::layout::{BOLD, Cell, Column, DIM, Span, Table, styled};
 use crate::text::{cost, count, grouped, one_line, tokens};
-use crate::ui::{BOLD, DIM, Ui};
+use crate::ui::Ui;
 use crate::when;
 
 /// A line of the table: a session, or a family of them.

@@ -4,9 +4,9 @@ use backtrail::snapshot::Diff;
 
 use crate::commands::diff::{Lines, lines_of};
 use crate::error::Result;
-use crate::layout::{Cell, Column, Span, Table};
+use crate::layout::{BOLD, Cell, Column, DIM, Span, Table};
 use crate::text::{count, one_line, visible};
-use crate::ui::{BOLD, DIM, Ui};
+use crate::ui::Ui;
 
 /// One line as it is printed.
 pub(in crate::commands) struct Row {

@@ -11,8 +11,9 @@ use crate::commands::moves::Scope;
 use crate::commands::recovery::Finish;
 use crate::commands::{Answer, short};
 use crate::error::Result;
+use crate::layout::{BOLD, DIM};
 use crate::text::clean;
-use crate::ui::{BOLD, DIM, Ui};
+use crate::ui::Ui;
 use crate::when;
 
 pub(super) fn run(args: &LogArgs, global: &Global, ui: &Ui) -> Result<Answer> {

@@ -13,8 +13,9 @@ use super::conflict_text::changed_by;
 use super::signal_guard::SignalGuard;
 use crate::commands::diff::paint;
 use crate::error::{CommandError, Result};
+use crate::layout::{BOLD, DIM};
 use crate::text::visible_path;
-use crate::ui::{BOLD, DIM, Ui};
+use crate::ui::Ui;
 
 /// How many equal lines are shown around what differs.
 const CONTEXT: usize = 3;

@@ -11,8 +11,8 @@ use unicode_width::UnicodeWidthStr;
 use super::messages::Suggestions;
 use crate::commands::checkpoint::{describe_skipped, skipped_path};
 use crate::home::tilde;
+use crate::layout::DIM;
 use crate::text::{count, grouped, one_line, some_of};
-use crate::ui::DIM;
 
 /// At most this many skipped entries are named.
 const NAMED: usize = 3;

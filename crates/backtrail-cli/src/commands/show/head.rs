@@ -8,9 +8,8 @@ use backtrail::SessionInfo;
 use super::sheet::Sheet;
 use crate::commands::conversation::Survey;
 use crate::home::tilde;
-use crate::layout::{Span, wrap};
+use crate::layout::{BOLD, DIM, Span, wrap};
 use crate::text::one_line;
-use crate::ui::{BOLD, DIM};
 use crate::when;
 
 /// Writes what a session is: its title, where and when it was, and its numbers if they are

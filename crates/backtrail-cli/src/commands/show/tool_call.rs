@@ -6,9 +6,8 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use super::glyphs::Glyphs;
-use crate::layout::{Line, Span, width_of};
+use crate::layout::{BOLD, DIM, Line, Span, width_of};
 use crate::text::{count, one_line, visible};
-use crate::ui::{BOLD, DIM};
 
 /// A call, as far as a line shows it.
 #[derive(Debug)]

@@ -15,10 +15,9 @@ use crate::commands::conversation::changes::Changes;
 use crate::commands::conversation::{
     self, HIDDEN_THINKING, LOST_SUMMARY, TurnSpending, compaction_words, run_words,
 };
-use crate::layout::{Line, Span, wrap, wrap_plain};
+use crate::layout::{BOLD, DIM, Line, Span, wrap, wrap_plain};
 use crate::shell::command_line;
 use crate::text::{clean, medium, one_line, visible};
-use crate::ui::{BOLD, DIM};
 use crate::when;
 
 /// What is shown of a conversation, and how.

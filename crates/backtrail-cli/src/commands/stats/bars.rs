@@ -4,9 +4,8 @@ use backtrail::Timestamp;
 use backtrail_index::{Spending, SpendingReport, SpendingRow};
 use unicode_width::UnicodeWidthStr;
 
-use crate::layout::{Cell, Column, Table, pad_end, pad_start, styled};
+use crate::layout::{BOLD, Cell, Column, DIM, Table, pad_end, pad_start, styled};
 use crate::text::{cost, count, grouped, one_line, short_number, tokens};
-use crate::ui::{BOLD, DIM};
 use crate::when;
 
 /// How wide it is without a terminal.

@@ -12,9 +12,9 @@ use crate::commands::conversation::{Survey, session_prices};
 use crate::commands::{Answer, report_gaps, short};
 use crate::derived;
 use crate::error::Result;
-use crate::layout::hanging;
+use crate::layout::{DIM, hanging};
 use crate::text::{clean, count, grouped};
-use crate::ui::{DIM, Ui};
+use crate::ui::Ui;
 use crate::when;
 
 pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> Result<Answer> {
