@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use crate::error::{CommandError, Result};
+use crate::files;
 use crate::text::size;
 
 /// A line of the input.
@@ -112,7 +113,7 @@ pub(crate) fn read_text(path: &Path, what: &str) -> Result<String> {
     let mut bytes = Vec::new();
     let read = match path == Path::new("-") {
         true => io::stdin().lock().take(LIMIT + 1).read_to_end(&mut bytes),
-        false => open(path).and_then(|file| file.take(LIMIT + 1).read_to_end(&mut bytes)),
+        false => files::open(path).and_then(|file| file.take(LIMIT + 1).read_to_end(&mut bytes)),
     };
     read.map_err(|error| failed(&error))?;
     if bytes.len() as u64 > LIMIT {
@@ -123,14 +124,6 @@ pub(crate) fn read_text(path: &Path, what: &str) -> Result<String> {
         let at = error.utf8_error().valid_up_to();
         CommandError::invalid(format!("{what} is not UTF-8 at byte {at}")).at_path(path)
     })
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the user's file is not one of the store's"
-)]
-fn open(path: &Path) -> io::Result<std::fs::File> {
-    std::fs::File::open(path)
 }
 
 #[cfg(test)]

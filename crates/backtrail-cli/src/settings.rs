@@ -13,6 +13,7 @@ use backtrail_index::Price;
 
 use crate::amount::read_bytes;
 use crate::error::{CommandError, Result};
+use crate::files;
 
 /// Every setting, with its value and source.
 #[derive(Debug)]
@@ -62,11 +63,7 @@ impl Settings {
             snapshot_cap: Setting::default(StoreOptions::DEFAULT_SNAPSHOT_CAP),
             prices: Setting::default(Vec::new()),
         };
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the settings belong to the command"
-        )]
-        let text = match std::fs::read_to_string(&path) {
+        let text = match files::read(&path) {
             Ok(text) => text,
             Err(error) if matches!(error.kind(), NotFound | NotADirectory) => return Ok(settings),
             Err(error) => {

@@ -14,6 +14,7 @@ use super::workspace::WorkspaceArgs;
 use super::{Answer, describe_info};
 use crate::args::Global;
 use crate::error::Result;
+use crate::files;
 use crate::home::tilde;
 use crate::layout::DIM;
 use crate::progress;
@@ -199,12 +200,8 @@ fn since_last(last: &Checkpoint, changed: &Diff) -> String {
 }
 
 /// Returns the size of the readable files below a directory.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the command may look at the store"
-)]
 pub(super) fn bytes_in(dir: &Path) -> u64 {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let entries = files::entries(dir).into_iter().flatten();
     let bytes = entries.map(|entry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => bytes_in(&entry.path()),
         Ok(kind) if kind.is_file() => entry.metadata().map_or(0, |metadata| metadata.len()),

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{CommandError, Result};
+use crate::files;
 use crate::text::{clean, count, path_json};
 use crate::ui::Ui;
 
@@ -82,12 +83,7 @@ fn exported_options(path: &Path) -> SessionOptions {
         model: Option<String>,
         workspace_root: Option<PathBuf>,
     }
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the user's file is not one of the store's"
-    )]
-    let file = std::fs::File::open(path).ok();
-    let exported = file.and_then(|file| {
+    let exported = files::open(path).ok().and_then(|file| {
         let reader = std::io::BufReader::new(file);
         serde_json::from_reader::<_, Exported>(reader).ok()
     });
