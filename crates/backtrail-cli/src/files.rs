@@ -20,6 +20,6 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
 }
 
 /// Returns the readable entries of a directory.
-pub(crate) fn entries(dir: &Path) -> io::Result<impl Iterator<Item = DirEntry>> {
+pub(crate) fn entries(dir: &Path) -> io::Result<impl Iterator<Item = DirEntry> + use<>> {
     Ok(fs::read_dir(dir)?.flatten())
 }
