@@ -72,7 +72,7 @@ fn a_checkpoint_reports_what_it_saved_and_skipped() {
     assert_eq!(
         normal(&ran.stderr, &cli, &[]),
         "saved 2 files (17 bytes) in <work>, 1 changed since the last checkpoint\n\
-         not protected: node_modules (ignored)\n"
+         not protected: node_modules/ (ignored)\n"
     );
     assert_eq!(cli.run(&["cat", &id, "a.txt"]).stdout, "one\n");
 }

@@ -112,7 +112,7 @@ fn f31_changes_by_another_session_name_it() {
     let other = log[0]["session"].as_str().unwrap().to_owned();
     let ran = cli.run(&["rewind", first.as_str().unwrap()]);
     assert_eq!(ran.code, 1, "{ran:#?}");
-    let row = format!("  a   session {}, ", &other[..8]);
+    let row = format!("  a  session {}, ", &other[..8]);
     assert!(ran.stderr.contains(&row), "{ran:#?}");
     let told = cli
         .run(&["rewind", first.as_str().unwrap(), "--json"])
