@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -21,6 +22,13 @@ impl ObjectId {
     /// Returns the id of a content.
     pub fn of(content: &[u8]) -> Self {
         Self(*blake3::hash(content).as_bytes())
+    }
+
+    /// Returns the id of everything that a reader has.
+    pub(crate) fn of_reader(reader: impl io::Read) -> io::Result<Self> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(reader)?;
+        Ok(Self::finish(&hasher))
     }
 
     /// Returns the id of everything that went into a hasher.

@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::moves::MoveTarget;
 use super::{Session, SessionOptions, SessionReader, append_note};
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, Result};
 use crate::ids::SessionId;
-use crate::json::write_fields;
+use crate::json::body;
 use crate::log::Durability;
 use crate::log::place;
 use crate::log::tail::Entry;
@@ -210,12 +210,7 @@ impl Intake {
 
     /// Adds what a model call used, where it is told apart from its messages.
     pub fn usage(&mut self, used: &CallUsage) -> Result<()> {
-        let mut body = Vec::new();
-        write_fields(&mut body, used).map_err(|error| {
-            Error::invalid("this usage cannot be recorded")
-                .with_reason(Reason::Syntax(error.to_string()))
-        })?;
-        self.wait("usage", body)
+        self.wait("usage", body(used)?)
     }
 
     /// Adds a summary in place of what was said.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind, Reason, Result};
-use crate::json::write_fields;
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::body;
 use crate::log::directory::LogDir;
 use crate::log::lock::AppendLock;
 use crate::log::present_at;
@@ -234,13 +234,9 @@ pub(crate) fn append_to(
         id,
         present: &present,
     };
-    let mut body = Vec::new();
-    write_fields(&mut body, &note).map_err(|error| {
-        Error::invalid("cannot write the note").with_reason(Reason::Syntax(error.to_string()))
-    })?;
     let entry = Entry {
         kind: "note",
-        body: &body,
+        body: &body(&note)?,
     };
     tail.append(&[entry])?;
     Ok(tail.position().seq)

@@ -61,11 +61,8 @@ impl NewDirectory {
                 ));
             }
             Err(error) => {
-                return Err(Error::io(
-                    "cannot read the directory's metadata",
-                    &path,
-                    error.into(),
-                ));
+                let doing = "cannot read the directory's metadata";
+                return Err(Error::io(doing, &path, error.into()));
             }
         };
         match kind {
@@ -133,15 +130,13 @@ impl NewDirectory {
             .filter_map(|dir| Directory::of(dir).ok())
             .collect();
         for known in known(store)? {
-            let roots = [
-                Some(known.root().to_owned()),
-                known.root().canonicalize().ok(),
-            ];
-            let mut roots = roots.into_iter().flatten();
+            let mut roots = [Some(known.root.clone()), known.root.canonicalize().ok()]
+                .into_iter()
+                .flatten();
             let why = roots.find_map(|root| conflict_with(&root, whole));
             let moved = || {
                 let moved = around.iter().any(|place| known.moved_to(place));
-                moved.then(|| within(known.root()))
+                moved.then(|| within(&known.root))
             };
             // A workspace without checkpoints does not matter.
             if let Some(why) = why.or_else(moved).filter(|_| known.is_used(store)) {
