@@ -206,7 +206,7 @@ pub(super) fn settle_shared(
     db: &Connection,
     responses: Option<&BTreeSet<i64>>,
 ) -> Result<BTreeSet<i64>> {
-    let settling = failed("cannot settle the ledger");
+    let settling = failed("cannot update the ledger");
     let shared: Vec<i64> = match responses {
         Some(responses) => responses.iter().copied().collect(),
         None => {

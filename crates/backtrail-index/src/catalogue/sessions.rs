@@ -72,7 +72,7 @@ fn count_line(db: &Connection, reader: &SessionReader) -> Result<Counts> {
 }
 
 fn count_part(db: &Connection, part: &LinePart, counts: &mut Counts) -> Result<bool> {
-    let counting = failed("cannot count what is in the catalogue");
+    let counting = failed("cannot read the catalogue");
     let trail: Option<i64> = db
         .prepare_cached(
             "SELECT t.key FROM trails AS t JOIN sessions AS s ON s.key = t.session
