@@ -184,8 +184,8 @@ fn wrong_points_and_paths_get_a_hint() {
         ),
         (&["cat", "~1", "a"], "do not begin with ~, # or -"),
         (&["cat", "last~x", "a"], "needs a number after last~"),
-        (&["diff", "last~1"], "there is no turn or run here yet"),
-        (&["diff", ":3"], "no session works in"),
+        (&["diff", "last~1"], "no turns or runs here yet"),
+        (&["diff", ":3"], "no sessions in"),
         (&["cat", "last", "b"], "b did not exist at last"),
         (&["cat", "last", "../b"], "is outside the workspace"),
         (&["checkpoint", "last"], "is reserved; choose another label"),
@@ -460,7 +460,7 @@ fn f28_a_file_of_a_gigabyte_is_skipped_over_the_cap_and_saved_under_it() {
     assert_eq!(over["skipped"]["first"][0], left_out);
     let refused = cli.run(&["cat", "over", "dump"]);
     assert!(
-        refused.stderr.contains("over the cap"),
+        refused.stderr.contains("over snapshot_cap"),
         "{}",
         refused.stderr
     );

@@ -79,7 +79,7 @@ impl<'a> V1Line<'a> {
         let reason = match utf8(bytes).and_then(V1Record::read) {
             Ok(record) => return LineContent::Record(record).into(),
             Err(Reason::Unfinished) if ending == Ending::Newline => {
-                Reason::Syntax("the line breaks off".to_owned())
+                Reason::Syntax("the line is cut off".to_owned())
             }
             Err(reason) => reason,
         };
@@ -102,7 +102,7 @@ impl<'a> V1Line<'a> {
         match message {
             Ok(json) => LineContent::Record(V1Record::Message(json)).into(),
             Err(Reason::Unfinished) => {
-                LineContent::Damage(Reason::Syntax("the message breaks off".to_owned())).into()
+                LineContent::Damage(Reason::Syntax("the message is cut off".to_owned())).into()
             }
             Err(reason) => LineContent::Damage(reason).into(),
         }

@@ -54,7 +54,7 @@ fn three_lines_show_what_changed_what_was_skipped_and_how_to_continue() {
         plain(&summary(), None),
         [
             "backtrail: 14 files changed in ~/src/shop (9 edited, 4 new, 1 deleted), 2 min 31 s",
-            "  not protected: target/ (ignored), data/dump.sql (1.2 GiB, over the cap)",
+            "  not protected: target/ (ignored), data/dump.sql (1.2 GiB, over snapshot_cap)",
             "  look: backtrail diff      undo: backtrail undo",
         ]
     );

@@ -97,7 +97,7 @@ fn a_path_outside_the_workspace_is_refused() {
     }
     let said = refused(&cli, &["restore", "one", "--", "a", "never"]);
     assert!(
-        said.starts_with("error: never does not exist, and did not exist then\n"),
+        said.starts_with("error: never does not exist now or at that point\n"),
         "{said}"
     );
     assert!(said.contains("backtrail log -- never"), "{said}");
