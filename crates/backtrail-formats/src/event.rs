@@ -209,6 +209,12 @@ impl MessageEvent {
             message,
         }
     }
+
+    /// Sets the time.
+    pub(crate) fn at(mut self, at: Option<Timestamp>) -> Self {
+        self.at = at;
+        self
+    }
 }
 
 /// The usage of a model call.
@@ -247,6 +253,21 @@ pub struct SummaryEvent {
     pub model: Option<String>,
     /// The tokens used for it.
     pub usage: Option<Usage>,
+}
+
+impl SummaryEvent {
+    /// Creates an event with nothing but a summary.
+    pub(crate) fn new(key: impl Into<String>, summary: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            at: None,
+            summary: summary.into(),
+            keep: 0,
+            covers: None,
+            model: None,
+            usage: None,
+        }
+    }
 }
 
 /// The result of reading a file.

@@ -18,14 +18,18 @@ use crate::source::Source;
 
 /// The session files of one agent.
 pub trait Format: Sync + Send {
+    /// Returns the agent's names, and which parts of its format are supported.
+    fn agent(&self) -> Agent;
+
     /// Returns the agent's name on the command line and in sessions.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.agent().name
+    }
 
     /// Returns the agent's name for people.
-    fn title(&self) -> &'static str;
-
-    /// Returns which parts of the format are supported.
-    fn support(&self) -> Support;
+    fn title(&self) -> &'static str {
+        self.agent().title
+    }
 
     /// Returns the directories in which the agent keeps its sessions, whether they exist or
     /// not.
@@ -152,10 +156,14 @@ impl std::fmt::Debug for OpenFile<'_> {
     }
 }
 
-/// Which parts of a format are supported, apart from messages and tool calls.
+/// An agent, and which parts of its format are supported, apart from messages and tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Support {
+pub struct Agent {
+    /// The agent's name on the command line and in sessions.
+    pub name: &'static str,
+    /// The agent's name for people.
+    pub title: &'static str,
     /// Only appended lines are read again.
     pub appends: bool,
     /// Other branches of a conversation become forks.
@@ -172,10 +180,16 @@ pub struct Support {
     pub versions: &'static str,
 }
 
-impl Support {
-    /// Returns support for messages and tool calls alone.
-    pub(crate) const fn messages_only(versions: &'static str) -> Self {
+impl Agent {
+    /// Creates an agent of whose format only messages and tool calls are supported.
+    pub(crate) const fn new(
+        name: &'static str,
+        title: &'static str,
+        versions: &'static str,
+    ) -> Self {
         Self {
+            name,
+            title,
             appends: false,
             branches: false,
             sub_agents: false,

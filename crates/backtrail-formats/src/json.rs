@@ -130,7 +130,7 @@ pub(crate) fn not_an_object(text: &str, error: &serde_json::Error) -> String {
 
 /// A field's name, borrowed if it has no escapes.
 #[derive(Deserialize)]
-pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Object<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -144,7 +144,7 @@ impl<'de> Deserialize<'de> for Object<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::with_capacity(8);
+                let mut fields = Vec::with_capacity(24);
                 while let Some((Key(name), value)) = map.next_entry::<_, &'de RawValue>()? {
                     fields.push((name, value.get()));
                 }
@@ -193,59 +193,23 @@ pub(crate) fn to_json(value: &str) -> Option<Json> {
 /// Returns the names of the fields of the object at the beginning of a text, or of the first
 /// object of a list there, as far as the text goes.
 pub(crate) fn field_names(head: &[u8]) -> Vec<String> {
-    let head = crate::source::trim(head);
-    let head = match head.first() {
-        Some(b'[') => crate::source::trim(&head[1..]),
-        _ => head,
-    };
-    if head.first() != Some(&b'{') {
-        return Vec::new();
-    }
+    const MAX: usize = 256;
+    let text = String::from_utf8_lossy(crate::source::trim(head));
+    let text = text.strip_prefix('[').unwrap_or(&text);
     let mut names = Vec::new();
-    let (mut at, mut depth) = (0, 0usize);
-    let mut is_name = false;
-    while let Some(byte) = head.get(at) {
-        match byte {
-            b'{' | b'[' => {
-                depth += 1;
-                is_name = depth == 1;
-            }
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
-                    break;
-                }
-            }
-            b',' => is_name = depth == 1,
-            b'"' => {
-                let end = end_of_string(head, at);
-                if is_name && let Some(name) = head.get(at + 1..end) {
-                    names.push(String::from_utf8_lossy(name).into_owned());
-                }
-                is_name = false;
-                at = end;
-            }
-            _ => {}
-        }
-        at += 1;
-        if names.len() > 256 {
+    let Some(mut parts) = Splitter::new(text, b'{') else {
+        return names;
+    };
+    while names.len() < MAX
+        && parts.is_at_end(b'}') == Some(false)
+        && let Some(name) = parts.value().and_then(string)
+    {
+        names.push(name.into_owned());
+        if parts.expect(b':').and_then(|()| parts.value()).is_none() {
             break;
         }
     }
     names
-}
-
-/// Returns where the string that starts at a quotation mark ends.
-fn end_of_string(text: &[u8], quote: usize) -> usize {
-    let mut at = quote + 1;
-    while let Some(found) = memchr::memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {
-        at += found;
-        if text[at] == b'"' {
-            return at;
-        }
-        at += 2;
-    }
-    text.len()
 }
 
 /// Finds where the parts of an object or a list end.

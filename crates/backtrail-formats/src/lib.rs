@@ -47,7 +47,7 @@ pub use event::{
     DamagedLine, DamagedLines, Details, Event, EventSink, ForkPoint, MessageEvent, Origin,
     ReadReport, SummaryEvent, Thread, ThreadId, UsageEvent, sub_agent_name,
 };
-pub use format::{Format, OpenFile, Resume, Support, formats};
+pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi};
 pub use import::{
     AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import, preview,

@@ -64,119 +64,61 @@ pub fn retention(environment: &Environment) -> Vec<Retention> {
 /// Seconds in a day.
 const DAY: u64 = 24 * 60 * 60;
 
+/// After how many days both delete sessions by default.
+const DEFAULT_DAYS: u64 = 30;
+
 fn claude_code(environment: &Environment) -> Option<Retention> {
-    const DEFAULT_DAYS: u64 = 30;
     let home = environment.directory("CLAUDE_CONFIG_DIR", ".claude")?;
-    let is_session = |path: &Path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.ends_with(".jsonl") && !name.starts_with("agent-")
-    };
-    let (sessions, oldest) = sessions(&home.join("projects"), is_session)?;
-    let mut limit = Limit::Deleted {
-        days: Some(DEFAULT_DAYS),
-        count: None,
-    };
-    let mut setting = home.join("settings.json");
-    let mut default = true;
+    let is_session =
+        |path: &Path| ClaudeCode.is_session_file(path) && !ClaudeCode.is_sub_agent_file(path);
+    let found = sessions(&ClaudeCode, &home.join("projects"), is_session)?;
     // The latter overrides the former.
-    for name in ["settings.json", "settings.local.json"] {
-        let path = home.join(name);
-        let text = read_settings(&path);
-        let settings = match text
-            .as_deref()
-            .map_err(String::clone)
-            .and_then(Object::parse)
-        {
-            Ok(settings) => settings,
-            Err(reason) => {
-                (limit, setting, default) = (Limit::Unknown(reason), path, false);
-                break;
-            }
-        };
+    let files = ["settings.json", "settings.local.json"].map(|name| home.join(name));
+    Some(found.with_settings(&files, |settings| {
         if !settings.has("cleanupPeriodDays") {
-            continue;
+            return None;
         }
-        limit = match settings.number("cleanupPeriodDays") {
+        Some(match settings.number("cleanupPeriodDays") {
             Some(0) => Limit::Never,
             Some(days) => Limit::Deleted {
                 days: Some(days),
                 count: None,
             },
             None => Limit::Unknown("cleanupPeriodDays is not a whole number".to_owned()),
-        };
-        (setting, default) = (path, false);
-    }
-    Some(Retention {
-        agent: ClaudeCode.name(),
-        title: ClaudeCode.title(),
-        limit,
-        setting,
-        default,
-        sessions,
-        oldest,
-    })
+        })
+    }))
 }
 
 fn gemini_cli(environment: &Environment) -> Option<Retention> {
     // In Gemini CLI the variable replaces the home directory.
-    let home = environment.variable("GEMINI_CLI_HOME").map(PathBuf::from);
-    let home = home.or_else(|| environment.home().map(Path::to_owned))?;
+    let home = environment
+        .directory("GEMINI_CLI_HOME", "")?
+        .join(".gemini");
     let is_session = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_named =
             name.starts_with("session-") && path.parent().is_some_and(|dir| dir.ends_with("chats"));
         is_named && (name.ends_with(".json") || name.ends_with(".jsonl"))
     };
-    let (sessions, oldest) = sessions(&home.join(".gemini").join("tmp"), is_session)?;
-    let setting = home.join(".gemini").join("settings.json");
-    let text = read_settings(&setting);
-    let settings = text
-        .as_deref()
-        .map_err(String::clone)
-        .and_then(Object::parse);
-    let (limit, default) = match settings {
-        Ok(settings) => gemini_limit(&settings),
-        Err(reason) => (Limit::Unknown(reason), false),
-    };
-    Some(Retention {
-        agent: GeminiCli.name(),
-        title: GeminiCli.title(),
-        limit,
-        setting,
-        default,
-        sessions,
-        oldest,
-    })
-}
-
-fn gemini_limit(settings: &Object<'_>) -> (Limit, bool) {
-    /// In newer versions.
-    const DEFAULT_DAYS: u64 = 30;
-    let general = settings.object("general");
-    let Some(set) = general.and_then(|general| general.object("sessionRetention")) else {
-        let limit = Limit::Deleted {
-            days: Some(DEFAULT_DAYS),
-            count: None,
-        };
-        return (limit, true);
-    };
-    if set.get("enabled") == Some("false") {
-        return (Limit::Kept, false);
-    }
-    let count = set.number("maxCount");
-    let days = match set.string("maxAge") {
-        Some(age) => match parse_days(&age) {
-            Some(days) => Some(days),
-            None => {
-                return (
-                    Limit::Unknown("maxAge is not a time such as 30d".to_owned()),
-                    false,
-                );
+    let found = sessions(&GeminiCli, &home.join("tmp"), is_session)?;
+    Some(
+        found.with_settings(&[home.join("settings.json")], |settings| {
+            let set = settings.object("general")?.object("sessionRetention")?;
+            if set.get("enabled") == Some("false") {
+                return Some(Limit::Kept);
             }
-        },
-        None => Some(DEFAULT_DAYS),
-    };
-    (Limit::Deleted { days, count }, false)
+            let age = set.string("maxAge");
+            Some(
+                match age.map_or(Some(DEFAULT_DAYS), |age| parse_days(&age)) {
+                    None => Limit::Unknown("maxAge is not a time such as 30d".to_owned()),
+                    days => Limit::Deleted {
+                        days,
+                        count: set.number("maxCount"),
+                    },
+                },
+            )
+        }),
+    )
 }
 
 /// Parses a time such as `30d`, `24h`, `1w` or `2m` into whole days.
@@ -231,23 +173,34 @@ fn without_comments(text: &str) -> String {
     out
 }
 
-/// Counts the sessions in a directory and returns when the oldest was last modified; `None` if
-/// there is no such directory.
+/// Finds an agent's sessions in a directory; `None` if there is no such directory.
 fn sessions(
+    format: &dyn Format,
     directory: &Path,
     is_session: impl Fn(&Path) -> bool,
-) -> Option<(u64, Option<SystemTime>)> {
+) -> Option<Retention> {
     if !directory.is_dir() {
         return None;
     }
-    let (mut count, mut oldest) = (0, None);
+    let mut found = Retention {
+        agent: format.name(),
+        title: format.title(),
+        limit: Limit::Deleted {
+            days: Some(DEFAULT_DAYS),
+            count: None,
+        },
+        setting: PathBuf::new(),
+        default: true,
+        sessions: 0,
+        oldest: None,
+    };
     visit_files(directory, 0, &mut |path, written| {
         if is_session(path) {
-            count += 1;
-            oldest = Some(oldest.map_or(written, |oldest: SystemTime| oldest.min(written)));
+            found.sessions += 1;
+            found.oldest = Some(found.oldest.map_or(written, |oldest| oldest.min(written)));
         }
     });
-    Some((count, oldest))
+    Some(found)
 }
 
 /// Calls `visit` for the files in a directory, as deep as agents nest them.
@@ -272,6 +225,30 @@ fn visit_files(dir: &Path, depth: u32, visit: &mut dyn FnMut(&Path, SystemTime))
 }
 
 impl Retention {
+    /// Applies the settings in files; `limit` returns what one of them sets.
+    fn with_settings(
+        mut self,
+        files: &[PathBuf],
+        limit: impl Fn(&Object<'_>) -> Option<Limit>,
+    ) -> Self {
+        self.setting = files.first().cloned().unwrap_or_default();
+        for path in files {
+            let text = read_settings(path);
+            let settings = text.as_deref().map_err(String::clone);
+            let settings = settings.and_then(Object::parse);
+            let is_readable = settings.is_ok();
+            let limit =
+                settings.map_or_else(|reason| Some(Limit::Unknown(reason)), |it| limit(&it));
+            if let Some(limit) = limit {
+                (self.limit, self.setting, self.default) = (limit, path.clone(), false);
+            }
+            if !is_readable {
+                break;
+            }
+        }
+        self
+    }
+
     /// Returns how many whole days ago the oldest session was last modified.
     pub fn oldest_days(&self, now: SystemTime) -> Option<u64> {
         let age = now.duration_since(self.oldest?).ok()?;

@@ -42,13 +42,7 @@ impl Source {
         if !is_file {
             return Err(Error::invalid("not a regular file", path));
         }
-        let file = File::open(path).map_err(failed)?;
-        let len = file.metadata().map_err(failed)?.len();
-        Ok(Self {
-            path: path.to_owned(),
-            content: Content::File(file),
-            len,
-        })
+        Self::from_file(path, File::open(path).map_err(failed)?)
     }
 
     /// Creates one from content in memory.

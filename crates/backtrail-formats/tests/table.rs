@@ -11,7 +11,7 @@ use backtrail_formats::{Environment, formats};
 fn the_manual_has_the_table_of_what_each_format_supports() {
     let yes = |is: bool| if is { "yes" } else { "–" };
     let rows = formats().map(|format| {
-        let support = format.support();
+        let support = format.agent();
         assert!(!support.versions.is_empty(), "{}", format.name());
         format!(
             "| {} (`{}`) | {} | {} | {} | {} | {} | {} | {} |\n",

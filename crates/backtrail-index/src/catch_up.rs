@@ -4,13 +4,13 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::catalogue::{Catalogue, Opened, Paths, copy_to_memory};
+use crate::catalogue::{Catalogue, Opened, Paths};
 use crate::error::{Error, Result};
 use crate::index::{CatchUp, Index};
 use crate::ingest::Ingest;
 use crate::lock::Lock;
 use crate::plan::Plan;
-use crate::search::{self, SearchDir, SearchWriter};
+use crate::search::{self, SearchIndex, SearchWriter};
 use crate::trail_dirs::{KnownDirs, KnownTrail, TrailDir, TrailFile, list_trail_dirs};
 
 /// How long to wait for another process.
@@ -73,7 +73,7 @@ impl Wants {
 #[derive(Debug, Default)]
 pub(crate) struct IndexState {
     catalogue: Option<Catalogue>,
-    pub(crate) search: Option<SearchDir>,
+    pub(crate) search: Option<SearchIndex>,
     /// The records that are not in the search index on disk.
     pub(crate) backlog: Plan,
     report: CatchUp,
@@ -84,7 +84,7 @@ impl IndexState {
     pub(crate) fn catalogue(&self) -> Result<&Catalogue> {
         let missing = || Error::Search {
             doing: "cannot open the catalogue",
-            what: "it has not caught up".to_owned(),
+            what: "it is not up to date".to_owned(),
         };
         self.catalogue.as_ref().ok_or_else(missing)
     }
@@ -123,14 +123,18 @@ struct CatalogueTask {
     is_current: bool,
 }
 
-/// A catalogue to update, and what happens to it afterwards.
+/// A catalogue to update.
+type CatalogueTarget = (Catalogue, CatalogueTask, CataloguePlace);
+
+/// Where a catalogue is that is updated.
 #[derive(Debug)]
-enum CatalogueTarget {
+enum CataloguePlace {
     /// It is up to date.
-    Done(Catalogue, CatalogueTask),
-    InPlace(Catalogue, CatalogueTask, Lock),
-    Beside(Catalogue, CatalogueTask, Lock),
-    Memory(Catalogue, CatalogueTask),
+    Done,
+    InPlace(#[expect(dead_code, reason = "it is held, not used")] Lock),
+    /// It will replace the one on disk.
+    Beside(#[expect(dead_code, reason = "it is held, not used")] Lock),
+    Memory,
 }
 
 impl Index {
@@ -180,55 +184,44 @@ impl Index {
     }
 
     fn bring_up_in(&self, place: WriteTarget, state: &mut IndexState, wants: Wants) -> Result<()> {
-        let target = self.catalogue_target(place, state, wants)?;
-        let look = match &target {
-            CatalogueTarget::Done(_, task)
-            | CatalogueTarget::InPlace(_, task, _)
-            | CatalogueTarget::Beside(_, task, _)
-            | CatalogueTarget::Memory(_, task) => &task.sessions,
-        };
+        let (catalogue, task, target) = self.catalogue_target(place, state, wants)?;
         let search = match wants.search {
-            true => self.search_target(place, state, wants, look)?,
+            true => self.search_target(place, state, wants, &task.sessions)?,
             false => None,
         };
-        let catalogue = match target {
-            CatalogueTarget::Done(catalogue, _) => {
-                if let Some((writer, plan, _lock)) = search {
-                    let mut work = Ingest::new(self, None, Some((writer, &plan)));
-                    work.feed()?;
-                    let dir = work.end_search()?;
-                    state.search = dir;
-                    work.report(&mut state.report);
-                }
-                catalogue
-            }
-            CatalogueTarget::InPlace(catalogue, task, _lock) => {
-                let paths = self.paths();
-                let before = || paths.begin_commit();
-                self.ingest(state, &catalogue, &task, search, false, before)?;
+        let paths = self.paths();
+        let outdated = match target {
+            CataloguePlace::Done => None,
+            _ => Some((&catalogue, &task)),
+        };
+        if outdated.is_some() || search.is_some() {
+            let is_fresh = match target {
+                CataloguePlace::Beside(_) => true,
+                CataloguePlace::Memory => task.plan.bytes == task.plan.total,
+                CataloguePlace::Done | CataloguePlace::InPlace(_) => false,
+            };
+            let before_commit = || match target {
+                CataloguePlace::InPlace(_) => paths.begin_commit(),
+                _ => Ok(()),
+            };
+            self.ingest(state, outdated, search, is_fresh, before_commit)?;
+        }
+        state.catalogue = Some(match target {
+            CataloguePlace::InPlace(_) => {
                 paths.write_seal()?;
                 catalogue
             }
-            CatalogueTarget::Beside(catalogue, task, _lock) => {
-                self.ingest(state, &catalogue, &task, search, true, || Ok(()))?;
-                Catalogue::new(self.paths().put_in_place(catalogue.into_db())?)
-            }
-            CatalogueTarget::Memory(catalogue, task) => {
-                let fresh = task.plan.bytes == task.plan.total;
-                self.ingest(state, &catalogue, &task, search, fresh, || Ok(()))?;
-                catalogue
-            }
-        };
-        state.catalogue = Some(catalogue);
+            CataloguePlace::Beside(_) => paths.put_in_place(catalogue)?,
+            CataloguePlace::Done | CataloguePlace::Memory => catalogue,
+        });
         Ok(())
     }
 
-    /// Updates the catalogue, and the search index with it.
+    /// Updates the catalogue and the search index.
     fn ingest(
         &self,
         state: &mut IndexState,
-        catalogue: &Catalogue,
-        task: &CatalogueTask,
+        outdated: Option<(&Catalogue, &CatalogueTask)>,
         search: Option<(SearchWriter, Plan, Lock)>,
         fresh: bool,
         before_commit: impl FnOnce() -> Result<()>,
@@ -237,23 +230,28 @@ impl Index {
             Some((writer, plan, lock)) => (Some(writer), plan, Some(lock)),
             None => (None, Plan::default(), None),
         };
-        let intake = catalogue.begin(&self.options.prices)?;
-        let writer = writer.map(|writer| (writer, &plan));
-        let mut work = Ingest::new(self, Some((intake, &task.plan)), writer);
+        let (update, workspaces) = match outdated {
+            Some((catalogue, task)) => {
+                let update = catalogue.begin(&self.options.prices)?;
+                (Some((update, &task.plan)), &task.workspaces[..])
+            }
+            None => (None, &[][..]),
+        };
+        let mut work = Ingest::new(self, update, writer.map(|writer| (writer, &plan)));
         work.feed()?;
         // Both have much to do at the end and are independent.
         let search = work.search.take();
-        let (dir, ended) = thread::scope(|scope| {
+        let (index, ended) = thread::scope(|scope| {
             let committing = scope.spawn(|| search.map(|(mut writer, _)| writer.commit()));
-            let ended = work.end_catalogue(&task.workspaces, fresh, before_commit);
+            let ended = work.end_catalogue(workspaces, fresh, before_commit);
             match committing.join() {
-                Ok(dir) => (dir, ended),
+                Ok(index) => (index, ended),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         });
         ended?;
-        if let Some(dir) = dir {
-            state.search = Some(dir?);
+        if let Some(index) = index {
+            state.search = Some(index?);
         }
         work.report(&mut state.report);
         Ok(())
@@ -269,14 +267,14 @@ impl Index {
         let opened = match state.catalogue.take() {
             Some(catalogue) => Some(catalogue),
             None => match self.paths().open(false)? {
-                Opened::Trusted(db) => Some(Catalogue::new(db)),
+                Opened::Trusted(catalogue) => Some(catalogue),
                 Opened::Not(_) => None,
             },
         };
         if let Some(catalogue) = opened.filter(|_| !wants.rebuild_catalogue) {
             let task = self.task(&catalogue)?;
             if task.is_current {
-                return Ok(CatalogueTarget::Done(catalogue, task));
+                return Ok((catalogue, task, CataloguePlace::Done));
             }
             if place == WriteTarget::Memory || catalogue.is_in_memory() {
                 return self.target_in_memory(Some(catalogue));
@@ -304,16 +302,15 @@ impl Index {
             return self.target_beside(lock);
         }
         match paths.open(true)? {
-            Opened::Trusted(db) => {
-                let catalogue = Catalogue::new(db);
+            Opened::Trusted(catalogue) => {
                 let task = self.task(&catalogue)?;
                 if task.is_current {
-                    return Ok(CatalogueTarget::Done(catalogue, task));
+                    return Ok((catalogue, task, CataloguePlace::Done));
                 }
                 if task.plan.bytes > LARGE && task.plan.bytes > task.plan.total / 2 {
                     return self.target_beside(lock);
                 }
-                Ok(CatalogueTarget::InPlace(catalogue, task, lock))
+                Ok((catalogue, task, CataloguePlace::InPlace(lock)))
             }
             Opened::Not(why) => {
                 if paths.database().exists() {
@@ -325,22 +322,23 @@ impl Index {
     }
 
     fn target_beside(&self, lock: Lock) -> Result<CatalogueTarget> {
-        let catalogue = Catalogue::new(self.paths().create_beside()?);
+        let catalogue = self.paths().create_beside()?;
         let task = self.task(&catalogue)?;
-        Ok(CatalogueTarget::Beside(catalogue, task, lock))
+        Ok((catalogue, task, CataloguePlace::Beside(lock)))
     }
 
     fn target_in_memory(&self, opened: Option<Catalogue>) -> Result<CatalogueTarget> {
         let catalogue = match opened {
             Some(catalogue) if catalogue.is_in_memory() => catalogue,
-            Some(catalogue) => Catalogue::new(copy_to_memory(catalogue.db())?),
+            Some(catalogue) => catalogue.copy_to_memory()?,
             None => Catalogue::empty_in_memory()?,
         };
         let task = self.task(&catalogue)?;
-        Ok(match task.is_current {
-            true => CatalogueTarget::Done(catalogue, task),
-            false => CatalogueTarget::Memory(catalogue, task),
-        })
+        let place = match task.is_current {
+            true => CataloguePlace::Done,
+            false => CataloguePlace::Memory,
+        };
+        Ok((catalogue, task, place))
     }
 
     /// Compares the catalogue with the trails.
@@ -374,10 +372,7 @@ impl Index {
         let dir = self.dir();
         let mut opened = match wants.rebuild_search {
             true => None,
-            false => match SearchDir::open(&dir)? {
-                search::Opened::Ready(found) => Some(found).filter(|found| !found.is_worn()),
-                search::Opened::Missing | search::Opened::Unusable(_) => None,
-            },
+            false => SearchIndex::open(&dir)?.usable(),
         };
         if opened.as_ref().is_some_and(|dir| has_all(dir, look)) && !wants.rebuild_search {
             state.search = opened;
@@ -386,28 +381,26 @@ impl Index {
         }
         let known = opened.as_ref().map(known_of).unwrap_or_default();
         let plan = Plan::new(&self.store, &known, look)?;
-        let is_small = opened.is_some() && plan.bytes <= SMALL && !wants.all;
-        if place == WriteTarget::Memory || plan.is_empty() && opened.is_some() || is_small {
-            state.search = opened;
-            state.backlog = plan;
-            return Ok(None);
-        }
-        let patience = self.patience(wants.rebuild_search);
-        let Some(lock) = Lock::take(&dir.join("search.lock"), patience)? else {
+        let is_small = plan.is_empty() || plan.bytes <= SMALL && !wants.all;
+        let lock = match place {
+            WriteTarget::Disk if opened.is_none() || !is_small => {
+                let patience = self.patience(wants.rebuild_search);
+                Lock::take(&dir.join("search.lock"), patience)?
+            }
+            _ => None,
+        };
+        let Some(lock) = lock else {
             state.search = opened;
             state.backlog = plan;
             return Ok(None);
         };
         // Another process may have caught up meanwhile.
         if !wants.rebuild_search {
-            opened = match SearchDir::open(&dir)? {
-                search::Opened::Ready(found) => Some(found).filter(|found| !found.is_worn()),
-                search::Opened::Missing => None,
-                search::Opened::Unusable(why) => {
-                    state.note(format!("the search index was rebuilt: {why}"));
-                    None
-                }
-            };
+            let found = SearchIndex::open(&dir)?;
+            if let search::Opened::Unusable(why) = &found {
+                state.note(format!("the search index was rebuilt: {why}"));
+            }
+            opened = found.usable();
         }
         let known = opened.as_ref().map(known_of).unwrap_or_default();
         let look = list_trail_dirs(&self.store.root().join("sessions"), &KnownDirs::new())?;
@@ -427,7 +420,7 @@ impl Index {
 
 /// Returns whether the search index has exactly the existing records. Both are in order,
 /// so one pass is enough.
-fn has_all(dir: &SearchDir, look: &[TrailDir]) -> bool {
+fn has_all(dir: &SearchIndex, look: &[TrailDir]) -> bool {
     let mut known = dir.known().iter();
     let mut is_known = |session: &TrailDir, trail: &TrailFile| {
         known.next().is_some_and(|known| {
@@ -443,7 +436,7 @@ fn has_all(dir: &SearchDir, look: &[TrailDir]) -> bool {
 }
 
 /// Returns what the search index has of each session.
-fn known_of(dir: &SearchDir) -> KnownDirs {
+fn known_of(dir: &SearchIndex) -> KnownDirs {
     let mut known = KnownDirs::new();
     for trail in dir.known() {
         let dir = known.entry(trail.session.to_string()).or_default();

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::prices::Prices;
 use crate::rows::{Field, Group, SessionRow, SpendingReport};
-use crate::search::{SearchAnswer, SearchQuery};
+use crate::search::{SearchAnswer, SearchQuery, SearchRequest};
 
 /// Options for opening an index.
 #[derive(Clone, Default)]
@@ -172,8 +172,8 @@ impl Index {
     /// Fails with [`Error::Query`] if the query cannot be parsed, and otherwise if the
     /// store cannot be read.
     pub fn search(&self, query: &SearchQuery) -> Result<SearchAnswer> {
-        let looked = crate::message_search::MessageSearch::new(query)?;
-        self.with(Wants::SEARCH, |state| looked.look(self, state))
+        let request = SearchRequest::new(query)?;
+        self.with(Wants::SEARCH, |state| request.look(self, state))
     }
 
     /// Returns the spending that matches a filter.

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::feed::{Sink, TrailPlace, feed};
 use crate::index::{CatchUp, Index, Progress};
 use crate::plan::{ChangedSession, Plan};
-use crate::search::{SearchDir, SearchWriter};
+use crate::search::SearchWriter;
 use crate::trail_dirs::TrailDir;
 
 /// A pass over the new records.
@@ -138,13 +138,6 @@ impl<'a> Ingest<'a> {
                 done: self.done.min(self.total),
                 total: self.total,
             });
-        }
-    }
-
-    pub(crate) fn end_search(&mut self) -> Result<Option<SearchDir>> {
-        match &mut self.search {
-            Some((writer, _)) => writer.commit().map(Some),
-            None => Ok(None),
         }
     }
 

@@ -11,37 +11,14 @@ use crate::feed::{Sink, TrailPlace, feed};
 use crate::index::Index;
 use crate::plan::{ChangedSession, Plan};
 use crate::search::{
-    AllowedTrails, FoundRecords, Hit, IndexSource, KnownTrail, MemoryIndex, MemoryWriter,
-    ParsedQuery, RawHit, SearchAnswer, SearchQuery, SearchRequest, check_roles, find,
-    snippet_of_record,
+    AllowedTrails, FoundRecords, Hit, KnownTrail, RawHit, SearchAnswer, SearchIndex, SearchRequest,
+    SearchWriter, find, snippet_of_record,
 };
 
 /// How many bytes of unindexed trails are held in memory at a time.
 const CHUNK: u64 = 64 << 20;
 
-/// A parsed search.
-#[derive(Debug)]
-pub(crate) struct MessageSearch<'a> {
-    query: &'a SearchQuery,
-    wanted: SearchRequest,
-}
-
-impl<'a> MessageSearch<'a> {
-    pub(crate) fn new(query: &'a SearchQuery) -> Result<Self> {
-        check_roles(&query.roles)?;
-        let wanted = SearchRequest {
-            query: ParsedQuery::parse(&query.words)?,
-            roles: query.roles.clone(),
-            tools: query.tools.clone(),
-            models: query.filter.models.clone(),
-            since: query.filter.since,
-            until: query.filter.until,
-            order: query.order,
-            limit: query.limit,
-        };
-        Ok(Self { query, wanted })
-    }
-
+impl SearchRequest {
     /// Searches all records, indexed or not.
     pub(crate) fn look(&self, index: &Index, state: &mut IndexState) -> Result<SearchAnswer> {
         let fitting = state.catalogue()?.fitting(&self.query.filter)?;
@@ -83,20 +60,15 @@ impl<'a> MessageSearch<'a> {
         let mut chunks = Chunks::new(index, backlog, fits);
         let mut first = chunks.next()?;
         let mut found = {
-            let mut sources = Vec::new();
-            if let Some((dir, allowed)) = &on_disk {
-                sources.push(IndexSource::Dir(dir, allowed));
-            }
-            if let Some((memory, allowed)) = &first {
-                sources.push(IndexSource::Memory(memory, allowed));
-            }
-            find(&self.wanted, &sources)?
+            let on_disk = on_disk.iter().map(|(index, allowed)| (*index, allowed));
+            let in_memory = first.iter().map(|(index, allowed)| (index, allowed));
+            find(self, &on_disk.chain(in_memory).collect::<Vec<_>>())?
         };
         while first.is_some() {
             first = chunks.next()?;
             if let Some((memory, allowed)) = &first {
-                let more = find(&self.wanted, &[IndexSource::Memory(memory, allowed)])?;
-                found.merge(more, &self.wanted);
+                let more = find(self, &[(memory, allowed)])?;
+                found.merge(more, self);
             }
         }
         Ok(found)
@@ -129,7 +101,7 @@ impl<'a> MessageSearch<'a> {
             role: role_of(&record, raw.role),
             tools: tools_of(&record, |id| catalogue.tool_of(&raw.session, id)),
             score: raw.score,
-            snippet: snippet_of_record(&record.as_ref(), &self.wanted.query),
+            snippet: snippet_of_record(&record.as_ref(), &self.words),
             turn,
         }))
     }
@@ -211,8 +183,8 @@ impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
         }
     }
 
-    fn next(&mut self) -> Result<Option<(MemoryIndex, AllowedTrails)>> {
-        let mut writer = MemoryWriter::new()?;
+    fn next(&mut self) -> Result<Option<(SearchIndex, AllowedTrails)>> {
+        let mut writer = SearchWriter::in_memory()?;
         let mut bytes = 0;
         let mut is_empty = true;
         let mut unread = HashSet::new();
@@ -233,12 +205,12 @@ impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
         if is_empty {
             return Ok(None);
         }
-        let memory = writer.finish()?;
+        let memory = writer.commit()?;
         let allowed = AllowedTrails::of(memory.known(), |_| true);
         Ok(Some((memory, allowed)))
     }
 
-    fn read(&self, place: &TrailPlace, writer: &mut MemoryWriter) -> Result<u64> {
+    fn read(&self, place: &TrailPlace, writer: &mut SearchWriter) -> Result<u64> {
         let reader = self.index.store.read_session(&place.session)?;
         let sink: &mut dyn Sink = writer;
         feed(&reader, &mut [(place.clone(), sink)])

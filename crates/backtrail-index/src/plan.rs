@@ -49,16 +49,11 @@ impl Plan {
                 plan.unreadable.push((session.id.clone(), error.clone()));
                 continue;
             }
-            if before.is_some_and(|before| is_same(&before.trails, session)) {
+            if before.is_some_and(|before| session.is_as_known(&before.trails)) {
                 continue;
             }
-            let id: SessionId = session.id.parse()?;
-            let changed = compare(
-                store,
-                id,
-                before.map_or(&[], |before| before.trails.as_slice()),
-                session,
-            );
+            let before = before.map_or(&[][..], |before| &before.trails);
+            let changed = compare(store, session.id.parse()?, before, session);
             let from = changed.places.iter();
             plan.bytes += from
                 .map(|place| place.bytes.saturating_sub(place.from))
@@ -80,48 +75,26 @@ impl Plan {
     }
 }
 
-fn is_same(known: &[KnownTrail], seen: &TrailDir) -> bool {
-    known.iter().map(|known| &known.seen).eq(seen.trails.iter())
-}
-
 /// Returns where to continue reading a session. A trail that differs before that position
 /// is read from its beginning, and so is the rest of the session.
 fn compare(store: &Store, id: SessionId, known: &[KnownTrail], seen: &TrailDir) -> ChangedSession {
     let reader = store.read_session(&id).ok();
-    let still_there = |known: &KnownTrail| {
-        let now = seen
-            .trails
-            .iter()
-            .find(|trail| trail.number == known.seen.number);
-        let Some(now) = now else {
-            return false;
-        };
-        let has = |reader: &backtrail::SessionReader| {
-            let has = reader.trail_has(now.number, known.read_to, known.sum);
-            now.bytes >= known.read_to && has.unwrap_or(false)
-        };
-        *now == known.seen || reader.as_ref().is_some_and(has)
-    };
-    let from_start = !known.iter().all(still_there);
-    let known = if from_start { &[] } else { known };
-    let mut places = Vec::new();
-    for trail in &seen.trails {
-        let before = known.iter().find(|it| it.seen.number == trail.number);
-        if before.is_some_and(|before| before.seen == *trail) {
-            continue;
-        }
-        places.push(TrailPlace {
-            session: id.clone(),
-            number: trail.number,
-            from: before.map_or(0, |before| before.read_to),
-            bytes: trail.bytes,
-            modified: trail.modified,
-        });
-    }
+    let from_start = !seen.continues(known, |known| match &reader {
+        Some(reader) => reader.trail_has(known.seen.number, known.read_to, known.sum),
+        None => Ok(false),
+    });
+    let places = seen.unread(if from_start { &[] } else { known });
+    let places = places.map(|(trail, from)| TrailPlace {
+        session: id.clone(),
+        number: trail.number,
+        from,
+        bytes: trail.bytes,
+        modified: trail.modified,
+    });
     ChangedSession {
-        id,
         from_start,
-        places,
+        places: places.collect(),
         settled: seen.settled,
+        id,
     }
 }

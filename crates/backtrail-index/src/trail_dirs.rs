@@ -30,6 +30,41 @@ pub(crate) struct TrailDir {
     pub(crate) error: Option<String>,
 }
 
+impl TrailDir {
+    /// Returns whether nothing changed since it was last read.
+    pub(crate) fn is_as_known(&self, known: &[KnownTrail]) -> bool {
+        known.iter().map(|known| &known.seen).eq(&self.trails)
+    }
+
+    /// Returns whether all trails that were read are still there, as far as they were read.
+    /// `has` looks into a trail that changed.
+    pub(crate) fn continues(
+        &self,
+        known: &[KnownTrail],
+        has: impl Fn(&KnownTrail) -> backtrail::Result<bool>,
+    ) -> bool {
+        known.iter().all(|known| {
+            let mut trails = self.trails.iter();
+            let now = trails.find(|trail| trail.number == known.seen.number);
+            now.is_some_and(|now| {
+                let is_long_enough = now.bytes >= known.read_to;
+                *now == known.seen || (is_long_enough && has(known).unwrap_or(false))
+            })
+        })
+    }
+
+    /// Returns the trails that are new or have grown, and where to continue reading them.
+    pub(crate) fn unread(&self, known: &[KnownTrail]) -> impl Iterator<Item = (&TrailFile, u64)> {
+        self.trails.iter().filter_map(|trail| {
+            match known.iter().find(|known| known.seen.number == trail.number) {
+                Some(known) if known.seen == *trail => None,
+                Some(known) => Some((trail, known.read_to)),
+                None => Some((trail, 0)),
+            }
+        })
+    }
+}
+
 /// A trail's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TrailFile {

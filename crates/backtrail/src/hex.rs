@@ -1,5 +1,6 @@
 //! Bytes as hexadecimal digits, and paths that are not UTF-8.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
@@ -60,10 +61,10 @@ pub(crate) fn lossy_path<S: Serializer>(path: &Path, serializer: S) -> Result<S:
     path.to_string_lossy().serialize(serializer)
 }
 
-/// Serializes paths as text; see [`lossy_path`].
+/// Serializes paths or arguments as text; see [`lossy_path`].
 pub(crate) fn lossy_paths<S: Serializer>(
-    paths: &[PathBuf],
+    paths: &[impl AsRef<OsStr>],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
+    serializer.collect_seq(paths.iter().map(|path| path.as_ref().to_string_lossy()))
 }

@@ -274,6 +274,14 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
+/// Writes the fields of a record after its number; see [`write_fields`].
+pub(crate) fn body(fields: &impl Serialize) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    let written = write_fields(&mut body, fields);
+    written.map_err(|error| Error::json("cannot write the record", &error))?;
+    Ok(body)
+}
+
 /// Writes the fields of a value that serializes to an object, each after a comma:
 /// `,"a":1,"b":2`. They continue an object that has other fields.
 pub(crate) fn write_fields<T: Serialize>(

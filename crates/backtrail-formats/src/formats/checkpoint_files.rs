@@ -10,10 +10,11 @@ use backtrail::{Block, Fields, Json, Message, Role, Text, Timestamp, ToolResult,
 
 use super::blocks::{empty_object, meta, string_json};
 use super::keys::{hash, hash_json, valid_key};
+use super::value::open_value;
 use crate::environment::Environment;
 use crate::error::Result;
-use crate::event::{Details, Event, EventSink, MessageEvent, Origin, ReadReport};
-use crate::format::{Format, OpenFile, Support};
+use crate::event::{Details, Event, EventSink, MessageEvent};
+use crate::format::{Agent, Format, OpenFile};
 use crate::json::{Object, field_names, is_string, string, to_json, to_text};
 use crate::source::Source;
 
@@ -31,16 +32,8 @@ const FIELDS: [&str; 5] = [
 ];
 
 impl Format for CheckpointFiles {
-    fn name(&self) -> &'static str {
-        "checkpoint-files"
-    }
-
-    fn title(&self) -> &'static str {
-        "checkpoint files"
-    }
-
-    fn support(&self) -> Support {
-        Support::messages_only("1")
+    fn agent(&self) -> Agent {
+        Agent::new("checkpoint-files", "checkpoint files", "1")
     }
 
     /// They have no usual directory.
@@ -63,21 +56,10 @@ impl Format for CheckpointFiles {
     }
 
     fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
-        let text = source.read_value()?;
-        let (session, error) = match Object::parse(&text) {
-            Ok(checkpoint) => (session_name(&checkpoint), None),
-            Err(reason) => (valid_key(source.stem()), Some(reason)),
-        };
-        Ok(OpenFile::new(session, Origin::Start, move |sink| {
-            let mut report = ReadReport::for_single_value(source.len());
-            if let Some(reason) = error {
-                report.unfinished = true;
-                report.add_damage(source.len(), reason);
-            } else if let Some(checkpoint) = Object::from_json(&text) {
-                emit(&checkpoint, sink)?;
-            }
-            Ok(report)
-        }))
+        let name = |text: &str| Object::parse(text).map(|checkpoint| session_name(&checkpoint));
+        open_value(source, name, |text, _, sink| {
+            emit(&Object::from_json(text).unwrap_or_default(), sink)
+        })
     }
 }
 
@@ -190,9 +172,9 @@ fn emit_file_changes(checkpoint: &Object<'_>, sink: &mut dyn EventSink) -> Resul
     }
     let raw = checkpoint.get("file_diffs").unwrap_or_default();
     let key = format!("files-{}", hash_json(raw, 16));
-    let mut event = MessageEvent::new(key, meta(Message::new(Role::User, blocks)));
-    event.at = checkpoint.get("timestamp").and_then(time);
-    sink.event(Event::Message(event))
+    let event = MessageEvent::new(key, meta(Message::new(Role::User, blocks)));
+    let at = checkpoint.get("timestamp").and_then(time);
+    sink.event(Event::Message(event.at(at)))
 }
 
 fn file_change(json: &str) -> Option<Block> {

@@ -28,15 +28,15 @@ use std::path::{Path, PathBuf};
 use emitter::{Emitter, line_hash};
 use entry::{Entry, LineKind, scan};
 use names::Naming;
-use recognise::SingleValue;
-use state::{ClaudeState, MAX_TIPS, SeenUuids};
+use recognise::Content;
+use state::{ClaudeState, SeenUuids};
 use tree::{MAIN, Node, Tips, Tree};
 
 use super::keys::valid_key;
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport};
-use crate::format::{Format, OpenFile, Resume, Support};
+use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json_lines::JsonLines;
 use crate::source::Source;
 
@@ -45,23 +45,15 @@ use crate::source::Source;
 pub struct ClaudeCode;
 
 impl Format for ClaudeCode {
-    fn name(&self) -> &'static str {
-        "claude-code"
-    }
-
-    fn title(&self) -> &'static str {
-        "Claude Code"
-    }
-
-    fn support(&self) -> Support {
-        Support {
+    fn agent(&self) -> Agent {
+        Agent {
             appends: true,
             branches: true,
             sub_agents: true,
             compactions: true,
             usage: true,
             media: true,
-            ..Support::messages_only("1.0 to 2.1")
+            ..Agent::new("claude-code", "Claude Code", "1.0 to 2.1")
         }
     }
 
@@ -87,11 +79,7 @@ impl Format for ClaudeCode {
     }
 
     fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
-        let content = match recognise::split_single_value(source)? {
-            SingleValue::No => Content::Lines(source),
-            SingleValue::Incomplete => Content::Value(source),
-            SingleValue::Lines(lines) => Content::SplitValue(lines, source.len()),
-        };
+        let content = Content::read(source)?;
         let pass = FirstPass::read(content.source())?;
         Ok(pass.open(content))
     }
@@ -102,24 +90,6 @@ impl Format for ClaudeCode {
         match (state, resume_at(source, resume.read_to)?) {
             (Some(state), Some(from)) => resume_lines(source, from, state),
             _ => Ok(None),
-        }
-    }
-}
-
-/// What a file contains.
-enum Content<'s> {
-    Lines(&'s Source),
-    /// One value, which is read from the beginning each time.
-    Value(&'s Source),
-    /// One value of this length, split into lines.
-    SplitValue(Source, u64),
-}
-
-impl Content<'_> {
-    fn source(&self) -> &Source {
-        match self {
-            Self::Lines(source) | Self::Value(source) => source,
-            Self::SplitValue(lines, _) => lines,
         }
     }
 }
@@ -235,9 +205,9 @@ impl FirstPass {
         match content {
             Content::Lines(_) => {
                 state.memory = emitter.finish();
-                state.set_tips(self.tree.tips(MAX_TIPS));
+                state.tips = self.tree.tips();
                 let uuids: Vec<u64> = self.first_lines.into_keys().collect();
-                state.set_seen(SeenUuids::new(&uuids));
+                state.seen = SeenUuids::new(&uuids);
                 state.lines = report.lines;
                 report.state = state.to_json();
             }
@@ -257,8 +227,8 @@ fn resume_lines(
     let naming = Naming::for_source(source);
     let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
     let mut appended = Appended {
-        tips: state.tips(),
-        seen: state.take_seen(),
+        tips: std::mem::take(&mut state.tips),
+        seen: state.seen.take(),
         uuids: HashSet::new(),
         nodes: Vec::new(),
     };
@@ -280,8 +250,8 @@ fn resume_lines(
         let mut emitter = Emitter::new(source, sink, origin, state.memory.clone());
         emitter.emit(from, &appended.nodes, &[])?;
         state.memory = emitter.finish();
-        state.set_tips(appended.tips);
-        state.set_seen(appended.seen);
+        state.tips = appended.tips;
+        state.seen = appended.seen;
         state.lines = report.lines;
         report.state = state.to_json();
         Ok(report)
@@ -319,7 +289,7 @@ impl Appended {
             }
         }
         match entry.kind.is_in_tree() && !entry.is_side {
-            true => self.tips.push(entry, MAX_TIPS)?,
+            true => self.tips.push(entry)?,
             false => self.tips.remove(entry.uuid),
         }
         let mut node = Node::new(entry, number, range);

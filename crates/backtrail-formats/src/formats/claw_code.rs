@@ -16,7 +16,7 @@ use super::keys::{hash, hash_json, save_state, valid_key};
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{Details, Event, EventSink, MessageEvent, Origin, ReadReport, SummaryEvent};
-use crate::format::{Format, OpenFile, Resume, Support};
+use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json::field_names;
 use crate::json_lines::JsonLines;
 use crate::lines::Lines;
@@ -27,20 +27,12 @@ use crate::source::Source;
 pub struct ClawCode;
 
 impl Format for ClawCode {
-    fn name(&self) -> &'static str {
-        "claw-code"
-    }
-
-    fn title(&self) -> &'static str {
-        "claw-code"
-    }
-
-    fn support(&self) -> Support {
-        Support {
+    fn agent(&self) -> Agent {
+        Agent {
             appends: true,
             compactions: true,
             usage: true,
-            ..Support::messages_only("1, as lines and as one object")
+            ..Agent::new("claw-code", "claw-code", "1, as lines and as one object")
         }
     }
 
@@ -256,12 +248,8 @@ impl ClawState {
         let key = self.key(literal.as_ref().map_or("", Json::as_str));
         sink.event(Event::Summary(SummaryEvent {
             covers: Some(compaction.removed_message_count),
-            key,
-            at: None,
-            summary: compaction.summary.as_str().to_owned(),
             keep: self.said,
-            model: None,
-            usage: None,
+            ..SummaryEvent::new(key, compaction.summary.as_str())
         }))
     }
 

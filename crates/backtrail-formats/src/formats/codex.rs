@@ -20,10 +20,9 @@ use std::path::{Path, PathBuf};
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{Details, Origin, ReadReport};
-use crate::format::{Format, OpenFile, Resume, Support};
+use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json::Object;
 use crate::json_lines::JsonLines;
-use crate::lines::MAX_LINE;
 use crate::source::Source;
 use reader::Reader;
 use state::{CodexState, begin};
@@ -33,23 +32,15 @@ use state::{CodexState, begin};
 pub struct Codex;
 
 impl Format for Codex {
-    fn name(&self) -> &'static str {
-        "codex"
-    }
-
-    fn title(&self) -> &'static str {
-        "Codex"
-    }
-
-    fn support(&self) -> Support {
-        Support {
+    fn agent(&self) -> Agent {
+        Agent {
             appends: true,
             branches: true,
             sub_agents: true,
             compactions: true,
             usage: true,
             media: true,
-            ..Support::messages_only("0.1 to 0.166")
+            ..Agent::new("codex", "Codex", "0.1 to 0.166")
         }
     }
 
@@ -125,17 +116,14 @@ fn open_lines(source: &Source) -> Result<OpenFile<'_>> {
 fn open_rollout(source: &Source, from: u64, state: CodexState, details: Details) -> OpenFile<'_> {
     let (session, origin) = (state.session.clone(), state.from.origin());
     OpenFile::new(session, origin, move |sink| {
-        let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
-        let mut reader = Reader::new(state, source.path(), sink);
-        reader.send_title_and(details)?;
-        while let Some(line) = lines.next(&mut report)? {
-            if let Some(kind) = reader.record(&line.object(), line.range.start)? {
-                report.add_unknown(&kind);
-            }
+        let (mut lines, report) = JsonLines::resume(source, from, state.lines);
+        let mut reader = Reader::new(state, source.path(), details, report, sink)?;
+        while let Some(line) = lines.next(&mut reader.report)? {
+            reader.record(&line.object(), line.range.start)?;
         }
-        reader.state.lines = report.lines;
-        report.state = reader.state.save();
-        Ok(report)
+        reader.state.lines = reader.report.lines;
+        reader.report.state = reader.state.save();
+        Ok(reader.report)
     })
 }
 
@@ -207,15 +195,9 @@ fn after_session_start(text: &str) -> Option<&str> {
 
 /// Opens a rollout that is one object.
 fn open_value(source: &Source) -> Result<OpenFile<'_>> {
-    let text = match source.len() > MAX_LINE as u64 {
-        true => String::new(),
-        false => source.read_value()?,
-    };
-    let parsed = match text.is_empty() {
-        true => Err(format!("longer than {} MiB", MAX_LINE >> 20)),
-        false => parse_value(&text).map(|(head, _)| begin(&head, source.path(), None)),
-    };
-    let (state, details) = match parsed {
+    let text = source.read_value()?;
+    let parsed = parse_value(&text);
+    let (state, details) = match parsed.map(|(head, _)| begin(&head, source.path(), None)) {
         Ok(begun) => begun,
         Err(reason) => {
             let mut report = ReadReport::default();
@@ -225,21 +207,17 @@ fn open_value(source: &Source) -> Result<OpenFile<'_>> {
     };
     let (session, origin) = (state.session.clone(), state.from.origin());
     Ok(OpenFile::new(session, origin, move |sink| {
-        let mut report = ReadReport::for_single_value(source.len());
-        let mut reader = Reader::new(state, source.path(), sink);
-        reader.send_title_and(details)?;
+        let report = ReadReport::for_single_value(source.len());
+        let mut reader = Reader::new(state, source.path(), details, report, sink)?;
         let items = parse_value(&text).map_or_else(|_| Vec::new(), |(_, items)| items);
         for (number, item) in (1..).zip(&items) {
-            let unknown = match Object::from_json(item) {
+            match Object::from_json(item) {
                 Some(item) => reader.record(&item, number)?,
-                None => Some("(not an object)".to_owned()),
-            };
-            if let Some(kind) = unknown {
-                report.add_unknown(&kind);
+                None => reader.unknown("(not an object)")?,
             }
         }
-        report.lines = items.len() as u64 + 1;
-        Ok(report)
+        reader.report.lines = items.len() as u64 + 1;
+        Ok(reader.report)
     }))
 }
 

@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::keys::{SeenIds, hash, hash_json, save_state, valid_key};
+use super::keys::{hash, hash_json, save_state, valid_key};
+use super::value::open_value;
 use crate::environment::Environment;
 use crate::error::Result;
-use crate::event::{Details, Origin, ReadReport};
-use crate::format::{Format, OpenFile, Resume, Support};
+use crate::event::{Details, EventSink, Origin, ReadReport};
+use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json::{Object, elements, field_names, string};
 use crate::json_lines::JsonLines;
 use crate::lines::first_line;
@@ -32,22 +33,18 @@ use messages::{Emitter, MessageKind, message_kind};
 pub struct GeminiCli;
 
 impl Format for GeminiCli {
-    fn name(&self) -> &'static str {
-        "gemini-cli"
-    }
-
-    fn title(&self) -> &'static str {
-        "Gemini CLI"
-    }
-
-    fn support(&self) -> Support {
-        Support {
+    fn agent(&self) -> Agent {
+        Agent {
             appends: true,
             sub_agents: true,
             compactions: true,
             usage: true,
             media: true,
-            ..Support::messages_only("JSON (to 0.39), JSON lines (0.40 to 0.61), saved chats")
+            ..Agent::new(
+                "gemini-cli",
+                "Gemini CLI",
+                "JSON (to 0.39), JSON lines (0.40 to 0.61), saved chats",
+            )
         }
     }
 
@@ -82,10 +79,15 @@ impl Format for GeminiCli {
         let first = first_line(&head);
         // A first line longer than the head is one object, if it is complete.
         let is_lines = Object::parse(&first).is_ok_and(|first| !is_single_value(&first));
-        match is_lines || !recognises_value(&head) {
-            true => open_lines(source),
-            false => open_value(source),
+        if !is_lines && recognises_value(&head) {
+            return open_value(
+                source,
+                |text| Value::read(text, source).map(|value| value.session),
+                |text, report, sink| read_value(text, source, report, sink),
+            );
         }
+        let opened = open_lines(source, 0, GeminiState::default())?;
+        Ok(opened.expect("only a resumed file can be refused"))
     }
 
     /// Only new messages can be read alone. A file in which a message was revised is read from
@@ -93,7 +95,7 @@ impl Format for GeminiCli {
     fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
         match resume.state.parse::<GeminiState>() {
             Ok(state) if source.can_resume_at(resume.read_to) => {
-                resume_lines(source, resume.read_to, state)
+                open_lines(source, resume.read_to, state)
             }
             _ => Ok(None),
         }
@@ -116,66 +118,53 @@ struct GeminiState {
     answered: Vec<String>,
 }
 
-fn open_lines(source: &Source) -> Result<OpenFile<'_>> {
-    let (mut lines, mut report) = JsonLines::new(source);
-    let mut log = Log::new(SeenIds::default());
-    while let Some(line) = lines.next(&mut report)? {
-        log.add(&line, &mut report);
-    }
-    let session = valid_key(log.session.as_deref().unwrap_or_else(|| source.stem()));
-    let state = GeminiState {
-        session: session.clone(),
-        parent: parent_of(source, log.is_agent),
-        ..GeminiState::default()
-    };
-    log.details.directory = log
-        .details
-        .directory
-        .take()
-        .or_else(|| project_root(source));
-    Ok(open_log(source, log, report, state))
-}
-
-fn resume_lines(source: &Source, from: u64, state: GeminiState) -> Result<Option<OpenFile<'_>>> {
+/// Opens a file from its beginning, or where an earlier reading ended. `None` if what was
+/// appended there revises what came before.
+fn open_lines(source: &Source, from: u64, mut state: GeminiState) -> Result<Option<OpenFile<'_>>> {
+    let is_resumed = from > 0;
     let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
-    let mut log = Log::resume(SeenIds::from_state(&state.ids));
+    let mut log = Log::new(&state.ids, is_resumed);
     while let Some(line) = lines.next(&mut report)? {
         log.add(&line, &mut report);
         if log.revises {
             return Ok(None);
         }
     }
-    Ok(Some(open_log(source, log, report, state)))
-}
-
-fn open_log(source: &Source, log: Log, mut report: ReadReport, state: GeminiState) -> OpenFile<'_> {
-    let origin = spawned_by(state.parent.clone());
-    OpenFile::new(state.session.clone(), origin, move |sink| {
-        sink.details(log.details.clone())?;
-        let (model, answered) = (state.model.clone(), state.answered.clone());
-        let mut emitter = Emitter::new(&state.session, model, answered);
-        log.emit(source, &mut emitter, sink)?;
-        let (model, answered) = emitter.into_parts();
-        // A file that does not name its session yet is read from the beginning again.
-        if log.is_named && !log.seen.is_full() {
-            report.state = save_state(&GeminiState {
-                session: state.session.clone(),
-                parent: state.parent,
-                model,
-                lines: report.lines,
-                ids: log.seen.as_str().to_owned(),
-                answered,
-            });
-        }
-        Ok(report)
-    })
-}
-
-fn spawned_by(parent: Option<String>) -> Origin {
-    parent.map_or(Origin::Start, |session| Origin::Spawned {
-        session: Some(session),
-        tool_use_id: None,
-    })
+    if !is_resumed {
+        state.session = valid_key(log.session.as_deref().unwrap_or_else(|| source.stem()));
+        state.parent = parent_of(source, log.is_agent);
+        let directory = log.details.directory.take();
+        log.details.directory = directory.or_else(|| project_root(source));
+    }
+    let origin = match &state.parent {
+        Some(parent) => Origin::Spawned {
+            session: Some(parent.clone()),
+            tool_use_id: None,
+        },
+        None => Origin::Start,
+    };
+    Ok(Some(OpenFile::new(
+        state.session.clone(),
+        origin,
+        move |sink| {
+            sink.details(log.details.clone())?;
+            let session = state.session.clone();
+            let mut emitter = Emitter::new(sink, &session, state.model, state.answered);
+            log.emit(source, &mut emitter)?;
+            // A file that does not name its session yet is read from the beginning again.
+            if log.is_named && !log.seen.is_full() {
+                report.state = save_state(&GeminiState {
+                    session: state.session,
+                    parent: state.parent,
+                    model: emitter.model,
+                    lines: report.lines,
+                    ids: log.seen.as_str().to_owned(),
+                    answered: emitter.answered,
+                });
+            }
+            Ok(report)
+        },
+    )))
 }
 
 /// Returns the session that a sub-agent worked for: `chats/<session>/<agent>.jsonl`.
@@ -226,32 +215,20 @@ fn read_details(object: &Object<'_>, details: &mut Details) {
     }
 }
 
-fn has_fields(head: &[u8], names: &[&str]) -> bool {
-    let fields = field_names(head);
-    names
-        .iter()
-        .all(|name| fields.iter().any(|field| field == name))
-}
-
-/// Returns whether a file is one value of this format, by its beginning.
+/// Returns whether a file is one value of this format, by its beginning: a session, a saved
+/// chat, or one message.
 fn recognises_value(head: &[u8]) -> bool {
-    let has = |names: &[&str]| has_fields(head, names);
+    let fields = field_names(head);
+    let has = |name: &str| fields.iter().any(|field| field == name);
+    let has_all = |names: &[&str]| names.iter().all(|name| has(name));
     let beginning = String::from_utf8_lossy(&head[..head.len().min(4096)]);
     let is_content = beginning.contains("\"parts\"") && beginning.contains("\"role\"");
-    (has(&["sessionId", "messages"]) && (has(&["projectHash"]) || has(&["startTime"])))
-        || (has(&["history"]) && is_content)
-        || (has(&["role", "parts"]) && crate::source::trim(head).first() == Some(&b'['))
-        || is_single_message(head)
-}
-
-/// Returns whether a file is one message and not a session.
-fn is_single_message(head: &[u8]) -> bool {
-    let has = |names: &[&str]| has_fields(head, names);
-    has(&["id", "timestamp", "type", "content"])
-        && ["toolCalls", "thoughts", "tokens"]
-            .iter()
-            .any(|name| has(&[name]))
-        && !has(&["uuid"])
+    let is_list = crate::source::trim(head).first() == Some(&b'[');
+    let is_message = has_all(&["id", "timestamp", "type", "content"]) && !has("uuid");
+    (has_all(&["sessionId", "messages"]) && (has("projectHash") || has("startTime")))
+        || (has("history") && is_content)
+        || (has_all(&["role", "parts"]) && is_list)
+        || (is_message && (has("toolCalls") || has("thoughts") || has("tokens")))
 }
 
 /// Returns whether the object on a file's first line is the whole file.
@@ -259,39 +236,29 @@ fn is_single_value(first: &Object<'_>) -> bool {
     first.has("history") || (first.has("id") && first.has("type"))
 }
 
-/// Opens a file that is one value. An incomplete one, which its agent may be writing, has no
-/// events yet.
-fn open_value(source: &Source) -> Result<OpenFile<'_>> {
-    let text = source.read_value()?;
-    let (session, error) = match Value::read(&text, source) {
-        Ok(value) => (value.session, None),
-        Err(reason) => (valid_key(source.stem()), Some(reason)),
+fn read_value(
+    text: &str,
+    source: &Source,
+    report: &mut ReadReport,
+    sink: &mut dyn EventSink,
+) -> Result<()> {
+    let Ok(value) = Value::read(text, source) else {
+        return Ok(());
     };
-    Ok(OpenFile::new(session, Origin::Start, move |sink| {
-        let mut report = ReadReport::for_single_value(source.len());
-        if let Some(reason) = error {
-            report.unfinished = true;
-            report.add_damage(source.len(), reason);
-            return Ok(report);
-        }
-        let Ok(value) = Value::read(&text, source) else {
-            return Ok(report);
+    sink.details(value.details)?;
+    let mut emitter = Emitter::new(sink, &value.session, None, Vec::new());
+    for (n, json) in value.messages.iter().enumerate() {
+        let Some(record) = Object::from_json(json) else {
+            let reason = format!("message {n} is not an object");
+            report.add_damage(json.len() as u64, reason);
+            continue;
         };
-        sink.details(value.details)?;
-        let mut emitter = Emitter::new(&value.session, None, Vec::new());
-        for (n, json) in value.messages.iter().enumerate() {
-            let Some(record) = Object::from_json(json) else {
-                let reason = format!("message {n} is not an object");
-                report.add_damage(json.len() as u64, reason);
-                continue;
-            };
-            if let MessageKind::Unknown(kind) = message_kind(&record) {
-                report.add_unknown(&format!("message: {kind}"));
-            }
-            emitter.emit(&record, sink)?;
+        if let MessageKind::Unknown(kind) = message_kind(&record) {
+            report.add_unknown(&format!("message: {kind}"));
         }
-        Ok(report)
-    }))
+        emitter.emit(&record)?;
+    }
+    Ok(())
 }
 
 /// A file that is one value.

@@ -1,5 +1,7 @@
 //! Keys of events, and the state from which reading resumes.
 
+use std::collections::VecDeque;
+
 use backtrail::Json;
 
 /// Returns a name as a key: itself, if a key can be like that, or else a hash of it.
@@ -9,6 +11,20 @@ pub(crate) fn valid_key(name: &str) -> String {
         true => name.to_owned(),
         false => format!("h{}", hash(name.as_bytes(), 32)),
     }
+}
+
+/// Returns the first bytes of a hash.
+pub(crate) fn short_hash<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let hash = blake3::hash(bytes);
+    *hash.as_bytes().first_chunk().expect("a hash has 32 bytes")
+}
+
+/// Adds an element; the oldest is dropped if there are too many.
+pub(crate) fn push_limited<T>(all: &mut VecDeque<T>, one: T, most: usize) {
+    if all.len() >= most {
+        all.pop_front();
+    }
+    all.push_back(one);
 }
 
 /// Returns the first hexadecimal digits of a hash.

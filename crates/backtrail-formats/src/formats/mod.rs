@@ -8,6 +8,7 @@ mod codex;
 mod gemini_cli;
 mod keys;
 mod pi;
+mod value;
 
 pub use checkpoint_files::CheckpointFiles;
 pub use claude_code::ClaudeCode;

@@ -9,20 +9,20 @@ mod tree;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Block, Fields, Message, Role, Thinking, ToolResult, ToolUse, Usage};
+use backtrail::{Block, Fields, Message, Role, Thinking, Timestamp, ToolResult, ToolUse, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::blocks::{
     empty_object, media_block, meta, meta_text, text_block, tool_output, unknown_block,
 };
-use super::keys::{SeenIds, hash, hash_json, save_state, valid_key};
+use super::keys::{hash, hash_json, save_state, valid_key};
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{
     Details, Event, EventSink, ForkPoint, MessageEvent, Origin, ReadReport, SummaryEvent, Thread,
     ThreadId, UsageEvent,
 };
-use crate::format::{Format, OpenFile, Resume, Support};
+use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json::{Object, elements, field_names, is_string, to_json, to_text};
 use crate::json_lines::JsonLines;
 use crate::lines::first_line;
@@ -35,22 +35,14 @@ use tree::Tree;
 pub struct Pi;
 
 impl Format for Pi {
-    fn name(&self) -> &'static str {
-        "pi"
-    }
-
-    fn title(&self) -> &'static str {
-        "pi"
-    }
-
-    fn support(&self) -> Support {
-        Support {
+    fn agent(&self) -> Agent {
+        Agent {
             appends: true,
             branches: true,
             compactions: true,
             usage: true,
             media: true,
-            ..Support::messages_only("1, 2 and 3 (to 1.5.0)")
+            ..Agent::new("pi", "pi", "1, 2 and 3 (to 1.5.0)")
         }
     }
 
@@ -77,10 +69,15 @@ impl Format for Pi {
     }
 
     fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
-        match is_single_message(&source.head()) {
-            true => open_single_message(source),
-            false => open_lines(source),
+        if is_single_message(&source.head()) {
+            return open_single_message(source);
         }
+        let state = PiState {
+            session: valid_key(name_of(source.stem())),
+            ..PiState::default()
+        };
+        let opened = open_lines(source, 0, state)?;
+        Ok(opened.expect("only a resumed file can be refused"))
     }
 
     /// Only a conversation that continues where it ended can be resumed. A file with a new
@@ -88,18 +85,20 @@ impl Format for Pi {
     fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
         match resume.state.parse::<PiState>() {
             Ok(state) if source.can_resume_at(resume.read_to) => {
-                resume_lines(source, resume.read_to, state)
+                open_lines(source, resume.read_to, state)
             }
             _ => Ok(None),
         }
     }
 }
 
+/// Returns whether a line is a header, of which only the first counts.
+fn is_session(line: &Object<'_>) -> bool {
+    line.string("type").as_deref() == Some("session")
+}
+
 fn is_header(object: &Object<'_>) -> bool {
-    object.string("type").as_deref() == Some("session")
-        && object.has("id")
-        && object.has("cwd")
-        && object.has("timestamp")
+    is_session(object) && object.has("id") && object.has("cwd") && object.has("timestamp")
 }
 
 /// Returns whether a file is one message and not a session of lines.
@@ -122,36 +121,22 @@ struct PiState {
     ids: String,
 }
 
-/// The header of a file.
-#[derive(Debug, Default)]
-struct Header {
-    session: String,
-    origin: Option<String>,
-    details: Details,
-}
-
-impl Header {
-    fn read(object: Option<&Object<'_>>, source: &Source) -> Self {
-        let Some(object) = object else {
-            return Self {
-                session: valid_key(name_of(source.stem())),
-                ..Self::default()
-            };
-        };
-        let id = object.string("id").filter(|id| !id.is_empty());
-        let id = id.as_deref().unwrap_or_else(|| name_of(source.stem()));
-        let parent = object.string("parentSession");
-        let parent = parent.or_else(|| object.string("branchedFrom"));
+impl PiState {
+    /// Reads the header of a file, and returns what describes the session.
+    fn read_header(&mut self, header: &Object<'_>) -> Details {
+        if let Some(id) = header.string("id").filter(|id| !id.is_empty()) {
+            self.session = valid_key(&id);
+        }
+        let parent = header.string("parentSession");
+        let parent = parent.or_else(|| header.string("branchedFrom"));
         let parent = parent.filter(|parent| !parent.is_empty());
-        Self {
-            session: valid_key(id),
-            origin: parent.map(|parent| valid_key(name_of(file_stem(&parent)))),
-            details: Details {
-                model: object.string("modelId").map(|model| model.into_owned()),
-                directory: object.string("cwd").map(|cwd| PathBuf::from(cwd.as_ref())),
-                started_at: object.time("timestamp"),
-                ..Details::default()
-            },
+        self.origin = parent.map(|parent| valid_key(name_of(file_stem(&parent))));
+        self.model = header.string("modelId").map(|model| model.into_owned());
+        Details {
+            model: self.model.clone(),
+            directory: header.string("cwd").map(|cwd| PathBuf::from(cwd.as_ref())),
+            started_at: header.time("timestamp"),
+            ..Details::default()
         }
     }
 }
@@ -170,85 +155,51 @@ fn file_stem(path: &str) -> &str {
     name.strip_suffix(".jsonl").unwrap_or(name)
 }
 
-fn open_lines(source: &Source) -> Result<OpenFile<'_>> {
-    let (mut lines, mut report) = JsonLines::new(source);
-    let mut tree = Tree::new();
-    let mut header = None;
-    let mut is_empty = true;
+/// Opens a file from its beginning, or where an earlier reading ended. `None` if what was
+/// appended there does not continue the conversation.
+fn open_lines(source: &Source, from: u64, mut state: PiState) -> Result<Option<OpenFile<'_>>> {
+    let is_resumed = from > 0;
+    let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
+    let mut tree = Tree::new(&state);
+    let mut details = Details::default();
+    let mut is_empty = !is_resumed;
     while let Some(line) = lines.next(&mut report)? {
         let entry = line.object();
-        let is_header = entry.string("type").as_deref() == Some("session");
-        if is_header && is_empty {
-            header = Some(Header::read(Some(&entry), source));
-        } else if !is_header {
+        if !is_session(&entry) {
             tree.add(&entry, &line, &mut report);
+        } else if is_empty {
+            details = state.read_header(&entry);
         }
         is_empty = false;
-    }
-    tree.close();
-    let mut header = header.unwrap_or_else(|| Header::read(None, source));
-    header.details.title = tree.title.take();
-    let origin = copy_of(header.origin.clone());
-    Ok(OpenFile::new(header.session.clone(), origin, move |sink| {
-        sink.details(header.details.clone())?;
-        let mut emitter = Emitter::new(&header.session, header.details.model.clone());
-        emit_main(source, 0, 0, &tree, &mut emitter, sink)?;
-        let model = emitter.model.take();
-        emit_branches(source, &tree, &header.session, sink)?;
-        if tree.is_linear() && !is_empty {
-            report.state = save_state(&PiState {
-                session: header.session,
-                origin: header.origin,
-                model,
-                lines: report.lines,
-                entries: tree.len() as u64,
-                said: tree.messages(),
-                last: tree.last_id.clone(),
-                ids: tree.seen.as_str().to_owned(),
-            });
-        }
-        Ok(report)
-    }))
-}
-
-fn resume_lines(source: &Source, from: u64, state: PiState) -> Result<Option<OpenFile<'_>>> {
-    let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
-    let mut tree = Tree::resume(
-        state.entries,
-        state.said,
-        state.last.clone(),
-        SeenIds::from_state(&state.ids),
-    );
-    while let Some(line) = lines.next(&mut report)? {
-        let entry = line.object();
-        if entry.string("type").as_deref() != Some("session") {
-            tree.add(&entry, &line, &mut report);
-        }
-        if !tree.is_linear() {
+        if is_resumed && !tree.is_linear() {
             return Ok(None);
         }
     }
     tree.close();
+    details.title = tree.title.take();
     let (session, origin) = (state.session.clone(), copy_of(state.origin.clone()));
     Ok(Some(OpenFile::new(session, origin, move |sink| {
-        if let Some(title) = tree.title.take() {
-            sink.details(Details {
-                title: Some(title),
-                ..Details::default()
-            })?;
+        sink.details(details)?;
+        let mut emitter = Emitter {
+            sink: &mut *sink,
+            session: &state.session,
+            model: state.model.clone(),
+        };
+        emit_main(source, from, state.lines, &tree, &mut emitter)?;
+        let model = emitter.model;
+        emit_branches(source, &tree, &state.session, sink)?;
+        if tree.is_linear() && !is_empty {
+            report.state = save_state(&PiState {
+                model,
+                lines: report.lines,
+                entries: state.entries + tree.len() as u64,
+                said: tree.messages(),
+                last: tree.last_id,
+                ids: tree.seen.as_str().to_owned(),
+                session: state.session.clone(),
+                origin: state.origin,
+            });
         }
-        let mut emitter = Emitter::new(&state.session, state.model.clone());
-        emit_main(source, from, state.lines, &tree, &mut emitter, sink)?;
-        report.state = save_state(&PiState {
-            model: emitter.model,
-            lines: report.lines,
-            entries: state.entries + tree.len() as u64,
-            said: tree.messages(),
-            last: tree.last_id,
-            ids: tree.seen.as_str().to_owned(),
-            session: state.session.clone(),
-            origin: state.origin,
-        });
         Ok(report)
     })))
 }
@@ -260,18 +211,16 @@ fn emit_main(
     number: u64,
     tree: &Tree,
     emitter: &mut Emitter<'_>,
-    sink: &mut dyn EventSink,
 ) -> Result<()> {
     let (mut lines, mut report) = JsonLines::resume(source, from, number);
     let mut at = 0;
     while let Some(line) = lines.next(&mut report)? {
         let entry = line.object();
-        if entry.string("type").as_deref() == Some("session") {
+        if is_session(&entry) {
             continue;
         }
         if tree.is_on_main(at) {
-            let keep = tree.keep(at, true);
-            emitter.emit(&entry, &tree.key(at, &entry), keep, sink)?;
+            emitter.emit(&entry, &tree.key(at, &entry), tree.keep(at, true))?;
         }
         at += 1;
     }
@@ -300,12 +249,15 @@ fn emit_branches(
                 point: after.map_or(ForkPoint::Start, ForkPoint::After),
             },
         })?;
-        let mut emitter = Emitter::new(session, None);
+        let mut emitter = Emitter {
+            sink: &mut *sink,
+            session,
+            model: None,
+        };
         for at in branch.stem.iter().chain(&branch.own) {
             let line = source.line_at(tree.range(*at));
             if let Some(Ok(entry)) = line.as_deref().map(Object::parse) {
-                let keep = tree.keep(*at, false);
-                emitter.emit(&entry, &tree.key(*at, &entry), keep, sink)?;
+                emitter.emit(&entry, &tree.key(*at, &entry), tree.keep(*at, false))?;
             }
         }
     }
@@ -332,43 +284,30 @@ fn key_at(
 fn open_single_message(source: &Source) -> Result<OpenFile<'_>> {
     let text = source.read_value()?;
     let session = format!("message-{}", hash_json(&text, 16));
-    let name = session.clone();
+    let response_id = format!("{session}#n0");
     Ok(OpenFile::new(session, Origin::Start, move |sink| {
-        let body = Object::parse(&text).ok();
-        let Some((body, message)) = body.and_then(|body| message(&body).map(|said| (body, said)))
-        else {
+        let body = Object::parse(&text).unwrap_or_default();
+        let Some(message) = message(&body) else {
             return Ok(ReadReport {
                 unfinished: true,
                 ..ReadReport::default()
             });
         };
-        emit_single_message(&body, message, &name, sink)?;
+        let model = body.string("model").map(|model| model.into_owned());
+        let at = body.time("timestamp");
+        sink.details(Details {
+            model: model.clone(),
+            started_at: at,
+            ..Details::default()
+        })?;
+        sink.event(Event::Message(MessageEvent {
+            model,
+            response_id: message.usage.as_ref().map(|_| response_id),
+            cost_usd: cost(&body),
+            ..MessageEvent::new("n0", message).at(at)
+        }))?;
         Ok(ReadReport::for_single_value(source.len()))
     }))
-}
-
-fn emit_single_message(
-    body: &Object<'_>,
-    message: Message,
-    session: &str,
-    sink: &mut dyn EventSink,
-) -> Result<()> {
-    let model = body.string("model").map(|model| model.into_owned());
-    sink.details(Details {
-        model: model.clone(),
-        started_at: body.time("timestamp"),
-        ..Details::default()
-    })?;
-    let mut event = MessageEvent::new("n0", message);
-    event.at = body.time("timestamp");
-    event.cost_usd = cost(body);
-    event.response_id = event
-        .message
-        .usage
-        .as_ref()
-        .map(|_| format!("{session}#n0"));
-    event.model = model;
-    sink.event(Event::Message(event))
 }
 
 /// What an entry is, as far as the tree needs to know.
@@ -422,39 +361,29 @@ fn message_kind(message: &Object<'_>) -> EntryKind {
 }
 
 /// Sends the events of entries.
-#[derive(Debug)]
 struct Emitter<'s> {
+    sink: &'s mut dyn EventSink,
     session: &'s str,
     /// The model of the last entry.
     model: Option<String>,
 }
 
-impl<'s> Emitter<'s> {
-    fn new(session: &'s str, model: Option<String>) -> Self {
-        Self { session, model }
-    }
-
-    fn emit(
-        &mut self,
-        entry: &Object<'_>,
-        key: &str,
-        keep: u64,
-        sink: &mut dyn EventSink,
-    ) -> Result<()> {
+impl Emitter<'_> {
+    fn emit(&mut self, entry: &Object<'_>, key: &str, keep: u64) -> Result<()> {
         match (entry_kind(entry), entry.string("type").as_deref()) {
-            (EntryKind::Summary, _) => sink.event(summary(entry, key, keep)),
-            (EntryKind::Message, Some("message")) => self.emit_message(entry, key, sink),
-            (EntryKind::Message, _) => self.emit_context(entry, key, sink),
-            (_, Some("model_change")) => self.set_model(entry.string("modelId").as_deref(), sink),
+            (EntryKind::Summary, _) => self.sink.event(summary(entry, key, keep)),
+            (EntryKind::Message, Some("message")) => self.emit_message(entry, key),
+            (EntryKind::Message, _) => self.emit_context(entry, key),
+            (_, Some("model_change")) => self.set_model(entry.string("modelId").as_deref()),
             _ => Ok(()),
         }
     }
 
-    fn set_model(&mut self, model: Option<&str>, sink: &mut dyn EventSink) -> Result<()> {
+    fn set_model(&mut self, model: Option<&str>) -> Result<()> {
         match model {
             Some(model) if !model.is_empty() && self.model.as_deref() != Some(model) => {
                 self.model = Some(model.to_owned());
-                sink.details(Details {
+                self.sink.details(Details {
                     model: self.model.clone(),
                     ..Details::default()
                 })
@@ -463,44 +392,54 @@ impl<'s> Emitter<'s> {
         }
     }
 
-    fn emit_message(
-        &mut self,
-        entry: &Object<'_>,
-        key: &str,
-        sink: &mut dyn EventSink,
-    ) -> Result<()> {
+    fn emit_message(&mut self, entry: &Object<'_>, key: &str) -> Result<()> {
         let Some(body) = entry.object("message") else {
             return Ok(());
         };
         let Some(mut message) = message(&body) else {
             return Ok(());
         };
-        let is_reply = message.role == Role::Assistant;
-        let usage = message.usage.take();
         let at = entry.time("timestamp").or_else(|| body.time("timestamp"));
-        let response_id = || self.response_id(&body, key);
-        let mut event = MessageEvent::new(key, message);
-        event.at = at;
-        if is_reply {
-            event.model = body.string("model").map(|model| model.into_owned());
-            event.cost_usd = cost(&body);
-            event.response_id = usage.as_ref().map(|_| response_id());
-            event.message.usage = usage;
-            self.set_model(event.model.clone().as_deref(), sink)?;
-            return sink.event(Event::Message(event));
+        let model = body.string("model").map(|model| model.into_owned());
+        if message.role != Role::Assistant {
+            // The usage of a tool itself, such as a sub-agent.
+            let usage = message.usage.take();
+            let event = MessageEvent::new(key, message).at(at);
+            self.sink.event(Event::Message(event))?;
+            return self.emit_usage(&body, key, at, usage, model);
         }
-        // The usage of a tool itself, such as a sub-agent.
-        let usage = usage.map(|usage| UsageEvent {
+        self.set_model(model.as_deref())?;
+        let usage = message.usage.as_ref();
+        let response_id = usage.map(|_| self.response_id(&body, key));
+        self.sink.event(Event::Message(MessageEvent {
+            model,
+            response_id,
+            cost_usd: cost(&body),
+            ..MessageEvent::new(key, message).at(at)
+        }))
+    }
+
+    /// Sends usage that is not the model's.
+    fn emit_usage(
+        &mut self,
+        body: &Object<'_>,
+        key: &str,
+        at: Option<Timestamp>,
+        usage: Option<Usage>,
+        model: Option<String>,
+    ) -> Result<()> {
+        let Some(usage) = usage else {
+            return Ok(());
+        };
+        self.sink.event(Event::Usage(UsageEvent {
             key: format!("{key}/used"),
             at,
-            response_id: response_id(),
-            model: body.string("model").map(|model| model.into_owned()),
+            response_id: self.response_id(body, key),
+            model,
             usage,
             duration_ms: None,
-            cost_usd: cost(&body),
-        });
-        sink.event(Event::Message(event))?;
-        usage.map_or(Ok(()), |usage| sink.event(Event::Usage(usage)))
+            cost_usd: cost(body),
+        }))
     }
 
     /// Returns the id of a response. A copy of the entry in another session has the same id,
@@ -520,7 +459,7 @@ impl<'s> Emitter<'s> {
     }
 
     /// Sends an entry that is not a message of the conversation but is in the model's context.
-    fn emit_context(&self, entry: &Object<'_>, key: &str, sink: &mut dyn EventSink) -> Result<()> {
+    fn emit_context(&mut self, entry: &Object<'_>, key: &str) -> Result<()> {
         let at = entry.time("timestamp");
         let message = match entry.text("summary") {
             Some(summary) => meta_text(summary),
@@ -529,34 +468,20 @@ impl<'s> Emitter<'s> {
                 content_blocks(entry.get("content")),
             )),
         };
-        let mut event = MessageEvent::new(key, message);
-        event.at = at;
-        sink.event(Event::Message(event))?;
-        let Some(usage) = entry.object("usage").and_then(|usage| self::usage(&usage)) else {
-            return Ok(());
-        };
-        sink.event(Event::Usage(UsageEvent {
-            key: format!("{key}/used"),
-            at,
-            response_id: self.response_id(entry, key),
-            model: None,
-            usage,
-            duration_ms: None,
-            cost_usd: cost(entry),
-        }))
+        let event = MessageEvent::new(key, message).at(at);
+        self.sink.event(Event::Message(event))?;
+        let usage = entry.object("usage").and_then(|usage| self::usage(&usage));
+        self.emit_usage(entry, key, at, usage, None)
     }
 }
 
 fn summary(entry: &Object<'_>, key: &str, keep: u64) -> Event {
     let summary = entry.text("summary").unwrap_or_default();
     Event::Summary(SummaryEvent {
-        covers: None,
-        key: key.to_owned(),
         at: entry.time("timestamp"),
-        summary: summary.as_str().to_owned(),
         keep,
-        model: None,
         usage: entry.object("usage").and_then(|usage| self::usage(&usage)),
+        ..SummaryEvent::new(key, summary.as_str())
     })
 }
 

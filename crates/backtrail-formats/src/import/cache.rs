@@ -21,9 +21,7 @@ const NAME: &str = "import-1";
 /// A file that was imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CachedFile {
-    len: u64,
-    modified_ns: String,
-    inode: u64,
+    pub(super) stamp: FileStamp,
     /// The session that keeps it.
     pub(super) session: SessionId,
     /// Where the record of its last import is: trail, seq, byte.
@@ -37,21 +35,12 @@ pub(super) struct CachedFile {
 impl CachedFile {
     pub(super) fn new(stamp: FileStamp, session: SessionId) -> Self {
         Self {
-            len: stamp.len,
-            modified_ns: stamp.modified_ns.to_string(),
-            inode: stamp.inode,
+            stamp,
             session,
             place: None,
             damaged: 0,
             unknown: BTreeMap::new(),
         }
-    }
-
-    /// Returns whether the file is unchanged.
-    pub(super) fn is_unchanged(&self, stamp: &FileStamp) -> bool {
-        self.len == stamp.len
-            && self.inode == stamp.inode
-            && self.modified_ns == stamp.modified_ns.to_string()
     }
 }
 

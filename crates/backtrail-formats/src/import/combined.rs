@@ -60,23 +60,21 @@ pub(super) struct NewFile<'f> {
     pub(super) first_at: Option<Timestamp>,
 }
 
-/// A part of a session.
-enum Part {
-    /// The file that is being imported.
-    New,
-    /// A file that the session keeps.
-    Kept(KeptSource),
-}
-
 /// Writes all files of a session one after the other, the oldest first.
 pub(super) fn combine(reader: &SessionReader, new: &NewFile<'_>, into: &mut File) -> Result<()> {
     for part in parts(reader, new)? {
-        write_part(reader, &part, new.content, into)?;
+        match part {
+            Some(kept) => drop(reader.write_source(&kept, into)?),
+            None => copy(new.content, into)?,
+        }
+        into.write_all(b"\n")
+            .map_err(|error| failed(new.content, error))?;
     }
     Ok(())
 }
 
-fn parts(reader: &SessionReader, new: &NewFile<'_>) -> Result<Vec<Part>> {
+/// Returns the files of a session; `None` for the new one.
+fn parts(reader: &SessionReader, new: &NewFile<'_>) -> Result<Vec<Option<KeptSource>>> {
     let mut parts = Vec::new();
     let mut adds_something = true;
     for kept in reader.sources()? {
@@ -92,34 +90,30 @@ fn parts(reader: &SessionReader, new: &NewFile<'_>) -> Result<Vec<Part>> {
             adds_something = false;
         }
         let note = FileNote::parse(kept.note.as_ref());
-        parts.push((note.first_at, kept.path.clone(), Part::Kept(kept)));
+        parts.push((note.first_at, kept.path.clone(), Some(kept)));
     }
     if adds_something {
-        parts.push((new.first_at, new.path.to_owned(), Part::New));
+        parts.push((new.first_at, new.path.to_owned(), None));
     }
     parts.sort_by(|(a, a_path, _), (b, b_path, _)| (a, a_path).cmp(&(b, b_path)));
     Ok(parts.into_iter().map(|(.., part)| part).collect())
 }
 
-fn write_part(reader: &SessionReader, part: &Part, new: &Source, into: &mut File) -> Result<()> {
-    let failed = |error| Error::io("cannot combine the files of a session", new.path(), error);
-    match part {
-        Part::Kept(kept) => {
-            reader.write_source(kept, into)?;
+fn copy(new: &Source, into: &mut File) -> Result<()> {
+    let mut at = 0;
+    while at < new.len() {
+        let bytes = new.read_range(at..at + (1 << 20))?;
+        if bytes.is_empty() {
+            break;
         }
-        Part::New => {
-            let mut at = 0;
-            loop {
-                let bytes = new.read_range(at..at + (1 << 20))?;
-                if bytes.is_empty() {
-                    break;
-                }
-                into.write_all(&bytes).map_err(failed)?;
-                at += bytes.len() as u64;
-            }
-        }
+        into.write_all(&bytes).map_err(|error| failed(new, error))?;
+        at += bytes.len() as u64;
     }
-    into.write_all(b"\n").map_err(failed)
+    Ok(())
+}
+
+fn failed(new: &Source, error: io::Error) -> Error {
+    Error::io("cannot combine the files of a session", new.path(), error)
 }
 
 /// Returns whether a file has one object per line: only such files can be combined.

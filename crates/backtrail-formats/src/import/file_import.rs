@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use backtrail::plumbing::{KeptSource, SourceRecord};
-use backtrail::{Json, SessionId, SessionReader, Timestamp};
+use backtrail::{Json, SessionId, SessionInfo, SessionReader, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::cache::CachedFile;
@@ -109,7 +109,11 @@ pub(super) enum Done {
 
 impl Done {
     fn without_session(outcome: Outcome) -> Self {
-        Self::Imported(FileResult::new(outcome), None)
+        let result = FileResult {
+            outcome,
+            ..FileResult::default()
+        };
+        Self::Imported(result, None)
     }
 }
 
@@ -523,16 +527,25 @@ impl FileImport<'_> {
         beginning: Beginning,
     ) -> Result<Done> {
         let ImportedSessions { mut main, others } = sessions;
-        // The file may belong to another session than before.
-        let kept = match earlier {
-            Some(earlier) if *earlier.reader.id() == main.id => Some(earlier.kept.clone()),
-            _ => self.kept_by(&main)?,
-        };
-        let (keep_from, all_is_kept) = match &kept {
-            Some(kept) if beginning == Beginning::IsKept || self.starts_as_kept_by(&main)? => {
-                (kept.bytes, self.raw.len() <= kept.bytes)
+        let reader = match &main.store {
+            Some(store) if !main.created && beginning == Beginning::MayDiffer => {
+                Some(store.read_session(&main.id)?)
             }
-            _ => (0, false),
+            _ => None,
+        };
+        // The file may belong to another session than before.
+        let kept = match (earlier, &reader) {
+            (Some(earlier), _) if *earlier.reader.id() == main.id => Some(earlier.kept.clone()),
+            (_, Some(reader)) => find_kept(reader, self.found)?,
+            (_, None) => None,
+        };
+        let is_kept = match &reader {
+            Some(reader) if kept.is_some() => self.starts_as_kept(reader)?,
+            _ => beginning == Beginning::IsKept,
+        };
+        let (keep_from, all_is_kept) = match kept.as_ref().filter(|_| is_kept) {
+            Some(kept) => (kept.bytes, self.raw.len() <= kept.bytes),
+            None => (0, false),
         };
         if main.ends_early() || others.iter().any(SessionImport::ends_early) {
             // Next time the whole file is compared again.
@@ -544,9 +557,10 @@ impl FileImport<'_> {
             main.changed |= other.changed;
         }
         note.first_at = note.first_at.or(main.first_at);
-        let known_details = match &kept {
-            Some(kept) => kept.note.details(),
-            None => self.details_from_other_files(&mut main)?,
+        let known_details = match (&kept, &reader) {
+            (Some(kept), _) => kept.note.details(),
+            (None, Some(reader)) => details_from_other_files(&reader.info()?, &mut main),
+            (None, None) => Details::default(),
         };
         note.update_details(&known_details);
         note.update_details(&main.details);
@@ -560,7 +574,7 @@ impl FileImport<'_> {
         let mut place = kept.map(|kept| kept.place);
         if !self.destination.is_dry_run() && (outcome != Outcome::Unchanged || details.is_some()) {
             main.open(self.destination, self.found.format.name(), None)?;
-            if let (Some(details), Some(intake)) = (&details, main.intake()) {
+            if let (Some(details), Some(intake)) = (&details, &mut main.intake) {
                 intake.note(details)?;
             }
             place = self.keep_file(&mut main, keep_from, &note)?.or(place);
@@ -580,7 +594,7 @@ impl FileImport<'_> {
         note: &FileNote,
     ) -> Result<Option<RecordPlace>> {
         let last_at = main.last_at.max(main.details.ended_at);
-        let Some(intake) = main.intake() else {
+        let Some(intake) = &mut main.intake else {
             return Ok(None);
         };
         let mut source = SourceRecord::new(self.found.format.name(), &self.found.path)
@@ -601,37 +615,6 @@ impl FileImport<'_> {
         Ok(Some(intake.source(&source)?))
     }
 
-    fn kept_by(&self, main: &SessionImport) -> Result<Option<KeptFile>> {
-        match main.store().filter(|_| !main.created) {
-            Some(store) => find_kept(&store.read_session(&main.id)?, self.found),
-            None => Ok(None),
-        }
-    }
-
-    fn starts_as_kept_by(&self, main: &SessionImport) -> Result<bool> {
-        match main.store() {
-            Some(store) => self.starts_as_kept(&store.read_session(&main.id)?),
-            None => Ok(false),
-        }
-    }
-
-    /// Returns the details that a session has from other files: this one does not change them.
-    fn details_from_other_files(&self, main: &mut SessionImport) -> Result<Details> {
-        let Some(store) = main.store().filter(|_| !main.created) else {
-            return Ok(Details::default());
-        };
-        let info = store.read_session(&main.id)?.info()?;
-        main.last_at = main.last_at.max(info.updated_at);
-        let details = &main.details;
-        Ok(Details {
-            title: info.title.and(details.title.clone()),
-            model: info.model.and(details.model.clone()),
-            directory: info.workspace_root.and(details.directory.clone()),
-            tags: details.tags.clone(),
-            ..Details::default()
-        })
-    }
-
     /// Notes in the session of a branch or a sub-agent which session keeps the file.
     fn finish_other(&self, other: &mut SessionImport, main: &SessionImport) -> Result<()> {
         if other.created {
@@ -641,7 +624,7 @@ impl FileImport<'_> {
             if let Some(at) = other.last_at {
                 source = source.at(at);
             }
-            if let Some(intake) = other.intake() {
+            if let Some(intake) = &mut other.intake {
                 intake.source(&source)?;
             }
         }
@@ -668,8 +651,22 @@ impl FileImport<'_> {
             bytes: self.raw.len(),
             first_damaged: report.damage.first,
             is_unfinished: report.unfinished,
-            ..FileResult::new(outcome)
+            messages: 0,
+            outcome,
         }
+    }
+}
+
+/// Returns the details that a session has from other files: this one does not change them.
+fn details_from_other_files(info: &SessionInfo, main: &mut SessionImport) -> Details {
+    main.last_at = main.last_at.max(info.updated_at);
+    let details = &main.details;
+    Details {
+        title: info.title.as_ref().and(details.title.clone()),
+        model: info.model.as_ref().and(details.model.clone()),
+        directory: info.workspace_root.as_ref().and(details.directory.clone()),
+        tags: details.tags.clone(),
+        ..Details::default()
     }
 }
 

@@ -6,6 +6,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use backtrail::LocalStorage;
+use backtrail::plumbing::version1::{find_file, is_temporary, original_of};
+use serde::{Deserialize, Serialize};
+
 use super::ImportOptions;
 use crate::compressed;
 use crate::environment::Environment;
@@ -21,7 +25,7 @@ pub(super) struct FoundFile {
 }
 
 /// Shows whether a file changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct FileStamp {
     pub(super) len: u64,
     pub(super) modified_ns: i128,
@@ -62,7 +66,16 @@ pub(super) fn search(options: &ImportOptions) -> Search {
         for format in &options.formats {
             for directory in format.directories(&options.environment) {
                 search.visited.clear();
-                search.agent_directory(*format, &directory, 0);
+                search.visit(
+                    &directory,
+                    0,
+                    Some(format.name()),
+                    &|search, path, metadata| {
+                        if format.is_session_file(&path) {
+                            search.add(*format, path, FileStamp::from_metadata(metadata));
+                        }
+                    },
+                );
             }
         }
     } else {
@@ -75,18 +88,22 @@ pub(super) fn search(options: &ImportOptions) -> Search {
 }
 
 impl Search {
-    /// Searches a directory in which an agent keeps its sessions.
-    fn agent_directory(&mut self, format: &'static dyn Format, dir: &Path, depth: usize) {
-        for path in self.entries(dir, depth, Some(format.name())) {
+    /// Visits the files in a directory, and in those below it.
+    fn visit(
+        &mut self,
+        dir: &Path,
+        depth: usize,
+        agent: Option<&'static str>,
+        file: &dyn Fn(&mut Self, PathBuf, &fs::Metadata),
+    ) {
+        for path in self.entries(dir, depth, agent) {
             match fs::symlink_metadata(&path) {
-                Ok(metadata) if metadata.is_dir() => self.agent_directory(format, &path, depth + 1),
-                Ok(metadata) if metadata.is_file() && format.is_session_file(&path) => {
-                    self.add(format, path, FileStamp::from_metadata(&metadata));
-                }
+                Ok(metadata) if metadata.is_dir() => self.visit(&path, depth + 1, agent, file),
+                Ok(metadata) if metadata.is_file() => file(self, path, &metadata),
                 // Links are not followed; agents do not create any.
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => self.failed(Some(format.name()), "cannot read", &path, error),
+                Err(error) => self.failed(agent, "cannot read", &path, error),
             }
         }
     }
@@ -98,12 +115,14 @@ impl Search {
             return;
         }
         match fs::metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => match newest_copy(path) {
-                Some(copy) => self.given(options, &copy),
-                None => self.failed(None, "cannot read", path, error),
-            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                match find_file(&LocalStorage, path) {
+                    Ok(copy) => self.given(options, &copy),
+                    Err(_) => self.failed(None, "cannot read", path, error),
+                }
+            }
             Err(error) => self.failed(None, "cannot read", path, error),
-            Ok(metadata) if metadata.is_dir() => self.given_directory(options, path, 0),
+            Ok(metadata) if metadata.is_dir() => self.given_directory(options, path),
             Ok(_) => match find_format(options, path) {
                 Ok(Some((format, stamp))) => {
                     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -121,25 +140,19 @@ impl Search {
         }
     }
 
-    fn given_directory(&mut self, options: &ImportOptions, dir: &Path, depth: usize) {
+    fn given_directory(&mut self, options: &ImportOptions, dir: &Path) {
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
-        for path in self.entries(&dir, depth, None) {
-            match fs::symlink_metadata(&path) {
-                Ok(metadata) if metadata.is_dir() => {
-                    self.given_directory(options, &path, depth + 1);
-                }
-                Ok(metadata) if metadata.is_file() && leftover_reason(&path).is_some() => {
-                    self.other_files.push(path);
-                }
-                Ok(metadata) if metadata.is_file() => match find_format(options, &path) {
-                    Ok(Some((format, stamp))) => self.add(format, path, stamp),
-                    Ok(None) => self.other_files.push(path),
-                    Err(error) => self.errors.push((None, error)),
-                },
-                Ok(_) => {}
-                Err(error) => self.failed(None, "cannot read", &path, error),
+        self.visit(&dir, 0, None, &|search, path, _| {
+            let format = match leftover_reason(&path) {
+                Some(_) => Ok(None),
+                None => find_format(options, &path),
+            };
+            match format {
+                Ok(Some((format, stamp))) => search.add(format, path, stamp),
+                Ok(None) => search.other_files.push(path),
+                Err(error) => search.errors.push((None, error)),
             }
-        }
+        });
     }
 
     fn entries(&mut self, dir: &Path, depth: usize, agent: Option<&'static str>) -> Vec<PathBuf> {
@@ -182,38 +195,15 @@ impl Search {
     }
 }
 
-/// What claw-code adds to a session's name for an older copy, followed by a time.
-const OLDER_COPY: &str = ".rot-";
-
 /// Returns why a file is not a session, if its name shows that another program left it behind.
 fn leftover_reason(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
-    if name.contains(".tmp-") {
+    if is_temporary(path) {
         return Some("a temporary file of another program, not a session".to_owned());
     }
-    let (stem, _) = name.split_once(OLDER_COPY)?;
-    let newer = path.with_file_name(format!("{stem}.jsonl"));
     // Without the newer file, the copy takes its place.
-    newer.exists().then(|| {
-        let newer = newer.display();
-        format!("an older copy of {newer}; import that one")
-    })
-}
-
-/// Returns the newest copy of a session file that is gone.
-fn newest_copy(path: &Path) -> Option<PathBuf> {
-    let stem = path.file_stem()?.to_str()?;
-    let prefix = format!("{stem}{OLDER_COPY}");
-    let dir = match path.parent()? {
-        dir if dir.as_os_str().is_empty() => Path::new("."),
-        dir => dir,
-    };
-    let copies = fs::read_dir(dir).ok()?.filter_map(|entry| {
-        let name = entry.ok()?.file_name().into_string().ok()?;
-        let digits = name.strip_prefix(&prefix)?.strip_suffix(".jsonl")?;
-        Some((digits.parse::<u64>().ok()?, dir.join(&name)))
-    });
-    copies.max().map(|(_, path)| path)
+    let newer = original_of(path).filter(|newer| newer.exists())?;
+    let newer = newer.display();
+    Some(format!("an older copy of {newer}; import that one"))
 }
 
 fn is_absent(error: &io::Error) -> bool {

@@ -214,7 +214,9 @@ impl<'i> Importer<'i> {
                 main.last_at = main.last_at.or(Some(self.file_modified));
                 main.open(self.destination, agent, Some(name))?;
             }
-            main.flush()?;
+            if let Some(intake) = &mut main.intake {
+                intake.flush()?;
+            }
             self.destination.forget_calls(&main.id);
         }
         Ok(())
@@ -262,7 +264,7 @@ impl<'i> Importer<'i> {
     /// of it, or a session that has only the name in common.
     fn leave(&mut self, common: Option<u64>, changes: Vec<Change>) -> Result<()> {
         let left = self.session()?;
-        let (left_id, left_store) = (left.id.clone(), left.store().cloned());
+        let (left_id, left_store) = (left.id.clone(), left.store.clone());
         let details = std::mem::take(&mut left.details);
         let first_key = changes.iter().find_map(|change| match change {
             Change::Add(event) => Some(event.key()),

@@ -31,7 +31,7 @@ mod session_import;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use backtrail::{ErrorKind, SessionId, Store};
 use serde::Serialize;
@@ -40,10 +40,10 @@ use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::format::{Format, formats};
 use cache::{Cache, CachedFile};
-use destination::Destination;
+use destination::{Destination, lock};
 use file_import::{Done, Patience, import_file};
 use found::FoundFile;
-use report::{FileResult, Outcome};
+use report::FileResult;
 
 pub use found::recognise;
 pub use report::{AgentReport, DamagedFileLine, ImportReport};
@@ -286,14 +286,11 @@ impl Import<'_> {
     /// Imports one file. Returns whether it is done, or must wait; an error is the store's.
     fn one(&self, file: &FoundFile, patience: Patience) -> Result<bool> {
         let cached = self.cached(file);
-        if let Some(cached) = cached
-            .as_ref()
-            .filter(|cached| cached.is_unchanged(&file.stamp))
-        {
+        if let Some(cached) = cached.as_ref().filter(|it| it.stamp == file.stamp) {
             let result = FileResult {
                 damaged: cached.damaged,
                 unknown: cached.unknown.clone(),
-                ..FileResult::new(Outcome::Unchanged)
+                ..FileResult::default()
             };
             self.add(file, Ok(result));
             return Ok(true);
@@ -355,10 +352,6 @@ impl Import<'_> {
             ..ImportReport::default()
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn batch_len(files: &[&FoundFile]) -> usize {

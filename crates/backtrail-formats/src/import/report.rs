@@ -23,7 +23,7 @@ pub struct ImportReport {
 }
 
 /// The results of one agent's files. Each file is new, updated, unchanged or an error.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct AgentReport {
     /// The agent's name on the command line.
@@ -73,18 +73,7 @@ impl AgentReport {
         Self {
             agent: format.name(),
             title: format.title(),
-            found: 0,
-            new: 0,
-            updated: 0,
-            unchanged: 0,
-            deleted_here: 0,
-            damaged_lines: 0,
-            first_damaged: Vec::new(),
-            unknown_types: BTreeMap::new(),
-            unfinished_files: 0,
-            messages: 0,
-            bytes: 0,
-            errors: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -128,7 +117,7 @@ fn serialize_paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S:
 }
 
 /// The result of one file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct FileResult {
     pub(super) outcome: Outcome,
     pub(super) damaged: u64,
@@ -139,25 +128,12 @@ pub(super) struct FileResult {
     pub(super) bytes: u64,
 }
 
-impl FileResult {
-    pub(super) fn new(outcome: Outcome) -> Self {
-        Self {
-            outcome,
-            damaged: 0,
-            unknown: BTreeMap::new(),
-            first_damaged: Vec::new(),
-            is_unfinished: false,
-            messages: 0,
-            bytes: 0,
-        }
-    }
-}
-
 /// What the import of a file changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Outcome {
     New,
     Updated,
+    #[default]
     Unchanged,
     /// Its session was deleted here.
     Deleted,

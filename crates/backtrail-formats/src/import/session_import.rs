@@ -26,6 +26,10 @@ pub(super) struct SessionImport {
     /// When the file was last modified: the time of events without one.
     file_modified: Timestamp,
     parent: Parent,
+    /// The session's store. Without one nothing is written.
+    pub(super) store: Option<Store>,
+    /// The open session; not in a dry run.
+    pub(super) intake: Option<Intake>,
     target: Target,
     diff: Diff<SessionEvents>,
     /// The record before the session's own first one.
@@ -43,13 +47,14 @@ pub(super) enum Parent {
     SpawnedBy(SessionId, u64, String),
 }
 
-/// The session that is written to. Without a store nothing is written.
+/// The session that is written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
-    /// It does not exist yet, and will be created in this store.
-    New(Option<Store>),
-    Existing(Option<Store>),
-    /// It is open for writing; not in a dry run.
-    Open(Option<Intake>, Option<Store>),
+    /// It does not exist yet.
+    New,
+    Existing,
+    /// It is open for writing.
+    Open,
     /// It was deleted here, and nothing is imported into it.
     Deleted,
 }
@@ -72,7 +77,9 @@ impl SessionImport {
             changed: false,
             file_modified,
             parent,
-            target: Target::New(store),
+            store,
+            intake: None,
+            target: Target::New,
             diff: Diff::append(),
             starts_after: 0,
             created_with: None,
@@ -98,7 +105,14 @@ impl SessionImport {
         let diff = match known {
             Known::Everything => Diff::append(),
             Known::EverythingUnlessCrashed => Diff::append_after(last_keys(&reader)?),
-            Known::AnyPart => Diff::add_missing(all_keys(&reader)?),
+            Known::AnyPart => {
+                let events = SessionEvents {
+                    records: reader.records()?,
+                    starts_after: 0,
+                };
+                let keys = events.map(|event| Ok(event?.key));
+                Diff::add_missing(keys.collect::<Result<_>>()?)
+            }
             Known::Beginning(on_difference) => {
                 let records = reader.records_from(starts_after + 1)?;
                 let events = SessionEvents {
@@ -109,10 +123,10 @@ impl SessionImport {
             }
         };
         Ok(Self {
-            target: Target::Existing(Some(store)),
+            target: Target::Existing,
             diff,
             starts_after,
-            ..Self::into_new(id, Parent::None, None, file_modified)
+            ..Self::into_new(id, Parent::None, Some(store), file_modified)
         })
     }
 
@@ -124,24 +138,8 @@ impl SessionImport {
         }
     }
 
-    /// Returns the store of the session.
-    pub(super) fn store(&self) -> Option<&Store> {
-        match &self.target {
-            Target::New(store) | Target::Existing(store) | Target::Open(_, store) => store.as_ref(),
-            Target::Deleted => None,
-        }
-    }
-
     pub(super) fn is_new(&self) -> bool {
-        matches!(self.target, Target::New(_))
-    }
-
-    /// Returns the open session.
-    pub(super) fn intake(&mut self) -> Option<&mut Intake> {
-        match &mut self.target {
-            Target::Open(intake, _) => intake.as_mut(),
-            _ => None,
-        }
+        self.target == Target::New
     }
 
     /// Plans the next change of the file.
@@ -176,17 +174,16 @@ impl SessionImport {
         agent: &str,
         name: Option<&str>,
     ) -> Result<()> {
-        let (store, is_new) = match &mut self.target {
-            Target::Open(..) | Target::Deleted => return Ok(()),
-            Target::New(store) => (store.take(), true),
-            Target::Existing(store) => (store.take(), false),
-        };
+        if matches!(self.target, Target::Open | Target::Deleted) {
+            return Ok(());
+        }
+        let is_new = self.is_new();
         if is_new {
             self.created = true;
             self.changed = true;
             self.created_with = Some(self.details.clone());
         }
-        let intake = match store.as_ref().filter(|_| !destination.is_dry_run()) {
+        self.intake = match self.store.as_ref().filter(|_| !destination.is_dry_run()) {
             Some(store) if is_new => {
                 let options = self.options(agent, name);
                 Some(store.begin_intake(&self.id, options)?)
@@ -194,7 +191,7 @@ impl SessionImport {
             Some(store) => Some(store.resume_intake(&self.id)?),
             None => None,
         };
-        self.target = Target::Open(intake, store);
+        self.target = Target::Open;
         Ok(())
     }
 
@@ -236,7 +233,7 @@ impl SessionImport {
         self.changed = true;
         self.messages += u64::from(matches!(event, Event::Message(_)));
         let at = self.note_time(&event);
-        let Some(intake) = self.intake() else {
+        let Some(intake) = &mut self.intake else {
             return Ok(());
         };
         match event {
@@ -259,7 +256,7 @@ impl SessionImport {
     /// Rewinds the open session to the event with this key, or to its beginning.
     pub(super) fn rewind_to_key(&mut self, key: Option<String>) -> Result<()> {
         self.changed = true;
-        let Some(intake) = self.intake() else {
+        let Some(intake) = &mut self.intake else {
             return Ok(());
         };
         intake.flush()?;
@@ -275,7 +272,7 @@ impl SessionImport {
     pub(super) fn rewind_to_record(&mut self, seq: Option<u64>) -> Result<()> {
         self.changed = true;
         let seq = seq.unwrap_or(self.starts_after);
-        if let Some(intake) = self.intake() {
+        if let Some(intake) = &mut self.intake {
             intake.back_to(seq)?;
         }
         Ok(())
@@ -313,19 +310,13 @@ impl SessionImport {
 
     /// Closes the session for now.
     pub(super) fn close(&mut self) -> Result<()> {
-        if let Target::Open(intake, store) = &mut self.target {
-            let (intake, store) = (intake.take(), store.take());
-            self.target = Target::Existing(store);
-            if let Some(intake) = intake {
-                intake.close()?;
-            }
+        if self.target == Target::Open {
+            self.target = Target::Existing;
         }
-        Ok(())
-    }
-
-    /// Writes what is buffered.
-    pub(super) fn flush(&mut self) -> Result<()> {
-        self.intake().map_or(Ok(()), |intake| Ok(intake.flush()?))
+        match self.intake.take() {
+            Some(intake) => Ok(intake.close()?),
+            None => Ok(()),
+        }
     }
 }
 
@@ -369,19 +360,6 @@ impl Iterator for SessionEvents {
             }
         }
     }
-}
-
-fn all_keys(reader: &SessionReader) -> Result<HashSet<String>> {
-    let mut keys = HashSet::new();
-    let mut records = reader.records()?;
-    while let Some(record) = records.next()? {
-        if is_event(record.kind())
-            && let Some(key) = record.id()
-        {
-            keys.insert(key.into_owned());
-        }
-    }
-    Ok(keys)
 }
 
 /// Returns the keys of the last events, which a crash may have left.

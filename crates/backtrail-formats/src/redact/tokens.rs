@@ -1,6 +1,7 @@
 //! Keys that are recognised by their shape.
 
 use super::{Span, is_placeholder};
+use Body::{Alnum, Base32, Hex, Word};
 
 /// What follows a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,101 +16,78 @@ enum Body {
     Base32,
 }
 
-/// A kind of key: its name, its prefix, and what follows.
-struct Shape {
-    kind: &'static str,
-    prefix: &'static str,
-    body: Body,
-    /// The minimum and maximum length of what follows.
-    least: usize,
-    most: usize,
-}
-
-const fn shape(
-    kind: &'static str,
-    prefix: &'static str,
-    body: Body,
-    least: usize,
-    most: usize,
-) -> Shape {
-    Shape {
-        kind,
-        prefix,
-        body,
-        least,
-        most,
-    }
-}
+/// A kind of key: its name, its prefix, what follows, and the minimum and maximum length of that.
+type Shape = (&'static str, &'static str, Body, usize, usize);
 
 /// Any length.
 const ANY: usize = 4096;
 
 /// Longer prefixes are before the shorter ones that they start with.
 const SHAPES: [Shape; 64] = [
-    shape("anthropic key", "sk-ant-", Body::Word, 24, ANY),
-    shape("openrouter key", "sk-or-v1-", Body::Hex, 40, ANY),
-    shape("openai key", "sk-proj-", Body::Word, 32, ANY),
-    shape("openai key", "sk-svcacct-", Body::Word, 32, ANY),
-    shape("openai key", "sk-admin-", Body::Word, 32, ANY),
-    shape("langfuse key", "sk-lf-", Body::Word, 32, 40),
-    shape("api key", "sk-", Body::Alnum, 32, 128),
-    shape("google key", "AIza", Body::Word, 35, 35),
-    shape("google oauth secret", "GOCSPX-", Body::Word, 24, 40),
-    shape("aws key id", "AKIA", Body::Base32, 16, 16),
-    shape("aws key id", "ASIA", Body::Base32, 16, 16),
-    shape("aws key id", "ABIA", Body::Base32, 16, 16),
-    shape("aws key id", "ACCA", Body::Base32, 16, 16),
-    shape("github token", "github_pat_", Body::Word, 36, ANY),
-    shape("github token", "ghp_", Body::Alnum, 36, 255),
-    shape("github token", "gho_", Body::Alnum, 36, 255),
-    shape("github token", "ghu_", Body::Alnum, 36, 255),
-    shape("github token", "ghs_", Body::Word, 36, ANY),
-    shape("github token", "ghr_", Body::Alnum, 36, 255),
-    shape("gitlab token", "glpat-", Body::Word, 20, 300),
-    shape("gitlab token", "gldt-", Body::Word, 20, 300),
-    shape("gitlab token", "glrt-", Body::Word, 20, 300),
-    shape("gitlab token", "glcbt-", Body::Word, 20, 300),
-    shape("gitlab token", "glptt-", Body::Word, 20, 300),
-    shape("slack token", "xoxb-", Body::Word, 20, 300),
-    shape("slack token", "xoxp-", Body::Word, 20, 300),
-    shape("slack token", "xoxa-", Body::Word, 20, 300),
-    shape("slack token", "xoxr-", Body::Word, 20, 300),
-    shape("slack token", "xoxs-", Body::Word, 20, 300),
-    shape("slack token", "xoxe-", Body::Word, 20, 300),
-    shape("slack token", "xapp-", Body::Word, 30, 300),
-    shape("stripe key", "sk_live_", Body::Alnum, 16, 250),
-    shape("stripe key", "rk_live_", Body::Alnum, 16, 250),
-    shape("stripe key", "sk_test_", Body::Alnum, 24, 250),
-    shape("stripe key", "rk_test_", Body::Alnum, 24, 250),
-    shape("stripe key", "whsec_", Body::Alnum, 32, 250),
-    shape("npm token", "npm_", Body::Alnum, 36, 36),
-    shape("pypi token", "pypi-AgEI", Body::Word, 50, ANY),
-    shape("hugging face token", "hf_", Body::Alnum, 30, 60),
-    shape("twilio key", "SK", Body::Hex, 32, 32),
-    shape("digitalocean token", "dop_v1_", Body::Hex, 64, 64),
-    shape("digitalocean token", "doo_v1_", Body::Hex, 64, 64),
-    shape("databricks token", "dapi", Body::Hex, 32, 34),
-    shape("shopify token", "shpat_", Body::Hex, 32, 32),
-    shape("shopify token", "shpss_", Body::Hex, 32, 32),
-    shape("grafana token", "glsa_", Body::Word, 40, 60),
-    shape("grafana token", "glc_", Body::Word, 50, ANY),
-    shape("linear key", "lin_api_", Body::Alnum, 32, 64),
-    shape("groq key", "gsk_", Body::Alnum, 40, 64),
-    shape("replicate token", "r8_", Body::Alnum, 37, 40),
-    shape("xai key", "xai-", Body::Alnum, 70, 100),
-    shape("perplexity key", "pplx-", Body::Alnum, 40, 64),
-    shape("nvidia key", "nvapi-", Body::Word, 50, 90),
-    shape("supabase key", "sbp_", Body::Hex, 40, 40),
-    shape("supabase key", "sb_secret_", Body::Word, 24, 64),
-    shape("notion token", "ntn_", Body::Alnum, 40, 60),
-    shape("docker token", "dckr_pat_", Body::Word, 20, 60),
-    shape("rubygems key", "rubygems_", Body::Hex, 48, 48),
-    shape("crates.io token", "cio", Body::Alnum, 32, 32),
-    shape("langsmith key", "lsv2_pt_", Body::Word, 32, 64),
-    shape("atlassian token", "ATATT3", Body::Word, 100, 300),
-    shape("postman key", "PMAK-", Body::Word, 50, 70),
-    shape("figma token", "figd_", Body::Word, 36, 60),
-    shape("airtable token", "patAirt", Body::Word, 60, 100),
+    ("anthropic key", "sk-ant-", Word, 24, ANY),
+    ("openrouter key", "sk-or-v1-", Hex, 40, ANY),
+    ("openai key", "sk-proj-", Word, 32, ANY),
+    ("openai key", "sk-svcacct-", Word, 32, ANY),
+    ("openai key", "sk-admin-", Word, 32, ANY),
+    ("langfuse key", "sk-lf-", Word, 32, 40),
+    ("api key", "sk-", Alnum, 32, 128),
+    ("google key", "AIza", Word, 35, 35),
+    ("google oauth secret", "GOCSPX-", Word, 24, 40),
+    ("aws key id", "AKIA", Base32, 16, 16),
+    ("aws key id", "ASIA", Base32, 16, 16),
+    ("aws key id", "ABIA", Base32, 16, 16),
+    ("aws key id", "ACCA", Base32, 16, 16),
+    ("github token", "github_pat_", Word, 36, ANY),
+    ("github token", "ghp_", Alnum, 36, 255),
+    ("github token", "gho_", Alnum, 36, 255),
+    ("github token", "ghu_", Alnum, 36, 255),
+    ("github token", "ghs_", Word, 36, ANY),
+    ("github token", "ghr_", Alnum, 36, 255),
+    ("gitlab token", "glpat-", Word, 20, 300),
+    ("gitlab token", "gldt-", Word, 20, 300),
+    ("gitlab token", "glrt-", Word, 20, 300),
+    ("gitlab token", "glcbt-", Word, 20, 300),
+    ("gitlab token", "glptt-", Word, 20, 300),
+    ("slack token", "xoxb-", Word, 20, 300),
+    ("slack token", "xoxp-", Word, 20, 300),
+    ("slack token", "xoxa-", Word, 20, 300),
+    ("slack token", "xoxr-", Word, 20, 300),
+    ("slack token", "xoxs-", Word, 20, 300),
+    ("slack token", "xoxe-", Word, 20, 300),
+    ("slack token", "xapp-", Word, 30, 300),
+    ("stripe key", "sk_live_", Alnum, 16, 250),
+    ("stripe key", "rk_live_", Alnum, 16, 250),
+    ("stripe key", "sk_test_", Alnum, 24, 250),
+    ("stripe key", "rk_test_", Alnum, 24, 250),
+    ("stripe key", "whsec_", Alnum, 32, 250),
+    ("npm token", "npm_", Alnum, 36, 36),
+    ("pypi token", "pypi-AgEI", Word, 50, ANY),
+    ("hugging face token", "hf_", Alnum, 30, 60),
+    ("twilio key", "SK", Hex, 32, 32),
+    ("digitalocean token", "dop_v1_", Hex, 64, 64),
+    ("digitalocean token", "doo_v1_", Hex, 64, 64),
+    ("databricks token", "dapi", Hex, 32, 34),
+    ("shopify token", "shpat_", Hex, 32, 32),
+    ("shopify token", "shpss_", Hex, 32, 32),
+    ("grafana token", "glsa_", Word, 40, 60),
+    ("grafana token", "glc_", Word, 50, ANY),
+    ("linear key", "lin_api_", Alnum, 32, 64),
+    ("groq key", "gsk_", Alnum, 40, 64),
+    ("replicate token", "r8_", Alnum, 37, 40),
+    ("xai key", "xai-", Alnum, 70, 100),
+    ("perplexity key", "pplx-", Alnum, 40, 64),
+    ("nvidia key", "nvapi-", Word, 50, 90),
+    ("supabase key", "sbp_", Hex, 40, 40),
+    ("supabase key", "sb_secret_", Word, 24, 64),
+    ("notion token", "ntn_", Alnum, 40, 60),
+    ("docker token", "dckr_pat_", Word, 20, 60),
+    ("rubygems key", "rubygems_", Hex, 48, 48),
+    ("crates.io token", "cio", Alnum, 32, 32),
+    ("langsmith key", "lsv2_pt_", Word, 32, 64),
+    ("atlassian token", "ATATT3", Word, 100, 300),
+    ("postman key", "PMAK-", Word, 50, 70),
+    ("figma token", "figd_", Word, 36, 60),
+    ("airtable token", "patAirt", Word, 60, 100),
 ];
 
 /// The length of the shortest key.
@@ -176,19 +154,15 @@ fn found(text: &str, start: usize, end: usize) -> Option<(&'static str, usize, u
     if run.len() < SHORTEST {
         return None;
     }
-    let shape = SHAPES.iter().find(|shape| shape.fits(run))?;
-    let own = &run[shape.prefix.len()..];
-    let words = shape.body == Body::Word && is_words(own);
-    (!is_placeholder(own) && !words).then_some((shape.kind, start, end))
-}
-
-impl Shape {
-    fn fits(&self, run: &str) -> bool {
-        let Some(own) = run.strip_prefix(self.prefix) else {
-            return false;
-        };
-        (self.least..=self.most).contains(&own.len()) && own.bytes().all(|byte| self.body.has(byte))
-    }
+    let fits = |(kind, prefix, body, least, most): &Shape| {
+        let own = run.strip_prefix(prefix)?;
+        let is_key =
+            (*least..=*most).contains(&own.len()) && own.bytes().all(|byte| body.has(byte));
+        is_key.then_some((*kind, own, *body))
+    };
+    let (kind, own, body) = SHAPES.iter().find_map(fits)?;
+    let words = body == Word && is_words(own);
+    (!is_placeholder(own) && !words).then_some((kind, start, end))
 }
 
 impl Body {

@@ -8,25 +8,19 @@ use std::path::{Path, PathBuf};
 
 use backtrail::{Message, RecordKind, SessionId, Store, Timestamp, Usage};
 use backtrail_formats::{
-    DamagedLine, Details, Environment, Event, EventSink, ForkPoint, Format, ImportOptions,
+    Agent, DamagedLine, Details, Environment, Event, EventSink, ForkPoint, Format, ImportOptions,
     ImportReport, Lines, MessageEvent, OpenFile, Origin, ReadReport, Result, Resume, Source,
-    Support, Thread, ThreadId, import,
+    Thread, ThreadId, import,
 };
 use serde_json::{Value, json};
 
 pub(crate) struct Toy;
 
 impl Format for Toy {
-    fn name(&self) -> &'static str {
-        "toy"
-    }
-
-    fn title(&self) -> &'static str {
-        "Toy"
-    }
-
-    fn support(&self) -> Support {
-        backtrail_formats::ClaudeCode.support()
+    fn agent(&self) -> Agent {
+        let mut agent = backtrail_formats::ClaudeCode.agent();
+        (agent.name, agent.title) = ("toy", "Toy");
+        agent
     }
 
     fn directories(&self, environment: &Environment) -> Vec<PathBuf> {

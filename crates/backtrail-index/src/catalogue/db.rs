@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row};
 
-use super::{failed, schema};
+use super::{Catalogue, schema};
 use crate::error::{Error, Result};
 use crate::seal::{Seal, create_private};
 
@@ -27,7 +27,7 @@ pub(crate) struct Paths {
 /// The result of opening the catalogue.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    Trusted(Connection),
+    Trusted(Catalogue),
     /// Missing or not to be trusted, with the reason.
     Not(&'static str),
 }
@@ -96,7 +96,7 @@ impl Paths {
             self.write_seal()?;
         }
         match version(&db) {
-            Ok(schema::VERSION) => Ok(Opened::Trusted(db)),
+            Ok(schema::VERSION) => Ok(Opened::Trusted(Catalogue { db })),
             _ => Ok(Opened::Not("it had another version or was damaged")),
         }
     }
@@ -134,7 +134,7 @@ impl Paths {
     }
 
     /// Creates an empty catalogue beside the existing one.
-    pub(crate) fn create_beside(&self) -> Result<Connection> {
+    pub(crate) fn create_beside(&self) -> Result<Catalogue> {
         let path = self.new_database();
         remove(&path)?;
         let opening = failed("cannot create a catalogue");
@@ -153,15 +153,15 @@ impl Paths {
             .and_then(|()| db.pragma_update(None, "cache_spill", true))
             .map_err(&opening)?;
         make_tables(&db)?;
-        Ok(db)
+        Ok(Catalogue { db })
     }
 
     /// Replaces the old catalogue with the new one and opens it.
-    pub(crate) fn put_in_place(&self, db: Connection) -> Result<Connection> {
+    pub(crate) fn put_in_place(&self, new_catalogue: Catalogue) -> Result<Catalogue> {
         let (new, path) = (self.new_database(), self.database());
         let failed_io = |error| Error::io("cannot replace the catalogue", &path, error);
-        db.close()
-            .map_err(|(_, error)| failed("cannot close the new catalogue")(error))?;
+        let closed = new_catalogue.db.close();
+        closed.map_err(|(_, error)| failed("cannot close the new catalogue")(error))?;
         fs::File::open(&new)
             .and_then(|file| file.sync_all())
             .map_err(failed_io)?;
@@ -175,29 +175,86 @@ impl Paths {
         fs::rename(&new, &path).map_err(failed_io)?;
         self.write_seal()?;
         let db = self.connect();
-        db.map_err(failed("cannot open the new catalogue"))
+        let db = db.map_err(failed("cannot open the new catalogue"))?;
+        Ok(Catalogue { db })
     }
 }
 
-/// Creates an empty catalogue in memory.
-pub(crate) fn in_memory() -> Result<Connection> {
+impl Catalogue {
+    /// Creates an empty catalogue in memory.
+    pub(crate) fn empty_in_memory() -> Result<Self> {
+        let db = in_memory()?;
+        make_tables(&db)?;
+        Ok(Self { db })
+    }
+
+    /// Copies a catalogue to memory.
+    pub(crate) fn copy_to_memory(&self) -> Result<Self> {
+        let mut db = in_memory()?;
+        rusqlite::backup::Backup::new(&self.db, &mut db)
+            .and_then(|backup| backup.run_to_completion(i32::MAX, Duration::ZERO, None))
+            .map_err(failed("cannot copy the catalogue to memory"))?;
+        Ok(Self { db })
+    }
+}
+
+/// Statements, each of which is prepared once.
+impl Catalogue {
+    /// Runs a statement that has no result.
+    pub(super) fn run(&self, sql: &str, values: impl Params) -> Result<()> {
+        self.db
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(values))
+            .map(drop)
+            .map_err(failed("cannot write to the catalogue"))
+    }
+
+    /// Inserts a row and returns its key.
+    pub(super) fn insert(&self, sql: &str, values: impl Params) -> Result<i64> {
+        self.run(sql, values)?;
+        Ok(self.db.last_insert_rowid())
+    }
+
+    /// Returns the first row, if there is one.
+    pub(super) fn first<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>> {
+        self.db
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row(values, read).optional())
+            .map_err(failed("cannot read the catalogue"))
+    }
+
+    /// Returns all rows.
+    pub(super) fn rows<T, A: FromIterator<T>>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<A> {
+        self.db
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_map(values, read)?.collect())
+            .map_err(failed("cannot read the catalogue"))
+    }
+}
+
+/// Converts an SQLite error.
+fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
+    move |source| Error::Database { doing, source }
+}
+
+fn in_memory() -> Result<Connection> {
     let opening = failed("cannot create a catalogue in memory");
     let db = Connection::open_in_memory().map_err(&opening)?;
     set_up(&db).map_err(&opening)?;
     Ok(db)
 }
 
-/// Copies a catalogue to memory.
-pub(crate) fn copy_to_memory(db: &Connection) -> Result<Connection> {
-    let copying = failed("cannot copy the catalogue to memory");
-    let mut copy = in_memory()?;
-    rusqlite::backup::Backup::new(db, &mut copy)
-        .and_then(|backup| backup.run_to_completion(i32::MAX, Duration::ZERO, None))
-        .map_err(&copying)?;
-    Ok(copy)
-}
-
-pub(super) fn make_tables(db: &Connection) -> Result<()> {
+fn make_tables(db: &Connection) -> Result<()> {
     db.execute_batch(schema::TABLES)
         .and_then(|()| db.pragma_update(None, "user_version", schema::VERSION))
         .map_err(failed("cannot create the tables of the catalogue"))

@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use backtrail::conversation::Response;
 use backtrail::plumbing::{ReadRecord, ResponseCounter};
 use backtrail::{Timestamp, Usage};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Row, ToSql, params, params_from_iter};
 
-use super::failed;
+use super::Catalogue;
 use crate::error::Result;
 use crate::prices::{Prices, SessionPrices};
 use crate::rows::{Money, Spending};
@@ -39,7 +39,7 @@ impl LedgerWriter {
     pub(super) fn add(
         &mut self,
         record: &ReadRecord<'_>,
-        db: &Connection,
+        db: &Catalogue,
         prices: &Prices,
     ) -> Result<()> {
         let (session, may_have_earlier) = (self.session, self.may_have_earlier);
@@ -52,7 +52,7 @@ impl LedgerWriter {
     }
 
     /// Writes the responses that were not written yet.
-    pub(super) fn finish(&mut self, db: &Connection, prices: &Prices) -> Result<()> {
+    pub(super) fn finish(&mut self, db: &Catalogue, prices: &Prices) -> Result<()> {
         let finished = self.counter.finish();
         self.write(&finished, db, prices)
     }
@@ -62,7 +62,7 @@ impl LedgerWriter {
         self.counter.unread_tokens()
     }
 
-    fn write(&mut self, responses: &[Response], db: &Connection, prices: &Prices) -> Result<()> {
+    fn write(&mut self, responses: &[Response], db: &Catalogue, prices: &Prices) -> Result<()> {
         for response in responses {
             let key = match &response.id {
                 Some(id) => {
@@ -100,27 +100,26 @@ fn hash(kind: u8, bytes: &[u8]) -> i64 {
 }
 
 fn insert(
-    db: &Connection,
+    db: &Catalogue,
     (session, trail, key): (i64, i64, i64),
     response: &Response,
     prices: &Prices,
 ) -> Result<()> {
-    let writing = failed("cannot write to the ledger");
-    let mut insert = db
-        .prepare_cached(
-            "INSERT OR REPLACE INTO ledger (session, response, response_id, trail, seq, at,
-             model, who, measured, input, output, cache_write, cache_write_1h, cache_read,
-             reasoning, estimated, duration_ms, reported, cost)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-             ?17, ?18, ?19)",
-        )
-        .map_err(&writing)?;
     let none = Usage::default();
     let usage = response.usage.as_ref().unwrap_or(&none);
     let reported = response.cost_usd.map(Money::from_dollars);
     let cost = prices.cost_of(response, response.model.as_deref());
-    insert
-        .execute(params![
+    let who = match response.is_compaction {
+        true => "compaction",
+        false => "agent",
+    };
+    db.run(
+        "INSERT OR REPLACE INTO ledger (session, response, response_id, trail, seq, at,
+         model, who, measured, input, output, cache_write, cache_write_1h, cache_read,
+         reasoning, estimated, duration_ms, reported, cost)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+         ?17, ?18, ?19)",
+        params![
             session,
             key,
             response.id,
@@ -128,11 +127,7 @@ fn insert(
             response.seq as i64,
             response.at.map(Timestamp::as_millis),
             response.model,
-            if response.is_compaction {
-                "compaction"
-            } else {
-                "agent"
-            },
+            who,
             response.usage.is_some(),
             clamp(usage.input_tokens),
             clamp(usage.output_tokens),
@@ -144,9 +139,8 @@ fn insert(
             response.duration_ms.map(clamp),
             reported.map(|money| money.0),
             cost.map(|money| money.0),
-        ])
-        .map_err(&writing)?;
-    Ok(())
+        ],
+    )
 }
 
 /// The columns of a response behind its id, in the order of [`response_of`].
@@ -172,14 +166,10 @@ fn response_of(row: &Row<'_>) -> rusqlite::Result<Response> {
     Ok(response)
 }
 
-fn read_response(db: &Connection, session: i64, id: &str) -> Result<Option<Response>> {
-    let reading = failed("cannot read the ledger");
+fn read_response(db: &Catalogue, session: i64, id: &str) -> Result<Option<Response>> {
     let sql =
         format!("SELECT response_id, {RESPONSE} FROM ledger WHERE session = ?1 AND response = ?2");
-    let mut find = db.prepare_cached(&sql).map_err(&reading)?;
-    find.query_row([session, key_of(id)], response_of)
-        .optional()
-        .map_err(&reading)
+    db.first(&sql, [session, key_of(id)], response_of)
 }
 
 /// Reads the six counters of a call that begin at a column.
@@ -203,43 +193,31 @@ fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
 /// Decides which session counts a response that several have: the one that had it first.
 /// Returns the sessions whose totals change.
 pub(super) fn settle_shared(
-    db: &Connection,
+    db: &Catalogue,
     responses: Option<&BTreeSet<i64>>,
 ) -> Result<BTreeSet<i64>> {
-    let settling = failed("cannot settle the ledger");
     let shared: Vec<i64> = match responses {
         Some(responses) => responses.iter().copied().collect(),
-        None => {
-            let mut all = db
-                .prepare(
-                    "SELECT response FROM ledger WHERE response_id IS NOT NULL
-                     GROUP BY response HAVING count(*) > 1",
-                )
-                .map_err(&settling)?;
-            let found = all.query_map([], |row| row.get(0)).map_err(&settling)?;
-            found.collect::<rusqlite::Result<_>>().map_err(&settling)?
-        }
+        None => db.rows(
+            "SELECT response FROM ledger WHERE response_id IS NOT NULL
+             GROUP BY response HAVING count(*) > 1",
+            [],
+            |row| row.get(0),
+        )?,
     };
-    let mut find = db
-        .prepare_cached(
+    let mut changed = BTreeSet::new();
+    for response in shared {
+        let rows: Vec<(i64, bool)> = db.rows(
             "SELECT l.session, l.counts FROM ledger AS l JOIN sessions AS s ON s.key = l.session
              WHERE l.response = ?1 AND l.response_id IS NOT NULL
              ORDER BY l.at IS NULL, l.at, s.created_at IS NULL, s.created_at, s.id",
-        )
-        .map_err(&settling)?;
-    let mut set = db
-        .prepare_cached("UPDATE ledger SET counts = ?3 WHERE session = ?1 AND response = ?2")
-        .map_err(&settling)?;
-    let mut changed = BTreeSet::new();
-    for response in shared {
-        let rows = find
-            .query_map([response], |row| Ok((row.get(0)?, row.get(1)?)))
-            .map_err(&settling)?;
-        let rows: Vec<(i64, bool)> = rows.collect::<rusqlite::Result<_>>().map_err(&settling)?;
+            [response],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         for (n, (session, counts)) in rows.into_iter().enumerate() {
             if counts != (n == 0) {
-                set.execute(params![session, response, n == 0])
-                    .map_err(&settling)?;
+                let sql = "UPDATE ledger SET counts = ?3 WHERE session = ?1 AND response = ?2";
+                db.run(sql, params![session, response, n == 0])?;
                 changed.insert(session);
             }
         }
@@ -253,74 +231,50 @@ pub(super) const SLOT_MS: i64 = 15 * 60 * 1000;
 /// Sums up a session's rows: for each model, and for each piece of time. With `reprice`,
 /// the cost of every call is computed again.
 pub(super) fn write_totals(
-    db: &Connection,
+    db: &Catalogue,
     session: i64,
     prices: &Prices,
     reprice: bool,
 ) -> Result<()> {
-    let summing = failed("cannot sum up the ledger");
-    let (model, belongs_to): (Option<String>, Option<String>) = db
-        .prepare_cached("SELECT model, belongs_to FROM sessions WHERE key = ?1")
-        .and_then(|mut find| find.query_row([session], |row| Ok((row.get(0)?, row.get(1)?))))
-        .map_err(&summing)?;
+    let sql = "SELECT model, belongs_to FROM sessions WHERE key = ?1";
+    let of_session = db.first(sql, [session], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (model, belongs_to): (_, Option<String>) = of_session.unwrap_or_default();
     let prices = SessionPrices::new(prices.clone(), model, belongs_to.as_deref());
-    let sql =
-        format!("SELECT NULL, {RESPONSE}, response, cost, counts FROM ledger WHERE session = ?1");
-    let mut rows = db.prepare_cached(&sql).map_err(&summing)?;
     let mut totals: HashMap<String, Total> = HashMap::new();
     let mut slots: HashMap<(String, i64), Spending> = HashMap::new();
     let mut costs = Vec::new();
-    let mut rows = rows.query([session]).map_err(&summing)?;
-    while let Some(row) = rows.next().map_err(&summing)? {
-        let entry = Entry::read(row).map_err(&summing)?;
-        let response = &entry.response;
+    let sql =
+        format!("SELECT NULL, {RESPONSE}, response, cost, counts FROM ledger WHERE session = ?1");
+    let () = db.rows(&sql, [session], |row| {
+        let response = response_of(row)?;
+        let known_cost = row.get::<_, Option<i64>>(16)?.map(Money);
         // The session's model, which replaces the call's, may have changed.
         let cost = match reprice || response.model.is_none() {
-            true => prices.cost(response),
-            false => entry.known_cost,
+            true => prices.cost(&response),
+            false => known_cost,
         };
-        if cost != entry.known_cost {
-            costs.push((entry.key, cost));
+        if cost != known_cost {
+            costs.push((row.get::<_, i64>(15)?, cost));
         }
-        if !entry.counts {
-            continue;
+        // Another session counts it.
+        if !row.get::<_, bool>(17)? {
+            return Ok(());
         }
-        let spending = prices.spending_at(response, cost);
-        let model = prices.model(response).unwrap_or_default().to_owned();
+        let spending = prices.spending_at(&response, cost);
+        let model = prices.model(&response).unwrap_or_default().to_owned();
         let at = response.at.map(Timestamp::as_millis);
         if let Some(at) = at {
             let slot = (model.clone(), at.div_euclid(SLOT_MS));
             slots.entry(slot).or_default().add(&spending);
         }
         totals.entry(model).or_default().add(&spending, at);
-    }
-    let mut set = db
-        .prepare_cached("UPDATE ledger SET cost = ?3 WHERE session = ?1 AND response = ?2")
-        .map_err(&summing)?;
+        Ok(())
+    })?;
     for (key, cost) in costs {
-        let cost = cost.map(|cost| cost.0);
-        set.execute(params![session, key, cost]).map_err(&summing)?;
+        let sql = "UPDATE ledger SET cost = ?3 WHERE session = ?1 AND response = ?2";
+        db.run(sql, params![session, key, cost.map(|cost| cost.0)])?;
     }
-    replace_totals(db, session, &totals, &slots).map_err(&summing)
-}
-
-/// A row of the ledger.
-struct Entry {
-    response: Response,
-    key: i64,
-    known_cost: Option<Money>,
-    counts: bool,
-}
-
-impl Entry {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            response: response_of(row)?,
-            key: row.get(15)?,
-            known_cost: row.get::<_, Option<i64>>(16)?.map(Money),
-            counts: row.get(17)?,
-        })
-    }
+    replace_totals(db, session, &totals, &slots)
 }
 
 /// A sum, and when its calls were made.
@@ -341,39 +295,36 @@ impl Total {
 }
 
 fn replace_totals(
-    db: &Connection,
+    db: &Catalogue,
     session: i64,
     totals: &HashMap<String, Total>,
     slots: &HashMap<(String, i64), Spending>,
-) -> rusqlite::Result<()> {
-    db.prepare_cached("DELETE FROM totals WHERE session = ?1")?
-        .execute([session])?;
-    db.prepare_cached("DELETE FROM totals_by_time WHERE session = ?1")?
-        .execute([session])?;
-    let mut insert = db.prepare_cached(
-        "INSERT INTO totals VALUES
-         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
-    )?;
+) -> Result<()> {
+    db.run("DELETE FROM totals WHERE session = ?1", [session])?;
+    db.run("DELETE FROM totals_by_time WHERE session = ?1", [session])?;
+    let sql = format!(
+        "INSERT INTO totals (session, model, first_at, last_at, {SUMS})
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    );
     for (model, total) in totals {
-        let n = columns(&total.spending);
         let (first, last) = total.span.unzip();
-        insert.execute(params![
-            session, model, n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10],
-            n[11], n[12], first, last,
-        ])?;
+        insert_sum(db, &sql, &[&session, model, &first, &last], &total.spending)?;
     }
-    let mut insert = db.prepare_cached(
-        "INSERT INTO totals_by_time VALUES
-         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-    )?;
+    let sql = format!(
+        "INSERT INTO totals_by_time (session, model, slot, {SUMS})
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    );
     for ((model, slot), spending) in slots {
-        let n = columns(spending);
-        insert.execute(params![
-            session, model, slot, n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9],
-            n[10], n[11], n[12],
-        ])?;
+        insert_sum(db, &sql, &[&session, model, slot], spending)?;
     }
     Ok(())
+}
+
+/// Inserts a row that begins with other columns.
+fn insert_sum(db: &Catalogue, sql: &str, place: &[&dyn ToSql], sum: &Spending) -> Result<()> {
+    let sums = columns(sum);
+    let sums = sums.iter().map(|sum| sum as &dyn ToSql);
+    db.run(sql, params_from_iter(place.iter().copied().chain(sums)))
 }
 
 /// The columns of a sum, in the order of [`columns`].

@@ -14,24 +14,18 @@ mod writer;
 
 use std::collections::{BTreeSet, HashMap};
 
-use backtrail::{Store, Timestamp};
-use rusqlite::{Connection, OptionalExtension, params};
+use backtrail::{SessionId, Store, Timestamp};
+use rusqlite::{Connection, params};
 
-pub(crate) use db::{Opened, Paths, copy_to_memory, in_memory};
-
-use crate::error::{Error, Result};
+pub(crate) use self::db::{Opened, Paths};
+pub(crate) use self::sessions::full_text;
+use self::workspaces::Workspaces;
+use self::writer::Writer;
+use crate::error::Result;
 use crate::feed::Sink;
 use crate::plan::Plan;
 use crate::prices::Prices;
 use crate::trail_dirs::{KnownDir, KnownDirs, KnownTrail, TrailDir, TrailFile};
-pub(crate) use sessions::full_text;
-use workspaces::Workspaces;
-use writer::Writer;
-
-/// Converts an SQLite error.
-fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
-    move |source| Error::Database { doing, source }
-}
 
 /// A catalogue, on disk or in memory.
 #[derive(Debug)]
@@ -40,66 +34,35 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    pub(crate) fn new(db: Connection) -> Self {
-        Self { db }
-    }
-
-    /// Creates an empty catalogue in memory.
-    pub(crate) fn empty_in_memory() -> Result<Self> {
-        let db = in_memory()?;
-        db::make_tables(&db)?;
-        Ok(Self { db })
-    }
-
     /// Returns whether the catalogue only exists in this process.
     pub(crate) fn is_in_memory(&self) -> bool {
         self.db.path().is_none_or(str::is_empty)
     }
 
-    pub(crate) fn db(&self) -> &Connection {
-        &self.db
-    }
-
-    pub(crate) fn into_db(self) -> Connection {
-        self.db
-    }
-
     /// Returns how far each session was read.
     pub(crate) fn known(&self) -> Result<KnownDirs> {
-        let reading = failed("cannot read the catalogue");
         // Two scans of whole tables in their own order cost less than a join.
         let mut trails: HashMap<i64, Vec<KnownTrail>> = HashMap::new();
-        let mut all = self
-            .db
-            .prepare_cached("SELECT session, number, bytes, modified, read_to, sum FROM trails")
-            .map_err(&reading)?;
-        let mut rows = all.query([]).map_err(&reading)?;
-        while let Some(row) = rows.next().map_err(&reading)? {
-            let session = row.get(0).map_err(&reading)?;
-            let trail = known_trail(row).map_err(&reading)?;
-            trails.entry(session).or_default().push(trail);
-        }
-        let mut all = self
-            .db
-            .prepare_cached("SELECT key, id, settled FROM sessions")
-            .map_err(&reading)?;
-        let mut rows = all.query([]).map_err(&reading)?;
-        let mut known = KnownDirs::with_capacity(trails.len());
-        while let Some(row) = rows.next().map_err(&reading)? {
-            let key: i64 = row.get(0).map_err(&reading)?;
+        let sql = "SELECT session, number, bytes, modified, read_to, sum FROM trails";
+        let () = self.rows(sql, [], |row| {
+            let of_session = trails.entry(row.get(0)?).or_default();
+            of_session.push(known_trail(row)?);
+            Ok(())
+        })?;
+        let sql = "SELECT key, id, settled FROM sessions";
+        self.rows(sql, [], |row| {
             let mut dir = KnownDir {
-                settled: row.get(2).map_err(&reading)?,
-                trails: trails.remove(&key).unwrap_or_default(),
+                settled: row.get(2)?,
+                trails: trails.remove(&row.get(0)?).unwrap_or_default(),
             };
             dir.trails.sort_unstable_by_key(|trail| trail.seen.number);
-            known.insert(row.get(1).map_err(&reading)?, dir);
-        }
-        Ok(known)
+            Ok((row.get(1)?, dir))
+        })
     }
 
     /// Returns how far each workspace was read.
     pub(crate) fn known_workspaces(&self) -> Result<KnownDirs> {
-        workspaces::known(&self.db)
+        workspaces::known(self)
     }
 
     /// Returns whether there is nothing to do.
@@ -111,42 +74,28 @@ impl Catalogue {
     ) -> Result<bool> {
         Ok(plan.is_empty()
             && !workspaces::have_changed(known, seen)
-            && self.unreadable()? == plan.unreadable.len() as u64
-            && self.setting("prices")?.as_deref() == Some(&prices.fingerprint()))
+            && self.unreadable()?.len() == plan.unreadable.len()
+            && self.priced_with()?.as_deref() == Some(&prices.fingerprint()))
     }
 
-    /// Returns how many sessions could not be read.
-    fn unreadable(&self) -> Result<u64> {
-        self.db
-            .prepare_cached("SELECT count(*) FROM sessions WHERE settled = -1")
-            .and_then(|mut count| count.query_row([], |row| row.get::<_, i64>(0)))
-            .map(i64::unsigned_abs)
-            .map_err(failed("cannot read the catalogue"))
+    /// Returns the sessions that could not be read.
+    fn unreadable(&self) -> Result<Vec<String>> {
+        let sql = "SELECT id FROM sessions WHERE settled = -1";
+        self.rows(sql, [], |row| row.get(0))
     }
 
-    fn setting(&self, name: &str) -> Result<Option<String>> {
-        self.db
-            .prepare_cached("SELECT value FROM about WHERE name = ?1")
-            .and_then(|mut find| find.query_row([name], |row| row.get(0)).optional())
-            .map_err(failed("cannot read the catalogue"))
-    }
-
-    fn set_setting(&self, name: &str, value: &str) -> Result<()> {
-        self.db
-            .prepare_cached("INSERT OR REPLACE INTO about VALUES (?1, ?2)")
-            .and_then(|mut set| set.execute([name, value]))
-            .map(drop)
-            .map_err(failed("cannot write to the catalogue"))
+    /// Returns the fingerprint of the prices that costs were computed with.
+    fn priced_with(&self) -> Result<Option<String>> {
+        let sql = "SELECT value FROM about WHERE name = 'prices'";
+        self.first(sql, [], |row| row.get(0))
     }
 
     /// Begins an update. Other processes see nothing of it before it ends.
     pub(crate) fn begin<'a>(&'a self, prices: &'a Prices) -> Result<CatalogueUpdate<'a>> {
-        self.db
-            .execute_batch("BEGIN IMMEDIATE")
-            .map_err(failed("cannot write to the catalogue"))?;
+        self.run("BEGIN IMMEDIATE", [])?;
         Ok(CatalogueUpdate {
             catalogue: self,
-            writer: Writer::new(&self.db, prices),
+            writer: Writer::new(self, prices),
             prices,
             forgotten: BTreeSet::new(),
             unread: Vec::new(),
@@ -201,23 +150,17 @@ impl CatalogueUpdate<'_> {
 
     /// Forgets a session that is gone or read again from the beginning.
     pub(crate) fn forget(&mut self, id: &str) -> Result<()> {
-        let db = &self.catalogue.db;
-        let forgetting = failed("cannot remove a session from the catalogue");
-        let key: Option<i64> = db
-            .prepare_cached("SELECT key FROM sessions WHERE id = ?1")
-            .and_then(|mut find| find.query_row([id], |row| row.get(0)).optional())
-            .map_err(&forgetting)?;
-        let Some(key) = key else {
+        let db = self.catalogue;
+        let sql = "SELECT key FROM sessions WHERE id = ?1";
+        let Some(key) = db.first(sql, [id], |row| row.get::<_, i64>(0))? else {
             return Ok(());
         };
-        let mut shared = db
-            .prepare_cached(
-                "SELECT response FROM ledger WHERE session = ?1 AND response_id IS NOT NULL",
-            )
-            .map_err(&forgetting)?;
-        let rows = shared.query_map([key], |row| row.get(0));
-        let rows: rusqlite::Result<Vec<i64>> = rows.map_err(&forgetting)?.collect();
-        self.forgotten.extend(rows.map_err(&forgetting)?);
+        let shared: Vec<i64> = db.rows(
+            "SELECT response FROM ledger WHERE session = ?1 AND response_id IS NOT NULL",
+            [key],
+            |row| row.get(0),
+        )?;
+        self.forgotten.extend(shared);
         for sql in [
             "DELETE FROM messages WHERE trail IN (SELECT key FROM trails WHERE session = ?1)",
             "DELETE FROM tool_calls WHERE trail IN (SELECT key FROM trails WHERE session = ?1)",
@@ -227,27 +170,22 @@ impl CatalogueUpdate<'_> {
             "DELETE FROM totals_by_time WHERE session = ?1",
             "DELETE FROM sessions WHERE key = ?1",
         ] {
-            db.prepare_cached(sql)
-                .and_then(|mut delete| delete.execute([key]))
-                .map_err(&forgetting)?;
+            db.run(sql, [key])?;
         }
         self.came_or_went = true;
         Ok(())
     }
 
     /// Sets when names in a session's directory last changed.
-    pub(crate) fn settle(&mut self, id: &backtrail::SessionId, settled: i64) -> Result<()> {
+    pub(crate) fn settle(&mut self, id: &SessionId, settled: i64) -> Result<()> {
         let key = self.writer.session_key(id)?;
         self.writer.touched.insert(key);
-        let db = &self.catalogue.db;
-        db.prepare_cached("UPDATE sessions SET settled = ?2 WHERE key = ?1")
-            .and_then(|mut set| set.execute(params![key, settled]))
-            .map(drop)
-            .map_err(failed("cannot write to the catalogue"))
+        let sql = "UPDATE sessions SET settled = ?2 WHERE key = ?1";
+        self.catalogue.run(sql, [key, settled])
     }
 
     /// Marks a session as unreadable and keeps what is known of it.
-    pub(crate) fn unreadable(&mut self, id: &backtrail::SessionId, why: String) -> Result<()> {
+    pub(crate) fn unreadable(&mut self, id: &SessionId, why: String) -> Result<()> {
         let key = self.writer.session_key(id)?;
         self.came_or_went = true;
         self.unread.push((key, why));
@@ -256,26 +194,7 @@ impl CatalogueUpdate<'_> {
 
     /// Returns the sessions that were unreadable before.
     pub(crate) fn were_unreadable(&self) -> Result<Vec<String>> {
-        let reading = failed("cannot read the catalogue");
-        let db = &self.catalogue.db;
-        let mut all = db
-            .prepare_cached("SELECT id FROM sessions WHERE settled = -1")
-            .map_err(&reading)?;
-        let rows = all.query_map([], |row| row.get(0)).map_err(&reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(&reading)
-    }
-
-    fn write_unreadable(&self) -> Result<()> {
-        let mut set = self
-            .catalogue
-            .db
-            .prepare_cached("UPDATE sessions SET settled = -1, error = ?2 WHERE key = ?1")
-            .map_err(failed("cannot write to the catalogue"))?;
-        for (key, why) in &self.unread {
-            set.execute(params![key, why])
-                .map_err(failed("cannot write to the catalogue"))?;
-        }
-        Ok(())
+        self.catalogue.unreadable()
     }
 
     /// Updates everything that depends on the new records, and commits. `fresh` means
@@ -287,54 +206,44 @@ impl CatalogueUpdate<'_> {
         fresh: bool,
         before_commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let db = &self.catalogue.db;
+        let db = self.catalogue;
         let touched = std::mem::take(&mut self.writer.touched);
         let mut responses = std::mem::take(&mut self.forgotten);
-        responses.extend(self.writer.responses.drain(..));
+        responses.extend(std::mem::take(&mut self.writer.responses));
         let mut of_files = workspaces::catch_up(db, store, workspaces)?;
         let mut roots = Workspaces::new(db);
         for key in &touched {
-            let id: Option<String> = db
-                .prepare_cached("SELECT id FROM sessions WHERE key = ?1")
-                .and_then(|mut find| find.query_row([key], |row| row.get(0)).optional())
-                .map_err(failed("cannot read the catalogue"))?;
-            if let Some(id) = id {
+            let sql = "SELECT id FROM sessions WHERE key = ?1";
+            if let Some(id) = db.first(sql, [key], |row| row.get::<_, String>(0))? {
                 sessions::refresh(db, store, *key, &id, &mut roots)?;
                 of_files.insert(id);
             }
         }
-        self.write_unreadable()?;
+        for (key, why) in &self.unread {
+            let sql = "UPDATE sessions SET settled = -1, error = ?2 WHERE key = ?1";
+            db.run(sql, params![key, why])?;
+        }
         if self.came_or_went || !touched.is_empty() {
             sessions::write_families(db)?;
         }
         sessions::write_files_changed(db, &of_files)?;
-        db.execute_batch(schema::LATE)
-            .map_err(failed("cannot write to the catalogue"))?;
+        db.run(schema::LATE, [])?;
         let settled = ledger::settle_shared(db, (!fresh).then_some(&responses))?;
         let fingerprint = self.prices.fingerprint();
-        let repriced = !fresh && self.catalogue.setting("prices")?.as_deref() != Some(&fingerprint);
-        let summed = if repriced {
-            self.all_keys()?
-        } else {
-            &touched | &settled
+        let repriced = !fresh && self.catalogue.priced_with()?.as_deref() != Some(&fingerprint);
+        let summed: BTreeSet<i64> = match repriced {
+            true => db.rows("SELECT key FROM sessions", [], |row| row.get(0))?,
+            false => &touched | &settled,
         };
         for key in &summed {
             ledger::write_totals(db, *key, self.prices, repriced)?;
         }
-        self.catalogue.set_setting("prices", &fingerprint)?;
+        let sql = "INSERT OR REPLACE INTO about VALUES ('prices', ?1)";
+        db.run(sql, [&fingerprint])?;
         before_commit()?;
-        db.execute_batch("COMMIT")
-            .map_err(failed("cannot write to the catalogue"))?;
+        db.run("COMMIT", [])?;
         self.is_over = true;
         Ok(())
-    }
-
-    fn all_keys(&self) -> Result<BTreeSet<i64>> {
-        let reading = failed("cannot read the catalogue");
-        let db = &self.catalogue.db;
-        let mut all = db.prepare("SELECT key FROM sessions").map_err(&reading)?;
-        let rows = all.query_map([], |row| row.get(0)).map_err(&reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(&reading)
     }
 }
 

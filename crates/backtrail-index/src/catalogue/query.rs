@@ -7,17 +7,17 @@ use std::path::PathBuf;
 use backtrail::{SessionId, Timestamp};
 use jiff::tz::TimeZone;
 use rusqlite::types::Value;
-use rusqlite::{Row, params_from_iter};
+use rusqlite::{Row, params, params_from_iter};
 
 use super::ledger::{SLOT_MS, SUMS, read_sum};
-use super::{Catalogue, failed, moment};
+use super::{Catalogue, moment};
 use crate::error::Result;
 use crate::filter::Filter;
 use crate::projects::Project;
 use crate::rows::{Family, Field, Group, SessionRow, Spending, SpendingReport, SpendingRow};
 
 /// A condition with its values.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Where {
     sql: Vec<String>,
     values: Vec<Value>,
@@ -120,7 +120,6 @@ fn anywhere(text: &str) -> String {
 impl Catalogue {
     /// Returns the matching sessions, pinned ones first, then the newest.
     pub(crate) fn sessions(&self, filter: &Filter) -> Result<Vec<SessionRow>> {
-        let reading = failed("cannot read the catalogue");
         let workspace = self.of_workspace()?;
         let mut fits = of_sessions(filter);
         if let Some(since) = filter.since {
@@ -144,66 +143,49 @@ impl Catalogue {
              ORDER BY s.pinned DESC, s.updated_at DESC, s.id",
             fits.sql()
         );
-        let mut find = self.db.prepare_cached(&sql).map_err(&reading)?;
-        let mut rows = find
-            .query(params_from_iter(fits.values))
-            .map_err(&reading)?;
-        let mut sessions = Vec::new();
-        while let Some(row) = rows.next().map_err(&reading)? {
-            // An invalid id was not written by Backtrail.
-            if let Some(session) = read_session(row, &spent).map_err(&reading)? {
-                sessions.push(session);
-            }
-        }
-        Ok(sessions)
+        let rows: Vec<_> = self.rows(&sql, params_from_iter(fits.values), |row| {
+            read_session(row, &spent)
+        })?;
+        // An invalid id was not written by Backtrail.
+        Ok(rows.into_iter().flatten().collect())
     }
 
     /// Returns the join that finds the workspace of a session.
     fn of_workspace(&self) -> Result<&'static str> {
-        let moved = self
-            .db
-            .prepare_cached("SELECT EXISTS (SELECT 1 FROM former_roots)")
-            .and_then(|mut find| find.query_row([], |row| row.get(0)))
-            .map_err(failed("cannot read the catalogue"))?;
-        Ok(if moved { MOVED } else { IN_PLACE })
+        let moved = self.first("SELECT 1 FROM former_roots LIMIT 1", [], |_| Ok(()))?;
+        Ok(moved.map_or(IN_PLACE, |()| MOVED))
     }
 
     /// Returns the spending of each session, or of one.
     fn spent_by_session(&self, only: Option<&SessionId>) -> Result<HashMap<i64, Spending>> {
-        let reading = failed("cannot read the ledger");
         let of_one = match only {
             Some(_) => " WHERE session = (SELECT key FROM sessions WHERE id = ?)",
             None => "",
         };
         let sql = format!("SELECT session, {SUMS} FROM totals{of_one}");
-        let mut all = self.db.prepare_cached(&sql).map_err(&reading)?;
         let id = only.iter().map(|id| id.as_str());
-        let mut rows = all.query(params_from_iter(id)).map_err(&reading)?;
         let mut spent: HashMap<i64, Spending> = HashMap::new();
-        while let Some(row) = rows.next().map_err(&reading)? {
-            let session = row.get(0).map_err(&reading)?;
-            let sum = read_sum(row, 1).map_err(&reading)?;
-            spent.entry(session).or_default().add(&sum);
-        }
+        let () = self.rows(&sql, params_from_iter(id), |row| {
+            spent
+                .entry(row.get(0)?)
+                .or_default()
+                .add(&read_sum(row, 1)?);
+            Ok(())
+        })?;
         Ok(spent)
     }
 
     /// Returns the ids of the matching sessions, ignoring times and models; `None` for
     /// all.
     pub(crate) fn fitting(&self, filter: &Filter) -> Result<Option<HashSet<String>>> {
-        let reading = failed("cannot read the catalogue");
         let workspace = self.of_workspace()?;
         let fits = of_sessions(filter);
         if fits.sql.is_empty() {
             return Ok(None);
         }
         let sql = format!("SELECT s.id FROM sessions AS s {workspace}{}", fits.sql());
-        let mut find = self.db.prepare_cached(&sql).map_err(&reading)?;
-        let rows = find
-            .query_map(params_from_iter(fits.values), |row| row.get(0))
-            .map_err(&reading)?;
-        let ids: rusqlite::Result<_> = rows.collect();
-        ids.map(Some).map_err(&reading)
+        let ids = self.rows(&sql, params_from_iter(fits.values), |row| row.get(0))?;
+        Ok(Some(ids))
     }
 
     /// Returns the spending that matches a filter.
@@ -213,7 +195,6 @@ impl Catalogue {
         by: Option<Group>,
         zone: &TimeZone,
     ) -> Result<SpendingReport> {
-        let reading = failed("cannot read the ledger");
         let workspace = self.of_workspace()?;
         let mut fits = of_sessions(filter);
         fits.any(
@@ -229,15 +210,6 @@ impl Catalogue {
             (true, false) => SLOTS,
             (true, true) => CALLS,
         };
-        if in_time {
-            let (since, until) = (filter.since, filter.until);
-            if let Some(since) = since {
-                fits.add("t.at >= ?", [Value::Integer(since.as_millis())]);
-            }
-            if let Some(until) = until {
-                fits.add("t.at < ?", [Value::Integer(until.as_millis())]);
-            }
-        }
         let key = match by {
             None | Some(Group::Model) => "t.model",
             Some(Group::Day | Group::Month) => "t.at",
@@ -246,47 +218,40 @@ impl Catalogue {
             Some(Group::Session) => "s.id",
             Some(Group::Family) => "s.family",
         };
-        let sql = format!(
-            "SELECT {key}, s.key, t.first, t.last, {SUMS} FROM ({table}) AS t
-             JOIN sessions AS s ON s.key = t.session {workspace}{}",
-            fits.sql()
-        );
-        let mut find = self.db.prepare_cached(&sql).map_err(&reading)?;
-        let mut rows = find
-            .query(params_from_iter(fits.values))
-            .map_err(&reading)?;
         let mut sums = Sums::new(by, zone);
-        while let Some(row) = rows.next().map_err(&reading)? {
-            sums.add(row).map_err(&reading)?;
-        }
+        let mut add = |key: &str, table: &str, fits: &Where| -> Result<()> {
+            let sql = format!(
+                "SELECT {key}, s.key, t.first, t.last, {SUMS} FROM ({table}) AS t
+                 JOIN sessions AS s ON s.key = t.session {workspace}{}",
+                fits.sql()
+            );
+            self.rows(&sql, params_from_iter(&fits.values), |row| sums.add(row))
+        };
         // Calls without a time belong to no day but still count.
         if timed && !in_time {
-            let sql = format!(
-                "SELECT NULL, s.key, NULL, NULL, {SUMS} FROM ({CALLS}) AS t
-                 JOIN sessions AS s ON s.key = t.session {workspace} WHERE t.at IS NULL{}",
-                fits_again(filter).0
-            );
-            let mut find = self.db.prepare_cached(&sql).map_err(&reading)?;
-            let mut rows = find
-                .query(params_from_iter(fits_again(filter).1))
-                .map_err(&reading)?;
-            while let Some(row) = rows.next().map_err(&reading)? {
-                sums.add(row).map_err(&reading)?;
-            }
+            let mut untimed = fits.clone();
+            untimed.add("t.at IS NULL", []);
+            add("NULL", CALLS, &untimed)?;
         }
+        if let Some(since) = filter.since {
+            fits.add("t.at >= ?", [Value::Integer(since.as_millis())]);
+        }
+        if let Some(until) = filter.until {
+            fits.add("t.at < ?", [Value::Integer(until.as_millis())]);
+        }
+        add(key, table, &fits)?;
         Ok(sums.finish())
     }
 
     /// Returns the tool that a call of a session used.
     pub(crate) fn tool_of(&self, session: &SessionId, call: &str) -> Option<String> {
-        let found = self
-            .db
-            .prepare_cached(
-                "SELECT c.name FROM sessions AS s JOIN trails AS t ON t.session = s.key
-                 JOIN tool_calls AS c ON c.trail = t.key WHERE s.id = ?1 AND c.id = ?2 LIMIT 1",
-            )
-            .and_then(|mut find| find.query_row([session.as_str(), call], |row| row.get(0)));
-        found.ok()
+        let found = self.first(
+            "SELECT c.name FROM sessions AS s JOIN trails AS t ON t.session = s.key
+             JOIN tool_calls AS c ON c.trail = t.key WHERE s.id = ?1 AND c.id = ?2 LIMIT 1",
+            [session.as_str(), call],
+            |row| row.get(0),
+        );
+        found.ok().flatten()
     }
 
     /// Returns the number of the turn that contains a record, on the line of its session.
@@ -297,7 +262,6 @@ impl Catalogue {
         trail: u32,
         seq: u64,
     ) -> Result<Option<u64>> {
-        let reading = failed("cannot read the catalogue");
         let mut turns = 0;
         for part in parts {
             let is_here = part.session == *session && part.trail == trail;
@@ -305,19 +269,15 @@ impl Catalogue {
                 return Ok(None);
             }
             let until = if is_here { seq } else { part.until };
-            let count = self
-                .db
-                .prepare_cached(
-                    "SELECT count(*) FROM messages AS m JOIN trails AS t ON t.key = m.trail
-                     JOIN sessions AS s ON s.key = t.session
-                     WHERE s.id = ?1 AND t.number = ?2 AND m.seq <= ?3 AND m.prompt IS NOT NULL",
-                )
-                .and_then(|mut count| {
-                    let until = i64::try_from(until).unwrap_or(i64::MAX);
-                    let row = rusqlite::params![part.session.as_str(), part.trail, until];
-                    count.query_row(row, |row| row.get::<_, i64>(0))
-                });
-            turns += count.map_err(&reading)?.unsigned_abs();
+            let until = i64::try_from(until).unwrap_or(i64::MAX);
+            let count = self.first(
+                "SELECT count(*) FROM messages AS m JOIN trails AS t ON t.key = m.trail
+                 JOIN sessions AS s ON s.key = t.session
+                 WHERE s.id = ?1 AND t.number = ?2 AND m.seq <= ?3 AND m.prompt IS NOT NULL",
+                params![part.session.as_str(), part.trail, until],
+                |row| row.get::<_, i64>(0),
+            )?;
+            turns += count.unwrap_or(0).unsigned_abs();
             if is_here {
                 return Ok(Some(turns).filter(|turns| *turns > 0));
             }
@@ -327,7 +287,6 @@ impl Catalogue {
 
     /// Returns all values of a field, to suggest one for a misspelled value.
     pub(crate) fn values(&self, what: Field) -> Result<Vec<String>> {
-        let reading = failed("cannot read the catalogue");
         let sql = match what {
             Field::Agents => {
                 "SELECT DISTINCT coalesce(agent, belongs_to) FROM sessions
@@ -343,21 +302,8 @@ impl Catalogue {
             }
             Field::Sessions => "SELECT id FROM sessions ORDER BY id",
         };
-        let mut find = self.db.prepare_cached(sql).map_err(&reading)?;
-        let rows = find.query_map([], |row| row.get(0)).map_err(&reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(&reading)
+        self.rows(sql, [], |row| row.get(0))
     }
-}
-
-/// The condition without its times, for calls that have no time.
-fn fits_again(filter: &Filter) -> (String, Vec<Value>) {
-    let mut fits = of_sessions(filter);
-    fits.any(
-        "lower(t.model) LIKE ? ESCAPE '\\'",
-        filter.models.iter().map(|model| anywhere(model)).collect(),
-    );
-    let sql = fits.sql().replacen(" WHERE ", " AND ", 1);
-    (sql, fits.values)
 }
 
 /// Sums for each session and model.

@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use backtrail::plumbing::LinePart;
 use backtrail::{SessionInfo, SessionReader, Store, Timestamp};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::params;
 
-use super::failed;
+use super::Catalogue;
 use super::workspaces::Workspaces;
 use crate::error::Result;
 
@@ -22,7 +22,7 @@ struct Counts {
 /// Updates the row of a session from its trails. An unreadable session keeps what is
 /// known of it and gets an error.
 pub(super) fn refresh(
-    db: &Connection,
+    db: &Catalogue,
     store: &Store,
     key: i64,
     id: &str,
@@ -37,12 +37,8 @@ pub(super) fn refresh(
     match read(id) {
         Ok((info, counts)) => write(db, key, &info, &counts, workspaces),
         Err(crate::Error::Store(error)) => {
-            let mut set = db
-                .prepare_cached("UPDATE sessions SET error = ?2 WHERE key = ?1")
-                .map_err(failed("cannot write to the catalogue"))?;
-            set.execute(params![key, full_text(&error)])
-                .map_err(failed("cannot write to the catalogue"))?;
-            Ok(())
+            let sql = "UPDATE sessions SET error = ?2 WHERE key = ?1";
+            db.run(sql, params![key, full_text(&error)])
         }
         Err(error) => Err(error),
     }
@@ -60,7 +56,7 @@ pub(crate) fn full_text(error: &backtrail::Error) -> String {
 }
 
 /// Counts the line of a session, using the rows of the trails it consists of.
-fn count_line(db: &Connection, reader: &SessionReader) -> Result<Counts> {
+fn count_line(db: &Catalogue, reader: &SessionReader) -> Result<Counts> {
     let mut counts = Counts::default();
     for part in reader.line_parts()? {
         if !count_part(db, &part, &mut counts)? {
@@ -71,26 +67,20 @@ fn count_line(db: &Connection, reader: &SessionReader) -> Result<Counts> {
     Ok(counts)
 }
 
-fn count_part(db: &Connection, part: &LinePart, counts: &mut Counts) -> Result<bool> {
-    let counting = failed("cannot count what is in the catalogue");
-    let trail: Option<i64> = db
-        .prepare_cached(
-            "SELECT t.key FROM trails AS t JOIN sessions AS s ON s.key = t.session
-             WHERE s.id = ?1 AND t.number = ?2",
-        )
-        .and_then(|mut find| {
-            let row = params![part.session.as_str(), part.trail];
-            find.query_row(row, |row| row.get(0)).optional()
-        })
-        .map_err(&counting)?;
+fn count_part(db: &Catalogue, part: &LinePart, counts: &mut Counts) -> Result<bool> {
+    let trail = db.first(
+        "SELECT t.key FROM trails AS t JOIN sessions AS s ON s.key = t.session
+         WHERE s.id = ?1 AND t.number = ?2",
+        params![part.session.as_str(), part.trail],
+        |row| row.get::<_, i64>(0),
+    )?;
     let Some(trail) = trail else {
         return Ok(false);
     };
     let until = i64::try_from(part.until).unwrap_or(i64::MAX);
     let count = |sql: &str| -> Result<u64> {
-        let mut count = db.prepare_cached(sql).map_err(&counting)?;
-        let n = count.query_row([trail, until], |row| row.get::<_, i64>(0));
-        n.map(i64::unsigned_abs).map_err(&counting)
+        let count = db.first(sql, [trail, until], |row| row.get::<_, i64>(0))?;
+        Ok(count.unwrap_or(0).unsigned_abs())
     };
     counts.messages += count("SELECT count(*) FROM messages WHERE trail = ?1 AND seq <= ?2")?;
     counts.turns += count(
@@ -98,16 +88,12 @@ fn count_part(db: &Connection, part: &LinePart, counts: &mut Counts) -> Result<b
     )?;
     counts.tool_calls += count("SELECT count(*) FROM tool_calls WHERE trail = ?1 AND seq <= ?2")?;
     if counts.begins.is_none() {
-        counts.begins = db
-            .prepare_cached(
-                "SELECT prompt FROM messages WHERE trail = ?1 AND seq <= ?2
-                 AND prompt IS NOT NULL AND prompt <> '' ORDER BY seq LIMIT 1",
-            )
-            .and_then(|mut find| {
-                let found = find.query_row([trail, until], |row| row.get(0));
-                found.optional()
-            })
-            .map_err(&counting)?;
+        counts.begins = db.first(
+            "SELECT prompt FROM messages WHERE trail = ?1 AND seq <= ?2
+             AND prompt IS NOT NULL AND prompt <> '' ORDER BY seq LIMIT 1",
+            [trail, until],
+            |row| row.get(0),
+        )?;
     }
     Ok(true)
 }
@@ -125,30 +111,25 @@ fn count_by_reading(reader: &SessionReader) -> Result<Counts> {
 }
 
 fn write(
-    db: &Connection,
+    db: &Catalogue,
     key: i64,
     info: &SessionInfo,
     counts: &Counts,
     workspaces: &mut Workspaces<'_>,
 ) -> Result<()> {
-    let writing = failed("cannot write a session to the catalogue");
     let workspace = match &info.workspace_root {
         Some(root) => Some(workspaces.key(info.workspace_id.as_ref(), root)?),
         None => None,
     };
     let fork = info.forked_from.as_ref();
     let tags = serde_json::to_string(&info.tags).unwrap_or_default();
-    let mut set = db
-        .prepare_cached(
-            "UPDATE sessions SET error = NULL, title = ?2, begins = ?3, agent = ?4,
-             belongs_to = ?5, model = ?6, tags = ?7, pinned = ?8, workspace = ?9, created_at = ?10,
-             updated_at = ?11, last_seq = ?12, forked_from = ?13, forked_at = ?14, branch = ?15,
-             spawned_by = ?16, original_id = ?17, messages = ?18, turns = ?19, tool_calls = ?20,
-             damaged = (SELECT coalesce(sum(damaged + behind), 0) FROM trails WHERE session = ?1)
-             WHERE key = ?1",
-        )
-        .map_err(&writing)?;
-    set.execute(params![
+    let sql = "UPDATE sessions SET error = NULL, title = ?2, begins = ?3, agent = ?4,
+        belongs_to = ?5, model = ?6, tags = ?7, pinned = ?8, workspace = ?9, created_at = ?10,
+        updated_at = ?11, last_seq = ?12, forked_from = ?13, forked_at = ?14, branch = ?15,
+        spawned_by = ?16, original_id = ?17, messages = ?18, turns = ?19, tool_calls = ?20,
+        damaged = (SELECT coalesce(sum(damaged + behind), 0) FROM trails WHERE session = ?1)
+        WHERE key = ?1";
+    let row = params![
         key,
         info.title,
         info.begins.as_ref().or(counts.begins.as_ref()),
@@ -169,29 +150,20 @@ fn write(
         counts.messages as i64,
         counts.turns as i64,
         counts.tool_calls as i64,
-    ])
-    .map_err(&writing)?;
-    Ok(())
+    ];
+    db.run(sql, row)
 }
 
 /// Sets the root of each session's family, after sessions were added or removed.
-pub(super) fn write_families(db: &Connection) -> Result<()> {
-    let writing = failed("cannot write families to the catalogue");
-    let mut all = db
-        .prepare("SELECT id, coalesce(forked_from, spawned_by), family FROM sessions")
-        .map_err(&writing)?;
-    let rows = all
-        .query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))
-        .map_err(&writing)?;
+pub(super) fn write_families(db: &Catalogue) -> Result<()> {
+    let sql = "SELECT id, coalesce(forked_from, spawned_by), family FROM sessions";
     let sessions: HashMap<String, (Option<String>, String)> =
-        rows.collect::<rusqlite::Result<_>>().map_err(&writing)?;
-    let mut set = db
-        .prepare_cached("UPDATE sessions SET family = ?2 WHERE id = ?1")
-        .map_err(&writing)?;
+        db.rows(sql, [], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
     for (id, (_, known)) in &sessions {
         let root = root_of(id, &sessions);
         if root != known {
-            set.execute([id.as_str(), root]).map_err(&writing)?;
+            let sql = "UPDATE sessions SET family = ?2 WHERE id = ?1";
+            db.run(sql, [id.as_str(), root])?;
         }
     }
     Ok(())
@@ -210,18 +182,10 @@ fn root_of<'a>(id: &'a str, sessions: &'a HashMap<String, (Option<String>, Strin
 }
 
 /// Adds up the files changed by the turns and runs of sessions.
-pub(super) fn write_files_changed(db: &Connection, sessions: &BTreeSet<String>) -> Result<()> {
-    let mut set = db
-        .prepare_cached(
-            "UPDATE sessions SET files_changed = (
-                 SELECT coalesce(sum(changed), 0) FROM checkpoints WHERE session = ?1
-                 AND why IN ('turn-end', 'tool-end', 'run-end', 'interrupted'))
-             WHERE id = ?1",
-        )
-        .map_err(failed("cannot write to the catalogue"))?;
-    for id in sessions {
-        set.execute([id])
-            .map_err(failed("cannot write to the catalogue"))?;
-    }
-    Ok(())
+pub(super) fn write_files_changed(db: &Catalogue, sessions: &BTreeSet<String>) -> Result<()> {
+    let sql = "UPDATE sessions SET files_changed = (
+            SELECT coalesce(sum(changed), 0) FROM checkpoints WHERE session = ?1
+            AND why IN ('turn-end', 'tool-end', 'run-end', 'interrupted'))
+        WHERE id = ?1";
+    sessions.iter().try_for_each(|id| db.run(sql, [id]))
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use backtrail::{RecordKind, Store, Timestamp, Workspace, WorkspaceId};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::params;
 use serde::Deserialize;
 
 use super::sessions::full_text;
-use super::{failed, known_trail};
+use super::{Catalogue, known_trail};
 use crate::error::Result;
 use crate::projects::{Project, remote_of};
 use crate::trail_dirs::{KnownDirs, KnownTrail, TrailDir, TrailFile};
@@ -17,13 +17,13 @@ use crate::trail_dirs::{KnownDirs, KnownTrail, TrailDir, TrailFile};
 /// The workspaces of the catalogue, as far as they were asked for.
 #[derive(Debug)]
 pub(super) struct Workspaces<'a> {
-    db: &'a Connection,
+    db: &'a Catalogue,
     /// Keys by root, for sessions that name no workspace.
     by_root: HashMap<String, i64>,
 }
 
 impl<'a> Workspaces<'a> {
-    pub(super) fn new(db: &'a Connection) -> Self {
+    pub(super) fn new(db: &'a Catalogue) -> Self {
         Self {
             db,
             by_root: HashMap::new(),
@@ -32,16 +32,9 @@ impl<'a> Workspaces<'a> {
 
     /// Returns the key of a session's workspace, making a row where it is new.
     pub(super) fn key(&mut self, id: Option<&WorkspaceId>, root: &Path) -> Result<i64> {
-        let writing = failed("cannot write a workspace to the catalogue");
         if let Some(id) = id {
-            let found = self
-                .db
-                .prepare_cached("SELECT key FROM workspaces WHERE id = ?1")
-                .and_then(|mut find| {
-                    let found = find.query_row([id.as_str()], |row| row.get(0));
-                    found.optional()
-                });
-            return match found.map_err(&writing)? {
+            let sql = "SELECT key FROM workspaces WHERE id = ?1";
+            return match self.db.first(sql, [id.as_str()], |row| row.get(0))? {
                 Some(key) => Ok(key),
                 // Its own trail is gone, or comes later.
                 None => self.insert(Some(id), root),
@@ -51,14 +44,8 @@ impl<'a> Workspaces<'a> {
         if let Some(key) = self.by_root.get(&text) {
             return Ok(*key);
         }
-        let found = self
-            .db
-            .prepare_cached("SELECT key FROM workspaces WHERE root = ?1 AND id IS NULL")
-            .and_then(|mut find| {
-                let found = find.query_row([&text], |row| row.get(0));
-                found.optional()
-            });
-        let key = match found.map_err(&writing)? {
+        let sql = "SELECT key FROM workspaces WHERE root = ?1 AND id IS NULL";
+        let key = match self.db.first(sql, [&text], |row| row.get(0))? {
             Some(key) => key,
             None => self.insert(None, root)?,
         };
@@ -68,23 +55,17 @@ impl<'a> Workspaces<'a> {
 
     fn insert(&self, id: Option<&WorkspaceId>, root: &Path) -> Result<i64> {
         let project = Project::new(root, remote_of(root).as_deref());
-        let mut insert = self
-            .db
-            .prepare_cached(
-                "INSERT INTO workspaces (id, root, bytes, remote, project)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-            )
-            .map_err(failed("cannot write a workspace to the catalogue"))?;
-        let row = params![
-            id.map(WorkspaceId::as_str),
-            root.to_string_lossy(),
-            root_bytes(root),
-            project.remote,
-            project.name,
-        ];
-        insert
-            .insert(row)
-            .map_err(failed("cannot write a workspace to the catalogue"))
+        self.db.insert(
+            "INSERT INTO workspaces (id, root, bytes, remote, project)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                id.map(WorkspaceId::as_str),
+                root.to_string_lossy(),
+                root_bytes(root),
+                project.remote,
+                project.name,
+            ],
+        )
     }
 }
 
@@ -97,23 +78,20 @@ fn root_bytes(root: &Path) -> Option<&[u8]> {
 }
 
 /// Returns what was read of workspaces.
-pub(super) fn known(db: &Connection) -> Result<KnownDirs> {
-    let reading = failed("cannot read the catalogue");
-    let mut all = db
-        .prepare_cached(
-            "SELECT w.id, t.number, t.bytes, t.modified, t.read_to, t.sum, w.settled
-             FROM workspaces AS w JOIN workspace_trails AS t ON t.workspace = w.key
-             ORDER BY w.key, t.number",
-        )
-        .map_err(&reading)?;
+pub(super) fn known(db: &Catalogue) -> Result<KnownDirs> {
     let mut known = KnownDirs::new();
-    let mut rows = all.query([]).map_err(&reading)?;
-    while let Some(row) = rows.next().map_err(&reading)? {
-        let id: String = row.get(0).map_err(&reading)?;
-        let dir = known.entry(id).or_default();
-        dir.settled = row.get(6).map_err(&reading)?;
-        dir.trails.push(known_trail(row).map_err(&reading)?);
-    }
+    let () = db.rows(
+        "SELECT w.id, t.number, t.bytes, t.modified, t.read_to, t.sum, w.settled
+         FROM workspaces AS w JOIN workspace_trails AS t ON t.workspace = w.key
+         ORDER BY w.key, t.number",
+        [],
+        |row| {
+            let dir = known.entry(row.get(0)?).or_default();
+            dir.settled = row.get(6)?;
+            dir.trails.push(known_trail(row)?);
+            Ok(())
+        },
+    )?;
     Ok(known)
 }
 
@@ -121,20 +99,16 @@ pub(super) fn known(db: &Connection) -> Result<KnownDirs> {
 pub(super) fn have_changed(known: &KnownDirs, seen: &[TrailDir]) -> bool {
     let same = |seen: &TrailDir| {
         let before = known.get(&seen.id);
-        before.is_some_and(|before| is_same(&before.trails, seen))
+        before.is_some_and(|before| seen.is_as_known(&before.trails))
     };
     let mut readable = seen.iter().filter(|seen| seen.error.is_none());
     known.len() != readable.clone().count() || !readable.all(same)
 }
 
-fn is_same(known: &[KnownTrail], seen: &TrailDir) -> bool {
-    known.iter().map(|known| &known.seen).eq(seen.trails.iter())
-}
-
 /// Brings the workspaces up to date; returns the sessions whose changes of files differ
 /// from before.
 pub(super) fn catch_up(
-    db: &Connection,
+    db: &Catalogue,
     store: &Store,
     seen: &[TrailDir],
 ) -> Result<BTreeSet<String>> {
@@ -143,7 +117,7 @@ pub(super) fn catch_up(
     let mut workspaces = Workspaces::new(db);
     for seen in seen {
         let known = all.remove(&seen.id).unwrap_or_default().trails;
-        if !known.is_empty() && seen.error.is_none() && is_same(&known, seen) {
+        if !known.is_empty() && seen.error.is_none() && seen.is_as_known(&known) {
             continue;
         }
         let opened = seen
@@ -156,104 +130,70 @@ pub(super) fn catch_up(
                 take_in(db, key, &workspace, seen, &known, &mut sessions)?;
             }
             // What is known of it stays.
-            Err(error) => note_error(db, &seen.id, &full_text(&error))?,
+            Err(error) => {
+                let sql = "UPDATE workspaces SET error = ?2 WHERE id = ?1";
+                db.run(sql, [&seen.id, &full_text(&error)])?;
+            }
         }
     }
     Ok(sessions)
 }
 
-fn note_error(db: &Connection, id: &str, error: &str) -> Result<()> {
-    db.prepare_cached("UPDATE workspaces SET error = ?2 WHERE id = ?1")
-        .and_then(|mut set| set.execute([id, error]))
-        .map(drop)
-        .map_err(failed("cannot write to the catalogue"))
-}
-
 fn take_in(
-    db: &Connection,
+    db: &Catalogue,
     key: i64,
     workspace: &Workspace,
     seen: &TrailDir,
     known: &[KnownTrail],
     sessions: &mut BTreeSet<String>,
 ) -> Result<()> {
-    let writing = failed("cannot write a workspace to the catalogue");
     let remote = workspace.remote()?.or_else(|| remote_of(workspace.root()));
     let project = Project::new(workspace.root(), remote.as_deref());
-    db.prepare_cached(
+    db.run(
         "UPDATE workspaces SET root = ?2, bytes = ?3, remote = ?4, project = ?5, settled = ?6,
          error = NULL WHERE key = ?1",
-    )
-    .and_then(|mut set| {
-        let root = workspace.root();
-        set.execute(params![
+        params![
             key,
-            root.to_string_lossy(),
-            root_bytes(root),
+            workspace.root().to_string_lossy(),
+            root_bytes(workspace.root()),
             project.remote,
             project.name,
             seen.settled,
-        ])
-    })
-    .map_err(&writing)?;
-    db.prepare_cached("DELETE FROM former_roots WHERE workspace = ?1")
-        .and_then(|mut delete| delete.execute([key]))
-        .map_err(&writing)?;
+        ],
+    )?;
+    db.run("DELETE FROM former_roots WHERE workspace = ?1", [key])?;
     for former in workspace.former_roots()? {
-        db.prepare_cached("INSERT OR REPLACE INTO former_roots VALUES (?1, ?2, ?3, ?4)")
-            .and_then(|mut insert| {
-                insert.execute(params![
-                    former.root.to_string_lossy(),
-                    key,
-                    former.since.map(Timestamp::as_millis),
-                    former.until.as_millis(),
-                ])
-            })
-            .map_err(&writing)?;
+        db.run(
+            "INSERT OR REPLACE INTO former_roots VALUES (?1, ?2, ?3, ?4)",
+            params![
+                former.root.to_string_lossy(),
+                key,
+                former.since.map(Timestamp::as_millis),
+                former.until.as_millis(),
+            ],
+        )?;
     }
-    let continues = goes_on(workspace, seen, known);
+    let continues = seen.continues(known, |known| {
+        workspace.trail_has(known.seen.number, known.read_to, known.sum)
+    });
     if !continues {
         forget_checkpoints(db, key, sessions)?;
     }
-    for trail in &seen.trails {
-        let known = known.iter().find(|known| known.seen.number == trail.number);
-        match known.filter(|_| continues) {
-            Some(known) if known.seen == *trail => {}
-            Some(known) => read_trail(db, key, workspace, trail, known.read_to, sessions)?,
-            None => read_trail(db, key, workspace, trail, 0, sessions)?,
-        }
+    for (trail, from) in seen.unread(if continues { known } else { &[] }) {
+        read_trail(db, key, workspace, trail, from, sessions)?;
     }
     Ok(())
 }
 
-/// Returns whether all trails that were read are still there, as far as they were read.
-fn goes_on(workspace: &Workspace, seen: &TrailDir, known: &[KnownTrail]) -> bool {
-    known.iter().all(|known| {
-        let mut trails = seen.trails.iter();
-        let Some(now) = trails.find(|trail| trail.number == known.seen.number) else {
-            return false;
-        };
-        let there = || workspace.trail_has(now.number, known.read_to, known.sum);
-        *now == known.seen || (now.bytes >= known.read_to && there().unwrap_or(false))
-    })
-}
-
-fn forget_checkpoints(db: &Connection, key: i64, sessions: &mut BTreeSet<String>) -> Result<()> {
-    let writing = failed("cannot write a workspace to the catalogue");
-    let mut of = db
-        .prepare_cached(
-            "SELECT DISTINCT session FROM checkpoints
-             WHERE workspace = ?1 AND session IS NOT NULL",
-        )
-        .map_err(&writing)?;
-    let rows = of.query_map([key], |row| row.get(0)).map_err(&writing)?;
-    let rows: rusqlite::Result<Vec<String>> = rows.collect();
-    sessions.extend(rows.map_err(&writing)?);
-    for table in ["checkpoints", "workspace_trails"] {
-        let sql = format!("DELETE FROM {table} WHERE workspace = ?1");
-        db.execute(&sql, [key]).map_err(&writing)?;
-    }
-    Ok(())
+fn forget_checkpoints(db: &Catalogue, key: i64, sessions: &mut BTreeSet<String>) -> Result<()> {
+    let of_checkpoints: Vec<String> = db.rows(
+        "SELECT DISTINCT session FROM checkpoints WHERE workspace = ?1 AND session IS NOT NULL",
+        [key],
+        |row| row.get(0),
+    )?;
+    sessions.extend(of_checkpoints);
+    db.run("DELETE FROM checkpoints WHERE workspace = ?1", [key])?;
+    db.run("DELETE FROM workspace_trails WHERE workspace = ?1", [key])
 }
 
 /// What the catalogue keeps of a checkpoint.
@@ -296,22 +236,13 @@ impl Checkpoint {
 }
 
 fn read_trail(
-    db: &Connection,
+    db: &Catalogue,
     key: i64,
     workspace: &Workspace,
     trail: &TrailFile,
     from: u64,
     sessions: &mut BTreeSet<String>,
 ) -> Result<()> {
-    let writing = failed("cannot write a checkpoint to the catalogue");
-    let mut insert = db
-        .prepare_cached(
-            "INSERT OR REPLACE INTO checkpoints
-             (workspace, trail, seq, id, at, why, session, label, about, prompt_session,
-              prompt_trail, prompt_seq, changed)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        )
-        .map_err(&writing)?;
     let mut records = workspace.trail_records(trail.number, from)?;
     let mut end = (from, [0; 8]);
     while let Some(found) = records.next()? {
@@ -326,8 +257,12 @@ fn read_trail(
         let (about, prompt) = checkpoint.text();
         let session = checkpoint.session.as_ref().map(|place| place.id.clone());
         sessions.extend(session.clone());
-        insert
-            .execute(params![
+        db.run(
+            "INSERT OR REPLACE INTO checkpoints
+             (workspace, trail, seq, id, at, why, session, label, about, prompt_session,
+              prompt_trail, prompt_seq, changed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+            params![
                 key,
                 trail.number,
                 record.seq() as i64,
@@ -341,26 +276,22 @@ fn read_trail(
                 prompt.as_ref().map(|place| place.trail),
                 prompt.as_ref().map(|place| place.seq as i64),
                 checkpoint.changed as i64,
-            ])
-            .map_err(&writing)?;
+            ],
+        )?;
     }
     let (read_to, sum) = end;
-    let mut set = db
-        .prepare_cached(
-            "INSERT INTO workspace_trails (workspace, number, bytes, modified, read_to, sum)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT DO UPDATE SET bytes = ?3, modified = ?4, read_to = ?5,
-             sum = CASE WHEN ?5 > read_to THEN ?6 ELSE sum END",
-        )
-        .map_err(&writing)?;
-    set.execute(params![
-        key,
-        trail.number,
-        trail.bytes as i64,
-        trail.modified,
-        read_to as i64,
-        i64::from_be_bytes(sum),
-    ])
-    .map_err(&writing)?;
-    Ok(())
+    db.run(
+        "INSERT INTO workspace_trails (workspace, number, bytes, modified, read_to, sum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT DO UPDATE SET bytes = ?3, modified = ?4, read_to = ?5,
+         sum = CASE WHEN ?5 > read_to THEN ?6 ELSE sum END",
+        params![
+            key,
+            trail.number,
+            trail.bytes as i64,
+            trail.modified,
+            read_to as i64,
+            i64::from_be_bytes(sum),
+        ],
+    )
 }

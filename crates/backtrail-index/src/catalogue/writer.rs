@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use backtrail::{Block, Message, SessionId, ToolResult};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::params;
 
-use super::failed;
+use super::Catalogue;
 use super::ledger::LedgerWriter;
 use crate::error::Result;
 use crate::feed::{End, FedRecord, FedResult, Sink, TrailPlace};
@@ -17,7 +17,7 @@ const PROMPT: usize = 200;
 /// Writes records to the catalogue within the caller's transaction.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
-    db: &'a Connection,
+    db: &'a Catalogue,
     prices: &'a Prices,
     trail: Option<Trail>,
     /// The sessions of which something was read.
@@ -40,7 +40,7 @@ struct Trail {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(db: &'a Connection, prices: &'a Prices) -> Self {
+    pub(super) fn new(db: &'a Catalogue, prices: &'a Prices) -> Self {
         Self {
             db,
             prices,
@@ -52,45 +52,28 @@ impl<'a> Writer<'a> {
 
     /// Returns the key of a session, adding a row for a new one.
     pub(super) fn session_key(&self, id: &SessionId) -> Result<i64> {
-        let writing = failed("cannot write to the catalogue");
-        let mut find = self
-            .db
-            .prepare_cached("SELECT key FROM sessions WHERE id = ?1")
-            .map_err(&writing)?;
-        let found = find.query_row([id.as_str()], |row| row.get(0)).optional();
-        if let Some(key) = found.map_err(&writing)? {
-            return Ok(key);
+        let sql = "SELECT key FROM sessions WHERE id = ?1";
+        match self.db.first(sql, [id.as_str()], |row| row.get(0))? {
+            Some(key) => Ok(key),
+            None => {
+                let sql = "INSERT INTO sessions (id) VALUES (?1)";
+                self.db.insert(sql, [id.as_str()])
+            }
         }
-        let mut insert = self
-            .db
-            .prepare_cached("INSERT INTO sessions (id) VALUES (?1)")
-            .map_err(&writing)?;
-        insert.insert([id.as_str()]).map_err(&writing)
     }
 
     fn trail_key(&self, session: i64, number: u32) -> Result<(i64, u64)> {
-        let writing = failed("cannot write to the catalogue");
-        let mut find = self
-            .db
-            .prepare_cached("SELECT key, unread FROM trails WHERE session = ?1 AND number = ?2")
-            .map_err(&writing)?;
-        let found = find
-            .query_row(params![session, number], |row| {
-                Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
-            })
-            .optional();
-        if let Some(found) = found.map_err(&writing)? {
+        let place = params![session, number];
+        let sql = "SELECT key, unread FROM trails WHERE session = ?1 AND number = ?2";
+        let found = self.db.first(sql, place, |row| {
+            Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+        })?;
+        if let Some(found) = found {
             return Ok(found);
         }
-        let mut insert = self
-            .db
-            .prepare_cached(
-                "INSERT INTO trails (session, number, bytes, modified, read_to, sum)
-                 VALUES (?1, ?2, 0, 0, 0, 0)",
-            )
-            .map_err(&writing)?;
-        let key = insert.insert(params![session, number]).map_err(&writing)?;
-        Ok((key, 0))
+        let sql = "INSERT INTO trails (session, number, bytes, modified, read_to, sum)
+            VALUES (?1, ?2, 0, 0, 0, 0)";
+        Ok((self.db.insert(sql, place)?, 0))
     }
 
     fn message(&mut self, record: &FedRecord<'_>, message: &Message) -> Result<()> {
@@ -99,22 +82,17 @@ impl<'a> Writer<'a> {
         };
         let read = record.read;
         let prompt = message.is_prompt().then(|| first_words(message));
-        let mut insert = self
-            .db
-            .prepare_cached(
-                "INSERT OR REPLACE INTO messages (trail, seq, role, at, prompt)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-            )
-            .map_err(failed("cannot write a message to the catalogue"))?;
-        insert
-            .execute(params![
+        self.db.run(
+            "INSERT OR REPLACE INTO messages (trail, seq, role, at, prompt)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
                 trail.key,
                 read.seq as i64,
                 message.role.as_str(),
                 read.at.map(|at| at.as_millis()),
                 prompt,
-            ])
-            .map_err(failed("cannot write a message to the catalogue"))?;
+            ],
+        )?;
         let mut results = record.results.iter();
         let mut n = 0;
         for block in &message.blocks {
@@ -173,31 +151,18 @@ impl Sink for Writer<'_> {
         let Some(mut trail) = self.trail.take() else {
             return Ok(());
         };
-        let writing = failed("cannot write to the catalogue");
-        let mut insert = self
-            .db
-            .prepare_cached(
-                "INSERT OR REPLACE INTO tool_calls (trail, seq, n, name, id)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-            )
-            .map_err(&writing)?;
         for ((seq, n), (name, id)) in &trail.open_calls {
-            let row = params![trail.key, *seq as i64, n, name, id];
-            insert.execute(row).map_err(&writing)?;
+            let row = params![trail.key, *seq as i64, n, name, id, None::<bool>];
+            self.db.run(ADD_CALL, row)?;
         }
         trail.ledger.finish(self.db, self.prices)?;
         self.responses.append(&mut trail.ledger.shared);
         // If nothing new was found, the place of the last record stays.
-        let mut update = self
-            .db
-            .prepare_cached(
-                "UPDATE trails SET bytes = ?2, modified = ?3, read_to = coalesce(?4, read_to),
-                 sum = coalesce(?5, sum), damaged = damaged + ?6, behind = ?7, unread = ?8
-                 WHERE key = ?1",
-            )
-            .map_err(&writing)?;
-        update
-            .execute(params![
+        self.db.run(
+            "UPDATE trails SET bytes = ?2, modified = ?3, read_to = coalesce(?4, read_to),
+             sum = coalesce(?5, sum), damaged = damaged + ?6, behind = ?7, unread = ?8
+             WHERE key = ?1",
+            params![
                 trail.key,
                 trail.place.bytes as i64,
                 trail.place.modified,
@@ -206,52 +171,37 @@ impl Sink for Writer<'_> {
                 trail.damaged.0 as i64,
                 trail.damaged.1 as i64,
                 i64::try_from(trail.ledger.unread_tokens()).unwrap_or(i64::MAX),
-            ])
-            .map_err(&writing)?;
-        Ok(())
+            ],
+        )
     }
 }
 
+const ADD_CALL: &str = "INSERT OR REPLACE INTO tool_calls (trail, seq, n, name, id, failed)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+
 /// Writes how a call ended: in the trail that is being read, or in an earlier one.
 fn write_result(
-    db: &Connection,
+    db: &Catalogue,
     trail: &mut Trail,
     result: &ToolResult,
     answers: &FedResult,
 ) -> Result<()> {
-    let writing = failed("cannot write a tool call to the catalogue");
     let Some(call) = &answers.call else {
         return Ok(());
     };
     if let Some((name, id)) = trail.open_calls.remove(&(call.seq, call.n)) {
-        let mut insert = db
-            .prepare_cached(
-                "INSERT OR REPLACE INTO tool_calls (trail, seq, n, name, id, failed)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )
-            .map_err(&writing)?;
         let seq = call.seq as i64;
         let row = params![trail.key, seq, call.n, name, id, result.is_error];
-        insert.execute(row).map_err(&writing)?;
-        return Ok(());
+        return db.run(ADD_CALL, row);
     }
-    let mut update = db
-        .prepare_cached(
-            "UPDATE tool_calls SET failed = ?5 WHERE (trail, seq, n) IN (
-                 SELECT c.trail, c.seq, c.n FROM trails AS t JOIN tool_calls AS c ON c.trail = t.key
-                 WHERE t.session = ?1 AND t.number <= ?2 AND c.seq = ?3 AND c.n = ?4
-                 AND c.failed IS NULL ORDER BY t.number DESC LIMIT 1)",
-        )
-        .map_err(&writing)?;
-    let row = params![
-        trail.session,
-        trail.place.number,
-        call.seq as i64,
-        call.n,
-        result.is_error
-    ];
-    update.execute(row).map_err(&writing)?;
-    Ok(())
+    let (session, number, seq) = (trail.session, trail.place.number, call.seq as i64);
+    db.run(
+        "UPDATE tool_calls SET failed = ?5 WHERE (trail, seq, n) IN (
+             SELECT c.trail, c.seq, c.n FROM trails AS t JOIN tool_calls AS c ON c.trail = t.key
+             WHERE t.session = ?1 AND t.number <= ?2 AND c.seq = ?3 AND c.n = ?4
+             AND c.failed IS NULL ORDER BY t.number DESC LIMIT 1)",
+        params![session, number, seq, call.n, result.is_error],
+    )
 }
 
 /// Returns the beginning of a prompt, in one line.

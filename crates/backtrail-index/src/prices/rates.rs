@@ -30,7 +30,7 @@ struct Tier {
     token: PerToken,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct PerToken {
     input: u64,
     output: u64,
@@ -82,7 +82,7 @@ impl Rates {
         let tiers = tiers?;
         let call = ask(known, at, [(UsageKey::INPUT_TOKENS, 0)])?.total_price;
         let call = (call * 1e12).round() as u64;
-        let nothing = call == 0 && tiers.iter().all(|tier| tier.token.is_nothing());
+        let nothing = call == 0 && tiers.iter().all(|tier| tier.token == PerToken::default());
         // If no token has a price, the model is either free and says so, or not sold by
         // tokens.
         (!nothing || known.is_free()).then_some(Self { call, tiers })
@@ -159,27 +159,6 @@ impl PerToken {
         if unknown && known.is_claude() {
             self.cache_write_1h = self.input.saturating_mul(2);
         }
-    }
-
-    fn is_nothing(&self) -> bool {
-        let Self {
-            input,
-            output,
-            reasoning,
-            cache_read,
-            cache_write,
-            cache_write_1h,
-        } = self;
-        [
-            input,
-            output,
-            reasoning,
-            cache_read,
-            cache_write,
-            cache_write_1h,
-        ]
-        .into_iter()
-        .all(|rate| *rate == 0)
     }
 }
 

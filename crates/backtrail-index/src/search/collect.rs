@@ -24,20 +24,20 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    pub(super) fn new(wanted: &SearchRequest) -> Self {
+    pub(super) fn new(SearchRequest { query, .. }: &SearchRequest) -> Self {
         let bit = |role: &String| {
             let found = ROLES
                 .iter()
                 .position(|name| name.eq_ignore_ascii_case(role));
             found.map_or(0, |at| 1_u64 << at)
         };
-        let roles = wanted.roles.iter().map(bit).fold(0, |all, bit| all | bit);
+        let roles = query.roles.iter().map(bit).fold(0, |all, bit| all | bit);
         Self {
-            roles: (!wanted.roles.is_empty()).then_some(roles),
-            since: wanted.since.map(|at| at.as_millis()),
-            until: wanted.until.map(|at| at.as_millis()),
-            order: wanted.order,
-            limit: wanted.limit,
+            roles: (!query.roles.is_empty()).then_some(roles),
+            since: query.filter.since.map(|at| at.as_millis()),
+            until: query.filter.until.map(|at| at.as_millis()),
+            order: query.order,
+            limit: query.limit,
         }
     }
 

@@ -26,14 +26,14 @@ pub(super) fn compile(
     wanted: &SearchRequest,
     searcher: &Searcher,
 ) -> Result<Option<Box<dyn Query>>> {
-    let words = node(&wanted.query.root, searcher)?;
+    let words = node(&wanted.words.root, searcher)?;
     let mut all = vec![(Occur::Must, words)];
-    if !wanted.tools.is_empty() {
-        let names = wanted.tools.iter().map(|tool| tool.to_lowercase());
+    if !wanted.query.tools.is_empty() {
+        let names = wanted.query.tools.iter().map(|tool| tool.to_lowercase());
         all.push((Occur::Must, one_of(TOOL, names.collect())));
     }
-    if !wanted.models.is_empty() {
-        let names = models(&wanted.models, searcher)?;
+    if !wanted.query.filter.models.is_empty() {
+        let names = models(&wanted.query.filter.models, searcher)?;
         if names.is_empty() {
             return Ok(None);
         }
@@ -133,7 +133,7 @@ fn endings(prefix: &str, most: usize, searcher: &Searcher) -> Result<Vec<String>
         while stream.advance() && stream.key().starts_with(prefix.as_bytes()) {
             endings.insert(String::from_utf8_lossy(stream.key()).into_owned());
             if endings.len() > most {
-                let what = format!("too many words begin with `{prefix}`: write more of it");
+                let what = format!("too many words begin with `{prefix}`: make it longer");
                 return Err(Error::Query(what));
             }
         }

@@ -1,4 +1,4 @@
-//! The index on disk: opens it and checks whether it can be trusted.
+//! Opens the index on disk and checks whether it can be trusted.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,22 +20,33 @@ const DIR: &str = "search-1";
 #[derive(Debug)]
 pub(crate) enum Opened {
     /// It is as it was left.
-    Ready(SearchDir),
+    Ready(SearchIndex),
     /// It does not exist.
     Missing,
     /// It cannot be trusted and must be rebuilt, with the reason.
     Unusable(String),
 }
 
-/// The index on disk as of one commit. Later commits are not visible.
-pub(crate) struct SearchDir {
+impl Opened {
+    /// Returns the index, unless so many of its records belong to removed or reindexed
+    /// trails that it should be rebuilt.
+    pub(crate) fn usable(self) -> Option<SearchIndex> {
+        match self {
+            Self::Ready(index) if !index.is_worn() => Some(index),
+            _ => None,
+        }
+    }
+}
+
+/// The index on disk as of one commit, or one in memory. Later commits are not visible.
+pub(crate) struct SearchIndex {
     pub(super) commit: Commit,
     pub(super) searcher: Searcher,
 }
 
-impl fmt::Debug for SearchDir {
+impl fmt::Debug for SearchIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SearchDir")
+        f.debug_struct("SearchIndex")
             .field("trails", &self.commit.trails.len())
             .field("docs", &self.commit.docs)
             .finish_non_exhaustive()
@@ -45,7 +56,7 @@ impl fmt::Debug for SearchDir {
 /// How often another process may commit while this one opens the index.
 const TRIES: usize = 20;
 
-impl SearchDir {
+impl SearchIndex {
     /// Opens the index in the directory of derived data. Errors are I/O errors.
     pub(crate) fn open(derived: &Path) -> Result<Opened> {
         let dir = path(derived);
@@ -79,9 +90,7 @@ impl SearchDir {
         &self.commit.trails
     }
 
-    /// Returns whether so many of its records belong to removed or reindexed trails that
-    /// it should be rebuilt.
-    pub(crate) fn is_worn(&self) -> bool {
+    pub(super) fn is_worn(&self) -> bool {
         let live: u64 = self.commit.trails.iter().map(|t| u64::from(t.docs)).sum();
         let dead = self.commit.docs.saturating_sub(live);
         // A few do not matter.
@@ -96,7 +105,10 @@ fn open_commit(dir: &Path, commit: &Commit) -> Result<Searcher, String> {
         Ok(_) => return Err("its files were changed".to_owned()),
         Err(error) => return Err(format!("its files cannot be inspected: {error}")),
     }
-    let searcher = guarded(|| open_searcher(Files::open(dir)?.with_meta(&commit.meta)))?;
+    let searcher = guarded(|| {
+        let files = Files::open(dir)?.with_meta(&commit.meta);
+        searcher_of(&open_index(files)?)
+    })?;
     if searcher.num_docs() != commit.docs {
         return Err("records are missing".to_owned());
     }
@@ -106,10 +118,6 @@ fn open_commit(dir: &Path, commit: &Commit) -> Result<Searcher, String> {
 /// Returns the path of the index.
 pub(super) fn path(derived: &Path) -> PathBuf {
     derived.join(DIR)
-}
-
-fn open_searcher(files: Files) -> tantivy::Result<Searcher> {
-    searcher_of(&open_index(files)?)
 }
 
 /// Opens tantivy's part of the index.

@@ -1,4 +1,4 @@
-//! Searches the index on disk and the one in memory as if they were one.
+//! Searches the index on disk and those in memory as if they were one.
 
 use std::cmp::{Ordering, Reverse};
 use std::sync::Mutex;
@@ -6,16 +6,15 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering as Memory};
 use std::thread;
 
-use backtrail::{SessionId, Timestamp};
+use backtrail::SessionId;
 use tantivy::Searcher;
 use tantivy::query::{EnableScoring, Query, Weight};
 
-use super::Order;
+use super::SearchQuery;
 use super::collect::{Candidate, Collected, Conditions, collect};
 use super::compile::{compile, unreadable};
-use super::dir::{KnownTrail, SearchDir, guarded};
+use super::dir::{KnownTrail, SearchIndex, guarded};
 use super::document::ROLES;
-use super::memory::MemoryIndex;
 use super::query::ParsedQuery;
 use super::statistics::{Counted, Statistics};
 use crate::error::{Error, Result};
@@ -23,17 +22,24 @@ use crate::error::{Error, Result};
 /// A search request.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchRequest {
-    pub(crate) query: ParsedQuery,
-    /// `user`, `assistant`, `tool`, `system`, `summary`, `run`, `other`; empty for all.
-    pub(crate) roles: Vec<String>,
-    /// Any of these tools, by full name, ignoring case.
-    pub(crate) tools: Vec<String>,
-    /// Any of these models, by any part of their name.
-    pub(crate) models: Vec<String>,
-    pub(crate) since: Option<Timestamp>,
-    pub(crate) until: Option<Timestamp>,
-    pub(crate) order: Order,
-    pub(crate) limit: usize,
+    pub(crate) words: ParsedQuery,
+    pub(crate) query: SearchQuery,
+}
+
+impl SearchRequest {
+    /// Parses a query; an invalid one is an `Error::Query`.
+    pub(crate) fn new(query: &SearchQuery) -> Result<Self> {
+        for role in &query.roles {
+            if !ROLES.iter().any(|name| name.eq_ignore_ascii_case(role)) {
+                let known = ROLES.join(", ");
+                return Err(Error::Query(format!("unknown role `{role}`: {known}")));
+            }
+        }
+        Ok(Self {
+            words: ParsedQuery::parse(&query.words)?,
+            query: query.clone(),
+        })
+    }
 }
 
 /// The trails whose records may match.
@@ -68,24 +74,6 @@ impl AllowedTrails {
     }
 }
 
-/// An index to search.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum IndexSource<'a> {
-    /// On disk.
-    Dir(&'a SearchDir, &'a AllowedTrails),
-    /// In memory.
-    Memory(&'a MemoryIndex, &'a AllowedTrails),
-}
-
-impl<'a> IndexSource<'a> {
-    fn parts(self) -> (&'a Searcher, &'a [KnownTrail], &'a AllowedTrails) {
-        match self {
-            Self::Dir(dir, allowed) => (&dir.searcher, dir.known(), allowed),
-            Self::Memory(memory, allowed) => (&memory.searcher, memory.known(), allowed),
-        }
-    }
-}
-
 /// The result of a search.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct FoundRecords {
@@ -101,7 +89,7 @@ impl FoundRecords {
         self.total += other.total;
         self.hits.extend(other.hits);
         self.hits.sort_unstable_by(RawHit::compare);
-        self.hits.truncate(wanted.limit);
+        self.hits.truncate(wanted.query.limit);
     }
 }
 
@@ -148,25 +136,27 @@ impl RawHit {
     }
 }
 
-/// Searches all sources, with scores computed over all of them. The caller ensures that
-/// no record is in two sources.
+/// Searches several indexes, with scores computed over all of them. The caller ensures
+/// that no record is in two of them.
 ///
 /// `Err(Error::Search)` means that an index is unreadable and must be rebuilt.
-pub(crate) fn find(wanted: &SearchRequest, sources: &[IndexSource<'_>]) -> Result<FoundRecords> {
-    let counted = sources.iter().map(|source| {
-        let (searcher, known, _) = source.parts();
-        Counted::new(searcher, known)
-    });
+pub(crate) fn find(
+    wanted: &SearchRequest,
+    indexes: &[(&SearchIndex, &AllowedTrails)],
+) -> Result<FoundRecords> {
+    let counted = indexes.iter();
+    let counted = counted.map(|(index, _)| Counted::new(&index.searcher, index.known()));
     let statistics = Statistics::new(counted.collect());
     let conditions = Conditions::new(wanted);
     let mut found = FoundRecords::default();
-    for source in sources {
-        let (searcher, known, allowed) = source.parts();
+    for (index, allowed) in indexes {
+        let searcher = &index.searcher;
         let Some(query) = compile(wanted, searcher)? else {
             continue;
         };
         let part = search(&*query, searcher, &statistics, allowed, &conditions)?;
-        let hits = part.first.iter().filter_map(|hit| RawHit::new(hit, known));
+        let hits = part.first.iter();
+        let hits = hits.filter_map(|hit| RawHit::new(hit, index.known()));
         let part = FoundRecords {
             hits: hits.collect(),
             total: part.total,
@@ -234,15 +224,4 @@ fn collect_all(
     all.first.sort_unstable_by(|a, b| b.cmp(a));
     all.first.truncate(conditions.limit);
     Ok(all)
-}
-
-/// Checks that all roles exist.
-pub(crate) fn check_roles(roles: &[String]) -> Result<()> {
-    for role in roles {
-        if !ROLES.iter().any(|name| name.eq_ignore_ascii_case(role)) {
-            let known = ROLES.join(", ");
-            return Err(Error::Query(format!("unknown role `{role}`: {known}")));
-        }
-    }
-    Ok(())
 }

@@ -1,16 +1,16 @@
 //! Full-text search over all messages, tool calls and runs.
 //!
 //! In the order of use:
-//! - [`SearchDir::open`] opens the index on disk: it is ready, missing, or not to be
-//!   trusted. Reading needs no lock; [`SearchDir::known`] returns its trails.
+//! - [`SearchIndex::open`] opens the index on disk: it is ready, missing, or not to be
+//!   trusted. Reading needs no lock; [`SearchIndex::known`] returns its trails.
 //! - [`SearchWriter::resume`] adds to an opened index, [`SearchWriter::rebuild`] builds a
 //!   new one beside it. Both are a `Sink`, and the caller holds the lock. Nothing is
 //!   visible before [`SearchWriter::commit`], which may be called repeatedly.
-//! - [`MemoryWriter`] is a `Sink` too; [`MemoryWriter::finish`] makes its records
-//!   searchable in memory, for this process only.
-//! - [`ParsedQuery::parse`] and [`check_roles`], then [`find`] over one or more
-//!   [`IndexSource`]s, on disk or in memory, each with the trails that may match.
-//! - [`snippet`] and [`snippet_of_record`] for each hit that is shown.
+//! - [`SearchWriter::in_memory`] builds one for this process only, of records that are
+//!   not on disk yet.
+//! - [`SearchRequest::new`] parses a query, and [`find`] searches one or more indexes, on
+//!   disk or in memory, each with the trails that may match.
+//! - [`snippet_of_record`] for each hit that is shown.
 
 mod collect;
 mod commit;
@@ -20,7 +20,6 @@ mod document;
 mod files;
 mod find;
 mod fold;
-mod memory;
 mod query;
 mod record_text;
 mod segments;
@@ -31,12 +30,8 @@ mod trail_table;
 mod word_pair;
 mod writer;
 
-pub(crate) use dir::{KnownTrail, Opened, SearchDir};
-pub(crate) use find::{
-    AllowedTrails, FoundRecords, IndexSource, RawHit, SearchRequest, check_roles, find,
-};
-pub(crate) use memory::{MemoryIndex, MemoryWriter};
-pub(crate) use query::ParsedQuery;
+pub(crate) use dir::{KnownTrail, Opened, SearchIndex};
+pub(crate) use find::{AllowedTrails, FoundRecords, RawHit, SearchRequest, find};
 pub(crate) use snippet::snippet_of_record;
 pub(crate) use writer::SearchWriter;
 
@@ -126,24 +121,6 @@ pub struct Hit {
     /// The number of its turn on the session's line, from 1; `None` if it was undone or
     /// comes before the first prompt.
     pub turn: Option<u64>,
-}
-
-impl Hit {
-    /// Creates a hit of which only the position is known.
-    pub fn new(session: SessionId, trail: u32, seq: u64) -> Self {
-        Self {
-            session,
-            trail,
-            seq,
-            id: None,
-            at: None,
-            role: String::new(),
-            tools: Vec::new(),
-            score: 0.0,
-            snippet: Snippet::default(),
-            turn: None,
-        }
-    }
 }
 
 /// A part of a message around the matching words.

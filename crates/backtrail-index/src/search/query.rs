@@ -266,22 +266,28 @@ impl<'a> Parser<'a> {
         self.tokens.get(self.at)
     }
 
+    fn is_next(&self, kind: &TokenKind) -> bool {
+        self.peek().is_some_and(|token| token.kind == *kind)
+    }
+
+    /// Skips a token of this kind; returns its place if there was one.
+    fn next_if(&mut self, kind: &TokenKind) -> Option<usize> {
+        let token = self.peek().filter(|token| token.kind == *kind)?;
+        self.at += 1;
+        Some(token.place)
+    }
+
     /// One or more alternatives; `None` if they contain nothing searchable.
     fn any(&mut self) -> Result<Option<Node>> {
         let mut nodes = Vec::new();
         let mut alternatives = 1;
-        nodes.extend(self.all("or")?);
-        while let Some(Token {
-            kind: TokenKind::Or,
-            place,
-        }) = self.peek()
-        {
-            self.at += 1;
+        nodes.extend(self.all()?);
+        while let Some(place) = self.next_if(&TokenKind::Or) {
             alternatives += 1;
             if self.is_at_end() {
                 return wrong(format!("nothing after the `or` at character {place}"));
             }
-            nodes.extend(self.all("or")?);
+            nodes.extend(self.all()?);
         }
         if alternatives > 1 && nodes.iter().any(|node| matches!(node, Node::Not(_))) {
             return wrong(format!("next to an `or`, {ONLY_NOT}"));
@@ -290,7 +296,7 @@ impl<'a> Parser<'a> {
     }
 
     /// All terms up to an `or` or a parenthesis.
-    fn all(&mut self, before: &str) -> Result<Option<Node>> {
+    fn all(&mut self) -> Result<Option<Node>> {
         let mut nodes = Vec::new();
         let mut after: Option<(&str, usize)> = None;
         let mut is_first = true;
@@ -298,9 +304,7 @@ impl<'a> Parser<'a> {
             match token.kind {
                 TokenKind::Or if is_first => {
                     let place = token.place;
-                    return wrong(format!(
-                        "nothing before the `{before}` at character {place}"
-                    ));
+                    return wrong(format!("nothing before the `or` at character {place}"));
                 }
                 TokenKind::And if is_first || after.is_some() => {
                     let place = token.place;
@@ -339,15 +343,7 @@ impl<'a> Parser<'a> {
         match &token.kind {
             TokenKind::Term(node) => Ok(node.clone()),
             TokenKind::Not(written) => {
-                if self.is_at_end()
-                    || matches!(
-                        self.peek(),
-                        Some(Token {
-                            kind: TokenKind::And,
-                            ..
-                        })
-                    )
-                {
+                if self.is_at_end() || self.is_next(&TokenKind::And) {
                     let place = token.place;
                     return wrong(format!(
                         "nothing after the `{written}` at character {place}"
@@ -368,26 +364,16 @@ impl<'a> Parser<'a> {
 
     fn group(&mut self, place: usize) -> Result<Option<Node>> {
         self.deeper(place)?;
-        if let Some(Token {
-            kind: TokenKind::Close,
-            ..
-        }) = self.peek()
-        {
+        if self.is_next(&TokenKind::Close) {
             return wrong(format!(
                 "nothing inside the parentheses at character {place}"
             ));
         }
         let inner = self.any()?;
         self.depth -= 1;
-        match self.peek() {
-            Some(Token {
-                kind: TokenKind::Close,
-                ..
-            }) => {
-                self.at += 1;
-                Ok(inner)
-            }
-            _ => wrong(format!("the `(` at character {place} is not closed")),
+        match self.next_if(&TokenKind::Close) {
+            Some(_) => Ok(inner),
+            None => wrong(format!("the `(` at character {place} is not closed")),
         }
     }
 
@@ -402,13 +388,8 @@ impl<'a> Parser<'a> {
     }
 
     fn is_at_end(&self) -> bool {
-        matches!(
-            self.peek(),
-            None | Some(Token {
-                kind: TokenKind::Or | TokenKind::Close,
-                ..
-            })
-        )
+        let kind = self.peek().map(|token| &token.kind);
+        matches!(kind, None | Some(TokenKind::Or | TokenKind::Close))
     }
 }
 

@@ -35,7 +35,7 @@ const TEXTS: &[&str] = &[
 ];
 
 /// Returns the numbers of the texts that a query finds.
-fn found(dir: &SearchDir, query: &str) -> Vec<u64> {
+fn found(dir: &SearchIndex, query: &str) -> Vec<u64> {
     let mut found: Vec<u64> = search(dir, &wanted(query))
         .hits
         .iter()
@@ -160,27 +160,27 @@ fn tools_models_roles_and_times_narrow_it_down() {
     let other = TestTrail::of_texts("t", &["rounding", "nothing"]);
     let dir = tempfile::tempdir().expect("a directory");
     let index = built(dir.path(), &[spoken, other]);
-    let count = |change: &dyn Fn(&mut SearchRequest)| {
+    let count = |change: &dyn Fn(&mut SearchQuery)| {
         let mut wanted = wanted("rounding");
-        change(&mut wanted);
+        change(&mut wanted.query);
         search(&index, &wanted).total
     };
     let at = |seq: i64| Timestamp::from_millis(1_700_000_000_000 + 1000 * seq);
     assert_eq!(count(&|_| {}), 5);
     assert_eq!(count(&|w| w.tools = vec!["edit".into()]), 2);
     assert_eq!(count(&|w| w.tools = vec!["edi".into()]), 0);
-    assert_eq!(count(&|w| w.models = vec!["OPUS".into()]), 4);
-    assert_eq!(count(&|w| w.models = vec!["gpt".into()]), 0);
+    assert_eq!(count(&|w| w.filter.models = vec!["OPUS".into()]), 4);
+    assert_eq!(count(&|w| w.filter.models = vec!["gpt".into()]), 0);
     assert_eq!(count(&|w| w.roles = vec!["user".into()]), 2);
     assert_eq!(
         count(&|w| w.roles = vec!["Tool".into(), "system".into()]),
         2
     );
-    assert_eq!(count(&|w| w.since = at(1)), 3);
-    assert_eq!(count(&|w| w.until = at(1)), 2);
+    assert_eq!(count(&|w| w.filter.since = at(1)), 3);
+    assert_eq!(count(&|w| w.filter.until = at(1)), 2);
     assert_eq!(count(&|w| w.limit = 0), 5);
     let allowed = AllowedTrails::of(index.known(), |trail| trail.session.as_str() == "t");
-    let only = find(&wanted("rounding"), &[IndexSource::Dir(&index, &allowed)]).expect("searched");
+    let only = find(&wanted("rounding"), &[(&index, &allowed)]).expect("searched");
     assert_eq!(only.total, 1);
     assert_eq!(only.hits[0].session.as_str(), "t");
 }
@@ -191,12 +191,12 @@ fn the_newest_come_first_where_they_are_wanted() {
     let texts = ["word", "word word word", "no", "word and more of it"];
     let index = built(dir.path(), &[TestTrail::of_texts("s", &texts)]);
     let mut wanted = wanted("word");
-    wanted.order = Order::Newest;
-    wanted.limit = 2;
+    wanted.query.order = Order::Newest;
+    wanted.query.limit = 2;
     let newest = search(&index, &wanted);
     let seqs: Vec<u64> = newest.hits.iter().map(|hit| hit.seq).collect();
     assert_eq!((seqs, newest.total), (vec![3, 1], 3));
-    wanted.order = Order::Best;
+    wanted.query.order = Order::Best;
     assert_eq!(search(&index, &wanted).hits[0].seq, 1);
 }
 
@@ -218,8 +218,11 @@ fn records_are_not_indexed_twice() {
 
 #[test]
 fn roles_that_do_not_exist_are_named() {
-    assert!(check_roles(&["User".to_owned(), "run".to_owned()]).is_ok());
-    let error = check_roles(&["robot".to_owned()]).expect_err("no role");
+    let mut query = SearchQuery::new("word");
+    query.roles = vec!["User".to_owned(), "run".to_owned()];
+    assert!(SearchRequest::new(&query).is_ok());
+    query.roles = vec!["robot".to_owned()];
+    let error = SearchRequest::new(&query).expect_err("no role");
     assert!(error.to_string().starts_with("unknown role `robot`"));
 }
 
@@ -252,8 +255,8 @@ fn assert_same(
     for query in QUERIES {
         for order in [Order::Best, Order::Newest] {
             let mut wanted = wanted(query);
-            wanted.order = order;
-            wanted.limit = 5;
+            wanted.query.order = order;
+            wanted.query.limit = 5;
             assert_eq!(one(&wanted), other(&wanted), "{query} {order:?}");
         }
     }
@@ -282,18 +285,18 @@ proptest! {
         }
         let first = writer.commit().expect("committed");
         let mut writer = SearchWriter::resume(other.path(), &first).expect("a writer");
-        let mut memory = MemoryWriter::new().expect("a writer");
+        let mut memory = SearchWriter::in_memory().expect("a writer");
         for (at, trail) in trails.iter().enumerate() {
             let from = if at == again { 0 } else { cut.min(trail.messages.len()) };
             trail.feed(from, &mut writer);
             trail.feed(cut.min(trail.messages.len()), &mut memory);
         }
-        let memory = memory.finish().expect("finished");
+        let memory = memory.commit().expect("committed");
         let (on_disk, in_memory) = (
             AllowedTrails::of(first.known(), |_| true),
             AllowedTrails::of(memory.known(), |_| true),
         );
-        let sources = [IndexSource::Dir(&first, &on_disk), IndexSource::Memory(&memory, &in_memory)];
+        let sources = [(&first, &on_disk), (&memory, &in_memory)];
         assert_same(
             &|wanted| search(&fresh, wanted),
             &|wanted| find(wanted, &sources).expect("searched"),

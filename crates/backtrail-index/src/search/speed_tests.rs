@@ -185,7 +185,7 @@ fn speed_of_indexing_and_searching() {
         let opened = testing::opened(dir.path());
         let open = begun.elapsed();
         let mut wanted = wanted(query);
-        wanted.limit = 20;
+        wanted.query.limit = 20;
         let total = search(&opened, &wanted).total;
         println!(
             "{query}: {total} in {:?}, opened in {open:?}",
@@ -216,9 +216,9 @@ fn speed_of_opening_with_ten_thousand_trails() {
         );
     }
     let begun = Instant::now();
-    let mut memory = MemoryWriter::new().expect("a writer");
+    let mut memory = SearchWriter::in_memory().expect("a writer");
     trail.feed(0, &mut memory);
-    let memory = memory.finish().expect("finished");
+    let memory = memory.commit().expect("committed");
     println!(
         "one in memory: {:?} {}",
         begun.elapsed(),

@@ -96,7 +96,7 @@ impl TestTrail {
 }
 
 /// Builds an index of trails on disk.
-pub(super) fn built(derived: &Path, trails: &[TestTrail]) -> SearchDir {
+pub(super) fn built(derived: &Path, trails: &[TestTrail]) -> SearchIndex {
     let mut writer = SearchWriter::rebuild(derived).expect("a writer");
     for trail in trails {
         trail.feed(0, &mut writer);
@@ -105,8 +105,8 @@ pub(super) fn built(derived: &Path, trails: &[TestTrail]) -> SearchDir {
 }
 
 /// Opens an index that must be sound.
-pub(super) fn opened(derived: &Path) -> SearchDir {
-    match SearchDir::open(derived).expect("opened") {
+pub(super) fn opened(derived: &Path) -> SearchIndex {
+    match SearchIndex::open(derived).expect("opened") {
         Opened::Ready(dir) => dir,
         other => panic!("{other:?}"),
     }
@@ -114,20 +114,13 @@ pub(super) fn opened(derived: &Path) -> SearchDir {
 
 /// A search for words everywhere.
 pub(super) fn wanted(words: &str) -> SearchRequest {
-    SearchRequest {
-        query: ParsedQuery::parse(words).expect(words),
-        roles: Vec::new(),
-        tools: Vec::new(),
-        models: Vec::new(),
-        since: None,
-        until: None,
-        order: Order::Best,
-        limit: 1000,
-    }
+    let mut query = SearchQuery::new(words);
+    query.limit = 1000;
+    SearchRequest::new(&query).expect(words)
 }
 
 /// Searches all of an index.
-pub(super) fn search(dir: &SearchDir, wanted: &SearchRequest) -> FoundRecords {
+pub(super) fn search(dir: &SearchIndex, wanted: &SearchRequest) -> FoundRecords {
     let allowed = AllowedTrails::of(dir.known(), |_| true);
-    find(wanted, &[IndexSource::Dir(dir, &allowed)]).expect("searched")
+    find(wanted, &[(dir, &allowed)]).expect("searched")
 }

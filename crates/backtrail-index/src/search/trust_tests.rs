@@ -20,7 +20,7 @@ fn files(derived: &Path) -> Vec<PathBuf> {
 
 /// Returns whether an index is ready, and queries it if so.
 fn answers(derived: &Path) -> bool {
-    match SearchDir::open(derived).expect("opened") {
+    match SearchIndex::open(derived).expect("opened") {
         Opened::Ready(dir) => {
             assert_eq!(search(&dir, &wanted("alpha")).total, 2);
             true
@@ -83,7 +83,7 @@ fn a_newer_version_is_rebuilt() {
     let text = fs::read(&commit).expect("read");
     let newer: Vec<u8> = [b"backtrail search 2\n", &text[19..]].concat();
     fs::write(&commit, newer).expect("written");
-    match SearchDir::open(dir.path()).expect("opened") {
+    match SearchIndex::open(dir.path()).expect("opened") {
         Opened::Unusable(why) => assert_eq!(why, "it has another version"),
         other => panic!("{other:?}"),
     }
@@ -123,10 +123,10 @@ fn damage_that_no_seal_shows_causes_no_panic() {
             let mut bad = whole.clone();
             bad[at] ^= 0xff;
             put(&bad);
-            if let Opened::Ready(index) = SearchDir::open(dir.path()).expect("opened") {
+            if let Opened::Ready(index) = SearchIndex::open(dir.path()).expect("opened") {
                 for query in ["alpha", "\"alpha beta\"", "a*", "alpha or delta"] {
                     let allowed = AllowedTrails::of(index.known(), |_| true);
-                    drop(find(&wanted(query), &[IndexSource::Dir(&index, &allowed)]));
+                    drop(find(&wanted(query), &[(&index, &allowed)]));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Adds records to the index on disk.
+//! Adds records to the index on disk, or makes one in memory.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,12 +7,12 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use backtrail::SessionId;
-use tantivy::{Index, IndexMeta, SegmentMeta};
+use tantivy::{Directory as _, Index, IndexMeta, SegmentMeta};
 
 use super::commit::{self, Commit, sync_dir};
-use super::dir::{SearchDir, guarded, open_index, path};
+use super::dir::{SearchIndex, guarded, open_index, path, searcher_of};
 use super::document::{Batch, schema, tokenizers};
-use super::files::Files;
+use super::files::{Files, META};
 use super::segments::{SegmentBuilder, SegmentBuilders, merge_small, settings};
 use super::trail_table::TrailTable;
 use crate::error::{Error, Result};
@@ -29,7 +29,8 @@ const LITTLE: usize = 1 << 20;
 /// The directory belongs to the index alone: anything in it that the last commit does not
 /// name is removed.
 pub(crate) struct SearchWriter {
-    dir: PathBuf,
+    /// `None` if the index is in memory.
+    dir: Option<PathBuf>,
     index: Index,
     /// The segments of the index, committed or not.
     segments: Vec<SegmentMeta>,
@@ -48,7 +49,7 @@ impl fmt::Debug for SearchWriter {
 
 impl SearchWriter {
     /// Adds to an opened index, which must be the newest.
-    pub(crate) fn resume(derived: &Path, opened: &SearchDir) -> Result<Self> {
+    pub(crate) fn resume(derived: &Path, opened: &SearchIndex) -> Result<Self> {
         let dir = path(derived);
         let commit = &opened.commit;
         clean(&dir, &commit.seal)?;
@@ -58,7 +59,7 @@ impl SearchWriter {
             Ok((index, segments))
         })?;
         let trails = TrailTable::new(&commit.trails, commit.next_ordinal);
-        Ok(Self::with(dir, index, segments, trails))
+        Ok(Self::with(Some(dir), index, segments, trails))
     }
 
     /// Builds a new index. The existing one answers until the first commit.
@@ -74,10 +75,23 @@ impl SearchWriter {
             index.set_tokenizers(tokenizers());
             Ok(index)
         })?;
-        Ok(Self::with(dir, index, Vec::new(), TrailTable::default()))
+        let trails = TrailTable::default();
+        Ok(Self::with(Some(dir), index, Vec::new(), trails))
     }
 
-    fn with(dir: PathBuf, index: Index, segments: Vec<SegmentMeta>, trails: TrailTable) -> Self {
+    /// Builds an index in memory.
+    pub(crate) fn in_memory() -> Result<Self> {
+        let builder = Index::builder().schema(schema()).settings(settings());
+        let index = tantivy(|| builder.tokenizers(tokenizers()).create_in_ram())?;
+        Ok(Self::with(None, index, Vec::new(), TrailTable::default()))
+    }
+
+    fn with(
+        dir: Option<PathBuf>,
+        index: Index,
+        segments: Vec<SegmentMeta>,
+        trails: TrailTable,
+    ) -> Self {
         Self {
             dir,
             index,
@@ -95,11 +109,13 @@ impl SearchWriter {
 
     /// Makes the added records durable and visible, and returns the new index. After an
     /// error, drop this writer; earlier commits remain.
-    pub(crate) fn commit(&mut self) -> Result<SearchDir> {
+    pub(crate) fn commit(&mut self) -> Result<SearchIndex> {
         self.trails.give_up();
         self.write_segments()?;
-        let segments = std::mem::take(&mut self.segments);
-        self.segments = tantivy(|| merge_small(&self.dir, &self.index, segments))?;
+        if let Some(dir) = &self.dir {
+            let segments = std::mem::take(&mut self.segments);
+            self.segments = tantivy(|| merge_small(dir, &self.index, segments))?;
+        }
         let meta = IndexMeta {
             index_settings: settings(),
             segments: self.segments.clone(),
@@ -107,18 +123,29 @@ impl SearchWriter {
         };
         let (trails, next_ordinal) = self.trails.known();
         let commit = Commit {
-            seal: self.seal(&meta)?,
+            seal: match &self.dir {
+                Some(dir) => seal(dir, &meta)?,
+                None => Seal::default(),
+            },
             meta: serde_json::to_vec(&meta).map_err(|error| failed(error.to_string()))?,
             next_ordinal,
             docs: self.segments.iter().map(|s| u64::from(s.max_doc())).sum(),
             trails,
         };
-        make_private(&self.dir)?;
+        let Some(dir) = &self.dir else {
+            let searcher = tantivy(|| {
+                let files = self.index.directory();
+                files.atomic_write(Path::new(META), &commit.meta)?;
+                searcher_of(&self.index)
+            })?;
+            return Ok(SearchIndex { commit, searcher });
+        };
+        make_private(dir)?;
         // The files that the commit names are made durable before it.
-        sync_dir(&self.dir)?;
-        commit.write(&self.dir)?;
-        clean(&self.dir, &commit.seal)?;
-        SearchDir::of_commit(&self.dir, commit).map_err(failed)
+        sync_dir(dir)?;
+        commit.write(dir)?;
+        clean(dir, &commit.seal)?;
+        SearchIndex::of_commit(dir, commit).map_err(failed)
     }
 
     /// Writes the records added since the last commit.
@@ -138,13 +165,13 @@ impl SearchWriter {
         self.segments.extend(made);
         Ok(())
     }
+}
 
-    fn seal(&self, meta: &IndexMeta) -> Result<Seal> {
-        let files = meta.list_segment_files();
-        let names: Vec<&str> = files.iter().filter_map(|path| path.to_str()).collect();
-        Seal::of(&self.dir, &names)
-            .map_err(|error| Error::io("cannot inspect the files in", &self.dir, error))
-    }
+/// Returns the state of the files of segments.
+fn seal(dir: &Path, meta: &IndexMeta) -> Result<Seal> {
+    let files = meta.list_segment_files();
+    let names: Vec<&str> = files.iter().filter_map(|path| path.to_str()).collect();
+    Seal::of(dir, &names).map_err(|error| Error::io("cannot inspect the files in", dir, error))
 }
 
 impl Sink for SearchWriter {
@@ -176,7 +203,7 @@ impl Sink for SearchWriter {
 
 /// Creates the directory, replacing anything else with its name.
 fn make_dir(dir: &Path) -> Result<()> {
-    let failed = |error| Error::io("cannot make", dir, error);
+    let failed = |error| Error::io("cannot create", dir, error);
     if fs::symlink_metadata(dir).is_ok_and(|meta| !meta.is_dir()) {
         fs::remove_file(dir).map_err(failed)?;
     }
@@ -242,7 +269,7 @@ fn make_private(dir: &Path) -> Result<()> {
             _ => fs::set_permissions(path, fs::Permissions::from_mode(0o600)),
         }
     };
-    let failed = |error| Error::io("cannot make private", dir, error);
+    let failed = |error| Error::io("cannot chmod", dir, error);
     for entry in fs::read_dir(dir).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         if path.is_file() {

@@ -48,7 +48,7 @@ impl std::str::FromStr for Durability {
             "batch" => Ok(Self::Batch),
             "os" => Ok(Self::Os),
             other => Err(Error::invalid(format!(
-                "{} is not a durability; it is record, batch or os",
+                "{} is not a durability; use record, batch or os",
                 crate::error::quoted(other)
             ))),
         }
@@ -285,7 +285,7 @@ impl LogWriter {
             return Ok(());
         }
         let message = format!(
-            "record {expect} is not the last of session {}: {last} is",
+            "session {} ends at record {last}, not {expect}",
             self.dir.id()
         );
         Err(Error::conflict(message, last))

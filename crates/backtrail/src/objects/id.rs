@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -21,6 +22,13 @@ impl ObjectId {
     /// Returns the id of a content.
     pub fn of(content: &[u8]) -> Self {
         Self(*blake3::hash(content).as_bytes())
+    }
+
+    /// Returns the id of everything that a reader has.
+    pub(crate) fn of_reader(reader: impl io::Read) -> io::Result<Self> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(reader)?;
+        Ok(Self::finish(&hasher))
     }
 
     /// Returns the id of everything that went into a hasher.
@@ -45,7 +53,7 @@ impl FromStr for ObjectId {
         let lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
         let hash = blake3::Hash::from_hex(text).ok().filter(|_| lower);
         hash.map(|hash| Self(*hash.as_bytes())).ok_or_else(|| {
-            let what = "is not an object's name (64 lower-case hexadecimal digits)";
+            let what = "is not an object name (64 lower-case hexadecimal digits)";
             Error::invalid(format!("{} {what}", quoted(text)))
         })
     }

@@ -267,8 +267,7 @@ impl PackSet {
     /// Returns an error if a pack has a newer format, in which an object may be hidden.
     pub(super) fn newer(&self) -> Option<Error> {
         let path = self.cache().newer.clone()?;
-        let what =
-            "a pack of objects was written by a newer version; use the program that wrote it";
+        let what = "a pack of objects was written by a newer version; upgrade Backtrail";
         Some(Error::new(ErrorKind::NewerFormat, what).at_path(&path))
     }
 

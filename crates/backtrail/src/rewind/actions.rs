@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::merge::LineCounts;
 use super::outcome::{Kept, KeptReason, NotRestored, PathOutcome, PathOutcomeKind};
-use super::path_change::PathEntry;
+use super::path_change::{PathEntry, is_ignored};
 use super::path_history::PathHistories;
 use crate::error::Result;
 use crate::snapshot::edit::Edit;
 use crate::snapshot::entry::{FileKind, Node, Skipped, SkippedReason};
-use crate::snapshot::{Difference, Snapshot};
+use crate::snapshot::{Difference, Snapshot, shown};
 
 /// What happens to the paths that differ from the target.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct PathAction {
     pub(super) now: Option<Node>,
     pub(super) then: Option<Node>,
     /// How many lines change, if it is merged.
-    merged: Option<LineCounts>,
+    pub(super) merged: Option<LineCounts>,
 }
 
 /// What happens to a path on its own.
@@ -46,7 +46,7 @@ impl PathActions {
     /// Decides about paths that differ from the target. What is in `opened`, which no
     /// snapshot had until now, is not deleted.
     pub(super) fn on(
-        changes: Vec<Difference>,
+        changes: &[Difference],
         histories: &PathHistories,
         opened: &BTreeSet<PathBuf>,
     ) -> Self {
@@ -56,7 +56,7 @@ impl PathActions {
             if want.after.is_none() && in_opened() {
                 continue;
             }
-            match verdict(&want, histories) {
+            match verdict(want, histories) {
                 PathDecision::Act => actions.act(want),
                 PathDecision::Capture => {
                     actions.to_capture.push(want.path.clone());
@@ -70,49 +70,22 @@ impl PathActions {
         actions
     }
 
-    fn act(&mut self, want: Difference) {
-        let action = PathAction {
-            now: want.before,
-            then: want.after,
-            merged: None,
-        };
-        self.by_path.insert(want.path, action);
+    fn act(&mut self, want: &Difference) {
+        let action = PathAction::new(want.before.clone(), want.after.clone());
+        self.by_path.insert(want.path.clone(), action);
     }
 
     /// Keeps a path as it is.
     pub(super) fn keep(&mut self, path: &Path, reason: KeptReason) {
         self.by_path.remove(path);
-        self.kept.push(Kept {
-            path: named(path),
-            reason,
-        });
-    }
-
-    /// Adds a path that does not differ from the target, but may change.
-    pub(super) fn look_at(&mut self, path: &Path, node: Option<Node>) {
-        let action = PathAction {
-            now: node.clone(),
-            then: node,
-            merged: None,
-        };
-        self.by_path.insert(path.to_owned(), action);
-    }
-
-    /// Replaces what a path becomes.
-    pub(super) fn replace(&mut self, path: &Path, then: Option<Node>, merged: Option<LineCounts>) {
-        if let Some(action) = self.by_path.get_mut(path) {
-            action.then = then;
-            action.merged = merged;
-        }
+        self.kept.push(Kept::new(named(path), reason));
     }
 
     /// Names a path that cannot be restored.
     pub(super) fn cannot(&mut self, path: &Path, reason: impl Into<String>) {
         self.by_path.remove(path);
-        self.not_restored.push(NotRestored {
-            path: named(path),
-            reason: reason.into(),
-        });
+        self.not_restored
+            .push(NotRestored::new(named(path), reason));
     }
 
     /// Removes what cannot be done to a tree: a directory is deleted only with all that
@@ -137,10 +110,8 @@ impl PathActions {
                 continue;
             };
             let stays = path.join(&name);
-            let comes = self
-                .by_path
-                .get(&path)
-                .is_some_and(|action| action.then.is_some());
+            let action = self.by_path.get(&path);
+            let comes = action.is_some_and(|action| action.then.is_some());
             let is_skipped = matches!(node, Node::Skipped(_));
             if let Node::Skipped(skipped) = &node
                 && !self.not_restored.iter().any(|known| known.path == stays)
@@ -148,7 +119,7 @@ impl PathActions {
                 self.cannot(&stays, stays_uncaptured(skipped));
             }
             if comes || is_skipped {
-                let holds = format!("a directory that holds {}", shown(&stays));
+                let holds = format!("still contains {}", shown(&stays));
                 self.cannot(&path, holds);
             } else {
                 self.by_path.remove(&path);
@@ -212,11 +183,7 @@ impl PathActions {
         };
         let reason = self.no_room(present, target, dir)?;
         if reason.is_none() {
-            let action = PathAction {
-                now: None,
-                then: Some(then),
-                merged: None,
-            };
+            let action = PathAction::new(None, Some(then));
             self.by_path.insert(dir.to_owned(), action);
         }
         Ok(reason)
@@ -282,18 +249,25 @@ impl PathActions {
 }
 
 impl PathAction {
+    pub(super) fn new(now: Option<Node>, then: Option<Node>) -> Self {
+        Self {
+            now,
+            then,
+            merged: None,
+        }
+    }
+
     fn kind(&self) -> PathOutcomeKind {
         let [now, then] = [&self.now, &self.then].map(|node| node.as_ref().and_then(PathEntry::of));
         match (now, then) {
             (_, None) => PathOutcomeKind::Delete,
             (None, Some(_)) if self.now.is_none() => PathOutcomeKind::Create,
             (Some(PathEntry::Dir { .. }), Some(PathEntry::Dir { .. })) => PathOutcomeKind::Mode,
-            (
-                Some(PathEntry::File { content, .. }),
-                Some(PathEntry::File {
-                    content: target, ..
-                }),
-            ) if content == target => PathOutcomeKind::Mode,
+            (Some(PathEntry::File(now)), Some(PathEntry::File(then)))
+                if now.content == then.content =>
+            {
+                PathOutcomeKind::Mode
+            }
             _ => match self.merged {
                 Some(LineCounts { removed, returned }) => {
                     PathOutcomeKind::Merge { removed, returned }
@@ -317,10 +291,10 @@ impl PathAction {
 fn verdict(want: &Difference, histories: &PathHistories) -> PathDecision {
     match (&want.before, &want.after) {
         (None, Some(Node::Skipped(then))) => {
-            PathDecision::Cannot(format!("was not captured ({})", then.reason))
+            PathDecision::Cannot(format!("was skipped: {}", then.reason))
         }
         (Some(_), Some(Node::Skipped(then))) => match worth_naming(then.reason) {
-            true => PathDecision::Cannot(format!("was not captured then ({})", then.reason)),
+            true => PathDecision::Cannot(format!("was skipped then: {}", then.reason)),
             false => PathDecision::Nothing,
         },
         (Some(Node::Skipped(now)), None) => match worth_naming(now.reason) {
@@ -328,10 +302,14 @@ fn verdict(want: &Difference, histories: &PathHistories) -> PathDecision {
             false => PathDecision::Nothing,
         },
         (Some(Node::Skipped(now)), Some(then)) => uncaptured(now, then),
-        (Some(now), None) => match was_born_ignored(now, histories.born_ignored(&want.path)) {
-            true => PathDecision::Keep(KeptReason::BornIgnored),
-            false => PathDecision::Act,
-        },
+        (Some(now @ (Node::File { .. } | Node::Link { .. })), None) => {
+            // If it is not known what the rules said then, they count as they are now.
+            let born = histories.born_ignored(&want.path);
+            match born.unwrap_or(is_ignored(now)) {
+                true => PathDecision::Keep(KeptReason::BornIgnored),
+                false => PathDecision::Act,
+            }
+        }
         _ => PathDecision::Act,
     }
 }
@@ -340,17 +318,17 @@ fn verdict(want: &Difference, histories: &PathHistories) -> PathDecision {
 fn uncaptured(now: &Skipped, then: &Node) -> PathDecision {
     let is_dir = matches!(then, Node::Dir(_));
     match (now.reason, now.kind) {
-        (SkippedReason::Git, _) => PathDecision::Cannot("there is a repository now".to_owned()),
-        (SkippedReason::Store, _) => PathDecision::Cannot("the store is there now".to_owned()),
+        (SkippedReason::Git, _) => PathDecision::Cannot("now a git repository".to_owned()),
+        (SkippedReason::Store, _) => PathDecision::Cannot("now holds the store".to_owned()),
         (SkippedReason::OtherFileSystem, _) => {
-            PathDecision::Cannot("there is another file system now".to_owned())
+            PathDecision::Cannot("now another file system".to_owned())
         }
         (_, FileKind::File | FileKind::Link) => PathDecision::Capture,
         (SkippedReason::Ignored, FileKind::Dir) if is_dir => PathDecision::Capture,
-        (reason, FileKind::Dir) => PathDecision::Cannot(format!(
-            "there is a directory now that is not captured ({reason})"
-        )),
-        _ => PathDecision::Cannot("something that is not a file is there now".to_owned()),
+        (reason, FileKind::Dir) => {
+            PathDecision::Cannot(format!("now a directory that is skipped ({reason})"))
+        }
+        _ => PathDecision::Cannot("no longer a regular file".to_owned()),
     }
 }
 
@@ -363,16 +341,7 @@ fn worth_naming(reason: SkippedReason) -> bool {
 }
 
 fn stays_uncaptured(skipped: &Skipped) -> String {
-    format!("is not captured ({}) and stays", skipped.reason)
-}
-
-/// Returns whether something is never deleted because ignore rules matched it when it was
-/// created; if that is not known, because they match it now.
-fn was_born_ignored(now: &Node, born: Option<bool>) -> bool {
-    match now {
-        Node::File { ignored, .. } | Node::Link { ignored, .. } => born.unwrap_or(*ignored),
-        _ => false,
-    }
+    format!("not protected ({}), so kept", skipped.reason)
 }
 
 fn no_directory(path: &Path) -> String {
@@ -385,8 +354,4 @@ pub(super) fn named(path: &Path) -> PathBuf {
         true => PathBuf::from("."),
         false => path.to_owned(),
     }
-}
-
-fn shown(path: &Path) -> String {
-    crate::snapshot::shown(path)
 }

@@ -92,8 +92,8 @@ fn deed(deed: Deed, path: &PathBuf) -> bool {
     }
 }
 
-/// Runs the work with somebody acting before the nth call; `None` when there are no
-/// so many.
+/// Runs the work with somebody acting before the nth call; `None` if there are fewer
+/// calls.
 fn with_actor(
     ground: &Ground,
     items: &[PathChange],
@@ -178,7 +178,8 @@ fn changes_between_any_two_calls_are_never_lost() {
     );
 }
 
-/// All but the path that somebody touched, and what is below or above it, is new.
+/// Checks that everything is new except the path that somebody touched, and what is below
+/// or above it.
 fn others_are_done(ground: &Ground, new: &Tree, path: &[u8], outcome: &WorkResult, name: &str) {
     let is_named = outcome.left.iter().any(|left| {
         let left = left.path.as_os_str().as_bytes();
@@ -307,7 +308,7 @@ fn resuming_after_a_crash_and_other_changes_loses_nothing() {
                         let left = left.path.as_os_str().as_bytes();
                         path.starts_with(left) || left.starts_with(path)
                     });
-                    // Or they made it what it should become.
+                    // Or they gave it the new content themselves.
                     let is_new = ground.read().get(path) == new.get(path);
                     assert!(named || is_new, "{name}: {:?}", outcome.left);
                 } else {
@@ -319,7 +320,7 @@ fn resuming_after_a_crash_and_other_changes_loses_nothing() {
     }
 }
 
-/// Every so many; `EVERY=1` in the environment leaves none out.
+/// Tests only every nth case; `EVERY=1` in the environment tests all of them.
 fn every(some: usize) -> usize {
     let all = std::env::var_os("EVERY").is_some();
     if all { 1 } else { some }
@@ -377,7 +378,7 @@ fn writes_to_a_file_that_was_moved_are_saved() {
     let mut saved = 0;
     for n in 0.. {
         ground.build(&old);
-        // Programs that hold files open, and write when it suits them.
+        // Programs that hold files open and write at any moment.
         let open = |path| {
             fs::File::options()
                 .append(true)
@@ -396,7 +397,8 @@ fn writes_to_a_file_that_was_moved_are_saved() {
             break;
         }
         let Ok(outcome) = outcome else { continue };
-        // Once a file was removed from the desk, it is gone for those who hold it.
+        // Once a file was removed from the staging directory, programs that hold it open have
+        // the only copy.
         let names = calls.names.into_inner().unwrap();
         for (path, bytes) in [("a", "one"), ("c", "gone"), ("d/e", "in a directory")] {
             if names[..=n].contains(&format!("unlinkat {path}")) {

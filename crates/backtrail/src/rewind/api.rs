@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::execution::{Executed, Execution, must_stand};
+use super::execution::{Execution, must_stand};
 use super::options::Rewind;
 use super::outcome::{ChatMove, Outcome, Stage};
 use super::plan::{PlannedWork, PresentState, RewindPlan};
-use super::step_finder::{StepFinder, chat_to_redo, chat_to_undo};
-use super::target::{RewindTarget, trail_reason};
+use super::step_finder::{StepFinder, chat_step};
+use super::target::{Request, RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::objects::ObjectId;
@@ -16,6 +16,8 @@ use crate::snapshot::Progress;
 use crate::store::Store;
 use crate::workspace::new_checkpoint::CapturedState;
 use crate::workspace::{Checkpoint, Point, Workspace};
+
+const ALWAYS: &str = "a point is always something to go to";
 
 impl Workspace {
     /// Plans to move files and conversation back to a point. Nothing is touched.
@@ -26,9 +28,8 @@ impl Workspace {
     /// point or a path does not exist or is not unique, [`Dropped`](ErrorKind::Dropped) if
     /// its files were dropped, and what reading the files and the store can fail with.
     pub fn rewind_plan(&self, point: &Point, options: Rewind) -> Result<RewindPlan> {
-        self.recover()?;
-        let target = RewindTarget::at_point(self, point, &options)?;
-        self.plan(target, options, None)
+        let plan = self.plan_for(Request::Point(point), options, None)?;
+        Ok(plan.expect(ALWAYS))
     }
 
     /// Moves files and conversation back to a point.
@@ -40,10 +41,8 @@ impl Workspace {
     ///
     /// As [`rewind_plan`](Self::rewind_plan) and [`RewindPlan::apply`].
     pub fn rewind(&self, point: &Point, options: Rewind) -> Result<Outcome> {
-        let outcome = self.attempt(options, None, None, |options| {
-            RewindTarget::at_point(self, point, options).map(Some)
-        })?;
-        Ok(outcome.expect("a point is always something to go to"))
+        let outcome = self.attempt(Request::Point(point), options, None)?;
+        Ok(outcome.expect(ALWAYS))
     }
 
     /// Plans to undo the last step: of one session if the options
@@ -56,11 +55,7 @@ impl Workspace {
     /// [`Dropped`](ErrorKind::Dropped) if the files of the step were dropped, and what
     /// reading the files and the store can fail with.
     pub fn undo_plan(&self, options: Rewind) -> Result<Option<RewindPlan>> {
-        self.recover()?;
-        let target = StepFinder::new(self, &options)?.to_undo(&options)?;
-        target
-            .map(|target| self.plan(target, options, None))
-            .transpose()
+        self.plan_for(Request::Undo, options, None)
     }
 
     /// Undoes the last step; see [`undo_plan`](Self::undo_plan). Conflicts stop it as
@@ -70,7 +65,7 @@ impl Workspace {
     ///
     /// As [`undo_plan`](Self::undo_plan) and [`RewindPlan::apply`].
     pub fn undo(&self, options: Rewind) -> Result<Option<Outcome>> {
-        self.undo_through(options, None)
+        self.attempt(Request::Undo, options, None)
     }
 
     /// Plans to redo the step that was undone last; see [`undo_plan`](Self::undo_plan).
@@ -80,11 +75,7 @@ impl Workspace {
     /// As [`undo_plan`](Self::undo_plan); [`Invalid`](ErrorKind::Invalid) if paths are
     /// named: a step is redone as a whole.
     pub fn redo_plan(&self, options: Rewind) -> Result<Option<RewindPlan>> {
-        self.recover()?;
-        let target = StepFinder::new(self, &options)?.to_redo(&options)?;
-        target
-            .map(|target| self.plan(target, options, None))
-            .transpose()
+        self.plan_for(Request::Redo, options, None)
     }
 
     /// Redoes the step that was undone last. Conflicts stop it as they stop
@@ -94,7 +85,7 @@ impl Workspace {
     ///
     /// As [`redo_plan`](Self::redo_plan) and [`RewindPlan::apply`].
     pub fn redo(&self, options: Rewind) -> Result<Option<Outcome>> {
-        self.redo_through(options, None)
+        self.attempt(Request::Redo, options, None)
     }
 
     /// Returns the steps of all sessions that work here, as undo and redo take them.
@@ -115,24 +106,48 @@ impl Workspace {
         StepFinder::new(self, &Rewind::files_and_chat().session(session))?.list()
     }
 
-    pub(super) fn undo_through(
+    /// Plans what is asked for; `None` if there is nothing to undo or redo.
+    fn plan_for(
         &self,
+        request: Request<'_>,
         options: Rewind,
-        writer: Option<Session>,
+        writer: Option<&Session>,
+    ) -> Result<Option<RewindPlan>> {
+        self.recover_with(writer)?;
+        let target = RewindTarget::find(self, request, &options)?;
+        target
+            .map(|target| self.plan(target, options, writer.cloned()))
+            .transpose()
+    }
+
+    /// Does what is asked for, in one go; `None` if there is nothing to undo or redo.
+    fn attempt(
+        &self,
+        request: Request<'_>,
+        options: Rewind,
+        writer: Option<&Session>,
     ) -> Result<Option<Outcome>> {
-        self.attempt(options, None, writer, |options| {
-            StepFinder::new(self, options)?.to_undo(options)
+        self.locked(&options, writer, || {
+            let target = RewindTarget::find(self, request, &options)?;
+            target
+                .map(|target| self.go(&target, &options, None, writer.cloned()))
+                .transpose()
         })
     }
 
-    pub(super) fn redo_through(
+    /// Does something under the snapshot lock, once no step is unfinished.
+    fn locked<T>(
         &self,
-        options: Rewind,
-        writer: Option<Session>,
-    ) -> Result<Option<Outcome>> {
-        self.attempt(options, None, writer, |options| {
-            StepFinder::new(self, options)?.to_redo(options)
-        })
+        options: &Rewind,
+        writer: Option<&Session>,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let lock = self.snapshot_lock()?;
+        let _held = lock.wait(options.progress.as_deref())?;
+        self.recover_locked(writer)?;
+        // Only tidiness: what cannot be cleared away now is cleared away later.
+        self.clear_strays().ok();
+        work()
     }
 
     /// Looks at the files, and works out what would be done.
@@ -162,26 +177,6 @@ impl Workspace {
             present: present.map(|present| present.id()),
             writer,
         })
-    }
-
-    /// Does what `find` finds, in one go and under one lock. `expected` is the state
-    /// that a plan was made for.
-    fn attempt(
-        &self,
-        options: Rewind,
-        expected: Option<Expected>,
-        writer: Option<Session>,
-        find: impl FnOnce(&Rewind) -> Result<Option<RewindTarget>>,
-    ) -> Result<Option<Outcome>> {
-        let lock = self.snapshot_lock()?;
-        let _held = lock.wait(options.progress.as_deref())?;
-        self.recover_locked(writer.as_ref())?;
-        // Only tidiness: what cannot be cleared away now is cleared away later.
-        self.clear_strays().ok();
-        match find(&options)? {
-            Some(target) => self.go(&target, &options, expected, writer).map(Some),
-            None => Ok(None),
-        }
     }
 
     /// Goes to a target unless conflicts stop it. The caller holds the snapshot lock.
@@ -227,8 +222,7 @@ impl Workspace {
             progress: options.progress.clone(),
         };
         let files = stored.as_ref().map(|(state, last)| (state, last));
-        let executed = execution.run(files.filter(|_| !nothing))?;
-        Ok(outcome.into_done(executed))
+        execution.run(files.filter(|_| !nothing), outcome)
     }
 
     /// Stores the present state, and refuses if it is not what a plan was made for.
@@ -261,9 +255,9 @@ impl Workspace {
         let Some(chat) = &target.chat else {
             return Ok(None);
         };
-        match writer.filter(|writer| *writer.id() == chat.session) {
+        match writer.filter(|writer| *writer.id() == chat.id) {
             Some(writer) => Ok(Some(writer)),
-            None => Session::open(self.store(), &chat.session, None).map(Some),
+            None => Session::open(self.store(), &chat.id, None).map(Some),
         }
     }
 }
@@ -299,40 +293,35 @@ pub(super) fn apply(plan: RewindPlan) -> Result<Outcome> {
         files: present,
         chat: outcome.chat,
     };
-    let outcome = workspace.attempt(options, Some(expected), writer, |_| Ok(Some(target)))?;
-    outcome.expect("the plan says what to do").done()
+    let outcome = workspace.locked(&options, writer.as_ref(), || {
+        workspace.go(&target, &options, Some(expected), writer.clone())
+    })?;
+    outcome.done()
 }
 
 /// Moves a conversation that has no files beside it.
 fn apply_chat(
     store: &Store,
     target: &RewindTarget,
-    outcome: Outcome,
+    mut outcome: Outcome,
     writer: Option<Session>,
 ) -> Result<Outcome> {
-    let (Some(chat), Some(_)) = (&target.chat, &outcome.chat) else {
-        return Ok(outcome.into_done(Executed::default()));
+    outcome.stage = Stage::Done;
+    let (Some(to), Some(chat)) = (&target.chat, &mut outcome.chat) else {
+        return Ok(outcome);
     };
     let writer = match writer {
         Some(writer) => writer,
-        None => Session::open(store, &chat.session, None)?,
+        None => Session::open(store, &to.id, None)?,
     };
-    must_stand(Some(&writer), outcome.chat.as_ref())?;
-    let reason = trail_reason(&target.verb.reason());
-    let trail = writer.alone(|| writer.go_to(reason, (chat.to.trail, chat.to.seq)))?;
-    Ok(outcome.into_done(Executed { files: None, trail }))
-}
-
-impl RewindPlan {
-    /// Lets the writer of the session apply it.
-    fn by(mut self, writer: &Session) -> Self {
-        self.writer = Some(writer.clone());
-        self
-    }
+    must_stand(Some(&writer), Some(chat))?;
+    let reason = trail_reason(&outcome.verb.reason());
+    chat.trail = writer.alone(|| writer.go_to(reason, (to.trail, to.seq)))?;
+    Ok(outcome)
 }
 
 /// Plans to move a conversation that has no files beside it.
-fn chat_plan(store: &Store, target: RewindTarget) -> Result<RewindPlan> {
+fn chat_plan(store: &Store, target: RewindTarget, writer: Option<&Session>) -> Result<RewindPlan> {
     let planned = PlannedWork {
         files: None,
         chat: target.chat_move(store)?,
@@ -347,8 +336,21 @@ fn chat_plan(store: &Store, target: RewindTarget) -> Result<RewindPlan> {
         planned,
         outcome,
         present: None,
-        writer: None,
+        writer: writer.cloned(),
     })
+}
+
+/// Plans to undo or redo a step of a conversation that has no files beside it.
+fn chat_step_plan(
+    reader: &SessionReader,
+    request: Request<'_>,
+    writer: Option<&Session>,
+) -> Result<Option<RewindPlan>> {
+    let store = &reader.log.store;
+    let target = chat_step(store, reader.id(), request)?;
+    target
+        .map(|target| chat_plan(store, target, writer))
+        .transpose()
 }
 
 impl SessionReader {
@@ -361,7 +363,7 @@ impl SessionReader {
     /// [`Invalid`](ErrorKind::Invalid) if another agent keeps the session.
     pub fn rewind_chat_plan(&self, seq: u64) -> Result<RewindPlan> {
         let target = RewindTarget::at_record(&self.log.store, self.id(), seq)?;
-        chat_plan(&self.log.store, target)
+        chat_plan(&self.log.store, target, None)
     }
 
     /// Plans to undo the last step of the conversation: a rewind or a compaction. Files
@@ -371,10 +373,7 @@ impl SessionReader {
     ///
     /// What reading the session can fail with.
     pub fn undo_chat_plan(&self) -> Result<Option<RewindPlan>> {
-        let target = chat_to_undo(&self.log.store, self.id())?;
-        target
-            .map(|target| chat_plan(&self.log.store, target))
-            .transpose()
+        chat_step_plan(self, Request::Undo, None)
     }
 
     /// Plans to redo the step of the conversation that was undone last. Files stay as
@@ -384,10 +383,7 @@ impl SessionReader {
     ///
     /// What reading the session can fail with.
     pub fn redo_chat_plan(&self) -> Result<Option<RewindPlan>> {
-        let target = chat_to_redo(&self.log.store, self.id())?;
-        target
-            .map(|target| chat_plan(&self.log.store, target))
-            .transpose()
+        chat_step_plan(self, Request::Redo, None)
     }
 }
 
@@ -401,9 +397,8 @@ impl Session {
     /// works in no workspace.
     pub fn rewind_plan(&self, point: &Point, options: Rewind) -> Result<RewindPlan> {
         let workspace = self.own_workspace()?;
-        workspace.recover_with(Some(self))?;
-        let target = RewindTarget::at_point(&workspace, point, &options)?;
-        workspace.plan(target, options, Some(self.clone()))
+        let plan = workspace.plan_for(Request::Point(point), options, Some(self))?;
+        Ok(plan.expect(ALWAYS))
     }
 
     /// Moves the files of its workspace and its conversation back to a point.
@@ -415,12 +410,8 @@ impl Session {
     pub fn rewind(&self, point: &Point) -> Result<Outcome> {
         let workspace = self.own_workspace()?;
         let options = Rewind::files_and_chat();
-        let outcome = workspace.attempt(options, None, Some(self.clone()), |options| {
-            RewindTarget::at_point(&workspace, point, options).map(Some)
-        })?;
-        outcome
-            .expect("a point is always something to go to")
-            .done()
+        let outcome = workspace.attempt(Request::Point(point), options, Some(self))?;
+        outcome.expect(ALWAYS).done()
     }
 
     /// Plans to undo its last step; see [`undo`](Self::undo).
@@ -429,16 +420,7 @@ impl Session {
     ///
     /// As [`Workspace::undo_plan`].
     pub fn undo_plan(&self, options: Rewind) -> Result<Option<RewindPlan>> {
-        let Some(workspace) = self.workspace()? else {
-            let plan = self.reader().undo_chat_plan()?;
-            return Ok(plan.map(|plan| plan.by(self)));
-        };
-        workspace.recover_with(Some(self))?;
-        let options = options.session(self.id());
-        let target = StepFinder::new(&workspace, &options)?.to_undo(&options)?;
-        target
-            .map(|target| workspace.plan(target, options, Some(self.clone())))
-            .transpose()
+        self.step_plan(Request::Undo, options)
     }
 
     /// Plans to redo the step of it that was undone last; see [`redo`](Self::redo).
@@ -447,15 +429,24 @@ impl Session {
     ///
     /// As [`Workspace::redo_plan`].
     pub fn redo_plan(&self, options: Rewind) -> Result<Option<RewindPlan>> {
-        let Some(workspace) = self.workspace()? else {
-            let plan = self.reader().redo_chat_plan()?;
-            return Ok(plan.map(|plan| plan.by(self)));
-        };
-        workspace.recover_with(Some(self))?;
-        let options = options.session(self.id());
-        let target = StepFinder::new(&workspace, &options)?.to_redo(&options)?;
-        target
-            .map(|target| workspace.plan(target, options, Some(self.clone())))
-            .transpose()
+        self.step_plan(Request::Redo, options)
+    }
+
+    fn step_plan(&self, request: Request<'_>, options: Rewind) -> Result<Option<RewindPlan>> {
+        match self.workspace()? {
+            Some(workspace) => workspace.plan_for(request, options.session(self.id()), Some(self)),
+            None => chat_step_plan(&self.reader(), request, Some(self)),
+        }
+    }
+
+    /// Undoes or redoes a step of it in its workspace.
+    pub(super) fn step_in(
+        &self,
+        workspace: &Workspace,
+        request: Request<'_>,
+    ) -> Result<Option<Outcome>> {
+        let options = Rewind::files_and_chat().session(self.id());
+        let outcome = workspace.attempt(request, options, Some(self))?;
+        outcome.map(Outcome::done).transpose()
     }
 }

@@ -13,24 +13,24 @@ mod stage;
 mod staging_dir;
 mod sweep;
 
-use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::outcome::NotRestored;
 use super::path_change::PathChange;
-use super::touch::{Touch, TouchHook};
+use super::touch::TouchHook;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
 use crate::objects::Objects;
 use crate::snapshot::name::os_str;
 use crate::snapshot::scan::STAGING;
+use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::sys::Names;
-use mover::{Direction, Mover, error_text};
-use root_dir::{RootDir, SplitPath};
-use stage::{OnChanged, Prepared, Stager};
+use mover::{Direction, Mover};
+use root_dir::{RootDir, SplitPath, ask};
 use staging_dir::StagingDir;
 
-pub(super) use new_dir::{NewDir, NewDirWriter, NewEntry, new_dir_name};
+pub(super) use new_dir::{NewDir, NewEntry, new_dir_name};
 
 /// The changes that one step makes to a workspace's files.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ pub(super) struct WorkResult {
 impl<'a> FileWork<'a> {
     /// Writes every new file to the staging directory and syncs them all. After an error
     /// nothing is left of them.
-    pub(super) fn stage(self) -> Result<StagedWork<'a>> {
+    pub(super) fn stage(self) -> Result<Mover<'a>> {
         self.check_paths()?;
         let (root_dir, made_root) = self.open()?;
         let staging = match StagingDir::create(&root_dir, self.id) {
@@ -68,56 +68,26 @@ impl<'a> FileWork<'a> {
                 return Err(error);
             }
         };
-        let on_changed = OnChanged::Stop;
-        let stager = Stager::new(&root_dir, &staging, self.objects, on_changed, made_root);
-        let staged = stager.run(self.items);
-        let (ready, error) = match staged {
-            Ok(ready) => (ready, None),
+        let mut mover = Mover::new(self, root_dir, staging);
+        mover.made_root = made_root;
+        match mover.prepare() {
+            Ok(()) => Ok(mover),
             Err(error) => {
-                let none = self.items.iter().map(|_| Prepared::default());
-                (none.collect(), Some(error))
-            }
-        };
-        let staged = StagedWork {
-            work: self,
-            root_dir,
-            staging,
-            ready,
-            made_root,
-        };
-        match error {
-            None => Ok(staged),
-            Some(error) => {
-                staged.give_up();
+                mover.give_up();
                 Err(error)
             }
         }
-    }
-
-    /// Resumes what a crash interrupted, wherever it stopped. After an error it can be
-    /// called again.
-    pub(super) fn resume(self) -> Result<WorkResult> {
-        self.check_paths()?;
-        let root_dir = match self.open() {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                self.make_root()?;
-                RootDir::open(self.root, self.hook)?
-            }
-            opened => opened?.0,
-        };
-        resume::resume(self, &root_dir)
     }
 
     /// Removes what was staged for a step that was given up and could not clean up then.
     pub(super) fn clear(self) -> Result<()> {
         self.check_paths()?;
         let root_dir = RootDir::open(self.root, self.hook)?;
-        let Some(mut staging) = StagingDir::find(&root_dir, self.id)? else {
+        let Some(staging) = StagingDir::find(&root_dir, self.id)? else {
             return Ok(());
         };
-        let none: Vec<Prepared> = self.items.iter().map(|_| Prepared::default()).collect();
-        let mut mover = Mover::new(&root_dir, &mut staging, self.items, &none);
-        clean_up(&mut mover, self.objects, Direction::Back).map(drop)
+        let mut mover = Mover::new(self, root_dir, staging);
+        mover.clean_up(Direction::Back).map(drop)
     }
 
     /// Gives up a step that can neither be resumed nor put back. The files stay as they
@@ -139,8 +109,7 @@ impl<'a> FileWork<'a> {
     fn check_paths(&self) -> Result<()> {
         for item in self.items {
             SplitPath::check(&item.path)?;
-            let is_root = item.path.as_os_str().is_empty();
-            if is_root && !item.becomes_dir() {
+            if item.is_root() && !item.becomes_dir() {
                 let what = "the workspace's own directory can only be a directory";
                 return Err(Error::invalid(what).at_path(self.root));
             }
@@ -150,9 +119,8 @@ impl<'a> FileWork<'a> {
 
     /// Opens the root, and creates it if that is among the items.
     fn open(&self) -> Result<(RootDir<'a>, bool)> {
-        let is_root = |item: &&PathChange| item.path.as_os_str().is_empty();
-        let makes = self.items.iter().find(is_root);
-        let makes = makes.is_some_and(|item| item.old.is_none());
+        let mut items = self.items.iter();
+        let makes = items.any(|item| item.is_root() && item.old.is_none());
         match RootDir::open(self.root, self.hook) {
             Err(error) if makes && error.kind() == ErrorKind::NotFound => {
                 self.make_root()?;
@@ -163,106 +131,58 @@ impl<'a> FileWork<'a> {
     }
 
     fn make_root(&self) -> Result<()> {
-        let path = Path::new("");
-        let asked = self.ask("mkdirat", path);
-        let made = asked.and_then(|()| {
-            let made = rustix::fs::mkdir(self.root, rustix::fs::Mode::RWXU);
-            made.map_err(io::Error::from)
-        });
-        made.map_err(|error| Error::io("cannot create the workspace's directory", self.root, error))
+        let asked = ask(self.hook, "mkdirat", Path::new(""));
+        let made = asked.and_then(|()| rustix::fs::mkdir(self.root, rustix::fs::Mode::RWXU));
+        made.map_err(|error| {
+            Error::io(
+                "cannot create the workspace's directory",
+                self.root,
+                error.into(),
+            )
+        })
     }
 
     fn unmake_root(&self, made_root: bool) {
-        if made_root && self.ask("unlinkat", Path::new("")).is_ok() {
+        if made_root && ask(self.hook, "unlinkat", Path::new("")).is_ok() {
             // It stays if it is not empty by now.
             rustix::fs::rmdir(self.root).ok();
         }
     }
-
-    fn ask(&self, call: &'static str, path: &Path) -> io::Result<()> {
-        self.hook
-            .map_or(Ok(()), |hook| hook.before(&Touch { call, path }))
-    }
 }
 
-/// Work whose new files are all written and synced.
-#[derive(Debug)]
-pub(super) struct StagedWork<'a> {
-    work: FileWork<'a>,
-    root_dir: RootDir<'a>,
-    staging: StagingDir,
-    ready: Vec<Prepared>,
-    made_root: bool,
-}
+/// Fewer than so many files are worked on by one thread.
+const MANY: usize = 64;
+/// How many files a thread takes at a time.
+const BATCH: usize = 32;
 
-impl StagedWork<'_> {
-    /// Checks once more that every path is in its old state, and that all changes seem
-    /// possible.
-    pub(super) fn check(&self) -> Result<()> {
-        check::FinalCheck::new(self).run()
+/// Works on batches of items, in several threads if there are many, and returns the results
+/// in order. The first failure stops all threads. A hook is asked in a fixed order.
+fn in_batches<T: Sync, R: Send>(
+    all: &[T],
+    root_dir: &RootDir<'_>,
+    work: impl Fn(&[T]) -> Result<Vec<R>> + Sync,
+) -> Result<Vec<R>> {
+    if all.len() < MANY || root_dir.hook.is_some() {
+        return work(all);
     }
-
-    /// Moves the files and sets their modes, removes what was staged, and syncs the
-    /// directories. An error means that the clean-up must be resumed.
-    pub(super) fn move_files(mut self) -> Result<WorkResult> {
-        let items = self.work.items;
-        let mut mover = Mover::new(&self.root_dir, &mut self.staging, items, &self.ready);
-        let Err(error) = mover.forward() else {
-            let mut left = clean_up(&mut mover, self.work.objects, Direction::Forward)?;
-            left.extend(mover.into_left());
-            return Ok(WorkResult {
-                left,
-                rolled_back: None,
-            });
-        };
-        mover.back();
-        let cleaned = clean_up(&mut mover, self.work.objects, Direction::Back);
-        let mut left = mover.into_left();
-        match cleaned {
-            Ok(more) => left.extend(more),
-            Err(error) => left.push(NotRestored {
-                path: self.staging.name.clone(),
-                reason: error_text(&error),
-            }),
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let parts = in_parallel(threads.min(8), || {
+        let mut done = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let at = next.fetch_add(BATCH, Ordering::Relaxed);
+            let Some(rest) = all.get(at..) else { break };
+            let made = work(&rest[..rest.len().min(BATCH)]);
+            done.push((
+                at,
+                made.inspect_err(|_| stop.store(true, Ordering::Relaxed))?,
+            ));
         }
-        self.work.unmake_root(self.made_root);
-        Ok(WorkResult {
-            left,
-            rolled_back: Some(error),
-        })
-    }
-
-    /// Removes what was staged; nothing else was touched.
-    pub(super) fn give_up(mut self) {
-        let items = self.work.items;
-        let mut mover = Mover::new(&self.root_dir, &mut self.staging, items, &self.ready);
-        clean_up(&mut mover, self.work.objects, Direction::Back).ok();
-        self.work.unmake_root(self.made_root);
-    }
-}
-
-/// Empties the staging directory, restores the modes of directories, removes the staging
-/// directory and syncs everything. Returns what had to stay.
-fn clean_up(
-    mover: &mut Mover<'_>,
-    objects: &Objects,
-    ended: Direction,
-) -> Result<Vec<NotRestored>> {
-    let swept = mover.sweep(objects);
-    // Even if something has to stay in the staging directory for now.
-    mover.restore_modes(ended)?;
-    swept?;
-    let mut left = Vec::new();
-    if !mover.staging.remove(mover.root_dir)? {
-        left.push(NotRestored {
-            path: mover.staging.name.clone(),
-            reason: mover::HOLDS.to_owned(),
-        });
-    }
-    mover.finish_root(ended)?;
-    mover.touched.insert(PathBuf::new());
-    mover.sync()?;
-    Ok(left)
+        Ok(done)
+    })?;
+    let mut parts: Vec<(usize, Vec<R>)> = parts.into_iter().flatten().collect();
+    parts.sort_unstable_by_key(|(at, _)| *at);
+    Ok(parts.into_iter().flat_map(|(_, made)| made).collect())
 }
 
 /// Returns the staging directories in a workspace, with the steps that their names give.

@@ -4,19 +4,20 @@
 //! the session whose checkpoint captured it first, else to the user. What Backtrail itself
 //! restored has no author.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::path_history::AuthoredChange;
-use crate::error::Result;
 use crate::ids::SessionId;
 use crate::log::Line;
 use crate::objects::ObjectId;
 use crate::store::Store;
 use crate::time::Timestamp;
+use crate::workspace::journal::{MergedWork, StepRecord};
 use crate::workspace::spans::ends;
 use crate::workspace::timeline::Timeline;
-use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace};
+use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace, Workspace};
 
 /// A possible author of the changes of an interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,13 +40,24 @@ pub(super) enum AuthorKind {
     Unnamed,
 }
 
+impl Author {
+    pub(super) fn new(kind: AuthorKind, at: Timestamp, step: Option<Description>) -> Self {
+        Self {
+            kind,
+            at,
+            unsaved: false,
+            step,
+        }
+    }
+}
+
 /// What happened between two consecutive states.
 #[derive(Debug)]
 pub(super) struct Interval {
     pub(super) before: ObjectId,
     pub(super) after: ObjectId,
     /// Empty if Backtrail itself restored.
-    pub(super) by: Vec<Author>,
+    pub(super) by: Rc<[Author]>,
     /// Whether the state after it was saved on request.
     pub(super) saves: bool,
     /// The index of the state after it.
@@ -65,6 +77,25 @@ pub(super) struct MergeUndid {
 }
 
 impl MergeUndid {
+    /// Returns what a step undid, if it was a merge and that is known.
+    fn by(begun: &StepRecord, store: &Store, timeline: &Timeline) -> Option<Self> {
+        let merge = begun.merge.as_ref()?;
+        Some(Self {
+            authors: match merge.authors {
+                MergedWork::Session => Authors::of(store, begun.of_session.as_ref()?),
+                MergedWork::Sessions => Authors::Sessions,
+                MergedWork::Everyone => Authors::Everyone,
+                // The undo of a step with files undid nobody's work.
+                MergedWork::Move | MergedWork::Other => return None,
+            },
+            since: timeline.index_of(merge.since)?,
+            until: merge
+                .until
+                .and_then(|until| timeline.index_of(until))
+                .unwrap_or(usize::MAX),
+        })
+    }
+
     /// Returns whether a change was undone.
     pub(super) fn holds(&self, link: &AuthoredChange) -> bool {
         let is_within = self.since < link.n && link.n <= self.until;
@@ -85,41 +116,44 @@ struct AuthorSpan<'a> {
 /// Returns the intervals between the states since the checkpoint at `since`, up to the
 /// present.
 pub(super) fn intervals(
+    workspace: &Workspace,
     timeline: &Timeline,
     since: usize,
     present: ObjectId,
-    now: Timestamp,
 ) -> Vec<Interval> {
     let around = all_spans(timeline);
     let checkpoints = &timeline.checkpoints;
-    let mut intervals: Vec<Interval> = (since + 1..checkpoints.len())
-        .map(|n| Interval {
+    let interval = |n: usize, after| {
+        let begun = checkpoints.get(n);
+        let begun = begun.and_then(|checkpoint| timeline.moves.get(&checkpoint.id()));
+        let to = begun.and_then(|begun| timeline.index_of(begun.to?));
+        // A step that went back further is undone itself, with all that it undid.
+        let goes_on = to.is_some_and(|to| to >= since);
+        Interval {
             before: checkpoints[n - 1].snapshot_id(),
-            after: checkpoints[n].snapshot_id(),
-            by: saved_by(&around, checkpoints, n),
-            saves: !checkpoints[n].reason().moved()
-                && *checkpoints[n].reason() != CheckpointReason::BeforeRewind,
+            after,
+            by: match checkpoints.get(n) {
+                Some(checkpoint) => saved_by(&around, checkpoint, n),
+                None => unsaved_by(&around, n, workspace.store().now()),
+            }
+            .into(),
+            saves: checkpoints.get(n).is_some_and(|checkpoint| {
+                let reason = checkpoint.reason();
+                !reason.moved() && *reason != CheckpointReason::BeforeRewind
+            }),
             n,
-            to: None,
-            merge_undid: None,
-        })
-        .collect();
-    let last = checkpoints.len();
-    let before = checkpoints[last - 1].snapshot_id();
-    intervals.push(Interval {
-        before,
-        after: present,
-        by: unsaved_by(&around, last, now),
-        saves: false,
-        n: last,
-        to: None,
-        merge_undid: None,
-    });
-    intervals
+            to,
+            merge_undid: begun
+                .filter(|_| goes_on)
+                .and_then(|begun| MergeUndid::by(begun, workspace.store(), timeline)),
+        }
+    };
+    let saved = (since + 1..checkpoints.len()).map(|n| interval(n, checkpoints[n].snapshot_id()));
+    let unsaved = std::iter::once_with(|| interval(checkpoints.len(), present));
+    saved.chain(unsaved).collect()
 }
 
-fn saved_by(around: &[AuthorSpan<'_>], checkpoints: &[Checkpoint], n: usize) -> Vec<Author> {
-    let checkpoint = &checkpoints[n];
+fn saved_by(around: &[AuthorSpan<'_>], checkpoint: &Checkpoint, n: usize) -> Vec<Author> {
     if checkpoint.reason().moved() {
         return Vec::new();
     }
@@ -129,14 +163,13 @@ fn saved_by(around: &[AuthorSpan<'_>], checkpoints: &[Checkpoint], n: usize) -> 
         let asked = checkpoint
             .session()
             .filter(|_| *checkpoint.reason() == CheckpointReason::Manual);
+        let kind = asked
+            .cloned()
+            .map_or(AuthorKind::Person, AuthorKind::Session);
         by.push(Author {
-            kind: asked
-                .cloned()
-                .map_or(AuthorKind::Person, AuthorKind::Session),
-            at,
             // The state before a rewind is not saved on request.
             unsaved: *checkpoint.reason() == CheckpointReason::BeforeRewind,
-            step: None,
+            ..Author::new(kind, at, None)
         });
     }
     by
@@ -145,12 +178,7 @@ fn saved_by(around: &[AuthorSpan<'_>], checkpoints: &[Checkpoint], n: usize) -> 
 fn unsaved_by(around: &[AuthorSpan<'_>], last: usize, now: Timestamp) -> Vec<Author> {
     let mut by = open_at(around, last, now);
     if by.is_empty() {
-        by.push(Author {
-            kind: AuthorKind::Person,
-            at: now,
-            unsaved: true,
-            step: None,
-        });
+        by.push(Author::new(AuthorKind::Person, now, None));
     }
     for author in &mut by {
         author.unsaved = true;
@@ -161,24 +189,18 @@ fn unsaved_by(around: &[AuthorSpan<'_>], last: usize, now: Timestamp) -> Vec<Aut
 /// Returns the turns and runs in progress before state `n`. Changes after the last sign of
 /// one that died may be the user's.
 fn open_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Author> {
-    let author = |kind, step| Author {
-        kind,
-        at,
-        unsaved: false,
-        step,
-    };
     let open = around.iter().filter(|span| span.start < n && span.end >= n);
     let mut by: Vec<Author> = open
         .clone()
         .map(|span| {
             let place = span.checkpoint.session().cloned();
             let kind = place.map_or(AuthorKind::Unnamed, AuthorKind::Session);
-            author(kind, Some(Description::of_start(span.checkpoint)))
+            Author::new(kind, at, Some(Description::of_start(span.checkpoint)))
         })
         .collect();
     let mut open = open.peekable();
     if open.peek().is_some() && open.all(|span| span.died && span.end == n) {
-        by.push(author(AuthorKind::Person, None));
+        by.push(Author::new(AuthorKind::Person, at, None));
     }
     by
 }
@@ -221,6 +243,31 @@ pub(super) enum Authors {
 }
 
 impl Authors {
+    /// Returns one session and its family.
+    pub(super) fn of(store: &Store, session: &SessionId) -> Self {
+        Self::One(SessionFamily {
+            store: store.clone(),
+            root: session.clone(),
+            line: OnceCell::new(),
+            known: RefCell::default(),
+        })
+    }
+
+    /// Returns it as the record of a merge stores it.
+    pub(super) fn as_merged(&self) -> MergedWork {
+        match self {
+            Self::Nobody => MergedWork::Move,
+            Self::One(_) => MergedWork::Session,
+            Self::Sessions => MergedWork::Sessions,
+            Self::Everyone => MergedWork::Everyone,
+        }
+    }
+
+    /// Returns whether it is several authors.
+    pub(super) fn are_several(&self) -> bool {
+        matches!(self, Self::Sessions | Self::Everyone)
+    }
+
     /// Returns whether an author's work is undone.
     pub(super) fn is_own(&self, author: &Author) -> bool {
         match (self, &author.kind) {
@@ -239,31 +286,26 @@ impl Authors {
 pub(super) struct SessionFamily {
     store: Store,
     root: SessionId,
-    line: Option<Line>,
+    /// `None` if it cannot be read.
+    line: OnceCell<Option<Line>>,
     known: RefCell<HashMap<SessionId, bool>>,
 }
 
 impl SessionFamily {
-    pub(super) fn of(store: &Store, root: &SessionId) -> Result<Self> {
-        let line = store
-            .read_anywhere(root)
-            .and_then(|reader| reader.log.line());
-        Ok(Self {
-            store: store.clone(),
-            root: root.clone(),
-            line: line.ok(),
-            known: RefCell::default(),
-        })
-    }
-
     fn holds(&self, place: &SessionPlace) -> bool {
         if place.id == self.root {
             return true;
         }
         // A turn is inherited with its first message: one that began where the line
         // branches off is on another line.
-        let line = self.line.as_ref();
-        if line.is_some_and(|line| line.holds(&place.id, place.trail, place.seq + 1)) {
+        let line = self.line.get_or_init(|| {
+            let reader = self.store.read_anywhere(&self.root);
+            reader.and_then(|reader| reader.log.line()).ok()
+        });
+        if line
+            .as_ref()
+            .is_some_and(|line| line.holds(&place.id, place.trail, place.seq + 1))
+        {
             return true;
         }
         if let Some(known) = self.known.borrow().get(&place.id) {

@@ -19,7 +19,7 @@ fn options(ground: &Ground) -> ScanOptions {
     }
 }
 
-/// Captures with rules that ignore everything, and caps that leave out everything.
+/// Captures with rules that ignore every file and a cap that skips every file.
 fn captured(ground: &Ground, path: &str) -> Option<Node> {
     let writer = ground.objects.writer().unwrap();
     let root = ground.root();

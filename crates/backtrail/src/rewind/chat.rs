@@ -1,8 +1,8 @@
 //! Going back in a conversation; with snapshots, the files of its workspace go with it.
 
-#[cfg(feature = "snapshots")]
-use super::options::Rewind;
 use super::outcome::{ChatMove, Outcome, Stage, Verb};
+#[cfg(feature = "snapshots")]
+use super::target::Request;
 use crate::error::Result;
 use crate::session::{MovedChat, Session};
 
@@ -19,9 +19,7 @@ impl Session {
     pub fn undo(&self) -> Result<Option<Outcome>> {
         #[cfg(feature = "snapshots")]
         if let Some(workspace) = self.workspace()? {
-            let options = Rewind::files_and_chat().session(self.id());
-            let outcome = workspace.undo_through(options, Some(self.clone()))?;
-            return outcome.map(Outcome::done).transpose();
+            return self.step_in(&workspace, Request::Undo);
         }
         let moved = self.undo_chat()?;
         Ok(moved.map(|moved| self.chat_outcome(Verb::Undo, moved)))
@@ -36,9 +34,7 @@ impl Session {
     pub fn redo(&self) -> Result<Option<Outcome>> {
         #[cfg(feature = "snapshots")]
         if let Some(workspace) = self.workspace()? {
-            let options = Rewind::files_and_chat().session(self.id());
-            let outcome = workspace.redo_through(options, Some(self.clone()))?;
-            return outcome.map(Outcome::done).transpose();
+            return self.step_in(&workspace, Request::Redo);
         }
         let moved = self.redo_chat()?;
         Ok(moved.map(|moved| self.chat_outcome(Verb::Redo, moved)))

@@ -3,46 +3,29 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::actions::{PathActions, named};
+use super::actions::{PathAction, PathActions, named};
 use super::authors::{Author, AuthorKind, Authors};
 use super::merge::{MergeResult, Merger};
 use super::outcome::OnConflict;
 use super::outcome::{ChangedBy, Conflict, KeptReason, Merge};
-use super::path_history::PathHistories;
 use crate::error::Result;
-use crate::store::Store;
 use crate::time::Timestamp;
 
-/// Finds the paths that others changed too.
-pub(super) struct ConflictFinder<'a> {
-    pub(super) histories: &'a PathHistories,
-    pub(super) authors: &'a Authors,
-    pub(super) moved_on: &'a BTreeSet<PathBuf>,
-    /// The paths that differ from the target.
-    pub(super) wanted: &'a BTreeSet<PathBuf>,
-    pub(super) root: &'a Path,
-    pub(super) store: &'a Store,
-    pub(super) now: Timestamp,
-}
-
-impl ConflictFinder<'_> {
-    /// Finds all conflicts, and treats them as asked for.
-    pub(super) fn all(
+impl Merger<'_> {
+    /// Finds the paths that others changed too, and treats them as asked for.
+    pub(super) fn conflicts(
         &self,
         actions: &mut PathActions,
         on_conflict: OnConflict,
-        merger: &Merger<'_>,
     ) -> Result<Vec<Conflict>> {
-        let as_they_were = match on_conflict {
-            OnConflict::Merge => self.as_they_were(actions, merger)?,
-            _ => BTreeSet::new(),
+        let merges = on_conflict == OnConflict::Merge;
+        let as_they_were = match merges {
+            true => self.as_they_were(actions)?,
+            false => BTreeSet::new(),
         };
-        let other = |path: &Path| match on_conflict {
-            OnConflict::Merge => merger.other(path),
-            _ => None,
-        };
+        let other = |path: &Path| self.other(path).filter(|_| merges);
         let paths = actions.by_path.keys();
-        let conflicts = paths.filter_map(|path| self.one(path, other(path)));
+        let conflicts = paths.filter_map(|path| self.conflict(path, other(path)));
         let mut conflicts: Vec<Conflict> = conflicts.collect();
         // A directory that is created or deleted is named by what is in it.
         let hides: BTreeSet<PathBuf> = conflicts
@@ -57,7 +40,7 @@ impl ConflictFinder<'_> {
                 OnConflict::Merge => {
                     let path = &conflict.path;
                     let is_named = !hides.contains(path) && !as_they_were.contains(path);
-                    settle(conflict, is_named, actions, merger)?;
+                    self.settle(conflict, is_named, actions)?;
                 }
                 OnConflict::Stop | OnConflict::Overwrite => {}
             }
@@ -73,7 +56,7 @@ impl ConflictFinder<'_> {
     }
 
     /// `other` is an author whose change was removed again.
-    fn one(&self, path: &Path, other: Option<&Author>) -> Option<Conflict> {
+    fn conflict(&self, path: &Path, other: Option<&Author>) -> Option<Conflict> {
         let by = self.histories.by(path);
         let moved_on = self.moved_on.contains(path);
         let is_other = |author: &&Author| !self.authors.is_own(author);
@@ -83,43 +66,39 @@ impl ConflictFinder<'_> {
         };
         let other = seen.or(by.last().filter(|_| moved_on)).or(other);
         // It changed even if no author is known.
+        let store = self.workspace.store();
         let unseen = Author {
-            kind: AuthorKind::Person,
-            at: self.now,
             unsaved: true,
-            step: None,
+            ..Author::new(AuthorKind::Person, store.now(), None)
         };
         let author = other.or(moved_on.then_some(&unseen))?;
         let own = by.iter().rev().find(|author| self.authors.is_own(author));
+        let changed_by = match &author.kind {
+            AuthorKind::Session(place) => ChangedBy::Session(place.id.clone()),
+            AuthorKind::Person | AuthorKind::Unnamed => ChangedBy::Person,
+        };
+        let at = match author.unsaved {
+            true => self.changed_at(path).unwrap_or(author.at),
+            false => author.at,
+        };
         Some(Conflict {
-            path: path.to_owned(),
-            changed_by: match &author.kind {
-                AuthorKind::Session(place) => ChangedBy::Session(place.id.clone()),
-                AuthorKind::Person | AuthorKind::Unnamed => ChangedBy::Person,
-            },
-            at: match author.unsaved {
-                true => self.changed_at(path).unwrap_or(author.at),
-                false => author.at,
-            },
             unsaved: author.unsaved,
-            also: own.and_then(|own| own.step.as_ref()?.read(self.store)),
-            merge: None,
+            also: own.and_then(|own| own.step.as_ref()?.read(store)),
+            ..Conflict::new(path, changed_by, at)
         })
     }
 
     /// Adds paths that are as they were although others had changed them: the work to
     /// undo removed those changes.
-    fn as_they_were(
-        &self,
-        actions: &mut PathActions,
-        merger: &Merger<'_>,
-    ) -> Result<BTreeSet<PathBuf>> {
+    fn as_they_were(&self, actions: &mut PathActions) -> Result<BTreeSet<PathBuf>> {
         let mut found = BTreeSet::new();
-        for path in self.histories.paths() {
-            if self.wanted.contains(path) || merger.other(path).is_none() {
+        for path in self.histories.paths.keys() {
+            if self.wanted.contains(path) || self.other(path).is_none() {
                 continue;
             }
-            actions.look_at(path, merger.present.walk_down(path)?);
+            let now = self.present.walk_down(path)?;
+            let action = PathAction::new(now.clone(), now);
+            actions.by_path.insert(path.clone(), action);
             found.insert(path.clone());
         }
         Ok(found)
@@ -131,29 +110,39 @@ impl ConflictFinder<'_> {
         reason = "the fields' types differ between platforms"
     )]
     fn changed_at(&self, path: &Path) -> Option<Timestamp> {
-        let stat = rustix::fs::lstat(self.root.join(path)).ok()?;
+        let stat = rustix::fs::lstat(self.workspace.root().join(path)).ok()?;
         let millis = (stat.st_mtime as i64).checked_mul(1000)?;
         Timestamp::from_millis(millis.checked_add(stat.st_mtime_nsec as i64 / 1_000_000)?)
     }
-}
 
-/// Merges a path that others changed too.
-fn settle(
-    conflict: &mut Conflict,
-    is_named: bool,
-    actions: &mut PathActions,
-    merger: &Merger<'_>,
-) -> Result<()> {
-    let Some(action) = actions.by_path.get(&conflict.path) else {
-        return Ok(());
-    };
-    let merging = merger.merge(&conflict.path, action.now.as_ref(), action.then.as_ref())?;
-    conflict.merge = Some(merging.merge());
-    match merging {
-        MergeResult::Kept if is_named => actions.keep(&conflict.path, KeptReason::Conflict),
-        MergeResult::Kept => drop(actions.by_path.remove(&conflict.path)),
-        MergeResult::Node(node, lines) => actions.replace(&conflict.path, node, Some(lines)),
-        MergeResult::AsItWas | MergeResult::Stopped(_) => {}
+    /// Merges a path that others changed too.
+    fn settle(
+        &self,
+        conflict: &mut Conflict,
+        is_named: bool,
+        actions: &mut PathActions,
+    ) -> Result<()> {
+        let path = &conflict.path;
+        let Some(action) = actions.by_path.get_mut(path) else {
+            return Ok(());
+        };
+        let merged = self.merge(path, action.now.as_ref(), action.then.as_ref())?;
+        conflict.merge = Some(match merged {
+            MergeResult::AsItWas => Merge::Merged,
+            MergeResult::Node(node, lines) => {
+                action.then = node;
+                action.merged = Some(lines);
+                Merge::Merged
+            }
+            MergeResult::Kept => {
+                match is_named {
+                    true => actions.keep(path, KeptReason::Conflict),
+                    false => drop(actions.by_path.remove(path)),
+                }
+                Merge::Kept
+            }
+            MergeResult::Stopped(unmerged) => Merge::Stopped(unmerged),
+        });
+        Ok(())
     }
-    Ok(())
 }

@@ -12,17 +12,15 @@ use crate::objects::ObjectId;
 use crate::snapshot::Totals;
 use crate::snapshot::entry::{Dir, DirEntry, Node};
 use crate::snapshot::node::{write_listing, write_root};
-use crate::workspace::journal::{Ending, StepRecord};
-use crate::workspace::{
-    Checkpoint, CheckpointOptions, CheckpointReason, Point, SkippedFiles, Workspace,
-};
+use crate::workspace::journal::StepRecord;
+use crate::workspace::{Checkpoint, CheckpointOptions, CheckpointReason, Point, Workspace};
 use crate::{Rewind, Store};
 
-/// A workspace beside something that is not in it.
+/// A workspace, with files outside it.
 struct Scene {
     dir: TempDir,
     workspace: Workspace,
-    /// What is there, as it was kept.
+    /// The files outside, as they were at first.
     first: Checkpoint,
 }
 
@@ -44,7 +42,7 @@ impl Scene {
         }
     }
 
-    /// Stores a listing as it is given, and the nodes above it.
+    /// Stores a listing as given, and the nodes above it.
     fn store(&self, entries: &[DirEntry]) -> ObjectId {
         let writer = self.workspace.objects().writer().unwrap();
         let put = &mut |bytes: &[u8]| writer.put(bytes);
@@ -70,14 +68,8 @@ impl Scene {
     /// Puts a checkpoint of a crafted snapshot on the trail.
     fn checkpoint(&self, snapshot: ObjectId) -> CheckpointId {
         let begun = self.begun(snapshot);
-        let ending = Ending {
-            snapshot,
-            totals: Totals::default(),
-            skipped: SkippedFiles::default(),
-            changed: 0,
-            session: None,
-        };
-        self.workspace.end_step(&begun, ending).unwrap();
+        let ended = begun.end((snapshot, Totals::default()));
+        self.workspace.end_step(&ended).unwrap();
         begun.id
     }
 
@@ -100,8 +92,8 @@ impl Scene {
         }
     }
 
-    /// Goes to a crafted snapshot, which must fail, in both ways: by its checkpoint,
-    /// and by a step that seems to have been interrupted.
+    /// Goes to a crafted snapshot, which must fail both ways: by its checkpoint, and by a
+    /// step that seems to have been interrupted.
     fn refuses(&self, snapshot: ObjectId, what: &str) {
         let before = self.look();
         let id = self.checkpoint(snapshot);
@@ -114,7 +106,7 @@ impl Scene {
             .unwrap();
         match self.workspace.recover() {
             Err(error) => is_told(&error, what),
-            // It is given up with the reason, or left as it is and named.
+            // The step is given up with the reason, or the path is left alone and named.
             Ok(recovered) => {
                 let it = recovered.expect("a step was open");
                 let abandoned = it.abandoned.is_some() && it.now.is_none();
@@ -124,7 +116,7 @@ impl Scene {
         assert_eq!(self.look(), before, "{what}");
     }
 
-    /// Reads all that there is but the store.
+    /// Reads everything except the store.
     fn look(&self) -> Vec<(std::path::PathBuf, Vec<u8>)> {
         let mut found = Vec::new();
         look_into(self.dir.path(), &mut found);
@@ -190,7 +182,7 @@ fn f16_names_that_lead_elsewhere_are_refused_and_nothing_is_touched() {
         let node = scene.file("crafted");
         let shown = name.escape_ascii().to_string();
         scene.refuses(scene.store(&[entry(name, node.clone())]), &shown);
-        // The same a level down.
+        // The same one level down.
         let scene = Scene::new();
         let node = scene.file("crafted");
         let below = scene.store_listing(&[entry(name, node)]);
@@ -299,7 +291,7 @@ fn f27_a_crafted_tree_does_not_write_into_a_repository() {
     ]);
     let id = scene.checkpoint(scene.store(&[entry(b".git", Node::Dir(dir(git)))]));
     let options = Rewind::files().overwrite();
-    // Refused, or done but for that.
+    // It was refused, or done except for that path.
     scene.workspace.rewind(&Point::checkpoint(id), options).ok();
     assert_eq!(fs::read(work.join(".git/config")).unwrap(), b"the user's");
     assert_eq!(fs::read_dir(work.join(".git/hooks")).unwrap().count(), 0);

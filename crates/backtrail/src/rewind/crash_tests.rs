@@ -1,11 +1,11 @@
-//! A crash at every call, and again while resuming: the next one brings the tree
-//! to its new state, and nothing is left of the work.
+//! A crash at every call, and again while resuming: the next attempt brings the tree to
+//! its new state, and nothing staged is left.
 
 use super::kit_tests::*;
 use super::path_change::PathChange;
 
-/// Trees in which everything happens: kinds change, directories come and go, modes
-/// too.
+/// Trees between which everything happens: kinds and modes change, directories come and
+/// go.
 fn pairs() -> Vec<(Tree, Tree)> {
     let old = tree([
         ("a", file("one")),
@@ -52,13 +52,13 @@ fn carried_on(ground: &Ground, items: &[PathChange], new: &Tree, what: &str) {
     assert_eq!(outcome.left, [], "{what}");
     assert!(outcome.rolled_back.is_none(), "{what}");
     assert_eq!(&ground.read(), new, "{what}");
-    // And once more, when there is nothing to do.
+    // Once more, when there is nothing left to do.
     let outcome = ground.resume(items, None).unwrap();
     assert_eq!(outcome.left, [], "{what}");
     assert_eq!(&ground.read(), new, "{what}");
 }
 
-/// Crashes at the nth call; `None` when it is done before.
+/// Crashes at the nth call; `None` if the work is done before.
 fn crash(ground: &Ground, items: &[PathChange], n: usize) -> Option<()> {
     let calls = Calls::new(ground, At::Crash(n));
     let done = ground.go(items, Some(&calls));
@@ -66,7 +66,7 @@ fn crash(ground: &Ground, items: &[PathChange], n: usize) -> Option<()> {
         assert!(done.unwrap().rolled_back.is_none());
         return None;
     }
-    // After the crash nothing was touched, however the failure was handled.
+    // After the crash nothing was touched, however the code handled the failure.
     let then = calls.then.lock().unwrap().take();
     if let Some(then) = then {
         assert_eq!(ground.read(), then, "crash at {n}");

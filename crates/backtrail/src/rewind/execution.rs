@@ -6,27 +6,25 @@
 //! the files change, then the conversation, and the trail records that it is done.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::apply::{FileWork, WorkResult};
-use super::outcome::{ChatMove, NotRestored};
+use super::outcome::{ChatMove, NotRestored, Outcome, Stage};
 use super::path_change::{PathChange, PathEntry};
 use super::plan::{FilePlan, PlannedWork};
 use super::target::{RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::CheckpointId;
 use crate::objects::ObjectId;
-use crate::random::new_uuid;
 use crate::session::Session;
-use crate::snapshot::edit::{Edit, edit};
+use crate::snapshot::edit::Edit;
 use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::{Progress, ScanProgress, Snapshot, Totals, shown};
 use crate::workspace::checkpoint_record::CheckpointRecord;
-use crate::workspace::journal::{ChatMoveRecord, Ending, MergeRecord, StepRecord};
+use crate::workspace::journal::{ChatMoveRecord, MergeRecord, StepRecord, TrailPlace};
 use crate::workspace::new_checkpoint::CapturedState;
-use crate::workspace::{Checkpoint, CheckpointReason, SessionPlace, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, Workspace};
 
 /// A step that is about to be done. Its caller holds the workspace's lock.
 pub(super) struct Execution<'a> {
@@ -38,48 +36,34 @@ pub(super) struct Execution<'a> {
     pub(super) progress: Option<Arc<dyn Progress>>,
 }
 
-/// What was done.
-#[derive(Default)]
-pub(super) struct Executed {
-    /// `None` if no file moved.
-    pub(super) files: Option<MovedFiles>,
-    /// The trail that the conversation's move began.
-    pub(super) trail: Option<u32>,
-}
-
-/// Files that were moved.
-pub(super) struct MovedFiles {
-    /// The checkpoint before.
-    pub(super) from: CheckpointId,
-    /// The checkpoint after.
-    pub(super) now: CheckpointId,
-    /// Paths that were left alone.
-    pub(super) left: Vec<NotRestored>,
-}
-
 impl Execution<'_> {
-    /// Does it. `files` is the present state and the last checkpoint, if files may move.
-    pub(super) fn run(self, files: Option<(&CapturedState, &Checkpoint)>) -> Result<Executed> {
-        let (Some((state, last)), Some(plan)) = (files, &self.planned.files) else {
-            let trail = self.move_chat_alone()?;
-            return Ok(Executed { files: None, trail });
+    /// Does what the outcome says. `files` is the present state and the last checkpoint, if
+    /// files may move.
+    pub(super) fn run(
+        self,
+        files: Option<(&CapturedState, &Checkpoint)>,
+        mut outcome: Outcome,
+    ) -> Result<Outcome> {
+        let mut work = || match (files, &self.planned.files) {
+            (Some((state, last)), Some(plan)) => self.move_files(plan, state, last, &mut outcome),
+            _ => self.move_chat(&mut outcome),
         };
-        let work = || self.move_files(plan, state, last);
         match &self.writer {
-            Some(writer) => writer.alone(work),
-            None => work(),
+            Some(writer) => writer.alone(work)?,
+            None => work()?,
         }
+        outcome.stage = Stage::Done;
+        Ok(outcome)
     }
 
-    fn move_chat_alone(&self) -> Result<Option<u32>> {
-        let (Some(writer), Some(chat)) = (&self.writer, &self.target.chat) else {
-            return Ok(None);
-        };
-        if self.planned.chat.is_none() {
-            return Ok(None);
+    fn move_chat(&self, outcome: &mut Outcome) -> Result<()> {
+        if let (Some(writer), Some(to), Some(chat)) =
+            (&self.writer, &self.target.chat, &mut outcome.chat)
+        {
+            let reason = trail_reason(&outcome.verb.reason());
+            chat.trail = writer.go_to(reason, (to.trail, to.seq))?;
         }
-        let reason = trail_reason(&self.target.verb.reason());
-        writer.alone(|| writer.go_to(reason, (chat.to.trail, chat.to.seq)))
+        Ok(())
     }
 
     fn move_files(
@@ -87,14 +71,15 @@ impl Execution<'_> {
         planned: &FilePlan,
         state: &CapturedState,
         last: &Checkpoint,
-    ) -> Result<Executed> {
+        outcome: &mut Outcome,
+    ) -> Result<()> {
         let workspace = self.workspace;
         let (after, totals) = self.result(planned)?;
         let before = self.before(planned, state, last)?;
         let begun = StepRecord {
             at: workspace.store().now(),
-            id: self.new_id()?,
-            reason: self.target.verb.reason(),
+            id: workspace.new_checkpoint_id()?,
+            reason: outcome.verb.reason(),
             step: self.target.step_id,
             of_session: self.target.one_session(),
             from: before.as_ref().map_or(last.id(), |before| before.id),
@@ -112,36 +97,38 @@ impl Execution<'_> {
         }
         workspace.begin_step(before.as_ref(), &begun)?;
         let items = items(&begun, &planned.present, &workspace.open_snapshot(&after)?)?;
-        let outcome = self.act(&begun, &items)?;
-        let ending = Ending {
-            snapshot: after,
-            totals,
-            skipped: state.skipped.clone(),
+        let left = self.act(&begun, &items)?;
+        let mut ended = CheckpointRecord {
             changed: items.len() as u64,
-            session: None,
+            skipped: state.skipped.clone(),
+            ..begun.end((after, totals))
         };
-        let left = outcome.left;
-        let ended = left_alone(workspace, ending, &left, &planned.present).and_then(|ending| {
-            let session = self.move_chat(&begun)?;
-            workspace.end_step(&begun, Ending { session, ..ending })
-        });
+        let mut end = || {
+            leave_alone(workspace, &mut ended, &left, &planned.present)?;
+            if let (Some(writer), Some(chat)) = (&self.writer, &begun.chat) {
+                writer.go_to(trail_reason(&begun.reason), (chat.to.trail, chat.to.seq))?;
+                ended.session = Some(chat.place_after());
+            }
+            workspace.end_step(&ended)
+        };
         // The files are in place; the rest follows.
-        ended.map_err(interrupted)?;
-        Ok(Executed {
-            trail: begun.chat.map(|chat| chat.trail),
-            files: Some(MovedFiles {
-                from: begun.from,
-                now: begun.id,
-                left,
-            }),
-        })
+        end().map_err(interrupted)?;
+        if let Some(chat) = &mut outcome.chat {
+            chat.trail = begun.chat.map(|chat| chat.trail);
+        }
+        outcome.from = Some(begun.from);
+        outcome.now = Some(begun.id);
+        let is_left = |path: &Path| left.iter().any(|left| left.path == path);
+        outcome.changes.retain(|change| !is_left(&change.path));
+        outcome.not_restored.extend(left);
+        Ok(())
     }
 
     /// Stages, checks and moves the files. After an error everything is as it was, or
     /// the next command here finishes it; the error says which.
-    fn act(&self, begun: &StepRecord, items: &[PathChange]) -> Result<WorkResult> {
+    fn act(&self, begun: &StepRecord, items: &[PathChange]) -> Result<Vec<NotRestored>> {
         if items.iter().all(|item| item.old == item.new) {
-            return Ok(WorkResult::default());
+            return Ok(Vec::new());
         }
         let work = work(self.workspace, begun, items);
         let staged = work.stage().and_then(|staged| match staged.check() {
@@ -157,14 +144,14 @@ impl Execution<'_> {
         };
         // What could not be cleaned up is resumed as after a crash.
         let moved = staged.move_files().or_else(|_| work.resume());
-        let mut outcome = moved.map_err(interrupted)?;
-        match outcome.rolled_back.take() {
-            Some(error) => self.give_up(begun, put_back(error, &outcome.left)),
-            None => Ok(outcome),
+        let WorkResult { left, rolled_back } = moved.map_err(interrupted)?;
+        match rolled_back {
+            Some(error) => self.give_up(begun, put_back(error, &left)),
+            None => Ok(left),
         }
     }
 
-    fn give_up(&self, begun: &StepRecord, error: Error) -> Result<WorkResult> {
+    fn give_up(&self, begun: &StepRecord, error: Error) -> Result<Vec<NotRestored>> {
         self.workspace.give_up_step(begun)?;
         Err(error)
     }
@@ -174,7 +161,8 @@ impl Execution<'_> {
         if planned.actions.by_path.is_empty() {
             return Ok((planned.present.id(), planned.present.totals()));
         }
-        store_edited(self.workspace, &planned.present, &planned.actions.edits())
+        self.workspace
+            .store_edited(&planned.present, &planned.actions.edits())
     }
 
     /// Makes the checkpoint of the present state, unless the last one has the same.
@@ -188,23 +176,15 @@ impl Execution<'_> {
         if present.id() == last.snapshot_id() {
             return Ok(None);
         }
-        let totals = present.totals();
         let changed = last.snapshot().and_then(|last| last.diff(present));
+        let now = self.workspace.store().now();
+        let id = self.workspace.new_checkpoint_id()?;
+        let state_now = (present.id(), present.totals());
         Ok(Some(CheckpointRecord {
-            at: self.workspace.store().now(),
-            id: self.new_id()?,
-            reason: CheckpointReason::BeforeRewind,
-            session: None,
-            of: None,
-            label: None,
-            about: None,
-            prompt: None,
-            snapshot: present.id(),
-            files: totals.files,
-            bytes: totals.bytes,
             // A damaged snapshot must not stop those that come after it.
             changed: changed.map_or(0, |diff| diff.changes().len() as u64),
             skipped: state.skipped.clone(),
+            ..CheckpointRecord::new((now, id), CheckpointReason::BeforeRewind, state_now)
         }))
     }
 
@@ -217,9 +197,12 @@ impl Execution<'_> {
         }
         let stands = writer.stands_at()?;
         Ok(Some(ChatMoveRecord {
-            session: chat.session.clone(),
+            session: chat.id.clone(),
             from: stands.into(),
-            to: chat.to,
+            to: TrailPlace {
+                trail: chat.trail,
+                seq: chat.seq,
+            },
             trail: stands.trail + 1,
         }))
     }
@@ -236,20 +219,6 @@ impl Execution<'_> {
             since: files.since,
             until: files.until,
         })
-    }
-
-    fn move_chat(&self, begun: &StepRecord) -> Result<Option<SessionPlace>> {
-        let (Some(writer), Some(chat)) = (&self.writer, &begun.chat) else {
-            return Ok(None);
-        };
-        writer.go_to(trail_reason(&begun.reason), (chat.to.trail, chat.to.seq))?;
-        Ok(Some(chat.place()))
-    }
-
-    fn new_id(&self) -> Result<CheckpointId> {
-        let id = new_uuid(self.workspace.store().random());
-        id.map(CheckpointId::from_uuid)
-            .map_err(|error| Error::machine("cannot make an id", error))
     }
 }
 
@@ -328,30 +297,18 @@ pub(super) fn work<'a>(
     }
 }
 
-/// Stores a snapshot with some paths changed.
-fn store_edited(
-    workspace: &Workspace,
-    snapshot: &Snapshot,
-    edits: &BTreeMap<PathBuf, Edit>,
-) -> Result<(ObjectId, Totals)> {
-    let writer = workspace.objects().writer()?;
-    let (id, root) = edit(snapshot, edits, &mut |bytes| writer.put(bytes))?;
-    writer.finish()?;
-    Ok((id, root.totals))
-}
-
 /// Records paths that were left alone as they were before: what they are now is a change
 /// that no checkpoint has.
-pub(super) fn left_alone(
+pub(super) fn leave_alone(
     workspace: &Workspace,
-    ending: Ending,
+    ended: &mut CheckpointRecord,
     left: &[NotRestored],
     before: &Snapshot,
-) -> Result<Ending> {
+) -> Result<()> {
     if left.is_empty() {
-        return Ok(ending);
+        return Ok(());
     }
-    let after = workspace.open_snapshot(&ending.snapshot)?;
+    let after = workspace.open_snapshot(&ended.snapshot)?;
     let mut edits = BTreeMap::new();
     for left in left {
         // A path that is left alone keeps the directories that it is in.
@@ -370,23 +327,10 @@ pub(super) fn left_alone(
         };
         edits.insert(left.path.clone(), edit);
     }
-    let (snapshot, totals) = store_edited(workspace, &after, &edits)?;
-    Ok(Ending {
-        snapshot,
-        totals,
-        ..ending
-    })
-}
-
-impl ChatMoveRecord {
-    /// Returns where the conversation is after the move.
-    pub(super) fn place(&self) -> SessionPlace {
-        SessionPlace {
-            id: self.session.clone(),
-            trail: self.trail,
-            seq: self.to.seq,
-        }
-    }
+    let (snapshot, totals) = workspace.store_edited(&after, &edits)?;
+    ended.snapshot = snapshot;
+    (ended.files, ended.bytes) = (totals.files, totals.bytes);
+    Ok(())
 }
 
 /// Refuses if the conversation continued since it was planned. `writer` would move it

@@ -37,7 +37,7 @@ fn pair() -> (Tree, Tree) {
     (old, new)
 }
 
-/// Returns whether it is done; checks that the outcome is true.
+/// Checks that the outcome is true, and returns whether the work is done.
 fn settled(
     ground: &Ground,
     items: &[PathChange],
@@ -46,7 +46,7 @@ fn settled(
     what: &str,
 ) -> bool {
     match ground.go(items, Some(calls)) {
-        // Not tidied up, or nothing done at all: which, the journal would know.
+        // The clean-up failed, or nothing was done at all; only the journal knows which.
         Err(_) if ground.read() == *old => false,
         Err(_) => {
             let outcome = ground.resume(items, None).unwrap();

@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::apply::{NewDir, NewDirWriter, NewEntry, new_dir_name};
+use super::apply::{NewDir, NewEntry, new_dir_name};
 use super::outcome::TargetPoint;
 use super::path_change::PathEntry;
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::random::new_uuid;
 use crate::session::{ForkOptions, Session, SessionOptions};
-use crate::snapshot::edit::{Edit, edit};
+use crate::snapshot::edit::Edit;
 use crate::snapshot::entry::{Node, Skipped};
 use crate::snapshot::scan::ScanProgress;
 use crate::snapshot::scan::sys::Root;
@@ -221,7 +221,7 @@ impl ForkIntoPlan {
         let (workspace, checkpoint, session) = begun.map_err(|error| {
             let dir = shown(&self.dir());
             error.with_note(format!(
-                "the files are complete in {dir}; backtrail checkpoint there continues with them"
+                "the files are complete in {dir}; to continue, run backtrail checkpoint there"
             ))
         })?;
         let Totals { files, bytes, .. } = self.totals();
@@ -240,10 +240,8 @@ impl ForkIntoPlan {
         if skipped.is_empty() {
             return Ok(CapturedState::whole(self.snapshot.id(), self.totals()));
         }
-        let writer = self.workspace.objects().writer()?;
-        let (id, root) = edit(&self.snapshot, skipped, &mut |bytes| writer.put(bytes))?;
-        writer.finish()?;
-        Ok(CapturedState::whole(id, root.totals))
+        let (id, totals) = self.workspace.store_edited(&self.snapshot, skipped)?;
+        Ok(CapturedState::whole(id, totals))
     }
 
     /// Writes the files and renames their directory. After an error nothing is left of them.
@@ -258,7 +256,7 @@ impl ForkIntoPlan {
         let new_dir = NewDir::create(&aside, &self.place, store.touch_hook())?;
         new_dir.clear_strays();
         let live = Root::open(self.workspace.root()).ok();
-        let filled = NewDirWriter::new(&new_dir, self.workspace.objects(), live.as_ref()).run(all);
+        let filled = new_dir.write_all(all, self.workspace.objects(), live.as_ref());
         match filled.and_then(|shared| new_dir.put().map(|()| shared)) {
             Ok(shared) => Ok(shared),
             Err(error) => {

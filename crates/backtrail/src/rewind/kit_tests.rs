@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
 use super::apply::{FileWork, WorkResult};
-use super::path_change::{PathChange, PathEntry};
+use super::path_change::{FileEntry, PathChange, PathEntry};
 use super::touch::{Touch, TouchHook};
 use crate::error::Result;
 use crate::ids::CheckpointId;
@@ -50,14 +50,14 @@ pub(super) fn dir() -> Stuff {
     Stuff::Dir(0o755)
 }
 
-/// A workspace, what lies outside of it, and a store.
+/// A workspace, a directory outside it, and a store.
 pub(super) struct Ground {
     dir: TempDir,
     pub(super) objects: Objects,
 }
 
 impl Ground {
-    /// In memory where the system offers that: thousands of cases sync often.
+    /// Uses a file system in memory if there is one: thousands of cases sync often.
     pub(super) fn new() -> Self {
         let memory = tempfile::tempdir_in("/dev/shm");
         Self::at(memory.or_else(|_| tempfile::tempdir()).unwrap())
@@ -83,7 +83,7 @@ impl Ground {
         self.dir.path().join("outside")
     }
 
-    /// Makes the workspace anew.
+    /// Rebuilds the workspace.
     pub(super) fn build(&self, tree: &Tree) {
         remove_all(&self.root());
         build(&self.root(), tree);
@@ -198,11 +198,11 @@ impl Drop for Ground {
 
 fn thing(stuff: &Stuff) -> PathEntry {
     match stuff {
-        Stuff::File(mode, bytes) => PathEntry::File {
+        Stuff::File(mode, bytes) => PathEntry::File(FileEntry {
             mode: *mode,
             size: bytes.len() as u64,
             content: ObjectId::of(bytes),
-        },
+        }),
         Stuff::Link(target) => PathEntry::Link {
             target: target.clone().into(),
         },
@@ -279,7 +279,7 @@ fn read_into(at: &Path, path: &[u8], tree: &mut Tree) {
     tree.insert(path.to_vec(), stuff);
 }
 
-/// What tells whether files were touched: inode and time, by path.
+/// The inode and time of each path, which show whether a file was touched.
 pub(super) fn marks(ground: &Ground, tree: &Tree) -> BTreeMap<Vec<u8>, (u64, i64, i64)> {
     let files = tree
         .iter()
@@ -291,7 +291,7 @@ pub(super) fn marks(ground: &Ground, tree: &Tree) -> BTreeMap<Vec<u8>, (u64, i64
     files.map(|(path, _)| (path.clone(), mark(path))).collect()
 }
 
-/// Whether modes keep this process out of anything.
+/// Returns whether modes restrict this process.
 pub(super) fn is_root() -> bool {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("shut");
@@ -302,20 +302,20 @@ pub(super) fn is_root() -> bool {
 
 /// What happens at a call.
 pub(super) enum At {
-    /// It fails, and all that follow.
+    /// It fails, and so do all calls after it.
     Crash(usize),
-    /// So many fail, from one on.
+    /// This many calls fail, beginning with one of them.
     Fail(usize, usize, i32),
-    /// It fails on a path, always.
+    /// Every call on a path fails.
     Path(&'static str, PathBuf, i32),
-    /// It is not known to the system, ever.
+    /// The system does not support it.
     Unknown(&'static str),
-    /// Somebody does something before it.
+    /// Somebody changes files before it.
     Act(usize, Box<dyn Fn() + Send + Sync>),
     Nothing,
 }
 
-/// Counts calls, and lets something happen.
+/// Counts calls, and makes something happen at some of them.
 pub(super) struct Calls {
     at: At,
     root: PathBuf,
@@ -373,7 +373,7 @@ impl TouchHook for Calls {
     }
 }
 
-/// Asks one after the other.
+/// Asks two hooks in turn.
 #[derive(Debug)]
 pub(super) struct Both(pub(super) Calls, pub(super) Calls);
 
@@ -384,7 +384,7 @@ impl TouchHook for Both {
     }
 }
 
-/// Small numbers that look random, the same for the same seed.
+/// Small pseudo-random numbers, the same for the same seed.
 pub(super) struct Dice(u64);
 
 impl Dice {
@@ -453,7 +453,7 @@ impl Dice {
         tree.insert(path, stuff);
     }
 
-    /// Makes another tree of one.
+    /// Makes a changed copy of a tree.
     pub(super) fn change(&mut self, tree: &Tree, all_modes: bool) -> Tree {
         let mut tree = tree.clone();
         for _ in 0..1 + self.roll(8) {

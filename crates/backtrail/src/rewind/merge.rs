@@ -6,35 +6,37 @@
 //! of the same authors count as one. Text is merged by line, and modes on their own;
 //! anything else only if one side did not change it, or both made the same change.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use super::authors::{Author, Authors};
-use super::outcome::{Merge, Overlap, Unmerged};
-use super::path_change::PathEntry;
-use super::path_history::PathHistories;
-use super::path_history::{AuthoredChange, PathState};
+use super::outcome::{Overlap, Unmerged};
+use super::path_change::{FileEntry, PathEntry, is_ignored};
+use super::path_history::{AuthoredChange, PathHistories, PathState};
 use crate::error::{Error, ErrorKind, Result};
-use crate::objects::{ObjectId, ObjectWriter, Objects};
+use crate::objects::{ObjectId, ObjectWriter};
 use crate::snapshot::Snapshot;
 use crate::snapshot::entry::{Dir, Node, Totals};
 use crate::snapshot::merge::{Clash, merge};
 use crate::snapshot::patch::MAX_BYTES;
 use crate::snapshot::text::is_binary;
 use crate::snapshot::text_change::TextChange;
-use crate::store::Store;
-use crate::workspace::Description;
+use crate::workspace::{Description, Workspace};
 
-/// Merges the paths of one plan.
+/// Finds and merges the conflicts of one plan.
 pub(super) struct Merger<'a> {
+    pub(super) workspace: &'a Workspace,
     pub(super) histories: &'a PathHistories,
     pub(super) authors: &'a Authors,
+    /// The paths that changed since the step to undo.
+    pub(super) moved_on: &'a BTreeSet<PathBuf>,
+    /// The paths that differ from the target.
+    pub(super) wanted: &'a BTreeSet<PathBuf>,
     /// The index of the state that changes are counted from.
     pub(super) since: usize,
     /// The index of the last state of the work to undo.
     pub(super) until: usize,
     pub(super) present: &'a Snapshot,
-    pub(super) objects: &'a Objects,
-    pub(super) store: &'a Store,
     /// Stores new contents; `None` if nothing will be touched.
     pub(super) writer: Option<&'a ObjectWriter>,
 }
@@ -57,13 +59,22 @@ pub(super) struct LineCounts {
     pub(super) returned: u64,
 }
 
-impl MergeResult {
-    pub(super) fn merge(&self) -> Merge {
-        match self {
-            Self::AsItWas | Self::Node(..) => Merge::Merged,
-            Self::Kept => Merge::Kept,
-            Self::Stopped(unmerged) => Merge::Stopped(unmerged.clone()),
-        }
+/// The reason why a merge ends early.
+enum Stop {
+    /// The path cannot be merged.
+    Unmerged(Unmerged),
+    Failed(Error),
+}
+
+impl From<Unmerged> for Stop {
+    fn from(unmerged: Unmerged) -> Self {
+        Self::Unmerged(unmerged)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -90,14 +101,15 @@ impl Merger<'_> {
         then: Option<&Node>,
     ) -> Result<MergeResult> {
         let present = PathState::of(now);
-        let merged = if self.histories.is_stored(path) || present == PathState::Unknown {
-            Err(unmerged("no snapshot has its present content"))
-        } else {
-            self.undone(path, &present, &PathState::of(then))?
+        let is_stored = self.histories.stored.contains_key(path);
+        let merged = match is_stored || present == PathState::Unknown {
+            true => Err(unmerged("its current content is not saved").into()),
+            false => self.undone(path, &present, &PathState::of(then)),
         };
         let merged = match merged {
             Ok(merged) => merged,
-            Err(stopped) => return Ok(MergeResult::Stopped(stopped)),
+            Err(Stop::Unmerged(unmerged)) => return Ok(MergeResult::Stopped(unmerged)),
+            Err(Stop::Failed(error)) => return Err(error),
         };
         Ok(match &merged.state {
             state if *state == present => MergeResult::Kept,
@@ -121,7 +133,7 @@ impl Merger<'_> {
         path: &Path,
         present: &PathState,
         then: &PathState,
-    ) -> Result<Result<MergeVersion, Unmerged>> {
+    ) -> Result<MergeVersion, Stop> {
         let mut ours = MergeVersion {
             state: present.clone(),
             bytes: None,
@@ -135,18 +147,10 @@ impl Merger<'_> {
             };
             return self.without(path, ours, &group);
         }
-        let chain = self.in_effect(path);
-        let groups = match self.groups(&chain) {
-            Ok(groups) => groups,
-            Err(stopped) => return Ok(Err(stopped)),
-        };
-        for group in &groups {
-            ours = match self.without(path, ours, group)? {
-                Ok(ours) => ours,
-                Err(stopped) => return Ok(Err(stopped)),
-            };
+        for group in &self.groups(&self.in_effect(path))? {
+            ours = self.without(path, ours, group)?;
         }
-        Ok(Ok(ours))
+        Ok(ours)
     }
 
     /// Returns the changes that led to the present state, the last first, back to where
@@ -201,7 +205,7 @@ impl Merger<'_> {
             // A restore is undone with the rest if it went back too far.
             return Ok(link.is_behind(self.since));
         }
-        let is_saved = link.n <= self.histories.saved();
+        let is_saved = link.n <= self.histories.saved;
         let is_own = |author: &Author| {
             let author = Author {
                 unsaved: author.unsaved && !is_saved,
@@ -223,69 +227,55 @@ impl Merger<'_> {
         path: &Path,
         ours: MergeVersion,
         group: &ChangeGroup<'_>,
-    ) -> Result<Result<MergeVersion, Unmerged>> {
+    ) -> Result<MergeVersion, Stop> {
         let (base, theirs) = (group.after, group.before);
         if ours.state == *theirs || base == theirs {
-            return Ok(Ok(ours));
+            return Ok(ours);
         }
         if *base == PathState::Unknown || *theirs == PathState::Unknown {
-            return Ok(Err(unmerged("a state in between was not captured")));
+            return Err(unmerged("a version in between was skipped").into());
         }
         if ours.state == *base {
-            return Ok(Ok(MergeVersion {
+            return Ok(MergeVersion {
                 state: theirs.clone(),
                 bytes: None,
-            }));
+            });
         }
-        let file = |state: &PathState| match state {
-            PathState::There(PathEntry::File { mode, content, .. }) => Some((*mode, *content)),
-            _ => None,
+        let files = [base, &ours.state, theirs].map(PathState::file);
+        let [Some(base_file), Some(our_file), Some(their_file)] = files else {
+            return Err(not_files(base, &ours.state, theirs).into());
         };
-        let (Some(base_file), Some(our_file), Some(their_file)) =
-            (file(base), file(&ours.state), file(theirs))
-        else {
-            return Ok(Err(not_files(base, &ours.state, theirs)));
+        let Some(mode) = three_ways(base_file.mode, our_file.mode, their_file.mode) else {
+            return Err(unmerged("both changed its mode").into());
         };
-        let Some(mode) = three_ways(base_file.0, our_file.0, their_file.0) else {
-            return Ok(Err(unmerged("both changed its mode")));
-        };
-        let content = three_ways(base_file.1, our_file.1, their_file.1);
-        let state = |content, size| {
-            PathState::There(PathEntry::File {
+        let merged = |(content, size), bytes| MergeVersion {
+            state: PathState::There(PathEntry::File(FileEntry {
                 mode,
                 size,
                 content,
-            })
+            })),
+            bytes,
         };
-        if let Some(content) = content {
-            let (size, bytes) = match content == our_file.1 {
-                true => (size_of(&ours.state), ours.bytes),
-                false => (size_of(theirs), None),
-            };
-            return Ok(Ok(MergeVersion {
-                state: state(content, size),
-                bytes,
-            }));
+        let contents = [base_file, our_file, their_file].map(|file| (file.content, file.size));
+        if let Some(content) = three_ways(contents[0], contents[1], contents[2]) {
+            let bytes = ours.bytes.filter(|_| content == contents[1]);
+            return Ok(merged(content, bytes));
         }
-        let sizes = [base, &ours.state, theirs].map(size_of);
-        if sizes.iter().any(|size| *size > MAX_BYTES) {
-            return Ok(Err(unmerged("it is larger than 16 MiB")));
+        if contents.iter().any(|(_, size)| *size > MAX_BYTES) {
+            return Err(unmerged("it is larger than 16 MiB").into());
         }
-        let texts = match self.texts(path, ours, [base_file.1, their_file.1])? {
-            Ok(texts) => texts,
-            Err(stopped) => return Ok(Err(stopped)),
-        };
-        let [base, ours, theirs] = &texts;
-        Ok(match merge(base, ours, theirs) {
-            Ok(bytes) => Ok(MergeVersion {
-                state: state(ObjectId::of(&bytes), bytes.len() as u64),
-                bytes: Some(bytes),
-            }),
-            Err(clashes) => {
-                let by = group.step.and_then(|step| step.read(self.store));
-                Err(overlapping(clashes, by.as_deref()))
+        let [base, ours, theirs] = self.texts(path, ours, [contents[0].0, contents[2].0])?;
+        match merge(&base, &ours, &theirs) {
+            Ok(bytes) => {
+                let content = (ObjectId::of(&bytes), bytes.len() as u64);
+                Ok(merged(content, Some(bytes)))
             }
-        })
+            Err(clashes) => {
+                let by = group.step;
+                let by = by.and_then(|step| step.read(self.workspace.store()));
+                Err(overlapping(clashes, by.as_deref()).into())
+            }
+        }
     }
 
     /// Reads the base, the present content, and the other side.
@@ -294,20 +284,20 @@ impl Merger<'_> {
         path: &Path,
         ours: MergeVersion,
         [base, theirs]: [ObjectId; 2],
-    ) -> Result<Result<[Vec<u8>; 3], Unmerged>> {
+    ) -> Result<[Vec<u8>; 3], Stop> {
+        let objects = self.workspace.objects();
         let read = || -> Result<[Vec<u8>; 3]> {
             let ours = self.bytes_of(path, &ours)?;
-            Ok([self.objects.read(&base)?, ours, self.objects.read(&theirs)?])
+            Ok([objects.read(&base)?, ours, objects.read(&theirs)?])
         };
         match read() {
             Ok(texts) if texts.iter().any(|text| is_binary(text)) => {
-                Ok(Err(unmerged("it is not text")))
+                Err(unmerged("it is not text").into())
             }
-            Ok(texts) => Ok(Ok(texts)),
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Dropped) => {
-                Ok(Err(unmerged("a state in between cannot be read")))
+                Err(unmerged("a version in between is unreadable").into())
             }
-            Err(error) => Err(error),
+            read => Ok(read?),
         }
     }
 
@@ -315,17 +305,9 @@ impl Merger<'_> {
         if let Some(bytes) = &version.bytes {
             return Ok(bytes.clone());
         }
-        match &version.state {
-            PathState::There(PathEntry::File { content, .. }) => {
-                let mut bytes = Vec::new();
-                let source = self.present.source();
-                source.content(path, content, &mut |piece| {
-                    bytes.extend_from_slice(piece);
-                    Ok(())
-                })?;
-                Ok(bytes)
-            }
-            _ => Ok(Vec::new()),
+        match version.state.file() {
+            Some(file) => read_present(self.present, path, &file.content),
+            None => Ok(Vec::new()),
         }
     }
 
@@ -335,13 +317,10 @@ impl Merger<'_> {
             let stored = writer.put_stream(&mut &bytes[..])?;
             stored.map_err(|error| Error::machine("cannot store the merged file", error))?;
         }
-        let content = |state: &PathState| match state {
-            PathState::There(PathEntry::File { content, .. }) => Some(*content),
-            _ => None,
-        };
-        let is_large = |state: &PathState| size_of(state) > MAX_BYTES;
-        let is_same = content(present) == content(&merged.state);
-        if is_same || is_large(present) || is_large(&merged.state) {
+        let files = [present, &merged.state].map(PathState::file);
+        let is_same = files[0].map(|file| file.content) == files[1].map(|file| file.content);
+        let is_large = files.iter().flatten().any(|file| file.size > MAX_BYTES);
+        if is_same || is_large {
             return Ok(LineCounts::default());
         }
         let present = MergeVersion {
@@ -367,33 +346,29 @@ fn three_ways<T: PartialEq>(base: T, ours: T, theirs: T) -> Option<T> {
     }
 }
 
-fn size_of(state: &PathState) -> u64 {
-    match state {
-        PathState::There(PathEntry::File { size, .. }) => *size,
-        _ => 0,
-    }
+/// Reads a file of the present state.
+pub(super) fn read_present(present: &Snapshot, path: &Path, content: &ObjectId) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    present.source().content(path, content, &mut |piece| {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    })?;
+    Ok(bytes)
 }
 
 /// Makes the node of a merged path. Whether ignore rules match it is as it was.
 fn node(entry: &PathEntry, like: [Option<&Node>; 2]) -> Node {
-    let is_ignored = like.iter().flatten().any(|node| match node {
-        Node::File { ignored, .. } | Node::Link { ignored, .. } => *ignored,
-        _ => false,
-    });
+    let ignored = like.into_iter().flatten().any(is_ignored);
     match entry {
-        PathEntry::File {
-            mode,
-            size,
-            content,
-        } => Node::File {
-            mode: *mode,
-            size: *size,
-            content: *content,
-            ignored: is_ignored,
+        PathEntry::File(file) => Node::File {
+            mode: file.mode,
+            size: file.size,
+            content: file.content,
+            ignored,
         },
         PathEntry::Link { target } => Node::Link {
             target: target.clone(),
-            ignored: is_ignored,
+            ignored,
         },
         // Of a directory only the mode is merged.
         PathEntry::Dir { mode } => Node::Dir(Dir {
@@ -419,7 +394,7 @@ fn not_files(base: &PathState, ours: &PathState, theirs: &PathState) -> Unmerged
         (_, _, PathState::Absent) => "it was created, then changed by others",
         (PathState::Absent, ..) => "it was deleted, then created again by others",
         _ if [base, ours, theirs].into_iter().any(is_link) => "it is or was a link",
-        _ => "it is not or was not a file",
+        _ => "it is not a file, or was not one",
     })
 }
 

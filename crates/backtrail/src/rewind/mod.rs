@@ -6,6 +6,14 @@
 //! Whatever is replaced or removed is in the store first, and nothing outside the
 //! workspace's root is touched: no link is followed.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests change a workspace as programs do"
+    )
+)]
+
 #[cfg(feature = "snapshots")]
 mod actions;
 #[cfg(feature = "snapshots")]
@@ -44,52 +52,27 @@ mod touch;
 
 #[cfg(test)]
 #[cfg(feature = "snapshots")]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod actor_tests;
 #[cfg(test)]
 #[cfg(feature = "snapshots")]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod capture_tests;
 #[cfg(test)]
 #[cfg(feature = "snapshots")]
-mod crash_tests;
-
+mod crafted_tests;
 #[cfg(test)]
 #[cfg(feature = "snapshots")]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
-mod crafted_tests;
+mod crash_tests;
 #[cfg(test)]
 #[cfg(feature = "snapshots")]
 mod fault_tests;
 #[cfg(test)]
 #[cfg(feature = "snapshots")]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod kit_tests;
 #[cfg(test)]
 #[cfg(feature = "snapshots")]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod odd_tests;
 #[cfg(test)]
 #[cfg(feature = "snapshots")]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod speed_tests;
 #[cfg(test)]
 #[cfg(feature = "snapshots")]

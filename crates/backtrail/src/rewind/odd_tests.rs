@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::apply::sweep_strays;
 use super::kit_tests::*;
-use super::path_change::{PathChange, PathEntry};
+use super::path_change::{FileEntry, PathChange, PathEntry};
 use super::touch::{Touch, TouchHook};
 use crate::error::ErrorKind;
 use crate::objects::ObjectId;
@@ -17,11 +17,11 @@ fn item(path: &str, content: &str) -> PathChange {
     PathChange {
         path: PathBuf::from(path),
         old: None,
-        new: Some(PathEntry::File {
+        new: Some(PathEntry::File(FileEntry {
             mode: 0o644,
             size: content.len() as u64,
             content: ObjectId::of(content.as_bytes()),
-        }),
+        })),
     }
 }
 
@@ -146,7 +146,7 @@ fn a_store_that_lost_the_content_stops_it_before_anything_is_touched() {
         ErrorKind::Corrupt
     );
     assert_eq!(ground.read(), old);
-    // Nor does it keep the rest from being resumed.
+    // It does not keep the rest from being resumed either.
     let new = tree([("a", file("one")), ("c", file("stored"))]);
     let mut items = ground.items(&old, &new);
     items.insert(0, item("b", "never stored"));
@@ -200,7 +200,7 @@ fn restored_files_keep_the_owner_of_the_replaced_ones() {
     assert_eq!(owner("d/s/t").1, 77);
 }
 
-/// Runs only as somebody whom modes keep out.
+/// Runs only as a user whom modes restrict.
 #[test]
 fn directories_without_write_permission_are_changed_and_keep_their_mode() {
     if is_root() {
@@ -224,7 +224,7 @@ fn directories_without_write_permission_are_changed_and_keep_their_mode() {
         ("r/new/n", file("new")),
     ]);
     let mut items = ground.items(&old, &new);
-    // Who starts the work says the mode of the root: nothing else could.
+    // The caller sets the mode of the root: nothing else could.
     let root = Some(PathEntry::Dir { mode: 0o555 });
     items.insert(
         0,
@@ -278,7 +278,7 @@ fn a_directory_of_another_user_stops_it_before_anything_is_touched() {
         return;
     }
     let ground = Ground::new();
-    // Nothing can be made in the system's own directory.
+    // Nothing can be created in the system's own directory.
     let items = [item("dev", "x")];
     ground.items(&Tree::new(), &tree([("a", file("x"))]));
     let work = ground.work(Path::new("/"), &items, None);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
+use crate::hex::lossy_path;
 use crate::ids::{CheckpointId, SessionId};
 use crate::session::Step;
 use crate::time::Timestamp;
@@ -16,7 +17,7 @@ use crate::workspace::{Activity, SessionPlace, SkippedFiles};
 ///
 /// [`stage`](Self::stage) says which. As JSON, paths and lines that are not UTF-8 are
 /// lossy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Outcome {
     /// What was asked for.
@@ -84,11 +85,12 @@ pub enum OnConflict {
 }
 
 /// How far a rewind, restore, undo or redo went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Stage {
     /// It is a plan. Nothing was touched.
+    #[default]
     Planned,
     /// Conflicts stopped it. Nothing was touched.
     Stopped,
@@ -97,11 +99,12 @@ pub enum Stage {
 }
 
 /// The kind of a step that moves files or the conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verb {
     /// Back to a point.
+    #[default]
     Rewind,
     /// Some paths back to a point.
     Restore,
@@ -131,7 +134,7 @@ pub struct TargetPoint {
 #[non_exhaustive]
 pub struct PathOutcome {
     /// The path, relative to the workspace; the workspace itself is `.`.
-    #[serde(serialize_with = "path_text")]
+    #[serde(serialize_with = "lossy_path")]
     pub path: PathBuf,
     /// What happens to it.
     #[serde(flatten)]
@@ -167,7 +170,7 @@ pub enum PathOutcomeKind {
 #[non_exhaustive]
 pub struct Conflict {
     /// The path.
-    #[serde(serialize_with = "path_text")]
+    #[serde(serialize_with = "lossy_path")]
     pub path: PathBuf,
     /// The last of the others who changed it.
     pub changed_by: ChangedBy,
@@ -239,7 +242,7 @@ pub struct Overlap {
 #[non_exhaustive]
 pub struct Kept {
     /// The path.
-    #[serde(serialize_with = "path_text")]
+    #[serde(serialize_with = "lossy_path")]
     pub path: PathBuf,
     /// The reason.
     pub reason: KeptReason,
@@ -261,7 +264,7 @@ pub enum KeptReason {
 #[non_exhaustive]
 pub struct NotRestored {
     /// The path.
-    #[serde(serialize_with = "path_text")]
+    #[serde(serialize_with = "lossy_path")]
     pub path: PathBuf,
     /// The reason, in a few words.
     pub reason: String,
@@ -308,38 +311,14 @@ impl Outcome {
         Self {
             verb,
             stage,
-            step: None,
-            session: None,
-            from: None,
-            #[cfg(feature = "snapshots")]
-            to: None,
-            now: None,
-            changes: Vec::new(),
-            kept: Vec::new(),
-            not_restored: Vec::new(),
-            conflicts: Vec::new(),
-            on_conflict: OnConflict::Stop,
-            unchanged: 0,
-            #[cfg(feature = "snapshots")]
-            skipped: SkippedFiles::default(),
-            tool_calls: Vec::new(),
-            other_sessions: Vec::new(),
-            chat: None,
-            belongs_to: None,
-            #[cfg(feature = "snapshots")]
-            active: Vec::new(),
+            ..Self::default()
         }
     }
 
     /// Returns the paths that are restored or created, or whose mode is restored.
     pub fn restored(&self) -> Vec<&Path> {
-        let restored = |kind| {
-            !matches!(
-                kind,
-                PathOutcomeKind::Delete | PathOutcomeKind::Merge { .. }
-            )
-        };
-        self.paths(restored)
+        use PathOutcomeKind::{Delete, Merge};
+        self.paths(|kind| !matches!(kind, Delete | Merge { .. }))
     }
 
     /// Returns the paths that are deleted.
@@ -519,10 +498,6 @@ impl Serialize for ChangedBy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
-}
-
-fn path_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&path.to_string_lossy())
 }
 
 fn bytes_text<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {

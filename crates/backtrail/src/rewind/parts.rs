@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::actions::{PathAction, PathActions, named};
 use super::api::files_changed;
-use super::merge::Merger;
+use super::merge::{Merger, read_present};
 use super::outcome::{Conflict, PathOutcomeKind};
+use super::path_change::{PathEntry, is_ignored};
 use super::plan::RewindPlan;
 use super::target::named_paths;
 use crate::error::{Error, Result};
@@ -128,12 +129,14 @@ impl Pick {
         let shown: BTreeSet<PathBuf> = actions.changes().into_iter().map(|one| one.path).collect();
         let paths: Vec<PathBuf> = actions.by_path.keys().cloned().collect();
         for path in paths {
-            let action = &actions.by_path[&path];
+            let Some(action) = actions.by_path.get_mut(&path) else {
+                continue;
+            };
             match chosen.get(&named(&path)) {
                 Some(Choice::Whole) => {}
                 Some(Choice::Pieces { pieces, mode }) => {
-                    let node = some_of(action, &path, present, (pieces, *mode), merger)?;
-                    actions.replace(&path, node, None);
+                    action.then = some_of(action, &path, present, (pieces, *mode), merger)?;
+                    action.merged = None;
                 }
                 // A directory is deleted with the last entry in it.
                 None if action.then.is_none() && !shown.contains(&path) => {}
@@ -158,37 +161,30 @@ fn some_of(
         let what = format!("{} has no such pieces", shown(path));
         Error::invalid(what).at_path(path)
     };
-    let (
-        Some(Node::File { mode: now, .. }),
-        Some(Node::File {
-            mode: then,
-            ignored,
-            ..
-        }),
-    ) = (&action.now, &action.then)
-    else {
+    let file = |node: &Option<Node>| PathEntry::of(node.as_ref()?)?.file();
+    let (Some(now), Some(then)) = (file(&action.now), file(&action.then)) else {
         return Err(not_there());
     };
-    let text = pieces_of(action, path, present, merger.objects)?.unwrap_or_default();
+    let text = pieces_of(action, path, present, merger.workspace.objects())?.unwrap_or_default();
     if chosen.last().is_some_and(|last| *last >= text.len()) {
         return Err(not_there());
     }
     let bytes = text.apply(|n| chosen.contains(&n));
+    // With no piece the content stays as it is, text or not.
     let unchanged = chosen.is_empty();
-    let (content, size) = match (&action.now, unchanged) {
-        // The content stays as it is, text or not.
-        (Some(Node::File { content, size, .. }), true) => (*content, *size),
-        _ => (ObjectId::of(&bytes), bytes.len() as u64),
+    let (content, size) = match unchanged {
+        true => (now.content, now.size),
+        false => (ObjectId::of(&bytes), bytes.len() as u64),
     };
     if let Some(writer) = merger.writer.filter(|_| !unchanged) {
         let stored = writer.put_stream(&mut &bytes[..])?;
         stored.map_err(|error| Error::machine("cannot store what was chosen", error))?;
     }
     Ok(Some(Node::File {
-        mode: if mode { *then } else { *now },
+        mode: if mode { then.mode } else { now.mode },
         size,
         content,
-        ignored: *ignored,
+        ignored: action.then.as_ref().is_some_and(is_ignored),
     }))
 }
 
@@ -201,28 +197,19 @@ fn pieces_of(
     objects: &Objects,
 ) -> Result<Option<TextChange>> {
     let file = |node: &Option<Node>| match node {
-        Some(Node::File { size, content, .. }) => Some(Some((*size, *content))),
+        Some(node) => PathEntry::of(node)?.file().map(Some),
         None => Some(None),
-        _ => None,
     };
     let (Some(now), Some(then)) = (file(&action.now), file(&action.then)) else {
         return Ok(None);
     };
-    let sizes = now.iter().chain(&then).map(|(size, _)| *size);
-    if sizes.max() > Some(MAX_BYTES) {
+    if now.iter().chain(&then).any(|file| file.size > MAX_BYTES) {
         return Ok(None);
     }
-    let mut before = Vec::new();
-    if let Some((_, content)) = now {
-        present.source().content(path, &content, &mut |piece| {
-            before.extend_from_slice(piece);
-            Ok(())
-        })?;
-    }
-    let after = match then {
-        Some((_, content)) => objects.read(&content)?,
-        None => Vec::new(),
-    };
+    let before = now.map_or(Ok(Vec::new()), |now| {
+        read_present(present, path, &now.content)
+    })?;
+    let after = then.map_or(Ok(Vec::new()), |then| objects.read(&then.content))?;
     let is_text = !is_binary(&before) && !is_binary(&after);
     Ok(is_text.then(|| TextChange::between(before, after)))
 }
@@ -250,10 +237,7 @@ impl RewindPlan {
             let Some(action) = files.actions.by_path.get(path) else {
                 continue;
             };
-            let mode = |node: &Option<Node>| match node {
-                Some(Node::File { mode, .. }) => Some(*mode),
-                _ => None,
-            };
+            let mode = |node: &Option<Node>| Some(PathEntry::of(node.as_ref()?)?.file()?.mode);
             let mut conflicts = files.conflicts.iter();
             parts.push(Part {
                 path: change.path.clone(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::authors::{Author, Interval, MergeUndid};
-use super::path_change::PathEntry;
+use super::path_change::{FileEntry, PathEntry, is_ignored};
 use crate::error::{ErrorKind, Result};
 use crate::objects::ObjectId;
 use crate::snapshot::entry::{FileKind, Node, SkippedReason};
@@ -17,55 +17,44 @@ use crate::snapshot::{Difference, Snapshot};
 /// The histories of some paths.
 #[derive(Debug, Default)]
 pub(super) struct PathHistories {
-    paths: HashMap<PathBuf, PathHistory>,
+    pub(super) paths: HashMap<PathBuf, PathHistory>,
     /// Present content that no snapshot has.
-    stored: BTreeMap<PathBuf, PathEntry>,
+    pub(super) stored: BTreeMap<PathBuf, PathEntry>,
     /// The index of the last state that was saved on request.
-    saved: usize,
-    /// Below which paths every change counts, if anywhere; empty means everywhere.
-    every: Option<Vec<PathBuf>>,
+    pub(super) saved: usize,
+    /// Below which paths every change counts, also of what is as it was, if anywhere; empty
+    /// means everywhere.
+    pub(super) every: Option<Vec<PathBuf>>,
 }
 
 impl PathHistories {
     /// Begins the histories of the paths in which two snapshots differ, at the state that
     /// a third has.
-    pub(super) fn new(
+    pub(super) fn begin(
+        &mut self,
         base: &Snapshot,
         between: [ObjectId; 2],
         differences: &[Difference],
-    ) -> Result<Self> {
-        let mut histories = Self::default();
+    ) -> Result<()> {
         for difference in differences {
             let base = PathState::of(base.walk_down_to(difference, between)?.as_ref());
-            histories
-                .paths
-                .insert(difference.path.clone(), PathHistory::new(base));
+            let history = PathHistory::new(base);
+            self.paths.insert(difference.path.clone(), history);
         }
-        Ok(histories)
-    }
-
-    /// Adds present content that no snapshot has.
-    pub(super) fn know(&mut self, stored: &BTreeMap<PathBuf, PathEntry>) {
-        self.stored.clone_from(stored);
-    }
-
-    /// Adds paths that changed at any time and are as they were: some paths and what is
-    /// below them, or everything if none is named.
-    pub(super) fn look_at_every(&mut self, paths: &[PathBuf]) {
-        self.every = Some(paths.to_vec());
+        Ok(())
     }
 
     /// Follows the paths. A state that cannot be read is skipped: the changes after it may
     /// be by any author in between.
     pub(super) fn follow(
         &mut self,
-        intervals: &[Interval],
+        intervals: Vec<Interval>,
         open: &dyn Fn(&ObjectId) -> Result<Snapshot>,
     ) -> Result<()> {
         let mut before: Option<(ObjectId, Snapshot)> = None;
         let mut by: Vec<Author> = Vec::new();
-        for interval in intervals {
-            by.extend(interval.by.iter().cloned());
+        for mut interval in intervals {
+            by.extend_from_slice(&interval.by);
             let start = match before.take() {
                 Some(kept) => Some(kept),
                 None => readable(open(&interval.before))?.map(|found| (interval.before, found)),
@@ -74,27 +63,20 @@ impl PathHistories {
                 continue;
             };
             if id == interval.after {
-                before = Some((id, start));
                 by.clear();
-                self.save(interval);
-                continue;
+                before = Some((id, start));
+            } else {
+                let compared = open(&interval.after)
+                    .and_then(|end| start.differences(&end, None).map(|found| (end, found)));
+                let Some((end, found)) = readable(compared)? else {
+                    before = Some((id, start));
+                    continue;
+                };
+                interval.by = Rc::from(std::mem::take(&mut by));
+                self.add(&found, &interval);
+                before = Some((interval.after, end));
             }
-            let compared = readable(open(&interval.after))?
-                .map(|end| start.differences(&end, None).map(|found| (end, found)));
-            match compared.map(readable).transpose()?.flatten() {
-                Some((end, found)) => {
-                    let cause = ChangeCause {
-                        by: &Rc::from(std::mem::take(&mut by)),
-                        n: interval.n,
-                        to: interval.to,
-                        merge_undid: interval.merge_undid.as_ref(),
-                    };
-                    self.take_in(&found, cause, interval.saves);
-                    self.save(interval);
-                    before = Some((interval.after, end));
-                }
-                None => before = Some((id, start)),
-            }
+            self.save(&interval);
         }
         Ok(())
     }
@@ -107,15 +89,14 @@ impl PathHistories {
         self.saved = interval.n;
         let states = self.paths.values_mut();
         for known in states.filter_map(|history| history.states.last_mut()) {
-            known
-                .by
-                .iter_mut()
-                .for_each(|author| author.unsaved = false);
+            for author in &mut known.by {
+                author.unsaved = false;
+            }
         }
     }
 
-    /// Adds differences. `asked` says that the later state was saved on request.
-    fn take_in(&mut self, found: &[Difference], cause: ChangeCause<'_>, asked: bool) {
+    /// Adds the differences of an interval.
+    fn add(&mut self, found: &[Difference], cause: &Interval) {
         for difference in found {
             let unknown = [&difference.before, &difference.after]
                 .into_iter()
@@ -128,7 +109,8 @@ impl PathHistories {
             }
             self.meet(difference);
             if let Some(history) = self.paths.get_mut(&difference.path) {
-                if !asked && is_regained(difference) {
+                let may_be = may_be(difference.after.as_ref(), difference.before.as_ref());
+                if !cause.saves && may_be {
                     // It was stored only because it was in the way; it did not change.
                     history.regain(PathState::of(difference.after.as_ref()), cause.n);
                     continue;
@@ -157,13 +139,8 @@ impl PathHistories {
         }
     }
 
-    /// Returns all paths with a history.
-    pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        self.paths.keys()
-    }
-
     /// Records that a directory above paths was skipped, before or after.
-    fn lose_sight(&mut self, difference: &Difference, cause: ChangeCause<'_>) {
+    fn lose_sight(&mut self, difference: &Difference, cause: &Interval) {
         let ignored = [&difference.before, &difference.after]
             .into_iter()
             .flatten()
@@ -196,33 +173,10 @@ impl PathHistories {
             .map_or_else(Vec::new, PathHistory::chain)
     }
 
-    /// Returns whether the content of a path was stored because no snapshot had it.
-    pub(super) fn is_stored(&self, path: &Path) -> bool {
-        self.stored.contains_key(path)
-    }
-
-    /// Returns the index of the last state that was saved on request.
-    pub(super) fn saved(&self) -> usize {
-        self.saved
-    }
-
     /// Returns whether ignore rules matched a path when it was created, if that is known.
     pub(super) fn born_ignored(&self, path: &Path) -> Option<bool> {
         self.paths.get(path)?.born_ignored
     }
-}
-
-fn is_ignored(node: &Node) -> bool {
-    match node {
-        Node::File { ignored, .. } | Node::Link { ignored, .. } => *ignored,
-        Node::Skipped(skipped) => skipped.reason == SkippedReason::Ignored,
-        Node::Dir(_) => false,
-    }
-}
-
-/// Returns whether a file was skipped before and is captured after, and may be the same.
-fn is_regained(difference: &Difference) -> bool {
-    may_be(difference.after.as_ref(), difference.before.as_ref())
 }
 
 /// Returns whether a file may be the one that was skipped.
@@ -252,13 +206,13 @@ fn readable<T>(result: Result<T>) -> Result<Option<T>> {
 #[derive(Debug, Default)]
 pub(super) struct PathHistory {
     /// Its state that changes are counted from.
-    pub(super) base: PathState,
+    base: PathState,
     /// Its states since.
-    pub(super) states: Vec<PastState>,
+    states: Vec<PastState>,
     /// All changes; each names the one before it.
     links: Vec<AuthoredChange>,
     /// Whether ignore rules matched it when it was created.
-    pub(super) born_ignored: Option<bool>,
+    born_ignored: Option<bool>,
 }
 
 /// A state that a path had.
@@ -305,18 +259,14 @@ impl PathState {
             Some(node) => PathEntry::of(node).map_or(Self::Unknown, Self::There),
         }
     }
-}
 
-/// What led from one state to the next.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ChangeCause<'a> {
-    pub(super) by: &'a Rc<[Author]>,
-    /// The index of the state that it led to.
-    pub(super) n: usize,
-    /// The state that Backtrail restored.
-    pub(super) to: Option<usize>,
-    /// What a merge undid.
-    pub(super) merge_undid: Option<&'a MergeUndid>,
+    /// Returns the file, if it is one.
+    pub(super) fn file(&self) -> Option<FileEntry> {
+        match self {
+            Self::There(entry) => entry.file(),
+            Self::Absent | Self::Unknown => None,
+        }
+    }
 }
 
 impl AuthoredChange {
@@ -334,13 +284,18 @@ impl PathHistory {
         }
     }
 
-    pub(super) fn change(&mut self, state: PathState, cause: ChangeCause<'_>) {
+    fn change(&mut self, state: PathState, cause: &Interval) {
         let known = if state == self.base {
             // Whoever restored it: no changes are left in it.
             let earlier = self.last_link().filter(|_| !cause.by.is_empty());
             let link =
-                earlier.map(|at| self.link(state.clone(), Rc::clone(cause.by), Some(at), cause));
-            self.known(state, Vec::new(), link, cause.n)
+                earlier.map(|at| self.link(state.clone(), Rc::clone(&cause.by), Some(at), cause));
+            PastState {
+                state,
+                by: Vec::new(),
+                link,
+                n: cause.n,
+            }
         } else if let Some(then) = self.as_it_was(&state) {
             then
         } else if cause.by.is_empty() {
@@ -353,16 +308,17 @@ impl PathHistory {
         } else {
             let mut by = self.by().to_vec();
             by.retain(|known| !cause.by.contains(known));
-            by.extend_from_slice(cause.by);
+            by.extend_from_slice(&cause.by);
             let earlier = self.last_link();
-            let link = self.link(state.clone(), Rc::clone(cause.by), earlier, cause);
-            self.known(state, by, Some(link), cause.n)
+            let link = self.link(state.clone(), Rc::clone(&cause.by), earlier, cause);
+            PastState {
+                state,
+                by,
+                link: Some(link),
+                n: cause.n,
+            }
         };
         self.states.push(known);
-    }
-
-    fn known(&self, state: PathState, by: Vec<Author>, link: Option<usize>, n: usize) -> PastState {
-        PastState { state, by, link, n }
     }
 
     /// Adds a change to the last state.
@@ -371,7 +327,7 @@ impl PathHistory {
         after: PathState,
         by: Rc<[Author]>,
         earlier: Option<usize>,
-        cause: ChangeCause<'_>,
+        cause: &Interval,
     ) -> usize {
         let last = self.states.last();
         self.links.push(AuthoredChange {
@@ -392,9 +348,9 @@ impl PathHistory {
 
     /// Adds a state that Backtrail made and that did not exist before: a merge, chosen
     /// parts, or an even earlier state.
-    fn restored(&mut self, state: PathState, cause: ChangeCause<'_>) -> PastState {
+    fn restored(&mut self, state: PathState, cause: &Interval) -> PastState {
         let came = cause.to.map_or_else(|| Rc::from([]), |to| self.came(to));
-        let earlier = match cause.merge_undid {
+        let earlier = match &cause.merge_undid {
             Some(undid) if came.is_empty() => self.without(undid),
             // A redo may be undone itself, and then all that it undid returns.
             _ => self.last_link(),
@@ -403,7 +359,12 @@ impl PathHistory {
         by.retain(|known| !has(&came, known));
         by.extend(came.iter().cloned());
         let link = self.link(state.clone(), came, earlier, cause);
-        self.known(state, by, Some(link), cause.n)
+        PastState {
+            state,
+            by,
+            link: Some(link),
+            n: cause.n,
+        }
     }
 
     /// Returns the authors of changes that a state had and that are not in effect now:
@@ -451,18 +412,16 @@ impl PathHistory {
     }
 
     /// Sets the state of a path that did not change.
-    pub(super) fn regain(&mut self, state: PathState, n: usize) {
-        let last = self.states.last();
-        let by = last.map_or_else(Vec::new, |known| known.by.clone());
-        let mut link = last.and_then(|known| known.link);
-        if let Some(at) = link {
+    fn regain(&mut self, state: PathState, n: usize) {
+        let by = self.by().to_vec();
+        let link = self.last_link().map(|at| {
             let known = AuthoredChange {
                 after: state.clone(),
                 ..self.links[at].clone()
             };
             self.links.push(known);
-            link = Some(self.links.len() - 1);
-        }
+            self.links.len() - 1
+        });
         self.states.push(PastState { state, by, link, n });
     }
 

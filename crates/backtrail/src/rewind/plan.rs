@@ -4,17 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::actions::PathActions;
-use super::authors::{Authors, MergeUndid, intervals};
-use super::conflicts::ConflictFinder;
-use super::execution::Executed;
+use super::authors::intervals;
 use super::merge::Merger;
 use super::options::Rewind;
 use super::outcome::{ChatMove, Conflict, Merge, OnConflict, Outcome, Stage};
 use super::path_change::PathEntry;
 use super::path_history::{PathHistories, may_be};
-use super::target::{AuthorScope, FileTarget, PathScope, RewindTarget, place_of};
+use super::target::{FileTarget, PathScope, RewindTarget, place_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{CheckpointId, SessionId};
+use crate::ids::SessionId;
 use crate::objects::ObjectId;
 use crate::session::Session;
 use crate::snapshot::edit::{Edit, edit};
@@ -22,7 +20,6 @@ use crate::snapshot::entry::Node;
 use crate::snapshot::scan::capture;
 use crate::snapshot::{Difference, Snapshot, shown};
 use crate::store::Store;
-use crate::workspace::journal::StepRecord;
 use crate::workspace::timeline::{FileStepKind, Timeline};
 use crate::workspace::{Activity, Checkpoint, Workspace};
 
@@ -117,7 +114,7 @@ impl PlannedWork {
                     target: files,
                     found,
                 };
-                Some(planner.plan(options, target.session.as_ref())?)
+                Some(planner.plan(options, target.outcome.session.as_ref())?)
             }
             _ => None,
         };
@@ -147,16 +144,17 @@ struct FilePlanner<'a> {
     found: PresentState<'a>,
 }
 
-/// Paths that differ from the target.
-#[derive(Default)]
+/// Paths that differ from the target, and their histories.
 struct PathsToChange {
     differences: Vec<Difference>,
     /// Those that changed since the step.
     moved_on: BTreeSet<PathBuf>,
+    histories: PathHistories,
 }
 
 /// Files that were stored because no snapshot had them.
 struct CapturedFiles {
+    /// The present state with them.
     present: Snapshot,
     /// What they are.
     stored: BTreeMap<PathBuf, PathEntry>,
@@ -166,10 +164,14 @@ struct CapturedFiles {
     refused: Vec<PathBuf>,
 }
 
-impl PathsToChange {
-    fn paths(&self) -> BTreeSet<PathBuf> {
-        let differences = self.differences.iter();
-        differences.map(|want| want.path.clone()).collect()
+impl CapturedFiles {
+    fn none(present: &Snapshot) -> Self {
+        Self {
+            present: present.clone(),
+            stored: BTreeMap::new(),
+            opened: BTreeSet::new(),
+            refused: Vec::new(),
+        }
     }
 }
 
@@ -185,34 +187,19 @@ impl FilePlanner<'_> {
     /// `own` is the session whose conversation moves.
     fn plan(&self, options: &Rewind, own: Option<&SessionId>) -> Result<FilePlan> {
         let target = self.open(&self.target.state)?;
-        let authors = self.target.authors.find(self.workspace.store())?;
-        let mut present = self.found.snapshot().clone();
-        let none = BTreeMap::new();
         let merges = options.on_conflict == OnConflict::Merge;
-        let (mut changes, mut histories) =
-            self.look(&present, &target, &authors, (&none, merges))?;
-        let mut wanted = changes.paths();
-        let mut actions = PathActions::on(changes.differences, &histories, &BTreeSet::new());
+        let mut captured = CapturedFiles::none(self.found.snapshot());
+        let mut paths = self.look(&captured, &target, merges)?;
+        let mut actions = PathActions::on(&paths.differences, &paths.histories, &captured.opened);
         if matches!(self.found, PresentState::Stored(_)) && !actions.to_capture.is_empty() {
-            let captured = self.capture(&actions.to_capture, &present)?;
-            present = captured.present;
-            (changes, histories) =
-                self.look(&present, &target, &authors, (&captured.stored, merges))?;
-            wanted = changes.paths();
-            actions = PathActions::on(changes.differences, &histories, &captured.opened);
+            captured = self.capture(&actions.to_capture, &captured.present)?;
+            paths = self.look(&captured, &target, merges)?;
+            actions = PathActions::on(&paths.differences, &paths.histories, &captured.opened);
             for path in &captured.refused {
-                actions.cannot(path, "its present content cannot be stored, so it stays");
+                actions.cannot(path, "kept: its current content cannot be saved");
             }
         }
-        let finder = ConflictFinder {
-            histories: &histories,
-            authors: &authors,
-            moved_on: &changes.moved_on,
-            wanted: &wanted,
-            root: self.workspace.root(),
-            store: self.workspace.store(),
-            now: self.workspace.store().now(),
-        };
+        let present = captured.present;
         self.name_uncaptured(&mut actions, &target)?;
         self.name_unchanged(&mut actions, &target)?;
         // What is not touched anyway is no conflict.
@@ -222,17 +209,19 @@ impl FilePlanner<'_> {
             PresentState::Stored(_) if makes_new => Some(self.workspace.objects().writer()?),
             _ => None,
         };
+        let wanted = paths.differences.iter().map(|want| want.path.clone());
         let merger = Merger {
-            histories: &histories,
-            authors: &authors,
+            workspace: self.workspace,
+            histories: &paths.histories,
+            authors: &self.target.authors,
+            moved_on: &paths.moved_on,
+            wanted: &wanted.collect(),
             since: place_of(self.timeline, self.target.since)?,
             until: self.until()?,
             present: &present,
-            objects: self.workspace.objects(),
-            store: self.workspace.store(),
             writer: writer.as_ref(),
         };
-        let mut conflicts = finder.all(&mut actions, options.on_conflict, &merger)?;
+        let mut conflicts = merger.conflicts(&mut actions, options.on_conflict)?;
         if let Some(pick) = &options.pick {
             pick.choose(&mut actions, &present, &merger)?;
             let is_chosen = |conflict: &Conflict| actions.is_touched(&conflict.path);
@@ -261,13 +250,9 @@ impl FilePlanner<'_> {
 
     /// Returns the other sessions with messages in the turns and runs that are undone.
     fn others(&self, own: Option<&SessionId>) -> Result<Vec<SessionId>> {
-        let is_whole = self.target.scope == PathScope::Whole(Vec::new());
-        let of_several = matches!(
-            self.target.authors,
-            AuthorScope::Sessions | AuthorScope::Everyone
-        );
+        let is_whole = self.target.scope == PathScope::Whole && self.target.paths.is_empty();
         let mut others: Vec<SessionId> = Vec::new();
-        if !is_whole || !of_several {
+        if !is_whole || !self.target.authors.are_several() {
             return Ok(others);
         }
         let since = place_of(self.timeline, self.target.since)?;
@@ -292,75 +277,75 @@ impl FilePlanner<'_> {
     /// Finds what differs from the target, and who changed it.
     fn look(
         &self,
-        present: &Snapshot,
+        captured: &CapturedFiles,
         target: &Snapshot,
-        authors: &Authors,
-        (stored, merges): (&BTreeMap<PathBuf, PathEntry>, bool),
-    ) -> Result<(PathsToChange, PathHistories)> {
-        let mut changes = self.changes(present, target)?;
-        let between = [present.id(), target.id()];
-        let histories = self.histories(&changes, between, (stored, merges))?;
+        merges: bool,
+    ) -> Result<PathsToChange> {
+        let present = &captured.present;
+        let mut moved_on = BTreeSet::new();
+        if self.target.scope == PathScope::Whole {
+            for path in &self.target.paths {
+                self.must_be_known(path, present, target)?;
+            }
+        }
+        let only = self.named();
+        let mut differences = match &self.target.scope {
+            PathScope::Whole | PathScope::ChangedUntilNow => {
+                present.differences(target, only.as_deref())?
+            }
+            PathScope::Changed(after) => {
+                self.differences_of_step(after, present, target, &mut moved_on)?
+            }
+        };
+        let histories = self.histories(&differences, captured, target, merges)?;
         if self.target.scope == PathScope::ChangedUntilNow {
             // Changes that others made meanwhile do not belong to this step.
-            let is_own = |want: &Difference| {
+            let authors = &self.target.authors;
+            differences.retain(|want| {
                 let mut by = histories.by(&want.path).iter();
                 by.any(|author| authors.is_own(author))
-            };
-            changes.differences.retain(is_own);
+            });
         }
-        Ok((changes, histories))
+        Ok(PathsToChange {
+            differences,
+            moved_on,
+            histories,
+        })
     }
 
-    fn changes(&self, present: &Snapshot, target: &Snapshot) -> Result<PathsToChange> {
-        match &self.target.scope {
-            PathScope::Whole(paths) => {
-                for path in paths {
-                    self.must_be_known(path, present, target)?;
-                }
-                let only: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-                let only = (!only.is_empty()).then_some(only.as_slice());
-                Ok(PathsToChange {
-                    differences: present.differences(target, only)?,
-                    ..PathsToChange::default()
-                })
-            }
-            PathScope::ChangedUntilNow => Ok(PathsToChange {
-                differences: present.differences(target, self.only().as_deref())?,
-                ..PathsToChange::default()
-            }),
-            PathScope::Changed(after) => self.wants_of_step(after, present, target),
-        }
+    /// Returns the paths that are named; `None` means all.
+    fn named(&self) -> Option<Vec<&Path>> {
+        let paths = &self.target.paths;
+        let all = paths.iter().map(PathBuf::as_path);
+        (!paths.is_empty()).then(|| all.collect())
     }
 
-    /// Returns the paths of a step that are named; `None` means all.
-    fn only(&self) -> Option<Vec<&Path>> {
-        let paths = self.target.only.iter().map(PathBuf::as_path);
-        (!self.target.only.is_empty()).then(|| paths.collect())
-    }
-
-    fn wants_of_step(
+    /// Returns what a step changed and is not as it was before it. Paths that changed since
+    /// go to `moved_on`.
+    fn differences_of_step(
         &self,
         after: &ObjectId,
         present: &Snapshot,
         target: &Snapshot,
-    ) -> Result<PathsToChange> {
-        let mut changes = PathsToChange::default();
+        moved_on: &mut BTreeSet<PathBuf>,
+    ) -> Result<Vec<Difference>> {
+        let mut differences = Vec::new();
         let after = self.open(after)?;
-        for change in after.differences(target, self.only().as_deref())? {
+        for change in after.differences(target, self.named().as_deref())? {
             let now = present.walk_down_to(&change, [after.id(), target.id()])?;
             if is_same(&now, &change.after) {
                 continue;
             }
             let regained = may_be(now.as_ref(), change.before.as_ref());
             if !is_same(&now, &change.before) && !regained {
-                changes.moved_on.insert(change.path.clone());
+                moved_on.insert(change.path.clone());
             }
-            changes.differences.push(Difference {
+            differences.push(Difference {
                 before: now,
                 ..change
             });
         }
-        Ok(changes)
+        Ok(differences)
     }
 
     /// Opens a state that is needed, unless its files were dropped.
@@ -382,15 +367,15 @@ impl FilePlanner<'_> {
 
     /// Names paths that were asked for and were skipped then.
     fn name_uncaptured(&self, actions: &mut PathActions, target: &Snapshot) -> Result<()> {
-        let PathScope::Whole(paths) = &self.target.scope else {
+        if self.target.scope != PathScope::Whole {
             return Ok(());
-        };
-        for path in paths {
+        }
+        for path in &self.target.paths {
             let named = actions.not_restored.iter().any(|known| known.path == *path);
             if let Some(Node::Skipped(then)) = target.walk_down(path)?
                 && !named
             {
-                actions.cannot(path, format!("was not captured then ({})", then.reason));
+                actions.cannot(path, format!("was skipped then: {}", then.reason));
             }
         }
         Ok(())
@@ -401,7 +386,7 @@ impl FilePlanner<'_> {
         let PathScope::Changed(after) = &self.target.scope else {
             return Ok(());
         };
-        for path in &self.target.only {
+        for path in &self.target.paths {
             let after = self.workspace.open_snapshot(after)?;
             if after.differences(target, Some(&[path]))?.is_empty() {
                 actions.cannot(path, "that step did not change it");
@@ -415,38 +400,32 @@ impl FilePlanner<'_> {
         if present.walk_down(path)?.is_some() || target.walk_down(path)?.is_some() {
             return Ok(());
         }
-        let what = format!("{} does not exist, and did not exist then", shown(path));
+        let what = format!("{} does not exist now or at that point", shown(path));
         Err(Error::new(ErrorKind::NotFound, what).at_path(path))
     }
 
     /// Follows the paths from the state that changes are counted from.
     fn histories(
         &self,
-        changes: &PathsToChange,
-        between: [ObjectId; 2],
-        (stored, merges): (&BTreeMap<PathBuf, PathEntry>, bool),
+        differences: &[Difference],
+        captured: &CapturedFiles,
+        target: &Snapshot,
+        merges: bool,
     ) -> Result<PathHistories> {
         let since = place_of(self.timeline, self.target.since)?;
         let base = self.timeline.checkpoints[since].snapshot()?;
-        let mut histories = PathHistories::new(&base, between, &changes.differences)?;
-        histories.know(stored);
-        if let PathScope::Whole(paths) = &self.target.scope
-            && merges
-        {
-            histories.look_at_every(paths);
-        }
+        let mut histories = PathHistories {
+            stored: captured.stored.clone(),
+            every: (merges && self.target.scope == PathScope::Whole)
+                .then(|| self.target.paths.clone()),
+            ..PathHistories::default()
+        };
+        let between = [captured.present.id(), target.id()];
+        histories.begin(&base, between, differences)?;
         let present = self.found.snapshot();
-        let now = self.workspace.store().now();
-        let mut intervals = intervals(self.timeline, since, present.id(), now);
-        for interval in &mut intervals {
-            interval.to = self.went_to(interval.n);
-            // A step that went back further is undone itself, with all that it undid.
-            if interval.to.is_some_and(|to| to >= since) {
-                interval.merge_undid = self.merge_undid(interval.n)?;
-            }
-        }
+        let intervals = intervals(self.workspace, self.timeline, since, present.id());
         let gone = self.dropped_states()?;
-        histories.follow(&intervals, &|id| match *id == present.id() {
+        histories.follow(intervals, &|id| match *id == present.id() {
             true => Ok(present.clone()),
             // A part of it may still exist, but says nothing about the rest.
             false if gone.contains(id) => {
@@ -469,66 +448,28 @@ impl FilePlanner<'_> {
         Ok(gone.filter(|id| !kept.contains(id)).collect())
     }
 
-    /// Returns the step with files that led to a state.
-    fn move_to(&self, n: usize) -> Option<&StepRecord> {
-        let checkpoint = self.timeline.checkpoints.get(n)?;
-        self.timeline.moves.get(&checkpoint.id())
-    }
-
-    /// Returns the state that the step went to which led to a state.
-    fn went_to(&self, n: usize) -> Option<usize> {
-        self.timeline.index_of(self.move_to(n)?.to?)
-    }
-
-    /// Returns what a merge undid that led to a state.
-    fn merge_undid(&self, n: usize) -> Result<Option<MergeUndid>> {
-        let begun = self.move_to(n);
-        let Some((begun, merge)) = begun.and_then(|begun| Some((begun, begun.merge.as_ref()?)))
-        else {
-            return Ok(None);
-        };
-        let index = |id: CheckpointId| self.timeline.index_of(id);
-        let own = AuthorScope::merged(merge.authors, begun.of_session.as_ref());
-        // The undo of a step with files undid nobody's work.
-        let own = own.filter(|own| *own != AuthorScope::Nobody);
-        let (Some(since), Some(own)) = (index(merge.since), own) else {
-            return Ok(None);
-        };
-        Ok(Some(MergeUndid {
-            authors: own.find(self.workspace.store())?,
-            since,
-            until: merge.until.and_then(index).unwrap_or(usize::MAX),
-        }))
-    }
-
     /// Stores what no snapshot has and would be replaced.
     fn capture(&self, paths: &[PathBuf], present: &Snapshot) -> Result<CapturedFiles> {
         let writer = self.workspace.objects().writer()?;
         let options = self.workspace.scan_options(None, None);
         let mut edits = BTreeMap::new();
-        let mut opened = BTreeSet::new();
-        let mut refused = Vec::new();
-        let mut stored = BTreeMap::new();
+        let mut captured = CapturedFiles::none(present);
         for path in paths {
-            match capture(self.workspace.root(), path, &options, &writer)? {
-                Some(node) => {
-                    if matches!(node, Node::Dir(_)) {
-                        opened.insert(path.clone());
-                    }
-                    stored.extend(PathEntry::of(&node).map(|entry| (path.clone(), entry)));
-                    edits.insert(path.clone(), Edit::Put(node));
-                }
-                None => refused.push(path.clone()),
+            let Some(node) = capture(self.workspace.root(), path, &options, &writer)? else {
+                captured.refused.push(path.clone());
+                continue;
+            };
+            if matches!(node, Node::Dir(_)) {
+                captured.opened.insert(path.clone());
             }
+            let entry = PathEntry::of(&node).map(|entry| (path.clone(), entry));
+            captured.stored.extend(entry);
+            edits.insert(path.clone(), Edit::Put(node));
         }
         let (id, _) = edit(present, &edits, &mut |bytes| writer.put(bytes))?;
         writer.finish()?;
-        Ok(CapturedFiles {
-            present: self.workspace.open_snapshot(&id)?,
-            stored,
-            opened,
-            refused,
-        })
+        captured.present = self.workspace.open_snapshot(&id)?;
+        Ok(captured)
     }
 }
 
@@ -541,51 +482,36 @@ fn is_same(a: &Option<Node>, b: &Option<Node>) -> bool {
 }
 
 impl Outcome {
-    /// Makes the outcome of work that is planned.
+    /// Adds what is planned to what is known of the target.
     pub(super) fn planned(
         target: &RewindTarget,
         planned: &PlannedWork,
         on_conflict: OnConflict,
         active: Vec<Activity>,
     ) -> Self {
-        let mut outcome = Self {
-            step: target.step.clone(),
-            session: target.session.clone(),
+        let outcome = Self {
             on_conflict,
-            tool_calls: target.tool_calls.clone(),
             chat: planned.chat.clone(),
-            belongs_to: target.belongs_to.clone(),
             active,
-            ..Self::new(target.verb, Stage::Planned)
+            ..target.outcome.clone()
         };
-        if let Some(files) = &planned.files {
-            outcome.to.clone_from(&target.to_point);
-            outcome.changes = files.actions.changes();
-            outcome.kept.clone_from(&files.actions.kept);
-            outcome.not_restored.clone_from(&files.actions.not_restored);
-            outcome.conflicts.clone_from(&files.conflicts);
-            outcome.unchanged = files.unchanged;
-            outcome.other_sessions.clone_from(&files.others);
-            let to = target.to.as_ref();
-            outcome.skipped = to.map(|to| to.skipped().clone()).unwrap_or_default();
+        let Some(files) = &planned.files else {
+            return Self {
+                to: None,
+                ..outcome
+            };
+        };
+        let to = target.to.as_ref();
+        Self {
+            changes: files.actions.changes(),
+            kept: files.actions.kept.clone(),
+            not_restored: files.actions.not_restored.clone(),
+            conflicts: files.conflicts.clone(),
+            unchanged: files.unchanged,
+            other_sessions: files.others.clone(),
+            skipped: to.map(|to| to.skipped().clone()).unwrap_or_default(),
+            ..outcome
         }
-        outcome
-    }
-
-    /// Turns a plan into what was done.
-    pub(super) fn into_done(mut self, executed: Executed) -> Self {
-        self.stage = Stage::Done;
-        if let Some(chat) = &mut self.chat {
-            chat.trail = executed.trail;
-        }
-        if let Some(moved) = executed.files {
-            let is_left = |path: &Path| moved.left.iter().any(|left| left.path == path);
-            self.changes.retain(|change| !is_left(&change.path));
-            self.from = Some(moved.from);
-            self.now = Some(moved.now);
-            self.not_restored.extend(moved.left);
-        }
-        self
     }
 
     /// Returns the outcome unless conflicts stopped it.

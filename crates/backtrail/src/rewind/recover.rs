@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use super::apply::{staged_in, sweep_strays};
-use super::execution::{items, left_alone, work};
+use super::execution::{items, leave_alone, work};
 use super::outcome::{NotRestored, Recovered, Verb};
 use super::path_change::PathChange;
 use super::target::{is_lost, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::SessionId;
 use crate::session::{Session, opener_of};
 use crate::snapshot::Snapshot;
-use crate::workspace::journal::{ChatMoveRecord, Ending, StepRecord};
+use crate::workspace::checkpoint_record::CheckpointRecord;
+use crate::workspace::journal::{ChatMoveRecord, StepRecord};
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{CheckpointReason, SessionPlace, SkippedFiles, Workspace};
 
@@ -86,31 +86,24 @@ impl Workspace {
             }
             Err(error) => return Err(error),
         };
-        let outcome = work(self, &begun, &items).resume()?;
-        let mut recovered = Recovered {
-            not_restored: outcome.left,
-            ..Recovered::new(verb(&begun.reason), begun.at)
-        };
-        if outcome.rolled_back.is_some() {
-            self.give_up_step(&begun)?;
-            return Ok(Some(recovered));
-        }
-        let ending = Ending {
-            snapshot: begun.after,
-            totals: after.totals(),
-            skipped: self.skipped_at(&begun)?,
+        let left = work(self, &begun, &items).resume()?.left;
+        let from = self.checkpoint_by_id(begun.from)?;
+        let mut ended = CheckpointRecord {
             changed: items.len() as u64,
-            session: None,
+            skipped: from.map_or_else(SkippedFiles::default, |from| from.skipped().clone()),
+            ..begun.end((begun.after, after.totals()))
         };
-        let ending = left_alone(self, ending, &recovered.not_restored, &before)?;
-        let session = match &begun.chat {
-            Some(chat) => self.recover_chat(&begun, chat, writer)?,
-            None => None,
-        };
-        recovered.chat_continued = begun.chat.is_some() && session.is_none();
-        self.end_step(&begun, Ending { session, ..ending })?;
-        recovered.now = Some(begun.id);
-        Ok(Some(recovered))
+        leave_alone(self, &mut ended, &left, &before)?;
+        if let Some(chat) = &begun.chat {
+            ended.session = self.recover_chat(&begun, chat, writer)?;
+        }
+        self.end_step(&ended)?;
+        Ok(Some(Recovered {
+            now: Some(begun.id),
+            not_restored: left,
+            chat_continued: begun.chat.is_some() && ended.session.is_none(),
+            ..Recovered::new(verb(&begun.reason), begun.at)
+        }))
     }
 
     /// Returns the states before and after a step, and the changes between them.
@@ -126,10 +119,8 @@ impl Workspace {
     fn abandon(&self, begun: &StepRecord, error: &Error) -> Result<Recovered> {
         let saved = work(self, begun, &[]).abandon()?;
         self.give_up_step(begun)?;
-        let staged = saved.map(|path| NotRestored {
-            path,
-            reason: "holds the files that were moved out of the way".to_owned(),
-        });
+        let holds = "holds the files that were moved out of the way";
+        let staged = saved.map(|path| NotRestored::new(path, holds));
         Ok(Recovered {
             not_restored: staged.into_iter().collect(),
             chat_continued: begun.chat.is_some(),
@@ -156,11 +147,6 @@ impl Workspace {
         Ok(())
     }
 
-    fn skipped_at(&self, begun: &StepRecord) -> Result<SkippedFiles> {
-        let from = self.checkpoint_by_id(begun.from)?;
-        Ok(from.map_or_else(SkippedFiles::default, |from| from.skipped().clone()))
-    }
-
     /// Moves the conversation, unless it moved already. `None` if it continued meanwhile,
     /// or another process is writing to it.
     fn recover_chat(
@@ -169,7 +155,6 @@ impl Workspace {
         chat: &ChatMoveRecord,
         writer: Option<&Session>,
     ) -> Result<Option<SessionPlace>> {
-        let moved = |place| Ok(Some(place));
         let head = match self.store().session_place(&chat.session) {
             // A lost session cannot be moved, and holds up nothing else.
             Err(error) if is_lost(&error) => return Ok(None),
@@ -178,13 +163,14 @@ impl Workspace {
         if head >= chat.trail {
             let opener = opener_of(self.store(), &chat.session, chat.trail)?;
             let is_it = opener.is_some_and(|opener| opener.reason == trail_reason(&begun.reason));
-            return if is_it { moved(chat.place()) } else { Ok(None) };
+            return Ok(is_it.then(|| chat.place_after()));
         }
         let session = match writer.filter(|writer| *writer.id() == chat.session) {
             Some(writer) => writer.clone(),
-            None => match self.open_free(&chat.session)? {
-                Some(session) => session,
-                None => return Ok(None),
+            None => match Session::open(self.store(), &chat.session, None) {
+                // Another process is writing to it.
+                Err(error) if error.kind() == ErrorKind::Locked => return Ok(None),
+                session => session?,
             },
         };
         session.alone(|| {
@@ -194,18 +180,9 @@ impl Workspace {
             }
             match session.go_to(trail_reason(&begun.reason), (chat.to.trail, chat.to.seq)) {
                 Err(error) if is_lost(&error) => Ok(None),
-                gone => gone.and_then(|_| moved(chat.place())),
+                gone => gone.map(|_| Some(chat.place_after())),
             }
         })
-    }
-
-    /// Opens a session to write to, unless another process is writing to it.
-    fn open_free(&self, id: &SessionId) -> Result<Option<Session>> {
-        match Session::open(self.store(), id, None) {
-            Ok(session) => Ok(Some(session)),
-            Err(error) if error.kind() == ErrorKind::Locked => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 }
 

@@ -45,7 +45,7 @@ fn git(dir: &Path, args: &[&str]) -> Duration {
 }
 
 #[test]
-#[ignore = "takes time; says figures"]
+#[ignore = "takes time; prints figures"]
 fn a_thousand_files_against_git() {
     let (old, new) = trees(2000, 1000);
     let of_git = Ground::on_disk();

@@ -7,11 +7,11 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use super::authors::Authors;
 use super::options::Rewind;
-use super::outcome::{TargetPoint, Verb};
+use super::outcome::{Outcome, Stage, TargetPoint, Verb};
 use super::target::{
-    AuthorScope, ChatOwner, ChatTarget, FileTarget, PathScope, RewindTarget, belongs_to,
-    named_paths,
+    ChatOwner, FileTarget, PathScope, Request, RewindTarget, belongs_to, is_lost, named_paths,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
@@ -20,17 +20,16 @@ use crate::session::{
 };
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::workspace::journal::{StepRecord, TrailPlace};
+use crate::workspace::journal::{ChatMoveRecord, StepRecord, TrailPlace};
 use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
-use crate::workspace::{Checkpoint, CheckpointReason, Description, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace, Workspace};
 
 /// A step of a conversation alone.
 #[derive(Debug)]
 struct ChatStep {
-    session: SessionId,
     step: Step,
     /// Where the conversation goes to undo or redo it.
-    to: TrailPlace,
+    to: SessionPlace,
     /// Where the step is: the trail that it began, or its record.
     place: (u32, u64),
     at: Option<Timestamp>,
@@ -106,9 +105,9 @@ impl<'a> StepFinder<'a> {
             let Some(files) = &mut target.files else {
                 continue;
             };
-            files.only.clone_from(&options.paths);
+            files.paths.clone_from(&options.paths);
             target.about = named_paths(&options.paths).into();
-            target.verb = Verb::Restore;
+            target.outcome.verb = Verb::Restore;
             target.step_id = None;
             return Ok(target);
         }
@@ -131,7 +130,7 @@ impl<'a> StepFinder<'a> {
     fn is_newer(&self, chat: &ChatStep, step: &FileStep) -> bool {
         let ended = step.after.map(|after| &self.timeline.checkpoints[after]);
         match ended.and_then(Checkpoint::session) {
-            Some(place) if place.id == chat.session => chat.place > (place.trail, place.seq),
+            Some(place) if place.id == chat.to.id => chat.place > (place.trail, place.seq),
             _ => chat.at > Some(self.at(step)),
         }
     }
@@ -139,9 +138,7 @@ impl<'a> StepFinder<'a> {
     /// Finds the step that redo takes.
     pub(super) fn to_redo(&self, options: &Rewind) -> Result<Option<RewindTarget>> {
         if !options.paths.is_empty() {
-            return Err(Error::invalid(
-                "redo takes a step as a whole, not some paths",
-            ));
+            return Err(Error::invalid("redo applies to a whole step, not to paths"));
         }
         let chat = self.undone_chat()?;
         let newest = self.newest_chat()?;
@@ -183,7 +180,9 @@ impl<'a> StepFinder<'a> {
             let undone = self.steps.undone.iter().rev();
             steps.to_redo = undone.map(|(step, _)| self.described(step)).collect();
         } else {
-            steps.to_redo.extend(next.and_then(|target| target.step));
+            steps
+                .to_redo
+                .extend(next.and_then(|target| target.outcome.step));
         }
         Ok(steps)
     }
@@ -200,14 +199,14 @@ impl<'a> StepFinder<'a> {
         let changed = after.is_none_or(|after| after != before.snapshot_id());
         let scope = after.map_or(PathScope::ChangedUntilNow, PathScope::Changed);
         let (since, authors) = match (step.kind, &step.session) {
-            (FileStepKind::Move, _) => (step.id, AuthorScope::Nobody),
-            (_, Some(session)) => (before.id(), AuthorScope::One(session.clone())),
-            (_, None) => (before.id(), AuthorScope::Sessions),
+            (FileStepKind::Move, _) => (step.id, Authors::Nobody),
+            (_, Some(session)) => (before.id(), Authors::of(self.workspace.store(), session)),
+            (_, None) => (before.id(), Authors::Sessions),
         };
         let files = FileTarget {
             state: before.snapshot_id(),
             scope,
-            only: Vec::new(),
+            paths: Vec::new(),
             since,
             until: step.after.map(|after| checkpoints[after].id()),
             authors,
@@ -236,29 +235,23 @@ impl<'a> StepFinder<'a> {
         let files = FileTarget {
             state: undo.before,
             scope: PathScope::Changed(after.unwrap_or(undo.after)),
-            only: Vec::new(),
+            paths: Vec::new(),
             since: undo.id,
             until: None,
-            authors: AuthorScope::Nobody,
+            authors: Authors::Nobody,
         };
         let chat = undo
             .chat
             .as_ref()
             .filter(|_| options.chat)
-            .map(|chat| ChatTarget {
-                session: chat.session.clone(),
-                to: chat.from,
-            });
+            .map(ChatMoveRecord::place_before);
         let mut target = self.target(Verb::Redo, step, options.files.then_some(files), chat)?;
         let from = self.timeline.index_of(undo.from);
         target.to = from.map(|from| self.timeline.checkpoints[from].clone());
-        target.to_point = self.point(target.to.as_ref())?;
+        let point = target.to.as_ref();
+        let point = point.map(|to| TargetPoint::of(self.workspace, to));
+        target.outcome.to = point.transpose()?;
         Ok(target)
-    }
-
-    fn point(&self, checkpoint: Option<&Checkpoint>) -> Result<Option<TargetPoint>> {
-        let point = checkpoint.map(|checkpoint| TargetPoint::of(self.workspace, checkpoint));
-        point.transpose()
     }
 
     fn target(
@@ -266,39 +259,36 @@ impl<'a> StepFinder<'a> {
         verb: Verb,
         step: &FileStep,
         files: Option<FileTarget>,
-        chat: Option<ChatTarget>,
+        chat: Option<SessionPlace>,
     ) -> Result<RewindTarget> {
         let before = &self.timeline.checkpoints[step.before];
-        let owner = match &chat {
-            Some(chat) => Some(belongs_to(self.workspace.store(), &chat.session)?),
-            None => None,
-        };
-        // A session that cannot be read does not keep files from moving.
-        let chat = chat.filter(|_| owner == Some(ChatOwner::Ours));
+        let owner = chat
+            .as_ref()
+            .map(|chat| belongs_to(self.workspace.store(), &chat.id));
+        let owner = owner.transpose()?;
         Ok(RewindTarget {
-            verb,
+            // A session that cannot be read does not keep files from moving.
+            chat: chat.filter(|_| owner == Some(ChatOwner::Ours)),
+            outcome: Outcome {
+                step: Some(self.described(step)),
+                session: step.session.clone(),
+                to: Some(TargetPoint::of(self.workspace, before)?),
+                belongs_to: owner.and_then(ChatOwner::agent),
+                ..Outcome::new(verb, Stage::Planned)
+            },
             about: self.description(step),
-            step: Some(self.described(step)),
             step_id: Some(step.id),
-            session: step.session.clone(),
-            to_point: self.point(Some(before))?,
             to: Some(before.clone()),
             files,
-            chat,
-            belongs_to: owner.and_then(ChatOwner::agent),
-            tool_calls: Vec::new(),
         })
     }
 
     /// Returns where the conversation was before a step, if the step moved it.
-    fn chat_before(&self, step: &FileStep) -> Result<Option<ChatTarget>> {
+    fn chat_before(&self, step: &FileStep) -> Result<Option<SessionPlace>> {
         if step.kind == FileStepKind::Move {
             let chat = self.timeline.moves.get(&step.id);
             let chat = chat.and_then(|begun| begun.chat.as_ref());
-            return Ok(chat.map(|chat| ChatTarget {
-                session: chat.session.clone(),
-                to: chat.from,
-            }));
+            return Ok(chat.map(ChatMoveRecord::place_before));
         }
         let Some(place) = self.timeline.checkpoints[step.before].session() else {
             return Ok(None);
@@ -309,16 +299,8 @@ impl<'a> StepFinder<'a> {
         };
         // It may have been moved elsewhere since.
         let on_line = place.seq == 0 || reader.log.line()?.holds(&place.id, place.trail, place.seq);
-        if !on_line || !reader.log.is_spoken_after(place.seq)? {
-            return Ok(None);
-        }
-        Ok(Some(ChatTarget {
-            session: place.id.clone(),
-            to: TrailPlace {
-                trail: place.trail,
-                seq: place.seq,
-            },
-        }))
+        let moved = on_line && reader.log.is_spoken_after(place.seq)?;
+        Ok(moved.then(|| place.clone()))
     }
 
     /// Returns whether the conversation continued since a step moved it.
@@ -428,58 +410,52 @@ impl<'a> StepFinder<'a> {
 impl ChatStep {
     fn taken(session: &SessionId, taken: Taken) -> Self {
         Self {
-            session: session.clone(),
             at: taken.step.at,
             place: match taken.began {
                 Some(trail) => (trail, 0),
                 None => (taken.before.trail, taken.before.seq + 1),
             },
             step: taken.step,
-            to: taken.before.into(),
+            to: TrailPlace::from(taken.before).of(session),
         }
     }
 
     fn undone(session: &SessionId, undone: Undone) -> Self {
         Self {
-            session: session.clone(),
             at: Some(undone.at),
             place: (undone.trail, 0),
             step: undone.step,
-            to: undone.ahead.into(),
+            to: TrailPlace::from(undone.ahead).of(session),
         }
     }
 
     fn target(self, verb: Verb) -> RewindTarget {
-        let chat = ChatTarget {
-            session: self.session.clone(),
-            to: self.to,
-        };
-        RewindTarget {
-            about: self.step.to_string().into(),
-            step: Some(self.step),
-            session: Some(self.session),
-            ..RewindTarget::chat(verb, chat)
-        }
+        let mut target = RewindTarget::chat(verb, self.to);
+        target.about = self.step.to_string().into();
+        target.outcome.step = Some(self.step);
+        target
     }
 }
 
-/// Finds the step that undo takes in a conversation without files.
-pub(super) fn chat_to_undo(store: &Store, session: &SessionId) -> Result<Option<RewindTarget>> {
-    let taken = newest_step(store, session)?;
-    Ok(taken.map(|taken| ChatStep::taken(session, taken).target(Verb::Undo)))
-}
-
-/// Finds the step that redo takes in a conversation without files.
-pub(super) fn chat_to_redo(store: &Store, session: &SessionId) -> Result<Option<RewindTarget>> {
-    let undone = undone_step(store, session)?;
-    Ok(undone.map(|undone| ChatStep::undone(session, undone).target(Verb::Redo)))
+/// Finds the step that undo or redo takes in a conversation without files.
+pub(super) fn chat_step(
+    store: &Store,
+    session: &SessionId,
+    request: Request<'_>,
+) -> Result<Option<RewindTarget>> {
+    Ok(match request {
+        Request::Redo => undone_step(store, session)?
+            .map(|undone| ChatStep::undone(session, undone).target(Verb::Redo)),
+        _ => newest_step(store, session)?
+            .map(|taken| ChatStep::taken(session, taken).target(Verb::Undo)),
+    })
 }
 
 /// Returns whether a step of a conversation came after a step with files. Where both
 /// moved the same conversation, the trails say so; clocks may go backwards.
 fn came_after(chat: &ChatStep, begun: &StepRecord) -> bool {
     match &begun.chat {
-        Some(moved) if moved.session == chat.session => chat.place >= (moved.trail, 0),
+        Some(moved) if moved.session == chat.to.id => chat.place >= (moved.trail, 0),
         _ => chat.at > Some(begun.at),
     }
 }
@@ -487,7 +463,7 @@ fn came_after(chat: &ChatStep, begun: &StepRecord) -> bool {
 /// Skips what cannot be read: one session must not hide the others.
 fn readable<T>(result: Result<Option<T>>) -> Result<Option<T>> {
     match result {
-        Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => Ok(None),
+        Err(error) if is_lost(&error) => Ok(None),
         result => result,
     }
 }

@@ -2,39 +2,42 @@
 
 use std::path::PathBuf;
 
-use super::authors::{Authors, SessionFamily};
+use super::authors::Authors;
 use super::options::Rewind;
-use super::outcome::{ChatMove, TargetPoint, Verb};
+use super::outcome::{ChatMove, Outcome, Stage, TargetPoint, Verb};
+use super::step_finder::StepFinder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::message::Block;
 use crate::objects::ObjectId;
-use crate::session::{Step, not_ours};
+use crate::session::not_ours;
 use crate::snapshot::shown;
 use crate::store::Store;
 use crate::trail::TrailReason;
-use crate::workspace::journal::{MergedWork, TrailPlace};
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{Checkpoint, CheckpointReason, Description, Point, SessionPlace, Workspace};
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Request<'a> {
+    /// Going to a point.
+    Point(&'a Point),
+    Undo,
+    Redo,
+}
 
 /// Where a rewind goes.
 #[derive(Debug)]
 pub(super) struct RewindTarget {
-    pub(super) verb: Verb,
+    /// What is known of its outcome.
+    pub(super) outcome: Outcome,
     /// The step that is undone or redone.
-    pub(super) step: Option<Step>,
     pub(super) step_id: Option<CheckpointId>,
-    /// The session whose work is undone.
-    pub(super) session: Option<SessionId>,
     /// The checkpoint that the files go to.
     pub(super) to: Option<Checkpoint>,
-    pub(super) to_point: Option<TargetPoint>,
     pub(super) files: Option<FileTarget>,
-    pub(super) chat: Option<ChatTarget>,
-    /// The agent that keeps the session.
-    pub(super) belongs_to: Option<String>,
-    /// The names of the tool calls between the checkpoint and the point.
-    pub(super) tool_calls: Vec<String>,
+    /// The last record of the conversation afterwards.
+    pub(super) chat: Option<SessionPlace>,
     pub(super) about: Description,
 }
 
@@ -45,73 +48,26 @@ pub(super) struct FileTarget {
     pub(super) state: ObjectId,
     /// Which paths of it.
     pub(super) scope: PathScope,
-    /// Which paths of a step, if any are named.
-    pub(super) only: Vec<PathBuf>,
+    /// The paths that are named, if any: what is at or below them.
+    pub(super) paths: Vec<PathBuf>,
     /// The checkpoint after which changes count.
     pub(super) since: CheckpointId,
     /// The checkpoint that the step ended with; `None` if everything up to now is
     /// undone.
     pub(super) until: Option<CheckpointId>,
-    pub(super) authors: AuthorScope,
+    /// Whose work is undone.
+    pub(super) authors: Authors,
 }
 
 /// Which paths go to a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PathScope {
-    /// All that differ now; of some paths, if any are named.
-    Whole(Vec<PathBuf>),
+    /// All that differ now.
+    Whole,
     /// Those that a step changed; it left this state behind.
     Changed(ObjectId),
     /// Those that a step changed which is still in progress.
     ChangedUntilNow,
-}
-
-/// Whose work is undone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum AuthorScope {
-    Nobody,
-    One(SessionId),
-    Sessions,
-    Everyone,
-}
-
-/// Where the conversation goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ChatTarget {
-    pub(super) session: SessionId,
-    pub(super) to: TrailPlace,
-}
-
-impl AuthorScope {
-    pub(super) fn find(&self, store: &Store) -> Result<Authors> {
-        Ok(match self {
-            Self::Nobody => Authors::Nobody,
-            Self::One(session) => Authors::One(SessionFamily::of(store, session)?),
-            Self::Sessions => Authors::Sessions,
-            Self::Everyone => Authors::Everyone,
-        })
-    }
-
-    /// Returns it as the record of a merge stores it.
-    pub(super) fn as_merged(&self) -> MergedWork {
-        match self {
-            Self::Nobody => MergedWork::Move,
-            Self::One(_) => MergedWork::Session,
-            Self::Sessions => MergedWork::Sessions,
-            Self::Everyone => MergedWork::Everyone,
-        }
-    }
-
-    /// Returns whose work a merge undid; `None` if that is not known.
-    pub(super) fn merged(work: MergedWork, session: Option<&SessionId>) -> Option<Self> {
-        match work {
-            MergedWork::Move => Some(Self::Nobody),
-            MergedWork::Session => session.cloned().map(Self::One),
-            MergedWork::Sessions => Some(Self::Sessions),
-            MergedWork::Everyone => Some(Self::Everyone),
-            MergedWork::Other => None,
-        }
-    }
 }
 
 impl Verb {
@@ -136,60 +92,74 @@ pub(super) fn trail_reason(why: &CheckpointReason) -> TrailReason {
 }
 
 impl RewindTarget {
-    /// Finds what a point means.
-    pub(super) fn at_point(workspace: &Workspace, point: &Point, options: &Rewind) -> Result<Self> {
-        if !options.files {
-            return Self::at_chat_point(workspace, point);
+    /// Finds what is asked for; `None` if there is nothing to undo or redo.
+    pub(super) fn find(
+        workspace: &Workspace,
+        request: Request<'_>,
+        options: &Rewind,
+    ) -> Result<Option<Self>> {
+        match request {
+            Request::Point(point) if options.files => {
+                Self::at_point(workspace, point, options).map(Some)
+            }
+            Request::Point(point) => Self::at_chat_point(workspace, point).map(Some),
+            Request::Undo => StepFinder::new(workspace, options)?.to_undo(options),
+            Request::Redo => StepFinder::new(workspace, options)?.to_redo(options),
         }
+    }
+
+    /// Finds what a point means.
+    fn at_point(workspace: &Workspace, point: &Point, options: &Rewind) -> Result<Self> {
         let moment = workspace.locate(point)?;
-        let place = moment.session.clone();
+        let (checkpoint, place) = (moment.checkpoint, moment.session);
         let authors = match &place {
-            _ if moment.counts => AuthorScope::Sessions,
-            Some(place) => AuthorScope::One(place.id.clone()),
-            None => AuthorScope::Everyone,
+            _ if moment.counts => Authors::Sessions,
+            Some(place) => Authors::of(workspace.store(), &place.id),
+            None => Authors::Everyone,
         };
-        let checkpoint = moment.checkpoint;
         let is_restore = !options.paths.is_empty() || options.pick.is_some();
         let store = workspace.store();
-        let chat = place.as_ref().filter(|_| options.chat && !is_restore);
-        let owner = match &place {
-            Some(place) => Some(belongs_to(store, &place.id)?),
-            None => None,
-        };
-        let to_point = TargetPoint::of(workspace, &checkpoint)?;
+        let owner = place.as_ref().map(|place| belongs_to(store, &place.id));
+        let owner = owner.transpose()?;
         let about = match &options.pick {
             Some(pick) => format!("parts of {}", named_paths(&pick.paths())).into(),
             None if is_restore => named_paths(&options.paths).into(),
             None => describe(workspace, &checkpoint)?.prefixed("to "),
         };
-        Ok(Self {
-            verb: if is_restore {
-                Verb::Restore
-            } else {
-                Verb::Rewind
-            },
-            step: None,
-            step_id: None,
+        let verb = match is_restore {
+            true => Verb::Restore,
+            false => Verb::Rewind,
+        };
+        let mut outcome = Outcome {
             session: place.as_ref().map(|place| place.id.clone()),
+            to: Some(TargetPoint::of(workspace, &checkpoint)?),
+            ..Outcome::new(verb, Stage::Planned)
+        };
+        // A session that cannot be read does not keep files from moving.
+        if owner
+            .as_ref()
+            .is_some_and(|owner| *owner != ChatOwner::Lost)
+        {
+            outcome.tool_calls = tool_calls_between(store, &checkpoint, place.as_ref())?;
+        }
+        let mut chat = place.filter(|_| options.chat && !is_restore);
+        if chat.is_some() && owner != Some(ChatOwner::Ours) {
+            chat = None;
+            outcome.belongs_to = owner.and_then(ChatOwner::agent);
+        }
+        Ok(Self {
+            outcome,
+            step_id: None,
             files: Some(FileTarget {
                 state: checkpoint.snapshot_id(),
-                scope: PathScope::Whole(options.paths.clone()),
-                only: Vec::new(),
+                scope: PathScope::Whole,
+                paths: options.paths.clone(),
                 since: checkpoint.id(),
                 until: None,
                 authors,
             }),
-            // A session that cannot be read does not keep files from moving.
-            tool_calls: match owner {
-                Some(ChatOwner::Lost) | None => Vec::new(),
-                _ => tool_calls_between(store, &checkpoint, place.as_ref())?,
-            },
-            chat: chat
-                .filter(|_| owner == Some(ChatOwner::Ours))
-                .map(ChatTarget::at),
-            belongs_to: owner.and_then(ChatOwner::agent).filter(|_| chat.is_some()),
+            chat,
             to: Some(checkpoint),
-            to_point: Some(to_point),
             about,
         })
     }
@@ -215,36 +185,29 @@ impl RewindTarget {
         if let ChatOwner::Agent(agent) = belongs_to(store, &place.id)? {
             return Err(not_ours(&place.id, place.seq, &agent));
         }
-        let chat = ChatTarget::at(&place);
-        Ok(Self {
-            session: Some(place.id),
-            ..Self::chat(Verb::Rewind, chat)
-        })
+        Ok(Self::chat(Verb::Rewind, place))
     }
 
     /// Makes a target of the conversation alone.
-    pub(super) fn chat(verb: Verb, chat: ChatTarget) -> Self {
+    pub(super) fn chat(verb: Verb, place: SessionPlace) -> Self {
         Self {
-            verb,
-            step: None,
+            outcome: Outcome {
+                session: Some(place.id.clone()),
+                ..Outcome::new(verb, Stage::Planned)
+            },
             step_id: None,
-            session: None,
             to: None,
-            to_point: None,
             files: None,
-            chat: Some(chat),
-            belongs_to: None,
-            tool_calls: Vec::new(),
+            chat: Some(place),
             about: Description::default(),
         }
     }
 
     /// Returns the session whose work is undone, if it is a single one.
     pub(super) fn one_session(&self) -> Option<SessionId> {
-        match self.files.as_ref().map(|files| &files.authors) {
-            Some(AuthorScope::Sessions | AuthorScope::Everyone) => None,
-            _ => self.session.clone(),
-        }
+        let files = self.files.as_ref();
+        let is_one = !files.is_some_and(|files| files.authors.are_several());
+        self.outcome.session.clone().filter(|_| is_one)
     }
 
     /// Returns the conversation's move as it would be now; `None` if it already ends
@@ -253,36 +216,20 @@ impl RewindTarget {
         let Some(chat) = &self.chat else {
             return Ok(None);
         };
-        let now = store.session_place(&chat.session)?;
-        let reader = store.read_session(&chat.session)?;
-        let line = reader.log.line()?;
-        let TrailPlace { trail, seq } = chat.to;
-        let on_line = seq == 0 || line.holds(&chat.session, trail, seq);
+        let now = store.session_place(&chat.id)?;
+        let reader = store.read_session(&chat.id)?;
+        let seq = chat.seq;
+        let on_line = seq == 0 || reader.log.line()?.holds(&chat.id, chat.trail, seq);
         if on_line && !reader.log.is_spoken_after(seq)? {
             return Ok(None);
         }
         Ok(Some(ChatMove {
-            session: chat.session.clone(),
-            from: now.seq,
-            to: seq,
-            trail: None,
             prompt: match on_line && seq < now.seq {
-                true => first_prompt(store, &chat.session, seq)?,
+                true => first_prompt(store, &chat.id, seq)?,
                 false => None,
             },
+            ..ChatMove::new(&chat.id, now.seq, seq)
         }))
-    }
-}
-
-impl ChatTarget {
-    fn at(place: &SessionPlace) -> Self {
-        Self {
-            session: place.id.clone(),
-            to: TrailPlace {
-                trail: place.trail,
-                seq: place.seq,
-            },
-        }
     }
 }
 
@@ -327,10 +274,8 @@ impl TargetPoint {
     pub(super) fn of(workspace: &Workspace, checkpoint: &Checkpoint) -> Result<Self> {
         let text = describe(workspace, checkpoint)?.read(workspace.store());
         Ok(Self {
-            checkpoint: checkpoint.id(),
-            at: checkpoint.at(),
             session: checkpoint.session().cloned(),
-            text: text.unwrap_or_default(),
+            ..Self::new(checkpoint.id(), checkpoint.at(), text.unwrap_or_default())
         })
     }
 }

@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::moves::MoveTarget;
 use super::{Session, SessionOptions, SessionReader, append_note};
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, Result};
 use crate::ids::SessionId;
-use crate::json::write_fields;
+use crate::json::body;
 use crate::log::Durability;
 use crate::log::place;
 use crate::log::tail::Entry;
@@ -119,7 +119,7 @@ impl Store {
         let files = self.files(id);
         files.refuse_gone()?;
         if !files.trails()?.is_empty() {
-            let what = format!("session {id} is there already");
+            let what = format!("session {id} already exists");
             return Err(Error::conflict(what, 0).at_path(files.path()));
         }
         let at = options.began.unwrap_or_else(|| self.now());
@@ -167,7 +167,7 @@ impl Store {
         match session.reader().log.present()?.belongs_to {
             Some(_) => Ok(Intake::new(session)),
             None => {
-                let what = format!("session {id} belongs to no other program");
+                let what = format!("session {id} was not imported");
                 Err(Error::invalid(what))
             }
         }
@@ -210,12 +210,7 @@ impl Intake {
 
     /// Adds what a model call used, where it is told apart from its messages.
     pub fn usage(&mut self, used: &CallUsage) -> Result<()> {
-        let mut body = Vec::new();
-        write_fields(&mut body, used).map_err(|error| {
-            Error::invalid("this usage cannot be recorded")
-                .with_reason(Reason::Syntax(error.to_string()))
-        })?;
-        self.wait("usage", body)
+        self.wait("usage", body(used)?)
     }
 
     /// Adds a summary in place of what was said.

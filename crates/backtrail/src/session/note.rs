@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind, Reason, Result};
-use crate::json::write_fields;
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::body;
 use crate::log::directory::LogDir;
 use crate::log::lock::AppendLock;
 use crate::log::present_at;
@@ -180,14 +180,14 @@ pub(crate) fn check_texts<'a>(texts: impl Iterator<Item = &'a String>) -> Result
         }
     }
     if all > MAX_NOTE {
-        return Err(too_long("what is noted of a session", all, MAX_NOTE));
+        return Err(too_long("a session's metadata", all, MAX_NOTE));
     }
     Ok(())
 }
 
 fn too_long(what: &str, bytes: usize, limit: usize) -> Error {
     Error::invalid(format!(
-        "{what} is {bytes} bytes long; at most {limit} are taken"
+        "{what} is {bytes} bytes long; the limit is {limit}"
     ))
 }
 
@@ -234,13 +234,9 @@ pub(crate) fn append_to(
         id,
         present: &present,
     };
-    let mut body = Vec::new();
-    write_fields(&mut body, &note).map_err(|error| {
-        Error::invalid("cannot write the note").with_reason(Reason::Syntax(error.to_string()))
-    })?;
     let entry = Entry {
         kind: "note",
-        body: &body,
+        body: &body(&note)?,
     };
     tail.append(&[entry])?;
     Ok(tail.position().seq)

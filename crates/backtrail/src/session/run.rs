@@ -1,15 +1,14 @@
 //! The record of a command that ran.
 
-use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Reason, Result};
-use crate::hex::{path_of, to_hex};
+use crate::hex::{lossy_path, lossy_paths, path_of, to_hex};
 use crate::ids::{CheckpointId, SessionId};
-use crate::json::write_fields;
+use crate::json::body;
 use crate::log::append_entry;
 use crate::random::new_uuid;
 use crate::store::Store;
@@ -19,11 +18,13 @@ use crate::trail::{RecordKind, RecordRef};
 /// A command that ran. Its output is not kept.
 ///
 /// In JSON, arguments and directory are strings; what is not UTF-8 in them is replaced.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Run {
     /// The command and its arguments.
+    #[serde(serialize_with = "lossy_paths")]
     pub argv: Vec<OsString>,
     /// The directory it ran in.
+    #[serde(serialize_with = "lossy_path")]
     pub directory: PathBuf,
     /// When it began.
     pub started_at: Timestamp,
@@ -94,33 +95,6 @@ impl Run {
     }
 }
 
-impl Serialize for Run {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Shown<'a> {
-            argv: Vec<Cow<'a, str>>,
-            directory: Cow<'a, str>,
-            started_at: Timestamp,
-            duration_ms: u64,
-            exit_code: Option<i32>,
-            signal: Option<i32>,
-            before: Option<CheckpointId>,
-            after: Option<CheckpointId>,
-        }
-        let shown = Shown {
-            argv: self.argv.iter().map(|arg| arg.to_string_lossy()).collect(),
-            directory: self.directory.to_string_lossy(),
-            started_at: self.started_at,
-            duration_ms: self.duration_ms,
-            exit_code: self.exit_code,
-            signal: self.signal,
-            before: self.before,
-            after: self.after,
-        };
-        shown.serialize(serializer)
-    }
-}
-
 impl From<RunRecord> for Run {
     fn from(body: RunRecord) -> Self {
         let argv = body.argv.iter().enumerate().map(|(n, text)| {
@@ -146,11 +120,11 @@ impl RecordRef<'_> {
         if self.kind() != RecordKind::Run {
             return Ok(None);
         }
-        let body = serde_json::from_slice::<RunRecord>(self.bytes()).map_err(|error| {
+        let read = serde_json::from_slice::<RunRecord>(self.bytes()).map_err(|error| {
             let what = format!("cannot read the run of record {}", self.seq());
             Error::new(ErrorKind::Corrupt, what).with_reason(Reason::Syntax(error.to_string()))
-        })?;
-        Ok(Some(body.into()))
+        });
+        Ok(Some(read?.into()))
     }
 }
 
@@ -158,9 +132,6 @@ impl RecordRef<'_> {
 pub(crate) fn append_run(store: &Store, session: &SessionId, run: &Run) -> Result<u64> {
     let id =
         new_uuid(store.random()).map_err(|error| Error::machine("cannot create an id", error))?;
-    let mut body = Vec::new();
-    write_fields(&mut body, &run.body(store.now(), id)).map_err(|error| {
-        Error::invalid("cannot record the run").with_reason(Reason::Syntax(error.to_string()))
-    })?;
+    let body = body(&run.body(store.now(), id))?;
     append_entry(store, &store.files(session), RUN, &body)
 }

@@ -7,9 +7,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Session, SessionOptions, SessionReader};
-use crate::error::{Error, ErrorKind, Reason, Result, quoted};
+use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::SessionId;
-use crate::json::write_fields;
+use crate::json::body;
 use crate::log::tail::append_entry;
 use crate::message::Block;
 use crate::random::new_uuid;
@@ -124,16 +124,12 @@ fn append_spawned(store: &Store, parent: &SessionId, spawned: &Spawned) -> Resul
     let files = store.files(parent);
     let id =
         new_uuid(store.random()).map_err(|error| Error::machine("cannot make an id", error))?;
-    let body = SpawnedBody {
+    let spawned = SpawnedBody {
         at: spawned.at,
         id,
         session_id: &spawned.session_id,
         call: spawned.call,
         tool_use_id: &spawned.tool_use_id,
     };
-    let mut out = Vec::new();
-    write_fields(&mut out, &body).map_err(|error| {
-        Error::invalid("cannot note the new session").with_reason(Reason::Syntax(error.to_string()))
-    })?;
-    append_entry(store, &files, "spawned", &out).map(drop)
+    append_entry(store, &files, "spawned", &body(&spawned)?).map(drop)
 }

@@ -72,7 +72,7 @@ impl<'a> V1Line<'a> {
         let reason = match utf8(bytes).and_then(V1Record::read) {
             Ok(record) => return Ok(Some(record)).into(),
             Err(Reason::Unfinished) if ending == Ending::Newline => {
-                Reason::Syntax("the line breaks off".to_owned())
+                Reason::Syntax("the line is cut off".to_owned())
             }
             Err(reason) => reason,
         };
@@ -93,7 +93,7 @@ impl<'a> V1Line<'a> {
     pub(crate) fn element(bytes: &'a [u8]) -> Self {
         let message = utf8(trim(bytes)).and_then(|json| check_message(json).map(|()| json));
         let content = message.map_err(|reason| match reason {
-            Reason::Unfinished => Reason::Syntax("the message breaks off".to_owned()),
+            Reason::Unfinished => Reason::Syntax("the message is cut off".to_owned()),
             reason => reason,
         });
         content.map(|json| Some(V1Record::Message(json))).into()

@@ -56,7 +56,7 @@ impl Description {
     /// Describes the turn or run that began with a checkpoint.
     pub(crate) fn of_start(start: &Checkpoint) -> Self {
         let prompt = start.prompt_place();
-        match (&start.reason, &start.about) {
+        match (start.reason(), &start.record.about) {
             (CheckpointReason::RunStart, Some(command)) => {
                 Self::from(format!("the run `{command}`"))
             }
@@ -102,42 +102,38 @@ impl Checkpoint {
     /// session; `None` where there is no text, or it cannot be read.
     pub fn about(&self) -> Option<About> {
         let store = self.workspace.store();
-        if !self.reason.begins() {
+        if !self.reason().begins() {
             return self.description().read(store).map(About::Text);
         }
-        if let Some(place) = &self.prompt {
+        if let Some(place) = &self.record.prompt {
             return prompt(store, place);
         }
         // Earlier versions copied the prompt. It counts as long as the session is there.
-        let copied = self.reason == CheckpointReason::TurnStart || self.about.is_none();
-        match &self.session {
+        let about = &self.record.about;
+        let copied = *self.reason() == CheckpointReason::TurnStart || about.is_none();
+        match self.session() {
             Some(place) if copied && is_deleted(store, &place.id) => Some(About::SessionDeleted),
-            _ => self.about.clone().map(About::Text),
+            _ => about.clone().map(About::Text),
         }
     }
 
     /// Returns the description on the trail.
     pub(crate) fn description(&self) -> Description {
         Description {
-            text: self.about.clone(),
-            prompt: self.prompt.clone(),
+            text: self.record.about.clone(),
+            prompt: self.record.prompt.clone(),
         }
     }
 
     /// Returns where the prompt of the turn is that began with it. Earlier versions did
     /// not say so: it came right after the session's last record.
     fn prompt_place(&self) -> Option<SessionPlace> {
-        let after = |place: &SessionPlace| SessionPlace {
-            seq: place.seq + 1,
-            ..place.clone()
+        let after = || {
+            let place = self.session().cloned()?;
+            let seq = place.seq + 1;
+            (*self.reason() == CheckpointReason::TurnStart).then_some(SessionPlace { seq, ..place })
         };
-        let named = self.prompt.clone();
-        named.or_else(|| {
-            self.session
-                .as_ref()
-                .map(after)
-                .filter(|_| self.reason == CheckpointReason::TurnStart)
-        })
+        self.record.prompt.clone().or_else(after)
     }
 }
 

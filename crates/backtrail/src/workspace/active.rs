@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
-use super::about::{About, prompt};
+use super::about::prompt;
 use super::checkpoint::{Checkpoint, SessionPlace};
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
@@ -23,7 +23,7 @@ const PREFIX: &str = "active-";
 const MAX_FILE: usize = 8 << 10;
 
 /// A turn or run that is running.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Activity {
     /// The checkpoint that it began with.
@@ -46,12 +46,10 @@ enum Leftovers {
 /// The content of its file.
 #[derive(Debug, Serialize, Deserialize)]
 struct ActivityFile {
-    checkpoint: CheckpointId,
-    session: Option<SessionId>,
-    about: Option<String>,
+    #[serde(flatten)]
+    activity: Activity,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     prompt: Option<SessionPlace>,
-    holder: Holder,
 }
 
 impl ActivityFile {
@@ -62,15 +60,11 @@ impl ActivityFile {
     }
 
     fn into_activity(self, store: &Store) -> Activity {
-        let prompt = || match prompt(store, self.prompt.as_ref()?)? {
-            About::Text(text) => Some(text),
-            About::SessionDeleted => None,
-        };
+        let prompt = self.prompt.as_ref().and_then(|place| prompt(store, place));
+        let prompt = prompt.and_then(|prompt| prompt.text().map(ToOwned::to_owned));
         Activity {
-            about: self.about.or_else(prompt),
-            checkpoint: self.checkpoint,
-            session: self.session,
-            holder: self.holder,
+            about: self.activity.about.or(prompt),
+            ..self.activity
         }
     }
 }
@@ -93,11 +87,13 @@ impl Workspace {
         let name = format!("{PREFIX}{}", start.id());
         let path = self.files().path().join(name);
         let activity = ActivityFile {
-            checkpoint: start.id(),
-            session: start.session().map(|place| place.id.clone()),
-            about: start.about.clone(),
-            prompt: start.prompt.clone(),
-            holder: self.store().holder(),
+            activity: Activity {
+                checkpoint: start.id(),
+                session: start.session().map(|place| place.id.clone()),
+                about: start.record.about.clone(),
+                holder: self.store().holder(),
+            },
+            prompt: start.record.prompt.clone(),
         };
         let failed = |error| self.failed("cannot mark the run as running", error);
         let bytes = serde_json::to_vec(&activity).map_err(|error| failed(error.into()))?;
@@ -155,7 +151,7 @@ impl Workspace {
             }
         }
         drop(guard);
-        all.sort_by_key(|activity: &ActivityFile| activity.holder.since);
+        all.sort_by_key(|file: &ActivityFile| file.activity.holder.since);
         let all = all.into_iter();
         Ok(all
             .map(|activity| activity.into_activity(self.store()))

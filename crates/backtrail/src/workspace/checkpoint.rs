@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::Workspace;
+use super::about::About;
+use super::checkpoint_record::CheckpointRecord;
 use super::dropped::Dropped;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
@@ -17,29 +19,16 @@ use crate::time::Timestamp;
 pub struct Checkpoint {
     pub(crate) workspace: Workspace,
     pub(super) seq: u64,
-    pub(super) id: CheckpointId,
-    pub(super) at: Timestamp,
-    pub(super) reason: CheckpointReason,
-    pub(super) session: Option<SessionPlace>,
-    pub(super) of: Option<CheckpointId>,
-    pub(super) label: Option<String>,
-    /// A command, or what a step did; in a turn of an earlier version the prompt.
-    pub(super) about: Option<String>,
-    /// The message that a turn began with, or that the text ends with.
-    pub(super) prompt: Option<SessionPlace>,
-    pub(super) snapshot: ObjectId,
-    pub(super) files: u64,
-    pub(super) bytes: u64,
-    pub(super) changed: u64,
-    pub(super) skipped: SkippedFiles,
+    pub(super) record: CheckpointRecord,
 }
 
 /// Why a checkpoint was made.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum CheckpointReason {
     /// It was asked for.
+    #[default]
     Manual,
     /// A turn began.
     TurnStart,
@@ -135,7 +124,7 @@ pub struct SkippedFiles {
 impl Checkpoint {
     /// Returns the checkpoint's id.
     pub fn id(&self) -> CheckpointId {
-        self.id
+        self.record.id
     }
 
     /// Returns the seq of its record on the workspace's trail.
@@ -145,53 +134,59 @@ impl Checkpoint {
 
     /// Returns when it was made.
     pub fn at(&self) -> Timestamp {
-        self.at
+        self.record.at
     }
 
     /// Returns why it was made.
     pub fn reason(&self) -> &CheckpointReason {
-        &self.reason
+        &self.record.reason
     }
 
     /// Returns the place in a session that it belongs to.
     pub fn session(&self) -> Option<&SessionPlace> {
-        self.session.as_ref()
+        self.record.session.as_ref()
     }
 
     /// Returns the checkpoint that its turn or run began with, unless it is that one; for
     /// the first checkpoint of a run within another, that of the other.
     pub fn begun_by(&self) -> Option<CheckpointId> {
-        self.of
+        self.record.of
     }
 
     /// Returns the caller's name for it.
     pub fn label(&self) -> Option<&str> {
-        self.label.as_deref()
+        self.record.label.as_deref()
+    }
+
+    /// Returns the label, or else the beginning of the id.
+    pub(super) fn name(&self) -> String {
+        let label = self.label().map(ToOwned::to_owned);
+        label.unwrap_or_else(|| self.id().prefix(8))
     }
 
     /// Returns the name of the snapshot.
     pub fn snapshot_id(&self) -> ObjectId {
-        self.snapshot
+        self.record.snapshot
     }
 
     /// Returns how many files and links were captured.
     pub fn files(&self) -> u64 {
-        self.files
+        self.record.files
     }
 
     /// Returns how many bytes those files have.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.record.bytes
     }
 
     /// Returns how many paths changed since the checkpoint before it.
     pub fn changed(&self) -> u64 {
-        self.changed
+        self.record.changed
     }
 
     /// Returns what was skipped.
     pub fn skipped(&self) -> &SkippedFiles {
-        &self.skipped
+        &self.record.skipped
     }
 
     /// Opens the snapshot.
@@ -201,8 +196,8 @@ impl Checkpoint {
     /// Fails with [`Dropped`](crate::ErrorKind::Dropped) where its files were dropped, and
     /// where the snapshot cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        self.workspace.must_be_kept(self.id)?;
-        self.workspace.open_snapshot(&self.snapshot)
+        self.workspace.must_be_kept(self.record.id)?;
+        self.workspace.open_snapshot(&self.record.snapshot)
     }
 
     /// Returns when and why its files were dropped, if they were.
@@ -211,7 +206,7 @@ impl Checkpoint {
     ///
     /// Fails where the workspace's trail cannot be read.
     pub fn dropped(&self) -> Result<Option<Dropped>> {
-        self.workspace.drop_of(self.id)
+        self.workspace.drop_of(self.record.id)
     }
 
     /// Returns what changed since the checkpoint before it; nothing for the first.
@@ -230,7 +225,7 @@ impl Checkpoint {
     ///
     /// Fails as [`snapshot`](Self::snapshot) does.
     pub fn changes(&self) -> Result<Diff> {
-        match self.of.filter(|_| !self.reason.begins()) {
+        match self.begun_by().filter(|_| !self.reason().begins()) {
             Some(start) => self.changes_from(self.workspace.checkpoint_by_id(start)?),
             None => self.changes_before(),
         }
@@ -242,5 +237,52 @@ impl Checkpoint {
             Some(before) => before.snapshot()?.diff(&after),
             None => after.diff(&after),
         }
+    }
+}
+
+impl Serialize for Checkpoint {
+    /// Writes it with the text that it is about, and with whether its files were dropped.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Shown<'a> {
+            id: CheckpointId,
+            at: Timestamp,
+            reason: &'a CheckpointReason,
+            snapshot: ObjectId,
+            session: Option<&'a SessionId>,
+            seq: Option<u64>,
+            label: Option<&'a str>,
+            files: u64,
+            bytes: u64,
+            changed: u64,
+            skipped: &'a SkippedFiles,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            about: Option<&'a str>,
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            session_deleted: bool,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            begun_by: Option<CheckpointId>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            dropped: Option<Dropped>,
+        }
+        let (place, about) = (self.session(), self.about());
+        let shown = Shown {
+            id: self.id(),
+            at: self.at(),
+            reason: self.reason(),
+            snapshot: self.snapshot_id(),
+            session: place.map(|place| &place.id),
+            seq: place.map(|place| place.seq),
+            label: self.label(),
+            files: self.files(),
+            bytes: self.bytes(),
+            changed: self.changed(),
+            skipped: self.skipped(),
+            about: about.as_ref().and_then(About::text),
+            session_deleted: about == Some(About::SessionDeleted),
+            begun_by: self.begun_by(),
+            dropped: self.dropped().ok().flatten(),
+        };
+        shown.serialize(serializer)
     }
 }

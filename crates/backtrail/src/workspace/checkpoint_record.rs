@@ -1,13 +1,17 @@
 //! The record of a checkpoint on its workspace's trail.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
-use crate::error::{Error, Reason, Result};
+use crate::error::{Reason, Result};
 use crate::ids::CheckpointId;
-use crate::json::write_fields;
+use crate::json::body;
+use crate::log::append_entry;
 use crate::objects::ObjectId;
+use crate::random::new_uuid;
+use crate::snapshot::Totals;
 use crate::time::Timestamp;
 use crate::trail::RecordRef;
 
@@ -15,7 +19,7 @@ use crate::trail::RecordRef;
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 
 /// The fields of a checkpoint's record, after its number.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CheckpointRecord {
     pub(crate) at: Timestamp,
     pub(crate) id: CheckpointId,
@@ -27,8 +31,10 @@ pub(crate) struct CheckpointRecord {
     pub(crate) of: Option<CheckpointId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) label: Option<String>,
+    /// A command, or what a step did; in a turn of an earlier version the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) about: Option<String>,
+    /// The message that a turn began with, or that the text ends with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<SessionPlace>,
     pub(crate) snapshot: ObjectId,
@@ -40,38 +46,58 @@ pub(crate) struct CheckpointRecord {
 }
 
 impl CheckpointRecord {
-    /// Reads the record of a checkpoint.
-    pub(crate) fn read(record: &RecordRef<'_>) -> Result<Self, Reason> {
-        serde_json::from_slice(record.bytes()).map_err(|error| Reason::Syntax(error.to_string()))
+    /// Makes the record of a stored state.
+    pub(crate) fn new(
+        (at, id): (Timestamp, CheckpointId),
+        reason: CheckpointReason,
+        (snapshot, totals): (ObjectId, Totals),
+    ) -> Self {
+        Self {
+            at,
+            id,
+            reason,
+            session: None,
+            of: None,
+            label: None,
+            about: None,
+            prompt: None,
+            snapshot,
+            files: totals.files,
+            bytes: totals.bytes,
+            changed: 0,
+            skipped: SkippedFiles::default(),
+        }
     }
 
-    /// Writes the fields after the record's number.
-    pub(crate) fn body(&self) -> Result<Vec<u8>> {
-        let mut body = Vec::new();
-        write_fields(&mut body, self).map_err(|error| {
-            let reason = Reason::Syntax(error.to_string());
-            Error::invalid("cannot write the checkpoint").with_reason(reason)
-        })?;
-        Ok(body)
-    }
-
-    pub(crate) fn into_checkpoint(self, workspace: &Workspace, seq: u64) -> Checkpoint {
+    /// Returns the checkpoint whose record has a seq.
+    pub(super) fn at(self, workspace: &Workspace, seq: u64) -> Checkpoint {
         Checkpoint {
             workspace: workspace.clone(),
             seq,
-            id: self.id,
-            at: self.at,
-            reason: self.reason,
-            session: self.session,
-            of: self.of,
-            label: self.label,
-            about: self.about,
-            prompt: self.prompt,
-            snapshot: self.snapshot,
-            files: self.files,
-            bytes: self.bytes,
-            changed: self.changed,
-            skipped: self.skipped,
+            record: self,
         }
+    }
+
+    /// Reads the record of a checkpoint.
+    pub(crate) fn read(record: &RecordRef<'_>) -> Result<Self, Reason> {
+        read(record)
+    }
+}
+
+/// Reads the fields of a record.
+pub(super) fn read<T: DeserializeOwned>(record: &RecordRef<'_>) -> Result<T, Reason> {
+    serde_json::from_slice(record.bytes()).map_err(|error| Reason::Syntax(error.to_string()))
+}
+
+impl Workspace {
+    /// Appends a record to the trail. Durable when it returns.
+    pub(super) fn append(&self, kind: &str, fields: &impl Serialize) -> Result<u64> {
+        append_entry(self.store(), self.files(), kind, &body(fields)?)
+    }
+
+    pub(crate) fn new_checkpoint_id(&self) -> Result<CheckpointId> {
+        let id = new_uuid(self.store().random());
+        id.map(CheckpointId::from_uuid)
+            .map_err(|error| self.failed("cannot create an id", error))
     }
 }

@@ -20,6 +20,14 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
+    fn of(workspace: &Workspace, records: Option<Records>) -> Self {
+        Self {
+            workspace: workspace.clone(),
+            records,
+            flawed: 0,
+        }
+    }
+
     /// Returns the damage that was skipped so far.
     pub fn damage(&self) -> Option<&DamageReport> {
         self.records.as_ref().map(Records::damage)
@@ -39,9 +47,7 @@ impl Checkpoints {
                 continue;
             }
             match CheckpointRecord::read(&record) {
-                Ok(stored) => {
-                    return Ok(Some(stored.into_checkpoint(&self.workspace, record.seq())));
-                }
+                Ok(stored) => return Ok(Some(stored.at(&self.workspace, record.seq()))),
                 Err(_) => self.flawed += 1,
             }
         }
@@ -64,7 +70,7 @@ impl Workspace {
     ///
     /// Fails where the workspace's trail cannot be read.
     pub fn checkpoints(&self) -> Result<Checkpoints> {
-        self.iterate(self.trail().records())
+        self.records().map(|records| Checkpoints::of(self, records))
     }
 
     /// Returns the checkpoints, newest first. Only what is iterated over is read.
@@ -73,19 +79,18 @@ impl Workspace {
     ///
     /// Fails where the workspace's trail cannot be read.
     pub fn checkpoints_back(&self) -> Result<Checkpoints> {
-        self.iterate(self.trail().records_back())
+        self.records_back()
+            .map(|records| Checkpoints::of(self, records))
     }
 
-    fn iterate(&self, records: Result<Records>) -> Result<Checkpoints> {
-        let records = match records {
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            records => Some(records?),
-        };
-        Ok(Checkpoints {
-            workspace: self.clone(),
-            records,
-            flawed: 0,
-        })
+    /// Returns the records of the trail, oldest first; `None` where there is no trail.
+    pub(super) fn records(&self) -> Result<Option<Records>> {
+        if_there(self.trail().records())
+    }
+
+    /// Returns the records of the trail, newest first; `None` where there is no trail.
+    pub(super) fn records_back(&self) -> Result<Option<Records>> {
+        if_there(self.trail().records_back())
     }
 
     /// Returns the newest checkpoint.
@@ -103,7 +108,7 @@ impl Workspace {
     ///
     /// Fails where the workspace's trail cannot be read.
     pub fn checkpoint_by_id(&self, id: CheckpointId) -> Result<Option<Checkpoint>> {
-        self.find_back(|checkpoint| checkpoint.id == id)
+        self.find_back(|checkpoint| checkpoint.id() == id)
     }
 
     /// Returns the newest checkpoint before a number on the trail.
@@ -129,5 +134,12 @@ impl Workspace {
     pub(crate) fn no_checkpoint(&self) -> Error {
         let what = format!("{} has no checkpoint yet", self.root().display());
         Error::new(ErrorKind::NotFound, what).at_path(self.root())
+    }
+}
+
+fn if_there(records: Result<Records>) -> Result<Option<Records>> {
+    match records {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        records => records.map(Some),
     }
 }

@@ -10,12 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::Workspace;
 use super::checkpoint::Checkpoint;
-use super::journal::body;
+use super::{Workspace, checkpoint_record};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::CheckpointId;
-use crate::log::append_entry;
 use crate::time::Timestamp;
 use crate::trail::{RecordKind, RecordRef};
 
@@ -90,8 +88,7 @@ struct DroppedRecord {
 
 /// Reads the record: when and why, and which checkpoints.
 pub(crate) fn read(record: &RecordRef<'_>) -> Result<(Dropped, Vec<CheckpointId>), Reason> {
-    let stored: DroppedRecord = serde_json::from_slice(record.bytes())
-        .map_err(|error| Reason::Syntax(error.to_string()))?;
+    let stored: DroppedRecord = checkpoint_record::read(record)?;
     let dropped = Dropped {
         at: stored.at,
         reason: stored.reason,
@@ -104,12 +101,12 @@ impl Workspace {
     /// caller holds the snapshot lock, and no step is half done.
     pub(crate) fn drop_files(&self, ids: &[CheckpointId], reason: DropReason) -> Result<()> {
         for ids in ids.chunks(IN_ONE) {
-            let body = body(&DroppedRecord {
+            let dropped = DroppedRecord {
                 at: self.store().now(),
                 reason,
                 checkpoints: ids.to_vec(),
-            })?;
-            append_entry(self.store(), self.files(), LET_GO, &body)?;
+            };
+            self.append(LET_GO, &dropped)?;
         }
         Ok(())
     }
@@ -163,48 +160,33 @@ impl Workspace {
         Ok(self.all_dropped()?.get(&id).copied())
     }
 
-    /// Returns whether another checkpoint keeps the same files as a dropped one.
-    fn is_kept_elsewhere(&self, id: CheckpointId) -> Result<bool> {
-        let gone = self.all_dropped()?;
-        let all = self.checkpoints()?.collect::<Result<Vec<_>>>()?;
-        let own = all.iter().find(|kept| kept.id == id);
-        let own = own.map(Checkpoint::snapshot_id);
-        let is_same = |kept: &Checkpoint| Some(kept.snapshot_id()) == own;
-        Ok(all
-            .iter()
-            .any(|kept| is_same(kept) && !gone.contains_key(&kept.id)))
-    }
-
     /// Refuses a checkpoint whose files were dropped, and names the nearest ones that have
     /// theirs.
     pub(crate) fn must_be_kept(&self, id: CheckpointId) -> Result<()> {
-        match self.drop_of(id)? {
-            Some(_) if self.is_kept_elsewhere(id)? => Ok(()),
-            Some(dropped) => {
-                let what = format!(
-                    "the files of checkpoint {} were dropped at {}: {}",
-                    id.prefix(8),
-                    dropped.at,
-                    dropped.reason
-                );
-                let error = Error::new(ErrorKind::Dropped, what).at_path(self.root());
-                Err(error.with_points(self.kept_near(id)))
-            }
-            None => Ok(()),
+        let gone = self.all_dropped()?;
+        let Some(dropped) = gone.get(&id) else {
+            return Ok(());
+        };
+        let all = self.checkpoints()?.collect::<Result<Vec<_>>>()?;
+        let own = all.iter().position(|checkpoint| checkpoint.id() == id);
+        let is_kept = |checkpoint: &&Checkpoint| !gone.contains_key(&checkpoint.id());
+        // Another checkpoint may keep the same files.
+        let is_same =
+            |kept: &Checkpoint| own.is_some_and(|own| kept.snapshot_id() == all[own].snapshot_id());
+        if all.iter().filter(is_kept).any(is_same) {
+            return Ok(());
         }
-    }
-
-    /// Returns the labels or ids of the checkpoints around one that have their files.
-    fn kept_near(&self, id: CheckpointId) -> Vec<String> {
-        let gone = self.all_dropped().unwrap_or_default();
-        let all = self.checkpoints().into_iter().flatten().flatten();
-        let all: Vec<Checkpoint> = all.collect();
-        let place = all.iter().position(|kept| kept.id == id).unwrap_or(0);
-        let is_kept = |kept: &&Checkpoint| !gone.contains_key(&kept.id);
-        let before = all[..place].iter().rev().filter(is_kept).take(NEAR);
-        let after = all[place..].iter().filter(is_kept).take(NEAR);
-        let near = before.collect::<Vec<_>>().into_iter().rev().chain(after);
-        near.map(|kept| kept.label.clone().unwrap_or_else(|| kept.id.prefix(8)))
-            .collect()
+        let (before, after) = all.split_at(own.unwrap_or(0));
+        let before: Vec<&Checkpoint> = before.iter().rev().filter(is_kept).take(NEAR).collect();
+        let after = after.iter().filter(is_kept).take(NEAR);
+        let near = before.into_iter().rev().chain(after);
+        let what = format!(
+            "the files of checkpoint {} were dropped at {}: {}",
+            id.prefix(8),
+            dropped.at,
+            dropped.reason
+        );
+        let error = Error::new(ErrorKind::Dropped, what).at_path(self.root());
+        Err(error.with_points(near.map(Checkpoint::name).collect()))
     }
 }

@@ -64,7 +64,8 @@ fn directory_at(path: &Path) -> io::Result<Option<DirectoryId>> {
 #[derive(Debug)]
 pub(crate) struct KnownWorkspace {
     pub(super) id: WorkspaceId,
-    root: PathBuf,
+    /// Its last known directory.
+    pub(super) root: PathBuf,
     /// What its trail says about where it is.
     pub(super) noted: WorkspaceRef,
 }
@@ -82,11 +83,6 @@ impl KnownWorkspace {
     /// Returns whether another workspace replaced it.
     pub(super) fn is_superseded(&self) -> bool {
         self.noted.superseded_by.is_some()
-    }
-
-    /// Returns its last known directory.
-    pub(super) fn root(&self) -> &Path {
-        &self.root
     }
 
     /// Returns whether it was moved to a directory.
@@ -247,10 +243,14 @@ pub(crate) fn register(store: &Store, path: &Path) -> Result<Workspace> {
         Some(known) => Some(known),
         None => find_known(known(store)?, &place),
     };
-    match found {
-        Some(known) => bind(store, known, &place, &remote),
-        None => create(store, place),
+    let Some(known) = found else {
+        return create(store, place);
+    };
+    let now = known.now(&place, &remote, store.now());
+    if now != known.noted {
+        note(store, &known.id, now)?;
     }
+    Ok(Workspace::new(store, known.id, place.root))
 }
 
 /// Returns the lock for creating or moving workspaces.
@@ -260,7 +260,8 @@ pub(super) fn lock(store: &Store) -> Result<AppendLock> {
 
 /// Refuses a directory in the store.
 pub(super) fn not_in_the_store(store: &Store, place: &Directory) -> Result<()> {
-    if is_within(&place.root, store.root()) {
+    let dir = store.root().canonicalize();
+    if dir.is_ok_and(|dir| place.root.starts_with(dir)) {
         let what = format!(
             "{} is in the store; name another directory",
             place.root.display()
@@ -268,11 +269,6 @@ pub(super) fn not_in_the_store(store: &Store, place: &Directory) -> Result<()> {
         return Err(Error::invalid(what).at_path(&place.root));
     }
     Ok(())
-}
-
-/// Returns whether a path is a directory or in it.
-fn is_within(path: &Path, dir: &Path) -> bool {
-    dir.canonicalize().is_ok_and(|dir| path.starts_with(dir))
 }
 
 impl KnownWorkspace {
@@ -311,28 +307,10 @@ impl KnownWorkspace {
     }
 }
 
-/// Opens a known workspace, and notes its directory and its remote where they are new.
-fn bind(
-    store: &Store,
-    known: KnownWorkspace,
-    place: &Directory,
-    remote: &Remote,
-) -> Result<Workspace> {
-    let now = known.now(place, remote, store.now());
-    if now != known.noted {
-        note(store, &known.id, now)?;
-    }
-    Ok(Workspace::new(store, known.id, place.root.clone()))
-}
-
 /// Notes on a workspace's trail where it is.
 pub(super) fn note(store: &Store, id: &WorkspaceId, workspace: WorkspaceRef) -> Result<()> {
-    append_note(
-        store,
-        &store.workspace_files(id),
-        &Note::new().workspace(workspace),
-    )?;
-    Ok(())
+    let note = Note::new().workspace(workspace);
+    append_note(store, &store.workspace_files(id), &note).map(drop)
 }
 
 pub(super) fn create(store: &Store, place: Directory) -> Result<Workspace> {
@@ -398,7 +376,7 @@ impl Workspace {
     /// Returns the error for a directory that does not exist.
     pub(super) fn not_there(&self) -> Error {
         let what = format!(
-            "the workspace {} does not exist; if it was moved, make a checkpoint in its new place",
+            "the workspace {} does not exist; if it was moved, make a checkpoint where it is now",
             self.root().display()
         );
         Error::new(ErrorKind::NotFound, what).at_path(self.root())

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::about::Description;
-use super::checkpoint::{CheckpointReason, SessionPlace, SkippedFiles};
-use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
+use super::checkpoint::{CheckpointReason, SessionPlace};
+use super::checkpoint_record::{CHECKPOINT, CheckpointRecord, read};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
-use crate::json::write_fields;
+use crate::json::body;
 use crate::log::{Entry, append_entries};
 use crate::objects::ObjectId;
 use crate::snapshot::Totals;
@@ -112,6 +112,31 @@ pub(crate) struct TrailPlace {
     pub(crate) seq: u64,
 }
 
+impl TrailPlace {
+    pub(crate) fn of(self, session: &SessionId) -> SessionPlace {
+        SessionPlace {
+            id: session.clone(),
+            trail: self.trail,
+            seq: self.seq,
+        }
+    }
+}
+
+impl ChatMoveRecord {
+    /// Returns where the conversation was before the move.
+    pub(crate) fn place_before(&self) -> SessionPlace {
+        self.from.of(&self.session)
+    }
+
+    /// Returns where the conversation is after the move.
+    pub(crate) fn place_after(&self) -> SessionPlace {
+        SessionPlace {
+            trail: self.trail,
+            ..self.to.of(&self.session)
+        }
+    }
+}
+
 impl From<Spot> for TrailPlace {
     fn from(spot: Spot) -> Self {
         Self {
@@ -128,22 +153,20 @@ pub(crate) struct GivenUp {
     pub(crate) of: CheckpointId,
 }
 
-/// The end of a step.
-#[derive(Debug)]
-pub(crate) struct Ending {
-    pub(crate) snapshot: ObjectId,
-    pub(crate) totals: Totals,
-    pub(crate) skipped: SkippedFiles,
-    pub(crate) changed: u64,
-    /// The last record of the conversation, if it moved with the files.
-    pub(crate) session: Option<SessionPlace>,
-}
-
 impl StepRecord {
     /// Returns the session that the step belongs to.
     pub(crate) fn session(&self) -> Option<&SessionId> {
         let moved = self.chat.as_ref().map(|chat| &chat.session);
         self.of_session.as_ref().or(moved)
+    }
+
+    /// Returns the checkpoint that it ends with.
+    pub(crate) fn end(&self, after: (ObjectId, Totals)) -> CheckpointRecord {
+        CheckpointRecord {
+            about: self.about.clone(),
+            prompt: self.prompt.clone(),
+            ..CheckpointRecord::new((self.at, self.id), self.reason.clone(), after)
+        }
     }
 
     /// Returns what it does, as the record describes it.
@@ -156,17 +179,8 @@ impl StepRecord {
 
     /// Reads the record of a step.
     pub(crate) fn read(record: &RecordRef<'_>) -> Result<Self, Reason> {
-        serde_json::from_slice(record.bytes()).map_err(|error| Reason::Syntax(error.to_string()))
+        read(record)
     }
-}
-
-pub(super) fn body(value: &impl Serialize) -> Result<Vec<u8>> {
-    let mut body = Vec::new();
-    write_fields(&mut body, value).map_err(|error| {
-        let reason = Reason::Syntax(error.to_string());
-        Error::invalid("cannot write the record").with_reason(reason)
-    })?;
-    Ok(body)
 }
 
 impl Workspace {
@@ -177,7 +191,7 @@ impl Workspace {
         before: Option<&CheckpointRecord>,
         begun: &StepRecord,
     ) -> Result<()> {
-        let before = before.map(CheckpointRecord::body).transpose()?;
+        let before = before.map(body).transpose()?;
         let begun = body(begun)?;
         let entry = |kind, body| Entry { kind, body };
         let mut entries = Vec::new();
@@ -186,50 +200,29 @@ impl Workspace {
         append_entries(self.store(), self.files(), &entries).map(drop)
     }
 
-    /// Records that a step is done.
-    pub(crate) fn end_step(&self, begun: &StepRecord, ending: Ending) -> Result<()> {
-        let stored = CheckpointRecord {
+    /// Records that a step is done, now.
+    pub(crate) fn end_step(&self, ended: &CheckpointRecord) -> Result<()> {
+        let ended = CheckpointRecord {
             at: self.store().now(),
-            id: begun.id,
-            reason: begun.reason.clone(),
-            session: ending.session,
-            of: None,
-            label: None,
-            about: begun.about.clone(),
-            prompt: begun.prompt.clone(),
-            snapshot: ending.snapshot,
-            files: ending.totals.files,
-            bytes: ending.totals.bytes,
-            changed: ending.changed,
-            skipped: ending.skipped,
+            ..ended.clone()
         };
-        let body = stored.body()?;
-        let entry = Entry {
-            kind: DONE,
-            body: &body,
-        };
-        append_entries(self.store(), self.files(), &[entry]).map(drop)
+        self.append(DONE, &ended).map(drop)
     }
 
     /// Records that a step was given up and nothing was changed.
     pub(crate) fn give_up_step(&self, begun: &StepRecord) -> Result<()> {
-        let body = body(&GivenUp {
+        let given_up = GivenUp {
             at: self.store().now(),
             of: begun.id,
-        })?;
-        let entry = Entry {
-            kind: GIVEN_UP,
-            body: &body,
         };
-        append_entries(self.store(), self.files(), &[entry]).map(drop)
+        self.append(GIVEN_UP, &given_up).map(drop)
     }
 
     /// Returns the last step, if it did not end. A running one looks the same: only the
     /// holder of the snapshot lock knows.
     pub(crate) fn open_step(&self) -> Result<Option<StepRecord>> {
-        let mut back = match self.trail().records_back() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            back => back?,
+        let Some(mut back) = self.records_back()? else {
+            return Ok(None);
         };
         while let Some(record) = back.next()? {
             match record.kind() {
@@ -251,9 +244,7 @@ impl Workspace {
     }
 
     fn unreadable_step(&self, seq: u64, reason: Reason) -> Error {
-        let what = format!(
-            "record {seq} of the workspace, of a step that was moving files, cannot be read"
-        );
+        let what = format!("record {seq} of the workspace, of an interrupted step, cannot be read");
         Error::new(ErrorKind::Corrupt, what)
             .with_reason(reason)
             .at_path(self.files().path())

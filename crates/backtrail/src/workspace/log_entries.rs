@@ -1,12 +1,10 @@
 //! What happened in a workspace, as the log shows it.
 
-use super::Workspace;
-use std::collections::HashSet;
-
 use serde::Serialize;
 
+use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason};
-use super::spans::{Span, spans};
+use super::spans::{Span, newest_of, spans};
 use crate::error::Result;
 use crate::snapshot::Diff;
 use crate::time::Timestamp;
@@ -35,7 +33,7 @@ pub enum LogKind {
 }
 
 /// Something that happened in a workspace.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct LogEntry {
     kind: LogKind,
     before: Option<Checkpoint>,
@@ -115,14 +113,14 @@ fn entries(checkpoints: &[Checkpoint]) -> Vec<LogEntry> {
             ended: true,
         };
         // A change while another turn or run was running is that one's.
-        let changed = before.is_some_and(|before| before.snapshot != checkpoint.snapshot);
+        let changed = before.is_some_and(|before| before.snapshot_id() != checkpoint.snapshot_id());
         let persons = changed && !is_open(n);
         if let Some(span) = starts.next_if(|span| span.start == n) {
             entries.extend(persons.then(|| entry(LogKind::Person)));
             entries.push(span_entry(checkpoints, span));
             continue;
         }
-        match checkpoint.reason {
+        match checkpoint.reason() {
             CheckpointReason::Manual => entries.push(entry(LogKind::Checkpoint)),
             CheckpointReason::BeforeRewind => {
                 entries.extend(persons.then(|| entry(LogKind::Person)))
@@ -143,26 +141,12 @@ fn span_entry(checkpoints: &[Checkpoint], span: &Span) -> LogEntry {
     let end = span.end.map(|end| &checkpoints[end]);
     let after = end.unwrap_or_else(|| newest_of(&checkpoints[span.start..]));
     LogEntry {
-        kind: match start.reason {
+        kind: match start.reason() {
             CheckpointReason::RunStart => LogKind::Run,
             _ => LogKind::Turn,
         },
         before: Some(start.clone()),
         after: after.clone(),
-        ended: end.is_some_and(|end| end.reason != CheckpointReason::Interrupted),
+        ended: end.is_some_and(|end| *end.reason() != CheckpointReason::Interrupted),
     }
-}
-
-/// Returns the newest checkpoint of a turn or run that did not end: its own, and those of
-/// turns and runs within it. `rest` begins with its first checkpoint.
-pub(super) fn newest_of(rest: &[Checkpoint]) -> &Checkpoint {
-    let mut newest = &rest[0];
-    let mut own = HashSet::from([newest.id]);
-    for checkpoint in rest {
-        if checkpoint.of.is_some_and(|start| own.contains(&start)) {
-            own.insert(checkpoint.id);
-            newest = checkpoint;
-        }
-    }
-    newest
 }

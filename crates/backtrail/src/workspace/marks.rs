@@ -12,11 +12,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
-use super::journal::body;
 use super::path_lookup::{PathLookup, checked_path, lookup, node_at, unstable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hex::{path_of, to_hex};
-use crate::log::append_entry;
 use crate::objects::ObjectId;
 use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
@@ -131,7 +129,7 @@ impl Workspace {
             path_hex: path.to_str().is_none().then(|| to_hex(bytes_of(&path))),
             snapshot,
         };
-        append_entry(self.store(), self.files(), MARK, &body(&marked)?).map(drop)
+        self.append(MARK, &marked).map(drop)
     }
 
     /// Returns the paths that are marked since the last checkpoint.
@@ -156,13 +154,7 @@ impl Workspace {
             return Ok(());
         }
         let at = self.store().now();
-        append_entry(
-            self.store(),
-            self.files(),
-            MARKS_CLEARED,
-            &body(&Cleared { at })?,
-        )
-        .map(drop)
+        self.append(MARKS_CLEARED, &Cleared { at }).map(drop)
     }
 
     /// Returns what happened to one file since it was marked, or else since the last
@@ -210,9 +202,8 @@ impl Workspace {
     /// Returns the marks since the last checkpoint, the first of each path.
     fn marks(&self) -> Result<BTreeMap<PathBuf, MarkRecord>> {
         let mut marks = BTreeMap::new();
-        let mut back = match self.trail().records_back() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(marks),
-            back => back?,
+        let Some(mut back) = self.records_back()? else {
+            return Ok(marks);
         };
         while let Some(record) = back.next()? {
             match record.kind() {
@@ -274,9 +265,7 @@ impl Workspace {
 
     fn change_since_mark(&self, path: &Path, marked: &MarkRecord) -> Result<Option<FileChange>> {
         let before = self.open_snapshot(&marked.snapshot)?;
-        let (seen, node) = node_at(self.root(), path)?;
-        let after = self.show_one(path, &seen.dirs, node)?;
-        let diff = before.diff_paths(&after, &[path])?;
+        let diff = before.diff_paths(&self.present_at(path)?, &[path])?;
         Ok(one(diff, marked.at, true))
     }
 
@@ -300,9 +289,7 @@ impl Workspace {
         {
             return Err(refused(path, "is a directory; name the files in it"));
         }
-        let (seen, node) = node_at(self.root(), path)?;
-        let after = self.show_one(path, &seen.dirs, node)?;
-        let diff = snapshot.diff_paths(&after, &[path])?;
+        let diff = snapshot.diff_paths(&self.present_at(path)?, &[path])?;
         Ok(one(diff, last.at(), false))
     }
 }

@@ -1,5 +1,7 @@
 //! Creating a checkpoint: a snapshot is stored, then named on the trail.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Workspace;
@@ -10,11 +12,11 @@ use super::scan::scan_time;
 use crate::error::{Error, Reason, Result, quoted};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::Fields;
-use crate::log::{AppendGuard, AppendLock, append_entry};
+use crate::log::{AppendGuard, AppendLock};
 use crate::message::{read_object, take};
 use crate::objects::ObjectId;
-use crate::random::new_uuid;
 use crate::session::{Session, SessionOptions};
+use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Totals;
 use crate::snapshot::node::write_empty;
 use crate::snapshot::scan::{
@@ -29,7 +31,7 @@ pub(super) const SNAPSHOT: &str = "snapshot.lock";
 const MAX_LABEL: usize = 200;
 
 /// Options of a checkpoint.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct CheckpointOptions {
     reason: CheckpointReason,
     session: Option<SessionId>,
@@ -38,30 +40,14 @@ pub struct CheckpointOptions {
     label: Option<String>,
     about: Option<String>,
     prompt: Option<SessionPlace>,
-    limited: bool,
+    unlimited: bool,
     progress: Option<Arc<dyn Progress>>,
-}
-
-impl Default for CheckpointOptions {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 impl CheckpointOptions {
     /// Returns options for a checkpoint that was asked for.
     pub fn new() -> Self {
-        Self {
-            reason: CheckpointReason::Manual,
-            session: None,
-            place: None,
-            of: None,
-            label: None,
-            about: None,
-            prompt: None,
-            limited: true,
-            progress: None,
-        }
+        Self::default()
     }
 
     /// Sets the reason for the checkpoint.
@@ -117,7 +103,7 @@ impl CheckpointOptions {
     /// Allows a first snapshot of any size.
     #[must_use]
     pub fn unlimited(mut self) -> Self {
-        self.limited = false;
+        self.unlimited = true;
         self
     }
 
@@ -289,28 +275,22 @@ impl Workspace {
         changed: u64,
         place: impl FnOnce() -> Result<Option<SessionPlace>>,
     ) -> Result<Checkpoint> {
-        let id = new_uuid(self.store().random());
-        let id = id.map_err(|error| self.failed("cannot create an id", error))?;
-        let stored = CheckpointRecord {
-            at: self.store().now(),
-            id: CheckpointId::from_uuid(id),
-            reason: options.reason,
+        let now = (self.store().now(), self.new_checkpoint_id()?);
+        let record = CheckpointRecord {
             session: place()?,
             of: options.of,
             label: options.label,
             about: options.about,
             prompt: options.prompt,
-            snapshot: state.id,
-            files: state.totals.files,
-            bytes: state.totals.bytes,
             changed,
             skipped: state.skipped,
+            ..CheckpointRecord::new(now, options.reason, (state.id, state.totals))
         };
-        let seq = append_entry(self.store(), self.files(), CHECKPOINT, &stored.body()?)?;
+        let seq = self.append(CHECKPOINT, &record)?;
         if let Some(cache) = &state.cache {
             self.save_cache(cache);
         }
-        Ok(stored.into_checkpoint(self, seq))
+        Ok(record.at(self, seq))
     }
 
     /// Stores what the directory holds now. Durable when it returns.
@@ -326,7 +306,7 @@ impl Workspace {
             return self.store_absence(before.ok_or_else(|| self.not_there())?);
         }
         // Only the first snapshot is limited: later ones are no surprise.
-        let limits = (options.limited && before.is_none()).then(SnapshotLimits::default);
+        let limits = (!options.unlimited && before.is_none()).then(SnapshotLimits::default);
         let mut scan_options = self.scan_options(limits, options.progress.clone());
         // A turn or run may change the ignore rules: what was captured before is captured
         // to its end.
@@ -391,6 +371,18 @@ impl Workspace {
             Err(error) if error.kind() == crate::ErrorKind::Corrupt => Ok(0),
             Err(error) => Err(error),
         }
+    }
+
+    /// Stores a snapshot with some paths changed. Durable when it returns.
+    pub(crate) fn store_edited(
+        &self,
+        snapshot: &Snapshot,
+        edits: &BTreeMap<PathBuf, Edit>,
+    ) -> Result<(ObjectId, Totals)> {
+        let writer = self.objects().writer()?;
+        let (id, root) = edit(snapshot, edits, &mut |bytes| writer.put(bytes))?;
+        writer.finish()?;
+        Ok((id, root.totals))
     }
 
     /// Opens a snapshot by its name.

@@ -55,17 +55,11 @@ impl NewDirectory {
             Ok(stat) => Some(FileType::from_raw_mode(stat.st_mode)),
             Err(Errno::NOENT) => None,
             Err(Errno::NOTDIR) => {
-                return Err(refused(
-                    &path,
-                    "leads through something that is not a directory",
-                ));
+                return Err(refused(&path, "has a parent that is not a directory"));
             }
             Err(error) => {
-                return Err(Error::io(
-                    "cannot read the directory's metadata",
-                    &path,
-                    error.into(),
-                ));
+                let doing = "cannot read the directory's metadata";
+                return Err(Error::io(doing, &path, error.into()));
             }
         };
         match kind {
@@ -83,7 +77,7 @@ impl NewDirectory {
         let path = std::path::absolute(path)
             .map_err(|error| Error::io("cannot make the path absolute", path, error))?;
         let parts = path.parent().zip(path.file_name());
-        let (parent, name) = parts.ok_or_else(|| refused(&path, "is not a directory's name"))?;
+        let (parent, name) = parts.ok_or_else(|| refused(&path, "is not a directory name"))?;
         match parent.canonicalize() {
             Ok(parent) => Ok(Self {
                 parent,
@@ -119,10 +113,7 @@ impl NewDirectory {
             return Err(refused(whole, "is in the store; name another directory"));
         }
         if root.starts_with(whole) {
-            return Err(refused(
-                whole,
-                "is around the store; name another directory",
-            ));
+            return Err(refused(whole, "contains the store; use another directory"));
         }
         Ok(())
     }
@@ -133,15 +124,13 @@ impl NewDirectory {
             .filter_map(|dir| Directory::of(dir).ok())
             .collect();
         for known in known(store)? {
-            let roots = [
-                Some(known.root().to_owned()),
-                known.root().canonicalize().ok(),
-            ];
-            let mut roots = roots.into_iter().flatten();
+            let mut roots = [Some(known.root.clone()), known.root.canonicalize().ok()]
+                .into_iter()
+                .flatten();
             let why = roots.find_map(|root| conflict_with(&root, whole));
             let moved = || {
                 let moved = around.iter().any(|place| known.moved_to(place));
-                moved.then(|| within(known.root()))
+                moved.then(|| within(&known.root))
             };
             // A workspace without checkpoints does not matter.
             if let Some(why) = why.or_else(moved).filter(|_| known.is_used(store)) {
@@ -162,7 +151,7 @@ fn conflict_with(root: &Path, whole: &Path) -> Option<String> {
     }
     root.starts_with(whole).then(|| {
         let root = shown(root);
-        format!("is around the workspace {root}; name a directory outside it")
+        format!("contains the workspace {root}; use a directory outside it")
     })
 }
 

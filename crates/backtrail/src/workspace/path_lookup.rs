@@ -1,8 +1,8 @@
 //! One path of a workspace: what is there, and a snapshot of it alone.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fd::OwnedFd;
@@ -167,22 +167,13 @@ fn read_file(dir: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<Option<Node>> 
     if before.kind != FileKind::File {
         return Ok(None);
     }
-    let mut file = File::from(fd);
-    let mut hasher = blake3::Hasher::new();
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(len) => _ = hasher.update(&buffer[..len]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let file = File::from(fd);
+    let content = ObjectId::of_reader(&file)?;
     let is_still = sys::seen(&file)?.stamp == before.stamp;
     Ok(is_still.then_some(Node::File {
         mode: before.stamp.mode,
         size: before.len(),
-        content: ObjectId::finish(&hasher),
+        content,
         ignored: true,
     }))
 }
@@ -208,27 +199,13 @@ impl Workspace {
             );
             edits.insert(path.to_owned(), edit);
         }
-        let mut nodes = HashMap::new();
-        let empty = write_empty(ANY, &mut |bytes| Ok(keep(&mut nodes, bytes)))?;
-        let empty = Snapshot::present(self.root(), empty, nodes, self.objects());
+        let empty = self.unstored(|put| write_empty(ANY, put))?;
         edit(&empty, &edits, put)
     }
 
-    /// Returns a snapshot of one path, without storing it.
-    pub(super) fn show_one(
-        &self,
-        path: &Path,
-        dirs: &[(PathBuf, u32)],
-        node: Option<Node>,
-    ) -> Result<Snapshot> {
-        let mut nodes = HashMap::new();
-        let one = self.write_one(path, dirs, node, &mut |bytes| Ok(keep(&mut nodes, bytes)))?;
-        Ok(Snapshot::present(self.root(), one, nodes, self.objects()))
+    /// Returns a snapshot of what is at one path now, without storing it.
+    pub(super) fn present_at(&self, path: &Path) -> Result<Snapshot> {
+        let (lookup, node) = node_at(self.root(), path)?;
+        self.unstored(|put| self.write_one(path, &lookup.dirs, node, put))
     }
-}
-
-fn keep(nodes: &mut HashMap<ObjectId, Vec<u8>>, bytes: &[u8]) -> ObjectId {
-    let id = ObjectId::of(bytes);
-    nodes.insert(id, bytes.to_vec());
-    id
 }

@@ -13,7 +13,7 @@ use super::checkpoint::{CheckpointReason, SkippedFiles};
 use super::checkpoint_record::CheckpointRecord;
 use super::dropped::DropReason;
 use super::journal::StepRecord;
-use crate::error::{ErrorKind, Reason, Result};
+use crate::error::{Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::{Fields, Json};
 use crate::log::{Editor, Rewritten, fields_of, rewrite_line};
@@ -73,7 +73,7 @@ impl Workspace {
         let mut quoting = Vec::new();
         for checkpoint in self.checkpoints()? {
             let checkpoint = checkpoint?;
-            let text = checkpoint.about.as_deref().unwrap_or_default();
+            let text = checkpoint.record.about.as_deref().unwrap_or_default();
             if !traces.loses_text(checkpoint.id()) && traces.quotes(text, UNMISTAKABLE) {
                 quoting.push(checkpoint.id());
             }
@@ -84,9 +84,8 @@ impl Workspace {
     /// Finds what a session left on the trail.
     pub(super) fn traces_of(&self, session: &SessionId) -> Result<Traces> {
         let mut traces = Traces::new(session);
-        let mut records = match self.trail().records() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(traces),
-            records => records?,
+        let Some(mut records) = self.records()? else {
+            return Ok(traces);
         };
         while let Some(record) = records.next()? {
             traces.add(&record);

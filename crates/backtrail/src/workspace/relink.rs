@@ -118,172 +118,116 @@ impl Store {
     /// checkpoints of its own, and with [`NotFound`](ErrorKind::NotFound) where nothing is
     /// known of `old` or `new` does not exist.
     pub fn relink(&self, old: &Path, new: &Path, options: RelinkOptions) -> Result<Relinked> {
-        let target = RelinkTarget::of(new)?;
-        if let RelinkTarget::There(place) = &target {
+        let (root, place) = match Directory::of(new) {
+            Ok(place) => (place.root.clone(), Some(place)),
+            Err(error) if error.kind() == ErrorKind::NotFound => (absent_root(new), None),
+            Err(error) => return Err(error),
+        };
+        if let Some(place) = &place {
             not_in_the_store(self, place)?;
         }
         self.make_workspaces_dir()?;
         let lock = lock(self)?;
         let _guard = lock.hold()?;
-        let old = RelinkSource::find(self, old)?;
-        if old.root == target.root() {
-            let what = format!("{} is already there", old.root.display());
-            return Err(Error::invalid(what).at_path(&old.root));
+        let (from, known) = find_old(self, old)?;
+        if from == root {
+            let what = format!("{} is already linked", from.display());
+            return Err(Error::invalid(what).at_path(&from));
         }
-        if let Some(back) = old.undo_sessions(self, &target)? {
-            return Ok(back);
+        let relinked = |id: WorkspaceId, root: &Path, what| Relinked {
+            workspace: Workspace::new(self, id, root.to_owned()),
+            from: from.clone(),
+            what,
+        };
+        if let (Some(known), None) = (&known, &place)
+            && known.gave_sessions_back(self, &root)?
+        {
+            return Ok(relinked(
+                known.id.clone(),
+                &from,
+                RelinkedWhat::SessionsBack,
+            ));
         }
-        let place = old.place(target)?;
-        let back = old.was_at(place.root());
-        if old.root.is_dir() && !back && !options.replace_existing {
+        let former = known.iter().flat_map(|known| &known.noted.formerly);
+        let was_there = former.into_iter().any(|former| former.root() == root);
+        if from.is_dir() && !was_there && place.is_some() && !options.replace_existing {
             let what = format!(
                 "{} still exists; its checkpoints would belong to {}",
-                old.root.display(),
-                place.root().display()
+                from.display(),
+                root.display()
             );
-            return Err(Error::invalid(what).at_path(&old.root));
+            return Err(Error::invalid(what).at_path(&from));
         }
-        match old.workspace {
-            Some(known) => move_workspace(self, known, old.root, place),
-            None => adopt_sessions(self, old.root, place),
-        }
-    }
-}
-
-/// The new directory.
-enum RelinkTarget {
-    There(Directory),
-    /// It does not exist.
-    Absent(PathBuf),
-}
-
-impl RelinkTarget {
-    fn of(path: &Path) -> Result<Self> {
-        match Directory::of(path) {
-            Ok(place) => Ok(Self::There(place)),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                Ok(Self::Absent(absent_root(path)))
+        match (known, place) {
+            (Some(known), place) if place.is_some() || was_there => {
+                known.move_to(self, &root, place)?;
+                Ok(relinked(known.id, &root, RelinkedWhat::Workspace))
             }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn root(&self) -> &Path {
-        match self {
-            Self::There(place) => &place.root,
-            Self::Absent(root) => root,
+            (None, Some(place)) => {
+                let id = adopt_sessions(self, &from, place)?;
+                Ok(relinked(id, &root, RelinkedWhat::Sessions))
+            }
+            _ => {
+                let what = format!("{} does not exist", root.display());
+                Err(Error::new(ErrorKind::NotFound, what).at_path(&root))
+            }
         }
     }
 }
 
-/// What is known of the old directory.
-struct RelinkSource {
-    root: PathBuf,
-    workspace: Option<KnownWorkspace>,
+/// Finds the old directory, and the workspace that is there, unless only sessions name it.
+fn find_old(store: &Store, path: &Path) -> Result<(PathBuf, Option<KnownWorkspace>)> {
+    // The path as given, too: its links may lead elsewhere by now.
+    let written = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut ways = vec![absent_root(path), written];
+    ways.extend(path.canonicalize());
+    let mut all = known(store)?.into_iter();
+    if let Some(known) = all.find(|known| !known.is_superseded() && ways.contains(&known.root)) {
+        return Ok((known.root.clone(), Some(known)));
+    }
+    let infos = store.infos()?.into_iter().filter_map(|(_, info)| info.ok());
+    let mut roots = infos.filter_map(|info| info.workspace_root);
+    match roots.find(|root| ways.contains(root)) {
+        Some(root) => Ok((root, None)),
+        None => {
+            let what = format!("{} is not known here", ways[0].display());
+            Err(Error::new(ErrorKind::NotFound, what).at_path(&ways[0]))
+        }
+    }
 }
 
-impl RelinkSource {
-    fn find(store: &Store, path: &Path) -> Result<Self> {
-        // The path as given, too: its links may lead elsewhere by now.
-        let written = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let mut ways = vec![absent_root(path), written];
-        ways.extend(path.canonicalize());
-        let mut all = known(store)?;
-        all.retain(|known| !known.is_superseded());
-        let at = all
-            .iter()
-            .position(|known| ways.iter().any(|way| way == known.root()));
-        if let Some(at) = at {
-            let known = all.swap_remove(at);
-            let root = known.root().to_owned();
-            return Ok(Self {
-                root,
-                workspace: Some(known),
-            });
-        }
-        let infos = store.infos()?.into_iter().filter_map(|(_, info)| info.ok());
-        let mut roots = infos.filter_map(|info| info.workspace_root);
-        if let Some(root) = roots.find(|root| ways.contains(root)) {
-            return Ok(Self {
-                root,
-                workspace: None,
-            });
-        }
-        let path = &ways[0];
-        let what = format!("nothing is known of {}", path.display());
-        Err(Error::new(ErrorKind::NotFound, what).at_path(path))
-    }
-
-    /// Undoes a relink of sessions, where that is what the caller asks for.
-    fn undo_sessions(&self, store: &Store, target: &RelinkTarget) -> Result<Option<Relinked>> {
-        let (Some(known), RelinkTarget::Absent(root)) = (&self.workspace, target) else {
-            return Ok(None);
-        };
-        let is_it = |former: &Formerly| former.sessions_only && former.root() == *root;
-        if !known.noted.formerly.iter().any(is_it) {
-            return Ok(None);
-        }
-        let mut noted = known.noted.clone();
+impl KnownWorkspace {
+    /// Undoes a relink of the sessions of a directory, if there was one.
+    fn gave_sessions_back(&self, store: &Store, root: &Path) -> Result<bool> {
+        let mut noted = self.noted.clone();
+        let is_it = |former: &Formerly| former.sessions_only && former.root() == root;
         noted.formerly.retain(|former| !is_it(former));
-        note(store, &known.id, noted)?;
-        Ok(Some(Relinked {
-            workspace: Workspace::new(store, known.id.clone(), self.root.clone()),
-            from: self.root.clone(),
-            what: RelinkedWhat::SessionsBack,
-        }))
-    }
-
-    /// Returns the new directory, if it exists or is a former one.
-    fn place(&self, target: RelinkTarget) -> Result<RelinkTarget> {
-        if let RelinkTarget::Absent(root) = &target
-            && !self.was_at(root)
-        {
-            let what = format!("there is no directory {}", root.display());
-            return Err(Error::new(ErrorKind::NotFound, what).at_path(root));
+        let gave = noted.formerly.len() < self.noted.formerly.len();
+        if gave {
+            note(store, &self.id, noted)?;
         }
-        Ok(target)
+        Ok(gave)
     }
 
-    fn was_at(&self, root: &Path) -> bool {
-        let mut former = self
-            .workspace
-            .iter()
-            .flat_map(|known| &known.noted.formerly);
-        former.any(|former| former.root() == root)
-    }
-}
-
-fn move_workspace(
-    store: &Store,
-    old: KnownWorkspace,
-    from: PathBuf,
-    to: RelinkTarget,
-) -> Result<Relinked> {
-    let (noted, root) = match &to {
-        RelinkTarget::There(place) => {
-            if let Some(there) = find_known(known(store)?, place)
-                && there.id != old.id
-            {
-                supersede(store, there, &old.id, place)?;
+    /// Notes another directory, which may not exist.
+    fn move_to(&self, store: &Store, root: &Path, place: Option<Directory>) -> Result<()> {
+        let noted = match place {
+            Some(place) => {
+                if let Some(there) = find_known(known(store)?, &place)
+                    && there.id != self.id
+                {
+                    supersede(store, there, &self.id, &place)?;
+                }
+                self.now(&place, &remote::read(&place.root), store.now())
             }
-            let noted = old.now(place, &remote::read(&place.root), store.now());
-            (noted, place.root.clone())
-        }
-        RelinkTarget::Absent(root) => {
-            let noted = WorkspaceRef {
-                remote: old.noted.remote.clone(),
-                formerly: old.left(store.now()),
+            None => WorkspaceRef {
+                remote: self.noted.remote.clone(),
+                formerly: self.left(store.now()),
                 ..WorkspaceRef::new(root)
-            };
-            (noted, root.clone())
-        }
-    };
-    note(store, &old.id, noted)?;
-    Ok(Relinked {
-        workspace: Workspace::new(store, old.id, root),
-        from,
-        what: RelinkedWhat::Workspace,
-    })
+            },
+        };
+        note(store, &self.id, noted)
+    }
 }
 
 /// Replaces a workspace without checkpoints at the new directory.
@@ -294,10 +238,7 @@ fn supersede(
     place: &Directory,
 ) -> Result<()> {
     if there.is_used(store) {
-        let what = format!(
-            "{} is another workspace with checkpoints",
-            place.root.display()
-        );
+        let what = format!("{} already has its own checkpoints", place.root.display());
         return Err(Error::invalid(what).at_path(&place.root));
     }
     let noted = WorkspaceRef {
@@ -308,11 +249,7 @@ fn supersede(
 }
 
 /// Gives the sessions of a directory to the workspace at another one.
-fn adopt_sessions(store: &Store, from: PathBuf, to: RelinkTarget) -> Result<Relinked> {
-    let RelinkTarget::There(place) = to else {
-        let what = format!("there is no directory {}", to.root().display());
-        return Err(Error::new(ErrorKind::NotFound, what).at_path(to.root()));
-    };
+fn adopt_sessions(store: &Store, from: &Path, place: Directory) -> Result<WorkspaceId> {
     let root = place.root.clone();
     let id = match find_known(known(store)?, &place) {
         Some(known) => known.id,
@@ -323,14 +260,10 @@ fn adopt_sessions(store: &Store, from: PathBuf, to: RelinkTarget) -> Result<Reli
     noted.formerly.retain(|former| former.root() != from);
     noted.formerly.push(Formerly {
         sessions_only: true,
-        ..Formerly::new(&from, None, store.now())
+        ..Formerly::new(from, None, store.now())
     });
     note(store, &id, noted)?;
-    Ok(Relinked {
-        workspace: Workspace::new(store, id, root),
-        from,
-        what: RelinkedWhat::Sessions,
-    })
+    Ok(id)
 }
 
 /// Which workspace each session works in.
@@ -359,7 +292,7 @@ impl SessionHomes {
         });
         let current = || {
             let mut all = self.0.iter();
-            all.find(|known| known.root() == root && !known.is_superseded())
+            all.find(|known| known.root == root && !known.is_superseded())
         };
         // The one that was there then, not a later one.
         former
@@ -391,10 +324,8 @@ impl<'a> SessionsHere<'a> {
     pub(crate) fn at(store: &Store, root: &'a Path) -> Self {
         // Where workspaces cannot be read, paths are compared.
         let homes = || {
-            let id = match Directory::of(root) {
-                Ok(place) => find_known(known(store).ok()?, &place)?.id,
-                Err(_) => return None,
-            };
+            let place = Directory::of(root).ok()?;
+            let id = find_known(known(store).ok()?, &place)?.id;
             Some((SessionHomes::of(store).ok()?, id))
         };
         Self {
@@ -404,12 +335,10 @@ impl<'a> SessionsHere<'a> {
     }
 
     pub(crate) fn has(&self, info: &SessionInfo) -> bool {
-        let home = self
-            .homes
-            .as_ref()
-            .and_then(|(homes, id)| Some((homes.home(info)?, id)));
+        let homes = self.homes.as_ref();
+        let home = homes.and_then(|(homes, id)| Some(homes.home(info)? == id));
         match home {
-            Some((home, id)) => home == id,
+            Some(is_here) => is_here,
             None => info.workspace_root.as_deref() == Some(self.root),
         }
     }

@@ -73,69 +73,53 @@ fn config_of(root: &Path) -> Option<String> {
 fn url_in(config: &str) -> Option<String> {
     let mut first = None;
     let mut remote: Option<String> = None;
-    let mut lines = Logical(config);
+    let mut whole = String::new();
+    let mut lines = config.lines().peekable();
     while let Some(line) = lines.next() {
+        whole.push_str(line);
+        // A backslash at the end continues a line, unless another one escapes it.
+        let escapes = line.bytes().rev().take_while(|b| *b == b'\\').count();
+        if escapes % 2 == 1 && lines.peek().is_some() {
+            whole.pop();
+            continue;
+        }
+        let line = std::mem::take(&mut whole);
         let mut line = line.trim();
         if line.starts_with('[') {
-            let (section, rest) = section(line)?;
+            let (section, rest) = section(line);
             remote = section;
             line = rest.trim();
         }
-        let Some((key, value)) = line.split_once('=') else {
+        let (Some(name), Some((key, value))) = (&remote, line.split_once('=')) else {
             continue;
         };
-        let Some(name) = &remote else { continue };
-        if !key.trim().eq_ignore_ascii_case("url") {
-            continue;
+        if key.trim().eq_ignore_ascii_case("url") {
+            let value = value_of(value);
+            if name == "origin" {
+                return Some(value);
+            }
+            first.get_or_insert(value);
         }
-        let value = value_of(value);
-        if name == "origin" {
-            return Some(value);
-        }
-        first.get_or_insert(value);
     }
     first
 }
 
-/// The lines of a configuration, those that a backslash continues joined.
-struct Logical<'a>(&'a str);
-
-impl Logical<'_> {
-    fn next(&mut self) -> Option<String> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let mut whole = String::new();
-        loop {
-            let (line, rest) = self.0.split_once('\n').unwrap_or((self.0, ""));
-            self.0 = rest;
-            let line = line.strip_suffix('\r').unwrap_or(line);
-            let escapes = line.bytes().rev().take_while(|b| *b == b'\\').count();
-            if escapes % 2 == 0 || rest.is_empty() {
-                whole.push_str(line);
-                return Some(whole);
-            }
-            whole.push_str(&line[..line.len() - 1]);
-        }
-    }
-}
-
 /// Takes a section's header off a line; returns the remote that it is about, if it is
 /// about one, and what is behind it.
-fn section(line: &str) -> Option<(Option<String>, &str)> {
+fn section(line: &str) -> (Option<String>, &str) {
     let inner = &line[1..];
     let Some(quote) = inner.find(['"', ']']) else {
-        return Some((None, ""));
+        return (None, "");
     };
     let name = inner[..quote].trim();
     if inner[quote..].starts_with(']') {
-        return Some((None, &inner[quote + 1..]));
+        return (None, &inner[quote + 1..]);
     }
     let mut sub = String::new();
     let mut chars = inner[quote + 1..].char_indices();
     let end = loop {
         match chars.next() {
-            None => return Some((None, "")),
+            None => return (None, ""),
             Some((at, '"')) => break quote + 1 + at + 1,
             Some((_, '\\')) => sub.extend(chars.next().map(|(_, c)| c)),
             Some((_, c)) => sub.push(c),
@@ -144,7 +128,7 @@ fn section(line: &str) -> Option<(Option<String>, &str)> {
     let rest = inner[end..].trim_start();
     let rest = rest.strip_prefix(']').unwrap_or(rest);
     let about = name.eq_ignore_ascii_case("remote").then_some(sub);
-    Some((about, rest))
+    (about, rest)
 }
 
 /// Returns a value without its quotes, escapes and comment.

@@ -108,7 +108,7 @@ impl Workspace {
             Some(n) => Ok(checkpoints.swap_remove(spans[n].start)),
             None => {
                 let what = match spans.len() {
-                    0 => "there is no turn or run here yet".to_owned(),
+                    0 => "no turns or runs here yet".to_owned(),
                     1 => "there is only one turn or run to go back to: last~1".to_owned(),
                     n => format!("there are only {n} turns and runs to go back to: last~{n}"),
                 };
@@ -122,7 +122,7 @@ impl Workspace {
         match reference {
             Some(reference) => self.store().resolve_in(reference, self.root()),
             None => self.latest_session()?.ok_or_else(|| {
-                let what = format!("no session works in {} yet", self.root().display());
+                let what = format!("no sessions in {} yet", self.root().display());
                 Error::new(ErrorKind::NotFound, what)
             }),
         }
@@ -136,7 +136,7 @@ impl Workspace {
         let found = self.find_back(|checkpoint| {
             checkpoint.session().is_some_and(|place| {
                 // The record of a run comes after its last checkpoint.
-                let since = place.seq + u64::from(checkpoint.reason == CheckpointReason::RunEnd);
+                let since = place.seq + u64::from(*checkpoint.reason() == CheckpointReason::RunEnd);
                 since <= seq && line.holds(&place.id, place.trail, place.seq)
             })
         })?;
@@ -156,9 +156,9 @@ impl Workspace {
 
     /// Finds what a text matches: checkpoints and records by their ids, or a label.
     fn by_text(&self, text: &str) -> Result<Moment> {
-        let mut labelled: Option<Checkpoint> = None;
-        let mut by_id: Vec<Checkpoint> = Vec::new();
+        let mut found: Vec<Checkpoint> = Vec::new();
         let mut sessions: Vec<SessionId> = Vec::new();
+        let mut is_labelled = false;
         let is_prefix = is_prefix(text);
         for checkpoint in self.checkpoints_back()? {
             let checkpoint = checkpoint?;
@@ -168,53 +168,37 @@ impl Workspace {
                 sessions.push(place.id.clone());
             }
             if is_prefix && checkpoint.id().to_string().starts_with(text) {
-                by_id.push(checkpoint);
-            } else if labelled.is_none() && checkpoint.label() == Some(text) {
-                labelled = Some(checkpoint);
+                found.push(checkpoint);
+            } else if !is_labelled && checkpoint.label() == Some(text) {
+                is_labelled = true;
+                found.push(checkpoint);
             }
         }
         let mut records = Vec::new();
-        if is_prefix {
-            for session in sessions {
-                // One that cannot be read must not hide the others.
-                let found = self
-                    .store()
-                    .read_session(&session)
-                    .and_then(|reader| reader.log.records_by_id(text));
-                for (seq, id) in found.unwrap_or_default() {
-                    records.push((session.clone(), seq, id));
-                }
+        for session in sessions.into_iter().filter(|_| is_prefix) {
+            // One that cannot be read must not hide the others.
+            let reader = self.store().read_session(&session);
+            let by_id = reader.and_then(|reader| reader.log.records_by_id(text));
+            for (seq, id) in by_id.unwrap_or_default() {
+                records.push((session.clone(), seq, id));
             }
         }
-        self.the_one(text, labelled, by_id, records)
-    }
-
-    fn the_one(
-        &self,
-        text: &str,
-        labelled: Option<Checkpoint>,
-        mut by_id: Vec<Checkpoint>,
-        records: Vec<(SessionId, u64, String)>,
-    ) -> Result<Moment> {
-        let mut fitting: Vec<String> = Vec::new();
-        fitting.extend(by_id.iter().map(|checkpoint| checkpoint.id().to_string()));
-        fitting.extend(
-            labelled
-                .iter()
-                .map(|checkpoint| checkpoint.id().to_string()),
-        );
-        fitting.extend(records.iter().map(|(.., id)| id.clone()));
-        match (fitting.len(), records.first()) {
-            (0, _) => Err(self.no_such(text)),
-            (1, Some((session, seq, _))) => self.at_record(session, *seq),
-            (1, None) => {
-                let found = by_id.pop().or(labelled);
-                Ok(Moment::of(found.expect("one of them fits")))
+        let ids = found.iter().map(|checkpoint| checkpoint.id().to_string());
+        let ids: Vec<String> = ids
+            .chain(records.iter().map(|(.., id)| id.clone()))
+            .collect();
+        match (found.pop(), records.first()) {
+            _ if ids.len() > 1 => {
+                let what = format!(
+                    "{} matches {} checkpoints or records",
+                    quoted(text),
+                    ids.len()
+                );
+                Err(Error::new(ErrorKind::Ambiguous, what).with_points(ids))
             }
-            (n, _) => {
-                let what = format!("{} matches {n} checkpoints or records", quoted(text));
-                Err(Error::new(ErrorKind::Ambiguous, what).with_points(fitting))
-            }
+            (Some(checkpoint), _) => Ok(Moment::of(checkpoint)),
+            (None, Some((session, seq, _))) => self.at_record(session, *seq),
+            (None, None) => Err(self.no_such(text)),
         }
     }
 
@@ -232,7 +216,7 @@ impl Workspace {
         let mut near: Vec<(usize, String)> = Vec::new();
         for checkpoint in self.checkpoints_back().into_iter().flatten().flatten() {
             let id = checkpoint.id().prefix(8);
-            for name in checkpoint.label.into_iter().chain([id]) {
+            for name in checkpoint.record.label.into_iter().chain([id]) {
                 let shared = text.bytes().zip(name.bytes()).take_while(|(a, b)| a == b);
                 let shared = shared.count();
                 if shared > 0 && !near.iter().any(|(_, known)| *known == name) {
@@ -252,13 +236,8 @@ impl Workspace {
     /// Returns the newest labels and ids.
     fn newest_points(&self) -> Vec<String> {
         let newest = self.checkpoints_back().into_iter().flatten().flatten();
-        newest
-            .take(NAMED)
-            .map(|checkpoint| {
-                let id = checkpoint.id().prefix(8);
-                checkpoint.label.unwrap_or(id)
-            })
-            .collect()
+        let names = newest.take(NAMED).map(|checkpoint| checkpoint.name());
+        names.collect()
     }
 }
 

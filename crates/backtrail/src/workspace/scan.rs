@@ -9,6 +9,7 @@ use super::checkpoint::SkippedFiles;
 use super::new_checkpoint::skipped;
 use crate::error::Result;
 use crate::objects::ObjectId;
+use crate::snapshot::entry::Dir;
 use crate::snapshot::node::write_empty;
 use crate::snapshot::scan::{Progress, ScanOptions, Sink, SnapshotLimits, scan};
 use crate::snapshot::{Diff, Snapshot};
@@ -39,7 +40,8 @@ impl Workspace {
         progress: Option<Arc<dyn Progress>>,
     ) -> Result<(Snapshot, SkippedFiles)> {
         if !self.root_exists()? {
-            return Ok((self.absence(before)?, SkippedFiles::default()));
+            let empty = self.unstored(|put| write_empty(before.root().mode, put))?;
+            return Ok((empty, SkippedFiles::default()));
         }
         let mut options = self.scan_options(None, progress);
         // What the last checkpoint has is scanned whatever the ignore rules say.
@@ -52,15 +54,17 @@ impl Workspace {
         Ok((present, skipped))
     }
 
-    /// Returns the state of a directory that is gone: an empty one.
-    fn absence(&self, before: &Snapshot) -> Result<Snapshot> {
+    /// Returns a snapshot that is not stored. `write` writes its listings.
+    pub(super) fn unstored(
+        &self,
+        write: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<ObjectId>) -> Result<(ObjectId, Dir)>,
+    ) -> Result<Snapshot> {
         let mut nodes = HashMap::new();
-        let mut put = |bytes: &[u8]| {
+        let found = write(&mut |bytes: &[u8]| {
             let id = ObjectId::of(bytes);
             nodes.insert(id, bytes.to_vec());
             Ok(id)
-        };
-        let found = write_empty(before.root().mode, &mut put)?;
+        })?;
         Ok(Snapshot::present(self.root(), found, nodes, self.objects()))
     }
 

@@ -1,6 +1,6 @@
 //! The turns and runs of a workspace.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::checkpoint::Checkpoint;
 use crate::ids::CheckpointId;
@@ -20,17 +20,18 @@ pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
     let ends = ends(checkpoints);
     let starts = checkpoints.iter().enumerate();
     let all: Vec<Span> = starts
-        .filter(|(_, checkpoint)| checkpoint.reason.begins() && checkpoint.of.is_none())
+        .filter(|(_, checkpoint)| checkpoint.reason().begins() && checkpoint.begun_by().is_none())
         .map(|(start, checkpoint)| Span {
             start,
-            end: ends.get(&checkpoint.id).copied(),
+            end: ends.get(&checkpoint.id()).copied(),
         })
         .collect();
     let mut outer: Vec<Span> = Vec::new();
     // The ends ahead, by session: a span that starts before one is within it.
     let mut open: HashMap<&str, usize> = HashMap::new();
     for span in all {
-        let session = session_of(&checkpoints[span.start]);
+        let place = checkpoints[span.start].session();
+        let session = place.map(|place| place.id.as_str());
         let around = session.and_then(|session| open.get(session).copied());
         let inner = match (around, span.end) {
             (Some(around), Some(end)) => end < around,
@@ -52,12 +53,25 @@ pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
 pub(crate) fn ends(checkpoints: &[Checkpoint]) -> HashMap<CheckpointId, usize> {
     let ends = checkpoints.iter().enumerate();
     ends.filter_map(|(n, checkpoint)| {
-        let start = checkpoint.of.filter(|_| checkpoint.reason.ends());
+        let start = checkpoint.begun_by().filter(|_| checkpoint.reason().ends());
         start.map(|start| (start, n))
     })
     .collect()
 }
 
-fn session_of(checkpoint: &Checkpoint) -> Option<&str> {
-    checkpoint.session.as_ref().map(|place| place.id.as_str())
+/// Returns the newest checkpoint of a turn or run that did not end: its own, and those of
+/// turns and runs within it. `rest` begins with its first checkpoint.
+pub(super) fn newest_of(rest: &[Checkpoint]) -> &Checkpoint {
+    let mut newest = &rest[0];
+    let mut own = HashSet::from([newest.id()]);
+    for checkpoint in rest {
+        if checkpoint
+            .begun_by()
+            .is_some_and(|start| own.contains(&start))
+        {
+            own.insert(checkpoint.id());
+            newest = checkpoint;
+        }
+    }
+    newest
 }

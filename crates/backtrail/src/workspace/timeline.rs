@@ -6,8 +6,8 @@ use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason};
 use super::checkpoint_record::CheckpointRecord;
 use super::journal::StepRecord;
-use super::spans::{Span, spans};
-use crate::error::{ErrorKind, Result};
+use super::spans::{Span, newest_of, spans};
+use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::trail::RecordKind;
 
@@ -65,17 +65,16 @@ impl Timeline {
             moves: HashMap::new(),
             active: HashSet::new(),
         };
-        let mut records = match workspace.trail().records() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(timeline),
-            records => records?,
+        let Some(mut records) = workspace.records()? else {
+            return Ok(timeline);
         };
         while let Some(record) = records.next()? {
             match record.kind() {
                 RecordKind::Checkpoint | RecordKind::Done => {
                     if let Ok(stored) = CheckpointRecord::read(&record) {
-                        let checkpoint = stored.into_checkpoint(workspace, record.seq());
+                        let checkpoint = stored.at(workspace, record.seq());
                         let place = timeline.checkpoints.len();
-                        timeline.places.insert(checkpoint.id, place);
+                        timeline.places.insert(checkpoint.id(), place);
                         timeline.checkpoints.push(checkpoint);
                     }
                 }
@@ -103,7 +102,7 @@ impl Timeline {
         let steps = self.steps();
         let in_effect: HashSet<CheckpointId> = steps.done.iter().map(|step| step.id).collect();
         let mut spans = spans(&self.checkpoints);
-        let is_in_effect = |span: &Span| in_effect.contains(&self.checkpoints[span.start].id);
+        let is_in_effect = |span: &Span| in_effect.contains(&self.checkpoints[span.start].id());
         let last = spans.iter().rposition(is_in_effect);
         let mut n = 0;
         spans.retain(|span| {
@@ -121,27 +120,27 @@ impl Timeline {
             .iter()
             .filter_map(|span| span.end.map(|end| (end, span)))
             .collect();
-        let mut state = Stacks::default();
+        let mut steps = FileSteps::default();
         for (n, checkpoint) in self.checkpoints.iter().enumerate() {
             if let Some(span) = by_start.get(&n) {
-                state.done(self.span_step(n, span));
+                steps.add(self.span_step(n, span));
             } else if let Some(span) = by_end.get(&n) {
                 // It was undone while it ran, and then continued.
-                state.ended(self.span_step(n, span));
-            } else if checkpoint.reason.moved()
-                && let Some(begun) = self.moves.get(&checkpoint.id)
+                steps.end(self.span_step(n, span));
+            } else if checkpoint.reason().moved()
+                && let Some(begun) = self.moves.get(&checkpoint.id())
             {
-                state.moved(n, begun, self);
+                steps.moved(n, begun, self);
             }
         }
-        state.0
+        steps
     }
 
     fn span_step(&self, came: usize, span: &Span) -> FileStep {
         let start = &self.checkpoints[span.start];
-        let is_active = span.end.is_none() && self.active.contains(&start.id);
+        let is_active = span.end.is_none() && self.active.contains(&start.id());
         FileStep {
-            id: start.id,
+            id: start.id(),
             before: span.start,
             after: match span.end {
                 None if is_active => None,
@@ -152,11 +151,11 @@ impl Timeline {
                 }
                 end => end,
             },
-            kind: match start.reason {
+            kind: match start.reason() {
                 CheckpointReason::RunStart => FileStepKind::Run,
                 _ => FileStepKind::Turn,
             },
-            session: start.session.as_ref().map(|place| place.id.clone()),
+            session: start.session().map(|place| place.id.clone()),
             came,
             covers: Vec::new(),
         }
@@ -164,33 +163,29 @@ impl Timeline {
 
     /// Returns the newest checkpoint of a turn or run that did not end.
     pub(crate) fn newest_of(&self, start: usize) -> usize {
-        let newest = super::log_entries::newest_of(&self.checkpoints[start..]).id;
+        let newest = newest_of(&self.checkpoints[start..]).id();
         self.index_of(newest).unwrap_or(start)
     }
 }
 
-/// The steps while they are worked out.
-#[derive(Default)]
-struct Stacks(FileSteps);
-
-impl Stacks {
-    fn done(&mut self, step: FileStep) {
-        self.0.done.push(step);
+impl FileSteps {
+    fn add(&mut self, step: FileStep) {
+        self.done.push(step);
         // After a new step nothing can be redone.
-        self.0.undone.clear();
+        self.undone.clear();
     }
 
     /// Adds the end of a turn or run. One that was undone while it ran is a step again,
     /// since it continued.
-    fn ended(&mut self, step: FileStep) {
+    fn end(&mut self, step: FileStep) {
         // It is usually one of the last.
-        if self.0.done.iter().rev().any(|done| done.id == step.id) {
+        if self.done.iter().rev().any(|done| done.id == step.id) {
             return;
         }
-        for around in &mut self.0.done {
+        for around in &mut self.done {
             around.covers.retain(|covered| covered.id != step.id);
         }
-        self.done(step);
+        self.add(step);
     }
 
     fn moved(&mut self, n: usize, begun: &StepRecord, timeline: &Timeline) {
@@ -200,22 +195,22 @@ impl Stacks {
         let same = |step: &FileStep| Some(step.id) == begun.step;
         match begun.reason {
             CheckpointReason::Undo => {
-                if let Some(at) = self.0.done.iter().rposition(same) {
-                    let mut step = self.0.done.remove(at);
+                if let Some(at) = self.done.iter().rposition(same) {
+                    let mut step = self.done.remove(at);
                     // The steps that it had undone return to their positions.
-                    self.0.done.append(&mut step.covers);
-                    self.0.done.sort_by_key(|step| step.came);
-                    self.0.undone.push((step, begun.id));
+                    self.done.append(&mut step.covers);
+                    self.done.sort_by_key(|step| step.came);
+                    self.undone.push((step, begun.id));
                 }
             }
             CheckpointReason::Redo => {
-                if let Some(at) = self.0.undone.iter().rposition(|(step, _)| same(step)) {
-                    let (mut step, _) = self.0.undone.remove(at);
+                if let Some(at) = self.undone.iter().rposition(|(step, _)| same(step)) {
+                    let (mut step, _) = self.undone.remove(at);
                     if let Some(begun) = timeline.moves.get(&step.id) {
                         step.covers = self.covered_by(begun, timeline);
                     }
                     step.came = n;
-                    self.0.done.push(step);
+                    self.done.push(step);
                 }
             }
             _ => {
@@ -228,7 +223,7 @@ impl Stacks {
                     came: n,
                     covers: self.covered_by(begun, timeline),
                 };
-                self.done(step);
+                self.add(step);
             }
         }
     }
@@ -244,6 +239,6 @@ impl Stacks {
             let its = begun.of_session.is_none() || step.session == begun.of_session;
             its && step.before >= to
         };
-        self.0.done.extract_if(.., is_covered).collect()
+        self.done.extract_if(.., is_covered).collect()
     }
 }

@@ -216,7 +216,8 @@ impl Workspace {
         };
         report.trails.push((self.clone(), trail));
         let gone = self.all_dropped()?;
-        let mut lost = Lost::default();
+        // By path and object: many checkpoints share one.
+        let mut lost: BTreeMap<(PathBuf, ObjectId), LostState> = BTreeMap::new();
         let mut checkpoints = self.checkpoints()?;
         for checkpoint in &mut checkpoints {
             let checkpoint = checkpoint?;
@@ -227,16 +228,20 @@ impl Workspace {
             }
             let missing = find_missing(self.objects(), &checkpoint.snapshot_id(), whole)?;
             // Its files may have been dropped and removed meanwhile.
-            if !missing.is_empty() && checkpoint.dropped()?.is_none() {
-                lost.add(checkpoint.id(), missing);
+            if missing.is_empty() || checkpoint.dropped()?.is_some() {
+                continue;
+            }
+            for missing in missing {
+                let key = (missing.path.clone(), missing.object);
+                let state = lost.entry(key).or_insert_with(|| self.lost_state(missing));
+                if state.checkpoints.last() != Some(&checkpoint.id()) {
+                    state.checkpoints.push(checkpoint.id());
+                }
             }
         }
-        report.lost.extend(lost.into_states(self));
+        report.lost.extend(lost.into_values());
         if checkpoints.flawed() > 0 {
-            let what = format!(
-                "{} records cannot be read as checkpoints",
-                checkpoints.flawed()
-            );
+            let what = format!("{} checkpoint records are unreadable", checkpoints.flawed());
             report.incomplete.push(Incomplete {
                 trail: self.files().path().to_owned(),
                 error: Error::new(ErrorKind::Corrupt, what),
@@ -244,35 +249,18 @@ impl Workspace {
         }
         Ok(())
     }
-}
 
-/// What is lost, by path and object: many checkpoints share one.
-#[derive(Default)]
-struct Lost(BTreeMap<(PathBuf, ObjectId), (Missing, Vec<CheckpointId>)>);
-
-impl Lost {
-    fn add(&mut self, checkpoint: CheckpointId, missing: Vec<Missing>) {
-        for missing in missing {
-            let key = (missing.path.clone(), missing.object);
-            let known = self.0.entry(key).or_insert_with(|| (missing, Vec::new()));
-            if known.1.last() != Some(&checkpoint) {
-                known.1.push(checkpoint);
-            }
-        }
-    }
-
-    fn into_states(self, workspace: &Workspace) -> impl Iterator<Item = LostState> {
-        let lost = self.0.into_values();
-        lost.map(|(missing, checkpoints)| LostState {
-            workspace: workspace.clone(),
+    fn lost_state(&self, missing: Missing) -> LostState {
+        LostState {
+            workspace: self.clone(),
             path: match missing.path.as_os_str().is_empty() {
                 true => PathBuf::from("."),
                 false => missing.path,
             },
             is_dir: missing.is_listing,
             object: missing.object,
-            checkpoints,
+            checkpoints: Vec::new(),
             error: missing.error,
-        })
+        }
     }
 }

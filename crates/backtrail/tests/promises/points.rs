@@ -289,3 +289,26 @@ fn two_clones_never_cross() {
     let error = desk.workspace.resolve(&Point::record(session.id(), 1));
     assert_eq!(error.unwrap_err().kind(), ErrorKind::NotFound);
 }
+
+#[test]
+fn checkpoints_and_log_entries_are_json_with_what_they_are_about() {
+    let desk = Desk::new();
+    let options = CheckpointOptions::new().reason(CheckpointReason::RunStart);
+    let run = make(&desk.workspace, options.about("make all"));
+    let json = serde_json::to_value(&run).unwrap();
+    assert_eq!(json["id"], run.id().to_string());
+    assert_eq!(json["reason"], "run-start");
+    assert_eq!(json["about"], "make all");
+    assert_eq!(json["skipped"]["count"], 0);
+    for name in ["session", "seq", "label"] {
+        assert!(json[name].is_null(), "{name}: {json}");
+    }
+    for name in ["session_deleted", "begun_by", "dropped"] {
+        assert!(json.get(name).is_none(), "{name}: {json}");
+    }
+    let log = desk.workspace.log().unwrap();
+    let entry = serde_json::to_value(&log[0]).unwrap();
+    assert_eq!(entry["kind"], "run");
+    assert_eq!(entry["ended"], false);
+    assert_eq!(entry["before"]["id"], json["id"]);
+}

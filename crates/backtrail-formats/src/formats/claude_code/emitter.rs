@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::event::{
     Details, Event, EventSink, ForkPoint, MessageEvent, Origin, SummaryEvent, Thread, ThreadId,
 };
-use crate::formats::keys::valid_key;
+use crate::formats::keys::{short_hash, valid_key};
 use crate::json::Object;
 use crate::lines::Lines;
 use crate::source::Source;
@@ -418,13 +418,9 @@ fn summary(record: &Object<'_>, key: String, memory: &mut Memory, source: &Sourc
     let MessageEvent { at, message, .. } =
         message::message_event(record, key.clone(), memory, source);
     SummaryEvent {
-        covers: None,
-        key,
         at,
-        summary: message.text().into_owned(),
         keep: std::mem::take(&mut memory.keep),
-        model: None,
-        usage: None,
+        ..SummaryEvent::new(key, message.text())
     }
 }
 
@@ -465,8 +461,5 @@ fn line_at(node: &Node, source: &Source) -> Result<String> {
 /// Returns a hash of a line without its line break.
 pub(super) fn line_hash(range: std::ops::Range<u64>, source: &Source) -> Result<u64> {
     let bytes = source.read_range(range)?;
-    let hash = blake3::hash(bytes.trim_ascii());
-    let mut first = [0; 8];
-    first.copy_from_slice(&hash.as_bytes()[..8]);
-    Ok(u64::from_le_bytes(first))
+    Ok(u64::from_le_bytes(short_hash(bytes.trim_ascii())))
 }

@@ -34,12 +34,11 @@ pub(super) fn message_event(
     source: &Source,
 ) -> MessageEvent {
     let message = record.object("message").unwrap_or_default();
-    let mut event = match record.string("type").as_deref() {
+    let event = match record.string("type").as_deref() {
         Some("assistant") => assistant(record, &message, key, memory),
         _ => MessageEvent::new(key, user(record, &message, memory, source)),
     };
-    event.at = record.time("timestamp");
-    event
+    event.at(record.time("timestamp"))
 }
 
 /// Returns the message of a queued prompt.
@@ -54,9 +53,7 @@ pub(super) fn queued_prompt(record: &Object<'_>, key: String) -> Option<MessageE
     {
         mark_meta(&mut message);
     }
-    let mut event = MessageEvent::new(key, message);
-    event.at = record.time("timestamp");
-    Some(event)
+    Some(MessageEvent::new(key, message).at(record.time("timestamp")))
 }
 
 fn assistant(

@@ -89,48 +89,59 @@ fn recognises_value(text: &str) -> bool {
 /// The largest value that is split.
 const MAX_VALUE: u64 = 64 << 20;
 
-/// Whether a file is one value: an object over several lines, or an export with its records in
-/// a list.
-pub(super) enum SingleValue {
-    No,
-    /// It is, but may be incomplete.
-    Incomplete,
-    /// It is; these are its records as lines.
-    Lines(Source),
+/// What a file contains.
+pub(super) enum Content<'s> {
+    Lines(&'s Source),
+    /// One value that may be incomplete: an object over several lines, or an export with its
+    /// records in a list. It is read from the beginning each time.
+    Value(&'s Source),
+    /// One value of this length, split into lines.
+    SplitValue(Source, u64),
 }
 
-/// Splits a file that is one value into lines.
-pub(super) fn split_single_value(source: &Source) -> Result<SingleValue> {
-    let mut lines = Lines::new(source, 0, 0);
-    let Some(first) = lines.next()?.filter(|line| !line.too_long) else {
-        return Ok(SingleValue::No);
-    };
-    let is_line = match Object::parse(&first.text()) {
-        Ok(first) => !first.has("loglines"),
-        // A damaged line is followed by a good one.
-        Err(_) => {
-            !matches!(first.bytes.first(), Some(b'{' | b'['))
-                || lines
-                    .next()?
-                    .is_some_and(|line| Object::parse(&line.text()).is_ok())
+impl<'s> Content<'s> {
+    /// Finds out what a file contains, and splits one value into lines.
+    pub(super) fn read(source: &'s Source) -> Result<Self> {
+        let mut lines = Lines::new(source, 0, 0);
+        let Some(first) = lines.next()?.filter(|line| !line.too_long) else {
+            return Ok(Self::Lines(source));
+        };
+        let is_line = match Object::parse(&first.text()) {
+            Ok(first) => !first.has("loglines"),
+            // A damaged line is followed by a good one.
+            Err(_) => {
+                !matches!(first.bytes.first(), Some(b'{' | b'['))
+                    || lines
+                        .next()?
+                        .is_some_and(|line| Object::parse(&line.text()).is_ok())
+            }
+        };
+        if is_line || source.len() > MAX_VALUE {
+            return Ok(Self::Lines(source));
         }
-    };
-    if is_line || source.len() > MAX_VALUE {
-        return Ok(SingleValue::No);
+        let text = source.read_value()?;
+        let Ok(value) = serde_json::from_str::<&RawValue>(&text) else {
+            return Ok(Self::Value(source));
+        };
+        let value = value.get();
+        let records = match Object::from_json(value) {
+            Some(object) => object.list("loglines").unwrap_or_else(|| vec![value]),
+            None => elements(value).unwrap_or_default(),
+        };
+        let mut lines = String::with_capacity(text.len());
+        for record in records {
+            lines.push_str(record);
+            lines.push('\n');
+        }
+        let lines = Source::from_bytes(source.path(), lines);
+        Ok(Self::SplitValue(lines, source.len()))
     }
-    let text = source.read_value()?;
-    let Ok(value) = serde_json::from_str::<&RawValue>(&text) else {
-        return Ok(SingleValue::Incomplete);
-    };
-    let value = value.get();
-    let records = match Object::from_json(value) {
-        Some(object) => object.list("loglines").unwrap_or_else(|| vec![value]),
-        None => elements(value).unwrap_or_default(),
-    };
-    let mut lines = String::with_capacity(text.len());
-    for record in records {
-        lines.push_str(record);
-        lines.push('\n');
+
+    /// Returns the lines.
+    pub(super) fn source(&self) -> &Source {
+        match self {
+            Self::Lines(source) | Self::Value(source) => source,
+            Self::SplitValue(lines, _) => lines,
+        }
     }
-    Ok(SingleValue::Lines(Source::from_bytes(source.path(), lines)))
 }

@@ -2,15 +2,14 @@
 //!
 //! The field names are stored with sessions, so they do not change.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use backtrail::Json;
 use serde::{Deserialize, Serialize};
 
 use super::tree::Tips;
+use crate::formats::keys::push_limited;
 
-/// How many possible parents of the next line are kept.
-pub(super) const MAX_TIPS: usize = 48;
 /// The version of the state.
 const VERSION: u32 = 1;
 
@@ -24,12 +23,9 @@ pub(super) struct ClaudeState {
     /// The session that it was copied from.
     pub(super) copied: Option<String>,
     pub(super) lines: u64,
-    tips: Vec<u64>,
-    response: Option<u64>,
-    any: bool,
-    solid: bool,
-    loose: bool,
-    seen: Option<SeenUuids>,
+    #[serde(flatten)]
+    pub(super) tips: Tips,
+    pub(super) seen: Option<SeenUuids>,
     pub(super) memory: Memory,
 }
 
@@ -54,36 +50,6 @@ impl ClaudeState {
     /// Saves the state.
     pub(super) fn to_json(&self) -> Option<Json> {
         Json::from_value(self).ok()
-    }
-
-    /// Returns the end of the main line.
-    pub(super) fn tips(&self) -> Tips {
-        Tips {
-            uuids: self.tips.clone(),
-            response: self.response,
-            has_lines: self.any,
-            has_turns: self.solid,
-            ignores_roots: self.loose,
-        }
-    }
-
-    /// Sets the end of the main line.
-    pub(super) fn set_tips(&mut self, tips: Tips) {
-        self.tips = tips.uuids;
-        self.response = tips.response;
-        self.any = tips.has_lines;
-        self.solid = tips.has_turns;
-        self.loose = tips.ignores_roots;
-    }
-
-    /// Returns the uuids that were seen.
-    pub(super) fn take_seen(&mut self) -> Option<SeenUuids> {
-        self.seen.take()
-    }
-
-    /// Sets the uuids that were seen.
-    pub(super) fn set_seen(&mut self, seen: Option<SeenUuids>) {
-        self.seen = seen;
     }
 }
 
@@ -181,18 +147,18 @@ pub(super) struct Memory {
     pub(super) directory: bool,
     pub(super) began: bool,
     /// Calls: the hash of the id, and the tool.
-    calls: Vec<(u64, String)>,
+    calls: VecDeque<(u64, String)>,
     /// Calls of sub-agents: the hash of the prompt, and the call's id.
-    tasks: Vec<(u64, String)>,
+    tasks: VecDeque<(u64, String)>,
     /// The last messages.
-    told: Vec<u64>,
+    told: VecDeque<u64>,
     /// How many messages the next summary keeps.
     pub(super) keep: u64,
-    agents: Vec<Agent>,
+    agents: VecDeque<Agent>,
     /// The last messages of sub-agents.
-    nested: Vec<u64>,
+    nested: VecDeque<u64>,
     /// Lines of sidechains whose agent has no id, and the agent.
-    sides: Vec<(u64, String)>,
+    sides: VecDeque<(u64, String)>,
     /// The output files that were read this time.
     #[serde(skip)]
     outputs: HashSet<String>,
@@ -214,7 +180,7 @@ impl Memory {
     /// Adds a call.
     pub(super) fn add_call(&mut self, id: u64, tool: &str) {
         if tool.len() <= MAX_NAME {
-            push(&mut self.calls, (id, tool.to_owned()), 48);
+            push_limited(&mut self.calls, (id, tool.to_owned()), 48);
         }
     }
 
@@ -232,26 +198,26 @@ impl Memory {
     /// Adds the prompt of a sub-agent.
     pub(super) fn add_task(&mut self, prompt: u64, id: &str) {
         if id.len() <= MAX_NAME {
-            push(&mut self.tasks, (prompt, id.to_owned()), 24);
+            push_limited(&mut self.tasks, (prompt, id.to_owned()), 24);
         }
     }
 
     /// Removes and returns the call with this prompt.
     pub(super) fn take_task(&mut self, prompt: u64) -> Option<String> {
         let at = self.tasks.iter().position(|task| task.0 == prompt)?;
-        Some(self.tasks.remove(at).1)
+        Some(self.tasks.remove(at)?.1)
     }
 
     /// Adds a message.
     pub(super) fn add_message(&mut self, uuid: u64) {
-        push(&mut self.told, uuid, 40);
+        push_limited(&mut self.told, uuid, 40);
     }
 
     /// Returns how many messages there were since this one, itself included; 0 if it was too
     /// long ago.
     pub(super) fn messages_since(&self, uuid: u64) -> u64 {
-        let at = self.told.iter().rposition(|message| *message == uuid);
-        at.map_or(0, |at| (self.told.len() - at) as u64)
+        let newest = self.told.iter().rev().position(|message| *message == uuid);
+        newest.map_or(0, |newest| newest as u64 + 1)
     }
 
     /// Returns a sub-agent, and adds it if it is new.
@@ -262,7 +228,7 @@ impl Memory {
                 id,
                 ..Agent::default()
             };
-            push(&mut self.agents, agent, 24);
+            push_limited(&mut self.agents, agent, 24);
             self.agents.len() - 1
         });
         &mut self.agents[at]
@@ -276,7 +242,7 @@ impl Memory {
 
     /// Adds a message of a sub-agent.
     pub(super) fn add_nested(&mut self, uuid: u64) {
-        push(&mut self.nested, uuid, 48);
+        push_limited(&mut self.nested, uuid, 48);
     }
 
     /// Returns whether a message is among the last ones of sub-agents.
@@ -286,21 +252,13 @@ impl Memory {
 
     /// Adds a line of a sidechain.
     pub(super) fn add_side(&mut self, uuid: u64, agent: &str) {
-        push(&mut self.sides, (uuid, agent.to_owned()), 32);
+        push_limited(&mut self.sides, (uuid, agent.to_owned()), 32);
     }
 
     /// Returns the agent of a sidechain's line, or else the last agent.
     pub(super) fn agent_of_side(&self, parent: Option<u64>) -> Option<&str> {
         let parent = parent.and_then(|uuid| self.sides.iter().rev().find(|side| side.0 == uuid));
-        let side = parent.or(self.sides.last())?;
+        let side = parent.or(self.sides.back())?;
         Some(&side.1)
     }
-}
-
-/// Adds an element; the oldest is dropped if there are too many.
-fn push<T>(all: &mut Vec<T>, one: T, most: usize) {
-    if all.len() >= most {
-        all.remove(0);
-    }
-    all.push(one);
 }

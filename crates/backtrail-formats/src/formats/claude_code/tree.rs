@@ -9,9 +9,12 @@
 //! Lines are counted in *epochs*: each prompt and each response starts one, and the parent of
 //! the next line of a conversation is in its last epoch.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
 
 use super::entry::{Entry, LineKind, Parent};
+use crate::formats::keys::push_limited;
 
 /// No line, and no conversation.
 pub(super) const NONE: u32 = u32::MAX;
@@ -19,6 +22,8 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) const MAIN: u32 = 0;
 /// The epoch of a line that cannot have new children.
 const STALE: u32 = u32::MAX;
+/// How many possible parents of the next line are kept.
+const MAX_TIPS: usize = 48;
 /// How many bytes branches of branches may repeat.
 const MAX_REPEATED: u64 = 32 << 20;
 
@@ -116,14 +121,18 @@ pub(super) struct Tree {
 }
 
 /// The end of the main line, for what comes next.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Tips {
     /// The possible parents of the next line.
-    pub(super) uuids: Vec<u64>,
+    #[serde(rename = "tips")]
+    pub(super) uuids: VecDeque<u64>,
     pub(super) response: Option<u64>,
     /// Whether there is any line, and any that starts a turn.
+    #[serde(rename = "any")]
     pub(super) has_lines: bool,
+    #[serde(rename = "solid")]
     pub(super) has_turns: bool,
+    #[serde(rename = "loose")]
     pub(super) ignores_roots: bool,
 }
 
@@ -349,17 +358,16 @@ impl Tree {
     }
 
     /// Returns the end of the main line.
-    pub(super) fn tips(&self, most: usize) -> Tips {
+    pub(super) fn tips(&self) -> Tips {
         // If several lines have the same uuid, the last is the parent of later ones.
         let is_last = |at: usize, uuid: &u64| self.by_uuid.get(uuid) == Some(&(at as u32));
         let is_tip = |node: &Node| node.owner == MAIN && node.epoch == self.epoch;
         let tips = self.nodes.iter().enumerate().rev();
         let tips = tips.filter(|(_, node)| is_tip(node));
         let uuids = tips.filter_map(|(at, node)| node.uuid.filter(|uuid| is_last(at, uuid)));
-        let mut uuids: Vec<u64> = uuids.take(most).collect();
-        uuids.reverse();
+        let uuids: Vec<u64> = uuids.take(MAX_TIPS).collect();
         Tips {
-            uuids,
+            uuids: uuids.into_iter().rev().collect(),
             response: self.response,
             has_lines: self.last.is_some(),
             has_turns: self.last_turn_start.is_some(),
@@ -396,7 +404,7 @@ fn can_be_root(entry: &Entry) -> bool {
 
 impl Tips {
     /// Adds the next line; `None` if that needs the whole tree.
-    pub(super) fn push(&mut self, entry: &Entry, most: usize) -> Option<()> {
+    pub(super) fn push(&mut self, entry: &Entry) -> Option<()> {
         if self.has_lines && !self.has_turns {
             // Without a turn there is no possible parent yet.
             return None;
@@ -425,10 +433,7 @@ impl Tips {
         }
         self.has_turns |= starts_turn;
         if let Some(uuid) = entry.uuid {
-            if self.uuids.len() >= most {
-                self.uuids.remove(0);
-            }
-            self.uuids.push(uuid);
+            push_limited(&mut self.uuids, uuid, MAX_TIPS);
         }
         Some(())
     }

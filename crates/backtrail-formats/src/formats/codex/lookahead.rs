@@ -69,7 +69,7 @@ impl Duplicates {
 
     fn learn(&mut self, line: &Line<'_>) {
         let text = line.text();
-        let Some(payload) = item_payload(&text) else {
+        let Some(payload) = payload_of(&text, "response_item") else {
             return;
         };
         match payload.string("type").as_deref() {
@@ -86,10 +86,10 @@ impl Duplicates {
     }
 }
 
-fn item_payload(line: &str) -> Option<Object<'_>> {
-    let object = Object::parse(line).ok()?;
-    let is_item = object.string("type")? == "response_item";
-    is_item.then(|| object.object("payload")).flatten()
+/// Returns the content of a record of this type.
+fn payload_of<'a>(line: &'a str, kind: &str) -> Option<Object<'a>> {
+    let record = Object::parse(line).ok()?;
+    (record.string("type")? == kind).then(|| record.object("payload"))?
 }
 
 /// Returns how many turns are rolled back from a byte on.
@@ -102,9 +102,7 @@ pub(super) fn rolled_back_turns(source: &Source, from: u64) -> Result<u64> {
             continue;
         }
         let text = line.text();
-        let object = Object::parse(&text).ok();
-        let payload = object.and_then(|object| object.object("payload"));
-        let count = payload.and_then(|payload| payload.number("num_turns"));
+        let count = payload_of(&text, "event_msg").and_then(|event| event.number("num_turns"));
         turns = turns.saturating_add(count.unwrap_or(0));
     }
     Ok(turns)
@@ -118,12 +116,6 @@ pub(super) fn copied_thread(source: &Source) -> Result<Option<String>> {
         return Ok(None);
     };
     let text = line.text();
-    let Ok(object) = Object::parse(&text) else {
-        return Ok(None);
-    };
-    let is_meta = object
-        .string("type")
-        .is_some_and(|kind| kind == "session_meta");
-    let payload = is_meta.then(|| object.object("payload")).flatten();
-    Ok(payload.and_then(|payload| Some(payload.string("id")?.into_owned())))
+    let id = payload_of(&text, "session_meta").and_then(|meta| meta.string("id"));
+    Ok(id.map(|id| id.into_owned()))
 }

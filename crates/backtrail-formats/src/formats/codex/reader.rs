@@ -9,7 +9,7 @@ use super::names;
 use super::state::{CodexState, Predecessor, ordinal_key};
 use super::usage::Tokens;
 use crate::error::Result;
-use crate::event::{Details, Event, EventSink, MessageEvent, SummaryEvent, UsageEvent};
+use crate::event::{Details, Event, EventSink, MessageEvent, ReadReport, SummaryEvent, UsageEvent};
 use crate::formats::blocks::mark_meta;
 use crate::json::Object;
 
@@ -22,8 +22,8 @@ const MAX_MODEL: usize = 256;
 /// Turns records into events.
 pub(super) struct Reader<'a> {
     pub(super) state: CodexState,
+    pub(super) report: ReadReport,
     sink: &'a mut dyn EventSink,
-    path: &'a Path,
     /// The title in the index.
     title: Option<String>,
 }
@@ -41,25 +41,33 @@ struct Record<'r> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(state: CodexState, path: &'a Path, sink: &'a mut dyn EventSink) -> Self {
-        Self {
+    /// Creates one, and sends the title in the index and other details.
+    pub(super) fn new(
+        state: CodexState,
+        path: &Path,
+        details: Details,
+        report: ReadReport,
+        sink: &'a mut dyn EventSink,
+    ) -> Result<Self> {
+        let title = names::title(path, &state.thread);
+        let mut reader = Self {
             state,
+            report,
             sink,
-            path,
-            title: None,
-        }
+            title: title.clone(),
+        };
+        reader.send_details(Details { title, ..details })?;
+        Ok(reader)
     }
 
-    /// Sends the title in the index, and other details.
-    pub(super) fn send_title_and(&mut self, details: Details) -> Result<()> {
-        self.title = names::title(self.path, &self.state.thread);
-        let title = self.title.clone();
-        self.send_details(Details { title, ..details })
+    /// Counts a record of an unknown type.
+    pub(super) fn unknown(&mut self, kind: &str) -> Result<()> {
+        self.report.add_unknown(kind);
+        Ok(())
     }
 
-    /// Sends the events of a record that starts at a byte of the file. Returns its type if that
-    /// is unknown.
-    pub(super) fn record(&mut self, object: &Object<'_>, at: u64) -> Result<Option<String>> {
+    /// Sends the events of a record that starts at a byte of the file.
+    pub(super) fn record(&mut self, object: &Object<'_>, at: u64) -> Result<()> {
         self.state.records += 1;
         let Some(payload) = object.get("payload") else {
             return self.bare(object, at);
@@ -72,10 +80,10 @@ impl<'a> Reader<'a> {
             | "retained_context"
                 if self.state.inherited.is_over() =>
             {
-                return Ok(None);
+                return Ok(());
             }
             // Most events contain nothing new and need not be read.
-            "event_msg" if self.is_skipped(payload) => return Ok(None),
+            "event_msg" if self.is_skipped(payload) => return Ok(()),
             _ => Object::from_json(payload).unwrap_or_default(),
         };
         let ordinal = object.number("ordinal");
@@ -100,18 +108,18 @@ impl<'a> Reader<'a> {
             | "world_state"
             | "inter_agent_communication_metadata"
             | "security_risk_score"
-            | "retained_context" => Ok(None),
-            "" => Ok(Some("(no type)".to_owned())),
-            kind => Ok(Some(kind.to_owned())),
+            | "retained_context" => Ok(()),
+            "" => self.unknown("(no type)"),
+            kind => self.unknown(kind),
         }
     }
 
     /// Sends a record without an envelope, as in the oldest rollouts.
-    fn bare(&mut self, object: &Object<'_>, at: u64) -> Result<Option<String>> {
+    fn bare(&mut self, object: &Object<'_>, at: u64) -> Result<()> {
         if object.has("record_type")
             || (!object.has("type") && object.has("timestamp") && object.has("id"))
         {
-            return Ok(None);
+            return Ok(());
         }
         let content: String = object.fields().map(|(_, json)| json).collect();
         let time = object
@@ -146,12 +154,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Sends an item of the conversation.
-    fn item(
-        &mut self,
-        record: &Record<'_>,
-        payload: &Object<'_>,
-        prefix: &str,
-    ) -> Result<Option<String>> {
+    fn item(&mut self, record: &Record<'_>, payload: &Object<'_>, prefix: &str) -> Result<()> {
         let kind = match payload.string("type") {
             Some(kind) => kind.into_owned(),
             None if payload.has("role") => "message".to_owned(),
@@ -175,41 +178,41 @@ impl<'a> Reader<'a> {
                 result.tool_name = result.tool_name.or(tool.map(Text::from));
                 self.message(record, Message::tool_result(result))
             }
-            Item::Ignored => Ok(None),
-            Item::Unknown => Ok(Some(format!("{prefix}{kind}"))),
+            Item::Ignored => Ok(()),
+            Item::Unknown => self.unknown(&format!("{prefix}{kind}")),
         }
     }
 
     /// Sends an event for the screen.
-    fn event(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<Option<String>> {
+    fn event(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<()> {
         let kind = payload.string("type").unwrap_or_default();
         match kind.as_ref() {
             "user_message" => match payload.text("message") {
                 Some(_) => self.prompt(record, items::event_prompt(payload)),
-                None => Ok(Some("event_msg/user_message".to_owned())),
+                None => self.unknown("event_msg/user_message"),
             },
             "agent_message" => match payload.text("message") {
                 Some(text) => self.reply(record, [Block::text(text)]),
-                None => Ok(Some("event_msg/agent_message".to_owned())),
+                None => self.unknown("event_msg/agent_message"),
             },
             "agent_reasoning" | "agent_reasoning_raw_content" => match payload.text("text") {
                 Some(text) => self.thought(record, text),
-                None => Ok(Some(format!("event_msg/{kind}"))),
+                None => self.unknown(&format!("event_msg/{kind}")),
             },
             "item_completed" => self.completed(record, payload),
             "token_count" => self.token_count(record, payload),
             "thread_rolled_back" => self.roll_back(payload.number("num_turns").unwrap_or(0)),
             "thread_name_updated" if !record.copied => self.renamed(payload),
-            "thread_name_updated" => Ok(None),
-            kind if is_ignored_event(kind) => Ok(None),
-            kind => Ok(Some(format!("event_msg/{kind}"))),
+            "thread_name_updated" => Ok(()),
+            kind if is_ignored_event(kind) => Ok(()),
+            kind => self.unknown(&format!("event_msg/{kind}")),
         }
     }
 
     /// Sends a completed item, if it is nowhere else.
-    fn completed(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<Option<String>> {
+    fn completed(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<()> {
         let Some(item) = payload.object("item") else {
-            return Ok(Some("event_msg/item_completed".to_owned()));
+            return self.unknown("event_msg/item_completed");
         };
         let kind = item.string("type").unwrap_or_default();
         match kind.as_ref() {
@@ -228,36 +231,30 @@ impl<'a> Reader<'a> {
             }
             "Plan" => match item.text("text") {
                 Some(text) => self.message(record, Message::assistant([Block::text(text)])),
-                None => Ok(None),
+                None => Ok(()),
             },
-            kind if is_duplicate_item(kind) => Ok(None),
-            kind => Ok(Some(format!("item_completed/{kind}"))),
+            kind if is_duplicate_item(kind) => Ok(()),
+            kind => self.unknown(&format!("item_completed/{kind}")),
         }
     }
 
     /// Sends a message that was spoken.
-    fn realtime_item(
-        &mut self,
-        record: &Record<'_>,
-        payload: &Object<'_>,
-    ) -> Result<Option<String>> {
+    fn realtime_item(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<()> {
         let kind = payload.string("type").unwrap_or_default();
         match kind.as_ref() {
             "transcript_segment" => match items::spoken(payload) {
                 Some(message) => self.message(record, message),
-                None => Ok(None),
+                None => Ok(()),
             },
-            "realtime_session_started" | "realtime_session_closed" | "bem_item_promoted" => {
-                Ok(None)
-            }
-            kind => Ok(Some(format!("realtime_item/{kind}"))),
+            "realtime_session_started" | "realtime_session_closed" | "bem_item_promoted" => Ok(()),
+            kind => self.unknown(&format!("realtime_item/{kind}")),
         }
     }
 
     /// Sends a prompt, if there is no item for it.
-    fn prompt(&mut self, record: &Record<'_>, message: Message) -> Result<Option<String>> {
+    fn prompt(&mut self, record: &Record<'_>, message: Message) -> Result<()> {
         if self.state.duplicates.prompts.items {
-            return Ok(None);
+            return Ok(());
         }
         self.state.duplicates.prompts.events = true;
         self.message(record, message)
@@ -268,26 +265,26 @@ impl<'a> Reader<'a> {
         &mut self,
         record: &Record<'_>,
         blocks: impl IntoIterator<Item = Block>,
-    ) -> Result<Option<String>> {
+    ) -> Result<()> {
         self.state.counting.active |= !record.copied;
         if self.state.duplicates.replies.items {
-            return Ok(None);
+            return Ok(());
         }
         self.state.duplicates.replies.events = true;
         self.message(record, Message::assistant(blocks))
     }
 
     /// Sends a thought, if there is no item for it.
-    fn thought(&mut self, record: &Record<'_>, text: Text) -> Result<Option<String>> {
+    fn thought(&mut self, record: &Record<'_>, text: Text) -> Result<()> {
         self.state.counting.active |= !record.copied;
         if self.state.duplicates.thoughts.items {
-            return Ok(None);
+            return Ok(());
         }
         self.state.duplicates.thoughts.events = true;
         self.message(record, Message::assistant([Block::thinking(text)]))
     }
 
-    fn message(&mut self, record: &Record<'_>, mut message: Message) -> Result<Option<String>> {
+    fn message(&mut self, record: &Record<'_>, mut message: Message) -> Result<()> {
         // A prompt of its parent is not a prompt of a sub-agent.
         let is_sub_agent = matches!(self.state.from, Predecessor::Spawned(_));
         if record.copied && is_sub_agent && message.is_prompt() {
@@ -312,11 +309,10 @@ impl<'a> Reader<'a> {
                 event.response_id = Some(self.response_id(self.state.counting.calls + 1));
             }
         }
-        self.sink.event(Event::Message(event))?;
-        Ok(None)
+        self.sink.event(Event::Message(event))
     }
 
-    fn turn_context(&mut self, payload: &Object<'_>) -> Result<Option<String>> {
+    fn turn_context(&mut self, payload: &Object<'_>) -> Result<()> {
         let mut details = Details::default();
         if let Some(model) = payload.string("model").filter(|model| is_model(model))
             && self.state.model.as_deref() != Some(model.as_ref())
@@ -330,8 +326,7 @@ impl<'a> Reader<'a> {
             self.state.has_directory = true;
             details.directory = Some(directory.into_owned().into());
         }
-        self.send_details(details)?;
-        Ok(None)
+        self.send_details(details)
     }
 
     fn find_directory(&mut self, message: &Message) -> Result<()> {
@@ -348,7 +343,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn renamed(&mut self, payload: &Object<'_>) -> Result<Option<String>> {
+    fn renamed(&mut self, payload: &Object<'_>) -> Result<()> {
         // The index is more reliable, and copied names belong to the parent.
         let is_own = payload
             .string("thread_id")
@@ -362,28 +357,28 @@ impl<'a> Reader<'a> {
                 ..Details::default()
             })?;
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Rolls back the last turns.
-    fn roll_back(&mut self, turns: u64) -> Result<Option<String>> {
+    fn roll_back(&mut self, turns: u64) -> Result<()> {
         if let Some(key) = self.state.prompts.roll_back(turns) {
             self.sink.rewind_to(key.as_deref())?;
             self.state.last_key = key;
         }
-        Ok(None)
+        Ok(())
     }
 
-    fn token_count(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<Option<String>> {
+    fn token_count(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<()> {
         let Some(info) = payload.object("info") else {
-            return Ok(None);
+            return Ok(());
         };
         if record.copied {
             self.state.counting.skip(&info);
-            return Ok(None);
+            return Ok(());
         }
         let Some(tokens) = self.state.counting.count(&info) else {
-            return Ok(None);
+            return Ok(());
         };
         let model = payload.string("model").or_else(|| info.string("model"));
         let model = model
@@ -392,30 +387,21 @@ impl<'a> Reader<'a> {
         self.usage(record, tokens, model)
     }
 
-    fn usage_record(
-        &mut self,
-        record: &Record<'_>,
-        payload: &Object<'_>,
-    ) -> Result<Option<String>> {
+    fn usage_record(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<()> {
         let is_own = payload
             .string("thread_id")
             .is_none_or(|id| *id == *self.state.thread);
         if record.copied || !is_own {
-            return Ok(None);
+            return Ok(());
         }
         match self.state.counting.record(payload) {
             Some(tokens) => self.usage(record, tokens, None),
-            None => Ok(None),
+            None => Ok(()),
         }
     }
 
     /// Sends the usage of a call.
-    fn usage(
-        &mut self,
-        record: &Record<'_>,
-        tokens: Tokens,
-        model: Option<String>,
-    ) -> Result<Option<String>> {
+    fn usage(&mut self, record: &Record<'_>, tokens: Tokens, model: Option<String>) -> Result<()> {
         self.state.counting.calls += 1;
         let usage = UsageEvent {
             key: self.next_key(record),
@@ -426,11 +412,10 @@ impl<'a> Reader<'a> {
             duration_ms: None,
             cost_usd: None,
         };
-        self.sink.event(Event::Usage(usage))?;
-        Ok(None)
+        self.sink.event(Event::Usage(usage))
     }
 
-    fn compacted(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<Option<String>> {
+    fn compacted(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Result<()> {
         let id = payload
             .string("compaction_response_id")
             .filter(|_| !record.copied);
@@ -440,17 +425,14 @@ impl<'a> Reader<'a> {
             .map(|message| message.trim().to_owned());
         let summary = summary.filter(|summary| !summary.is_empty());
         let summary = summary.or_else(|| readable_summary(payload));
+        let summary = summary.unwrap_or_else(|| UNREADABLE.to_owned());
         let event = SummaryEvent {
-            covers: None,
-            key: self.next_key(record),
             at: record.time,
-            summary: summary.unwrap_or_else(|| UNREADABLE.to_owned()),
-            keep: 0,
             model: self.state.model.clone(),
             usage: tokens.map(Tokens::usage),
+            ..SummaryEvent::new(self.next_key(record), summary)
         };
-        self.sink.event(Event::Summary(event))?;
-        Ok(None)
+        self.sink.event(Event::Summary(event))
     }
 
     fn send_details(&mut self, details: Details) -> Result<()> {

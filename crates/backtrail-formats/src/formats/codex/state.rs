@@ -13,7 +13,7 @@ use super::lookahead::Duplicates;
 use super::names;
 use super::usage::UsageCounter;
 use crate::event::{Details, ForkPoint, Origin};
-use crate::formats::keys::valid_key;
+use crate::formats::keys::{push_limited, valid_key};
 use crate::json::Object;
 
 /// The version of the state.
@@ -197,13 +197,9 @@ pub(super) struct Calls(VecDeque<(String, String)>);
 impl Calls {
     /// Adds a call.
     pub(super) fn push(&mut self, id: &str, tool: &str) {
-        if id.len() > MAX_NAME || tool.len() > MAX_NAME {
-            return;
+        if id.len() <= MAX_NAME && tool.len() <= MAX_NAME {
+            push_limited(&mut self.0, (id.to_owned(), tool.to_owned()), MAX_CALLS);
         }
-        if self.0.len() == MAX_CALLS {
-            self.0.pop_front();
-        }
-        self.0.push_back((id.to_owned(), tool.to_owned()));
     }
 
     /// Removes a call that has a result, and returns its tool.

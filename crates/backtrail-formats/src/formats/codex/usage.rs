@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use backtrail::Usage;
 use serde::{Deserialize, Serialize};
 
+use crate::formats::keys::push_limited;
 use crate::json::Object;
 
 /// How many records and compactions are remembered until they match.
@@ -59,15 +60,7 @@ impl Tokens {
     }
 
     fn is_zero(self) -> bool {
-        let Self {
-            input,
-            cached,
-            written,
-            output,
-            reasoning,
-            total: _,
-        } = self;
-        input == 0 && cached == 0 && written == 0 && output == 0 && reasoning == 0
+        Self { total: 0, ..self } == Self::default()
     }
 
     /// Returns the usage, with input, cache reads and cache writes separated.
@@ -151,7 +144,7 @@ impl UsageCounter {
         if newest.is_some_and(|newest| self.newest.as_ref() == Some(&newest.id) && is_same(newest))
             && let Some(newest) = self.recorded.pop_back()
         {
-            push(&mut self.done, newest.id);
+            push_limited(&mut self.done, newest.id, MAX_WAITING);
         }
     }
 
@@ -166,13 +159,17 @@ impl UsageCounter {
         }
         if let Some(at) = self.compactions.iter().position(|sent| *sent == id) {
             self.compactions.remove(at);
-            push(&mut self.done, id);
+            push_limited(&mut self.done, id, MAX_WAITING);
             return Some(tokens);
         }
         let total = tokens_at(payload, "thread_token_usage");
         if !self.recorded.iter().any(|known| known.id == id) {
             self.newest = Some(id.clone());
-            push(&mut self.recorded, Recorded { id, tokens, total });
+            push_limited(
+                &mut self.recorded,
+                Recorded { id, tokens, total },
+                MAX_WAITING,
+            );
         }
         None
     }
@@ -183,12 +180,12 @@ impl UsageCounter {
         match self.recorded.iter().position(|known| known.id == id) {
             Some(at) => {
                 let recorded = self.recorded.remove(at)?;
-                push(&mut self.done, id);
+                push_limited(&mut self.done, id, MAX_WAITING);
                 Some(recorded.tokens)
             }
             None => {
                 if !self.done.contains(&id) {
-                    push(&mut self.compactions, id);
+                    push_limited(&mut self.compactions, id, MAX_WAITING);
                 }
                 None
             }
@@ -202,12 +199,4 @@ fn tokens_at(object: &Object<'_>, name: &str) -> Option<Tokens> {
 
 fn short(id: &str) -> Option<String> {
     (!id.is_empty() && id.len() <= MAX_ID).then(|| id.to_owned())
-}
-
-/// Adds an element; the oldest is dropped if there are too many.
-fn push<T>(waiting: &mut VecDeque<T>, new: T) {
-    if waiting.len() == MAX_WAITING {
-        waiting.pop_front();
-    }
-    waiting.push_back(new);
 }

@@ -4,11 +4,11 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::super::keys::{SeenIds, hash_json, hash_without_blanks};
+use super::super::keys::{SeenIds, hash_json, hash_without_blanks, short_hash};
 use super::messages::{Emitter, MessageKind, is_results, message_kind, message_text};
 use super::read_details;
 use crate::error::Result;
-use crate::event::{Details, Event, EventSink, ReadReport, SummaryEvent};
+use crate::event::{Details, Event, ReadReport, SummaryEvent};
 use crate::json::Object;
 use crate::json_lines::JsonLine;
 use crate::source::Source;
@@ -55,7 +55,7 @@ struct CurrentMessage {
 }
 
 /// The lines of a file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Log {
     places: Vec<MessagePlace>,
     steps: Vec<LogStep>,
@@ -74,28 +74,13 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub(super) fn new(seen: SeenIds) -> Self {
+    /// Starts at the beginning, or after lines with these ids that were read before.
+    pub(super) fn new(ids: &str, is_resumed: bool) -> Self {
         Self {
-            places: Vec::new(),
-            steps: Vec::new(),
-            current: Vec::new(),
-            by_id: HashMap::new(),
-            is_resumed: false,
-            revises: false,
-            is_named: false,
-            seen,
-            session: None,
-            is_agent: false,
-            details: Details::default(),
-        }
-    }
-
-    /// Starts after lines that were read before.
-    pub(super) fn resume(seen: SeenIds) -> Self {
-        Self {
-            is_resumed: true,
-            is_named: true,
-            ..Self::new(seen)
+            is_resumed,
+            is_named: is_resumed,
+            seen: SeenIds::from_state(ids),
+            ..Self::default()
         }
     }
 
@@ -212,7 +197,7 @@ impl Log {
         // Such a list does not contain notices.
         self.current.retain(|message| message.in_context);
         self.index();
-        let mut known = MessageIndex::new(&self.current);
+        let mut known = MessageIndex::new(&self.current, &self.by_id);
         let matched: Vec<Option<usize>> = list.iter().map(|one| known.find(one)).collect();
         let in_order = matched.iter().flatten().is_sorted();
         let still_there = matched.iter().flatten().count();
@@ -305,13 +290,12 @@ impl Log {
     }
 
     /// Sends the events that the lines amount to.
-    pub(super) fn emit(
-        &self,
-        source: &Source,
-        emitter: &mut Emitter<'_>,
-        sink: &mut dyn EventSink,
-    ) -> Result<()> {
-        let targets: HashSet<u32> = self.steps.iter().filter_map(LogStep::target).collect();
+    pub(super) fn emit(&self, source: &Source, emitter: &mut Emitter<'_>) -> Result<()> {
+        let target = |step: &LogStep| match step {
+            LogStep::Rewind(target) => *target,
+            _ => None,
+        };
+        let targets: HashSet<u32> = self.steps.iter().filter_map(target).collect();
         let mut keys = HashMap::new();
         let mut counts = vec![0u64; self.places.len()];
         let mut lists = LastList::default();
@@ -322,12 +306,12 @@ impl Log {
                     if let Some(text) = lists.message(source, place)
                         && let Ok(record) = Object::parse(&text)
                     {
-                        counts[*message as usize] = emitter.emit(&record, sink)?;
+                        counts[*message as usize] = emitter.emit(&record)?;
                     }
                 }
                 LogStep::Rewind(target) => {
                     let key = target.and_then(|target| keys.get(&target).cloned().flatten());
-                    sink.rewind_to(key.as_deref())?;
+                    emitter.sink.rewind_to(key.as_deref())?;
                     emitter.last_key = key;
                 }
                 LogStep::Summary {
@@ -338,7 +322,7 @@ impl Log {
                     let keep = kept.iter().map(|kept| counts[*kept as usize]).sum();
                     let event = lists.summary(source, line, elements, keep, emitter);
                     emitter.last_key = Some(event.key().to_owned());
-                    sink.event(event)?;
+                    emitter.sink.event(event)?;
                 }
             }
             if targets.contains(&n) {
@@ -346,15 +330,6 @@ impl Log {
             }
         }
         Ok(())
-    }
-}
-
-impl LogStep {
-    fn target(&self) -> Option<u32> {
-        match self {
-            Self::Rewind(target) => *target,
-            _ => None,
-        }
     }
 }
 
@@ -388,21 +363,20 @@ impl<'a> ListedMessage<'a> {
 }
 
 /// Finds messages of the conversation by id or content, each once.
-struct MessageIndex {
-    by_id: HashMap<Hash, usize>,
+struct MessageIndex<'a> {
+    by_id: &'a HashMap<Hash, usize>,
     by_content: HashMap<Hash, Vec<usize>>,
     found: Vec<bool>,
 }
 
-impl MessageIndex {
-    fn new(context: &[CurrentMessage]) -> Self {
+impl<'a> MessageIndex<'a> {
+    fn new(context: &[CurrentMessage], by_id: &'a HashMap<Hash, usize>) -> Self {
         let mut by_content: HashMap<Hash, Vec<usize>> = HashMap::new();
         for (n, message) in context.iter().enumerate().rev() {
             by_content.entry(message.content).or_default().push(n);
         }
-        let ids = context.iter().enumerate();
         Self {
-            by_id: ids.map(|(n, message)| (message.id, n)).collect(),
+            by_id,
             by_content,
             found: vec![false; context.len()],
         }
@@ -479,33 +453,21 @@ impl LastList {
             at = at.or_else(|| object.time("timestamp"));
             texts.push(message_text(&object));
         }
+        let key = emitter.key("summary", &hashed);
         Event::Summary(SummaryEvent {
-            covers: None,
-            key: emitter.key("summary", &hashed),
             at,
-            summary: texts.join("\n\n"),
             keep,
-            model: None,
-            usage: None,
+            ..SummaryEvent::new(key, texts.join("\n\n"))
         })
     }
 }
 
 fn hash_id(id: &str) -> Hash {
-    first_half(blake3::hash(id.as_bytes()).as_bytes())
-}
-
-fn first_half(hash: &[u8; 32]) -> Hash {
-    let mut half = [0; 16];
-    half.copy_from_slice(&hash[..16]);
-    half
+    short_hash(id.as_bytes())
 }
 
 /// Returns a hash of a message's content, which identifies it under another id.
 fn hash_content(object: &Object<'_>) -> Hash {
-    let mut hasher = blake3::Hasher::new();
-    for name in ["type", "content", "parts"] {
-        hasher.update(&hash_without_blanks(object.get(name).unwrap_or_default()));
-    }
-    first_half(hasher.finalize().as_bytes())
+    let hash = |name| hash_without_blanks(object.get(name).unwrap_or_default());
+    short_hash(&["type", "content", "parts"].map(hash).concat())
 }

@@ -8,7 +8,7 @@ use backtrail::{Block, Fields, Json, Message, Role, Text, Thinking, ToolResult, 
 use super::super::blocks::{
     empty_object, media_block, meta, meta_text, string_json, text_block, unknown_block,
 };
-use super::super::keys::{hash_json, valid_key};
+use super::super::keys::{hash_json, short_hash, valid_key};
 use crate::error::Result;
 use crate::event::{Details, Event, EventSink, MessageEvent};
 use crate::json::{Object, elements, is_string, to_json, to_text};
@@ -50,12 +50,12 @@ pub(super) fn message_text(record: &Object<'_>) -> String {
 }
 
 /// Sends the events of messages.
-#[derive(Debug)]
 pub(super) struct Emitter<'s> {
+    pub(super) sink: &'s mut dyn EventSink,
     session: &'s str,
-    model: Option<String>,
+    pub(super) model: Option<String>,
     /// The calls of the last reply whose results were sent with it.
-    answered: Vec<String>,
+    pub(super) answered: Vec<String>,
     /// The keys that were used, and how often.
     keys: HashMap<[u8; 8], u64>,
     /// The key of the last event.
@@ -64,8 +64,15 @@ pub(super) struct Emitter<'s> {
 }
 
 impl<'s> Emitter<'s> {
-    pub(super) fn new(session: &'s str, model: Option<String>, answered: Vec<String>) -> Self {
+    /// Creates one; the model and the answered calls are those of an earlier reading.
+    pub(super) fn new(
+        sink: &'s mut dyn EventSink,
+        session: &'s str,
+        model: Option<String>,
+        answered: Vec<String>,
+    ) -> Self {
         Self {
+            sink,
             session,
             model,
             answered,
@@ -75,15 +82,10 @@ impl<'s> Emitter<'s> {
         }
     }
 
-    /// Returns the state from which reading resumes: the model, and the answered calls.
-    pub(super) fn into_parts(self) -> (Option<String>, Vec<String>) {
-        (self.model, self.answered)
-    }
-
     /// Returns a key for an id and its content: a revised message has another key.
     pub(super) fn key(&mut self, id: &str, json: &str) -> String {
         let key = format!("{}~{}", valid_key(id), hash_json(json, 8));
-        let first = short(&key);
+        let first = short_hash(key.as_bytes());
         loop {
             let count = self.keys.entry(first).or_default();
             *count += 1;
@@ -91,7 +93,7 @@ impl<'s> Emitter<'s> {
                 return key;
             }
             let again = format!("{key}~{count}");
-            if let Entry::Vacant(vacant) = self.keys.entry(short(&again)) {
+            if let Entry::Vacant(vacant) = self.keys.entry(short_hash(again.as_bytes())) {
                 vacant.insert(1);
                 return again;
             }
@@ -99,18 +101,18 @@ impl<'s> Emitter<'s> {
     }
 
     /// Sends the events of a message, and returns how many there are.
-    pub(super) fn emit(&mut self, record: &Object<'_>, sink: &mut dyn EventSink) -> Result<u64> {
+    pub(super) fn emit(&mut self, record: &Object<'_>) -> Result<u64> {
         let (before, place) = (self.count, self.keys.len());
         let id = record.string("id").map(|id| id.into_owned());
         let id = id.unwrap_or_else(|| format!("n{place}"));
         let key = self.key(&id, &content_of(record));
         match message_kind(record) {
-            MessageKind::User => self.emit_user(record, &key, sink)?,
-            MessageKind::Model => self.emit_reply(record, &id, &key, sink)?,
+            MessageKind::User => self.emit_user(record, &key)?,
+            MessageKind::Model => self.emit_reply(record, &id, &key)?,
             MessageKind::Notice => {
                 let text = message_text(record);
                 if !text.is_empty() {
-                    self.send(MessageEvent::new(key, meta_text(text)), record, sink)?;
+                    self.send(MessageEvent::new(key, meta_text(text)), record)?;
                 }
             }
             MessageKind::Unknown(_) => {}
@@ -118,43 +120,29 @@ impl<'s> Emitter<'s> {
         Ok(self.count - before)
     }
 
-    fn send(
-        &mut self,
-        mut event: MessageEvent,
-        record: &Object<'_>,
-        sink: &mut dyn EventSink,
-    ) -> Result<()> {
+    fn send(&mut self, mut event: MessageEvent, record: &Object<'_>) -> Result<()> {
         event.at = event.at.or_else(|| record.time("timestamp"));
         self.count += 1;
         self.last_key = Some(event.key.clone());
-        sink.event(Event::Message(event))
+        self.sink.event(Event::Message(event))
     }
 
-    fn emit_user(
-        &mut self,
-        record: &Object<'_>,
-        key: &str,
-        sink: &mut dyn EventSink,
-    ) -> Result<()> {
-        let (results, content): (Vec<_>, Vec<_>) = blocks(record, &HashSet::new())
+    fn emit_user(&mut self, record: &Object<'_>, key: &str) -> Result<()> {
+        let (mut results, content): (Vec<_>, Vec<_>) = blocks(record, &HashSet::new())
             .into_iter()
             .partition(|block| matches!(block, Block::ToolResult(_)));
         let answered: HashSet<&str> = self.answered.iter().map(String::as_str).collect();
-        let was_sent = |block: &Block| match block {
-            Block::ToolResult(result) => answered.contains(result.tool_use_id.as_str()),
-            _ => false,
-        };
-        let results: Vec<Block> = results
-            .into_iter()
-            .filter(|block| !was_sent(block))
-            .collect();
+        results.retain(|block| match block {
+            Block::ToolResult(result) => !answered.contains(result.tool_use_id.as_str()),
+            _ => true,
+        });
         if !results.is_empty() {
             let key = match content.is_empty() {
                 true => key.to_owned(),
                 false => format!("{key}/results"),
             };
             let event = MessageEvent::new(key, Message::new(Role::Tool, results));
-            self.send(event, record, sink)?;
+            self.send(event, record)?;
         }
         if content.is_empty() {
             return Ok(());
@@ -164,23 +152,17 @@ impl<'s> Emitter<'s> {
             true => meta(message),
             false => message,
         };
-        self.send(MessageEvent::new(key, message), record, sink)
+        self.send(MessageEvent::new(key, message), record)
     }
 
-    fn emit_reply(
-        &mut self,
-        record: &Object<'_>,
-        id: &str,
-        key: &str,
-        sink: &mut dyn EventSink,
-    ) -> Result<()> {
+    fn emit_reply(&mut self, record: &Object<'_>, id: &str, key: &str) -> Result<()> {
         let calls = record.list("toolCalls").unwrap_or_default();
         let calls: Vec<Object<'_>> = calls.into_iter().filter_map(Object::from_json).collect();
         let model = record.string("model").filter(|model| !model.is_empty());
         let model = model.map(|model| model.into_owned());
         if model.is_some() && model != self.model {
             self.model.clone_from(&model);
-            sink.details(Details {
+            self.sink.details(Details {
                 model: model.clone(),
                 ..Details::default()
             })?;
@@ -198,7 +180,7 @@ impl<'s> Emitter<'s> {
             format!("{session}#{}", valid_key(id))
         });
         event.model = model;
-        self.send(event, record, sink)?;
+        self.send(event, record)?;
         if results.is_empty() {
             return Ok(());
         }
@@ -206,14 +188,8 @@ impl<'s> Emitter<'s> {
         let results = Message::new(Role::Tool, blocks);
         let mut event = MessageEvent::new(format!("{key}/results"), results);
         event.at = calls.iter().filter_map(|call| call.time("timestamp")).max();
-        self.send(event, record, sink)
+        self.send(event, record)
     }
-}
-
-fn short(key: &str) -> [u8; 8] {
-    let mut short = [0; 8];
-    short.copy_from_slice(&blake3::hash(key.as_bytes()).as_bytes()[..8]);
-    short
 }
 
 /// Returns the content of a message, with its fields sorted: it identifies the message.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::super::keys::{SeenIds, hash_json, valid_key};
-use super::{EntryKind, entry_kind};
+use super::super::keys::{SeenIds, hash_json, short_hash, valid_key};
+use super::{EntryKind, PiState, entry_kind};
 use crate::event::ReadReport;
 use crate::json::Object;
 use crate::json_lines::JsonLine;
@@ -65,34 +65,18 @@ pub(super) struct Branch {
 }
 
 impl Tree {
-    pub(super) fn new() -> Self {
+    /// Starts an empty file, or continues after entries that followed one another.
+    pub(super) fn new(state: &PiState) -> Self {
         Self {
             nodes: Vec::new(),
             by_id: HashMap::new(),
-            base: 0,
-            base_messages: 0,
+            base: state.entries,
+            base_messages: state.said,
             is_linear: true,
-            is_new: true,
-            last_id: None,
-            seen: SeenIds::default(),
+            is_new: state.entries == 0,
+            last_id: state.last.clone(),
+            seen: SeenIds::from_state(&state.ids),
             title: None,
-        }
-    }
-
-    /// Starts after entries that were read before and followed one another.
-    pub(super) fn resume(
-        entries: u64,
-        messages: u32,
-        last_id: Option<String>,
-        seen: SeenIds,
-    ) -> Self {
-        Self {
-            base: entries,
-            base_messages: messages,
-            is_new: entries == 0,
-            last_id,
-            seen,
-            ..Self::new()
         }
     }
 
@@ -179,7 +163,7 @@ impl Tree {
             return previous;
         }
         self.is_linear = false;
-        let id = name.map(|name| short(&name));
+        let id = name.map(|name| short_hash(name.as_bytes()));
         id.and_then(|id| self.by_id.get(&id).copied())
             .unwrap_or(NONE)
     }
@@ -187,7 +171,9 @@ impl Tree {
     /// Returns the entry at which the conversation continues.
     fn leaf_target(&mut self, object: &Object<'_>) -> u32 {
         self.is_linear = false;
-        let id = object.string("targetId").map(|id| short(&id));
+        let id = object
+            .string("targetId")
+            .map(|id| short_hash(id.as_bytes()));
         let found = id.and_then(|id| self.by_id.get(&id).copied());
         found.unwrap_or(NONE)
     }
@@ -195,7 +181,7 @@ impl Tree {
     /// Returns the first entry that a compaction keeps.
     fn first_kept(&mut self, object: &Object<'_>) -> u32 {
         if let Some(id) = object.string("firstKeptEntryId") {
-            let found = self.by_id.get(&short(&id)).copied();
+            let found = self.by_id.get(&short_hash(id.as_bytes())).copied();
             // It may be among those that were read before.
             self.is_linear &= found.is_some() || self.base == 0;
             return found.unwrap_or(NONE);
@@ -221,7 +207,7 @@ impl Tree {
             return 0;
         };
         let at = self.nodes.len() as u32;
-        let before = self.by_id.insert(short(id), at);
+        let before = self.by_id.insert(short_hash(id.as_bytes()), at);
         let duplicates = before.map_or(0, |before| self.nodes[before as usize].duplicates + 1);
         // After resuming, the number of earlier entries with this id is not known.
         if before.is_none() && self.base > 0 && self.seen.may_have(id) {
@@ -342,10 +328,4 @@ impl Tree {
         stem.reverse();
         Branch { leaves, stem, own }
     }
-}
-
-fn short(id: &str) -> [u8; 16] {
-    let mut short = [0; 16];
-    short.copy_from_slice(&blake3::hash(id.as_bytes()).as_bytes()[..16]);
-    short
 }

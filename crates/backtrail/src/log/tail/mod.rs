@@ -333,8 +333,7 @@ fn refuse_newer(opener: Option<&Opener>, path: &Path) -> Result<()> {
         Some(opener) if opener.is_newer() => Err(Error::new(
             ErrorKind::NewerFormat,
             format!(
-                "the trail has format version {}, and this program writes {FORMAT_VERSION}; \
-                 it can be read, not changed",
+                "the trail has format version {}, but this program writes {FORMAT_VERSION}; it can only be read",
                 opener.version
             ),
         )

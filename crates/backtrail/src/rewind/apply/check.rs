@@ -6,75 +6,57 @@ use std::path::Path;
 use rustix::io::Errno;
 
 use super::super::path_change::{PathChange, PathEntry};
-use super::StagedWork;
 use super::compare::is_link;
+use super::mover::Mover;
 use super::root_dir::{SplitPath, is_gone, may_write};
 use super::stage::Prepared;
-use super::staging_dir::OPEN;
 use crate::error::{Error, ErrorKind, Result};
-use crate::snapshot::FileKind;
 use crate::snapshot::name::{bytes_of, os_str, shown};
 use crate::snapshot::scan::sys::{self, Seen};
 
-/// A check of all paths.
-pub(super) struct FinalCheck<'a> {
-    staged: &'a StagedWork<'a>,
-    /// Directories that exist and may be written to.
-    fine: BTreeSet<&'a [u8]>,
-}
-
-impl<'a> FinalCheck<'a> {
-    pub(super) fn new(staged: &'a StagedWork<'_>) -> Self {
-        Self {
-            staged,
-            fine: BTreeSet::new(),
-        }
-    }
-
-    pub(super) fn run(&mut self) -> Result<()> {
-        let staged = self.staged;
-        for (item, ready) in staged.work.items.iter().zip(&staged.ready) {
-            if !self
-                .is_old(item, ready)
-                .map_err(|error| self.failed(&item.path, error))?
-            {
-                return Err(staged.root_dir.moved(&item.path));
+impl Mover<'_> {
+    /// Checks once more that every path is in its old state, and that all changes seem
+    /// possible.
+    pub(in crate::rewind) fn check(&self) -> Result<()> {
+        // Directories that exist and may be written to.
+        let mut fine = BTreeSet::new();
+        for (item, prepared) in self.work.items.iter().zip(&self.prepared) {
+            let is_old = self.is_old(item, prepared);
+            if !is_old.map_err(|error| self.unchecked(&item.path, error))? {
+                return Err(self.root_dir.moved(&item.path));
             }
-            if item.old != item.new {
-                self.may_change(item)?;
+            if item.old == item.new {
+                continue;
+            }
+            let sets_mode = item.is_mode_only() || (item.was_dir() && item.becomes_dir());
+            let dir = SplitPath::of(&item.path).dir;
+            if sets_mode && !self.made_root {
+                self.must_be_ours(&item.path)?;
+            } else if !item.is_root() && !fine.contains(dir) {
+                self.must_be_writable(item, dir)?;
+                fine.insert(dir);
             }
         }
         Ok(())
     }
 
-    fn failed(&self, path: &Path, error: Errno) -> Error {
+    fn unchecked(&self, path: &Path, error: Errno) -> Error {
         let doing = "check a path before it is replaced";
-        self.staged.root_dir.failed(doing, "fstatat", path, error)
+        self.root_dir.failed(doing, "fstatat", path, error)
     }
 
-    fn is_old(&self, item: &PathChange, ready: &Prepared) -> rustix::io::Result<bool> {
-        let seen = self.staged.root_dir.look(&item.path)?;
+    fn is_old(&self, item: &PathChange, prepared: &Prepared) -> rustix::io::Result<bool> {
+        let seen = self.root_dir.look(&item.path)?;
         Ok(match (&item.old, seen) {
             (None, None) => true,
-            (None, Some(_)) => self.staged.made_root && bytes_of(&item.path).is_empty(),
+            (None, Some(_)) => self.made_root && item.is_root(),
             (Some(_), None) => false,
             (Some(PathEntry::Dir { mode }), Some(seen)) => self.is_old_dir(item, *mode, &seen),
             (Some(entry), Some(seen)) => {
-                let same = ready.known.is_some_and(|known| known.stamp == seen.stamp);
-                same && self.leads(item, entry)?
+                let known = prepared.known.map(|known| known.seen.stamp);
+                known == Some(seen.stamp) && self.leads(item, entry)?
             }
         })
-    }
-
-    fn is_old_dir(&self, item: &PathChange, mode: u32, seen: &Seen) -> bool {
-        let lent = self
-            .staged
-            .staging
-            .made_writable
-            .iter()
-            .any(|(path, _)| *path == item.path);
-        let is_own = seen.stamp.mode == mode || (lent && seen.stamp.mode == mode | OPEN);
-        seen.kind == FileKind::Dir && is_own
     }
 
     /// Returns whether a link still has its target.
@@ -83,83 +65,52 @@ impl<'a> FinalCheck<'a> {
             return Ok(true);
         };
         let place = SplitPath::of(&item.path);
-        match self.staged.root_dir.open_dir(place.dir) {
-            Ok(dir) => is_link(&dir, place.name, target),
+        match self.root_dir.open_dir(place.dir) {
             Err(error) if is_gone(error) => Ok(false),
-            Err(error) => Err(error),
+            dir => is_link(&dir?, place.name, target),
         }
     }
 
-    /// Checks whether the directory of a path, or its mode, can be changed.
-    fn may_change(&mut self, item: &'a PathChange) -> Result<()> {
-        let is_root = bytes_of(&item.path).is_empty();
-        let sets_mode = item.is_mode_only() || (item.was_dir() && item.becomes_dir());
-        if sets_mode && !self.staged.made_root {
-            return self.is_owned(&item.path);
-        }
-        let dir = SplitPath::of(&item.path).dir;
-        if is_root || self.fine.contains(dir) {
+    /// Refuses to set the mode of a path that belongs to another user.
+    fn must_be_ours(&self, path: &Path) -> Result<()> {
+        let seen = self.root_dir.look(path);
+        let seen = seen.map_err(|error| self.unchecked(path, error))?;
+        if seen.is_none_or(|seen| self.is_ours(&seen)) {
             return Ok(());
         }
-        self.may_write(item, dir)?;
-        self.fine.insert(dir);
-        Ok(())
-    }
-
-    fn is_owned(&self, path: &Path) -> Result<()> {
-        let seen = self.staged.root_dir.look(path);
-        let seen = seen.map_err(|error| self.failed(path, error))?;
-        match seen {
-            Some(seen) if !self.is_ours(&seen) => {
-                let doing = "set the mode of a path that belongs to another user";
-                Err(self
-                    .staged
-                    .root_dir
-                    .failed(doing, "fchmod", path, Errno::PERM))
-            }
-            _ => Ok(()),
-        }
+        let doing = "set the mode of a path that belongs to another user";
+        Err(self.root_dir.failed(doing, "fchmod", path, Errno::PERM))
     }
 
     fn is_ours(&self, seen: &Seen) -> bool {
-        let uid = self.staged.staging.uid;
+        let uid = self.staging.uid;
         uid == 0 || uid == seen.uid
     }
 
-    fn may_write(&self, item: &PathChange, dir: &[u8]) -> Result<()> {
+    /// Refuses a directory in which names cannot be created or removed.
+    fn must_be_writable(&self, item: &PathChange, dir: &[u8]) -> Result<()> {
         let path = Path::new(os_str(dir));
-        let items = self.staged.work.items;
-        let fd = match self.staged.root_dir.open_dir(dir) {
-            Ok(fd) => fd,
+        let failed = |error| {
+            self.root_dir
+                .failed("write in a directory", "faccessat", path, error)
+        };
+        let items = self.work.items;
+        let fd = match self.root_dir.open_dir(dir) {
             Err(error) if is_gone(error) => {
                 let found = items.binary_search_by(|item| bytes_of(&item.path).cmp(dir));
-                return match found {
-                    // It is created first.
-                    Ok(n) if items[n].becomes_dir() => Ok(()),
-                    _ => Err(self.no_dir(item)),
-                };
+                // It is created first.
+                if found.is_ok_and(|n| items[n].becomes_dir()) {
+                    return Ok(());
+                }
+                let what = format!("the directory of {} has just changed", shown(&item.path));
+                let path = self.root_dir.path.join(&item.path);
+                return Err(Error::new(ErrorKind::Conflict, what).at_path(&path));
             }
-            Err(error) => return Err(self.unwritable(path, error)),
+            fd => fd.map_err(failed)?,
         };
-        if may_write(&fd).map_err(|error| self.unwritable(path, error))? {
+        if may_write(&fd).map_err(failed)? || self.is_ours(&sys::seen(&fd).map_err(failed)?) {
             return Ok(());
         }
-        let seen = sys::seen(&fd).map_err(|error| self.unwritable(path, error))?;
-        match self.is_ours(&seen) {
-            true => Ok(()),
-            false => Err(self.unwritable(path, Errno::ACCESS)),
-        }
-    }
-
-    fn no_dir(&self, item: &PathChange) -> Error {
-        let what = format!("the directory of {} changed meanwhile", shown(&item.path));
-        let path = self.staged.root_dir.path.join(&item.path);
-        Error::new(ErrorKind::Conflict, what).at_path(&path)
-    }
-
-    fn unwritable(&self, dir: &Path, error: Errno) -> Error {
-        self.staged
-            .root_dir
-            .failed("write in a directory", "faccessat", dir, error)
+        Err(failed(Errno::ACCESS))
     }
 }

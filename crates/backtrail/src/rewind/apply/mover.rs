@@ -5,34 +5,33 @@
 //! path at the same moment.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
 use super::super::outcome::NotRestored;
-use super::super::path_change::{PathChange, PathEntry};
-use super::compare::KnownFile;
+use super::super::path_change::{FileEntry, PathChange, PathEntry};
 use super::root_dir::{RootDir, SplitPath, is_gone, is_unsupported, may_write};
 use super::stage::{FEW, Prepared};
-use super::staging_dir::{OPEN, StagingDir, new_name, old_name};
+use super::staging_dir::{OPEN, StagingDir, Version};
+use super::{FileWork, WorkResult};
 use crate::error::{Error, Result};
 use crate::snapshot::FileKind;
 use crate::snapshot::name::bytes_of;
-use crate::snapshot::scan::sys::{self, Seen};
+use crate::snapshot::scan::sys::{self, Horizon, Seen};
+use crate::time::{Clock, SystemClock};
 
-pub(super) const CHANGED: &str = "changed meanwhile";
-const TAKEN: &str = "something else was created there meanwhile";
-const NO_DIR: &str = "its directory changed meanwhile";
-pub(super) const HOLDS: &str = "has unknown files in it";
-pub(super) const GONE: &str = "removed meanwhile";
-const BITS: &str = "the system refuses its mode";
+pub(super) const CHANGED: &str = "has changed since";
+const TAKEN: &str = "something else is there now";
+const NO_DIR: &str = "its directory has changed";
+const HOLDS: &str = "contains unknown files";
+pub(super) const GONE: &str = "no longer exists";
+const BITS: &str = "its mode cannot be set";
 
 /// A move that was made, by the number of its item; each can be reversed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MoverStep {
+#[derive(Debug, Clone, Copy)]
+enum MoverStep {
     /// The old file is in the staging directory.
     TookOut(usize),
     /// The new file left the staging directory.
@@ -47,121 +46,178 @@ pub(super) enum MoverStep {
 
 /// How a move ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MoveResult {
+enum MoveResult {
     Done,
     /// It was not made, or reversed, for this reason.
     Left(&'static str),
 }
 
-/// Moves files, and keeps a list of what was done.
-pub(super) struct Mover<'a> {
-    pub(super) root_dir: &'a RootDir<'a>,
-    pub(super) staging: &'a mut StagingDir,
-    pub(super) items: &'a [PathChange],
-    pub(super) ready: &'a [Prepared],
-    pub(super) did: Vec<MoverStep>,
-    /// The reasons for items that were left alone, by number.
-    pub(super) left: Vec<Option<String>>,
+/// What happens to a path that is not in its old state, or that the system refuses to
+/// change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnChanged {
+    /// It stops everything.
+    Stop,
+    /// It is left alone.
+    Leave,
+}
+
+/// The direction in which the work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Forward,
+    Back,
+}
+
+/// Stages and moves the files of one step, and keeps a list of what was done.
+#[derive(Debug)]
+pub(in crate::rewind) struct Mover<'a> {
+    pub(super) work: FileWork<'a>,
+    pub(super) root_dir: RootDir<'a>,
+    pub(super) staging: StagingDir,
+    /// One for each item.
+    pub(super) prepared: Vec<Prepared>,
+    pub(super) on_changed: OnChanged,
+    /// The root was created by this step.
+    pub(super) made_root: bool,
+    /// Files that changed after it may change again without showing it.
+    pub(super) horizon: Horizon,
+    did: Vec<MoverStep>,
     /// What must be synced: directories, and files whose mode changed.
     pub(super) touched: BTreeSet<PathBuf>,
-    /// An item that the system refuses is left alone, and does not stop the rest.
-    pub(super) lenient: bool,
 }
 
 impl<'a> Mover<'a> {
-    pub(super) fn new(
-        root_dir: &'a RootDir<'a>,
-        staging: &'a mut StagingDir,
-        items: &'a [PathChange],
-        ready: &'a [Prepared],
-    ) -> Self {
+    pub(super) fn new(work: FileWork<'a>, root_dir: RootDir<'a>, staging: StagingDir) -> Self {
         Self {
+            prepared: work.items.iter().map(|_| Prepared::default()).collect(),
+            work,
             root_dir,
             staging,
-            items,
-            ready,
+            on_changed: OnChanged::Stop,
+            made_root: false,
+            horizon: Horizon::of(SystemClock.now().as_millis()),
             did: Vec::new(),
-            left: ready.iter().map(|ready| ready.left.clone()).collect(),
             touched: BTreeSet::new(),
-            lenient: false,
         }
     }
 
-    /// Returns what was left alone, in the order of the paths.
-    pub(super) fn into_left(self) -> Vec<NotRestored> {
-        let left = self.items.iter().zip(self.left);
-        let named = left.filter_map(|(item, reason)| {
+    /// Moves the files and sets their modes, removes what was staged, and syncs the
+    /// directories. An error means that the clean-up must be resumed.
+    pub(in crate::rewind) fn move_files(mut self) -> Result<WorkResult> {
+        let Err(error) = self.forward() else {
+            let mut left = self.clean_up(Direction::Forward)?;
+            left.extend(self.take_left());
+            return Ok(WorkResult {
+                left,
+                rolled_back: None,
+            });
+        };
+        self.back();
+        let cleaned = self.clean_up(Direction::Back);
+        let mut left = self.take_left();
+        match cleaned {
+            Ok(more) => left.extend(more),
+            Err(error) => left.push(NotRestored {
+                path: self.staging.name.clone(),
+                reason: error_text(&error),
+            }),
+        }
+        self.work.unmake_root(self.made_root);
+        Ok(WorkResult {
+            left,
+            rolled_back: Some(error),
+        })
+    }
+
+    /// Removes what was staged; nothing else was touched.
+    pub(in crate::rewind) fn give_up(mut self) {
+        self.clean_up(Direction::Back).ok();
+        self.work.unmake_root(self.made_root);
+    }
+
+    /// Empties the staging directory, restores the modes of directories, removes the staging
+    /// directory and syncs everything. Returns what had to stay.
+    pub(super) fn clean_up(&mut self, ended: Direction) -> Result<Vec<NotRestored>> {
+        let swept = self.sweep();
+        // Even if something has to stay in the staging directory for now.
+        self.restore_modes(ended)?;
+        swept?;
+        let mut left = Vec::new();
+        if !self.staging.remove(&self.root_dir)? {
+            left.push(NotRestored {
+                path: self.staging.name.clone(),
+                reason: HOLDS.to_owned(),
+            });
+        }
+        self.finish_root(ended)?;
+        self.touched.insert(PathBuf::new());
+        self.sync()?;
+        Ok(left)
+    }
+
+    /// Removes the reasons why items were left alone, and returns them in the order of the
+    /// paths.
+    pub(super) fn take_left(&mut self) -> Vec<NotRestored> {
+        let all = self.work.items.iter().zip(&mut self.prepared);
+        let named = all.filter_map(|(item, prepared)| {
             let path = item.path.clone();
-            reason.map(|reason| NotRestored { path, reason })
+            let reason = prepared.left.take()?;
+            Some(NotRestored { path, reason })
         });
         named.collect()
     }
 
     fn record(&mut self, did: MoverStep, place: SplitPath<'_>) {
         self.did.push(did);
-        self.touched
-            .insert(PathBuf::from(OsStr::from_bytes(place.dir)));
+        self.touched.insert(place.dir_path());
     }
 
-    /// Forgets the last move: it was reversed.
-    fn forget(&mut self) {
-        self.did.pop();
-    }
-
-    /// Replaces a file or link.
-    pub(super) fn replace(&mut self, n: usize) -> Result<MoveResult> {
-        let item = &self.items[n];
-        let (Some(old), place) = (&item.old, SplitPath::of(&item.path)) else {
-            return Ok(MoveResult::Done);
-        };
-        let name = new_name(place.path);
+    /// Exchanges a path with its staged file. If the path did not have this version, that
+    /// is reversed.
+    fn exchange(&mut self, n: usize, version: Version) -> Result<MoveResult> {
+        let place = SplitPath::of(self.path(n));
+        let name = Version::New.staged_name(place.path);
         let dir = match self.root_dir.exchange(&self.staging.fd, &name, place) {
             Ok(dir) => dir,
             Err(error) if is_gone(error) => return Ok(MoveResult::Left(GONE)),
-            Err(error) if is_unsupported(error) => return self.replace_in_two(n),
+            // The file system cannot exchange names: two moves do it.
+            Err(error) if is_unsupported(error) && version == Version::Old => {
+                return match self.take_out(n, version)? {
+                    MoveResult::Done => self.put_in(n, Version::New),
+                    left => Ok(left),
+                };
+            }
             Err(error) => return Err(self.failed("put a file in place", "renameat2", n, error)),
         };
         self.record(MoverStep::Exchanged(n), place);
-        if self.is_staged(n, &name, old, self.ready[n].known.as_ref())? {
+        if self.is_staged(n, &name, version)? {
             return Ok(MoveResult::Done);
         }
-        let back = self
-            .root_dir
-            .exchange_back(&self.staging.fd, &name, place, &dir);
-        back.map_err(|error| self.failed("put a file back", "renameat2", n, error))?;
-        self.forget();
+        self.root_dir
+            .exchange_back(&self.staging.fd, &name, place, &dir)
+            .map_err(|error| self.failed("put a file back", "renameat2", n, error))?;
+        self.did.pop();
         Ok(MoveResult::Left(CHANGED))
     }
 
-    /// Replaces a file in two moves, if the file system cannot exchange names.
-    fn replace_in_two(&mut self, n: usize) -> Result<MoveResult> {
-        match self.take_out(n)? {
-            MoveResult::Done => self.put_in(n),
-            left => Ok(left),
-        }
-    }
-
-    /// Moves an old file or link to the staging directory.
-    pub(super) fn take_out(&mut self, n: usize) -> Result<MoveResult> {
-        let item = &self.items[n];
-        let (Some(old), place) = (&item.old, SplitPath::of(&item.path)) else {
-            return Ok(MoveResult::Done);
-        };
-        let name = old_name(place.path);
+    /// Moves a file or link to the staging directory. If it is not this version, it is put
+    /// back.
+    fn take_out(&mut self, n: usize, version: Version) -> Result<MoveResult> {
+        let place = SplitPath::of(self.path(n));
+        let name = version.staged_name(place.path);
         let dir = match self.root_dir.take(place, &self.staging.fd, &name) {
             Ok(dir) => dir,
             Err(error) if is_gone(error) => return Ok(MoveResult::Left(GONE)),
             Err(error) => return Err(self.failed("move a file away", "renameat2", n, error)),
         };
         self.record(MoverStep::TookOut(n), place);
-        if self.is_staged(n, &name, old, self.ready[n].known.as_ref())? {
+        if self.is_staged(n, &name, version)? {
             return Ok(MoveResult::Done);
         }
-        match self
-            .root_dir
-            .put(&self.staging.fd, &name, place, Some(&dir))
-        {
-            Ok(()) => self.forget(),
+        let fd = &self.staging.fd;
+        match self.root_dir.put(fd, &name, place, Some(&dir)) {
+            Ok(()) => _ = self.did.pop(),
             // Both exist now, and the sweep saves this one.
             Err(Errno::EXIST) => {}
             Err(error) => return Err(self.failed("put a file back", "renameat2", n, error)),
@@ -169,10 +225,10 @@ impl<'a> Mover<'a> {
         Ok(MoveResult::Left(CHANGED))
     }
 
-    /// Moves a new file to a path that does not exist.
-    pub(super) fn put_in(&mut self, n: usize) -> Result<MoveResult> {
-        let place = SplitPath::of(&self.items[n].path);
-        let name = new_name(place.path);
+    /// Moves a staged file to a path that does not exist.
+    fn put_in(&mut self, n: usize, version: Version) -> Result<MoveResult> {
+        let place = SplitPath::of(self.path(n));
+        let name = version.staged_name(place.path);
         match self.root_dir.put(&self.staging.fd, &name, place, None) {
             Ok(()) => {
                 self.record(MoverStep::PutIn(n), place);
@@ -184,8 +240,8 @@ impl<'a> Mover<'a> {
         }
     }
 
-    pub(super) fn make_dir(&mut self, n: usize) -> Result<MoveResult> {
-        let place = SplitPath::of(&self.items[n].path);
+    fn make_dir(&mut self, n: usize) -> Result<MoveResult> {
+        let place = SplitPath::of(self.path(n));
         match self.root_dir.make_dir(place.path) {
             Ok(()) => {
                 self.record(MoverStep::MadeDir(n), place);
@@ -197,8 +253,8 @@ impl<'a> Mover<'a> {
         }
     }
 
-    pub(super) fn remove_dir(&mut self, n: usize) -> Result<MoveResult> {
-        let place = SplitPath::of(&self.items[n].path);
+    fn remove_dir(&mut self, n: usize) -> Result<MoveResult> {
+        let place = SplitPath::of(self.path(n));
         match self.root_dir.remove_dir(place.path) {
             Ok(()) => {
                 self.record(MoverStep::RemovedDir(n), place);
@@ -212,10 +268,9 @@ impl<'a> Mover<'a> {
     }
 
     /// Sets the mode of an existing file or directory.
-    pub(super) fn set_mode(&mut self, n: usize) -> Result<MoveResult> {
-        let item = &self.items[n];
-        let (Some(PathEntry::File { mode, .. } | PathEntry::Dir { mode }), known) =
-            (&item.new, self.ready[n].known)
+    fn set_mode(&mut self, n: usize) -> Result<MoveResult> {
+        let (item, known) = (&self.work.items[n], self.prepared[n].known);
+        let Some(PathEntry::File(FileEntry { mode, .. }) | PathEntry::Dir { mode }) = &item.new
         else {
             return Ok(MoveResult::Done);
         };
@@ -234,104 +289,79 @@ impl<'a> Mover<'a> {
         }
         self.touched.insert(item.path.clone());
         let seen = self.root_dir.look(&item.path);
-        let seen = seen.map_err(|error| self.failed("look at a mode", "fstatat", n, error))?;
+        let seen = seen.map_err(|error| self.failed("read a mode", "fstatat", n, error))?;
         match seen {
             Some(seen) if seen.stamp.mode == *mode => Ok(MoveResult::Done),
             _ => Ok(MoveResult::Left(BITS)),
         }
     }
 
-    /// Returns whether a staged name is what it should be.
-    pub(super) fn is_staged(
-        &self,
-        n: usize,
-        name: &str,
-        entry: &PathEntry,
-        known: Option<&KnownFile>,
-    ) -> Result<bool> {
+    /// Returns whether a staged name is this version of its item.
+    fn is_staged(&self, n: usize, name: &str, version: Version) -> Result<bool> {
+        let item = &self.work.items[n];
+        let (entry, known) = match version {
+            Version::Old => (&item.old, self.prepared[n].known.as_ref()),
+            Version::New => (&item.new, None),
+        };
+        let Some(entry) = entry else { return Ok(true) };
         let at = (&self.staging.fd, name.as_bytes());
-        let is = self.root_dir.is(at, &self.items[n].path, entry, known);
-        is.map_err(|error| self.failed("read a file that was moved away", "read", n, error))
+        let same = self.root_dir.same(at, &item.path, entry, known);
+        same.map(|same| same.is_some())
+            .map_err(|error| self.failed("read a file that was moved away", "read", n, error))
     }
 
     pub(super) fn failed(&self, doing: &str, call: &'static str, n: usize, error: Errno) -> Error {
-        self.root_dir
-            .failed(doing, call, &self.items[n].path, error)
+        self.root_dir.failed(doing, call, self.path(n), error)
     }
 
     pub(super) fn path(&self, n: usize) -> &'a Path {
-        &self.items[n].path
+        &self.work.items[n].path
     }
-}
 
-/// Returns whether a directory has its old mode, its new one, or the one it has while we
-/// work in it.
-pub(super) fn is_ours(item: &PathChange, mode: u32) -> bool {
-    let of = |entry: &Option<PathEntry>| match entry {
-        Some(PathEntry::Dir { mode: own }) => mode == *own || mode == own | OPEN,
-        _ => false,
-    };
-    // A directory inherits some bits from the one that it is created in.
-    of(&item.old) || of(&item.new) || (!item.was_dir() && mode & !0o2000 == OPEN)
-}
-
-/// The direction in which the work ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
-    Forward,
-    Back,
-}
-
-impl Mover<'_> {
     /// Brings every item to its new state. After an error some are there, and some are not.
     pub(super) fn forward(&mut self) -> Result<()> {
         self.make_writable()?;
-        let all = 0..self.items.len();
-        for n in all.clone().rev() {
-            if self.items[n].removes() {
-                self.work_on(n, |mover| match mover.items[n].was_dir() {
-                    true => mover.remove_dir(n),
-                    false => mover.take_out(n),
-                })?;
-            }
+        let items = self.work.items;
+        let all = 0..items.len();
+        for n in all.clone().rev().filter(|n| items[*n].removes()) {
+            self.work_on(n, |mover| match items[n].was_dir() {
+                true => mover.remove_dir(n),
+                false => mover.take_out(n, Version::Old),
+            })?;
+        }
+        let is_dir = |n: &usize| items[*n].becomes_dir() && !items[*n].is_root();
+        for n in all.clone().filter(is_dir).filter(|n| !items[*n].was_dir()) {
+            self.work_on(n, |mover| mover.make_dir(n))?;
         }
         for n in all.clone() {
-            let item = &self.items[n];
-            if item.becomes_dir() && !item.was_dir() && !bytes_of(&item.path).is_empty() {
-                self.work_on(n, |mover| mover.make_dir(n))?;
-            }
-        }
-        for n in all.clone() {
-            let item = &self.items[n];
+            let item = &items[n];
             let is_put = item.old.is_none() || item.was_dir();
-            match () {
-                () if item.stages() && is_put => self.work_on(n, |mover| mover.put_in(n))?,
-                () if item.stages() => self.work_on(n, |mover| mover.replace(n))?,
-                () if item.is_mode_only() => self.work_on(n, |mover| mover.set_mode(n))?,
-                () => {}
-            }
+            self.work_on(n, |mover| match () {
+                () if item.stages() && is_put => mover.put_in(n, Version::New),
+                () if item.stages() => mover.exchange(n, Version::Old),
+                () if item.is_mode_only() => mover.set_mode(n),
+                () => Ok(MoveResult::Done),
+            })?;
         }
-        for n in all.rev() {
-            if self.items[n].becomes_dir() && !bytes_of(self.path(n)).is_empty() {
-                self.work_on(n, |mover| mover.set_mode(n))?;
-            }
+        for n in all.rev().filter(is_dir) {
+            self.work_on(n, |mover| mover.set_mode(n))?;
         }
         Ok(())
     }
 
     /// Works on an item unless it was left alone already.
     fn work_on(&mut self, n: usize, act: impl Fn(&mut Self) -> Result<MoveResult>) -> Result<()> {
-        if self.left[n].is_some() {
+        if self.prepared[n].left.is_some() {
             return Ok(());
         }
-        match act(self) {
-            Ok(MoveResult::Done) => {}
-            Ok(MoveResult::Left(reason)) => self.left[n] = Some(reason.to_owned()),
-            Err(error) if self.lenient && is_refused(&error) => {
-                self.left[n] = Some(error_text(&error))
+        self.prepared[n].left = match act(self) {
+            Ok(MoveResult::Done) => None,
+            Ok(MoveResult::Left(reason)) => Some(reason.to_owned()),
+            Err(error) if self.on_changed == OnChanged::Leave && is_refused(&error) => {
+                Some(error_text(&error))
             }
             Err(error) => return Err(error),
-        }
+        };
         Ok(())
     }
 
@@ -352,7 +382,7 @@ impl Mover<'_> {
         if opened.is_empty() {
             return Ok(());
         }
-        self.staging.record_modes(self.root_dir, opened.clone())?;
+        self.staging.record_modes(&self.root_dir, opened.clone())?;
         for (dir, mode) in opened {
             let set = self.root_dir.set_mode(&dir, mode | OPEN, |seen| {
                 seen.kind == FileKind::Dir && seen.stamp.mode == mode
@@ -369,40 +399,36 @@ impl Mover<'_> {
     }
 
     /// Returns the directories in which names are created or removed.
-    fn dirs(&self) -> Vec<PathBuf> {
-        let items = self.items.iter().zip(&self.left);
-        let changes = items.filter(|(item, left)| {
+    fn dirs(&self) -> BTreeSet<PathBuf> {
+        let items = self.work.items.iter().zip(&self.prepared);
+        let changes = items.filter(|(item, prepared)| {
             let moves = item.stages() || item.removes() || !item.was_dir() && item.becomes_dir();
-            left.is_none() && moves && !bytes_of(&item.path).is_empty()
+            prepared.left.is_none() && moves && !item.is_root()
         });
-        let dirs = changes.map(|(item, _)| SplitPath::of(&item.path).dir);
-        let mut dirs: Vec<&[u8]> = dirs.collect();
-        dirs.sort_unstable();
-        dirs.dedup();
-        let path = |dir: &[u8]| PathBuf::from(OsStr::from_bytes(dir));
-        dirs.into_iter().map(path).collect()
+        let dirs = changes.map(|(item, _)| SplitPath::of(&item.path).dir_path());
+        dirs.collect()
     }
 
     /// Reverses all moves, the last first; items that cannot be put back are named.
-    pub(super) fn back(&mut self) {
-        self.left = vec![None; self.items.len()];
+    fn back(&mut self) {
+        self.take_left();
         let mut made = Vec::new();
-        while let Some(did) = self.did.pop() {
+        for did in std::mem::take(&mut self.did).into_iter().rev() {
             let (n, result) = match did {
-                MoverStep::TookOut(n) => (n, self.put_back(n)),
-                MoverStep::PutIn(n) => (n, self.take_back(n)),
-                MoverStep::Exchanged(n) => (n, self.exchange_back(n)),
-                MoverStep::MadeDir(n) => (n, self.unmake_dir(n)),
+                MoverStep::TookOut(n) => (n, self.put_in(n, Version::Old)),
+                MoverStep::PutIn(n) => (n, self.take_out(n, Version::New)),
+                MoverStep::Exchanged(n) => (n, self.exchange(n, Version::New)),
+                MoverStep::MadeDir(n) => (n, self.remove_dir(n)),
                 MoverStep::RemovedDir(n) => {
                     made.push(n);
-                    (n, self.remake_dir(n))
+                    (n, self.make_dir(n))
                 }
                 MoverStep::SetMode(n, was) => (n, self.unset_mode(n, was)),
             };
             self.record_back(n, result);
         }
         for n in made {
-            if let Some(PathEntry::Dir { mode }) = self.items[n].old {
+            if let Some(PathEntry::Dir { mode }) = self.work.items[n].old {
                 let result = self.unset_mode(n, mode);
                 self.record_back(n, result);
             }
@@ -415,85 +441,7 @@ impl Mover<'_> {
             Ok(MoveResult::Left(reason)) => reason.to_owned(),
             Err(error) => error_text(&error),
         };
-        self.left[n].get_or_insert(reason);
-    }
-
-    fn put_back(&mut self, n: usize) -> Result<MoveResult> {
-        let place = SplitPath::of(self.path(n));
-        match self
-            .root_dir
-            .put(&self.staging.fd, &old_name(place.path), place, None)
-        {
-            Ok(()) => Ok(MoveResult::Done),
-            Err(Errno::EXIST) => Ok(MoveResult::Left(CHANGED)),
-            Err(error) if is_gone(error) => Ok(MoveResult::Left(CHANGED)),
-            Err(error) => Err(self.failed("put a file back", "renameat2", n, error)),
-        }
-    }
-
-    fn take_back(&mut self, n: usize) -> Result<MoveResult> {
-        let (place, name) = (SplitPath::of(self.path(n)), new_name(self.path(n)));
-        let dir = match self.root_dir.take(place, &self.staging.fd, &name) {
-            Ok(dir) => dir,
-            Err(error) if is_gone(error) => return Ok(MoveResult::Left(CHANGED)),
-            Err(error) => return Err(self.failed("take a file back", "renameat2", n, error)),
-        };
-        if self.is_new_staged(n, &name)? {
-            return Ok(MoveResult::Done);
-        }
-        match self
-            .root_dir
-            .put(&self.staging.fd, &name, place, Some(&dir))
-        {
-            Ok(()) | Err(Errno::EXIST) => Ok(MoveResult::Left(CHANGED)),
-            Err(error) => Err(self.failed("put a file back", "renameat2", n, error)),
-        }
-    }
-
-    fn exchange_back(&mut self, n: usize) -> Result<MoveResult> {
-        let (place, name) = (SplitPath::of(self.path(n)), new_name(self.path(n)));
-        let dir = match self.root_dir.exchange(&self.staging.fd, &name, place) {
-            Ok(dir) => dir,
-            Err(error) if is_gone(error) => return Ok(MoveResult::Left(CHANGED)),
-            Err(error) => return Err(self.failed("put a file back", "renameat2", n, error)),
-        };
-        if self.is_new_staged(n, &name)? {
-            return Ok(MoveResult::Done);
-        }
-        let back = self
-            .root_dir
-            .exchange_back(&self.staging.fd, &name, place, &dir);
-        back.map_err(|error| self.failed("put a file back", "renameat2", n, error))?;
-        Ok(MoveResult::Left(CHANGED))
-    }
-
-    fn is_new_staged(&self, n: usize, name: &str) -> Result<bool> {
-        match &self.items[n].new {
-            Some(new) => self.is_staged(n, name, new, None),
-            None => Ok(true),
-        }
-    }
-
-    fn unmake_dir(&mut self, n: usize) -> Result<MoveResult> {
-        let result = self.remove_dir(n);
-        if result
-            .as_ref()
-            .is_ok_and(|result| *result == MoveResult::Done)
-        {
-            self.did.pop();
-        }
-        result
-    }
-
-    fn remake_dir(&mut self, n: usize) -> Result<MoveResult> {
-        let result = self.make_dir(n);
-        if result
-            .as_ref()
-            .is_ok_and(|result| *result == MoveResult::Done)
-        {
-            self.did.pop();
-        }
-        result
+        self.prepared[n].left.get_or_insert(reason);
     }
 
     fn unset_mode(&mut self, n: usize, mode: u32) -> Result<MoveResult> {
@@ -506,30 +454,25 @@ impl Mover<'_> {
 
     /// Restores the modes of directories that are writable for now, except those that got
     /// a new one. The root comes last, when nothing is staged any more.
-    pub(super) fn restore_modes(&self, ended: Direction) -> Result<()> {
+    fn restore_modes(&self, ended: Direction) -> Result<()> {
         for (path, mode) in self.staging.made_writable.iter().rev() {
             if !bytes_of(path).is_empty() && !self.has_mode(path, ended) {
-                self.staging.restore_mode(self.root_dir, path, *mode)?;
+                self.staging.restore_mode(&self.root_dir, path, *mode)?;
             }
         }
         Ok(())
     }
 
     /// Sets the mode of the root, new or old, when no more names change in it.
-    pub(super) fn finish_root(&mut self, ended: Direction) -> Result<()> {
-        let is_root = |path: &Path| bytes_of(path).is_empty();
-        let root = self
-            .staging
-            .made_writable
-            .iter()
-            .find(|(path, _)| is_root(path));
-        if let Some((path, mode)) = root
+    fn finish_root(&mut self, ended: Direction) -> Result<()> {
+        let mut lent = self.staging.made_writable.iter();
+        if let Some((path, mode)) = lent.find(|(path, _)| bytes_of(path).is_empty())
             && !self.has_mode(path, ended)
         {
-            return self.staging.restore_mode(self.root_dir, path, *mode);
+            return self.staging.restore_mode(&self.root_dir, path, *mode);
         }
-        match self.items.first() {
-            Some(item) if ended == Direction::Forward && is_root(&item.path) => {
+        match self.work.items.first() {
+            Some(item) if ended == Direction::Forward && item.is_root() => {
                 self.work_on(0, |mover| mover.set_mode(0))
             }
             _ => Ok(()),
@@ -538,16 +481,14 @@ impl Mover<'_> {
 
     /// Returns whether a path is an item that got its new mode.
     fn has_mode(&self, path: &Path, ended: Direction) -> bool {
-        let found = self
-            .items
-            .binary_search_by(|item| bytes_of(&item.path).cmp(bytes_of(path)));
-        found.is_ok_and(|n| {
-            ended == Direction::Forward && self.items[n].becomes_dir() && self.left[n].is_none()
-        })
+        let items = self.work.items;
+        let found = items.binary_search_by(|item| bytes_of(&item.path).cmp(bytes_of(path)));
+        let got = |n: usize| items[n].becomes_dir() && self.prepared[n].left.is_none();
+        ended == Direction::Forward && found.is_ok_and(got)
     }
 
     /// Syncs what was done.
-    pub(super) fn sync(&self) -> Result<()> {
+    fn sync(&self) -> Result<()> {
         let failed = |call, path: &Path, error| {
             self.root_dir
                 .failed("make the changes durable", call, path, error)
@@ -562,6 +503,17 @@ impl Mover<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns whether a directory has its old mode, its new one, or the one it has while we
+/// work in it.
+pub(super) fn is_ours(item: &PathChange, mode: u32) -> bool {
+    let of = |entry: &Option<PathEntry>| match entry {
+        Some(PathEntry::Dir { mode: own }) => mode == *own || mode == own | OPEN,
+        _ => false,
+    };
+    // A directory inherits some bits from the one that it is created in.
+    of(&item.old) || of(&item.new) || (!item.was_dir() && mode & !0o2000 == OPEN)
 }
 
 /// Returns whether the system refuses something for good.

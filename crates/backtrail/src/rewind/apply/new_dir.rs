@@ -6,28 +6,27 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::Seek;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use uuid::Uuid;
 
-use super::super::path_change::PathEntry;
-use super::super::touch::{Touch, TouchHook};
-use super::compare::{errno, hash};
-use super::root_dir::{RootDir, SplitPath, is_unsupported};
-use super::stage::MANY;
+use super::super::path_change::{FileEntry, PathEntry};
+use super::super::touch::TouchHook;
+use super::compare::errno;
+use super::in_batches;
+use super::root_dir::{RootDir, SplitPath, ask, is_unsupported};
 use super::staging_dir::OPEN;
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
 use crate::snapshot::FileKind;
 use crate::snapshot::name::{bytes_of, os_str, shown};
 use crate::snapshot::scan::STAGING;
-use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::sys::{self, Names, Root};
 use crate::workspace::new_directory::NewDirectory;
 
@@ -52,7 +51,7 @@ pub(in crate::rewind) struct NewDir<'a> {
     place: &'a NewDirectory,
     /// Shows others that it is in use.
     _lock: OwnedFd,
-    pub(super) root_dir: RootDir<'a>,
+    root_dir: RootDir<'a>,
 }
 
 impl<'a> NewDir<'a> {
@@ -104,7 +103,7 @@ impl<'a> NewDir<'a> {
     }
 
     /// Makes the error of a call that failed, with its final path.
-    pub(super) fn failed(&self, call: &str, path: &Path, error: Errno) -> Error {
+    fn failed(&self, call: &str, path: &Path, error: Errno) -> Error {
         let doing = format!("cannot write the new directory ({call})");
         Error::io(doing, &self.place.path().join(path), error.into())
     }
@@ -132,7 +131,7 @@ impl<'a> NewDir<'a> {
         renamed.map_err(|error| match error {
             Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR => {
                 let path = place.path();
-                let what = format!("another process created {} meanwhile", shown(&path));
+                let what = format!("another process has created {}", shown(&path));
                 Error::new(ErrorKind::Conflict, what).at_path(&path)
             }
             Errno::BUSY | Errno::XDEV => {
@@ -192,11 +191,6 @@ impl<'a> NewDir<'a> {
     }
 }
 
-fn ask(hook: Option<&dyn TouchHook>, call: &'static str, path: &Path) -> rustix::io::Result<()> {
-    let asked = hook.map_or(Ok(()), |hook| hook.before(&Touch { call, path }));
-    asked.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
-}
-
 /// Locks a directory that was just created, if it still exists. On file systems without
 /// locks nothing is removed either.
 fn lock(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
@@ -234,9 +228,6 @@ fn remove_all(root_dir: &RootDir<'_>, parent: &OwnedFd, name: &OsStr) -> rustix:
     rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// How many files a thread takes at a time.
-const BATCH: usize = 32;
-
 /// An entry of the new directory.
 #[derive(Debug)]
 pub(in crate::rewind) struct NewEntry {
@@ -247,156 +238,104 @@ pub(in crate::rewind) struct NewEntry {
     pub(in crate::rewind) is_alive: bool,
 }
 
-/// Writes the entries of a new directory.
+/// The original workspace, whose files new ones may share their content with.
 #[derive(Debug)]
-pub(in crate::rewind) struct NewDirWriter<'a> {
-    new_dir: &'a NewDir<'a>,
-    objects: &'a Objects,
-    /// The workspace that the files come from, to share content with.
-    live: Option<&'a Root>,
+struct Original<'a> {
+    /// `None` if it cannot be opened.
+    root: Option<&'a Root>,
+    /// Whether the file system can share content.
     shares: AtomicBool,
+    /// How many files share their content.
     shared: AtomicU64,
 }
 
 /// The directory that files are being written in.
 type OpenDir = Option<(PathBuf, OwnedFd)>;
 
-impl<'a> NewDirWriter<'a> {
-    pub(in crate::rewind) fn new(
-        new_dir: &'a NewDir<'a>,
-        objects: &'a Objects,
-        live: Option<&'a Root>,
-    ) -> Self {
-        Self {
-            new_dir,
-            objects,
-            live,
-            shares: AtomicBool::new(live.is_some()),
-            shared: AtomicU64::new(0),
-        }
-    }
-
+impl NewDir<'_> {
     /// Writes all entries, directories first, and returns how many files share their
     /// content with files of the original workspace.
-    pub(in crate::rewind) fn run(&self, all: &[NewEntry]) -> Result<u64> {
+    pub(in crate::rewind) fn write_all(
+        &self,
+        all: &[NewEntry],
+        objects: &Objects,
+        original: Option<&Root>,
+    ) -> Result<u64> {
         for new in all {
             SplitPath::check(&new.path)?;
         }
         let is_dir = |new: &&NewEntry| new.entry.is_dir();
-        for new in all.iter().filter(is_dir).filter(|dir| !dir.is_root()) {
-            let made = self.new_dir.root_dir.make_dir(&new.path);
-            made.map_err(|error| self.new_dir.failed("mkdirat", &new.path, error))?;
+        let is_root = |new: &&NewEntry| new.path.as_os_str().is_empty();
+        for new in all.iter().filter(is_dir).filter(|dir| !is_root(dir)) {
+            let made = self.root_dir.make_dir(&new.path);
+            made.map_err(|error| self.failed("mkdirat", &new.path, error))?;
         }
+        let original = Original {
+            root: original,
+            shares: AtomicBool::new(true),
+            shared: AtomicU64::new(0),
+        };
         let rest: Vec<&NewEntry> = all.iter().filter(|new| !is_dir(new)).collect();
-        self.write_all(&rest)?;
-        // The deepest first: a mode may keep us out.
-        for new in all.iter().rev().filter(is_dir) {
-            self.set_mode(new)?;
-        }
-        Ok(self.shared.load(Ordering::Relaxed))
-    }
-
-    fn write_all(&self, all: &[&NewEntry]) -> Result<()> {
-        // A hook is asked in a fixed order.
-        if all.len() < MANY || self.new_dir.root_dir.is_watched() {
+        in_batches(&rest, &self.root_dir, |batch| {
             let mut held = None;
-            return all.iter().try_for_each(|new| self.write(new, &mut held));
-        }
-        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        in_parallel(threads.min(8), || {
-            let mut held = None;
-            while !stop.load(Ordering::Relaxed) {
-                let at = next.fetch_add(BATCH, Ordering::Relaxed);
-                let Some(batch) = all.get(at..) else { break };
-                for new in batch.iter().take(BATCH) {
-                    let written = self.write(new, &mut held);
-                    written.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
-                }
-            }
-            Ok(())
+            let written = batch
+                .iter()
+                .map(|new| self.write(new, &mut held, objects, &original));
+            written.collect::<Result<Vec<()>>>()
         })?;
-        Ok(())
+        // The deepest first: a mode may keep us out.
+        for new in all.iter().rev() {
+            if let PathEntry::Dir { mode } = new.entry {
+                let is_dir = |seen: &sys::Seen| seen.kind == FileKind::Dir;
+                let set = self.root_dir.set_mode(&new.path, mode, is_dir);
+                set.map_err(|error| self.failed("fchmod", &new.path, error))?;
+            }
+        }
+        Ok(original.shared.into_inner())
     }
 
-    fn write(&self, new: &NewEntry, held: &mut OpenDir) -> Result<()> {
+    fn write(
+        &self,
+        new: &NewEntry,
+        held: &mut OpenDir,
+        objects: &Objects,
+        original: &Original<'_>,
+    ) -> Result<()> {
         let path = new.path.as_path();
-        let dir = self.hold(path, held)?;
+        let failed = |call| move |error| self.failed(call, path, error);
+        let place = SplitPath::of(path);
+        let dir = match held {
+            // It is most often the directory of the last path.
+            Some((parent, dir)) if bytes_of(parent) == place.dir => dir,
+            _ => {
+                let dir = self
+                    .root_dir
+                    .open_dir(place.dir)
+                    .map_err(failed("openat"))?;
+                let parent = PathBuf::from(os_str(place.dir));
+                &mut held.insert((parent, dir)).1
+            }
+        };
         match &new.entry {
-            PathEntry::Link { target } => self.write_link(path, dir, target),
-            PathEntry::File {
-                mode,
-                size,
-                content,
-            } => {
-                let file = self.write_file(new, dir, *size, content)?;
-                let asked = self.new_dir.root_dir.ask("fchmod", path);
-                let set =
-                    asked.and_then(|()| rustix::fs::fchmod(&file, Mode::from_raw_mode(*mode)));
-                set.map_err(|error| self.new_dir.failed("fchmod", path, error))
+            PathEntry::Link { target } => {
+                let asked = self.root_dir.ask("symlinkat", path);
+                let made = asked.and_then(|()| rustix::fs::symlinkat(&**target, dir, place.name));
+                made.map_err(failed("symlinkat"))
+            }
+            PathEntry::File(entry) => {
+                let file = self.root_dir.create_file(dir, place.name, path);
+                let mut file = file.map_err(failed("openat"))?;
+                if !(new.is_alive && self.share(path, &mut file, entry, original)?) {
+                    let failed = failed("write");
+                    self.root_dir.fill((&file, path), objects, entry, failed)?;
+                }
+                let asked = self.root_dir.ask("fchmod", path);
+                let bits = Mode::from_raw_mode(entry.mode);
+                let set = asked.and_then(|()| rustix::fs::fchmod(&file, bits));
+                set.map_err(failed("fchmod"))
             }
             PathEntry::Dir { .. } => Ok(()),
         }
-    }
-
-    /// Returns the directory of a path, which is most often that of the last path.
-    fn hold<'h>(&self, path: &Path, held: &'h mut OpenDir) -> Result<&'h OwnedFd> {
-        let parent = path.parent().unwrap_or(Path::new(""));
-        if held.as_ref().is_none_or(|(path, _)| path != parent) {
-            let opened = self.new_dir.root_dir.open_dir(SplitPath::of(path).dir);
-            let dir = opened.map_err(|error| self.new_dir.failed("openat", path, error))?;
-            *held = Some((parent.to_owned(), dir));
-        }
-        Ok(held
-            .as_ref()
-            .map(|(_, dir)| dir)
-            .expect("it was just opened"))
-    }
-
-    fn write_link(&self, path: &Path, dir: &OwnedFd, target: &[u8]) -> Result<()> {
-        let asked = self.new_dir.root_dir.ask("symlinkat", path);
-        let made =
-            asked.and_then(|()| rustix::fs::symlinkat(target, dir, SplitPath::of(path).name));
-        made.map_err(|error| self.new_dir.failed("symlinkat", path, error))
-    }
-
-    fn write_file(
-        &self,
-        new: &NewEntry,
-        dir: &OwnedFd,
-        size: u64,
-        content: &ObjectId,
-    ) -> Result<File> {
-        let path = new.path.as_path();
-        let failed = |call: &'static str| move |error| self.new_dir.failed(call, path, error);
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let private = Mode::RUSR | Mode::WUSR;
-        let asked = self.new_dir.root_dir.ask("openat", path);
-        let opened = asked.and_then(|()| {
-            rustix::fs::openat(
-                dir,
-                SplitPath::of(path).name,
-                flags | OFlags::CLOEXEC,
-                private,
-            )
-        });
-        let mut file = File::from(opened.map_err(failed("openat"))?);
-        if new.is_alive && self.share(path, &mut file, (size, content))? {
-            self.shared.fetch_add(1, Ordering::Relaxed);
-            return Ok(file);
-        }
-        let mut written = 0;
-        self.objects.read_to(content, &mut |piece| {
-            written += piece.len() as u64;
-            let asked = self.new_dir.root_dir.ask("write", path);
-            let done = asked.and_then(|()| file.write_all(piece).map_err(errno));
-            done.map_err(failed("write"))
-        })?;
-        if written != size {
-            let what = format!("object {content} has {written} bytes, expected {size}");
-            return Err(Error::new(ErrorKind::Corrupt, what).at_path(path));
-        }
-        Ok(file)
     }
 
     /// Lets a new file share its content with the file of the original workspace, if that
@@ -405,41 +344,32 @@ impl<'a> NewDirWriter<'a> {
         &self,
         path: &Path,
         file: &mut File,
-        (size, content): (u64, &ObjectId),
+        entry: &FileEntry,
+        original: &Original<'_>,
     ) -> Result<bool> {
-        let live = self.live.filter(|_| self.shares.load(Ordering::Relaxed));
-        let Some(theirs) = live.and_then(|live| open_alive(live, path, size)) else {
+        let root = original.root;
+        let root = root.filter(|_| original.shares.load(Ordering::Relaxed));
+        let Some(theirs) = root.and_then(|root| open_alive(root, path, entry.size)) else {
             return Ok(false);
         };
-        let asked = self.new_dir.root_dir.ask("ioctl", path);
+        let asked = self.root_dir.ask("ioctl", path);
         match asked.and_then(|()| rustix::fs::ioctl_ficlone(&*file, &theirs)) {
             Ok(()) => {}
             // That may concern this file alone.
             Err(Errno::TXTBSY | Errno::PERM) => return Ok(false),
             Err(_) => {
-                self.shares.store(false, Ordering::Relaxed);
+                original.shares.store(false, Ordering::Relaxed);
                 return Ok(false);
             }
         }
         // Only the shared content counts: the original may change at any moment.
-        let is_it = hash(file, size).is_ok_and(|found| found == *content);
-        let ready = match is_it {
-            true => Ok(()),
-            false => file.set_len(0).and_then(|()| file.rewind()),
-        };
-        ready.map_err(|error| self.new_dir.failed("ftruncate", path, errno(error)))?;
-        Ok(is_it)
-    }
-
-    fn set_mode(&self, new: &NewEntry) -> Result<()> {
-        let PathEntry::Dir { mode } = new.entry else {
-            return Ok(());
-        };
-        let path = new.path.as_path();
-        let is_dir = |seen: &sys::Seen| seen.kind == FileKind::Dir;
-        let set = self.new_dir.root_dir.set_mode(path, mode, is_dir);
-        set.map(drop)
-            .map_err(|error| self.new_dir.failed("fchmod", path, error))
+        if ObjectId::of_reader(&*file).is_ok_and(|found| found == entry.content) {
+            original.shared.fetch_add(1, Ordering::Relaxed);
+            return Ok(true);
+        }
+        let emptied = file.set_len(0).and_then(|()| file.rewind());
+        emptied.map_err(|error| self.failed("ftruncate", path, errno(error)))?;
+        Ok(false)
     }
 }
 
@@ -451,10 +381,4 @@ fn open_alive(live: &Root, path: &Path, size: u64) -> Option<OwnedFd> {
     let seen = sys::seen(&theirs).ok()?;
     let fits = size > 0 && seen.kind == FileKind::File && seen.stamp.size == size;
     fits.then_some(theirs)
-}
-
-impl NewEntry {
-    fn is_root(&self) -> bool {
-        self.path.as_os_str().is_empty()
-    }
 }

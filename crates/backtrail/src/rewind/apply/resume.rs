@@ -1,16 +1,17 @@
 //! Resuming a step that a crash interrupted, wherever it stopped.
 
+use std::path::Path;
+
 use rustix::io::Errno;
 
 use super::super::outcome::NotRestored;
 use super::super::path_change::{PathChange, PathEntry};
-use super::mover::{CHANGED, GONE, Mover, is_ours};
+use super::mover::{CHANGED, Direction, GONE, Mover, OnChanged, is_ours};
 use super::root_dir::{RootDir, SplitPath, is_gone, may_write};
-use super::stage::{OnChanged, Prepared, Stager};
-use super::staging_dir::{OPEN, StagingDir};
+use super::staging_dir::{OLD, OPEN, StagingDir};
 use super::sweep::StagedKind;
 use super::{FileWork, WorkResult};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::snapshot::FileKind;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::sys::Seen;
@@ -25,79 +26,81 @@ enum ItemProgress {
     Other(&'static str),
 }
 
-pub(super) fn resume(work: FileWork<'_>, root_dir: &RootDir<'_>) -> Result<WorkResult> {
-    let items = work.items;
-    open_dirs(root_dir, items)?;
-    let found = StagingDir::find(root_dir, work.id)?;
-    let mut left = vec![None; items.len()];
-    let mut staging = match found {
-        Some(staging) => staging,
-        None if evaluate(root_dir, items, &mut left)?.is_empty() => {
-            return done(root_dir, items, left);
-        }
-        None => StagingDir::create(root_dir, work.id)?,
-    };
-    let none: Vec<Prepared> = items.iter().map(|_| Prepared::default()).collect();
-    let mut mover = Mover::new(root_dir, &mut staging, items, &none);
-    mover.make_writable()?;
-    salvage(&mut mover, work)?;
-    left = std::mem::take(&mut mover.left);
-    let todo = evaluate(root_dir, items, &mut left)?;
-    mover.left = vec![None; items.len()];
-    mover.sweep(work.objects)?;
-    let rescued = std::mem::take(&mut mover.left);
-    // Their modes are set as items.
-    staging.made_writable.retain(|(path, _)| {
-        let is_it = |(item, left): &(&PathChange, &Option<String>)| {
-            item.path == *path && item.becomes_dir() && left.is_none()
+impl FileWork<'_> {
+    /// Resumes what a crash interrupted, wherever it stopped. After an error it can be
+    /// called again.
+    pub(in crate::rewind) fn resume(self) -> Result<WorkResult> {
+        self.check_paths()?;
+        let root_dir = match self.open() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.make_root()?;
+                RootDir::open(self.root, self.hook)?
+            }
+            opened => opened?.0,
         };
-        !items.iter().zip(&left).any(|pair| is_it(&pair))
-    });
-    let stager = Stager::new(root_dir, &staging, work.objects, OnChanged::Leave, false);
-    let ready = stager.run(&todo)?;
-    let mut mover = Mover::new(root_dir, &mut staging, &todo, &ready);
-    mover.lenient = true;
-    mover.forward()?;
-    let mut all = super::clean_up(&mut mover, work.objects, super::mover::Direction::Forward)?;
-    all.extend(mover.into_left());
-    all.extend(named(items, left));
-    all.extend(named(items, rescued));
-    Ok(WorkResult {
-        left: merged(all),
-        rolled_back: None,
-    })
+        open_dirs(&root_dir, self.items)?;
+        let staging = match StagingDir::find(&root_dir, self.id)? {
+            Some(staging) => staging,
+            None => {
+                let (todo, left) = evaluate(&root_dir, self.items)?;
+                if todo.is_empty() {
+                    sync(&root_dir)?;
+                    return Ok(resumed(left));
+                }
+                StagingDir::create(&root_dir, self.id)?
+            }
+        };
+        let mut mover = Mover::new(self, root_dir, staging);
+        mover.make_writable()?;
+        mover.salvage()?;
+        let mut left = mover.take_left();
+        let (todo, others) = evaluate(&mover.root_dir, self.items)?;
+        left.extend(others);
+        mover.sweep()?;
+        let rescued = mover.take_left();
+        let Mover {
+            root_dir,
+            mut staging,
+            ..
+        } = mover;
+        // Their modes are set as items.
+        let is_set = |path: &Path| {
+            let mut items = self.items.iter();
+            let is_left = left.iter().any(|left| left.path == path);
+            !is_left && items.any(|item| item.path == path && item.becomes_dir())
+        };
+        staging.made_writable.retain(|(path, _)| !is_set(path));
+        let work = FileWork {
+            items: &todo,
+            ..self
+        };
+        let mut mover = Mover::new(work, root_dir, staging);
+        mover.on_changed = OnChanged::Leave;
+        mover.prepare()?;
+        mover.forward()?;
+        left.extend(mover.clean_up(Direction::Forward)?);
+        left.extend(mover.take_left());
+        left.extend(rescued);
+        Ok(resumed(left))
+    }
 }
 
-/// Syncs what was done; nothing else remained.
-fn done(
-    root_dir: &RootDir<'_>,
-    items: &[PathChange],
-    left: Vec<Option<String>>,
-) -> Result<WorkResult> {
-    let synced = root_dir.sync_all();
-    synced.map_err(|error| {
-        let path = std::path::Path::new("");
-        root_dir.failed("make the changes durable", "syncfs", path, error)
-    })?;
-    Ok(WorkResult {
-        left: merged(named(items, left).collect()),
-        rolled_back: None,
-    })
-}
-
-fn named(items: &[PathChange], left: Vec<Option<String>>) -> impl Iterator<Item = NotRestored> {
-    let all = items.iter().zip(left);
-    all.filter_map(|(item, reason)| {
-        let path = item.path.clone();
-        reason.map(|reason| NotRestored { path, reason })
+/// Makes the changes durable; nothing else remained to do.
+fn sync(root_dir: &RootDir<'_>) -> Result<()> {
+    root_dir.sync_all().map_err(|error| {
+        let doing = "make the changes durable";
+        root_dir.failed(doing, "syncfs", Path::new(""), error)
     })
 }
 
 /// Names each path once, with the longest reason.
-fn merged(mut all: Vec<NotRestored>) -> Vec<NotRestored> {
-    all.sort_by(|a, b| (&a.path, b.reason.len()).cmp(&(&b.path, a.reason.len())));
-    all.dedup_by(|b, a| a.path == b.path);
-    all
+fn resumed(mut left: Vec<NotRestored>) -> WorkResult {
+    left.sort_by(|a, b| (&a.path, b.reason.len()).cmp(&(&b.path, a.reason.len())));
+    left.dedup_by(|b, a| a.path == b.path);
+    WorkResult {
+        left,
+        rolled_back: None,
+    }
 }
 
 /// Opens directories whose new mode keeps us out; their modes are set again later.
@@ -109,65 +112,65 @@ fn open_dirs(root_dir: &RootDir<'_>, items: &[PathChange]) -> Result<()> {
             let bits = seen.stamp.mode & OPEN != OPEN && is_ours(item, seen.stamp.mode);
             seen.kind == FileKind::Dir && bits
         };
+        let is_usable = || {
+            let dir = root_dir.open_dir(bytes_of(&item.path));
+            dir.is_ok_and(|dir| may_write(&dir).unwrap_or(false))
+        };
         if let Some(seen) = seen.filter(shut)
-            && !is_usable(root_dir, item)
+            && !is_usable()
         {
-            let mode = seen.stamp.mode;
-            root_dir
-                .set_mode(&item.path, mode | OPEN, shut)
-                .map_err(failed)?;
+            let mode = seen.stamp.mode | OPEN;
+            let set = root_dir.set_mode(&item.path, mode, shut);
+            set.map_err(failed)?;
         }
     }
     Ok(())
 }
 
-fn is_usable(root_dir: &RootDir<'_>, item: &PathChange) -> bool {
-    let path = bytes_of(&item.path);
-    root_dir
-        .open_dir(path)
-        .is_ok_and(|dir| may_write(&dir).unwrap_or(false))
-}
-
-/// Puts back files that are not ours to remove, and files that were moved out of the way
-/// of something that did not arrive.
-fn salvage(mover: &mut Mover<'_>, work: FileWork<'_>) -> Result<()> {
-    for (name, n) in mover.staged_names()? {
-        let item = &work.items[n];
-        let place = SplitPath::of(&item.path);
-        match mover.staged_kind(work.objects, &name, n)? {
-            StagedKind::Foreign => mover.rescue(work.objects, &name, n)?,
-            StagedKind::Old if name.starts_with("o-") && item.new.is_some() => {
-                let failed = |error| mover.failed("put a file back", "renameat2", n, error);
-                if mover.root_dir.look(place.path).map_err(failed)?.is_none() {
-                    match mover.root_dir.put(&mover.staging.fd, &name, place, None) {
-                        // Somebody else created it first, and that stays.
-                        Err(Errno::EXIST) => {}
-                        Err(error) if !is_gone(error) => return Err(failed(error)),
-                        _ => {}
+impl Mover<'_> {
+    /// Puts back files that are not ours to remove, and files that were moved out of the
+    /// way of something that did not arrive.
+    fn salvage(&mut self) -> Result<()> {
+        for (name, n) in self.staged_names()? {
+            let place = SplitPath::of(self.path(n));
+            let is_replaced = name.starts_with(OLD) && self.work.items[n].new.is_some();
+            match self.staged_kind(&name, n)? {
+                StagedKind::Foreign => self.rescue(&name, n)?,
+                StagedKind::Old if is_replaced => {
+                    let failed = |error| self.failed("put a file back", "renameat2", n, error);
+                    if self.root_dir.look(place.path).map_err(failed)?.is_none() {
+                        match self.root_dir.put(&self.staging.fd, &name, place, None) {
+                            // Somebody else created it first, and that stays.
+                            Err(Errno::EXIST) => {}
+                            Err(error) if !is_gone(error) => return Err(failed(error)),
+                            _ => {}
+                        }
                     }
                 }
+                StagedKind::Old | StagedKind::New => {}
             }
-            StagedKind::Old | StagedKind::New => {}
         }
+        Ok(())
     }
-    Ok(())
 }
 
-/// Finds what remains to do; items in neither state go to `left`.
+/// Finds what remains to do, and the items in neither state.
 fn evaluate(
     root_dir: &RootDir<'_>,
     items: &[PathChange],
-    left: &mut [Option<String>],
-) -> Result<Vec<PathChange>> {
-    let mut todo = Vec::new();
-    for (item, left) in items.iter().zip(left) {
+) -> Result<(Vec<PathChange>, Vec<NotRestored>)> {
+    let (mut todo, mut left) = (Vec::new(), Vec::new());
+    for item in items {
         match stands(root_dir, item)? {
             ItemProgress::New => {}
             ItemProgress::Todo(item) => todo.push(item),
-            ItemProgress::Other(reason) => _ = left.get_or_insert(reason.to_owned()),
+            ItemProgress::Other(reason) => left.push(NotRestored {
+                path: item.path.clone(),
+                reason: reason.to_owned(),
+            }),
         }
     }
-    Ok(todo)
+    Ok((todo, left))
 }
 
 fn stands(root_dir: &RootDir<'_>, item: &PathChange) -> Result<ItemProgress> {
@@ -198,18 +201,17 @@ fn stands(root_dir: &RootDir<'_>, item: &PathChange) -> Result<ItemProgress> {
             None => ItemProgress::Other(CHANGED),
         });
     }
-    for (entry, is_new) in [(&item.new, true), (&item.old, false)] {
-        if let Some(entry) = entry
-            && is_at(root_dir, item, entry).map_err(failed)?
-        {
-            return Ok(if is_new {
-                ItemProgress::New
-            } else {
-                from(item.old.clone())
-            });
-        }
-    }
-    Ok(ItemProgress::Other(CHANGED))
+    let is = |entry: &Option<PathEntry>| match entry {
+        Some(entry) => root_dir
+            .is_at(SplitPath::of(&item.path), entry)
+            .map_err(failed),
+        None => Ok(false),
+    };
+    Ok(match () {
+        () if is(&item.new)? => ItemProgress::New,
+        () if is(&item.old)? => from(item.old.clone()),
+        () => ItemProgress::Other(CHANGED),
+    })
 }
 
 /// Returns whether a directory is in its new state; `None` if somebody else changed it.
@@ -219,14 +221,5 @@ fn dir_stands(item: &PathChange, mode: u32) -> Option<bool> {
         Some(PathEntry::Dir { .. }) if is_ours(item, mode) => Some(false),
         Some(PathEntry::Dir { .. }) => None,
         _ => (item.was_dir() && is_ours(item, mode)).then_some(false),
-    }
-}
-
-fn is_at(root_dir: &RootDir<'_>, item: &PathChange, entry: &PathEntry) -> rustix::io::Result<bool> {
-    let place = SplitPath::of(&item.path);
-    match root_dir.open_dir(place.dir) {
-        Ok(dir) => root_dir.is((&dir, place.name), place.path, entry, None),
-        Err(error) if is_gone(error) => Ok(false),
-        Err(error) => Err(error),
     }
 }

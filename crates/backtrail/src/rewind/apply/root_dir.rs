@@ -3,16 +3,21 @@
 //! The hook is asked before each change, and the directory of the change is opened only
 //! then, so that a directory that was moved is noticed.
 
-use std::fmt;
-use std::path::Path;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, Result};
 
+use super::super::path_change::FileEntry;
 use super::super::touch::{Touch, TouchHook};
+use super::compare::errno;
 use crate::error::{Error, ErrorKind};
-use crate::snapshot::name::{bytes_of, shown};
+use crate::objects::Objects;
+use crate::snapshot::FileKind;
+use crate::snapshot::name::{bytes_of, os_str, shown};
 use crate::snapshot::scan::sys::{self, Root, Seen};
 use crate::snapshot::scan::{STAGING, split};
 
@@ -34,6 +39,11 @@ impl<'a> SplitPath<'a> {
         Self { path, dir, name }
     }
 
+    /// Returns the path of its directory.
+    pub(super) fn dir_path(self) -> PathBuf {
+        PathBuf::from(os_str(self.dir))
+    }
+
     /// Refuses paths that lead out of the workspace, into git's own state or into a staging
     /// directory, and names that no file system allows.
     pub(super) fn check(path: &Path) -> crate::error::Result<()> {
@@ -47,22 +57,17 @@ impl<'a> SplitPath<'a> {
         if bytes.is_empty() || !bytes.split(|byte| *byte == b'/').any(refused) {
             return Ok(());
         }
-        let what = format!("{} is not a path that can be restored", shown(path));
+        let what = format!("{} is not a restorable path", shown(path));
         Err(Error::new(ErrorKind::Invalid, what).at_path(path))
     }
 }
 
 /// The root directory of a workspace, below which everything happens.
+#[derive(Debug)]
 pub(super) struct RootDir<'a> {
     root: Root,
     pub(super) path: &'a Path,
-    hook: Option<&'a dyn TouchHook>,
-}
-
-impl fmt::Debug for RootDir<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RootDir").field("path", &self.path).finish()
-    }
+    pub(super) hook: Option<&'a dyn TouchHook>,
 }
 
 impl<'a> RootDir<'a> {
@@ -78,11 +83,6 @@ impl<'a> RootDir<'a> {
         &self.root.fd
     }
 
-    /// Returns whether a hook is asked before each change.
-    pub(super) fn is_watched(&self) -> bool {
-        self.hook.is_some()
-    }
-
     /// Opens a directory below the root.
     pub(super) fn open_dir(&self, path: &[u8]) -> Result<OwnedFd> {
         let fd = self.root.open_dir(path)?;
@@ -94,9 +94,38 @@ impl<'a> RootDir<'a> {
 
     /// Asks the hook.
     pub(super) fn ask(&self, call: &'static str, path: &Path) -> Result<()> {
-        let Some(hook) = self.hook else { return Ok(()) };
-        let asked = hook.before(&Touch { call, path });
-        asked.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        ask(self.hook, call, path)
+    }
+
+    /// Creates a file that only we can use for now.
+    pub(super) fn create_file(&self, dir: &OwnedFd, name: &[u8], path: &Path) -> Result<File> {
+        self.ask("openat", path)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let private = Mode::RUSR | Mode::WUSR;
+        rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, private).map(File::from)
+    }
+
+    /// Writes an object to a new file; `failed` makes the error of a call.
+    pub(super) fn fill(
+        &self,
+        (mut file, path): (&File, &Path),
+        objects: &Objects,
+        new: &FileEntry,
+        failed: impl Fn(Errno) -> Error,
+    ) -> crate::error::Result<()> {
+        let mut written = 0;
+        objects.read_to(&new.content, &mut |piece| {
+            written += piece.len() as u64;
+            let asked = self.ask("write", path);
+            let done = asked.and_then(|()| file.write_all(piece).map_err(errno));
+            done.map_err(&failed)
+        })?;
+        if written != new.size {
+            let (content, size) = (new.content, new.size);
+            let what = format!("object {content} has {written} bytes, expected {size}");
+            return Err(Error::new(ErrorKind::Corrupt, what).at_path(path));
+        }
+        Ok(())
     }
 
     /// Makes a call, and repeats it once if the system fails.
@@ -130,7 +159,11 @@ impl<'a> RootDir<'a> {
 
     /// Makes the error of a path that changed meanwhile.
     pub(super) fn moved(&self, path: &Path) -> Error {
-        let what = format!("{} changed meanwhile", shown_or_root(path));
+        let name = match bytes_of(path) {
+            b"" => "the workspace's own directory".to_owned(),
+            _ => shown(path),
+        };
+        let what = format!("{name} has just changed");
         Error::new(ErrorKind::Conflict, what).at_path(&self.path.join(path))
     }
 
@@ -145,9 +178,8 @@ impl<'a> RootDir<'a> {
             .open_dir(place.dir)
             .and_then(|dir| sys::seen_at(&dir, place.name));
         match seen {
-            Ok(seen) => Ok(Some(seen)),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) if is_gone(error) => Ok(None),
+            seen => seen.map(Some),
         }
     }
 
@@ -185,19 +217,19 @@ impl<'a> RootDir<'a> {
         place: SplitPath<'_>,
         dir: Option<&OwnedFd>,
     ) -> Result<()> {
+        let within = |act: &dyn Fn(&OwnedFd) -> Result<()>| match dir {
+            Some(dir) => act(dir),
+            None => act(&self.open_dir(place.dir)?),
+        };
         let moved = self.call("renameat2", place.path, || {
-            self.within(place, dir, |dir| {
-                rename(from, name.as_bytes(), dir, place.name)
-            })
+            within(&|dir| rename(from, name.as_bytes(), dir, place.name))
         });
         match moved {
             Err(error) if is_unsupported(error) => {}
             done => return done,
         }
         self.call("linkat", place.path, || {
-            self.within(place, dir, |dir| {
-                rustix::fs::linkat(from, name, dir, place.name, AtFlags::empty())
-            })
+            within(&|dir| rustix::fs::linkat(from, name, dir, place.name, AtFlags::empty()))
         })?;
         self.call("unlinkat", place.path, || {
             rustix::fs::unlinkat(from, name, AtFlags::empty())
@@ -230,18 +262,6 @@ impl<'a> RootDir<'a> {
         self.call("renameat2", place.path, || {
             exchange(ours, name.as_bytes(), dir, place.name)
         })
-    }
-
-    fn within<T>(
-        &self,
-        place: SplitPath<'_>,
-        dir: Option<&OwnedFd>,
-        act: impl Fn(&OwnedFd) -> Result<T>,
-    ) -> Result<T> {
-        match dir {
-            Some(dir) => act(dir),
-            None => act(&self.open_dir(place.dir)?),
-        }
     }
 
     /// Renames something in the root to a name that is free.
@@ -278,42 +298,47 @@ impl<'a> RootDir<'a> {
         is_expected: impl Fn(&Seen) -> bool,
     ) -> Result<Option<u32>> {
         self.call("fchmod", path, || {
-            let Some(fd) = self.open_for_mode(path)? else {
+            let Some((fd, is_readable)) = self.open_for_mode(path)? else {
                 return Ok(None);
             };
-            let seen = sys::seen(&fd.0)?;
+            let seen = sys::seen(&fd)?;
             if !is_expected(&seen) {
                 return Ok(None);
             }
             if seen.stamp.mode != mode {
-                chmod(&fd, mode)?;
+                let bits = Mode::from_raw_mode(mode);
+                match seen.kind {
+                    _ if is_readable => rustix::fs::fchmod(&fd, bits)?,
+                    FileKind::File | FileKind::Dir => {
+                        let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                        rustix::fs::chmodat(CWD, name, bits, AtFlags::empty())?;
+                    }
+                    _ => return Err(Errno::LOOP),
+                }
             }
             Ok(Some(seen.stamp.mode))
         })
     }
 
-    /// Opens a path to set its mode, even if it cannot be read.
-    fn open_for_mode(&self, path: &Path) -> Result<Option<(OwnedFd, OpenedAs)>> {
+    /// Opens a path to set its mode, and returns whether it can be read.
+    fn open_for_mode(&self, path: &Path) -> Result<Option<(OwnedFd, bool)>> {
         let place = SplitPath::of(path);
         if place.name.is_empty() {
-            return Ok(Some((self.open_dir(b"")?, OpenedAs::Whole)));
+            return Ok(Some((self.open_dir(b"")?, true)));
         }
-        let dir = match self.open_dir(place.dir) {
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
-            dir => dir?,
-        };
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = match sys::open_file(&dir, place.name) {
-            Err(Errno::ACCESS) => {
-                let fd = rustix::fs::openat(&dir, place.name, flags, Mode::empty());
-                fd.map(|fd| (fd, OpenedAs::Path))
+        let opened = self.open_dir(place.dir).and_then(|dir| {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match sys::open_file(&dir, place.name) {
+                Err(Errno::ACCESS) => {
+                    let fd = rustix::fs::openat(&dir, place.name, flags, Mode::empty());
+                    fd.map(|fd| (fd, false))
+                }
+                fd => fd.map(|fd| (fd, true)),
             }
-            fd => fd.map(|fd| (fd, OpenedAs::Whole)),
-        };
+        });
         match opened {
-            Ok(opened) => Ok(Some(opened)),
-            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) if is_gone(error) || error == Errno::NXIO => Ok(None),
+            opened => opened.map(Some),
         }
     }
 
@@ -342,30 +367,10 @@ impl<'a> RootDir<'a> {
     }
 }
 
-/// How a path was opened to set its mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OpenedAs {
-    Whole,
-    /// Only its name: it cannot be read.
-    Path,
-}
-
-fn chmod((fd, opened): &(OwnedFd, OpenedAs), mode: u32) -> Result<()> {
-    use rustix::fd::AsRawFd;
-    let bits = Mode::from_raw_mode(mode);
-    match opened {
-        OpenedAs::Whole => rustix::fs::fchmod(fd, bits),
-        OpenedAs::Path => {
-            if !matches!(
-                sys::seen(fd)?.kind,
-                crate::snapshot::FileKind::File | crate::snapshot::FileKind::Dir
-            ) {
-                return Err(Errno::LOOP);
-            }
-            let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
-            rustix::fs::chmodat(CWD, name, bits, AtFlags::empty())
-        }
-    }
+/// Asks a hook before a change.
+pub(super) fn ask(hook: Option<&dyn TouchHook>, call: &'static str, path: &Path) -> Result<()> {
+    let asked = hook.map_or(Ok(()), |hook| hook.before(&Touch { call, path }));
+    asked.map_err(errno)
 }
 
 /// Returns whether names may be created and removed in a directory.
@@ -403,11 +408,4 @@ fn is_answer(error: Errno) -> bool {
 /// Returns whether an error says that a path, or a directory on the way, is gone.
 pub(super) fn is_gone(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
-}
-
-pub(super) fn shown_or_root(path: &Path) -> String {
-    match bytes_of(path) {
-        b"" => "the workspace's own directory".to_owned(),
-        _ => shown(path),
-    }
 }

@@ -25,6 +25,8 @@ use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::STAGING;
 use crate::snapshot::scan::sys::{self, Names};
 
+pub(super) const OLD: &str = "o-";
+pub(super) const NEW: &str = "n-";
 const MODES: &str = "modes-";
 /// The bits that a directory needs while we work in it.
 pub(super) const OPEN: u32 = 0o700;
@@ -49,14 +51,22 @@ pub(super) fn staging_name(id: CheckpointId) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&name))
 }
 
-/// Returns the staged name of a path's new file.
-pub(super) fn new_name(path: &Path) -> String {
-    format!("n-{}", hash_of(path))
+/// One of the two states of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    Old,
+    New,
 }
 
-/// Returns the staged name of a path's old file.
-pub(super) fn old_name(path: &Path) -> String {
-    format!("o-{}", hash_of(path))
+impl Version {
+    /// Returns the staged name of a path's file.
+    pub(super) fn staged_name(self, path: &Path) -> String {
+        let prefix = match self {
+            Self::Old => OLD,
+            Self::New => NEW,
+        };
+        format!("{prefix}{}", hash_of(path))
+    }
 }
 
 pub(super) fn hash_of(path: &Path) -> String {
@@ -115,16 +125,15 @@ impl StagingDir {
     /// Opens the staging directory of an interrupted step; `None` if there is none.
     pub(super) fn find(root_dir: &RootDir<'_>, id: CheckpointId) -> Result<Option<Self>> {
         let name = staging_name(id);
-        match root_dir.look(&name) {
-            Ok(None) => return Ok(None),
-            Ok(Some(seen)) if seen.kind == FileKind::Dir => {}
-            Ok(Some(_)) => {
+        let seen = root_dir.look(&name);
+        let doing = "read the staging directory";
+        match seen.map_err(|error| root_dir.failed(doing, "fstatat", &name, error))? {
+            None => return Ok(None),
+            Some(seen) if seen.kind == FileKind::Dir => {}
+            Some(_) => {
                 let what = "something else has the name of the staging directory";
                 let error = Error::new(ErrorKind::Conflict, what);
                 return Err(error.at_path(&root_dir.path.join(name)));
-            }
-            Err(error) => {
-                return Err(root_dir.failed("read the staging directory", "fstatat", &name, error));
             }
         }
         let mut staging = Self::open(root_dir, &name)?;
@@ -152,14 +161,8 @@ impl StagingDir {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let read = rustix::fs::openat(&self.fd, ".", flags, Mode::empty());
         let read = read.and_then(|fd| names.read(&fd));
-        read.map_err(|error| {
-            root_dir.failed(
-                "read the staging directory",
-                "getdents64",
-                &self.name,
-                error,
-            )
-        })?;
+        let doing = "read the staging directory";
+        read.map_err(|error| root_dir.failed(doing, "getdents64", &self.name, error))?;
         let names = names.iter().map(|(name, _)| name.to_string_lossy());
         Ok(names.map(|name| name.into_owned()).collect())
     }
@@ -179,14 +182,8 @@ impl StagingDir {
             bytes.push(0);
         }
         let noted = self.write_modes(root_dir, &name, &bytes);
-        noted.map_err(|error| {
-            root_dir.failed(
-                "record the modes of directories",
-                "write",
-                &self.name,
-                error,
-            )
-        })?;
+        let doing = "record the modes of directories";
+        noted.map_err(|error| root_dir.failed(doing, "write", &self.name, error))?;
         self.made_writable.extend(lent);
         Ok(())
     }
@@ -198,12 +195,8 @@ impl StagingDir {
         bytes: &[u8],
     ) -> rustix::io::Result<()> {
         let path = &self.name;
-        root_dir.ask("openat", path)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let mode = Mode::RUSR | Mode::WUSR;
-        let fd = rustix::fs::openat(&self.fd, name, flags | OFlags::CLOEXEC, mode)?;
+        let mut file = root_dir.create_file(&self.fd, name.as_bytes(), path)?;
         root_dir.ask("write", path)?;
-        let mut file = File::from(fd);
         file.write_all(bytes).map_err(errno)?;
         root_dir.ask("fsync", path)?;
         rustix::fs::fsync(&file)?;
@@ -224,14 +217,8 @@ impl StagingDir {
             let read = file
                 .map_err(Into::into)
                 .and_then(|file| file.take(1 << 26).read_to_end(&mut bytes));
-            read.map_err(|error| {
-                root_dir.failed(
-                    "read the modes of directories",
-                    "read",
-                    &self.name,
-                    errno(error),
-                )
-            })?;
+            let doing = "read the modes of directories";
+            read.map_err(|error| root_dir.failed(doing, "read", &self.name, errno(error)))?;
             self.made_writable.extend(parse_modes(&bytes));
         }
         Ok(())
@@ -248,12 +235,8 @@ impl StagingDir {
         let set = root_dir.set_mode(path, mode, |seen| {
             seen.kind == FileKind::Dir && seen.stamp.mode == mode | OPEN
         });
-        match set {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                Err(root_dir.failed("set the mode of a directory", "fchmod", path, error))
-            }
-        }
+        set.map(drop)
+            .map_err(|error| root_dir.failed("set the mode of a directory", "fchmod", path, error))
     }
 
     /// Removes the recorded modes and the staging directory itself, and returns whether it

@@ -6,22 +6,20 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::PathBuf;
 
 use rustix::io::Errno;
 
 use super::super::path_change::PathEntry;
-use super::compare::{errno, hash, is_link};
+use super::compare::{errno, is_link};
+use super::in_batches;
 use super::mover::{CHANGED, Mover};
 use super::root_dir::{SplitPath, is_gone, is_unsupported};
-use super::stage::MANY;
-use super::staging_dir::hash_of;
+use super::staging_dir::{NEW, OLD, hash_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::objects::{ObjectId, Objects};
+use crate::objects::ObjectId;
 use crate::snapshot::FileKind;
 use crate::snapshot::name::shown;
-use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::split;
 use crate::snapshot::scan::sys::{self, Seen};
 
@@ -45,13 +43,11 @@ pub(super) enum StagedKind {
 impl Mover<'_> {
     /// Returns the staged names, and the numbers of their items.
     pub(super) fn staged_names(&self) -> Result<Vec<(String, usize)>> {
-        let hashes = self.items.iter().map(|item| hash_of(&item.path));
+        let hashes = self.work.items.iter().map(|item| hash_of(&item.path));
         let numbers: HashMap<String, usize> = hashes.zip(0..).collect();
-        let names = self.staging.names(self.root_dir)?.into_iter();
+        let names = self.staging.names(&self.root_dir)?.into_iter();
         let found = names.filter_map(|name| {
-            let hash = name
-                .strip_prefix("n-")
-                .or_else(|| name.strip_prefix("o-"))?;
+            let hash = name.strip_prefix(NEW).or_else(|| name.strip_prefix(OLD))?;
             let number = *numbers.get(hash)?;
             Some((name, number))
         });
@@ -60,58 +56,44 @@ impl Mover<'_> {
 
     /// Removes all that the store has, and saves what it does not have. A failure does not
     /// stop the rest.
-    pub(super) fn sweep(&mut self, objects: &Objects) -> Result<()> {
+    pub(super) fn sweep(&mut self) -> Result<()> {
         let names = self.staged_names()?;
-        let threads = match names.len() >= MANY && !self.root_dir.is_watched() {
-            true => std::thread::available_parallelism().map_or(1, usize::from),
-            false => 1,
-        };
-        let next = AtomicUsize::new(0);
-        let parts = in_parallel(threads.min(8), || {
-            let (mut foreign, mut swept) = (Vec::new(), Ok(()));
-            while let Some((name, n)) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let gone = match self.staged_kind(objects, name, *n) {
-                    Ok(StagedKind::Foreign) => {
-                        foreign.push((name.clone(), *n));
-                        Ok(())
-                    }
-                    Ok(_) => self.staging.unlink(self.root_dir, name, self.path(*n)),
-                    Err(error) => Err(error),
-                };
-                swept = swept.and(gone);
-            }
-            Ok((foreign, swept))
+        let foreign = in_batches(&names, &self.root_dir, |names| {
+            let swept = names.iter().map(|(name, n)| -> Result<bool> {
+                let is_foreign = self.staged_kind(name, *n)? == StagedKind::Foreign;
+                if !is_foreign {
+                    self.staging.unlink(&self.root_dir, name, self.path(*n))?;
+                }
+                Ok(is_foreign)
+            });
+            Ok(swept.collect())
         })?;
         let mut all = Ok(());
-        for (foreign, swept) in parts {
+        for ((name, n), is_foreign) in names.iter().zip(foreign) {
+            let swept = match is_foreign {
+                Ok(true) => self.rescue(name, *n),
+                swept => swept.map(drop),
+            };
             all = all.and(swept);
-            for (name, n) in foreign {
-                all = all.and(self.rescue(objects, &name, n));
-            }
         }
         all
     }
 
     /// Finds out what a staged file is.
-    pub(super) fn staged_kind(
-        &self,
-        objects: &Objects,
-        name: &str,
-        n: usize,
-    ) -> Result<StagedKind> {
+    pub(super) fn staged_kind(&self, name: &str, n: usize) -> Result<StagedKind> {
         let read = self
             .root_dir
             .call("read", self.path(n), || self.examine(name, n));
         let failed = |error| self.failed("read a staged file", "read", n, error);
         match read.map_err(failed)? {
             Some(staged_kind) => Ok(staged_kind),
-            None => self.beginning(objects, name, n),
+            None => self.beginning(name, n),
         }
     }
 
     /// `None` may be a beginning of what is new.
     fn examine(&self, name: &str, n: usize) -> rustix::io::Result<Option<StagedKind>> {
-        let item = &self.items[n];
+        let item = &self.work.items[n];
         let seen = sys::seen_at(&self.staging.fd, name)?;
         match seen.kind {
             FileKind::Link => {
@@ -138,14 +120,14 @@ impl Mover<'_> {
         n: usize,
         seen: &Seen,
     ) -> rustix::io::Result<Option<StagedKind>> {
-        let (item, ready) = (&self.items[n], &self.ready[n]);
-        if ready
+        let (item, prepared) = (&self.work.items[n], &self.prepared[n]);
+        if prepared
             .staged
-            .is_some_and(|staged| staged.stamp == seen.stamp)
+            .is_some_and(|staged| staged.seen.stamp == seen.stamp)
         {
             return Ok(Some(StagedKind::New));
         }
-        let is_known = ready.known.is_some_and(|known| known.is_still(seen));
+        let is_known = prepared.known.is_some_and(|known| known.is_still(seen));
         if is_known && seen.stamp.size > SHORT {
             return Ok(Some(StagedKind::Old));
         }
@@ -153,7 +135,7 @@ impl Mover<'_> {
         let size = seen.stamp.size;
         if [old, new].into_iter().flatten().any(|(_, own)| own == size) {
             let file = File::from(sys::open_file(&self.staging.fd, name)?);
-            let found = hash(&file, size).map_err(errno)?;
+            let found = ObjectId::of_reader(&file).map_err(errno)?;
             if old.is_some_and(|(id, _)| id == found) {
                 return Ok(Some(StagedKind::Old));
             }
@@ -161,21 +143,21 @@ impl Mover<'_> {
                 return Ok(Some(StagedKind::New));
             }
         }
-        let may_begin = name.starts_with("n-") && new.is_some_and(|(_, own)| size <= own);
+        let may_begin = name.starts_with(NEW) && new.is_some_and(|(_, own)| size <= own);
         Ok((!may_begin).then_some(StagedKind::Foreign))
     }
 
     /// Compares a file with the beginning of the new one. After a power cut the last bytes
     /// may be NULs.
-    fn beginning(&self, objects: &Objects, name: &str, n: usize) -> Result<StagedKind> {
-        let Some((id, _)) = content(&self.items[n].new) else {
+    fn beginning(&self, name: &str, n: usize) -> Result<StagedKind> {
+        let Some((id, _)) = content(&self.work.items[n].new) else {
             return Ok(StagedKind::Foreign);
         };
         let failed = |error| self.failed("read a staged file", "read", n, error);
         let mut file = File::from(sys::open_file(&self.staging.fd, name).map_err(failed)?);
         let mut rest = sys::seen(&file).map_err(failed)?.len();
         let (mut lost, mut foreign) = (false, false);
-        let compared = objects.read_to(&id, &mut |piece| {
+        let compared = self.work.objects.read_to(&id, &mut |piece| {
             let mut found = Vec::with_capacity(piece.len());
             let read = (&mut file).take(piece.len() as u64).read_to_end(&mut found);
             read.map_err(|error| failed(errno(error)))?;
@@ -199,29 +181,31 @@ impl Mover<'_> {
     }
 
     /// Puts back what somebody wrote to a file while it was moved.
-    pub(super) fn rescue(&mut self, objects: &Objects, name: &str, n: usize) -> Result<()> {
+    pub(super) fn rescue(&mut self, name: &str, n: usize) -> Result<()> {
         let place = SplitPath::of(self.path(n));
-        self.touched.insert(place_dir(place));
+        self.touched.insert(place.dir_path());
         if self.bring_back(place, name, n)? {
-            self.left[n] = Some(CHANGED.to_owned());
+            self.prepared[n].left = Some(CHANGED.to_owned());
             // The file that came out in exchange is ours.
             let again = sys::seen_at(&self.staging.fd, name).is_ok();
-            if again && self.staged_kind(objects, name, n)? != StagedKind::Foreign {
-                self.staging.unlink(self.root_dir, name, place.path)?;
+            if again && self.staged_kind(name, n)? != StagedKind::Foreign {
+                self.staging.unlink(&self.root_dir, name, place.path)?;
             }
             return Ok(());
         }
         let saved = self.save_beside(place, name, n)?;
-        self.left[n] = Some(format!("{CHANGED}; it was saved as {}", shown(&saved)));
+        self.prepared[n].left = Some(format!("{CHANGED}; it was saved as {}", shown(&saved)));
         Ok(())
     }
 
     fn bring_back(&self, place: SplitPath<'_>, name: &str, n: usize) -> Result<bool> {
         let failed = |error| self.failed("put a file back", "renameat2", n, error);
         let stands = self.root_dir.look(place.path).map_err(failed)?;
-        let moved = match (stands, &self.items[n].new) {
+        let moved = match (stands, &self.work.items[n].new) {
             (None, _) => self.root_dir.put(&self.staging.fd, name, place, None),
-            (Some(_), Some(new)) if !new.is_dir() && self.is_at(place, new).map_err(failed)? => {
+            (Some(_), Some(new))
+                if !new.is_dir() && self.root_dir.is_at(place, new).map_err(failed)? =>
+            {
                 let dir = self.root_dir.exchange(&self.staging.fd, name, place);
                 dir.map(|_| ())
             }
@@ -232,21 +216,6 @@ impl Mover<'_> {
             Err(error) if is_gone(error) || is_unsupported(error) => Ok(false),
             Err(Errno::EXIST) => Ok(false),
             Err(error) => Err(failed(error)),
-        }
-    }
-
-    /// Returns whether a path is exactly this.
-    pub(super) fn is_at(
-        &self,
-        place: SplitPath<'_>,
-        entry: &PathEntry,
-    ) -> rustix::io::Result<bool> {
-        match self.root_dir.open_dir(place.dir) {
-            Ok(dir) => self
-                .root_dir
-                .is((&dir, place.name), place.path, entry, None),
-            Err(error) if is_gone(error) => Ok(false),
-            Err(error) => Err(error),
         }
     }
 
@@ -268,7 +237,7 @@ impl Mover<'_> {
                 name: &beside,
             };
             match self.root_dir.put(&self.staging.fd, name, to, None) {
-                Ok(()) => return Ok(place_dir(to).join(OsStr::from_bytes(&beside))),
+                Ok(()) => return Ok(to.dir_path().join(OsStr::from_bytes(&beside))),
                 Err(Errno::EXIST) => number += 1,
                 Err(error) if is_gone(error) && !dir.is_empty() => dir = split(dir).0,
                 Err(error) => return Err(self.failed("save a file", "renameat2", n, error)),
@@ -277,14 +246,10 @@ impl Mover<'_> {
     }
 }
 
-fn place_dir(place: SplitPath<'_>) -> PathBuf {
-    Path::new(OsStr::from_bytes(place.dir)).to_owned()
-}
-
 /// Returns the content of a file and its length.
 fn content(entry: &Option<PathEntry>) -> Option<(ObjectId, u64)> {
     match entry {
-        Some(PathEntry::File { content, size, .. }) => Some((*content, *size)),
+        Some(PathEntry::File(file)) => Some((file.content, file.size)),
         _ => None,
     }
 }

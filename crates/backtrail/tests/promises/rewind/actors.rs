@@ -53,7 +53,7 @@ struct Event {
     unasked: bool,
 }
 
-/// Who truly wrote what is at a path, and by which event.
+/// The actor that really wrote what is at a path, and in which event.
 type Writers = BTreeMap<PathBuf, (Actor, usize)>;
 
 /// A state that was kept.
@@ -80,11 +80,11 @@ pub(crate) struct World {
     pub(crate) kept: Vec<Kept>,
     events: Vec<Event>,
     writers: Writers,
-    /// Who wrote last since the last state was kept.
+    /// The last writer of each path since the last state was kept.
     unsaved: BTreeMap<PathBuf, Actor>,
     open: Vec<Actor>,
     words: usize,
-    /// What happened, for a failing test to tell.
+    /// What happened, for the message of a failing test.
     pub(crate) log: Vec<String>,
 }
 
@@ -310,7 +310,7 @@ impl World {
         let last = self.kept.last().map_or(&nothing, |kept| &kept.tree);
         let paths = differing(last, &tree);
         for path in &paths {
-            // What an agent asks to be kept is its own, whoever wrote it.
+            // What an agent asks to be kept counts as its own, whoever wrote it.
             let asks = asks.filter(|_| self.open.is_empty());
             let wrote = self.unsaved.get(path).copied();
             let actor = asks.or(wrote).unwrap_or(Actor::Person);

@@ -121,7 +121,7 @@ fn go(dir: &Path, options: StoreOptions, label: &str, rewind: Rewind) {
     done(workspace.rewind(&Point::label(label), rewind).unwrap());
 }
 
-/// Returns whether a child comes to where it waits; else it has ended.
+/// Waits until a child stops in the middle, and returns `false` if it ends first.
 fn is_in_the_middle(child: &mut Child) -> bool {
     let mut words = BufReader::new(child.stdout.as_mut().unwrap()).lines();
     words.any(|word| word.unwrap() == MIDDLE)

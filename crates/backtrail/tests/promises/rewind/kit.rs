@@ -20,7 +20,7 @@ use crate::snapshots::tree::{Tree, read_tree, same};
 /// What a check found wrong.
 pub(crate) type Checked<T = ()> = Result<T, String>;
 
-/// Tells an error.
+/// Formats an error with all its details.
 pub(crate) fn told(error: backtrail::Error) -> String {
     format!("{error:?}")
 }
@@ -29,7 +29,7 @@ pub(crate) fn told(error: backtrail::Error) -> String {
 pub(crate) const HOME: &str = "/store-in-memory";
 
 /// Makes a directory where syncing costs nothing, for tests that do thousands of
-/// steps; where there is no such place, the usual one serves.
+/// steps; without one, the usual directory is used.
 pub(crate) fn quick_dir() -> TempDir {
     let quick = tempfile::tempdir_in("/dev/shm");
     quick.unwrap_or_else(|_| tempfile::tempdir().unwrap())
@@ -200,7 +200,7 @@ pub(crate) fn stopped(outcome: Outcome) -> Vec<PathBuf> {
     conflicts.map(|conflict| conflict.path).collect()
 }
 
-/// What tells whether a file was touched: its inode and when it was written.
+/// The inode and time of each file, which show whether it was touched.
 pub(crate) type Stamps = BTreeMap<PathBuf, (u64, i64, i64)>;
 
 /// Reads the stamps of all that is in a directory. A directory's times change with

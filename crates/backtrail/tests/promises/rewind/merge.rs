@@ -221,7 +221,7 @@ fn one_file_that_cannot_be_merged_stops_all() {
 fn the_same_line_by_the_user_is_no_conflict() {
     let desk = Desk::new(FIRST);
     desk.agent("a", "two\n", "");
-    // Brought back by hand, and another line besides.
+    // The user restores it by hand, and changes another line too.
     desk.edit("a", "one\n", "one\ntwo\n");
     desk.edit("a", "six\n", "person\n");
     let report = desk.merge();
@@ -276,7 +276,7 @@ fn created_deleted_and_binary_files_are_conflicts_with_a_reason() {
     turn(&desk.session, "work", || desk.lab.write("new", "agent\n"));
     desk.edit("new", "agent\n", "agent\nperson\n");
     assert!(why(&desk.stops_at("new")).contains("created, then changed"));
-    // The agent deleted it, and the user made it anew.
+    // The agent deletes it, and the user creates it again.
     let desk = Desk::new(FIRST);
     turn(&desk.session, "work", || {
         fs::remove_file(desk.lab.path("a")).unwrap();

@@ -2,10 +2,9 @@
 //! random points: the user's lines are all there and the agent's all gone, or it
 //! stopped with nothing touched.
 //!
-//! Two judges that know nothing of each other. In the first, every line carries who
-//! made it and who took it away. The second merges three ways by itself, from the
-//! longest common subsequence of lines, and must come to the same text or to the same
-//! refusal.
+//! Two independent oracles check each result. In the first, every line carries its author
+//! and those who removed it. The second does its own three-way merge, from the longest
+//! common subsequence of lines, and must reach the same text or the same refusal.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -58,8 +57,7 @@ enum Who {
 /// Every file as its text; `None` where there is none.
 type Texts = BTreeMap<&'static str, Option<String>>;
 
-/// A line: who made it where, and all who took it away; each with the event that it
-/// was seen with.
+/// A line: its author and all who removed it, each with the event in which that was seen.
 #[derive(Debug, Clone)]
 struct Line {
     name: &'static str,
@@ -326,7 +324,7 @@ impl Life {
         Ok(())
     }
 
-    /// The first judge: who made each line, and who took it away.
+    /// The first oracle: the author of each line, and those who removed it.
     fn check_lines(&self, before: &Texts, since: usize) -> Checked {
         let now = self.texts();
         for (text, line) in &self.lines {
@@ -354,8 +352,8 @@ impl Life {
         Ok(())
     }
 
-    /// Returns the last event with which somebody other than the agent brought a file
-    /// back to what it was at the point.
+    /// Returns the last event in which somebody other than the agent restored a file to its
+    /// state at the point.
     fn settled(&self, name: &str, since: usize, before: &Texts) -> usize {
         let was = &self.events[since].texts[name];
         let mut now = was;
@@ -397,7 +395,7 @@ impl Life {
         Ok(())
     }
 
-    /// The second judge: what each file comes to; `None` where any of them stops it.
+    /// The second oracle: what each file becomes; `None` if any of them stops the merge.
     fn oracle(
         &self,
         before: &Texts,

@@ -183,7 +183,7 @@ impl Trouble {
         let path = self.root.join(*self.dice.pick(&PATHS));
         let bytes = format!("meddled at {step}").into_bytes();
         let aside = self.root.with_extension("aside");
-        // Who reads a pipe that nobody writes to waits for ever.
+        // Reading a pipe that nobody writes to would wait forever.
         if fs::symlink_metadata(&path).is_ok_and(|meta| !meta.is_file()) {
             return;
         }

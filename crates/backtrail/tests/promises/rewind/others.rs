@@ -14,7 +14,7 @@ use backtrail::{
 
 use super::kit::{Lab, begin, done, end, is_tree, run, run_end, run_start, stopped, turn};
 
-/// Returns the last record of a session, as whoever reads it sees it.
+/// Returns the last record of a session as a reader sees it.
 fn head(store: &Store, id: &SessionId) -> u64 {
     let last = store.read_session(id).unwrap().last_records(1).unwrap();
     last.first().map_or(0, |record| record.seq())
@@ -423,7 +423,7 @@ fn a_plan_refuses_a_tree_or_a_conversation_that_moved() {
     lab.verify();
 }
 
-/// The same where the plan was made by somebody who does not speak there.
+/// The same for a plan made by a process that is not writing to the session.
 #[test]
 fn a_plan_without_a_writer_refuses_a_conversation_that_moved() {
     let lab = Lab::new(12);

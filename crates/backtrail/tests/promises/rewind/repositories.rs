@@ -36,7 +36,7 @@ fn read_all(dir: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
 fn git(root: &Path, args: &[&str]) -> String {
     let out = Command::new("git")
         .args(["-c", "user.name=n", "-c", "user.email=e@example.org"])
-        // A look must not write the index anew.
+        // Reading the status must not rewrite the index.
         .arg("--no-optional-locks")
         .args(args)
         .current_dir(root)

@@ -55,7 +55,7 @@ impl<'a> Talk<'a> {
         Point::record(&self.id, seq)
     }
 
-    /// Returns all that was said, as far as the conversation goes now.
+    /// Returns all prompts of the conversation as it is now.
     fn prompts(&self) -> Vec<String> {
         let reader = self.workspace.store().read_session(&self.id).unwrap();
         let mut records = reader.records_from(1).unwrap();
@@ -349,7 +349,7 @@ fn a_directory_that_is_not_touched_is_no_conflict() {
     assert_eq!(lab.read("a"), "1");
     assert!(lab.has("logs/app.log"));
 
-    // The same where the rules went, and whoever comes second.
+    // The same if the rules were removed, whichever author comes second.
     let lab = Lab::new(8);
     lab.write("a", "1");
     let one = Point::checkpoint(lab.keep().id());
@@ -438,7 +438,7 @@ fn a_restore_names_paths_that_were_skipped_or_have_no_directory() {
     });
     let tree = lab.tree();
     for (path, reason) in [
-        ("ignored/file", "was not captured then (ignored)"),
+        ("ignored/file", "was skipped then: ignored"),
         ("d/a", "d is not a directory now"),
     ] {
         let report = go(&lab.workspace, &one, Rewind::files().paths([path]));
@@ -479,7 +479,7 @@ fn f15_an_error_after_the_files_moved_says_that_it_is_half_done() {
             let words = "it is half done; the next command here finishes it";
             assert!(error.message().ends_with(words), "at {n}: {error}");
         }
-        // It is finished by who comes next, or never happened.
+        // The next command finishes it, or it never happened.
         let id = talk.id.clone();
         drop((workspace, store, disk));
         let store = options(13).storage(memory.kill()).open(HOME).unwrap();
@@ -645,7 +645,7 @@ fn steps_offer_no_redo_that_redo_refuses() {
     assert!(lab.workspace.steps().unwrap().to_redo.is_empty());
 }
 
-/// Finding 17: what comes back is what was said, and not a rewind.
+/// Finding 17: what is redone is the messages, not a rewind.
 #[test]
 fn the_redo_of_undone_messages_is_named_so() {
     let lab = Lab::new(15);

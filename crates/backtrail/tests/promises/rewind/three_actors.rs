@@ -394,8 +394,8 @@ impl Life {
         self.steps[by].of = of;
     }
 
-    /// Takes back what was just done, brings it forward, and takes it back again:
-    /// each time everything is exactly as it was.
+    /// Undoes what was just done, redoes it, and undoes it again: each time everything is
+    /// exactly as it was.
     fn there_and_back(&mut self, seen: &mut Seen) -> Checked {
         for _ in 0..self.world.dice.below(4) {
             let step = self.steps.last().expect("one was just done").clone();
