@@ -55,10 +55,10 @@ impl PathActions {
         let path = &want.path;
         match (&want.before, &want.after) {
             (None, Some(Node::Skipped(then))) => {
-                self.cannot(path, format!("was not captured ({})", then.reason));
+                self.cannot(path, format!("was skipped: {}", then.reason));
             }
             (Some(_), Some(Node::Skipped(then))) if worth_naming(then.reason) => {
-                self.cannot(path, format!("was not captured then ({})", then.reason));
+                self.cannot(path, format!("was skipped then: {}", then.reason));
             }
             (Some(Node::Skipped(now)), None) if worth_naming(now.reason) => {
                 self.cannot(path, stays_uncaptured(now));
@@ -131,7 +131,7 @@ impl PathActions {
                 self.cannot(&stays, stays_uncaptured(skipped));
             }
             if comes || is_skipped {
-                let holds = format!("a directory that holds {}", shown(&stays));
+                let holds = format!("still contains {}", shown(&stays));
                 self.cannot(&path, holds);
             } else {
                 self.by_path.remove(&path);
@@ -304,15 +304,15 @@ impl PathAction {
 fn in_the_way(now: &Skipped, then: &Node) -> Option<String> {
     let is_dir = matches!(then, Node::Dir(_));
     Some(match (now.reason, now.kind) {
-        (SkippedReason::Git, _) => "there is a repository now".to_owned(),
-        (SkippedReason::Store, _) => "the store is there now".to_owned(),
-        (SkippedReason::OtherFileSystem, _) => "there is another file system now".to_owned(),
+        (SkippedReason::Git, _) => "now a git repository".to_owned(),
+        (SkippedReason::Store, _) => "now holds the store".to_owned(),
+        (SkippedReason::OtherFileSystem, _) => "now another file system".to_owned(),
         (_, FileKind::File | FileKind::Link) => return None,
         (SkippedReason::Ignored, FileKind::Dir) if is_dir => return None,
         (reason, FileKind::Dir) => {
-            format!("there is a directory now that is not captured ({reason})")
+            format!("now a directory that is skipped ({reason})")
         }
-        _ => "something that is not a file is there now".to_owned(),
+        _ => "no longer a regular file".to_owned(),
     })
 }
 
@@ -325,7 +325,7 @@ fn worth_naming(reason: SkippedReason) -> bool {
 }
 
 fn stays_uncaptured(skipped: &Skipped) -> String {
-    format!("is not captured ({}) and stays", skipped.reason)
+    format!("not protected ({}), so kept", skipped.reason)
 }
 
 fn no_directory(path: &Path) -> String {
