@@ -19,7 +19,7 @@ use crate::storage::{Storage, StorageFile, directory, if_found};
 /// files.
 const OPEN_FILES: usize = 48;
 
-/// What is said about a pack that cannot be read.
+/// The error for a pack that cannot be read.
 pub(super) const UNREADABLE: &str = "cannot read a pack of objects";
 
 pub(super) type Packs = Arc<[Arc<Pack>]>;
@@ -236,6 +236,18 @@ impl PackSet {
 
     pub(super) fn find(&self, pack: &Pack, id: &ObjectId) -> io::Result<Vec<u32>> {
         pack.find(|| self.file(pack.name), id)
+    }
+
+    /// Returns where packs list an object. A pack that cannot be read lists nothing.
+    pub(super) fn places<'a>(
+        &'a self,
+        packs: &'a [Arc<Pack>],
+        id: &'a ObjectId,
+    ) -> impl Iterator<Item = (&'a Arc<Pack>, u32)> {
+        packs.iter().flat_map(move |pack| {
+            let places = self.find(pack, id).unwrap_or_default();
+            places.into_iter().map(move |at| (pack, at))
+        })
     }
 
     pub(super) fn is_broken(&self, pack: &Pack, at: u32) -> bool {

@@ -66,7 +66,7 @@ pub struct Loss {
     pub kind: LossKind,
     /// How many messages lost it.
     pub count: u64,
-    /// The first few of them, by seq; 0 stands for the part before the messages.
+    /// The first few of them, by seq; 0 is the part before the messages.
     pub first: Vec<u64>,
 }
 

@@ -1,6 +1,11 @@
 //! Entries that cannot or must not be captured are listed with a reason, everything else
 //! is captured, and a workspace that changes during the scan never leads it elsewhere.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests change a workspace as programs do"
+)]
+
 use std::collections::HashSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
