@@ -21,8 +21,8 @@ diff   # since the start of the last turn or run
 diff last~2 -- src   # the last two, in src
 diff before-lunch last --stat
 doctor
-export latest --to html -o talk.html --redact
-export latest --to markdown -o talk.md
+export latest --to html -o chat.html --redact
+export latest --to markdown -o chat.md
 export c81f --to codex   # the original file
 export c81f --to v1   # for older programs
 fork latest   # try another way from here
@@ -41,7 +41,7 @@ list --all --sort cost -n 10   # most expensive
 list --agent codex --since 7d
 log   # what happened here, newest first
 log -n 100 -- src/cart.rs   # one file
-log --steps   # what undo and redo would take
+log --steps   # what undo and redo would do
 man | man -l -   # read the manual
 man rewind | man -l -
 pin c81f   # list it first

@@ -124,7 +124,7 @@ fn message(at: &ScanProgress, elapsed: Duration) -> String {
                 amount(at.bytes, at.total_bytes, elapsed)
             )
         }
-        ScanStage::Moving => format!("moving {} paths", grouped(at.total_files)),
+        ScanStage::Moving => format!("writing {} paths", grouped(at.total_files)),
         ScanStage::Waiting => "waiting for another snapshot of this workspace".to_owned(),
         _ => format!("checking {} files", grouped(at.files)),
     }

@@ -18,11 +18,11 @@ use crate::ui::Ui;
 /// Print a file as it was at a point
 #[derive(Debug, clap::Args)]
 pub(crate) struct CatArgs {
-    /// A checkpoint's or record's id, a label, last, last~N or REF:SEQ
+    /// A checkpoint or record id, a label, last, last~N or REF:SEQ
     #[arg(value_name = "POINT")]
     point: Point,
 
-    /// The file, relative to the current directory; it may be deleted by now
+    /// The file, relative to the current directory; it need not exist now
     #[arg(value_name = "PATH")]
     path: PathBuf,
 

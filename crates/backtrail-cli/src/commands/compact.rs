@@ -17,7 +17,7 @@ use crate::ui::Ui;
 /// The messages stay in the history; only the context starts with the summary from now on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompactArgs {
-    /// A session: its id, the first 4 or more characters of it, or latest
+    /// A session: its id, a prefix of 4+ characters, or latest
     #[arg(value_name = "REF")]
     reference: String,
 

@@ -13,10 +13,10 @@ use crate::ui::Ui;
 /// Print the messages to send to a model, as JSON
 ///
 /// These are the instructions, the last summary and the messages since. What a provider
-/// would refuse is repaired by fixed rules; docs/context.md lists them.
+/// would reject is repaired by fixed rules: see docs/context.md.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ContextArgs {
-    /// A session: its id, the first 4 or more characters of it, or latest
+    /// A session: its id, a prefix of 4+ characters, or latest
     #[arg(value_name = "REF")]
     reference: String,
 

@@ -115,7 +115,7 @@ pub(super) fn run_words(run: &Run) -> String {
     let end = match (run.exit_code, run.signal) {
         (Some(code), _) => format!("exit {code}"),
         (None, Some(signal)) => format!("killed by signal {signal}"),
-        (None, None) => "end unknown".to_owned(),
+        (None, None) => "exit unknown".to_owned(),
     };
     let took = format_duration(Duration::from_millis(run.duration_ms));
     format!("{end}, {took}")
@@ -128,7 +128,7 @@ pub(super) fn compaction_words(stored: &StoredCompaction) -> String {
 }
 
 pub(super) const LOST_SUMMARY: &str = "the summary cannot be read";
-pub(super) const HIDDEN_THINKING: &str = "thinking, not shown by its provider";
+pub(super) const HIDDEN_THINKING: &str = "thinking, hidden by the provider";
 
 /// Says what an item is that is not part of the dialogue, in one line; `None` for any other.
 pub(super) fn remark(item: &Item) -> Option<String> {
@@ -136,8 +136,8 @@ pub(super) fn remark(item: &Item) -> Option<String> {
         Item::Gap(gap) => gap.to_string(),
         Item::Note(note) => note_words(&note.changes),
         Item::Spawned(item) => match &item.spawned {
-            Some(spawned) => format!("a sub-agent started session {}", short(&spawned.session_id)),
-            None => "a sub-agent started a session".to_owned(),
+            Some(spawned) => format!("started sub-agent session {}", short(&spawned.session_id)),
+            None => "started a sub-agent session".to_owned(),
         },
         Item::Fork(item) => {
             let parent = one_line(&item.origin.parent_session_id, 60);
@@ -156,7 +156,7 @@ pub(super) fn remark(item: &Item) -> Option<String> {
         Item::Run(item) if item.run.is_none() => format!("run {} cannot be read", item.seq),
         Item::Other(other) => {
             let kind = one_line(&other.kind, 40);
-            format!("record {} is of an unknown type: {kind}", other.seq)
+            format!("record {} has an unknown type: {kind}", other.seq)
         }
         _ => return None,
     })

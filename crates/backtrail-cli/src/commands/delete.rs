@@ -24,19 +24,19 @@ use crate::when;
 /// the disk.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DeleteArgs {
-    /// Sessions: ids or their first 4 or more characters, or latest
+    /// Sessions: ids, prefixes of 4+ characters, or latest
     #[arg(value_name = "REF", required = true)]
     references: Vec<String>,
 
-    /// Also delete their forks and the sessions of their sub-agents
+    /// Also delete their forks and sub-agent sessions
     #[arg(long)]
     cascade: bool,
 
-    /// Show what would be done, and do nothing
+    /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
 
-    /// Remove them permanently, also from the trash
+    /// Remove them permanently, even from the trash
     #[arg(long)]
     purge: bool,
 
@@ -143,7 +143,7 @@ fn purge(args: &DeleteArgs, plan: PurgePlan, ui: &Ui) -> Result<Answer> {
                 ui.print_line(&format!("would purge session {}", short(&deletion.id)))?;
             }
             for id in plan.again() {
-                ui.status(&format!("session {} was purged before", short(id)));
+                ui.status(&format!("session {} is already purged", short(id)));
             }
             warn(&plan, ui);
         }
@@ -219,15 +219,12 @@ fn warn(plan: &PurgePlan, ui: &Ui) {
     };
     let more = match plan.remaining_files().len() {
         1 => String::new(),
-        n => format!(" and {} after it", count(n as u64 - 1, "checkpoint")),
+        n => format!("; so do {} after it", count(n as u64 - 1, "checkpoint")),
     };
-    let what = format!(
-        "files that it left stay in the store: {}{more}",
-        held(first)
-    );
+    let what = format!("its files remain in the store: {}{more}", held(first));
     let hint = match &first.session {
         Some(session) => format!(
-            "to purge that session too: delete --purge {}",
+            "to purge it too: backtrail delete --purge {}",
             short(session)
         ),
         None => "to erase them there too: delete the files, run backtrail checkpoint, then \
@@ -254,7 +251,7 @@ fn held(held: &RemainingFiles) -> String {
 fn warn_left(report: &PurgeReport, ui: &Ui) {
     if !report.still_named.is_empty() {
         let forks = all_short(&report.still_named);
-        let what = format!("these forks still have a title or tags of it: {forks}");
+        let what = format!("these forks still have its title or tags: {forks}");
         ui.warning(
             &what,
             Some("purge them too, or stop the processes writing to them and retry"),

@@ -30,8 +30,9 @@ const CONTEXT: usize = 3;
 /// Show what changed between two points, or since one
 ///
 /// Without a point: what the last turn or run changed, and everything since. With one point:
-/// from there to now. A point is the id of a checkpoint or record (or its first 4 or more
-/// characters), a label, last, last~N (before the last N turns or runs), or REF:SEQ (a record
+/// from there to now. A point is the id of a checkpoint or record (or a prefix of 4+
+/// characters), a label, last, last~N (before the last N turns or runs), or REF:SEQ (a
+/// record
 /// of a session).
 #[derive(Debug, clap::Args)]
 pub(crate) struct DiffArgs {

@@ -23,8 +23,8 @@ use crate::ui::Ui;
 
 /// Check for problems and suggest fixes
 ///
-/// It only reads. Exits 1 if it finds a problem; the command that fixes it is shown below. It
-/// also warns of agents that delete their own history.
+/// Read-only. Exits 1 if it finds a problem, and shows the command that fixes it. Also
+/// warns about agents that delete their own history.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {}
 

@@ -33,13 +33,13 @@ use crate::ui::Ui;
 
 /// Export a session for people or for other programs
 ///
-/// html is one self-contained page, markdown is to be read, json is one object with all
-/// messages. The name of an agent writes the files that the session was imported from,
-/// byte for byte. v1 are the JSON lines that older programs read; what has no place there
-/// becomes text or is omitted, and is listed.
+/// html is one self-contained page, markdown is for reading, json is one object with all
+/// messages. An agent's name writes the files that the session was imported from, byte for
+/// byte. v1 is the JSON lines that older programs read; what does not fit becomes text or
+/// is omitted, and is listed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
-    /// A session: its id, the first 4 or more characters of it, or latest
+    /// A session: its id, a prefix of 4+ characters, or latest
     #[arg(value_name = "REF")]
     reference: String,
 
@@ -340,7 +340,7 @@ pub(super) fn losses(places: u64) -> Vec<String> {
 fn write_file(format: Format, export: &mut Export<'_>, path: &Path) -> Result<(Vec<String>, u64)> {
     let failed = |error: &io::Error| CommandError::io("cannot write the export", Some(path), error);
     let file = File::create_new(path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => CommandError::invalid("the file exists already")
+        io::ErrorKind::AlreadyExists => CommandError::invalid("the file already exists")
             .at_path(path)
             .hint("choose another name, or remove the file first"),
         _ => failed(&error),

@@ -30,7 +30,7 @@ pub(crate) struct Filters {
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 
-    /// Only this agent; repeat it for several, like the options below
+    /// Only this agent; repeatable, like --project, --model and --tag
     #[arg(long = "agent", value_name = "NAME", value_parser = name)]
     agents: Vec<String>,
 
@@ -46,11 +46,11 @@ pub(crate) struct Filters {
     #[arg(long = "tag", value_name = "TAG", value_parser = name)]
     tags: Vec<String>,
 
-    /// Not before this: 2026-11-01, 14:30, today, yesterday, 3d or "3 days ago"
+    /// Since this time: 2026-11-01, 14:30, today, yesterday, 3d or "3 days ago"
     #[arg(long, value_name = "WHEN")]
     since: Option<Moment>,
 
-    /// Not after this; a day or month counts to its end
+    /// Until this time; a day or month counts in full
     #[arg(long, value_name = "WHEN")]
     until: Option<Moment>,
 }
@@ -173,7 +173,7 @@ fn missing_name(name: &str, thing: &str, there: &[String]) -> String {
     const NAMED: usize = 8;
     let shown = one_line(name, 40);
     if there.is_empty() {
-        return format!("no session has the {thing} \"{shown}\" or any other");
+        return format!("no session has the {thing} \"{shown}\"; known: none");
     }
     let distance =
         |it: &&String| strsim::damerau_levenshtein(&it.to_lowercase(), &name.to_lowercase());
@@ -187,7 +187,7 @@ fn missing_name(name: &str, thing: &str, there: &[String]) -> String {
 pub(crate) fn this_workspace(store: &Store) -> Result<WorkspaceFilter> {
     let here = env::current_dir().map_err(|error| {
         CommandError::io("cannot find the current directory", None, &error)
-            .hint("name the workspace: --workspace DIR")
+            .hint("set the workspace: --workspace DIR")
     })?;
     let root = home::workspace_root(store).unwrap_or(here);
     Ok(known(store, root))

@@ -17,19 +17,17 @@ use into::ForkIntoRequest;
 
 /// Start a new session that continues another one from any record
 ///
-/// Nothing is copied, and the other one stays as it is. With --into it continues in
-/// a new directory of its own, with the files as they were at that point, ready for
+/// Nothing is copied, and the original stays as it is. With --into, it continues in its own
+/// new directory, with the files as they were at that point, ready for
 /// another agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ForkArgs {
-    /// A session, and the last record that both have in common, as REF:SEQ; without
-    /// SEQ, its last one. With --into also a checkpoint's or record's id, a label,
-    /// last or last~N
+    /// A session and the last record to share, as REF:SEQ; without SEQ, its last one. With
+    /// --into, also a checkpoint or record id, a label, last or last~N
     #[arg(value_name = "POINT")]
     point: String,
 
-    /// Write the files as they were into this directory, which must be empty or new,
-    /// and continue there
+    /// Write the files as they were to this empty or new directory, and continue there
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
 
@@ -37,7 +35,7 @@ pub(crate) struct ForkArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Show what would be done without doing it
+    /// Only show what would be done
     #[arg(long, requires = "into")]
     dry_run: bool,
 
@@ -51,7 +49,7 @@ pub(crate) fn run(args: &ForkArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     }
     if args.here.is_named() {
         let what = "--workspace needs --into: a fork without it has no files";
-        return Err(CommandError::invalid(what).hint("name a directory for the files: --into DIR"));
+        return Err(CommandError::invalid(what).hint("pick a directory for the files: --into DIR"));
     }
     let (reference, seq) = split_place(&args.point)?;
     let store = require_store(global)?;

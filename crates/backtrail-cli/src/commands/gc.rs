@@ -18,9 +18,9 @@ use crate::when;
 /// Free space: remove unreferenced data
 ///
 /// Without a limit, only data that no checkpoint needs is removed. With a limit, the files of
-/// old checkpoints are dropped first: those around tool calls before all others, oldest first.
+/// old checkpoints are dropped too: those around tool calls before others, oldest first.
 /// The checkpoints stay in the log, without their files. Labelled checkpoints and the latest of
-/// each session and workspace always keep their files. Other commands can run meanwhile.
+/// each session and workspace always keep their files. Other commands can run alongside.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GcArgs {
     /// Drop the files of checkpoints older than this: 30d, 12h, 2w
@@ -31,7 +31,7 @@ pub(crate) struct GcArgs {
     #[arg(long, value_name = "SIZE", value_parser = read_bytes)]
     max_size: Option<u64>,
 
-    /// Show what would be done, and do nothing
+    /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
 }

@@ -19,7 +19,7 @@ pub(crate) struct HelpArgs {
     #[arg(value_name = "VERB", num_args = 0..=2)]
     verb: Vec<String>,
 
-    /// Show every verb, also the rarely used ones
+    /// Show every verb, even rarely used ones
     #[arg(long, conflicts_with = "verb")]
     all: bool,
 }

@@ -36,7 +36,7 @@ pub(crate) struct ImportArgs {
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Import only sessions of this agent; repeat for several
+    /// Import only this agent's sessions; repeatable
     #[arg(long, value_name = "AGENT", value_parser = agents())]
     from: Vec<String>,
 
@@ -119,7 +119,7 @@ fn catch_up(store: &Store, report: &ImportReport, ui: &Ui) {
 /// Turns an import error into a command error.
 pub(super) fn failed(error: &backtrail_formats::Error) -> CommandError {
     if let Some(store) = error.store() {
-        return CommandError::from(store).hint("sessions imported before that are safe");
+        return CommandError::from(store).hint("already imported sessions are safe");
     }
     let cause = std::error::Error::source(error);
     let io = cause.and_then(|cause| cause.downcast_ref::<io::Error>());

@@ -26,7 +26,7 @@ use crate::ui::Ui;
 /// calls have no known price or under-report tokens.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
-    /// Show forks and sub-agents on lines of their own
+    /// Show forks and sub-agents on their own lines
     #[arg(long)]
     forks: bool,
 
@@ -206,13 +206,13 @@ fn print(args: &ListArgs, mut found: Found, ui: &Ui) -> Result<Answer> {
     if empty > 0 {
         let sessions = count(empty, "session");
         ui.remark(&format!(
-            "{sessions} of other agents without messages not shown; --json has them"
+            "{sessions} of other agents hidden: no messages (see --json)"
         ));
     }
     if let [first, ..] = unreadable.as_slice() {
         let sessions = count(unreadable.len(), "session");
         let hint = format!(
-            "see what can be recovered: {} verify {}",
+            "see what is damaged: {} verify {}",
             ui.program(),
             short(&first.id)
         );

@@ -26,11 +26,10 @@ use crate::when;
 
 /// Show what happened in this workspace: turns, runs, checkpoints and your own changes
 ///
-/// The newest comes first. The id at the end of a line is a point: the files as
-/// they were after it.
+/// The newest comes first. The id at the end of a line stands for the files after it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogArgs {
-    /// A session, with --steps: its id, the first 4 or more characters of it, or latest
+    /// With --steps, a session: its id, a prefix of 4+ characters, or latest
     #[arg(value_name = "REF", requires = "steps")]
     reference: Option<String>,
 
@@ -46,7 +45,7 @@ pub(crate) struct LogArgs {
     #[arg(long)]
     all: bool,
 
-    /// Show the steps that undo and redo take; → marks the next ones
+    /// List the steps to undo and redo; → marks the next ones
     #[arg(long, conflicts_with_all = ["paths", "count", "all"])]
     steps: bool,
 

@@ -314,7 +314,7 @@ fn report_gaps(gaps: &[HistoryGap], ui: &Ui) {
                 ));
             }
             GapReason::InTrash => ui.status(&format!(
-                "history starts at record {next}; older trails are in the trash until it is emptied: {gap}"
+                "history starts at record {next}; {gap} until it is emptied"
             )),
             _ => ui.status(&format!("history starts at record {next}; {gap}")),
         }

@@ -45,7 +45,7 @@ pub(crate) struct What {
 /// How it is done
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct How {
-    /// Show what would be done without doing it
+    /// Only show what would be done
     #[arg(long)]
     pub(super) dry_run: bool,
 
@@ -53,11 +53,11 @@ pub(crate) struct How {
     #[arg(long, conflicts_with_all = ["merge", "overwrite"])]
     keep: bool,
 
-    /// In files with other changes, undo only this step's lines
+    /// Merge line by line into files with other changes
     #[arg(long, conflicts_with = "overwrite")]
     merge: bool,
 
-    /// Restore files even if they have other changes (undoable)
+    /// Overwrite files that have other changes (can be undone)
     #[arg(long)]
     overwrite: bool,
 }
@@ -332,7 +332,7 @@ impl MoveRequest<'_> {
     fn failed(&self, error: backtrail::Error) -> CommandError {
         match error.kind() {
             ErrorKind::Locked => {
-                let files = format!("move only the files: {} {}", self.ui.program(), self.line);
+                let files = format!("files only: {} {}", self.ui.program(), self.line);
                 let command = match self.session_in(&error) {
                     Some(id) => locked_hint(error, &id),
                     None => error.into(),

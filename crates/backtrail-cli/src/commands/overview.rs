@@ -297,7 +297,7 @@ impl Overview {
         let found = self
             .agents
             .iter()
-            .map(|agent| format!("{} of {}", count(agent.sessions, "session"), agent.title));
+            .map(|agent| format!("{} from {}", count(agent.sessions, "session"), agent.title));
         let found = found.collect::<Vec<_>>();
         (!found.is_empty()).then(|| format!("Found on this machine: {}.", found.join(", ")))
     }

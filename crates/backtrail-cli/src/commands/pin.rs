@@ -11,7 +11,7 @@ use crate::ui::Ui;
 /// Pin a session to the top of the list
 #[derive(Debug, clap::Args)]
 pub(crate) struct PinArgs {
-    /// A session: its id, the first 4 or more characters of it, or latest
+    /// A session: its id, a prefix of 4+ characters, or latest
     #[arg(value_name = "REF")]
     reference: String,
 

@@ -39,7 +39,7 @@ pub(crate) struct RecordArgs {
     #[arg(long)]
     title: Option<String>,
 
-    /// Start the session of a sub-agent: the session whose tool call started it
+    /// Start a sub-agent's session; REF is the one whose tool call started it
     #[arg(
         long,
         value_name = "REF",

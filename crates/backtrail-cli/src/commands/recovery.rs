@@ -25,7 +25,7 @@ impl Finish {
         match (workspace.recover(), self) {
             (Ok(None), Self::ToRead) => {
                 if workspace.is_moving().unwrap_or(false) {
-                    ui.warning("another process is moving files here", None);
+                    ui.warning("another process is rewinding here", None);
                 }
             }
             (Ok(None), Self::ToWrite) => {}
@@ -62,7 +62,7 @@ fn recovered_text(recovered: &Recovered) -> String {
             "the {verb} at {at} was interrupted and cannot be finished: {reason}; the files stay \
              as they are"
         ),
-        (None, Some(_)) => format!("finished the interrupted {verb} of {at}"),
+        (None, Some(_)) => format!("finished the interrupted {verb} ({at})"),
         (None, None) => format!("the {verb} at {at} was interrupted; everything was put back"),
     };
     if let (Some(_), [one, ..]) = (&recovered.abandoned, &left[..]) {

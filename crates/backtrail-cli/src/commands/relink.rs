@@ -28,7 +28,7 @@ use crate::ui::Ui;
 pub(crate) struct RelinkArgs {
     /// The old directory
     old: Option<PathBuf>,
-    /// The new directory [default: the workspace around the current directory]
+    /// The new directory [default: the enclosing workspace]
     new: Option<PathBuf>,
     /// Continue even if the old directory still exists
     #[arg(long, requires = "old")]
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &RelinkArgs, global: &Global, ui: &Ui) -> Result<Answer>
 fn here(store: &Store) -> Result<PathBuf> {
     home::workspace_root(store).ok_or_else(|| {
         CommandError::invalid("cannot find the current directory")
-            .hint("name it: backtrail relink OLD NEW")
+            .hint("pass it: backtrail relink OLD NEW")
     })
 }
 
@@ -69,7 +69,7 @@ fn refused(store: &Store, error: backtrail::Error, old: &Path, new: &Path) -> Co
     let command = CommandError::from(error);
     match kind {
         ErrorKind::NotFound if !new.is_dir() => {
-            command.hint("name the new directory: backtrail relink OLD NEW")
+            command.hint("pass the new directory: backtrail relink OLD NEW")
         }
         ErrorKind::NotFound => match nearest(store, old).as_slice() {
             [] => command.hint("see which directories are gone: backtrail relink"),
@@ -192,7 +192,7 @@ fn list(store: Option<&Store>, ui: &Ui) -> Result<Answer> {
         if candidate(known).is_some() {
             let old = quote_path(root);
             ui.status(&format!(
-                "this directory has the same project; if it was moved here: {} relink {old}",
+                "this directory is the same project; if it was moved here: {} relink {old}",
                 ui.program()
             ));
         }

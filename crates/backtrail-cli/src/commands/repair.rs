@@ -20,15 +20,15 @@ use crate::ui::Ui;
 ///
 /// With a session: its readable records are copied to a new trail; the damaged files stay.
 /// Without one: damaged saved files of all workspaces are saved again if a workspace still has
-/// the same content, and those that are lost are named. Exits 1 if something is lost.
+/// the same content, and lost ones are listed. Exits 1 if something is lost.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RepairArgs {
-    /// A session: its id, the first 4 or more characters of it, or latest [default: the saved
+    /// A session: its id, a prefix of 4+ characters, or latest [default: the saved
     /// files]
     #[arg(value_name = "REF")]
     reference: Option<String>,
 
-    /// Show what would be done, and do nothing
+    /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
 
@@ -278,8 +278,8 @@ fn files_summary(repair: &SnapshotsRepair) -> String {
     if repair.damaged_trails > 0 {
         let trails = count(repair.damaged_trails, "trail");
         parts.push(match repair.dry_run {
-            true => format!("{trails} of workspaces would be repaired"),
-            false => format!("{trails} of workspaces repaired; the old files stay"),
+            true => format!("{trails} would be repaired"),
+            false => format!("{trails} repaired; the old files stay"),
         });
     }
     if !repair.lost.is_empty() {

@@ -16,16 +16,16 @@ use crate::ui::Ui;
 
 /// Restore some files and directories as they were at a point
 ///
-/// Everything else stays as it is, the conversation too. Files deleted since then
+/// Everything else stays, including the conversation. Files deleted since then
 /// are restored, and files created since then are deleted. Nothing is lost: undo
 /// reverses it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestoreArgs {
-    /// A checkpoint's or record's id, a label, last, last~N or REF:SEQ
+    /// A checkpoint or record id, a label, last, last~N or REF:SEQ
     #[arg(value_name = "POINT")]
     point: Point,
 
-    /// The files and directories, from the current directory
+    /// The paths, relative to the current directory
     #[arg(value_name = "PATHS", required = true)]
     paths: Vec<PathBuf>,
 

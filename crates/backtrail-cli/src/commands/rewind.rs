@@ -18,25 +18,24 @@ use crate::shell::{quote, quote_path, quote_paths};
 use crate::text::one_line;
 use crate::ui::Ui;
 
-/// Move files and conversation back to a point
+/// Rewind files and conversation to a point
 ///
 /// The files become what they were at that point, and the conversation ends
-/// there. Files with other changes since then stop it before anything is touched.
+/// there. It stops, touching nothing, if files have other changes since then.
 /// Nothing is lost: undo reverses it.
 ///
-/// Without a point it lists the last turns and runs, and asks for one.
+/// Without a point, lists the last turns and runs and asks which.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RewindArgs {
-    /// A checkpoint's or record's id, a label, last, last~N or REF:SEQ
+    /// A checkpoint or record id, a label, last, last~N or REF:SEQ
     #[arg(value_name = "POINT")]
     point: Option<Point>,
 
-    /// With --patch, only these files and directories, from the current directory
+    /// With --patch, only these paths, relative to the current directory
     #[arg(value_name = "PATHS")]
     paths: Vec<PathBuf>,
 
-    /// Show each hunk and ask whether to restore it; needs a terminal, and the
-    /// conversation stays
+    /// Show each hunk and ask whether to restore it; needs a terminal; keeps the conversation
     #[arg(long, short = 'p', conflicts_with_all = ["chat", "dry_run", "keep", "merge", "overwrite"])]
     patch: bool,
 
@@ -62,7 +61,7 @@ pub(crate) fn run(args: &RewindArgs, global: &Global, ui: &Ui) -> Result<Answer>
     if !args.patch && !args.paths.is_empty() {
         let (program, here) = (ui.program(), args.here.flag());
         let (point, paths) = (quote(&point.to_string()), quote_paths(&args.paths));
-        let what = "rewind moves all files; paths need --patch";
+        let what = "rewind takes no paths without --patch";
         return Err(CommandError::invalid(what).hint(format!(
             "restore only these: {program} restore {point}{here} -- {paths}"
         )));
@@ -184,7 +183,7 @@ impl RewindArgs {
     fn works_in(&self, workspace: &Workspace, point: &Point, ui: &Ui) -> String {
         let (program, line) = (ui.program(), self.line(point));
         let (place, there) = (tilde(workspace.root()), quote_path(workspace.root()));
-        format!("that session works in {place}: {program} {line} --workspace {there}")
+        format!("that session is in {place}: {program} {line} --workspace {there}")
     }
 
     /// Returns the error of a rewind where there is no workspace.
@@ -228,7 +227,7 @@ fn not_ours(id: &SessionId, seq: u64, agent: &str, ui: &Ui) -> CommandError {
 
 fn needs_record(id: &SessionId, ui: &Ui) -> CommandError {
     let (id, program) = (short(id), ui.program());
-    CommandError::invalid("name the last record that stays")
+    CommandError::invalid("pass the last record to keep")
         .hint(format!("{program} rewind {id}:SEQ --chat"))
         .hint(format!("see the records: {program} show {id}"))
 }

@@ -42,7 +42,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     title: Option<String>,
 
-    /// Name the checkpoint after the command
+    /// Label the checkpoint made afterwards
     #[arg(long)]
     label: Option<String>,
 
@@ -50,7 +50,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "REF")]
     session: Option<String>,
 
-    /// Write a report to this file, as JSON
+    /// Write a JSON report to this file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 

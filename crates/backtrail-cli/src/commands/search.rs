@@ -25,8 +25,8 @@ use crate::when;
 /// Searches prompts, answers, thinking, paths, and the names, inputs and outputs of tools, in
 /// every workspace unless a filter says otherwise. All words must be in one message. Use
 /// "quotes" for phrases, a trailing * for prefixes, and `and`, `or`, `not` and parentheses to
-/// combine terms: 'round* (cent or "half even") not test'. The shell removes quotes: put
-/// others around them, or use --phrase.
+/// combine terms: 'round* (cent or "half even") not test'. The shell strips quotes: quote
+/// the whole query, or use --phrase.
 ///
 /// foo finds fooBar, foo_bar and src/foo.rs, but fooBar matches only that exact spelling.
 /// Exits 1 if nothing is found.
@@ -53,7 +53,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "BY", default_value = "best")]
     sort: Sort,
 
-    /// Newest first: short for --sort newest
+    /// Short for --sort newest
     #[arg(long, conflicts_with = "sort")]
     newest: bool,
 

@@ -35,12 +35,11 @@ use crate::ui::Ui;
 
 /// Show the conversation of a session
 ///
-/// Tool calls are folded to one line with their result, and thoughts to their first line.
+/// Tool calls are folded to one line with their result, and thinking to its first line.
 /// On a terminal the output goes through a pager.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// A session: its id, the first 4 or more characters of it, or latest; with :SEQ the
-    /// turn with that record
+    /// A session: its id, a prefix of 4+ characters, or latest; REF:SEQ: the turn with that record
     #[arg(value_name = "REF")]
     reference: String,
 
@@ -49,11 +48,11 @@ pub(crate) struct ShowArgs {
     #[arg(conflicts_with = "follow")]
     turn: Option<Turns>,
 
-    /// Continue as the session grows, until Ctrl-C
+    /// Follow new messages until Ctrl-C
     #[arg(long, short)]
     follow: bool,
 
-    /// Show thoughts and the output of tools in full
+    /// Show thinking and tool output in full
     #[arg(long)]
     full: bool,
 
@@ -70,7 +69,7 @@ pub(crate) fn run(args: &ShowArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
     let (reference, seq) = split_place(&args.reference)?;
     if seq.is_some() && (args.turn.is_some() || args.follow) {
-        let what = ":SEQ selects a turn already";
+        let what = ":SEQ already selects a turn";
         return Err(CommandError::invalid(what).hint("omit :SEQ, --turn or --follow"));
     }
     let id = resolve(&store, reference)?;
@@ -335,7 +334,7 @@ impl View<'_> {
         if bytes > 0 && matches!(self.reader.writer(), Ok(None)) {
             let text = format!(
                 "the last line is unfinished ({}, never acknowledged); \
-                 the next append sets it aside",
+                 the next write sets it aside",
                 size(bytes)
             );
             self.ui.warning(&text, None);

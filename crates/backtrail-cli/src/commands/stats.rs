@@ -17,18 +17,17 @@ use crate::error::{CommandError, Result};
 use crate::text::{cost_json, one_line};
 use crate::ui::Ui;
 
-/// Show what was spent, or the statistics of a session
+/// Show usage and cost, of all sessions or of one
 ///
-/// Without a session: what the model calls of all sessions used and cost, undone turns
-/// included. A call that forks share counts once. Estimated tokens are listed separately.
+/// Without a session: what all model calls used and cost, including undone turns. A call
+/// that forks share counts once. Estimated tokens are listed separately.
 /// A + marks a lower bound: some calls have no known price or under-report tokens.
 ///
-/// With a session: what was said and done in it, what its conversation used, and what was
-/// spent on it and its family in all.
+/// With a session: its messages and tool calls, what its conversation used, and what it and
+/// its family cost in total.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatsArgs {
-    /// A session: its id, the first 4 or more characters of it, or latest [default: all of
-    /// them]
+    /// A session: its id, a prefix of 4+ characters, or latest [default: all]
     #[arg(value_name = "REF")]
     reference: Option<String>,
 
@@ -97,7 +96,7 @@ pub(crate) fn run(args: &StatsArgs, global: &Global, ui: &Ui) -> Result<Answer> 
     }
     let filter = args.filters.filter(&store)?;
     let by = args.by;
-    let found = derived::ask(&store, ui, "looking through sessions:", |index| {
+    let found = derived::ask(&store, ui, "reading sessions:", |index| {
         NamedReport::ask(index, &filter, by)
     })?;
     if ui.json() {

@@ -51,8 +51,8 @@ pub(crate) fn run(args: &StatusArgs, global: &Global, ui: &Ui) -> Result<Answer>
 fn warn_of_strays(workspace: &Workspace, ui: &Ui) {
     for path in workspace.strays().unwrap_or_default() {
         let path = visible_path(&path);
-        let what = format!("{path}/ has files of an unknown rewind");
-        ui.warning(&what, Some("move out what is yours, then remove it"));
+        let what = format!("{path}/ has files from an old rewind");
+        ui.warning(&what, Some("move your files out, then remove it"));
     }
 }
 

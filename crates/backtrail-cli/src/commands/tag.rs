@@ -12,7 +12,7 @@ use crate::ui::Ui;
 /// Show, add or remove the tags of a session
 #[derive(Debug, clap::Args)]
 pub(crate) struct TagArgs {
-    /// A session: its id, the first 4 or more characters of it, or latest
+    /// A session: its id, a prefix of 4+ characters, or latest
     #[arg(value_name = "REF")]
     reference: String,
 

@@ -35,21 +35,21 @@ enum Verb {
 
 /// Restore what was deleted
 ///
-/// Fails if the name is taken by now.
+/// Fails if the id is in use again.
 #[derive(Debug, clap::Args)]
 struct RestoreArgs {
-    /// What to restore: a session's id or its first 4 or more characters, or ID.trails for
-    /// older trails of a session
+    /// What to restore: a session id or a prefix of 4+ characters, or ID.trails for a
+    /// session's older trails
     #[arg(value_name = "REF", required = true)]
     references: Vec<String>,
 }
 
-/// Remove what was deleted, permanently
+/// Permanently remove what was deleted
 ///
-/// What a session still reads is kept and named.
+/// What a session still reads is kept and listed.
 #[derive(Debug, clap::Args)]
 struct EmptyArgs {
-    /// Only these: a session's id or its first 4 or more characters, or ID.trails
+    /// Only these: a session id or a prefix of 4+ characters, or ID.trails
     #[arg(value_name = "REF")]
     references: Vec<String>,
 
@@ -57,7 +57,7 @@ struct EmptyArgs {
     #[arg(long, value_name = "AGE", value_parser = read_age)]
     older_than: Option<Duration>,
 
-    /// Show what would be removed, and remove nothing
+    /// Only show what would be removed
     #[arg(long)]
     dry_run: bool,
 
@@ -317,7 +317,7 @@ fn report_kept(kept: &[KeptEntry], ui: &Ui) {
         let readers = kept.read_by.iter().map(|id| short(id).to_owned());
         let by = some_of(readers, 1, kept.read_by.len());
         ui.status(&match kept.in_doubt {
-            false => format!("kept {what}: {by} continues it"),
+            false => format!("kept {what}: continued by {by}"),
             true => format!("kept {what}: {by} cannot be read and may continue it"),
         });
     }

@@ -20,14 +20,14 @@ use crate::progress::while_read;
 use crate::text::{count, path_json, size, visible_path};
 use crate::ui::Ui;
 
-/// Check the store for damage; it only reads
+/// Check the store for damage (read-only)
 ///
 /// Without a session it also checks the snapshots of all workspaces: every checkpoint must be
-/// complete and every object must match its checksum. It names the damage and each file that
-/// is affected. Exits 1 if something is damaged.
+/// complete and every object must match its checksum. It lists the damage and each affected
+/// file. Exits 1 if something is damaged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyArgs {
-    /// A session: its id, the first 4 or more characters of it, or latest [default: all]
+    /// A session: its id, a prefix of 4+ characters, or latest [default: all]
     #[arg(value_name = "REF")]
     reference: Option<String>,
 
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &VerifyArgs, global: &Global, ui: &Ui) -> Result<Answer>
     Ok(Answer::no_if(!total.is_ok()))
 }
 
-/// How many lost file states are printed one by one.
+/// How many lost saved files are printed one by one.
 const LISTED: usize = 100;
 
 /// The results of all checks.
@@ -219,7 +219,7 @@ impl Total {
             0 => String::new(),
             n => format!(" ({n} without files)"),
         };
-        format!(", {checkpoints} of {workspaces}{dropped}, {objects}")
+        format!(", {checkpoints} in {workspaces}{dropped}, {objects}")
     }
 
     fn print(&self, ui: &Ui) -> std::io::Result<()> {
@@ -237,7 +237,7 @@ impl Total {
         }
         let unlisted = lost.len().saturating_sub(LISTED);
         if unlisted > 0 {
-            writeln!(out, "lost     {}", count(unlisted, "more file state"))?;
+            writeln!(out, "lost     {}", count(unlisted, "more saved file"))?;
         }
         for place in &self.repaired {
             writeln!(out, "{DIM}repaired {place}{DIM:#}")?;

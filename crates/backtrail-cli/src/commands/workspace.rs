@@ -24,7 +24,8 @@ pub(crate) const RUN_VARIABLE: &str = "BACKTRAIL_RUN";
 /// The workspace
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct WorkspaceArgs {
-    /// Use the workspace in this directory [default: the known workspace around the current directory, else the nearest directory with .git, else the current directory]
+    /// Use the workspace in this directory [default: the enclosing known workspace, else
+    /// the nearest directory with .git, else the current directory]
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 }
@@ -53,7 +54,7 @@ impl WorkspaceArgs {
         }
         let here = env::current_dir().map_err(|error| {
             CommandError::io("cannot find the current directory", None, &error)
-                .hint("name the workspace: --workspace DIR")
+                .hint("set the workspace: --workspace DIR")
         })?;
         match store {
             Some(store) => Ok(store.workspace_root(&here)?),
@@ -182,7 +183,7 @@ impl WorkspaceArgs {
 fn refuse_too_wide(root: &Path) -> Result<()> {
     match too_wide(root) {
         Some(what) => Err(CommandError::invalid(what)
-            .hint("change to a project, or name one: --workspace DIR")
+            .hint("cd to a project, or pass --workspace DIR")
             .hint("to do it anyway: --yes")),
         None => Ok(()),
     }

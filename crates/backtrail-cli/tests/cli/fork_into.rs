@@ -160,7 +160,7 @@ fn wrong_arguments_are_reported_with_hints() {
     fails(&["fork", &id, "--dry-run"], "--into");
     fails(
         &["fork", &id, "--workspace", "."],
-        "name a directory for the files: --into DIR",
+        "pick a directory for the files: --into DIR",
     );
     let ran = cli.run(&["fork", "base", "--into", "below", "--json"]);
     let told: serde_json::Value = serde_json::from_str(ran.stderr.trim()).unwrap();

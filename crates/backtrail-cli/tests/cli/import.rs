@@ -675,7 +675,7 @@ fn an_export_goes_to_a_new_file_that_is_never_replaced() {
             format!(
                 "\
 exit 2
-err: error: the file exists already
+err: error: the file already exists
 err:   in: {name}
 err:
 err: hint: choose another name, or remove the file first

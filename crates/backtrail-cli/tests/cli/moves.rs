@@ -358,7 +358,7 @@ fn a_rewind_needs_a_record_and_says_how_to_name_one() {
             "--chat",
             "\
 exit 2
-err: error: name the last record that stays
+err: error: pass the last record to keep
 err:
 err: hint: backtrail rewind <id>:SEQ --chat
 err: hint: see the records: backtrail show <id>
@@ -381,7 +381,7 @@ err: hint: see the records: backtrail show <id>
 exit 2
 err: error: session <id> has no file checkpoints
 err:
-err: hint: move only its conversation: --chat
+err: hint: conversation only: --chat
 err: hint: make checkpoints with: backtrail checkpoint, or backtrail run -- COMMAND
 ",
         ),

@@ -24,7 +24,7 @@ a \u{fffd}title
 ── turn 1 · <day> <when> ─────────────────────────────────────── record 1 ──
 › fix the bug
 
-  thinking, not shown by its provider
+  thinking, hidden by the provider
 
   Let me look.
 

@@ -26,7 +26,7 @@ fn check(agent: &Retention, now: SystemTime, ui: &Ui) -> Check {
         Limit::Deleted { days, count: most } if days.is_none_or(|days| days <= LONG) => {
             let mut rules = Vec::new();
             rules.extend(days.map(|days| format!("after {}", count(days, "day"))));
-            rules.extend(most.map(|most| format!("beyond {most} in a project")));
+            rules.extend(most.map(|most| format!("beyond {most} per project")));
             if rules.is_empty() {
                 return Check::fine("agents", format!("{title} keeps its sessions"));
             }
@@ -48,7 +48,7 @@ fn check(agent: &Retention, now: SystemTime, ui: &Ui) -> Check {
         ),
         Limit::Unknown(reason) => Check::warning(
             "agents",
-            format!("cannot find out whether {title} deletes sessions: {setting}: {reason}"),
+            format!("cannot tell whether {title} deletes sessions: {setting}: {reason}"),
             format!("fix {setting}"),
         ),
         _ => Check::fine("agents", format!("{title} keeps its sessions")),

@@ -149,7 +149,7 @@ impl Files {
         if self.left.is_empty() {
             return Check::fine("leftovers", "none");
         }
-        let what = format!("leftovers of interrupted work: {}", named(&self.left, dir));
+        let what = format!("from interrupted work: {}", named(&self.left, dir));
         let trash = dir.join("trash");
         let in_trash = self.left.iter().any(|path| path.starts_with(&trash));
         let hint = match in_trash {

@@ -68,11 +68,11 @@ fn workspaces(store: &Store, ui: &Ui) -> Vec<Check> {
             found.push(Check::found("unfinished", what, hint));
         }
         for stray in workspace.strays().unwrap_or_default() {
-            let what = format!("{} has files of an unknown rewind", tilde(&stray));
+            let what = format!("{} has files from an old rewind", tilde(&stray));
             found.push(Check::found(
                 "unfinished",
                 what,
-                "move out what is yours, then remove it",
+                "move your files out, then remove it",
             ));
         }
     }

@@ -84,7 +84,7 @@ impl Removed {
     fn places(&self, places: &BTreeSet<u64>) -> String {
         let mut words = Vec::new();
         if places.contains(&0) {
-            words.push("the head".to_owned());
+            words.push("metadata".to_owned());
         }
         let numbers: Vec<u64> = places.iter().copied().filter(|place| *place > 0).collect();
         let named = some_of(numbers.iter().map(u64::to_string), NAMED, numbers.len());

@@ -61,7 +61,7 @@ fn refuse_packed(source: &KeptSource, redacting: bool) -> Result<()> {
             .extension()
             .is_some_and(|extension| extension == "zst")
     {
-        let what = "the file of this session is compressed, so nothing can be removed from it";
+        let what = "this session's file is compressed, so --redact cannot edit it";
         let error = CommandError::invalid(what).at_path(&source.path);
         return Err(error.hint("export it as html, markdown or json"));
     }
@@ -89,7 +89,7 @@ fn none(reader: &SessionReader, sources: &[KeptSource], agent: &str) -> CommandE
     let parent = reader.info().ok().and_then(|info| info.forked_from);
     match parent {
         Some(parent) => error.hint(format!(
-            "it is a fork of {}, which may have been; or export it as html, markdown or json",
+            "try its parent {}, or export it as html, markdown or json",
             clean(&parent.parent_session_id)
         )),
         None => error.hint("export it as html, markdown or json"),

@@ -170,7 +170,7 @@ impl Own {
                     .map_or_else(String::new, |line| format!(", line {line}"));
                 let places = count(import.damage.count(), "place");
                 let text = format!(
-                    "{places} of {file} cannot be read; the first is: {}{line}",
+                    "{places} in {file} cannot be read; the first is: {}{line}",
                     first.reason
                 );
                 ui.warning(&text, None);
@@ -179,7 +179,7 @@ impl Own {
         for file in &self.not_tried {
             let file = clean_path(file);
             ui.status(&format!(
-                "{file} belongs to no known agent; it would be imported as a file of Backtrail itself"
+                "{file} is from no known agent; it would be imported as a Backtrail file"
             ));
         }
         for (file, error) in &self.errors {

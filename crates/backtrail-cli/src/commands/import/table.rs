@@ -64,7 +64,7 @@ pub(super) fn print(dry_run: bool, report: &ImportReport, own: &Own, ui: &Ui) ->
 fn print_nothing_found(report: &ImportReport, own: &Own, ui: &Ui) {
     if own.is_empty() && report.errors.is_empty() {
         let names: Vec<_> = report.agents.iter().map(|agent| agent.title).collect();
-        ui.status(&format!("no sessions found from {}", names.join(", ")));
+        ui.status(&format!("found no sessions from {}", names.join(", ")));
     }
 }
 

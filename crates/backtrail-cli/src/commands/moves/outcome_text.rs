@@ -77,7 +77,7 @@ impl OutcomeText<'_> {
         let heading = match (self.outcome.verb, &self.outcome.step, &self.outcome.to) {
             (verb @ (Verb::Undo | Verb::Redo), Some(step), _) => {
                 let did = match (verb, planned) {
-                    _ if futile => "Nothing can be restored of",
+                    _ if futile => "Cannot restore any of",
                     (Verb::Undo, false) => "Undid",
                     (Verb::Undo, true) => "Would undo",
                     (_, false) => "Redid",
@@ -89,7 +89,7 @@ impl OutcomeText<'_> {
             }
             (verb, _, Some(to)) => {
                 let did = match (verb, planned) {
-                    _ if futile => "Nothing can be restored to",
+                    _ if futile => "Cannot restore anything to",
                     (Verb::Restore, false) => "Restored to",
                     (Verb::Restore, true) => "Would restore to",
                     (_, false) => "Back to",

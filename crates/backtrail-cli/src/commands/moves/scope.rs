@@ -54,11 +54,10 @@ impl Scope {
             // Files elsewhere are not touched unless they are named.
             Some(workspace) => {
                 let place = tilde(workspace.root());
-                let what =
-                    format!("there are no checkpoints here; the newest session works in {place}");
+                let what = format!("no checkpoints here; the newest session is in {place}");
                 let root = quote_path(workspace.root());
                 Err(CommandError::not_found(what)
-                    .hint(format!("name that workspace: --workspace {root}"))
+                    .hint(format!("use that workspace: --workspace {root}"))
                     .hint(format!("or name the session: {}", short(&id))))
             }
         }
@@ -78,10 +77,8 @@ impl Scope {
             let named = here.find(global, ui, finish)?;
             let same = |named: &Workspace| workspace.as_ref().is_some_and(|w| w.id() == named.id());
             if !named.as_ref().is_some_and(same) {
-                let what = format!("session {} does not work in that workspace", short(&id));
-                return Err(
-                    CommandError::invalid(what).hint("name the session, or --workspace DIR")
-                );
+                let what = format!("session {} is not in that workspace", short(&id));
+                return Err(CommandError::invalid(what).hint("use either REF or --workspace DIR"));
             }
         }
         let Some(workspace) = workspace else {
@@ -111,7 +108,7 @@ pub(in crate::commands) fn no_files(id: &SessionId, ui: &Ui) -> CommandError {
     let what = format!("session {} has no file checkpoints", short(id));
     let program = ui.program();
     CommandError::invalid(what)
-        .hint("move only its conversation: --chat")
+        .hint("conversation only: --chat")
         .hint(format!(
             "make checkpoints with: {program} checkpoint, or {program} run -- COMMAND"
         ))

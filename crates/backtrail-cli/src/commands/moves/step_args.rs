@@ -19,7 +19,7 @@ use crate::ui::Ui;
 /// Which step, and how
 #[derive(Debug, clap::Args)]
 pub(crate) struct StepArgs {
-    /// A session: its id, the first 4 or more characters of it, or latest
+    /// A session: its id, a prefix of 4+ characters, or latest
     #[arg(value_name = "REF")]
     reference: Option<String>,
 

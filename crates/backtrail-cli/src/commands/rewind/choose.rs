@@ -48,7 +48,7 @@ pub(super) fn choose(
     };
     let start = entries[n - 1].before().map(Checkpoint::id);
     if start != Some(workspace.resolve(&point(n))?.id()) {
-        let what = "another turn or run began meanwhile; nothing was touched";
+        let what = "another turn or run has begun; nothing was touched";
         let again = format!("choose again: {}", here.command(ui, "rewind"));
         return Err(CommandError::invalid(what).hint(again));
     }

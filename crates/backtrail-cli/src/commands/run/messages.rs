@@ -64,7 +64,7 @@ impl NotClosed {
                 ))
                 .hint(format!("the files are as the command left them; {look}"))
                 .hint(format!(
-                    "when the cause is fixed, make the checkpoint: {}",
+                    "once that is fixed, make a checkpoint: {}",
                     suggest.verb("checkpoint")
                 )),
             Self::NotRecorded(error) => error

@@ -148,11 +148,11 @@ fn name(what: &str, all: u64, first: &[SkippedEntry], width: usize) -> Option<St
 /// cut: half a command is useless.
 fn next_commands(suggest: &Suggestions<'_>, width: usize) -> Vec<String> {
     let (look, undo) = (suggest.verb("diff"), suggest.verb("undo"));
-    let one = format!("  look: {look}      undo: {undo}");
+    let one = format!("  diff: {look}      undo: {undo}");
     if one.width() <= width {
         return vec![one];
     }
-    vec![format!("  look: {look}"), format!("  undo: {undo}")]
+    vec![format!("  diff: {look}"), format!("  undo: {undo}")]
 }
 
 /// Returns the last component of a path, after an ellipsis.

@@ -22,7 +22,7 @@ pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> R
     let prices = session_prices(store, &reader.info()?)?;
     let survey = Survey::of(&reader, &prices)?;
     let stats = &survey.stats;
-    let (spent, family) = derived::ask(store, ui, "looking through sessions:", |index| {
+    let (spent, family) = derived::ask(store, ui, "reading sessions:", |index| {
         let mut filter = Filter::default();
         filter.session = Some(id.clone());
         let spent = NamedReport::ask(index, &filter, args.by)?;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> R
     }
     if stats.gone > 0 {
         let gone = count(stats.gone, "record");
-        ui.status(&format!("not counted: {gone} that are gone"));
+        ui.status(&format!("not counted: {gone}, now gone"));
         report_gaps(&reader.gaps()?, ui);
     }
     if stats.damaged > 0 {

@@ -144,7 +144,7 @@ fn an_undo_that_can_restore_nothing_is_reported() {
     let ran = cli.run(&["undo"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     assert!(
-        one_line(&ran).starts_with("Nothing can be restored of the run "),
+        one_line(&ran).starts_with("Cannot restore any of the run "),
         "{ran:#?}"
     );
     assert!(ran.stdout.contains("not restored  big"), "{ran:#?}");
@@ -169,7 +169,7 @@ fn a_restore_that_restored_nothing_is_not_reported_as_done() {
             let ran = cli.run(&[&["restore", "one"], how, &["--", path]].concat());
             assert_eq!(ran.code, 1, "{ran:#?}");
             assert!(
-                one_line(&ran).starts_with("Nothing can be restored to "),
+                one_line(&ran).starts_with("Cannot restore anything to "),
                 "{ran:#?}"
             );
             assert!(ran.stdout.contains(path), "{ran:#?}");
@@ -219,7 +219,7 @@ fn f15_status_names_files_of_an_unknown_rewind() {
     fs::write(&trail, &text[..text.len() - 20]).unwrap();
     let ran = cli.run(&["status"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    let words = "/ has files of an unknown rewind";
+    let words = "/ has files from an old rewind";
     let named = ran.stderr.lines().find(|line| line.contains(words));
     let named = named.unwrap_or_else(|| panic!("{ran:#?}"));
     assert!(named.contains(".backtrail-staging-"), "{ran:#?}");
@@ -270,7 +270,7 @@ fn readers_are_warned_while_files_move() {
         .unwrap();
     assert_eq!(files(&cli.work()), first);
     let ran = hook.seen.lock().unwrap().take().unwrap();
-    let words = "warning: another process is moving files here\n";
+    let words = "warning: another process is rewinding here\n";
     assert!(ran.stderr.starts_with(words), "{ran:#?}");
     assert!(!ran.stderr.contains("finished"), "{ran:#?}");
     assert!(!cli.run(&["status"]).stderr.contains("moved"), "it is over");

@@ -151,7 +151,7 @@ fn what_is_chosen_is_what_was_listed() {
     let (code, screen) = terminal.end();
     assert_eq!(code, 2, "{screen}");
     assert!(
-        screen.contains("another turn or run began meanwhile; nothing was touched"),
+        screen.contains("another turn or run has begun; nothing was touched"),
         "{screen}"
     );
     assert_eq!(files(&cli.work()), now);

@@ -127,7 +127,7 @@ err: to reverse: backtrail undo <id>
     let ran = cli.run(&["rewind", &id, "--chat"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
     assert!(
-        ran.stderr.contains("name the last record that stays"),
+        ran.stderr.contains("pass the last record to keep"),
         "{ran:#?}"
     );
 }
