@@ -276,7 +276,7 @@ fn files_summary(repair: &SnapshotsRepair) -> String {
         parts.push(format!("{} {would} saved again", count(objects, "object")));
     }
     if repair.damaged_trails > 0 {
-        let trails = count(repair.damaged_trails, "trail");
+        let trails = count(repair.damaged_trails, "workspace trail");
         parts.push(match repair.dry_run {
             true => format!("{trails} would be repaired"),
             false => format!("{trails} repaired; the old files stay"),
