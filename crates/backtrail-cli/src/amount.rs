@@ -72,6 +72,7 @@ mod tests {
         assert_eq!(read_bytes("500 MiB"), Ok(500 << 20));
         assert_eq!(read_bytes("2GB"), Ok(2_000_000_000));
         assert_eq!(read_bytes("4096"), Ok(4096));
+        assert_eq!(read_bytes("256KiB"), Ok(256 << 10));
         for wrong in ["", "G", "-1G", "1.5G", "20 bananas", "99999999999T"] {
             assert!(read_bytes(wrong).is_err(), "{wrong}");
         }

@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use backtrail::{SessionId, Store};
+use backtrail::{ErrorKind, SessionId, Store};
 use backtrail_index::{Error, Filter, Index, IndexOptions, Prices, SessionRow};
 use jiff::tz::TimeZone;
 
@@ -82,7 +82,7 @@ impl From<Error> for CommandError {
                     Error::Search { doing, what } => format!("{doing}: {what}"),
                     error => error.to_string(),
                 };
-                with_cause(Self::corrupt(what))
+                with_cause(Self::new(ErrorKind::Corrupt, what))
                     .hint("rebuild it, nothing is lost: backtrail rebuild")
             }
         }

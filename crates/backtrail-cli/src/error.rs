@@ -24,9 +24,9 @@ pub(crate) struct CommandError {
 pub(crate) type Result<T, E = CommandError> = std::result::Result<T, E>;
 
 impl CommandError {
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
-            kind: ErrorKind::Invalid.as_str(),
+            kind: kind.as_str(),
             message: message.into(),
             path: None,
             causes: Vec::new(),
@@ -35,35 +35,21 @@ impl CommandError {
         }
     }
 
-    pub(crate) fn corrupt(message: impl Into<String>) -> Self {
-        Self {
-            kind: ErrorKind::Corrupt.as_str(),
-            ..Self::invalid(message)
-        }
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
-        Self {
-            kind: ErrorKind::NotFound.as_str(),
-            ..Self::invalid(message)
-        }
-    }
-
-    pub(crate) fn ambiguous(message: impl Into<String>) -> Self {
-        Self {
-            kind: ErrorKind::Ambiguous.as_str(),
-            ..Self::invalid(message)
-        }
+        Self::new(ErrorKind::NotFound, message)
     }
 
     /// Makes an error of an I/O failure; `doing` is what was attempted.
     pub(crate) fn io(doing: impl Into<String>, path: Option<&Path>, error: &io::Error) -> Self {
         Self {
-            kind: ErrorKind::Io.as_str(),
             path: path.map(Path::to_owned),
             causes: vec![error.to_string()],
             broken_pipe: error.kind() == io::ErrorKind::BrokenPipe,
-            ..Self::invalid(doing)
+            ..Self::new(ErrorKind::Io, doing)
         }
     }
 
@@ -132,6 +118,21 @@ impl CommandError {
 
     pub(crate) fn hints(&self) -> &[String] {
         &self.hints
+    }
+
+    /// Returns the message and its causes on one line.
+    pub(crate) fn with_causes(&self) -> String {
+        let causes = self.causes.iter();
+        causes.fold(self.message.clone(), |text, cause| {
+            format!("{text}: {cause}")
+        })
+    }
+}
+
+/// Output that cannot be written: the only I/O that commands do without a message of their own.
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> Self {
+        Self::io("cannot write the output", None, &error)
     }
 }
 

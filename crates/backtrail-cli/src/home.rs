@@ -8,32 +8,15 @@ use backtrail::Store;
 use crate::error::{CommandError, Result};
 use crate::text::visible_path;
 
-/// Where the path of the store comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
-    Flag,
-    Environment,
-    Default,
-}
-
-impl Source {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Flag => "--store",
-            Self::Environment => "BACKTRAIL_HOME",
-            Self::Default => "default",
-        }
-    }
-}
-
-/// Returns the store's directory and where its path comes from.
-pub(crate) fn store_dir(flag: Option<&Path>) -> Result<(PathBuf, Source)> {
+/// Returns the store's directory, and what its path comes from: an option, a variable or
+/// the default.
+pub(crate) fn store_dir(flag: Option<&Path>) -> Result<(PathBuf, &'static str)> {
     if let Some(dir) = flag {
-        return Ok((absolute(dir)?, Source::Flag));
+        return Ok((absolute(dir)?, "--store"));
     }
     match env::var_os("BACKTRAIL_HOME").filter(|dir| !dir.is_empty()) {
-        Some(dir) => Ok((absolute(Path::new(&dir))?, Source::Environment)),
-        None => Ok((data_dir()?.join("backtrail"), Source::Default)),
+        Some(dir) => Ok((absolute(Path::new(&dir))?, "BACKTRAIL_HOME")),
+        None => Ok((data_dir()?.join("backtrail"), "default")),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Lines of standard input as they come, and texts in files.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use crate::error::{CommandError, Result};
+use crate::files;
 use crate::text::size;
 
 /// A line of the input.
@@ -20,22 +21,20 @@ pub(crate) struct RawLine<'a> {
 /// answered before the next one is read.
 #[derive(Debug)]
 pub(crate) struct LineReader<R> {
-    input: R,
-    buffer: Vec<u8>,
-    /// The part of the buffer that was not returned yet.
-    start: usize,
-    end: usize,
-    /// There is no newline before this.
-    searched: usize,
+    input: BufReader<R>,
+    /// The line so far; empty if it is too long.
+    line: Vec<u8>,
+    /// How long the line is so far.
+    len: u64,
     number: u64,
-    /// How much of a line that is too long was dropped.
-    dropped: u64,
+    /// Whether the line was returned, and the next one begins.
+    returned: bool,
     ended: bool,
 }
 
 /// The longest line that is accepted. Large parts of a message are stored outside the trail,
 /// so this is far above the limit of a trail's line.
-const MAX_LINE: usize = 64 << 20;
+const MAX_LINE: u64 = 64 << 20;
 /// Some editors put this before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const READ_SIZE: usize = 256 << 10;
@@ -43,46 +42,46 @@ const READ_SIZE: usize = 256 << 10;
 impl<R: Read> LineReader<R> {
     pub(crate) fn new(input: R) -> Self {
         Self {
-            input,
-            buffer: vec![0; READ_SIZE],
-            start: 0,
-            end: 0,
-            searched: 0,
+            input: BufReader::with_capacity(READ_SIZE, input),
+            line: Vec::new(),
+            len: 0,
             number: 0,
-            dropped: 0,
+            returned: false,
             ended: false,
         }
     }
 
     /// Returns the next line if it is complete. At the end of the input, the rest is a line.
     pub(crate) fn next_ready(&mut self) -> Option<RawLine<'_>> {
-        let newline = self.buffer[self.searched..self.end]
-            .iter()
-            .position(|byte| *byte == b'\n')
-            .map(|at| self.searched + at);
-        let end = match newline {
-            Some(at) => at,
-            None if self.ended && (self.start < self.end || self.dropped > 0) => self.end,
-            None => {
-                self.searched = self.end;
-                return None;
-            }
-        };
-        let mut start = self.start;
-        if self.number == 0 && self.buffer[start..end].starts_with(BYTE_ORDER_MARK) {
-            start += BYTE_ORDER_MARK.len();
+        if std::mem::take(&mut self.returned) {
+            self.line.clear();
+            self.len = 0;
         }
-        self.start = (end + 1).min(self.end);
-        self.searched = self.start;
+        let buffered = self.input.buffer();
+        let newline = buffered.iter().position(|byte| *byte == b'\n');
+        let part = &buffered[..newline.unwrap_or(buffered.len())];
+        self.len += part.len() as u64;
+        match self.len <= MAX_LINE {
+            true => self.line.extend_from_slice(part),
+            false => self.line = Vec::new(),
+        }
+        let read = part.len() + usize::from(newline.is_some());
+        self.input.consume(read);
+        if newline.is_none() && !(self.ended && self.len > 0) {
+            return None;
+        }
+        if self.number == 0 && self.line.starts_with(BYTE_ORDER_MARK) {
+            self.line.drain(..BYTE_ORDER_MARK.len());
+            self.len -= BYTE_ORDER_MARK.len() as u64;
+        }
+        self.returned = true;
         self.number += 1;
-        let dropped = std::mem::take(&mut self.dropped);
         Some(RawLine {
             number: self.number,
-            len: dropped + (end - start) as u64,
-            bytes: if dropped == 0 && end - start <= MAX_LINE {
-                Ok(&self.buffer[start..end])
-            } else {
-                Err(MAX_LINE as u64)
+            len: self.len,
+            bytes: match self.len <= MAX_LINE {
+                true => Ok(&self.line),
+                false => Err(MAX_LINE),
             },
         })
     }
@@ -92,26 +91,11 @@ impl<R: Read> LineReader<R> {
         if self.ended {
             return Ok(false);
         }
-        if self.end - self.start > MAX_LINE {
-            self.dropped += (self.end - self.start) as u64;
-            self.start = self.end;
-        }
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.searched -= self.start.min(self.searched);
-        self.start = 0;
-        if self.buffer.len() - self.end < READ_SIZE / 2 {
-            self.buffer.resize(self.buffer.len() * 2, 0);
-        }
         loop {
-            match self.input.read(&mut self.buffer[self.end..]) {
-                Ok(0) => {
-                    self.ended = true;
-                    return Ok(self.start < self.end || self.dropped > 0);
-                }
-                Ok(n) => {
-                    self.end += n;
-                    return Ok(true);
+            match self.input.fill_buf() {
+                Ok(bytes) => {
+                    self.ended = bytes.is_empty();
+                    return Ok(!self.ended || self.len > 0);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -127,18 +111,11 @@ pub(crate) fn read_text(path: &Path, what: &str) -> Result<String> {
     let failed =
         |error: &io::Error| CommandError::io(format!("cannot read {what}"), Some(path), error);
     let mut bytes = Vec::new();
-    if path == Path::new("-") {
-        let mut input = io::stdin().lock().take(LIMIT + 1);
-        input
-            .read_to_end(&mut bytes)
-            .map_err(|error| failed(&error))?;
-    } else {
-        let file = open(path).map_err(|error| failed(&error))?;
-        let mut input = file.take(LIMIT + 1);
-        input
-            .read_to_end(&mut bytes)
-            .map_err(|error| failed(&error))?;
-    }
+    let read = match path == Path::new("-") {
+        true => io::stdin().lock().take(LIMIT + 1).read_to_end(&mut bytes),
+        false => files::open(path).and_then(|file| file.take(LIMIT + 1).read_to_end(&mut bytes)),
+    };
+    read.map_err(|error| failed(&error))?;
     if bytes.len() as u64 > LIMIT {
         let text = format!("{what} is longer than {}", size(LIMIT));
         return Err(CommandError::invalid(text).at_path(path));
@@ -147,14 +124,6 @@ pub(crate) fn read_text(path: &Path, what: &str) -> Result<String> {
         let at = error.utf8_error().valid_up_to();
         CommandError::invalid(format!("{what} is not UTF-8 at byte {at}")).at_path(path)
     })
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the user's file is not one of the store's"
-)]
-fn open(path: &Path) -> io::Result<std::fs::File> {
-    std::fs::File::open(path)
 }
 
 #[cfg(test)]
@@ -199,10 +168,10 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_dropped_and_the_next_is_read() {
-        let len = MAX_LINE as u64 + (3 << 20);
+        let len = MAX_LINE + (3 << 20);
         let long = || io::repeat(b'x').take(len);
         let lines = all_lines(long().chain(&b"\nnext\n"[..]));
-        assert_eq!(lines[0], (len, Err(MAX_LINE as u64)));
+        assert_eq!(lines[0], (len, Err(MAX_LINE)));
         assert_eq!(lines[1], (4, Ok(b"next".to_vec())));
         assert_eq!(all_lines(long()).len(), 1);
     }

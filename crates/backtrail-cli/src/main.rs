@@ -6,6 +6,7 @@ mod commands;
 mod derived;
 mod error;
 mod examples;
+mod files;
 mod home;
 mod input;
 mod layout;

@@ -5,12 +5,15 @@
 
 mod prices;
 
+use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::{Path, PathBuf};
 
 use backtrail::{Durability, StoreOptions};
 use backtrail_index::Price;
 
+use crate::amount::read_bytes;
 use crate::error::{CommandError, Result};
+use crate::files;
 
 /// Every setting, with its value and source.
 #[derive(Debug)]
@@ -60,22 +63,12 @@ impl Settings {
             snapshot_cap: Setting::default(StoreOptions::DEFAULT_SNAPSHOT_CAP),
             prices: Setting::default(Vec::new()),
         };
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the settings belong to the command"
-        )]
-        let text = match std::fs::read_to_string(&path) {
+        let text = match files::read(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(settings),
-            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
-                return Ok(settings);
-            }
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => return Ok(settings),
             Err(error) => {
-                return Err(CommandError::io(
-                    "cannot read the settings",
-                    Some(&path),
-                    &error,
-                ));
+                let what = "cannot read the settings";
+                return Err(CommandError::io(what, Some(&path), &error));
             }
         };
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
@@ -99,49 +92,40 @@ impl Settings {
 
     fn set(&mut self, name: &str, value: &toml::Value, path: &Path) -> Result<()> {
         let file = Some(path.to_owned());
+        let wrong = |what: &str| CommandError::invalid(format!("{name} must be {what}"));
         match name {
             "durability" => {
-                let text = value.as_str().unwrap_or_default();
-                let value = text.parse().map_err(|_| {
-                    CommandError::invalid("durability must be \"record\", \"batch\" or \"os\"")
-                })?;
+                let value = value.as_str().unwrap_or_default().parse();
+                let value = value.map_err(|_| wrong("\"record\", \"batch\" or \"os\""))?;
                 self.durability = Setting { value, file };
             }
             "rotation" => {
                 let value = read_size(value).filter(|size| *size >= SHORTEST_ROTATION);
-                let value = value.ok_or_else(|| {
-                    CommandError::invalid("rotation must be a size like \"64 MiB\", 1 KiB or more")
-                })?;
+                let value = value.ok_or_else(|| wrong("a size like \"64 MiB\", 1 KiB or more"))?;
                 self.rotation = Setting { value, file };
             }
             "keep_trails" => {
-                let value = read_keep(value).ok_or_else(|| {
-                    CommandError::invalid(
-                        "keep_trails must be a whole number, 1 or more, or \"all\"",
-                    )
-                })?;
+                let value = read_keep(value);
+                let value = value.ok_or_else(|| wrong("a whole number, 1 or more, or \"all\""))?;
                 self.keep_trails = Setting { value, file };
             }
             "snapshot_cap" => {
-                let value = read_size(value).ok_or_else(|| {
-                    CommandError::invalid("snapshot_cap must be a size like \"256 MiB\"")
-                })?;
+                let value = read_size(value);
+                let value = value.ok_or_else(|| wrong("a size like \"256 MiB\""))?;
                 self.snapshot_cap = Setting { value, file };
             }
             "prices" => {
                 let value = prices::read(value)?;
                 self.prices = Setting { value, file };
             }
-            unknown => return Err(unknown_setting(unknown)),
+            unknown => {
+                let shown = crate::text::one_line(unknown, 60);
+                let error = CommandError::invalid(format!("unknown setting \"{shown}\""));
+                return Err(nearest(error, name, &NAMES, "known settings:"));
+            }
         }
         Ok(())
     }
-}
-
-fn unknown_setting(name: &str) -> CommandError {
-    let shown = crate::text::one_line(name, 60);
-    let error = CommandError::invalid(format!("unknown setting \"{shown}\""));
-    nearest(error, name, &NAMES, "known settings:")
 }
 
 /// Adds the known name that is most similar to a wrong one, or else all of them.
@@ -172,41 +156,8 @@ fn read_keep(value: &toml::Value) -> Option<Option<u32>> {
 
 /// Parses a number of bytes: a whole number, or text with a unit.
 fn read_size(value: &toml::Value) -> Option<u64> {
-    if let Some(bytes) = value.as_integer() {
-        return u64::try_from(bytes).ok();
-    }
-    let text = value.as_str()?.trim();
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor: u64 = match unit.trim() {
-        "" | "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "kB" | "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(factor)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::read_size;
-
-    #[test]
-    fn sizes_are_read_with_and_without_a_unit() {
-        let size = |text: &str| read_size(&toml::Value::String(text.to_owned()));
-        assert_eq!(size("64 MiB"), Some(64 << 20));
-        assert_eq!(size("256KiB"), Some(256 << 10));
-        assert_eq!(size("2 GB"), Some(2_000_000_000));
-        assert_eq!(size("4096"), Some(4096));
-        assert_eq!(size("-1 MiB"), None);
-        assert_eq!(size("99999999999 GiB"), None);
-        assert_eq!(size("64 bananas"), None);
-        assert_eq!(read_size(&toml::Value::Integer(-5)), None);
+    match value.as_integer() {
+        Some(bytes) => u64::try_from(bytes).ok(),
+        None => read_bytes(value.as_str()?).ok(),
     }
 }

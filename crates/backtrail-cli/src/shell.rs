@@ -1,6 +1,7 @@
 //! Command lines that can be pasted into a shell.
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use crate::text::is_unsafe;
 
@@ -14,6 +15,17 @@ pub(crate) fn quote(text: &str) -> String {
         return quote_escaped(text);
     }
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Quotes a path.
+pub(crate) fn quote_path(path: &Path) -> String {
+    quote(&path.to_string_lossy())
+}
+
+/// Quotes paths as the last arguments of a command.
+pub(crate) fn quote_paths(paths: &[PathBuf]) -> String {
+    let words: Vec<String> = paths.iter().map(|path| quote_path(path)).collect();
+    words.join(" ")
 }
 
 /// Returns whether text needs no quotes.

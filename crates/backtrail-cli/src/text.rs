@@ -114,11 +114,22 @@ pub(crate) fn one_line(text: &str, width: usize) -> String {
     line
 }
 
-/// Returns a count of things: `1 record`, `2 records`.
-pub(crate) fn count(n: u64, thing: &str) -> String {
-    match n {
-        1 => format!("1 {thing}"),
-        n => format!("{n} {thing}s"),
+/// Returns a count of things: `1 record`, `2,000 records`, `3 entries`.
+pub(crate) fn count(n: impl TryInto<u64>, thing: &str) -> String {
+    let n = n.try_into().unwrap_or(u64::MAX);
+    match thing.strip_suffix("ry").or(thing.strip_suffix("py")) {
+        _ if n == 1 => format!("1 {thing}"),
+        Some(_) => format!("{} {}ies", grouped(n), &thing[..thing.len() - 1]),
+        None => format!("{} {thing}s", grouped(n)),
+    }
+}
+
+/// Names the first `most` of `all` things: `a, b and 3 more`.
+pub(crate) fn some_of(names: impl Iterator<Item = String>, most: usize, all: usize) -> String {
+    let names: Vec<String> = names.take(most).collect();
+    match all.saturating_sub(names.len()) {
+        0 => names.join(", "),
+        more => format!("{} and {} more", names.join(", "), grouped(more as u64)),
     }
 }
 

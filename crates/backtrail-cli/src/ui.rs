@@ -6,10 +6,13 @@ use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::error::{CommandError, Result};
-use crate::shell::quote;
+use crate::layout::{DIM, Table, styled};
+use crate::pager;
+use crate::shell::quote_path;
 use crate::text::{clean, is_unsafe, path_json};
 
 /// How a command writes its output.
@@ -24,10 +27,6 @@ pub(crate) struct Ui {
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
-/// Less important text.
-pub(crate) const DIM: Style = Style::new().dimmed();
-/// Text that should catch the eye.
-pub(crate) const BOLD: Style = Style::new().bold();
 
 impl Ui {
     pub(crate) fn new(json: bool, color: clap::ColorChoice) -> Self {
@@ -46,7 +45,7 @@ impl Ui {
     /// Sets the store that was named on the command line.
     pub(crate) fn store(mut self, dir: Option<&Path>) -> Self {
         if let Some(dir) = dir {
-            self.program = format!("backtrail --store {}", quote(&dir.to_string_lossy()));
+            self.program = format!("backtrail --store {}", quote_path(dir));
         }
         self
     }
@@ -79,25 +78,36 @@ impl Ui {
         terminal_width()
     }
 
-    /// Prints one JSON value as a line.
-    pub(crate) fn print_json(&self, value: &Value) -> Result<()> {
-        self.print_json_text(&value.to_string())
+    /// Prints a value as one line of JSON.
+    pub(crate) fn print_json(&self, value: &impl Serialize) -> Result<()> {
+        let json = serde_json::to_string(value).map_err(io::Error::from)?;
+        let mut out = io::stdout().lock();
+        writeln!(out, "{}", harmless(&json))?;
+        Ok(out.flush()?)
     }
 
-    /// Prints one serialised JSON value as a line.
-    pub(crate) fn print_json_text(&self, json: &str) -> Result<()> {
-        let mut out = io::stdout().lock();
-        writeln!(out, "{}", harmless(json))
-            .and_then(|()| out.flush())
-            .map_err(|error| unwritable(&error))
+    /// Prints a table in at most `width` columns.
+    pub(crate) fn print_table(&self, table: &Table<'_>, width: Option<usize>) -> Result<()> {
+        let mut out = self.out();
+        for line in table.lines(width) {
+            writeln!(out, "{}", styled(&line))?;
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Prints styled text, through the pager if it does not fit on the terminal.
+    pub(crate) fn page(&self, text: &str) -> Result<()> {
+        Ok(match self.styles_stdout() {
+            true => pager::print(text),
+            false => pager::print(&anstream::adapter::strip_str(text).to_string()),
+        }?)
     }
 
     /// Prints one line of data, without its terminal escapes.
     pub(crate) fn print_line(&self, line: &str) -> Result<()> {
         let mut out = AutoStream::new(io::stdout().lock(), self.color);
-        writeln!(out, "{}", clean(line))
-            .and_then(|()| out.flush())
-            .map_err(|error| unwritable(&error))
+        writeln!(out, "{}", clean(line))?;
+        Ok(out.flush()?)
     }
 
     /// Prints a note to stderr, but only on a terminal: a log keeps what matters.
@@ -122,9 +132,14 @@ impl Ui {
         }
     }
 
+    /// Returns whether the user can be asked: both ends of the dialogue are a terminal.
+    pub(crate) fn can_ask(&self) -> bool {
+        !self.json && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
     /// Asks the user to confirm something final. Fails where nobody can be asked.
     pub(crate) fn confirm(&self, question: &str) -> Result<bool> {
-        if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        if !self.can_ask() {
             let error = CommandError::invalid(format!("not a terminal, cannot ask: {question}"));
             return Err(error.hint("pass --yes to confirm"));
         }
@@ -168,13 +183,9 @@ impl Ui {
 
     pub(crate) fn error(&self, error: &CommandError) {
         if self.json {
-            let message = error
-                .causes()
-                .iter()
-                .fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
             let value = json!({"error": {
                 "kind": error.kind(),
-                "message": message,
+                "message": error.with_causes(),
                 "path": error.path().map(path_json),
                 "hints": error.hints(),
             }});
@@ -242,9 +253,4 @@ pub(crate) fn harmless(json: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
-}
-
-/// Returns the error for output that cannot be written.
-pub(crate) fn unwritable(error: &io::Error) -> CommandError {
-    CommandError::io("cannot write the output", None, error)
 }

@@ -84,7 +84,7 @@ impl IndexState {
     pub(crate) fn catalogue(&self) -> Result<&Catalogue> {
         let missing = || Error::Search {
             doing: "cannot open the catalogue",
-            what: "it has not caught up".to_owned(),
+            what: "it is not up to date".to_owned(),
         };
         self.catalogue.as_ref().ok_or_else(missing)
     }

@@ -523,7 +523,7 @@ impl fmt::Display for Reason {
             }
             Self::BadOpener => f.write_str("the trail's opener cannot be read"),
             Self::BrokenLink(what) => write!(f, "continues {what}, which does not exist"),
-            Self::Loop => f.write_str("the openers continue each other in a circle"),
+            Self::Loop => f.write_str("the openers form a cycle"),
             Self::LostPayload(hash) => write!(f, "the payload {hash} is lost or damaged"),
         }
     }

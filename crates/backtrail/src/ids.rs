@@ -116,7 +116,7 @@ impl FromStr for WorkspaceId {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let id = text.parse().map(Self);
-        id.map_err(|_| Error::invalid(format!("{} is not a workspace's id", quoted(text))))
+        id.map_err(|_| Error::invalid(format!("{} is not a workspace id", quoted(text))))
     }
 }
 
@@ -149,7 +149,7 @@ impl FromStr for CheckpointId {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let id = uuid::Uuid::try_parse(text).map(Self);
-        id.map_err(|_| Error::invalid(format!("{} is not a checkpoint's id", quoted(text))))
+        id.map_err(|_| Error::invalid(format!("{} is not a checkpoint id", quoted(text))))
     }
 }
 

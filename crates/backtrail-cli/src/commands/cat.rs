@@ -11,9 +11,9 @@ use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::{CommandError, Result};
-use crate::shell::quote;
+use crate::shell::quote_path;
 use crate::text::{count, visible};
-use crate::ui::{Ui, unwritable};
+use crate::ui::Ui;
 
 /// Print a file as it was at a point
 #[derive(Debug, clap::Args)]
@@ -60,18 +60,16 @@ fn print(snapshot: &Snapshot, path: &Path) -> Result<()> {
             let what = format!(
                 "{} is binary, {}",
                 path.display(),
-                count(bytes.len() as u64, "byte")
+                count(bytes.len(), "byte")
             );
             return Err(CommandError::invalid(what).hint("redirect it to a file: … > FILE"));
         }
         let text = String::from_utf8_lossy(&bytes);
-        return out
-            .write_all(visible(&text).as_bytes())
-            .and_then(|()| out.flush())
-            .map_err(|error| unwritable(&error));
+        out.write_all(visible(&text).as_bytes())?;
+    } else {
+        snapshot.write_to(path, &mut out)?;
     }
-    snapshot.write_to(path, &mut out)?;
-    out.flush().map_err(|error| unwritable(&error))
+    Ok(out.flush()?)
 }
 
 /// Names the first few files in a directory; `None` if there are none.
@@ -90,7 +88,7 @@ fn files_in(snapshot: &Snapshot, dir: &Path) -> Result<Option<String>> {
             names.push("…".to_owned());
             break;
         }
-        names.push(quote(&below.to_string_lossy()));
+        names.push(quote_path(below));
     }
     Ok((!names.is_empty()).then(|| names.join(", ")))
 }
@@ -104,15 +102,16 @@ fn not_there(snapshot: &Snapshot, path: &Path, args: &CatArgs, ui: &Ui) -> Comma
         ),
         _ => format!("{shown} did not exist at {}", args.point),
     };
-    CommandError::not_found(what).hint(format!(
-        "see when it changed: {} -- {}",
-        args.here.command(ui, "log"),
-        quote(&args.path.to_string_lossy())
-    ))
+    CommandError::not_found(what).hint(args.here.when_changed(&args.path, ui))
+}
+
+/// Returns paths relative to the workspace's root.
+pub(crate) fn within_all(root: &Path, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    paths.iter().map(|path| within(root, path)).collect()
 }
 
 /// Returns a path relative to the workspace's root. It need not exist.
-pub(crate) fn within(root: &Path, path: &Path) -> Result<PathBuf> {
+fn within(root: &Path, path: &Path) -> Result<PathBuf> {
     let outside = || {
         let what = format!(
             "{} is outside the workspace {}",

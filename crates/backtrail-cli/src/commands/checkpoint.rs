@@ -1,6 +1,6 @@
 //! `backtrail checkpoint`: saves the files as they are now.
 
-use backtrail::snapshot::SkippedEntry;
+use backtrail::snapshot::{FileKind, SkippedEntry, SkippedReason};
 use backtrail::workspace::{About, SkippedFiles};
 use backtrail::{Checkpoint, CheckpointOptions};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::progress;
-use crate::text::{count, grouped, one_line, path_json, size, visible_path};
+use crate::text::{count, grouped, one_line, size, some_of, visible_path};
 use crate::ui::Ui;
 
 /// Save the files as they are now
@@ -72,7 +72,8 @@ pub(crate) fn too_much(error: backtrail::Error) -> CommandError {
     let command = CommandError::from(error).message(what.to_owned());
     let named = much.largest.iter().fold(command, |command, dir| {
         let path = visible_path(&dir.path);
-        let holds = format!("{path}/ has {} in {}", size(dir.bytes), files(dir.files));
+        let files = count(dir.files, "file");
+        let holds = format!("{path}/ has {} in {files}", size(dir.bytes));
         command.hint(match dir.ignore_line() {
             Some(line) => format!("{holds}; to skip it, add this line to .backtrailignore: {line}"),
             None => holds,
@@ -81,15 +82,8 @@ pub(crate) fn too_much(error: backtrail::Error) -> CommandError {
     named.hint("or include everything: --yes")
 }
 
-fn files(n: u64) -> String {
-    match n {
-        1 => "1 file".to_owned(),
-        n => format!("{} files", grouped(n)),
-    }
-}
-
 fn summary(checkpoint: &Checkpoint, root: &str) -> String {
-    let files = files(checkpoint.files());
+    let files = count(checkpoint.files(), "file");
     let changed = match checkpoint.changed() {
         0 => String::new(),
         n => format!(", {} changed since the last checkpoint", grouped(n)),
@@ -112,26 +106,29 @@ pub(crate) fn named(entries: &[SkippedEntry]) -> Option<String> {
 
 fn first_of(entries: &[SkippedEntry], all: u64) -> Option<String> {
     const NAMED: usize = 3;
-    if all == 0 {
-        return None;
+    match (all, entries) {
+        (0, _) => None,
+        (all, []) => Some(count(all, "path")),
+        (all, entries) => {
+            let entries = entries.iter().map(describe_skipped);
+            Some(some_of(entries, NAMED, all as usize))
+        }
     }
-    let named: Vec<String> = entries.iter().take(NAMED).map(described).collect();
-    let more = all - named.len() as u64;
-    let mut text = named.join(", ");
-    match (more, text.is_empty()) {
-        (0, _) => {}
-        (more, true) => text = count(more, "path"),
-        (more, false) => text += &format!(" and {} more", grouped(more)),
-    }
-    Some(text)
 }
 
-fn described(entry: &SkippedEntry) -> String {
-    let path = one_line(&visible_path(&entry.path), 60);
-    match entry.bytes {
-        0 => format!("{path} ({})", entry.reason),
-        bytes => format!("{path} ({}, {})", size(bytes), entry.reason),
+/// Returns the path and the reason of a skipped entry: `target/ (ignored)`.
+pub(crate) fn describe_skipped(entry: &SkippedEntry) -> String {
+    let path = one_line(&skipped_path(entry), 60);
+    match entry.reason {
+        SkippedReason::TooLarge => format!("{path} ({}, {})", size(entry.bytes), entry.reason),
+        reason => format!("{path} ({reason})"),
     }
+}
+
+/// Returns the path of a skipped entry; a directory ends in `/`.
+pub(crate) fn skipped_path(entry: &SkippedEntry) -> String {
+    let slash = if entry.kind == FileKind::Dir { "/" } else { "" };
+    format!("{}{slash}", visible_path(&entry.path))
 }
 
 /// Returns a checkpoint as JSON.
@@ -147,7 +144,7 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
         "files": checkpoint.files(),
         "bytes": checkpoint.bytes(),
         "changed": checkpoint.changed(),
-        "skipped": skipped_json(checkpoint.skipped()),
+        "skipped": checkpoint.skipped(),
     });
     match checkpoint.about() {
         Some(About::Text(text)) => value["about"] = text.into(),
@@ -161,18 +158,4 @@ pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
         value["dropped"] = json!(dropped);
     }
     value
-}
-
-pub(crate) fn skipped_json(skipped: &SkippedFiles) -> Value {
-    let entry = |entry: &SkippedEntry| {
-        json!({
-            "path": path_json(&entry.path),
-            "reason": entry.reason.as_str(),
-            "bytes": entry.bytes,
-        })
-    };
-    json!({
-        "count": skipped.count,
-        "first": skipped.first.iter().map(entry).collect::<Vec<_>>(),
-    })
 }

@@ -39,14 +39,9 @@ pub(crate) fn run(args: &CompactArgs, global: &Global, ui: &Ui) -> Result<Answer
     let done = session.compact(&Compaction::new(summary).keep(args.keep))?;
     session.close()?;
     if ui.json() {
-        ui.print_json(&json!({
-            "session": id,
-            "seq": done.seq,
-            "count": done.count,
-            "removed_message_count": done.removed_message_count,
-            "kept": done.kept,
-            "keeps_from": done.keeps_from,
-        }))?;
+        let mut json = json!(done);
+        json["session"] = json!(id);
+        ui.print_json(&json)?;
         return Ok(Answer::Done);
     }
     let id = short(&id);

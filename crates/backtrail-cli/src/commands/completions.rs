@@ -14,7 +14,7 @@ use clap::{CommandFactory, ValueEnum};
 use super::Answer;
 use crate::args::{self, Global};
 use crate::error::Result;
-use crate::ui::{Ui, unwritable};
+use crate::ui::Ui;
 
 /// Print a completion script for a shell
 ///
@@ -48,8 +48,7 @@ impl Shell {
 pub(crate) fn run(args: &CompletionsArgs, _global: &Global, _ui: &Ui) -> Result<Answer> {
     let mut out = io::stdout().lock();
     out.write_all(args.shell.script().as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|error| unwritable(&error))?;
+        .and_then(|()| out.flush())?;
     Ok(Answer::Done)
 }
 

@@ -1,8 +1,5 @@
 //! `backtrail config`: prints the settings.
 
-use std::io::Write;
-use std::path::Path;
-
 use backtrail_index::Price;
 use serde_json::{Value, json};
 
@@ -10,69 +7,89 @@ use super::Answer;
 use crate::args::Global;
 use crate::error::Result;
 use crate::home;
-use crate::layout::{Column, Table, styled};
+use crate::layout::{Column, DIM, Table};
 use crate::settings::{Setting, Settings};
 use crate::text::{exact_size, one_line, path_json};
-use crate::ui::{DIM, Ui, unwritable};
+use crate::ui::Ui;
 
 /// Print every setting, its value and where it comes from
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConfigArgs {}
 
+/// The name of a setting, its value as text and as JSON, and where it comes from.
+type Row = (&'static str, String, Value, Value);
+
 pub(crate) fn run(_args: &ConfigArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let (dir, source) = home::store_dir(global.store.as_deref())?;
     let settings = Settings::read(&dir)?;
-    let mut rows = vec![
-        Row {
-            name: "store",
-            shown: dir.display().to_string(),
-            value: path_json(&dir),
-            source: source.as_str().into(),
-        },
-        Row {
-            name: "durability",
-            shown: format!("\"{}\"", settings.durability.value.as_str()),
-            value: settings.durability.value.as_str().into(),
-            source: source_of(&settings.durability),
-        },
-        Row {
-            name: "rotation",
-            shown: format!("\"{}\"", exact_size(settings.rotation.value)),
-            value: settings.rotation.value.into(),
-            source: source_of(&settings.rotation),
-        },
-        Row {
-            name: "keep_trails",
-            shown: match settings.keep_trails.value {
-                Some(count) => count.to_string(),
-                None => "\"all\"".to_owned(),
-            },
-            value: settings
-                .keep_trails
-                .value
-                .map_or_else(|| "all".into(), Value::from),
-            source: source_of(&settings.keep_trails),
-        },
-        Row {
-            name: "snapshot_cap",
-            shown: format!("\"{}\"", exact_size(settings.snapshot_cap.value)),
-            value: settings.snapshot_cap.value.into(),
-            source: source_of(&settings.snapshot_cap),
-        },
-    ];
+    let rows = rows(&settings);
+    let store = dir.display().to_string();
+    let mut rows = [vec![("store", store, path_json(&dir), source.into())], rows].concat();
     if !settings.prices.value.is_empty() {
         rows.push(prices_row(&settings.prices));
     }
     if ui.json() {
-        ui.print_json(&rows.iter().map(Row::to_json).collect())?;
+        let row = |(name, _, value, source): &Row| json!({"name": name, "value": value, "source": source});
+        ui.print_json(&rows.iter().map(row).collect::<Vec<_>>())?;
         return Ok(Answer::Done);
     }
-    print(&rows, &dir, ui).map_err(|error| unwritable(&error))?;
+    let mut table = Table::new([
+        Column::text(""),
+        Column::text(""),
+        Column::text("").style(DIM),
+    ]);
+    for (name, shown, _, source) in rows {
+        let source = source.as_str().unwrap_or("config.toml");
+        table.push([
+            name.into(),
+            format!("= {shown}").into(),
+            format!("({source})").into(),
+        ]);
+    }
+    ui.print_table(&table, None)?;
+    let file = dir.join("config.toml");
+    ui.remark(&format!("settings file: {}", file.display()));
     Ok(Answer::Done)
+}
+
+fn rows(settings: &Settings) -> Vec<Row> {
+    let Settings {
+        durability,
+        rotation,
+        keep_trails,
+        snapshot_cap,
+        ..
+    } = settings;
+    let mode = durability.value.as_str();
+    let keep = match keep_trails.value {
+        Some(count) => Value::from(count),
+        None => Value::from("all"),
+    };
+    let size = |name, size: &Setting<u64>| {
+        let shown = format!("\"{}\"", exact_size(size.value));
+        (name, shown, size.value.into(), source_of(size))
+    };
+    vec![
+        (
+            "durability",
+            format!("\"{mode}\""),
+            mode.into(),
+            source_of(durability),
+        ),
+        size("rotation", rotation),
+        (
+            "keep_trails",
+            keep.to_string(),
+            keep,
+            source_of(keep_trails),
+        ),
+        size("snapshot_cap", snapshot_cap),
+    ]
 }
 
 fn prices_row(prices: &Setting<Vec<Price>>) -> Row {
     let names: Vec<&str> = prices.value.iter().map(|p| p.model.as_str()).collect();
+    let shown = one_line(&format!("for {}", names.join(", ")), 60);
     let value = prices.value.iter().map(|price| {
         let amounts = json!({
             "input": price.input,
@@ -83,25 +100,8 @@ fn prices_row(prices: &Setting<Vec<Price>>) -> Row {
         });
         (price.model.clone(), amounts)
     });
-    Row {
-        name: "prices",
-        shown: one_line(&format!("for {}", names.join(", ")), 60),
-        value: Value::Object(value.collect()),
-        source: source_of(prices),
-    }
-}
-
-struct Row {
-    name: &'static str,
-    shown: String,
-    value: Value,
-    source: Value,
-}
-
-impl Row {
-    fn to_json(&self) -> Value {
-        json!({"name": self.name, "value": self.value, "source": self.source})
-    }
+    let value = Value::Object(value.collect());
+    ("prices", shown, value, source_of(prices))
 }
 
 fn source_of<T>(setting: &Setting<T>) -> Value {
@@ -109,31 +109,4 @@ fn source_of<T>(setting: &Setting<T>) -> Value {
         .file
         .as_deref()
         .map_or_else(|| "default".into(), path_json)
-}
-
-fn print(rows: &[Row], dir: &Path, ui: &Ui) -> std::io::Result<()> {
-    let mut table = Table::new([
-        Column::text(""),
-        Column::text(""),
-        Column::text("").style(DIM),
-    ]);
-    for row in rows {
-        let source = row.source.as_str().unwrap_or("config.toml");
-        let Row { name, shown, .. } = row;
-        table.push([
-            (*name).into(),
-            format!("= {shown}").into(),
-            format!("({source})").into(),
-        ]);
-    }
-    let mut out = ui.out();
-    for line in table.lines(None) {
-        writeln!(out, "{}", styled(&line))?;
-    }
-    out.flush()?;
-    ui.remark(&format!(
-        "settings file: {}",
-        dir.join("config.toml").display()
-    ));
-    Ok(())
 }

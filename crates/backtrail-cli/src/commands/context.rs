@@ -8,7 +8,7 @@ use super::{Answer, report_gaps, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::text::count;
-use crate::ui::{Ui, unwritable};
+use crate::ui::Ui;
 
 /// Print the messages to send to a model, as JSON
 ///
@@ -35,8 +35,7 @@ pub(crate) fn run(args: &ContextArgs, global: &Global, ui: &Ui) -> Result<Answer
     let mut out = io::stdout().lock();
     out.write_all(context.as_json().as_bytes())
         .and_then(|()| out.write_all(b"\n"))
-        .and_then(|()| out.flush())
-        .map_err(|error| unwritable(&error))?;
+        .and_then(|()| out.flush())?;
     report_gaps(&reader.gaps()?, ui);
     for mend in context.mends() {
         ui.remark(&format!("repaired: {mend}"));

@@ -5,11 +5,9 @@ pub(super) mod changes;
 
 use std::time::Duration;
 
-use backtrail::conversation::StoredCompaction;
 use backtrail::conversation::{
-    DamageItem, ForkItem, NoteChange, SpawnedItem, SpendingItem, UnreadableItem,
+    Item, NoteChange, SpendingItem, Stats, StoredCompaction, format_duration,
 };
-use backtrail::conversation::{Stats, format_duration};
 use backtrail::{Role, Run, SessionInfo, SessionReader, Store};
 use backtrail_index::{Prices, SessionPrices, Spending};
 
@@ -38,6 +36,16 @@ impl Survey {
             turns: survey.turns,
             spending,
         })
+    }
+
+    /// Writes how much was said and done, and what it cost.
+    pub(super) fn words(&self) -> Vec<String> {
+        let mut words = vec![count(self.stats.turns, "turn")];
+        if self.stats.tool_calls > 0 {
+            words.push(count(self.stats.tool_calls, "tool call"));
+        }
+        words.extend(spending_words(&self.spending));
+        words
     }
 }
 
@@ -113,8 +121,49 @@ pub(super) fn run_words(run: &Run) -> String {
     format!("{end}, {took}")
 }
 
+/// Says what the summary of a compaction replaces.
+pub(super) fn compaction_words(stored: &StoredCompaction) -> String {
+    let covered = count(stored.removed_message_count, "message");
+    format!("replaces {covered} in the model's context:")
+}
+
+pub(super) const LOST_SUMMARY: &str = "the summary cannot be read";
+pub(super) const HIDDEN_THINKING: &str = "thinking, not shown by its provider";
+
+/// Says what an item is that is not part of the dialogue, in one line; `None` for any other.
+pub(super) fn remark(item: &Item) -> Option<String> {
+    Some(match item {
+        Item::Gap(gap) => gap.to_string(),
+        Item::Note(note) => note_words(&note.changes),
+        Item::Spawned(item) => match &item.spawned {
+            Some(spawned) => format!("a sub-agent started session {}", short(&spawned.session_id)),
+            None => "a sub-agent started a session".to_owned(),
+        },
+        Item::Fork(item) => {
+            let parent = one_line(&item.origin.parent_session_id, 60);
+            let parent = parent.parse().map_or(parent, |id| short(&id).to_owned());
+            format!("forked here from {parent}")
+        }
+        Item::Damage(item) => {
+            let places = count(item.places, "damaged place");
+            match item.is_at_end {
+                true => format!("skipped {places} at the end"),
+                false => format!("skipped {places} before record {}", item.seq),
+            }
+        }
+        Item::Unreadable(item) if item.in_part => format!("record {} is incomplete", item.seq),
+        Item::Unreadable(item) => format!("record {} cannot be read", item.seq),
+        Item::Run(item) if item.run.is_none() => format!("run {} cannot be read", item.seq),
+        Item::Other(other) => {
+            let kind = one_line(&other.kind, 40);
+            format!("record {} is of an unknown type: {kind}", other.seq)
+        }
+        _ => return None,
+    })
+}
+
 /// Says what a note changed.
-pub(super) fn note_words(changes: &[NoteChange]) -> String {
+fn note_words(changes: &[NoteChange]) -> String {
     let named = |name: &str, value: Option<&str>| match value.unwrap_or_default() {
         "" => format!("no {name}"),
         value => format!("{name} {}", one_line(value, 60)),
@@ -130,50 +179,4 @@ pub(super) fn note_words(changes: &[NoteChange]) -> String {
     };
     let changes: Vec<String> = changes.iter().map(change).collect();
     format!("note: {}", changes.join(", "))
-}
-
-/// Says what the summary of a compaction replaces.
-pub(super) fn compaction_words(stored: &StoredCompaction) -> String {
-    let covered = count(stored.removed_message_count, "message");
-    format!("replaces {covered} in the model's context:")
-}
-
-pub(super) const LOST_SUMMARY: &str = "the summary cannot be read";
-pub(super) const HIDDEN_THINKING: &str = "thinking, not shown by its provider";
-
-/// Says that a sub-agent began a session.
-pub(super) fn spawned_words(item: &SpawnedItem) -> String {
-    match &item.spawned {
-        Some(spawned) => format!("a sub-agent started session {}", short(&spawned.session_id)),
-        None => "a sub-agent started a session".to_owned(),
-    }
-}
-
-/// Says where the part ends that was forked.
-pub(super) fn fork_words(item: &ForkItem) -> String {
-    let parent = one_line(&item.origin.parent_session_id, 60);
-    let parent = parent.parse().map_or(parent, |id| short(&id).to_owned());
-    format!("forked here from {parent}")
-}
-
-/// Says that places could not be read.
-pub(super) fn damage_words(item: &DamageItem) -> String {
-    let places = count(item.places, "damaged place");
-    match item.is_at_end {
-        true => format!("skipped {places} at the end"),
-        false => format!("skipped {places} before record {}", item.seq),
-    }
-}
-
-/// Says that a record could not be read.
-pub(super) fn unreadable_words(item: &UnreadableItem) -> String {
-    match item.in_part {
-        true => format!("record {} is incomplete", item.seq),
-        false => format!("record {} cannot be read", item.seq),
-    }
-}
-
-/// Says that a record is of an unknown kind.
-pub(super) fn other_words(seq: u64, kind: &str) -> String {
-    format!("record {seq} is of an unknown type: {}", one_line(kind, 40))
 }

@@ -3,13 +3,13 @@
 use backtrail::trash::{
     DeletePlan, DeleteScope, Deletion, DeletionReason, PurgePlan, PurgeReport, RemainingFiles,
 };
-use backtrail::{SessionId, Store};
+use backtrail::{ErrorKind, SessionId, Store};
 use serde_json::{Value, json};
 
 use super::{Answer, locked_hint, require_store, resolve, short};
 use crate::args::Global;
-use crate::error::Result;
-use crate::text::{count, path_json, size, visible_path};
+use crate::error::{CommandError, Result};
+use crate::text::{count, size, some_of, visible_path};
 use crate::ui::Ui;
 use crate::when;
 
@@ -47,22 +47,29 @@ pub(crate) struct DeleteArgs {
 
 pub(crate) fn run(args: &DeleteArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
-    if args.purge {
-        return purge(args, &store, ui);
-    }
-    let ids = args.references.iter();
-    let ids = ids.map(|reference| resolve(&store, reference));
+    let scope = match args.cascade {
+        true => DeleteScope::WithDescendants,
+        false => DeleteScope::Named,
+    };
+    let ids = args.references.iter().map(|reference| match args.purge {
+        true => resolve_anywhere(&store, reference),
+        false => resolve(&store, reference),
+    });
     let ids = ids.collect::<Result<Vec<SessionId>>>()?;
-    let plan = store.delete_plan(&ids, scope(args))?;
-    let deletions = plan.deletions().to_vec();
-    let forks = plan.forks().to_vec();
+    match args.purge {
+        true => purge(args, store.purge_plan(&ids, scope)?, ui),
+        false => delete(args, store.delete_plan(&ids, scope)?, ui),
+    }
+}
+
+fn delete(args: &DeleteArgs, plan: DeletePlan, ui: &Ui) -> Result<Answer> {
+    let (deletions, forks) = (plan.deletions().to_vec(), plan.forks().to_vec());
     if !args.dry_run {
-        apply(plan, &deletions)?;
+        plan.apply().map_err(|error| locked(error, &deletions))?;
     }
     if ui.json() {
-        let list: Vec<Value> = deletions.iter().map(deletion_json).collect();
         ui.print_json(&json!({
-            "deleted": list,
+            "deleted": deletions,
             "forks": forks,
             "dry_run": args.dry_run,
         }))?;
@@ -70,7 +77,11 @@ pub(crate) fn run(args: &DeleteArgs, global: &Global, ui: &Ui) -> Result<Answer>
     }
     let moved = if args.dry_run { "would move" } else { "moved" };
     for deletion in &deletions {
-        let relation = relation(deletion);
+        let relation = match &deletion.reason {
+            DeletionReason::Fork { of } => format!(" (a fork of {})", short(of)),
+            DeletionReason::SubAgent { of } => format!(" (a sub-agent of {})", short(of)),
+            _ => String::new(),
+        };
         let id = short(&deletion.id);
         ui.print_line(&format!("{moved} session {id}{relation} to the trash"))?;
     }
@@ -89,77 +100,44 @@ pub(crate) fn run(args: &DeleteArgs, global: &Global, ui: &Ui) -> Result<Answer>
     Ok(Answer::Done)
 }
 
-fn scope(args: &DeleteArgs) -> DeleteScope {
-    match args.cascade {
-        true => DeleteScope::WithDescendants,
-        false => DeleteScope::Named,
-    }
-}
-
-fn apply(plan: DeletePlan, deletions: &[Deletion]) -> Result<()> {
-    plan.apply().map_err(|error| locked(error, deletions))
-}
-
 /// Names the process that is writing to a session, which therefore is not deleted.
-fn locked(error: backtrail::Error, deletions: &[Deletion]) -> crate::error::CommandError {
+fn locked(error: backtrail::Error, deletions: &[Deletion]) -> CommandError {
     let text = error.to_string();
     let named = |deletion: &&Deletion| text.contains(deletion.id.as_str());
     match deletions.iter().find(named) {
-        Some(deletion) if error.kind() == backtrail::ErrorKind::Locked => {
-            locked_hint(error, &deletion.id)
-                .without_hints()
-                .hint("stop it first; nothing was deleted")
-        }
+        Some(deletion) if error.kind() == ErrorKind::Locked => locked_hint(error, &deletion.id)
+            .without_hints()
+            .hint("stop it first; nothing was deleted"),
         _ => error.into(),
     }
 }
 
-fn relation(deletion: &Deletion) -> String {
-    match &deletion.reason {
-        DeletionReason::Fork { of } => format!(" (a fork of {})", short(of)),
-        DeletionReason::SubAgent { of } => format!(" (a sub-agent of {})", short(of)),
-        _ => String::new(),
-    }
-}
-
-fn deletion_json(deletion: &Deletion) -> Value {
-    let (reason, of) = match &deletion.reason {
-        DeletionReason::Fork { of } => ("fork", Some(of)),
-        DeletionReason::SubAgent { of } => ("sub_agent", Some(of)),
-        _ => ("named", None),
-    };
-    json!({"session": deletion.id, "reason": reason, "of": of})
-}
-
 /// Finds a session, also in the trash or purged before.
 fn resolve_anywhere(store: &Store, reference: &str) -> Result<SessionId> {
-    let Err(error) = store.resolve(reference) else {
-        return resolve(store, reference);
-    };
-    match error.in_trash().or(error.was_purged()) {
-        Some(id) => Ok(id.clone()),
-        None => resolve(store, reference),
-    }
+    let found = store.resolve(reference);
+    let gone = found
+        .err()
+        .and_then(|error| error.in_trash().or(error.was_purged()).cloned());
+    gone.map_or_else(|| resolve(store, reference), Ok)
 }
 
 /// Returns the short ids of sessions, the first few of many.
 fn all_short(ids: &[SessionId]) -> String {
-    const NAMED: usize = 5;
-    let names: Vec<&str> = ids.iter().take(NAMED).map(short).collect();
-    match ids.len().saturating_sub(NAMED) {
-        0 => names.join(", "),
-        n => format!("{} and {}", names.join(", "), count(n as u64, "more")),
-    }
+    some_of(ids.iter().map(|id| short(id).to_owned()), 5, ids.len())
 }
 
-fn purge(args: &DeleteArgs, store: &Store, ui: &Ui) -> Result<Answer> {
-    let ids = args.references.iter();
-    let ids = ids.map(|reference| resolve_anywhere(store, reference));
-    let ids = ids.collect::<Result<Vec<SessionId>>>()?;
-    let plan = store.purge_plan(&ids, scope(args))?;
+fn purge(args: &DeleteArgs, plan: PurgePlan, ui: &Ui) -> Result<Answer> {
+    let mut json = json!({
+        "deletions": plan.deletions(),
+        "again": plan.again(),
+        "forks": plan.forks(),
+        "sub_agents": plan.sub_agents(),
+        "remaining_files": plan.remaining_files(),
+        "dry_run": args.dry_run,
+    });
     if args.dry_run {
         if ui.json() {
-            ui.print_json(&to_json(&plan, &PurgeReport::default(), args))?;
+            ui.print_json(&json)?;
         } else {
             for deletion in plan.deletions() {
                 ui.print_line(&format!("would purge session {}", short(&deletion.id)))?;
@@ -171,10 +149,13 @@ fn purge(args: &DeleteArgs, store: &Store, ui: &Ui) -> Result<Answer> {
         }
         return Ok(Answer::Done);
     }
+    let deletions = plan.deletions().to_vec();
     // A purge that is only to be finished needs no confirmation.
-    if !args.yes && !plan.deletions().is_empty() {
+    if args.yes || !deletions.is_empty() {
         warn(&plan, ui);
-        let all: Vec<SessionId> = plan.deletions().iter().map(|it| it.id.clone()).collect();
+    }
+    if !args.yes && !deletions.is_empty() {
+        let all: Vec<SessionId> = deletions.iter().map(|it| it.id.clone()).collect();
         let question = format!(
             "permanently purge {}? this cannot be undone",
             all_short(&all)
@@ -184,16 +165,12 @@ fn purge(args: &DeleteArgs, store: &Store, ui: &Ui) -> Result<Answer> {
             return Ok(Answer::No);
         }
     }
-    let planned = to_json(&plan, &PurgeReport::default(), args);
-    let deletions = plan.deletions().to_vec();
-    if args.yes {
-        warn(&plan, ui);
-    }
     let report = plan.apply().map_err(|error| locked(error, &deletions))?;
-    if ui.json() {
-        let mut value = planned;
-        add_report(&mut value, &report);
-        ui.print_json(&value)?;
+    if let (true, Some(json), Value::Object(report)) =
+        (ui.json(), json.as_object_mut(), json!(report))
+    {
+        json.extend(report);
+        ui.print_json(json)?;
     } else {
         print_purged(&report, ui)?;
     }
@@ -261,20 +238,16 @@ fn warn(plan: &PurgePlan, ui: &Ui) {
 }
 
 fn held(held: &RemainingFiles) -> String {
-    let paths: Vec<String> = held.paths.iter().map(|path| visible_path(path)).collect();
-    let more = match held.count.saturating_sub(paths.len() as u64) {
-        0 => String::new(),
-        n => format!(" and {n} more"),
-    };
+    let paths = held.paths.iter().map(|path| visible_path(path));
+    let paths = some_of(paths, held.paths.len(), held.count as usize);
     let by = match &held.session {
         Some(session) => format!("of session {}", short(session)),
         None => "of yours".to_owned(),
     };
     format!(
-        "checkpoint {} {by} ({}) has {}{more}",
+        "checkpoint {} {by} ({}) has {paths}",
         held.checkpoint.prefix(8),
         when::brief(held.at),
-        paths.join(", ")
     )
 }
 
@@ -287,16 +260,11 @@ fn warn_left(report: &PurgeReport, ui: &Ui) {
             Some("purge them too, or stop the processes writing to them and retry"),
         );
     }
-    if let Some(first) = report.still_quoted.first() {
-        let others = match report.still_quoted.len() {
-            1 => String::new(),
-            n => format!(" and {} more", n - 1),
-        };
-        let what = format!(
-            "text by other sessions that quotes this one is kept: checkpoint {}{others}",
-            first.prefix(8)
-        );
-        ui.warning(&what, None);
+    let quoted = &report.still_quoted;
+    if !quoted.is_empty() {
+        let names = some_of(quoted.iter().map(|id| id.prefix(8)), 1, quoted.len());
+        let what = "text by other sessions that quotes this one is kept";
+        ui.warning(&format!("{what}: checkpoint {names}"), None);
     }
     for path in &report.unread {
         let what = format!("{} cannot be read; left alone", visible_path(path));
@@ -309,42 +277,4 @@ fn warn_left(report: &PurgeReport, ui: &Ui) {
         );
         ui.warning(&what, None);
     }
-}
-
-fn to_json(plan: &PurgePlan, report: &PurgeReport, args: &DeleteArgs) -> Value {
-    let held = plan.remaining_files().iter().map(|held| {
-        json!({
-            "workspace": path_json(&held.root),
-            "checkpoint": held.checkpoint.to_string(),
-            "at": held.at,
-            "session": held.session,
-            "files": held.count,
-            "first": held.paths.iter().map(|path| path_json(path)).collect::<Vec<_>>(),
-        })
-    });
-    let mut value = json!({
-        "purged": plan.deletions().iter().map(deletion_json).collect::<Vec<_>>(),
-        "again": plan.again(),
-        "forks": plan.forks(),
-        "sub_agents": plan.sub_agents(),
-        "still_held": held.collect::<Vec<_>>(),
-        "dry_run": args.dry_run,
-    });
-    if !args.dry_run {
-        add_report(&mut value, report);
-    }
-    value
-}
-
-fn add_report(value: &mut Value, report: &PurgeReport) {
-    let paths = |paths: &[std::path::PathBuf]| -> Vec<Value> {
-        paths.iter().map(|path| path_json(path)).collect()
-    };
-    value["bytes"] = report.bytes.into();
-    value["checkpoints"] = report.checkpoints.into();
-    value["renamed"] = json!(report.renamed);
-    value["still_named"] = json!(report.still_named);
-    value["still_quoted"] = json!(report.still_quoted);
-    value["unread"] = paths(&report.unread).into();
-    value["left"] = paths(&report.left).into();
 }

@@ -6,21 +6,20 @@ use std::path::PathBuf;
 use anstyle::{AnsiColor, Style};
 use backtrail::snapshot::{ChangeKind, Diff, TextDiff};
 use backtrail::{Change, ErrorKind, Point, Snapshot, Workspace};
-use serde_json::Value;
 
 use super::Answer;
-use super::cat::within;
+use super::cat::within_all;
 use super::checkpoint::named;
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::Result;
 use crate::home::tilde;
-use crate::layout::{self, Cell, Column, Line, Span, Table, width_of};
+use crate::layout::{self, BOLD, Cell, Column, Line, Span, Table, width_of};
 use crate::pager::Paged;
 use crate::progress;
 use crate::text::{count, visible};
-use crate::ui::{BOLD, Ui, unwritable};
+use crate::ui::Ui;
 
 const ADDED: Style = AnsiColor::Green.on_default();
 const REMOVED: Style = AnsiColor::Red.on_default();
@@ -66,12 +65,10 @@ pub(crate) struct DiffArgs {
 
 pub(crate) fn run(args: &DiffArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let workspace = args.here.require(global, ui, Finish::ToRead)?;
-    let paths = args.paths.iter().map(|path| within(workspace.root(), path));
-    let paths = paths.collect::<Result<Vec<_>>>()?;
+    let paths = within_all(workspace.root(), &args.paths)?;
     let diff = compare(args, &workspace, ui)?.only(&paths)?;
     if ui.json() {
-        let changes = serde_json::to_value(diff.changes()).unwrap_or(Value::Null);
-        ui.print_json(&changes)?;
+        ui.print_json(&diff.changes())?;
     } else if diff.is_empty() {
         ui.status(&format!("no changes in {}", tilde(workspace.root())));
     } else {
@@ -80,21 +77,17 @@ pub(crate) fn run(args: &DiffArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         } else {
             Paged::new()
         };
-        let printed = match () {
-            () if args.name_only => print_names(&diff, args.zero, &mut out),
-            () if args.stat => print_stat(&diff, ui, &mut out),
-            () => print_unified(&diff, ui, &mut out),
-        };
-        printed.and_then(|()| finish(out))?;
+        match () {
+            () if args.name_only => print_names(&diff, args.zero, &mut out)?,
+            () if args.stat => print_stat(&diff, ui, &mut out)?,
+            () => print_unified(&diff, ui, &mut out)?,
+        }
+        out.finish()?;
     }
     if let Some(text) = named(diff.no_longer_captured()) {
         ui.status(&format!("no longer protected: {text}"));
     }
     Ok(Answer::Done)
-}
-
-fn finish(out: Paged) -> Result<()> {
-    out.finish().map_err(|error| unwritable(&error))
 }
 
 fn compare(args: &DiffArgs, workspace: &Workspace, ui: &Ui) -> Result<Diff> {
@@ -126,17 +119,17 @@ fn start_of_last(workspace: &Workspace) -> Result<Snapshot> {
 }
 
 /// Prints the paths: byte for byte and NUL-terminated, or one a line, quoted where needed.
-fn print_names(diff: &Diff, zero: bool, out: &mut impl Write) -> Result<()> {
-    let print = |change: &Change, out: &mut dyn Write| {
-        if zero {
-            out.write_all(change.path.as_os_str().as_encoded_bytes())?;
-            return out.write_all(b"\0");
+fn print_names(diff: &Diff, zero: bool, out: &mut impl Write) -> io::Result<()> {
+    for change in diff.iter() {
+        match zero {
+            true => {
+                out.write_all(change.path.as_os_str().as_encoded_bytes())?;
+                out.write_all(b"\0")?;
+            }
+            false => writeln!(out, "{}", change.quoted_path())?,
         }
-        writeln!(out, "{}", change.quoted_path())
-    };
-    let mut changes = diff.iter();
-    let printed = changes.try_for_each(|change| print(change, out));
-    printed.map_err(|error| unwritable(&error))
+    }
+    Ok(())
 }
 
 /// A longer path does not widen the column for others.
@@ -175,17 +168,15 @@ fn print_stat(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
             }
         });
     }
-    let mut print = || {
-        for line in table.lines(None) {
-            writeln!(out, "{}", layout::styled(&line))?;
-        }
-        let files = count(rows.len() as u64, "path");
-        writeln!(
-            out,
-            "{files}, {ADDED}+{added}{ADDED:#} {REMOVED}−{removed}{REMOVED:#}"
-        )
-    };
-    print().map_err(|error| unwritable(&error))
+    for line in table.lines(None) {
+        writeln!(out, "{}", layout::styled(&line))?;
+    }
+    let files = count(rows.len(), "path");
+    writeln!(
+        out,
+        "{files}, {ADDED}+{added}{ADDED:#} {REMOVED}−{removed}{REMOVED:#}"
+    )?;
+    Ok(())
 }
 
 /// How many lines a change added and removed.
@@ -241,7 +232,7 @@ fn print_unified(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
     let mut out = styled(ui, out);
     for change in diff.iter() {
         let text = diff.text(change, CONTEXT)?;
-        paint(text.unified(), &mut out).map_err(|error| unwritable(&error))?;
+        paint(text.unified(), &mut out)?;
     }
     Ok(())
 }

@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use self::files::Files;
 use super::{Answer, open_files_store};
 use crate::args::Global;
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::home::{self, tilde};
-use crate::layout::hanging;
+use crate::layout::{BOLD, hanging};
 use crate::settings::Settings;
 use crate::text::{count, visible};
-use crate::ui::{BOLD, Ui, unwritable};
+use crate::ui::Ui;
 
 /// Check for problems and suggest fixes
 ///
@@ -37,7 +37,7 @@ pub(crate) fn run(_args: &DoctorArgs, global: &Global, ui: &Ui) -> Result<Answer
         let rows: Vec<Value> = checks.iter().map(Check::to_json).collect();
         ui.print_json(&json!({"ok": found == 0, "checks": rows}))?;
     } else {
-        print(&checks, ui).map_err(|error| unwritable(&error))?;
+        print(&checks, ui)?;
         match found {
             0 if warnings > 0 => {
                 ui.status(&format!("no problems, {}", count(warnings, "warning")));
@@ -46,7 +46,7 @@ pub(crate) fn run(_args: &DoctorArgs, global: &Global, ui: &Ui) -> Result<Answer
             n => ui.status(&count(n, "problem")),
         }
     }
-    Ok(if found == 0 { Answer::Done } else { Answer::No })
+    Ok(Answer::no_if(found > 0))
 }
 
 /// The result of one check.
@@ -149,14 +149,9 @@ fn settings(dir: &Path) -> Check {
                 true => format!("fix it in {path}"),
                 false => format!("{hints} (in {path})"),
             };
-            Check::found("settings", with_causes(&error), hint)
+            Check::found("settings", error.with_causes(), hint)
         }
     }
-}
-
-fn with_causes(error: &CommandError) -> String {
-    let causes = error.causes().iter().map(|cause| format!(": {cause}"));
-    format!("{error}{}", causes.collect::<String>())
 }
 
 fn print(checks: &[Check], ui: &Ui) -> std::io::Result<()> {

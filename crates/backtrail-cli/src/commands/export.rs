@@ -20,7 +20,7 @@ use backtrail::conversation::{Item, ToolOutcome};
 use backtrail::{Block, Json, Message, Role, SessionInfo, SessionReader, Store, Text};
 use backtrail_formats::{JsonRedactor, Redactor};
 use clap::ValueEnum;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::removed::Removed;
 use super::markdown;
@@ -29,7 +29,7 @@ use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::shell::argument;
 use crate::text::{count, path_json, size};
-use crate::ui::{Ui, unwritable};
+use crate::ui::Ui;
 
 /// Export a session for people or for other programs
 ///
@@ -72,19 +72,10 @@ enum Format {
 }
 
 impl Format {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Html => "html",
-            Self::Markdown => "markdown",
-            Self::Json => "json",
-            Self::ClaudeCode => "claude-code",
-            Self::Codex => "codex",
-            Self::GeminiCli => "gemini-cli",
-            Self::Pi => "pi",
-            Self::ClawCode => "claw-code",
-            Self::CheckpointFiles => "checkpoint-files",
-            Self::V1 => "v1",
-        }
+    /// Returns the name on the command line.
+    fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }
 
@@ -106,12 +97,6 @@ impl Export<'_> {
         item
     }
 
-    /// Says how much could not be read.
-    pub(super) fn losses(&self, places: u64) -> Vec<String> {
-        let loss = || format!("{} could not be read completely", count(places, "place"));
-        (places > 0).then(loss).into_iter().collect()
-    }
-
     /// Returns a text, without its secrets if that is wanted.
     pub(super) fn text(&mut self, text: &str) -> String {
         match &mut self.redactor {
@@ -127,13 +112,6 @@ impl Export<'_> {
             return Ok(info);
         };
         redactor.at(0);
-        let mut redact = |text: &mut Option<String>| {
-            if let Some(text) = text
-                && let Cow::Owned(redacted) = redactor.redact(text)
-            {
-                *text = redacted;
-            }
-        };
         let mut root = info
             .workspace_root
             .as_ref()
@@ -145,12 +123,10 @@ impl Export<'_> {
             &mut info.model,
             &mut root,
         ] {
-            redact(text);
+            redact_strings(redactor, text);
         }
-        info.workspace_root = info.workspace_root.and(root.map(PathBuf::from));
-        for tag in &mut info.tags {
-            *tag = redactor.redact(tag).into_owned();
-        }
+        info.workspace_root = root.map(PathBuf::from);
+        redact_strings(redactor, &mut info.tags);
         Ok(info)
     }
 }
@@ -267,7 +243,7 @@ pub(crate) fn run(args: &ExportArgs, global: &Global, ui: &Ui) -> Result<Answer>
     let Some(path) = file else {
         let mut out = BufWriter::new(io::stdout().lock());
         let losses = write(args.to, &mut export, &mut out)?;
-        out.flush().map_err(|error| unwritable(&error))?;
+        out.flush()?;
         report(&losses, ui);
         if let Some(removed) = removed(args.to, &export)? {
             removed.report(ui);
@@ -279,10 +255,10 @@ pub(crate) fn run(args: &ExportArgs, global: &Global, ui: &Ui) -> Result<Answer>
     if ui.json() {
         let mut report = json!({
             "session": id,
-            "to": args.to.as_str(),
+            "to": args.to.name(),
             "file": path_json(path),
             "bytes": bytes,
-            "losses": losses.iter().map(|loss| Value::from(loss.as_str())).collect::<Vec<_>>(),
+            "losses": losses,
         });
         if let Some(removed) = removed {
             report["removed"] = removed.to_json();
@@ -310,9 +286,9 @@ fn removed(format: Format, export: &Export<'_>) -> Result<Option<Removed>> {
         return Ok(None);
     };
     Ok(Some(match format {
-        Format::Html | Format::Markdown => Removed::in_records(redactor),
+        Format::Html | Format::Markdown => Removed::new(redactor, "record"),
         Format::Json => Removed::in_messages(redactor, export.reader)?,
-        _ => Removed::in_lines(redactor),
+        _ => Removed::new(redactor, "line"),
     }))
 }
 
@@ -321,56 +297,53 @@ fn write(format: Format, export: &mut Export<'_>, out: &mut dyn Write) -> Result
     match format {
         Format::Html => html::write(export, out),
         Format::Markdown => markdown::write(export, out),
-        Format::Json => {
-            let reader = export.reader;
-            let skipped = match &mut export.redactor {
-                Some(redactor) => {
-                    let mut out = JsonRedactor::elements(out, redactor, "messages");
-                    let skipped = reader.write_json(&mut out)?;
-                    out.finish().map_err(|error| unwritable(&error))?;
-                    skipped
-                }
-                None => reader.write_json(out)?,
-            };
-            Ok(export.losses(skipped))
-        }
-        Format::V1 => {
-            let reader = export.reader;
-            let losses = match &mut export.redactor {
-                Some(redactor) => {
-                    let mut out = JsonRedactor::lines(out, redactor);
-                    let losses = reader.write_v1(&mut out)?;
-                    out.finish().map_err(|error| unwritable(&error))?;
-                    losses
-                }
-                None => reader.write_v1(out)?,
-            };
-            Ok(losses.iter().map(ToString::to_string).collect())
-        }
-        agent => match &mut export.redactor {
+        _ => match &mut export.redactor {
             Some(redactor) => {
-                let mut out = JsonRedactor::lines(out, redactor);
-                let notes =
-                    source::write(export.store, export.reader, agent.as_str(), true, &mut out)?;
-                out.finish().map_err(|error| unwritable(&error))?;
-                Ok(notes)
+                let mut redacted = match format {
+                    Format::Json => JsonRedactor::elements(out, redactor, "messages"),
+                    _ => JsonRedactor::lines(out, redactor),
+                };
+                let losses = write_data(format, export.store, export.reader, true, &mut redacted)?;
+                redacted.finish()?;
+                Ok(losses)
             }
-            None => source::write(export.store, export.reader, agent.as_str(), false, out),
+            None => write_data(format, export.store, export.reader, false, out),
         },
     }
+}
+
+/// Writes a session for other programs, and returns what was lost on the way.
+fn write_data(
+    format: Format,
+    store: &Store,
+    reader: &SessionReader,
+    redacting: bool,
+    out: &mut dyn Write,
+) -> Result<Vec<String>> {
+    match format {
+        Format::Json => Ok(losses(reader.write_json(out)?)),
+        Format::V1 => {
+            let losses = reader.write_v1(out)?;
+            Ok(losses.iter().map(ToString::to_string).collect())
+        }
+        agent => source::write(store, reader, &agent.name(), redacting, out),
+    }
+}
+
+/// Says how much could not be read.
+pub(super) fn losses(places: u64) -> Vec<String> {
+    let loss = || format!("{} could not be read completely", count(places, "place"));
+    (places > 0).then(loss).into_iter().collect()
 }
 
 /// Writes a new file, whole or not at all.
 fn write_file(format: Format, export: &mut Export<'_>, path: &Path) -> Result<(Vec<String>, u64)> {
     let failed = |error: &io::Error| CommandError::io("cannot write the export", Some(path), error);
-    let file = File::create_new(path).map_err(|error| {
-        let error_text = failed(&error);
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => CommandError::invalid("the file exists already")
-                .at_path(path)
-                .hint("choose another name, or remove the file first"),
-            _ => error_text,
-        }
+    let file = File::create_new(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => CommandError::invalid("the file exists already")
+            .at_path(path)
+            .hint("choose another name, or remove the file first"),
+        _ => failed(&error),
     })?;
     let mut out = BufWriter::new(file);
     let written = write(format, export, &mut out).and_then(|losses| {

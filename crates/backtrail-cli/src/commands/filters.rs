@@ -11,8 +11,8 @@ use backtrail_index::{Field, Filter, Index, WorkspaceFilter};
 pub(crate) use self::moment::Moment;
 use crate::error::{CommandError, Result};
 use crate::home;
-use crate::shell::quote;
-use crate::text::one_line;
+use crate::shell::{quote, quote_path};
+use crate::text::{one_line, some_of};
 
 /// Which sessions to include
 #[derive(Debug, Default, clap::Args)]
@@ -88,10 +88,10 @@ impl Filters {
         filter.projects = self.projects.clone();
         filter.models = self.models.clone();
         filter.tags = self.tags.clone();
-        filter.since = self.since.as_ref().map(Moment::start);
-        filter.until = self.until.as_ref().map(Moment::end);
+        filter.since = self.since.as_ref().map(|moment| moment.start);
+        filter.until = self.until.as_ref().map(|moment| moment.end);
         if let (Some(since), Some(until)) = (&self.since, &self.until)
-            && since.start() >= until.end()
+            && since.start >= until.end
         {
             let what = format!("--since {since} is after --until {until}");
             return Err(CommandError::invalid(what)
@@ -112,7 +112,7 @@ impl Filters {
             words.push("--here".to_owned());
         }
         if let Some(dir) = &self.workspace {
-            words.push(format!("--workspace {}", quote(&dir.to_string_lossy())));
+            words.push(format!("--workspace {}", quote_path(dir)));
         }
         let lists = [
             ("--agent", &self.agents),
@@ -132,9 +132,7 @@ impl Filters {
         }
         words.join(" ")
     }
-}
 
-impl Filters {
     /// Returns hints for the names that do not exist, with those that do.
     pub(crate) fn unknown_names(&self, index: &Index) -> backtrail_index::Result<Vec<String>> {
         let mut hints = Vec::new();
@@ -181,12 +179,8 @@ fn missing_name(name: &str, thing: &str, there: &[String]) -> String {
         |it: &&String| strsim::damerau_levenshtein(&it.to_lowercase(), &name.to_lowercase());
     let mut near: Vec<&String> = there.iter().collect();
     near.sort_by_key(distance);
-    let words: Vec<String> = near.iter().take(NAMED).map(|it| one_line(it, 40)).collect();
-    let more = if near.len() > NAMED { ", …" } else { "" };
-    format!(
-        "no session has the {thing} \"{shown}\"; known: {}{more}",
-        words.join(", ")
-    )
+    let known = some_of(near.iter().map(|it| one_line(it, 40)), NAMED, near.len());
+    format!("no session has the {thing} \"{shown}\"; known: {known}")
 }
 
 /// Returns the workspace around the current directory.

@@ -8,7 +8,7 @@ use backtrail::ForkOptions;
 use serde_json::json;
 
 use super::workspace::WorkspaceArgs;
-use super::{Answer, Point, require_store, short};
+use super::{Answer, require_store, resolve, short, split_place};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::text::one_line;
@@ -47,22 +47,17 @@ pub(crate) struct ForkArgs {
 
 pub(crate) fn run(args: &ForkArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     if let Some(dir) = &args.into {
-        return ForkIntoRequest::new(args, dir, ui).run(global);
+        return ForkIntoRequest { args, dir, ui }.run(global);
     }
     if args.here.is_named() {
         let what = "--workspace needs --into: a fork without it has no files";
         return Err(CommandError::invalid(what).hint("name a directory for the files: --into DIR"));
     }
-    let point: Point = args.point.parse().map_err(CommandError::invalid)?;
-    conversation(args, &point, global, ui)
-}
-
-/// Forks the conversation alone.
-fn conversation(args: &ForkArgs, point: &Point, global: &Global, ui: &Ui) -> Result<Answer> {
+    let (reference, seq) = split_place(&args.point)?;
     let store = require_store(global)?;
-    let parent = point.resolve(&store)?;
+    let parent = resolve(&store, reference)?;
     let mut options = ForkOptions::new();
-    if let Some(seq) = point.seq {
+    if let Some(seq) = seq {
         options = options.at(seq);
     }
     if let Some(name) = &args.name {

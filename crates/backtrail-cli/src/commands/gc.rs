@@ -4,16 +4,15 @@ use std::io::Write;
 use std::time::Duration;
 
 use backtrail::ErrorKind;
-use backtrail::gc::{DroppedStates, GcOptions, GcReport, SkippedWorkspace};
-use serde_json::{Value, json};
+use backtrail::gc::{DroppedStates, GcOptions, GcReport};
 
 use super::{Answer, relative, require_store};
 use crate::amount::{read_age, read_bytes};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
-use crate::text::{count, grouped, path_json, size};
-use crate::ui::{Ui, unwritable};
+use crate::text::{count, size};
+use crate::ui::Ui;
 use crate::when;
 
 /// Free space: remove unreferenced data
@@ -56,19 +55,16 @@ pub(crate) fn run(args: &GcArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         store: &store,
     };
     if ui.json() {
-        ui.print_json(&output.to_json())?;
+        ui.print_json(&report)?;
     } else {
-        output.print(ui).map_err(|error| unwritable(&error))?;
+        output.print(ui)?;
     }
     output.warn(ui);
     let is_damaged = report
         .skipped_packs
         .iter()
         .any(|left| left.damaged.is_some());
-    Ok(match is_damaged || report.over > 0 {
-        true => Answer::No,
-        false => Answer::Done,
-    })
+    Ok(Answer::no_if(is_damaged || report.over > 0))
 }
 
 /// Adds hints to the error that stopped it.
@@ -91,48 +87,11 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    fn to_json(&self) -> Value {
-        let report = self.report;
-        json!({
-            "dry_run": report.dry_run,
-            "dropped": report.dropped.iter().map(|told| json!({
-                "workspace": told.workspace,
-                "root": path_json(&told.root),
-                "reason": told.reason,
-                "states": told.states,
-                "checkpoints": told.checkpoints,
-                "oldest": told.oldest,
-                "newest": told.newest,
-            })).collect::<Vec<_>>(),
-            "kept": {
-                "states": report.kept.states,
-                "labelled": report.kept.labelled,
-                "newest": report.kept.newest,
-                "in_use": report.kept.in_use,
-            },
-            "packs_removed": report.packs_removed,
-            "packs_rewritten": report.packs_rewritten,
-            "objects": report.objects,
-            "freed_bytes": report.freed,
-            "store_bytes": report.store_bytes,
-            "over_bytes": report.over,
-            "missing": report.missing,
-            "left": report.skipped_packs.iter().map(|left| json!({
-                "file": path_json(relative(self.store, &left.file)),
-                "damaged": left.damaged,
-            })).collect::<Vec<_>>(),
-            "skipped": report.skipped_workspaces.iter().map(|skipped| json!({
-                "root": path_json(&skipped.root),
-                "reason": skipped.error,
-            })).collect::<Vec<_>>(),
-        })
-    }
-
     fn print(&self, ui: &Ui) -> std::io::Result<()> {
         let report = self.report;
         let mut out = ui.out();
-        for told in &report.dropped {
-            writeln!(out, "{}", dropped(told, report.dry_run))?;
+        for states in &report.dropped {
+            writeln!(out, "{}", dropped(states, report.dry_run))?;
         }
         if report.packs_removed + report.packs_rewritten == 0 && report.freed == 0 {
             writeln!(out, "nothing to free: everything stored is needed")?;
@@ -150,11 +109,7 @@ impl Output<'_> {
 
     fn packs(&self) -> String {
         let report = self.report;
-        let objects = match report.objects {
-            1 => "1 object".to_owned(),
-            n => format!("{} objects", grouped(n)),
-        };
-        let mut parts = vec![objects];
+        let mut parts = vec![count(report.objects, "object")];
         if report.packs_removed > 0 {
             parts.push(format!("{} removed", count(report.packs_removed, "pack")));
         }
@@ -204,18 +159,13 @@ impl Output<'_> {
                 None => ui.status(&format!("kept {file} for now: it is in use")),
             }
         }
-        for SkippedWorkspace {
-            root,
-            error: reason,
-            ..
-        } in &report.skipped_workspaces
-        {
-            let what = format!("dropped nothing in {}: {reason}", tilde(root));
-            ui.warning(&what, None);
+        for skipped in &report.skipped_workspaces {
+            let (root, reason) = (tilde(&skipped.root), &skipped.error);
+            ui.warning(&format!("dropped nothing in {root}: {reason}"), None);
         }
         if report.missing > 0 {
-            let contents = count(report.missing, "content");
-            let what = format!("{contents} of kept files missing from the store");
+            let files = count(report.missing, "kept file");
+            let what = format!("the store has no content for {files}");
             ui.warning(&what, Some(&verify));
         }
         if report.over > 0 {
@@ -229,16 +179,16 @@ impl Output<'_> {
 }
 
 /// Returns which files were dropped.
-fn dropped(told: &DroppedStates, dry_run: bool) -> String {
+fn dropped(states: &DroppedStates, dry_run: bool) -> String {
     let verb = if dry_run { "would drop" } else { "dropped" };
-    let files = count(told.checkpoints, "checkpoint");
-    let (from, to) = (when::brief(told.oldest), when::brief(told.newest));
+    let files = count(states.checkpoints, "checkpoint");
+    let (from, to) = (when::brief(states.oldest), when::brief(states.newest));
     let when = match from == to {
         true => from,
         false => format!("{from} to {to}"),
     };
     format!(
         "{verb} the files of {files} in {} ({when})",
-        tilde(&told.root)
+        tilde(&states.root)
     )
 }

@@ -9,7 +9,7 @@ use super::Answer;
 use crate::args::{self, Global};
 use crate::error::{CommandError, Result};
 use crate::layout::hanging;
-use crate::ui::{Ui, terminal_width, unwritable};
+use crate::ui::{Ui, terminal_width};
 use crate::verbs::{GROUPS, MORE, suggest};
 
 /// Show help for Backtrail or for one verb
@@ -42,9 +42,7 @@ pub(crate) fn run(args: &HelpArgs, _global: &Global, ui: &Ui) -> Result<Answer> 
         Ok(_) => String::new(),
     };
     let mut out = ui.out();
-    write!(out, "{text}")
-        .and_then(|()| out.flush())
-        .map_err(|error| unwritable(&error))?;
+    write!(out, "{text}").and_then(|()| out.flush())?;
     Ok(Answer::Done)
 }
 

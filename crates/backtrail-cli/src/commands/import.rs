@@ -18,7 +18,7 @@ use crate::args::Global;
 use crate::derived;
 use crate::error::{CommandError, Result};
 use crate::progress;
-use crate::text::{count, path_json};
+use crate::text::path_json;
 use crate::ui::Ui;
 use own::Own;
 
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &ImportArgs, global: &Global, ui: &Ui) -> Result<Answer>
     let failed = report.agents.iter().any(|agent| !agent.errors.is_empty())
         || !report.errors.is_empty()
         || own.failed();
-    Ok(if failed { Answer::No } else { Answer::Done })
+    Ok(Answer::no_if(failed))
 }
 
 fn import_files(store: Option<&Store>, options: &ImportOptions, ui: &Ui) -> Result<ImportReport> {
@@ -141,35 +141,16 @@ fn as_json(args: &ImportArgs, report: &ImportReport, own: &Own) -> Value {
         let command_error = failed(error);
         json!({
             "file": error.path().map(path_json),
-            "error": in_one_line(&command_error),
+            "error": command_error.with_causes(),
             "kind": command_error.kind(),
         })
     };
     let mut agents = Map::new();
     for agent in &report.agents {
-        let errors: Vec<Value> = agent.errors.iter().map(error).collect();
-        let damaged = agent.first_damaged.iter().map(|damaged| {
-            let line = &damaged.line;
-            json!({"file": path_json(&damaged.file), "line": line.line, "byte": line.byte,
-                "bytes": line.bytes, "reason": line.reason})
-        });
-        agents.insert(
-            agent.agent.to_owned(),
-            json!({
-                "found": agent.found,
-                "new": agent.new,
-                "updated": agent.updated,
-                "unchanged": agent.unchanged,
-                "deleted_here": agent.deleted_here,
-                "damaged_lines": agent.damaged_lines,
-                "unknown_records": agent.unknown_records(),
-                "unknown_types": agent.unknown_types,
-                "unfinished_files": agent.unfinished_files,
-                "messages": agent.messages,
-                "first_damaged": damaged.collect::<Vec<_>>(),
-                "errors": errors,
-            }),
-        );
+        let mut value = json!(agent);
+        value["unknown_records"] = agent.unknown_records().into();
+        value["errors"] = agent.errors.iter().map(error).collect();
+        agents.insert(agent.agent.to_owned(), value);
     }
     let mut errors: Vec<Value> = report.errors.iter().map(error).collect();
     errors.extend(own.errors_json());
@@ -180,15 +161,4 @@ fn as_json(args: &ImportArgs, report: &ImportReport, own: &Own) -> Value {
         "errors": errors,
         "dry_run": args.dry_run,
     })
-}
-
-/// Writes an error and its causes on one line.
-fn in_one_line(error: &CommandError) -> String {
-    let causes = error.causes().iter();
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
-
-/// Returns a number with its noun.
-fn many(n: usize, thing: &str) -> String {
-    count(n as u64, thing)
 }

@@ -12,9 +12,9 @@ use super::filters::{Filters, Scope, at_least_one, this_workspace};
 use super::{Answer, how_to_begin, open_store, short};
 use crate::args::Global;
 use crate::derived;
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::text::{cost_json, count, grouped, path_json};
-use crate::ui::{Ui, unwritable};
+use crate::ui::Ui;
 
 /// List sessions, pinned first, then newest
 ///
@@ -68,12 +68,8 @@ pub(crate) fn run(args: &ListArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         let mut rows = families::alone(found.rows);
         families::sort(&mut rows, args.sort);
         let rows = rows.iter().take(args.limit.unwrap_or(usize::MAX));
-        let list: Vec<ListedSession<'_>> = rows
-            .map(|family| ListedSession::of(family.head(), &store))
-            .collect();
-        let json = serde_json::to_string(&list)
-            .map_err(|error| CommandError::invalid(format!("cannot write the list: {error}")))?;
-        ui.print_json_text(&json)?;
+        let rows = rows.map(|family| ListedSession::of(family.head(), &store));
+        ui.print_json(&rows.collect::<Vec<_>>())?;
         return Ok(Answer::Done);
     }
     if found.ids.is_empty() && found.rows.is_empty() {
@@ -89,7 +85,7 @@ pub(crate) fn run(args: &ListArgs, global: &Global, ui: &Ui) -> Result<Answer> {
 /// Reports an empty store, and how to fill it.
 fn nothing_yet(ui: &Ui) -> Result<Answer> {
     if ui.json() {
-        ui.print_json(&Value::Array(Vec::new()))?;
+        ui.print_json(&[(); 0])?;
     } else {
         ui.status(&format!("no sessions yet; {}", how_to_begin(ui.program())));
     }
@@ -169,7 +165,7 @@ fn report_no_match(args: &ListArgs, found: &Found, ui: &Ui) {
         ""
     };
     let words = args.filters.words();
-    let all = count(found.ids.len() as u64, "session");
+    let all = count(found.ids.len(), "session");
     let program = ui.program();
     ui.status(&format!(
         "no session{here} matches {words}; to see all {all}: {program} list --all"
@@ -193,7 +189,7 @@ fn print(args: &ListArgs, mut found: Found, ui: &Ui) -> Result<Answer> {
     let total = lines.len();
     lines.truncate(args.limit.unwrap_or(usize::MAX));
     let shown = lines.len();
-    table::print(&lines, &found.ids, ui).map_err(|error| unwritable(&error))?;
+    table::print(&lines, &found.ids, ui)?;
     match &args.filters {
         _ if shown < total => ui.status(&format!("{shown} of {total} lines; -n {total} for all")),
         filters if found.only_here && filters.is_any() => ui.status(&format!(
@@ -214,7 +210,7 @@ fn print(args: &ListArgs, mut found: Found, ui: &Ui) -> Result<Answer> {
         ));
     }
     if let [first, ..] = unreadable.as_slice() {
-        let sessions = count(unreadable.len() as u64, "session");
+        let sessions = count(unreadable.len(), "session");
         let hint = format!(
             "see what can be recovered: {} verify {}",
             ui.program(),
@@ -364,20 +360,7 @@ impl<'a> Row<'a> {
 
 /// Returns the facts about a session; unknown ones are null.
 pub(super) fn info_json(info: &SessionInfo) -> Value {
-    json!({
-        "id": info.id,
-        "title": info.title,
-        "agent": info.agent,
-        "model": info.model,
-        "tags": info.tags,
-        "pinned": info.pinned,
-        "workspace": info.workspace_root.as_deref().map(path_json),
-        "created_at": info.created_at,
-        "updated_at": info.updated_at,
-        "last_seq": info.last_seq,
-        "trails": info.trails,
-        "forked_from": info.forked_from,
-        "spawned_by": info.spawned_by,
-        "original_id": info.original_id,
-    })
+    let mut json = json!(info);
+    json["workspace"] = json!(info.workspace_root.as_deref().map(path_json));
+    json
 }

@@ -9,20 +9,20 @@ use backtrail::snapshot::Diff;
 use backtrail::verify::DamageReport;
 use backtrail::workspace::{CheckpointReason, Checkpoints, LogEntry, LogKind};
 use backtrail::{Checkpoint, ErrorKind, Workspace};
-use serde_json::Value;
 
 pub(super) use self::rows::{Row, change, print_rows};
 use super::Answer;
-use super::cat::within;
+use super::cat::within_all;
 use super::checkpoint::checkpoint_json;
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
 use crate::args::Global;
+use crate::derived::prefix;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
 use crate::progress;
 use crate::text::count;
-use crate::ui::{Ui, unwritable};
+use crate::ui::Ui;
 use crate::when;
 
 /// Show what happened in this workspace: turns, runs, checkpoints and your own changes
@@ -61,14 +61,13 @@ pub(crate) fn run(args: &LogArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     }
     let Some(workspace) = args.here.find(global, ui, Finish::ToRead)? else {
         if ui.json() {
-            ui.print_json(&Value::Array(Vec::new()))?;
+            ui.print_json(&[(); 0])?;
         } else {
             args.here.report_no_checkpoints(ui);
         }
         return Ok(Answer::Done);
     };
-    let paths = args.paths.iter().map(|path| within(workspace.root(), path));
-    let paths = paths.collect::<Result<Vec<_>>>()?;
+    let paths = within_all(workspace.root(), &args.paths)?;
     if ui.json() {
         return print_json(&workspace, args, &paths, ui);
     }
@@ -93,7 +92,7 @@ fn print_json(workspace: &Workspace, args: &LogArgs, paths: &[PathBuf], ui: &Ui)
         }
     }
     damage.on_trail(&checkpoints);
-    ui.print_json(&Value::Array(list))?;
+    ui.print_json(&list)?;
     damage.warn(ui);
     Ok(Answer::Done)
 }
@@ -218,6 +217,18 @@ impl Line {
         }
     }
 
+    /// Makes the line as it is printed.
+    fn row(&self, change: String, id_length: usize) -> Row {
+        Row {
+            kind: self.kind.clone(),
+            at: when::brief(self.after.at()),
+            about: self.about(),
+            ended: self.ended,
+            change,
+            id: self.after.id().prefix(id_length),
+        }
+    }
+
     /// Returns the changes, of some paths if any are named; `None` for the first checkpoint
     /// of all.
     fn changes(&self, paths: &[PathBuf]) -> backtrail::Result<Option<Diff>> {
@@ -260,7 +271,12 @@ fn print(
             .as_ref()
             .is_err_and(|error| error.kind() == ErrorKind::Dropped);
         if is_gone || is_dropped {
-            rows.push(dropped_row(line, is_gone, ids));
+            let change = match is_gone {
+                true => "files dropped".to_owned(),
+                // The state that it began with was dropped.
+                false => count(line.after.files(), "file"),
+            };
+            rows.push(line.row(change, ids));
             continue;
         }
         let diff = damage.note(changes);
@@ -268,7 +284,11 @@ fn print(
         if !paths.is_empty() && known.is_some_and(|diff| diff.is_none_or(Diff::is_empty)) {
             continue;
         }
-        let mut row = row(line, known, ids, &mut damage);
+        let change = match known {
+            Some(None) => count(line.after.files(), "file"),
+            known => change_text(known.flatten(), &mut damage),
+        };
+        let mut row = line.row(change, ids);
         let session = line.after.session();
         if session.is_some_and(|place| deleted.contains(&place.id)) && row.about != DELETED {
             row.about += &format!(" ({DELETED})");
@@ -289,9 +309,9 @@ fn print(
         ui.status("no changes to these paths");
     }
     rows.splice(0..0, now);
-    print_rows(&rows, ui).map_err(|error| unwritable(&error))?;
+    print_rows(&rows, ui)?;
     if looked_at < total {
-        let more = count((total - looked_at) as u64, "more line");
+        let more = count(total - looked_at, "more line");
         ui.remark(&format!("{more} (-n {total} for all)"));
     }
     damage.warn(ui);
@@ -330,38 +350,6 @@ fn now_row(
         change: change_text(diff.as_ref(), damage),
         id: String::new(),
     }))
-}
-
-/// Makes a line of something whose files, or those that it began with, were dropped.
-fn dropped_row(line: &Line, is_gone: bool, id_length: usize) -> Row {
-    Row {
-        kind: line.kind.clone(),
-        at: when::brief(line.after.at()),
-        about: line.about(),
-        ended: line.ended,
-        change: match is_gone {
-            true => "files dropped".to_owned(),
-            // The state that it began with was dropped.
-            false => count(line.after.files(), "file"),
-        },
-        id: line.after.id().prefix(id_length),
-    }
-}
-
-/// Makes a line; its change is `None` if it is unknown.
-fn row(line: &Line, diff: Option<Option<&Diff>>, id_length: usize, damage: &mut Damage) -> Row {
-    let after = &line.after;
-    Row {
-        kind: line.kind.clone(),
-        at: when::brief(after.at()),
-        about: line.about(),
-        ended: line.ended,
-        change: match diff {
-            Some(None) => count(after.files(), "file"),
-            diff => change_text(diff.flatten(), damage),
-        },
-        id: after.id().prefix(id_length),
-    }
 }
 
 /// Returns what changed, or a question mark.
@@ -412,10 +400,6 @@ fn unique_length(lines: &[Line]) -> usize {
         .collect();
     ids.sort_unstable();
     ids.dedup();
-    let shared = |(a, b): (&String, &String)| {
-        let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b);
-        same.count()
-    };
-    let longest = ids.iter().zip(ids.iter().skip(1)).map(shared).max();
-    longest.map_or(4, |shared| (shared + 1).max(4))
+    let lengths = ids.iter().map(|id| prefix(id, &ids).len());
+    lengths.max().unwrap_or(4)
 }

@@ -10,7 +10,7 @@ use super::Answer;
 use super::help::find;
 use crate::args::{self, Global};
 use crate::error::Result;
-use crate::ui::{Ui, unwritable};
+use crate::ui::Ui;
 
 /// Print the manual page of all verbs or of one
 ///
@@ -29,41 +29,33 @@ pub(crate) fn run(args: &ManArgs, _global: &Global, _ui: &Ui) -> Result<Answer> 
         true => all(&whole),
         false => one(&find(&whole, &args.verb)?),
     };
-    let page = page.map_err(|error| unwritable(&error))?;
+    let page = page?;
     let mut out = io::stdout().lock();
-    out.write_all(&page)
-        .and_then(|()| out.flush())
-        .map_err(|error| unwritable(&error))?;
+    out.write_all(&page).and_then(|()| out.flush())?;
     Ok(Answer::Done)
-}
-
-/// Returns the program and the verb: `backtrail trash empty`.
-fn called(command: &Command) -> String {
-    let name = command.get_bin_name().unwrap_or(command.get_name());
-    name.to_owned()
 }
 
 /// Writes the page of one verb.
 fn one(command: &Command) -> io::Result<Vec<u8>> {
-    let name = called(command).replace(' ', "-");
     let mut page = Vec::new();
-    let man = Man::new(command.clone())
-        .title(name.to_uppercase())
+    man(command).render(&mut page)?;
+    Ok(page)
+}
+
+fn man(command: &Command) -> Man {
+    // The program and the verb: `backtrail trash empty`.
+    let name = command.get_bin_name().unwrap_or(command.get_name());
+    Man::new(command.clone())
+        .title(name.replace(' ', "-").to_uppercase())
         .date("")
         .source(concat!("backtrail ", env!("CARGO_PKG_VERSION")))
-        .manual("Backtrail");
-    man.render(&mut page)?;
-    Ok(page)
+        .manual("Backtrail")
 }
 
 /// Writes one page with all verbs.
 fn all(whole: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
-    let man = Man::new(whole.clone())
-        .title("BACKTRAIL")
-        .date("")
-        .source(concat!("backtrail ", env!("CARGO_PKG_VERSION")))
-        .manual("Backtrail");
+    let man = man(whole);
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;

@@ -4,18 +4,17 @@ use std::io::{self, Write};
 
 use backtrail::conversation::{CompactionItem, RunItem, ToolResultItem};
 use backtrail::conversation::{Item, ToolCall, ToolOutcome};
-use backtrail::{Block, SessionInfo, Timestamp};
+use backtrail::{Block, Run, SessionInfo, Timestamp};
 
 use super::conversation::changes::Changes;
 use super::conversation::{
     self, HIDDEN_THINKING, LOST_SUMMARY, Survey, TurnSpending, compaction_words, run_words,
-    session_prices, spending_words,
+    session_prices,
 };
-use super::export::{Export, text_of};
+use super::export::{Export, losses, text_of, title_of};
 use crate::error::Result;
 use crate::shell::command_line;
-use crate::text::{clean, count, medium};
-use crate::ui::unwritable;
+use crate::text::{clean, medium};
 use crate::when;
 
 /// How much is shown of a block that this version does not know: it may hold an
@@ -24,11 +23,10 @@ const OTHER_SHOWN: usize = 2000;
 
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
-    let broken = |error: io::Error| unwritable(&error);
     let info = export.info()?;
     let prices = session_prices(export.store, &info)?;
     let survey = Survey::of(export.reader, &prices)?;
-    write_head(out, &info, &survey).map_err(broken)?;
+    write_head(out, &info, &survey)?;
     let mut writer = MarkdownWriter {
         out,
         changes: Changes::find(export.store, export.reader, &info),
@@ -37,15 +35,15 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
     let mut conversation = export.reader.conversation()?;
     while let Some(item) = conversation.next().transpose()? {
         let item = export.redacted(item);
-        writer.item(&item, export).map_err(broken)?;
+        writer.item(&item, export)?;
     }
-    writer.end_turn("").map_err(broken)?;
-    Ok(export.losses(conversation.damaged()))
+    writer.end_turn("")?;
+    Ok(losses(conversation.damaged()))
 }
 
 /// Writes what the session is: its title, where and when it was, and its numbers.
 fn write_head(out: &mut dyn Write, info: &SessionInfo, survey: &Survey) -> io::Result<()> {
-    let title = super::export::title_of(info);
+    let title = title_of(info);
     let title = title.as_deref().unwrap_or("Session");
     writeln!(out, "# {}\n", one_line(title))?;
     let mut facts = vec![format!("`{}`", info.id)];
@@ -55,12 +53,7 @@ fn write_head(out: &mut dyn Write, info: &SessionInfo, survey: &Survey) -> io::R
     let root = info.workspace_root.as_ref();
     facts.extend(root.map(|root| format!("`{}`", one_line(&root.to_string_lossy()))));
     writeln!(out, "{}\n", facts.join(" · "))?;
-    let stats = &survey.stats;
-    let mut facts = vec![count(stats.turns, "turn")];
-    if stats.tool_calls > 0 {
-        facts.push(count(stats.tool_calls, "tool call"));
-    }
-    facts.extend(spending_words(&survey.spending));
+    let mut facts = survey.words();
     facts.extend(info.tags.iter().map(|tag| format!("#{}", one_line(tag))));
     writeln!(out, "{}", facts.join(" · "))
 }
@@ -74,7 +67,6 @@ struct MarkdownWriter<'a> {
 impl MarkdownWriter<'_> {
     fn item(&mut self, item: &Item, export: &mut Export<'_>) -> io::Result<()> {
         match item {
-            Item::Gap(gap) => self.remark(&gap.to_string()),
             Item::Prompt(prompt) => {
                 self.heading(prompt.seq, "user", prompt.at)?;
                 self.text(&prompt.text)?;
@@ -101,14 +93,11 @@ impl MarkdownWriter<'_> {
                 self.end_turn(&export.text(&changed))
             }
             Item::Compaction(compaction) => self.compaction(compaction),
-            Item::Run(run) => self.run(run, export),
-            Item::Note(note) => self.remark(&conversation::note_words(&note.changes)),
-            Item::Spawned(spawned) => self.remark(&conversation::spawned_words(spawned)),
-            Item::Fork(fork) => self.remark(&conversation::fork_words(fork)),
-            Item::Damage(damage) => self.remark(&conversation::damage_words(damage)),
-            Item::Unreadable(record) => self.remark(&conversation::unreadable_words(record)),
-            Item::Other(other) => self.remark(&conversation::other_words(other.seq, &other.kind)),
-            _ => Ok(()),
+            Item::Run(RunItem { run: Some(run), .. }) => self.run(item.seq(), run, export),
+            item => match conversation::remark(item) {
+                Some(remark) => self.remark(&remark),
+                None => Ok(()),
+            },
         }
     }
 
@@ -187,12 +176,8 @@ impl MarkdownWriter<'_> {
         }
     }
 
-    fn run(&mut self, item: &RunItem, export: &mut Export<'_>) -> io::Result<()> {
-        let Some(run) = &item.run else {
-            return self.remark(&format!("run {} cannot be read", item.seq));
-        };
-        let words = run_words(run);
-        writeln!(self.out, "\n## {} · run · {words}\n", item.seq)?;
+    fn run(&mut self, seq: u64, run: &Run, export: &mut Export<'_>) -> io::Result<()> {
+        writeln!(self.out, "\n## {seq} · run · {}\n", run_words(run))?;
         fence(self.out, "sh", &export.text(&command_line(&run.argv)))?;
         match self.changes.of_run(run.after).as_str() {
             "" => Ok(()),

@@ -48,12 +48,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use backtrail::verify::{GapReason, HistoryGap};
-use backtrail::{Durability, ErrorKind, ForkOptions, Session, SessionId, Store, StoreOptions};
+use backtrail::{
+    Durability, ErrorKind, ForkOptions, Session, SessionId, SessionInfo, Store, StoreOptions,
+};
 
 use crate::args::{Args, Command, Global};
 use crate::error::{CommandError, Result};
 use crate::home;
 use crate::settings::Settings;
+use crate::shell::quote;
 use crate::text::{count, one_line};
 use crate::ui::Ui;
 use crate::when;
@@ -67,6 +70,16 @@ pub(crate) enum Answer {
     No,
     /// The exit code of a command that was run.
     Code(u8),
+}
+
+impl Answer {
+    /// Returns no if there is something to act on.
+    fn no_if(wrong: bool) -> Self {
+        match wrong {
+            true => Self::No,
+            false => Self::Done,
+        }
+    }
 }
 
 impl From<Answer> for ExitCode {
@@ -202,36 +215,18 @@ fn how_to_begin(program: &str) -> String {
     format!("start with: {program} run -- COMMAND, or {program} import")
 }
 
-/// A place in a session: `REF`, or `REF:SEQ`.
-#[derive(Debug, Clone)]
-pub(crate) struct Point {
-    reference: String,
-    pub(crate) seq: Option<u64>,
-}
-
-impl std::str::FromStr for Point {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let Some((reference, seq)) = text.split_once(':') else {
-            return Ok(Self {
-                reference: text.to_owned(),
-                seq: None,
-            });
-        };
-        match seq.parse() {
-            Ok(seq) => Ok(Self {
-                reference: reference.to_owned(),
-                seq: Some(seq),
-            }),
-            Err(_) => Err("must be REF:SEQ, where SEQ is the number of a record".to_owned()),
+/// Splits `REF:SEQ`; without a record the whole session is meant.
+fn split_place(text: &str) -> Result<(&str, Option<u64>)> {
+    let Some((reference, seq)) = text.rsplit_once(':') else {
+        return Ok((text, None));
+    };
+    match seq.parse() {
+        Ok(seq) => Ok((reference, Some(seq))),
+        Err(_) => {
+            let what = format!("{} is not a record of a session", quote(text));
+            let way = "must be REF:SEQ, where SEQ is the number of a record";
+            Err(CommandError::invalid(what).hint(way))
         }
-    }
-}
-
-impl Point {
-    pub(crate) fn resolve(&self, store: &Store) -> Result<SessionId> {
-        resolve(store, &self.reference)
     }
 }
 
@@ -339,14 +334,15 @@ fn nearest(store: &Store, reference: &str) -> Option<SessionId> {
 /// Describes a session by its short id, its title and when it was last active.
 fn describe(store: &Store, id: &SessionId) -> String {
     let info = store.read_session(id).and_then(|reader| reader.info());
-    let Ok(info) = info else {
-        return id.to_string();
-    };
+    info.map_or_else(|_| id.to_string(), |info| describe_info(&info))
+}
+
+fn describe_info(info: &SessionInfo) -> String {
     let title = one_line(info.title.as_deref().unwrap_or("untitled"), 40);
     let at = info
         .updated_at
         .map_or_else(String::new, |at| format!(", {}", when::brief(at)));
-    format!("{} ({title}{at})", short(id))
+    format!("{} ({title}{at})", short(&info.id))
 }
 
 /// Names the process that is writing to a session, and what to do instead.

@@ -7,22 +7,24 @@ mod lists;
 mod outcome_text;
 mod scope;
 mod signal_guard;
-mod step_request;
+mod step_args;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backtrail::rewind::{Stage, Verb};
 use backtrail::snapshot::Progress;
 use backtrail::{
-    ErrorKind, Outcome, Point, Rewind, RewindPlan, SessionId, SessionReader, Store, Workspace,
+    ErrorKind, Outcome, Point, Rewind, RewindPlan, SessionId, SessionReader, Workspace,
 };
-use serde_json::json;
 
-pub(super) use self::choose_hunks::HunkRequest;
+pub(super) use self::choose_hunks::check_patch;
 use self::outcome_text::{OutcomeText, running_warnings};
 pub(super) use self::scope::{Scope, no_files, workspace_of};
 use self::signal_guard::SignalGuard;
-pub(super) use self::step_request::StepRequest;
+pub(super) use self::step_args::StepArgs;
+use super::cat::within_all;
+use super::workspace::WorkspaceArgs;
 use super::{Answer, locked_hint};
 use crate::error::{CommandError, Result};
 use crate::progress;
@@ -174,10 +176,14 @@ impl Move<'_> {
 /// A move that was asked for.
 pub(super) struct MoveRequest<'a> {
     pub(super) ui: &'a Ui,
-    pub(super) store: &'a Store,
     pub(super) movement: Move<'a>,
     pub(super) options: Rewind,
+    /// Whether the user chooses the hunks.
+    pub(super) patch: bool,
     pub(super) how: &'a How,
+    pub(super) here: &'a WorkspaceArgs,
+    /// The files and directories that were named, from the current directory.
+    pub(super) paths: &'a [PathBuf],
     /// Whether files and conversation move together.
     pub(super) moves_both: bool,
     /// The command line that does it, without the program.
@@ -195,21 +201,33 @@ impl MoveRequest<'_> {
         &self,
         wrong: impl FnOnce(backtrail::Error) -> CommandError,
     ) -> Result<Answer> {
-        match self.outcome() {
+        let outcome = match self.patch {
+            true => self.chosen_outcome(),
+            false => self.outcome(),
+        };
+        match outcome {
             Ok(Some(outcome)) => self.report(&outcome),
             Ok(None) => self.nothing(),
-            Err(error) => Err(self.error(error, wrong)),
+            Err(error) => Err(match error.kind() {
+                ErrorKind::NotFound if error.path().is_some_and(Path::is_relative) => {
+                    self.unknown_path(error)
+                }
+                ErrorKind::NotFound | ErrorKind::Ambiguous => wrong(error),
+                _ => self.failed(error),
+            }),
         }
     }
 
-    fn error(
-        &self,
-        error: backtrail::Error,
-        wrong: impl FnOnce(backtrail::Error) -> CommandError,
-    ) -> CommandError {
-        match error.kind() {
-            ErrorKind::NotFound | ErrorKind::Ambiguous => wrong(error),
-            _ => self.failed(error),
+    /// Adds a hint to the error for a path that did not exist.
+    fn unknown_path(&self, error: backtrail::Error) -> CommandError {
+        let workspace = self.movement.workspace();
+        let within = workspace.and_then(|it| within_all(it.root(), self.paths).ok());
+        let mut both = self.paths.iter().zip(within.unwrap_or_default());
+        let typed = both.find(|(_, path)| Some(path.as_path()) == error.path());
+        let command = CommandError::from(error);
+        match typed {
+            Some((path, _)) => command.hint(self.here.when_changed(path, self.ui)),
+            None => command,
         }
     }
 
@@ -237,8 +255,7 @@ impl MoveRequest<'_> {
     fn report(&self, outcome: &Outcome) -> Result<Answer> {
         let text = self.text(outcome);
         let stopped = outcome.is_stopped();
-        let no = stopped || text.is_futile();
-        let answer = if no { Answer::No } else { Answer::Done };
+        let answer = Answer::no_if(stopped || text.is_futile());
         if outcome.moves_files()
             && !stopped
             && let Some(workspace) = self.movement.workspace()
@@ -247,7 +264,7 @@ impl MoveRequest<'_> {
             warnings.iter().for_each(|text| self.ui.warning(text, None));
         }
         if self.ui.json() {
-            self.ui.print_json(&json!(outcome))?;
+            self.ui.print_json(outcome)?;
             return Ok(answer);
         }
         if outcome.stage != Stage::Stopped {
@@ -286,8 +303,12 @@ impl MoveRequest<'_> {
         Ok(())
     }
 
-    /// Reports that there is nothing to undo or redo.
+    /// Reports that there is nothing to undo or redo, or that no hunk was chosen.
     fn nothing(&self) -> Result<Answer> {
+        if self.patch {
+            self.ui.status("nothing was chosen; nothing was touched");
+            return Ok(Answer::No);
+        }
         let verb = self.movement.verb();
         if self.ui.json() {
             let stage = match self.how.dry_run {
@@ -296,7 +317,7 @@ impl MoveRequest<'_> {
             };
             let mut outcome = Outcome::new(verb, stage);
             outcome.session = self.movement.session().cloned();
-            self.ui.print_json(&json!(outcome))?;
+            self.ui.print_json(&outcome)?;
             return Ok(Answer::No);
         }
         let place = match self.behind.trim() {
@@ -312,11 +333,11 @@ impl MoveRequest<'_> {
         match error.kind() {
             ErrorKind::Locked => {
                 let files = format!("move only the files: {} {}", self.ui.program(), self.line);
-                let command = match session_in(self.store, &error) {
+                let command = match self.session_in(&error) {
                     Some(id) => locked_hint(error, &id),
                     None => error.into(),
                 };
-                match self.moves_both {
+                match self.moves_both && self.movement.workspace().is_some() {
                     true => command.hint(format!("{files} --files")),
                     false => command,
                 }
@@ -328,6 +349,16 @@ impl MoveRequest<'_> {
             _ => error.into(),
         }
     }
+
+    /// Returns the session in whose directory the file of an error is.
+    fn session_in(&self, error: &backtrail::Error) -> Option<SessionId> {
+        let Some(workspace) = self.movement.workspace() else {
+            return self.movement.session().cloned();
+        };
+        let sessions = workspace.store().root().join("sessions");
+        let name = error.path()?.strip_prefix(sessions).ok()?;
+        name.components().next()?.as_os_str().to_str()?.parse().ok()
+    }
 }
 
 /// Returns the verb that reverses another.
@@ -336,11 +367,4 @@ fn reverse(verb: Verb) -> &'static str {
         Verb::Undo => "redo",
         _ => "undo",
     }
-}
-
-/// Returns the session in whose directory the file of an error is.
-fn session_in(store: &Store, error: &backtrail::Error) -> Option<SessionId> {
-    let path = error.path()?.strip_prefix(store.root().join("sessions"));
-    let name = path.ok()?.components().next()?;
-    name.as_os_str().to_str()?.parse().ok()
 }

@@ -18,10 +18,10 @@ use super::{Answer, open_files_store, short};
 use crate::args::Global;
 use crate::error::Result;
 use crate::home::{tilde, workspace_root};
-use crate::layout::{Cell, Column, Table, hanging, styled};
+use crate::layout::{BOLD, Cell, Column, DIM, Table, hanging, styled};
 use crate::progress;
 use crate::text::{count, one_line, path_json, size, visible};
-use crate::ui::{BOLD, DIM, Ui, unwritable};
+use crate::ui::Ui;
 use crate::when;
 
 pub(crate) fn run(global: &Global, ui: &Ui) -> Result<Answer> {
@@ -38,7 +38,7 @@ pub(crate) fn run(global: &Global, ui: &Ui) -> Result<Answer> {
     if ui.json() {
         ui.print_json(&overview.to_json(ui))?;
     } else {
-        overview.print(ui).map_err(|error| unwritable(&error))?;
+        overview.print(ui)?;
     }
     Ok(Answer::Done)
 }

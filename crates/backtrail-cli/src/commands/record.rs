@@ -191,7 +191,9 @@ impl<'a> Recorder<'a> {
         for (number, refusal) in lines {
             let result = match refusal {
                 Some(refusal) => Err(refusal),
-                None => results.next().unwrap_or_else(|| Err(Refusal::unknown())),
+                None => results
+                    .next()
+                    .expect("every line that is not refused has a result"),
             };
             match result {
                 Ok(done) => self.acknowledge(number, done),
@@ -220,7 +222,7 @@ impl<'a> Recorder<'a> {
         let session = match self.session() {
             Ok(session) => session,
             Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::DiskFull) => {
-                let refusal = Refusal::from(&error);
+                let refusal = Refusal::from(error);
                 return Ok(all.iter().map(|_| Err(refusal.clone())).collect());
             }
             Err(error) => return Err(error.into()),
@@ -232,7 +234,7 @@ impl<'a> Recorder<'a> {
                 session.last_seq()
             );
             let hint = format!("backtrail verify {}", short(session.id()));
-            return Err(CommandError::corrupt(what).hint(hint));
+            return Err(CommandError::new(ErrorKind::Corrupt, what).hint(hint));
         }
         if all
             .iter()
@@ -270,7 +272,7 @@ impl<'a> Recorder<'a> {
     fn open(&mut self) -> backtrail::Result<Session> {
         let session = match &self.id {
             Some(id) => open_to_write(&self.store, id, self.durability, self.ui)?,
-            None => self.create(self.new_session(self.durability))?,
+            None => self.create()?,
         };
         for aside in session.set_aside() {
             let what = if aside.never_acknowledged {
@@ -290,14 +292,7 @@ impl<'a> Recorder<'a> {
         Ok(session)
     }
 
-    fn create(&self, options: SessionOptions) -> backtrail::Result<Session> {
-        match &self.spawned_by {
-            Some((parent, call)) => self.store.spawn_session(parent, call, options),
-            None => self.store.create_session(options),
-        }
-    }
-
-    fn new_session(&self, durability: Option<Durability>) -> SessionOptions {
+    fn create(&self) -> backtrail::Result<Session> {
         let mut options = SessionOptions::new();
         if let Some(title) = &self.title {
             options = options.title(title.as_str());
@@ -305,22 +300,22 @@ impl<'a> Recorder<'a> {
         if let Some(root) = home::workspace_root(&self.store) {
             options = options.workspace_root(&root);
         }
-        if let Some(durability) = durability {
+        if let Some(durability) = self.durability {
             options = options.durability(durability);
         }
-        options
+        match &self.spawned_by {
+            Some((parent, call)) => self.store.spawn_session(parent, call, options),
+            None => self.store.create_session(options),
+        }
     }
 
     fn acknowledge(&mut self, line: u64, done: Done) {
-        let session = self.id.as_ref().map_or("", SessionId::as_str);
-        match done {
-            Done::Record(seq) => {
-                self.recorded += 1;
-                self.acknowledged = self.acknowledged.max(seq);
-                self.answers.acknowledge(line, session, seq);
-            }
-            Done::Checkpoint(id) => self.answers.acknowledge_checkpoint(line, session, id),
+        if let Done::Record(seq) = done {
+            self.recorded += 1;
+            self.acknowledged = self.acknowledged.max(seq);
         }
+        let session = self.id.as_ref().map_or("", SessionId::as_str);
+        self.answers.acknowledge(line, session, done);
     }
 
     fn refuse(&mut self, line: u64, refusal: &Refusal) {
@@ -329,20 +324,16 @@ impl<'a> Recorder<'a> {
     }
 
     fn finish(mut self) -> Result<Answer> {
-        let answer = if self.refused == 0 {
-            Answer::Done
-        } else {
-            Answer::No
-        };
+        let answer = Answer::no_if(self.refused > 0);
         if let Some(session) = self.session.take() {
             session.close()?;
         }
         match &self.id {
             Some(id) => {
                 let id = short(id);
-                let said = count(self.recorded, "message");
+                let messages = count(self.recorded, "message");
                 self.ui.remark(&format!(
-                    "recorded {said} in session {id}; to read it: backtrail show {id}"
+                    "recorded {messages} in session {id}; to read it: backtrail show {id}"
                 ));
             }
             None => self.ui.status("nothing recorded; no session created"),
@@ -442,7 +433,7 @@ fn read_line(line: &RawLine<'_>) -> Result<InputLine, Refusal> {
     if text.trim().is_empty() {
         return Err(Refusal::invalid("the line is empty".to_owned()));
     }
-    InputLine::from_json(text).map_err(|error| Refusal::from(&error))
+    InputLine::from_json(text).map_err(Refusal::from)
 }
 
 /// The reason that a line was not recorded.
@@ -462,25 +453,12 @@ impl Refusal {
             head: None,
         }
     }
-
-    fn unknown() -> Self {
-        Self {
-            kind: ErrorKind::Io,
-            ..Self::invalid("not recorded".to_owned())
-        }
-    }
 }
 
 impl From<backtrail::Error> for Refusal {
     fn from(error: backtrail::Error) -> Self {
-        Self::from(&error)
-    }
-}
-
-impl From<&backtrail::Error> for Refusal {
-    fn from(error: &backtrail::Error) -> Self {
         Self {
-            text: full_text(error),
+            text: full_text(&error),
             kind: error.kind(),
             head: error.head(),
         }
@@ -497,19 +475,15 @@ struct Answers {
 }
 
 impl Answers {
-    fn acknowledge(&mut self, line: u64, session: &str, seq: u64) {
+    fn acknowledge(&mut self, line: u64, session: &str, done: Done) {
+        let done = match done {
+            Done::Record(seq) => format!(r#""seq":{seq}"#),
+            Done::Checkpoint(id) => format!(r#""checkpoint":"{id}""#),
+        };
         // An id has no character that JSON would have to escape.
         writeln!(
             self.buffer,
-            r#"{{"ok":true,"line":{line},"session":"{session}","seq":{seq}}}"#
-        )
-        .expect("a Vec takes every write");
-    }
-
-    fn acknowledge_checkpoint(&mut self, line: u64, session: &str, id: CheckpointId) {
-        writeln!(
-            self.buffer,
-            r#"{{"ok":true,"line":{line},"session":"{session}","checkpoint":"{id}"}}"#
+            r#"{{"ok":true,"line":{line},"session":"{session}",{done}}}"#
         )
         .expect("a Vec takes every write");
     }

@@ -5,7 +5,7 @@ use backtrail::{SessionId, Store, Workspace};
 
 use super::moves::workspace_of;
 use crate::error::{CommandError, Result, full_text};
-use crate::text::{grouped, one_line, visible_path};
+use crate::text::{count, one_line, some_of, visible_path};
 use crate::ui::Ui;
 use crate::when;
 
@@ -78,22 +78,13 @@ fn recovered_text(recovered: &Recovered) -> String {
 }
 
 fn left_text(left: &[NotRestored]) -> String {
-    const NAMED: usize = 5;
-    let named = left.iter().take(NAMED);
-    let mut names: Vec<String> = named
-        .map(|one| {
-            let reason = one_line(&one.reason, 60);
-            format!("{} ({reason})", visible_path(&one.path))
-        })
-        .collect();
-    if left.len() > NAMED {
-        names.push(format!("and {} more", grouped((left.len() - NAMED) as u64)));
-    }
-    let files = match left.len() {
-        1 => "skipped 1 file".to_owned(),
-        n => format!("skipped {} files", grouped(n as u64)),
+    let name = |one: &NotRestored| {
+        let reason = one_line(&one.reason, 60);
+        format!("{} ({reason})", visible_path(&one.path))
     };
-    format!("{files}: {}", names.join(", "))
+    let files = count(left.len(), "file");
+    let names = some_of(left.iter().map(name), 5, left.len());
+    format!("skipped {files}: {names}")
 }
 
 #[cfg(test)]
@@ -157,6 +148,6 @@ mod tests {
         rewind.abandoned = None;
         rewind.not_restored = left(&["x"; 7], "why");
         let text = recovered_text(&rewind);
-        assert!(text.ends_with("x (why), and 2 more"), "{text}");
+        assert!(text.ends_with("x (why) and 2 more"), "{text}");
     }
 }

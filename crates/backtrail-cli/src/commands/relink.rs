@@ -14,9 +14,10 @@ use super::{Answer, open_files_store, required};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::{self, tilde};
-use crate::shell::quote;
+use crate::layout::DIM;
+use crate::shell::quote_path;
 use crate::text::{count, path_json};
-use crate::ui::{DIM, Ui, unwritable};
+use crate::ui::Ui;
 
 /// Tell Backtrail that a directory was moved
 ///
@@ -170,7 +171,7 @@ fn list(store: Option<&Store>, ui: &Ui) -> Result<Answer> {
                 })
             })
             .collect();
-        ui.print_json(&rows.into())?;
+        ui.print_json(&rows)?;
         return Ok(Answer::Done);
     }
     if gone.is_empty() {
@@ -183,13 +184,13 @@ fn list(store: Option<&Store>, ui: &Ui) -> Result<Answer> {
             format!(" {DIM}({}){DIM:#}", crate::text::one_line(remote, 60))
         });
         let sessions = count(known.sessions, "session");
-        writeln!(out, "{}  {sessions}{from}", tilde(root)).map_err(|error| unwritable(&error))?;
+        writeln!(out, "{}  {sessions}{from}", tilde(root))?;
     }
-    out.flush().map_err(|error| unwritable(&error))?;
+    out.flush()?;
     drop(out);
     for (root, known) in &gone {
         if candidate(known).is_some() {
-            let old = quote(&root.to_string_lossy());
+            let old = quote_path(root);
             ui.status(&format!(
                 "this directory has the same project; if it was moved here: {} relink {old}",
                 ui.program()
@@ -225,8 +226,8 @@ fn report(linked: &Relinked, ui: &Ui) -> Result<()> {
         _ => format!("relinked {old} to {new} ({sessions})"),
     })?;
     if linked.what != RelinkedWhat::SessionsBack {
-        let word = |path: &Path| quote(&path.to_string_lossy());
-        ui.to_reverse(&format!("relink {} {}", word(root), word(&linked.from)));
+        let (new, old) = (quote_path(root), quote_path(&linked.from));
+        ui.to_reverse(&format!("relink {new} {old}"));
     }
     Ok(())
 }

@@ -3,18 +3,18 @@
 use std::io::Write;
 use std::ops::RangeInclusive;
 
-use backtrail::verify::DamageReport;
-use backtrail::verify::{Recaptured, SnapshotsRepair, SnapshotsRepairOptions};
+use backtrail::verify::{DamageReport, SnapshotsRepair, SnapshotsRepairOptions};
 use backtrail::{SessionId, Store};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::verify::{DamagedPlace, LostFile, set_aside_json};
+use super::verify::{AsideFile, DamagedPlace, lost_json, lost_text};
 use super::{Answer, locked_hint, relative, require_files_store, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
 use crate::text::{count, path_json, size};
-use crate::ui::{Ui, unwritable};
+use crate::ui::Ui;
 
 /// Repair a damaged session, or damaged saved files
 ///
@@ -47,107 +47,101 @@ pub(crate) fn run(args: &RepairArgs, global: &Global, ui: &Ui) -> Result<Answer>
     // A repair must not create a session.
     store.read_session(&id)?;
     let plan = store.repair_plan(&id)?;
-    let outcome = if args.dry_run || plan.is_empty() {
-        SessionRepair {
-            id,
-            dry_run: args.dry_run,
-            trail: None,
-            copied: if plan.damage().is_empty() {
-                0
-            } else {
-                plan.copied()
-            },
-            missing: plan.missing().to_vec(),
-            unfinished: plan.unfinished_bytes(),
-            set_aside: Vec::new(),
-            damage: plan.damage().clone(),
-        }
-    } else {
+    let mut outcome = SessionRepair {
+        session: id.clone(),
+        dry_run: args.dry_run,
+        trail: None,
+        copied: match plan.damage().is_empty() {
+            true => 0,
+            false => plan.copied(),
+        },
+        missing: ends(plan.missing()),
+        damaged: places(&store, plan.damage()),
+        damaged_count: plan.damage().count(),
+        unfinished_bytes: plan.unfinished_bytes(),
+        set_aside: Vec::new(),
+    };
+    if !args.dry_run && !plan.is_empty() {
+        // The session may have changed since it was planned.
         let report = plan.apply().map_err(|error| locked_hint(error, &id))?;
         let set_aside = report.set_aside.iter();
-        SessionRepair {
-            id,
-            dry_run: false,
-            trail: report.trail,
-            copied: report.copied,
-            missing: report.missing,
-            unfinished: report.set_aside.iter().map(|aside| aside.bytes).sum(),
-            set_aside: set_aside
-                .map(|aside| set_aside_json(&store, aside))
-                .collect(),
-            damage: report.damage,
-        }
-    };
-    if ui.json() {
-        ui.print_json(&outcome.to_json(&store))?;
-    } else {
-        outcome
-            .print(&store, ui)
-            .map_err(|error| unwritable(&error))?;
+        outcome.trail = report.trail;
+        outcome.copied = report.copied;
+        outcome.missing = ends(&report.missing);
+        outcome.damaged = places(&store, &report.damage);
+        outcome.damaged_count = report.damage.count();
+        outcome.unfinished_bytes = set_aside.clone().map(|aside| aside.bytes).sum();
+        outcome.set_aside = set_aside
+            .map(|aside| AsideFile::new(&store, &aside.file, aside.bytes))
+            .collect();
+    }
+    match ui.json() {
+        true => ui.print_json(&outcome)?,
+        false => outcome.print(ui)?,
     }
     Ok(Answer::Done)
 }
 
+fn places(store: &Store, damage: &DamageReport) -> Vec<DamagedPlace> {
+    let places = damage.first().iter();
+    places
+        .map(|damage| DamagedPlace::new(store, damage))
+        .collect()
+}
+
+/// Returns the first and the last record of each range.
+fn ends(ranges: &[RangeInclusive<u64>]) -> Vec<(u64, u64)> {
+    ranges.iter().map(|it| (*it.start(), *it.end())).collect()
+}
+
+/// Names the records of a range.
+fn records((first, last): (u64, u64)) -> String {
+    match first == last {
+        true => format!("record {first}"),
+        false => format!("records {first} to {last}"),
+    }
+}
+
 /// What was done, or would be.
+#[derive(Serialize)]
 struct SessionRepair {
-    id: SessionId,
+    session: SessionId,
     dry_run: bool,
     trail: Option<u32>,
     copied: u64,
-    missing: Vec<RangeInclusive<u64>>,
-    unfinished: u64,
-    set_aside: Vec<Value>,
-    damage: DamageReport,
+    missing: Vec<(u64, u64)>,
+    damaged: Vec<DamagedPlace>,
+    damaged_count: u64,
+    unfinished_bytes: u64,
+    set_aside: Vec<AsideFile>,
 }
 
 impl SessionRepair {
-    fn to_json(&self, store: &Store) -> Value {
-        let places = self.damage.first().iter();
-        let missing = self
-            .missing
-            .iter()
-            .map(|range| json!([range.start(), range.end()]));
-        json!({
-            "session": self.id,
-            "dry_run": self.dry_run,
-            "trail": self.trail,
-            "copied": self.copied,
-            "missing": missing.collect::<Vec<_>>(),
-            "damaged": places.map(|damage| DamagedPlace::new(store, damage).to_json()).collect::<Vec<_>>(),
-            "damaged_count": self.damage.count(),
-            "unfinished_bytes": self.unfinished,
-            "set_aside": self.set_aside,
-        })
-    }
-
-    fn print(&self, store: &Store, ui: &Ui) -> std::io::Result<()> {
+    fn print(&self, ui: &Ui) -> std::io::Result<()> {
         let mut out = ui.out();
-        if self.damage.is_empty() && self.unfinished == 0 {
+        if self.damaged_count == 0 && self.unfinished_bytes == 0 {
             writeln!(out, "nothing to repair")?;
             return out.flush();
         }
-        for damage in self.damage.first() {
-            writeln!(out, "damaged  {}", DamagedPlace::new(store, damage))?;
+        for place in &self.damaged {
+            writeln!(out, "damaged  {place}")?;
         }
-        let unlisted = self.damage.count() - self.damage.first().len() as u64;
+        let unlisted = self.damaged_count - self.damaged.len() as u64;
         if unlisted > 0 {
             writeln!(out, "damaged  {}", count(unlisted, "more place"))?;
         }
         for range in &self.missing {
-            match (range.start(), range.end()) {
-                (first, last) if first == last => writeln!(out, "missing  record {first}")?,
-                (first, last) => writeln!(out, "missing  records {first} to {last}")?,
-            }
+            writeln!(out, "missing  {}", records(*range))?;
         }
         let would = if self.dry_run { "would be " } else { "" };
-        if self.unfinished > 0 {
-            let line = size(self.unfinished);
+        if self.unfinished_bytes > 0 {
+            let line = size(self.unfinished_bytes);
             writeln!(
                 out,
                 "the unfinished end of the trail ({line}) {would}set aside"
             )?;
         }
-        if !self.damage.is_empty() {
+        if self.damaged_count > 0 {
             let copied = count(self.copied, "readable record");
             writeln!(
                 out,
@@ -158,7 +152,7 @@ impl SessionRepair {
         if self.dry_run {
             ui.status(&format!(
                 "to repair it: backtrail repair {}",
-                short(&self.id)
+                short(&self.session)
             ));
         }
         Ok(())
@@ -183,21 +177,12 @@ fn repair_files(args: &RepairArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     if ui.json() {
         ui.print_json(&files_json(&store, repair))?;
     } else {
-        print_files(&store, repair, ui).map_err(|error| unwritable(&error))?;
+        print_files(&store, repair, ui)?;
     }
-    Ok(match repair.has_losses() && !args.give_up {
-        true => Answer::No,
-        false => Answer::Done,
-    })
+    Ok(Answer::no_if(repair.has_losses() && !args.give_up))
 }
 
 fn files_json(store: &Store, repair: &SnapshotsRepair) -> Value {
-    let recaptured = |found: &Recaptured| {
-        json!({
-            "object": found.object,
-            "from": path_json(&found.from),
-        })
-    };
     let unseen = repair.unseen.iter().map(|(workspace, error)| {
         json!({
             "workspace": path_json(workspace.root()),
@@ -209,7 +194,7 @@ fn files_json(store: &Store, repair: &SnapshotsRepair) -> Value {
             "workspace": path_json(workspace.root()),
             "trail": report.trail,
             "copied": report.copied,
-            "missing": report.missing.iter().map(|gap| [gap.start(), gap.end()]).collect::<Vec<_>>(),
+            "missing": ends(&report.missing),
             "damaged_count": report.damage.count(),
         })
     });
@@ -221,8 +206,8 @@ fn files_json(store: &Store, repair: &SnapshotsRepair) -> Value {
     });
     json!({
         "dry_run": repair.dry_run,
-        "recaptured": repair.recaptured.iter().map(recaptured).collect::<Vec<_>>(),
-        "lost": repair.lost.iter().map(|lost| LostFile::new(lost).to_json()).collect::<Vec<_>>(),
+        "recaptured": repair.recaptured,
+        "lost": repair.lost.iter().map(lost_json).collect::<Vec<_>>(),
         "damaged_trails": repair.damaged_trails,
         "trails": trails.collect::<Vec<_>>(),
         "unseen": unseen.collect::<Vec<_>>(),
@@ -247,15 +232,12 @@ fn print_files(store: &Store, repair: &SnapshotsRepair, ui: &Ui) -> std::io::Res
         writeln!(out, "{again} {}", tilde(&found.from))?;
     }
     for lost in &repair.lost {
-        writeln!(out, "lost     {}", LostFile::new(lost))?;
+        writeln!(out, "lost     {}", lost_text(lost))?;
     }
     for (workspace, report) in &repair.trails {
         let root = tilde(workspace.root());
-        for gap in &report.missing {
-            let records = match gap.end() - gap.start() {
-                0 => format!("record {}", gap.start()),
-                _ => format!("records {} to {}", gap.start(), gap.end()),
-            };
+        for range in ends(&report.missing) {
+            let records = records(range);
             writeln!(out, "lost     {records} of the trail of {root}")?;
         }
     }
@@ -283,7 +265,7 @@ fn print_files(store: &Store, repair: &SnapshotsRepair, ui: &Ui) -> std::io::Res
 /// Returns the result in one line.
 fn files_summary(repair: &SnapshotsRepair) -> String {
     let mut parts = Vec::new();
-    let objects = repair.recaptured.len() as u64;
+    let objects = repair.recaptured.len();
     let would = match (repair.dry_run, objects) {
         // What is in a lost directory is only known once it is repaired.
         (true, _) => "or more would be",
@@ -300,9 +282,9 @@ fn files_summary(repair: &SnapshotsRepair) -> String {
             false => format!("{trails} of workspaces repaired; the old files stay"),
         });
     }
-    let lost = repair.lost.len() as u64;
-    if lost > 0 {
-        parts.push(format!("{} lost", count(lost, "saved file")));
+    if !repair.lost.is_empty() {
+        let lost = count(repair.lost.len(), "saved file");
+        parts.push(format!("{lost} lost"));
     }
     if repair.given_up > 0 {
         let checkpoints = count(repair.given_up, "checkpoint");

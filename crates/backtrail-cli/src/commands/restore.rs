@@ -1,17 +1,17 @@
 //! `backtrail restore`: some files back to a point.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use backtrail::{Point, Rewind};
 
 use super::Answer;
-use super::cat::within;
-use super::moves::{How, HunkRequest, Move, MoveRequest};
+use super::cat::within_all;
+use super::moves::{How, Move, MoveRequest, check_patch};
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
 use crate::args::Global;
 use crate::error::Result;
-use crate::shell::{arguments, quote};
+use crate::shell::{quote, quote_paths};
 use crate::ui::Ui;
 
 /// Restore some files and directories as they were at a point
@@ -41,43 +41,24 @@ pub(crate) struct RestoreArgs {
 }
 
 pub(crate) fn run(args: &RestoreArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    if args.patch {
-        HunkRequest::can_ask(ui)?;
-    }
+    check_patch(args.patch, ui)?;
     let workspace = args.here.require(global, ui, Finish::ToWrite)?;
-    let paths = args.paths.iter().map(|path| within(workspace.root(), path));
-    let paths = paths.collect::<Result<Vec<_>>>()?;
+    let (here, how) = (args.here.flag(), args.how.flags());
+    let point = quote(&args.point.to_string());
+    let patch = if args.patch { " --patch" } else { "" };
+    let paths = quote_paths(&args.paths);
     let request = MoveRequest {
         ui,
-        store: workspace.store(),
         movement: Move::Rewind(&workspace, &args.point),
-        options: Rewind::files().paths(&paths),
+        options: Rewind::files().paths(&within_all(workspace.root(), &args.paths)?),
+        patch: args.patch,
         how: &args.how,
+        here: &args.here,
+        paths: &args.paths,
         moves_both: false,
-        line: args.line(),
-        behind: args.here.flag(),
+        line: format!("restore {point}{patch}{how}{here} -- {paths}"),
+        behind: here,
         place: None,
     };
-    let wrong = |error: backtrail::Error| match error.path().map(Path::is_relative) {
-        // A path that does not exist; anything else that is not found is the point.
-        Some(true) => args.here.unknown_path(&args.paths, &paths, error, ui),
-        _ => args.here.wrong_point(&workspace, &args.point, ui, error),
-    };
-    match args.patch {
-        true => HunkRequest(&request).go(wrong),
-        false => request.go(wrong),
-    }
-}
-
-impl RestoreArgs {
-    /// Returns the command line that does it, without the program.
-    fn line(&self) -> String {
-        let paths = self.paths.iter().map(|path| path.to_string_lossy());
-        let paths = arguments(&paths.collect::<Vec<_>>());
-        let paths = paths.strip_prefix("-- ").unwrap_or(&paths);
-        let point = quote(&self.point.to_string());
-        let (here, how) = (self.here.flag(), self.how.flags());
-        let patch = if self.patch { " --patch" } else { "" };
-        format!("restore {point}{patch}{how}{here} -- {paths}")
-    }
+    request.go(|error| args.here.wrong_point(&workspace, &args.point, ui, error))
 }

@@ -2,19 +2,19 @@
 
 mod choose;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
 
-use super::cat::within;
-use super::moves::{How, HunkRequest, Move, MoveRequest, What, no_files, workspace_of};
+use super::cat::within_all;
+use super::moves::{How, Move, MoveRequest, What, check_patch, no_files, workspace_of};
 use super::recovery::Finish;
-use super::workspace::WorkspaceArgs;
-use super::{Answer, open_store, require_store, resolve, short};
+use super::workspace::{WorkspaceArgs, record_of};
+use super::{Answer, open_store, require_store, resolve, short, split_place};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
-use crate::shell::{arguments, quote};
+use crate::shell::{quote, quote_path, quote_paths};
 use crate::text::one_line;
 use crate::ui::Ui;
 
@@ -51,11 +51,7 @@ pub(crate) struct RewindArgs {
 }
 
 pub(crate) fn run(args: &RewindArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    match (args.patch, &args.point) {
-        (true, _) => HunkRequest::can_ask(ui)?,
-        (false, Some(point)) if !args.paths.is_empty() => return Err(args.no_paths(point, ui)),
-        _ => {}
-    }
+    check_patch(args.patch, ui)?;
     let Some(point) = &args.point else {
         let workspace = args.here.require(global, ui, Finish::ToWrite)?;
         return match choose::choose(&workspace, &args.here, ui)? {
@@ -63,6 +59,14 @@ pub(crate) fn run(args: &RewindArgs, global: &Global, ui: &Ui) -> Result<Answer>
             None => Ok(Answer::No),
         };
     };
+    if !args.patch && !args.paths.is_empty() {
+        let (program, here) = (ui.program(), args.here.flag());
+        let (point, paths) = (quote(&point.to_string()), quote_paths(&args.paths));
+        let what = "rewind moves all files; paths need --patch";
+        return Err(CommandError::invalid(what).hint(format!(
+            "restore only these: {program} restore {point}{here} -- {paths}"
+        )));
+    }
     if args.what.chat
         && let Some((reference, seq)) = record_of(point)
     {
@@ -89,17 +93,8 @@ impl RewindArgs {
         }
         let reader = store.read_session(&id)?;
         let (id, program) = (short(&id), ui.program());
-        let request = MoveRequest {
-            ui,
-            store: &store,
-            movement: Move::ChatRewind(&reader, seq),
-            options: self.what.options(),
-            how: &self.how,
-            moves_both: false,
-            line: format!("rewind {id}:{seq} --chat"),
-            behind: format!(" {id}"),
-            place: None,
-        };
+        let line = format!("rewind {id}:{seq} --chat");
+        let request = self.request(Move::ChatRewind(&reader, seq), line, format!(" {id}"), ui);
         request.go(|error| {
             let see = format!("see the records: {program} show {id}");
             CommandError::from(error).hint(see)
@@ -119,40 +114,33 @@ impl RewindArgs {
             Some(id) => format!(" {}", short(id)),
             None => self.here.flag(),
         };
-        let paths = self.paths.iter().map(|path| within(workspace.root(), path));
-        let paths = paths.collect::<Result<Vec<_>>>()?;
-        let request = MoveRequest {
-            ui,
-            store: workspace.store(),
-            movement: Move::Rewind(workspace, point),
-            options: self.what.options().paths(&paths),
-            how: &self.how,
-            moves_both: self.what.is_both() && !self.patch,
-            line: self.line(point),
-            behind,
-            place: None,
-        };
-        let wrong = |error: backtrail::Error| match error.path().map(Path::is_relative) {
-            // A path that does not exist; anything else that is not found is the point.
-            Some(true) if self.patch => error.into(),
-            _ => self.wrong_point(workspace, point, ui, error),
-        };
-        match self.patch {
-            true => HunkRequest(&request).go(wrong),
-            false => request.go(wrong),
-        }
+        let movement = Move::Rewind(workspace, point);
+        let mut request = self.request(movement, self.line(point), behind, ui);
+        let paths = within_all(workspace.root(), &self.paths)?;
+        request.options = request.options.paths(&paths);
+        request.go(|error| self.wrong_point(workspace, point, ui, error))
     }
 
-    /// Returns the error that names the command for some files.
-    fn no_paths(&self, point: &Point, ui: &Ui) -> CommandError {
-        let (program, here) = (ui.program(), self.here.flag());
-        let point = quote(&point.to_string());
-        let paths = self.paths.iter().map(|path| path.to_string_lossy());
-        let paths = arguments(&paths.collect::<Vec<_>>());
-        let paths = paths.strip_prefix("-- ").unwrap_or(&paths);
-        CommandError::invalid("rewind moves all files; paths need --patch").hint(format!(
-            "restore only these: {program} restore {point}{here} -- {paths}"
-        ))
+    fn request<'a>(
+        &'a self,
+        movement: Move<'a>,
+        line: String,
+        behind: String,
+        ui: &'a Ui,
+    ) -> MoveRequest<'a> {
+        MoveRequest {
+            ui,
+            movement,
+            options: self.what.options(),
+            patch: self.patch,
+            how: &self.how,
+            here: &self.here,
+            paths: &self.paths,
+            moves_both: self.what.is_both() && !self.patch,
+            line,
+            behind,
+            place: None,
+        }
     }
 
     /// Returns the command line that does it, without the program.
@@ -160,10 +148,9 @@ impl RewindArgs {
         let point = quote(&point.to_string());
         let (what, how, here) = (self.what.flags(), self.how.flags(), self.here.flag());
         let patch = if self.patch { " --patch" } else { "" };
-        let paths = self.paths.iter().map(|path| path.to_string_lossy());
         let paths = match self.paths.is_empty() {
             true => String::new(),
-            false => format!(" {}", arguments(&paths.collect::<Vec<_>>())),
+            false => format!(" -- {}", quote_paths(&self.paths)),
         };
         format!("rewind {point}{patch}{what}{how}{here}{paths}")
     }
@@ -177,31 +164,26 @@ impl RewindArgs {
         error: backtrail::Error,
     ) -> CommandError {
         let store = workspace.store();
-        let not_found = error.kind() == ErrorKind::NotFound;
-        if self.what.chat
-            && not_found
-            && record_of(point).is_none()
-            && let Some(id) = as_session(store, point)
-        {
-            return needs_record(&id, ui);
-        }
+        let Some((reference, _)) = record_of(point) else {
+            let not_found = error.kind() == ErrorKind::NotFound;
+            return match as_session(store, point).filter(|_| self.what.chat && not_found) {
+                Some(id) => needs_record(&id, ui),
+                None => self.here.wrong_point(workspace, point, ui, error),
+            };
+        };
         let command = self.here.wrong_point(workspace, point, ui, error);
-        let elsewhere = record_of(point).and_then(|(reference, _)| {
-            let id = resolve(store, &reference).ok()?;
-            let there = workspace_of(store, &id).ok()??;
-            (there.id() != workspace.id()).then_some(there)
-        });
-        match elsewhere {
-            Some(there) => command.hint(self.works_in(&there, point, ui)),
-            None => command,
+        let its = resolve(store, &reference).and_then(|id| Ok(workspace_of(store, &id)?));
+        match its {
+            Ok(Some(there)) if there.id() != workspace.id() => {
+                command.hint(self.works_in(&there, point, ui))
+            }
+            _ => command,
         }
     }
 
     fn works_in(&self, workspace: &Workspace, point: &Point, ui: &Ui) -> String {
-        let root = workspace.root();
-        let (program, place) = (ui.program(), tilde(root));
-        let line = self.line(point);
-        let there = quote(&root.to_string_lossy());
+        let (program, line) = (ui.program(), self.line(point));
+        let (place, there) = (tilde(workspace.root()), quote_path(workspace.root()));
         format!("that session works in {place}: {program} {line} --workspace {there}")
     }
 
@@ -225,23 +207,10 @@ impl RewindArgs {
             if let Some(id) = as_session(&store, point) {
                 return Ok(needs_record(&id, ui));
             }
-            let text = point.to_string();
-            if text.contains(':') {
-                let what = format!("{} is not a record of a session", quote(&text));
-                let way = "must be REF:SEQ, where SEQ is the number of a record";
-                return Ok(CommandError::invalid(what).hint(way));
-            }
+            split_place(&point.to_string())?;
         }
         self.here.unknown(global, ui)
     }
-}
-
-/// Returns the session and the record that a point names, if it does.
-pub(super) fn record_of(point: &Point) -> Option<(String, u64)> {
-    let text = point.to_string();
-    let (reference, seq) = text.rsplit_once(':')?;
-    let seq = seq.parse().ok()?;
-    (!reference.is_empty()).then(|| (reference.to_owned(), seq))
 }
 
 /// Returns the session that a point is the reference of.

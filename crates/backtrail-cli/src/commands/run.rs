@@ -23,7 +23,7 @@ use super::recovery::Finish;
 use super::workspace::{RUN_VARIABLE, SESSION_VARIABLE, WorkspaceArgs, joined_session, run_around};
 use super::{Answer, open_or_create_store, resolve};
 use crate::args::Global;
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::home::store_dir;
 use crate::progress;
 use crate::shell::command_line;
@@ -72,12 +72,16 @@ pub(crate) struct RunArgs {
 
 /// Runs the command. Failures are reported here: the exit code belongs to the command.
 pub(crate) fn run(args: &RunArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let code = Running::new(args, global, ui)
-        .run()
-        .unwrap_or_else(|not_run| {
-            ui.error(&not_run.error);
-            not_run.code
-        });
+    let running = Running {
+        args,
+        global,
+        ui,
+        line: command_line(&args.command),
+    };
+    let code = running.run().unwrap_or_else(|not_run| {
+        ui.error(&not_run.error);
+        not_run.code
+    });
     Ok(Answer::Code(code))
 }
 
@@ -90,34 +94,18 @@ struct Running<'a> {
 }
 
 /// The state before the command starts.
-enum Begun {
-    Protected(Box<Protected>),
-    /// No checkpoint could be made; the session, if one could be created.
-    Unprotected(Option<(Store, SessionId)>),
-}
-
-/// A session, and the files as they were.
-struct Protected {
-    workspace: Workspace,
-    session: SessionId,
-    start: Checkpoint,
+struct Begun {
+    /// The workspace and its files as they were; `None` if no checkpoint could be made.
+    before: Option<(Workspace, Checkpoint)>,
+    /// `None` if it could not be created.
+    session: Option<(Store, SessionId)>,
     /// Held to mark the command as running.
     _active: Option<Active>,
 }
 
 impl Begun {
     fn start(&self) -> Option<&Checkpoint> {
-        match self {
-            Self::Protected(begun) => Some(&begun.start),
-            Self::Unprotected(_) => None,
-        }
-    }
-
-    fn session(&self) -> Option<(&Store, &SessionId)> {
-        match self {
-            Self::Protected(begun) => Some((begun.workspace.store(), &begun.session)),
-            Self::Unprotected(session) => session.as_ref().map(|(store, id)| (store, id)),
-        }
+        self.before.as_ref().map(|(_, start)| start)
     }
 }
 
@@ -130,15 +118,6 @@ struct Finished {
 }
 
 impl<'a> Running<'a> {
-    fn new(args: &'a RunArgs, global: &'a Global, ui: &'a Ui) -> Self {
-        Self {
-            args,
-            global,
-            ui,
-            line: command_line(&args.command),
-        }
-    }
-
     fn run(&self) -> Result<u8, NotRun> {
         self.check().map_err(messages::refused)?;
         let begun = self.begin()?;
@@ -150,7 +129,7 @@ impl<'a> Running<'a> {
         if let Ok((store, _)) = &store {
             env.push(("BACKTRAIL_HOME", store.as_os_str()));
         }
-        if let Some((_, session)) = begun.session() {
+        if let Some((_, session)) = &begun.session {
             env.push((SESSION_VARIABLE, OsStr::new(session.as_str())));
         }
         let directory = std::env::current_dir().unwrap_or_default();
@@ -194,26 +173,33 @@ impl<'a> Running<'a> {
     /// Makes the checkpoint before the command, in its session.
     fn begin(&self) -> Result<Begun, NotRun> {
         match self.protect() {
-            Ok(begun) => Ok(Begun::Protected(Box::new(begun))),
+            Ok(begun) => Ok(begun),
             Err(error) if self.args.unprotected => {
                 self.ui.warning(&messages::runs_unprotected(&error), None);
-                Ok(Begun::Unprotected(self.session_alone().ok()))
+                Ok(Begun {
+                    before: None,
+                    session: self.session_alone().ok(),
+                    _active: None,
+                })
             }
-            Err(error) => Err(self.not_protected(error)),
+            Err(error) => Err(messages::not_protected(
+                error,
+                &self.suggestions(),
+                &self.line,
+            )),
         }
     }
 
-    fn protect(&self) -> Result<Protected> {
+    fn protect(&self) -> Result<Begun> {
         let here = &self.args.here;
         let workspace = here.open_or_create(self.global, self.args.yes, self.ui)?;
         let named = self.named_session(workspace.store())?;
         let (start, session) = self.first_checkpoint(&workspace, named.as_ref())?;
-        Ok(Protected {
+        Ok(Begun {
             // Marking it as running is a courtesy.
             _active: workspace.activate(&start).ok(),
-            workspace,
-            session,
-            start,
+            session: Some((workspace.store().clone(), session)),
+            before: Some((workspace, start)),
         })
     }
 
@@ -225,10 +211,6 @@ impl<'a> Running<'a> {
             None => store.create_session(self.session_options())?.id().clone(),
         };
         Ok((store, id))
-    }
-
-    fn not_protected(&self, error: CommandError) -> NotRun {
-        messages::not_protected(error, &self.suggestions(), &self.line)
     }
 
     /// Returns the session that is named, or the one around us.
@@ -284,30 +266,22 @@ impl<'a> Running<'a> {
     /// Makes the checkpoint after the command, records the run in its session, and reports
     /// what changed.
     fn close(&self, begun: &Begun, finished: &Finished) -> Result<(), NotClosed> {
-        let (end, failed) = match begun {
-            Begun::Protected(begun) => match self.last_checkpoint(begun) {
-                Ok(end) => (Some(end), None),
-                Err(error) => (None, Some(error)),
-            },
-            Begun::Unprotected(_) => (None, None),
-        };
-        let run = self.record(begun, finished, end.as_ref());
-        let recorded = match begun.session() {
+        let end = self.last_checkpoint(begun);
+        let run = self.record(begun, finished, end.as_ref().ok().and_then(Option::as_ref));
+        let recorded = match &begun.session {
             Some((store, session)) => store.record_run(session, &run).map(drop),
             None => Ok(()),
         };
-        if let Some(error) = failed {
-            return Err(NotClosed::NoCheckpoint(error));
-        }
+        let end = end.map_err(NotClosed::NoCheckpoint)?;
         recorded.map_err(|error| NotClosed::NotRecorded(error.into()))?;
         let changes = end.as_ref().map(Checkpoint::changes).transpose();
         let changes = changes.map_err(|error| NotClosed::NotCompared(error.into()))?;
         let reported = self.args.report.as_ref().map_or(Ok(()), |path| {
             report::write(path, begun, &run, end.as_ref(), changes.as_ref())
         });
-        let lines = match (begun, &end, &changes) {
-            (Begun::Protected(begun), Some(end), Some(changes)) => {
-                let root = begun.workspace.root();
+        let lines = match (&begun.before, &end, &changes) {
+            (Some((workspace, _)), Some(end), Some(changes)) => {
+                let root = workspace.root();
                 let summary = summary::Summary::new(root, changes, end, finished.took);
                 summary.lines(&self.suggestions(), self.ui.remark_width())
             }
@@ -317,21 +291,23 @@ impl<'a> Running<'a> {
         reported.map_err(NotClosed::NotReported)
     }
 
-    fn last_checkpoint(&self, begun: &Protected) -> Result<Checkpoint> {
+    /// Makes the checkpoint after the command, if there is one before it.
+    fn last_checkpoint(&self, begun: &Begun) -> Result<Option<Checkpoint>> {
+        let (Some((workspace, start)), Some((_, session))) = (&begun.before, &begun.session) else {
+            return Ok(None);
+        };
         let mut options = CheckpointOptions::new()
             .reason(CheckpointReason::RunEnd)
-            .session(&begun.session)
-            .begun_by(begun.start.id())
+            .session(session)
+            .begun_by(start.id())
             .about(&self.line);
         if let Some(label) = &self.args.label {
             options = options.label(label.as_str());
         }
         // A rewind from elsewhere may have been interrupted while the command ran.
-        Finish::ToWrite.finish(&begun.workspace, self.ui)?;
-        let made = progress::checkpoint(self.ui, options, |options| {
-            begun.workspace.checkpoint(options)
-        });
-        Ok(made?)
+        Finish::ToWrite.finish(workspace, self.ui)?;
+        let made = progress::checkpoint(self.ui, options, |options| workspace.checkpoint(options));
+        Ok(Some(made?))
     }
 
     fn record(&self, begun: &Begun, finished: &Finished, end: Option<&Checkpoint>) -> Run {

@@ -15,9 +15,9 @@ use super::{Answer, require_store};
 use crate::args::Global;
 use crate::derived::{self, prefix};
 use crate::error::{CommandError, Result};
-use crate::pager;
+use crate::layout::{BOLD, DIM};
 use crate::text::{grouped, one_line};
-use crate::ui::{BOLD, DIM, Ui, unwritable};
+use crate::ui::Ui;
 use crate::when;
 
 /// Search everything that was said or done
@@ -42,7 +42,8 @@ pub(crate) struct SearchArgs {
 
     /// Only messages of this role
     #[arg(long = "role", value_name = "ROLE", help_heading = "Filters")]
-    roles: Vec<Role>,
+    #[arg(value_parser = ["user", "assistant", "tool", "system"])]
+    roles: Vec<String>,
 
     /// Only calls of this tool and their results
     #[arg(long = "tool", value_name = "NAME", help_heading = "Filters")]
@@ -65,26 +66,6 @@ pub(crate) struct SearchArgs {
     filters: Filters,
 }
 
-/// The role of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Role {
-    User,
-    Assistant,
-    Tool,
-    System,
-}
-
-impl Role {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-            Self::System => "system",
-        }
-    }
-}
-
 /// The order of matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
@@ -101,13 +82,8 @@ pub(crate) fn run(args: &SearchArgs, global: &Global, ui: &Ui) -> Result<Answer>
         Found::find(args, &query, index)
     })?;
     if ui.json() {
-        let hits: Vec<Value> = found
-            .answer
-            .hits
-            .iter()
-            .map(|hit| found.json(hit))
-            .collect();
-        ui.print_json(&Value::from(hits))?;
+        let hits = found.answer.hits.iter().map(|hit| found.json(hit));
+        ui.print_json(&hits.collect::<Vec<_>>())?;
     } else if !found.answer.hits.is_empty() {
         found.print(ui)?;
     }
@@ -131,11 +107,7 @@ fn query(args: &SearchArgs, store: &Store) -> Result<SearchQuery> {
     };
     let mut query = SearchQuery::new(words);
     query.filter = args.filters.filter(store)?;
-    query.roles = args
-        .roles
-        .iter()
-        .map(|role| role.as_str().to_owned())
-        .collect();
+    query.roles = args.roles.clone();
     query.tools = args.tools.clone();
     query.order = match args.newest || args.sort == Sort::Newest {
         true => Order::Newest,
@@ -148,10 +120,7 @@ fn query(args: &SearchArgs, store: &Store) -> Result<SearchQuery> {
 impl SearchArgs {
     /// Returns the filters as they are typed.
     fn filter_words(&self) -> String {
-        let roles = self
-            .roles
-            .iter()
-            .map(|role| format!("--role {}", role.as_str()));
+        let roles = self.roles.iter().map(|role| format!("--role {role}"));
         let tools = self.tools.iter();
         let tools = tools.map(|tool| format!("--tool {}", crate::shell::quote(tool)));
         let others = Some(self.filters.words()).filter(|words| !words.is_empty());
@@ -205,11 +174,7 @@ impl Found {
 
     fn print(&self, ui: &Ui) -> Result<()> {
         let hits = self.answer.hits.iter().map(|hit| self.draw(hit, ui));
-        let mut text = hits.collect::<Vec<_>>().join("\n");
-        if !ui.styles_stdout() {
-            text = anstream::adapter::strip_str(&text).to_string();
-        }
-        pager::print(&text).map_err(|error| unwritable(&error))?;
+        ui.page(&hits.collect::<Vec<_>>().join("\n"))?;
         let (shown, total) = (self.answer.hits.len() as u64, self.answer.total);
         if shown < total {
             let (shown, all) = (grouped(shown), grouped(total));

@@ -16,9 +16,9 @@ use std::ops::RangeInclusive;
 
 use backtrail::verify::DamageReport;
 use backtrail::{RecordKind, RecordRef, SessionInfo, SessionReader, Store};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use self::data::{compaction_json, run_json, write_json};
+use self::data::write_json;
 use self::sheet::Sheet;
 use self::turns::{Selection, Turns};
 use self::writer::{ShowOptions, ShowWriter};
@@ -26,12 +26,12 @@ use super::conversation::changes::Changes;
 use super::conversation::{Survey, session_prices};
 use super::diff::styled;
 use super::list::info_json;
-use super::{Answer, relative, report_gaps, require_store, resolve, short};
+use super::{Answer, relative, report_gaps, require_store, resolve, short, split_place};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::pager::Paged;
 use crate::text::{count, size, visible};
-use crate::ui::{Ui, unwritable};
+use crate::ui::Ui;
 
 /// Show the conversation of a session
 ///
@@ -68,7 +68,7 @@ pub(crate) struct ShowArgs {
 
 pub(crate) fn run(args: &ShowArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let store = require_store(global)?;
-    let (reference, seq) = args.place();
+    let (reference, seq) = split_place(&args.reference)?;
     if seq.is_some() && (args.turn.is_some() || args.follow) {
         let what = ":SEQ selects a turn already";
         return Err(CommandError::invalid(what).hint("omit :SEQ, --turn or --follow"));
@@ -95,17 +95,6 @@ pub(crate) fn run(args: &ShowArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         }
     }
     Ok(Answer::Done)
-}
-
-impl ShowArgs {
-    /// Splits `REF:SEQ`.
-    fn place(&self) -> (&str, Option<u64>) {
-        let split = self.reference.rsplit_once(':');
-        match split.and_then(|(reference, seq)| Some((reference, seq.parse().ok()?))) {
-            Some((reference, seq)) => (reference, Some(seq)),
-            None => (&self.reference, None),
-        }
-    }
 }
 
 /// Which records of a session are shown.
@@ -196,7 +185,6 @@ impl View<'_> {
         shown: &Shown,
         mut each: impl FnMut(&RecordRef<'_>) -> io::Result<()>,
     ) -> Result<(DamageReport, u64)> {
-        let broken = |error: io::Error| unwritable(&error);
         let (first, last) = match shown {
             Shown::All => (0, u64::MAX),
             Shown::Turns(selection) => (selection.first, selection.last),
@@ -205,7 +193,7 @@ impl View<'_> {
                 while let Some(found) = records.next()? {
                     let is_opener = found.record.kind() == RecordKind::Opener;
                     if !is_opener && wanted.contains(&found.record.seq()) {
-                        each(&found.record).map_err(broken)?;
+                        each(&found.record)?;
                     }
                 }
                 return Ok((DamageReport::default(), 0));
@@ -219,20 +207,19 @@ impl View<'_> {
             if record.seq() > last {
                 break;
             }
-            each(&record).map_err(broken)?;
+            each(&record)?;
         }
         Ok((records.damage().clone(), records.unfinished_bytes()))
     }
 
     fn print_text(&self, part: &Part, info: &SessionInfo) -> Result<()> {
-        let broken = |error: io::Error| unwritable(&error);
         let mut paged = Paged::new();
         if !io::stdout().is_terminal() {
             report_gaps(&self.reader.gaps()?, self.ui);
         }
         let mut out = io::BufWriter::new(styled(self.ui, &mut paged));
         let mut sheet = Sheet::new(&mut out, self.ui);
-        head::write(&mut sheet, info, part.survey.as_ref()).map_err(broken)?;
+        head::write(&mut sheet, info, part.survey.as_ref())?;
         let mut options = ShowOptions {
             full: self.full,
             wanted: part.wanted,
@@ -253,16 +240,16 @@ impl View<'_> {
         let prices = session_prices(self.store, info)?;
         let mut writer = ShowWriter::new(sheet, options, changes, prices);
         if options.undone {
-            writer.remark("this turn was undone").map_err(broken)?;
+            writer.remark("this turn was undone")?;
         }
         for item in conversation.by_ref() {
-            writer.item(&item?).map_err(broken)?;
+            writer.item(&item?)?;
         }
-        writer.finish().map_err(broken)?;
+        writer.finish()?;
         let unreadable = writer.take_unreadable();
         drop(writer);
         drop(out);
-        paged.finish().map_err(broken)?;
+        paged.finish()?;
         self.warn(conversation.damage(), &unreadable);
         self.warn_unfinished(conversation.unfinished_bytes());
         Ok(())
@@ -272,31 +259,29 @@ impl View<'_> {
     /// memory.
     fn print_json(&self, part: &Part, info: &SessionInfo) -> Result<()> {
         let mut out = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
-        let broken = |error: io::Error| unwritable(&error);
         let head = info_json(info).to_string();
         let open = head.strip_suffix('}').unwrap_or(&head);
-        write!(out, "{open},\"messages\":[").map_err(broken)?;
+        write!(out, "{open},\"messages\":[")?;
         let mut unreadable = Vec::new();
         let mut compactions = Vec::new();
         let mut runs = Vec::new();
         let mut separator = "";
         let (damage, unfinished) = self.records(&part.shown, |record| {
-            compactions.extend(compaction_json(record));
-            runs.extend(run_json(record));
+            compactions.extend(data::compaction(record));
+            runs.extend(data::run(record));
             if write_json(&mut out, record, separator, &mut unreadable)? {
                 separator = ",";
             }
             Ok(())
         })?;
         let damaged = damage.count() + unreadable.len() as u64;
-        let (compactions, runs) = (Value::from(compactions), Value::from(runs));
+        let (compactions, runs) = (json!(compactions), json!(runs));
         let gaps = json!(self.reader.gaps()?);
         writeln!(
             out,
             "],\"compactions\":{compactions},\"runs\":{runs},\"damaged\":{damaged},\"gaps\":{gaps}}}"
-        )
-        .map_err(broken)?;
-        out.flush().map_err(broken)?;
+        )?;
+        out.flush()?;
         self.warn(&damage, &unreadable);
         self.warn_unfinished(unfinished);
         Ok(())
@@ -305,7 +290,6 @@ impl View<'_> {
     /// Writes the lines as they are; on a terminal, with its control characters made
     /// visible.
     fn print_raw(&self, part: &Part) -> Result<()> {
-        let broken = |error: io::Error| unwritable(&error);
         let mut paged = Paged::new();
         let is_terminal = io::stdout().is_terminal();
         let (damage, unfinished) = self.records(&part.shown, |record| {
@@ -318,7 +302,7 @@ impl View<'_> {
             }
             paged.write_all(b"\n")
         })?;
-        paged.finish().map_err(broken)?;
+        paged.finish()?;
         self.warn(&damage, &[]);
         self.warn_unfinished(unfinished);
         Ok(())
@@ -340,7 +324,7 @@ impl View<'_> {
             self.ui.warning(&text, Some(&hint));
         }
         if let Some(first) = unreadable.first() {
-            let n = count(unreadable.len() as u64, "message");
+            let n = count(unreadable.len(), "message");
             let text = format!("{n} could not be read completely; the first is record {first}");
             self.ui.warning(&text, Some(&hint));
         }

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use backtrail::SessionId;
 use backtrail_index::{Field, Filter, Group, Index, Spending, SpendingReport};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::filters::{Filters, at_least_one};
 use super::{Answer, require_store, resolve};
@@ -15,7 +15,7 @@ use crate::args::Global;
 use crate::derived::{self, prefix};
 use crate::error::{CommandError, Result};
 use crate::text::{cost_json, one_line};
-use crate::ui::{Ui, unwritable};
+use crate::ui::Ui;
 
 /// Show what was spent, or the statistics of a session
 ///
@@ -146,31 +146,21 @@ impl NamedReport {
         let parts = self.report.by.len();
         let shown = parts.min(args.limit.unwrap_or(PARTS));
         text += &match args.by {
-            // The newest days matter most.
-            Some(By::Day | By::Month) => {
-                let from = parts - shown;
-                bars::draw(
-                    &self.names[from..],
-                    &self.report.by[from..],
-                    &self.report,
-                    ui.width(),
-                )
+            Some(by) => {
+                let range = match by {
+                    // The newest days matter most.
+                    By::Day | By::Month => parts - shown..parts,
+                    _ => 0..shown,
+                };
+                let (names, rows) = (&self.names[range.clone()], &self.report.by[range]);
+                bars::draw(names, rows, &self.report, ui.width())
             }
-            Some(_) => bars::draw(
-                &self.names[..shown],
-                &self.report.by[..shown],
-                &self.report,
-                ui.width(),
-            ),
             None => bars::totals(&self.report.total, ui.width()),
         };
         text += &bars::remarks(&self.report.total);
-        if !ui.styles_stdout() {
-            text = anstream::adapter::strip_str(&text).to_string();
-        }
         let mut out = ui.out();
-        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        written.map_err(|error| unwritable(&error))?;
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
         if shown < parts {
             ui.status(&format!("{shown} of {parts}; -n {parts} for all"));
         }
@@ -197,11 +187,10 @@ fn report_json(report: &SpendingReport, limit: Option<usize>) -> Value {
     let parts = report.by.iter().take(limit.unwrap_or(usize::MAX));
     let by: Vec<Value> = parts
         .map(|row| {
-            let mut part = Map::new();
-            part.insert("key".to_owned(), json!(row.key));
-            part.extend(numbers(&row.spending));
-            part.insert("sessions".to_owned(), json!(row.sessions));
-            Value::Object(part)
+            let mut part = numbers(&row.spending);
+            part["key"] = json!(row.key);
+            part["sessions"] = json!(row.sessions);
+            part
         })
         .collect();
     let (first_at, last_at) = report.span.unzip();
@@ -219,22 +208,12 @@ fn report_json(report: &SpendingReport, limit: Option<usize>) -> Value {
     })
 }
 
-/// Returns the numbers of what was measured.
-fn numbers(spending: &Spending) -> Map<String, Value> {
-    let mut map = Map::new();
-    for (name, number) in [
-        ("calls", spending.calls),
-        ("input_tokens", spending.input_tokens),
-        ("output_tokens", spending.output_tokens),
-        ("cache_write_tokens", spending.cache_write_tokens),
-        ("cache_write_1h_tokens", spending.cache_write_1h_tokens),
-        ("cache_read_tokens", spending.cache_read_tokens),
-        ("reasoning_tokens", spending.reasoning_tokens),
-        ("unpriced_calls", spending.unpriced_calls),
-        ("reported_calls", spending.reported_calls),
-    ] {
-        map.insert(name.to_owned(), json!(number));
+/// Returns the numbers of what was measured; the cost is null if nothing has a price.
+fn numbers(spending: &Spending) -> Value {
+    let mut json = json!(spending);
+    json["cost_usd"] = cost_json(spending);
+    for apart in ["estimated_calls", "estimated_tokens", "lower_bound_calls"] {
+        json.as_object_mut().and_then(|json| json.remove(apart));
     }
-    map.insert("cost_usd".to_owned(), cost_json(spending));
-    map
+    json
 }

@@ -11,13 +11,15 @@ use serde_json::{Value, json};
 use super::checkpoint::checkpoint_json;
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
-use super::{Answer, short};
+use super::{Answer, describe_info};
 use crate::args::Global;
 use crate::error::Result;
+use crate::files;
 use crate::home::tilde;
+use crate::layout::DIM;
 use crate::progress;
-use crate::text::{count, one_line, path_json, size, visible, visible_path};
-use crate::ui::{DIM, Ui, unwritable};
+use crate::text::{count, one_line, path_json, size, some_of, visible, visible_path};
+use crate::ui::Ui;
 use crate::when;
 
 /// Show what is running here and what changed since the last checkpoint
@@ -41,9 +43,7 @@ pub(crate) fn run(args: &StatusArgs, global: &Global, ui: &Ui) -> Result<Answer>
     if ui.json() {
         ui.print_json(&status.to_json())?;
     } else {
-        status
-            .print(&args.here, ui)
-            .map_err(|error| unwritable(&error))?;
+        status.print(&args.here, ui)?;
     }
     Ok(Answer::Done)
 }
@@ -148,7 +148,7 @@ impl Status {
         });
         line("workspace", format!("{root} ({checkpoints}{since})"))?;
         if let Some(info) = &self.session {
-            line("session", described(info))?;
+            line("session", describe_info(info))?;
         }
         for activity in &self.running {
             line("running", running(activity))?;
@@ -181,14 +181,6 @@ impl Status {
     }
 }
 
-fn described(info: &SessionInfo) -> String {
-    let title = one_line(info.title.as_deref().unwrap_or("untitled"), 40);
-    let at = info
-        .updated_at
-        .map_or_else(String::new, |at| format!(", {}", when::brief(at)));
-    format!("{} ({title}{at})", short(&info.id))
-}
-
 pub(super) fn running(activity: &Activity) -> String {
     let about = one_line(&visible(activity.about.as_deref().unwrap_or("a turn")), 40);
     let since = when::brief(activity.holder.since);
@@ -196,35 +188,20 @@ pub(super) fn running(activity: &Activity) -> String {
 }
 
 fn since_last(last: &Checkpoint, changed: &Diff) -> String {
-    const NAMED: usize = 3;
     let when = when::brief(last.at());
-    if changed.is_empty() {
+    let all = changed.changes();
+    if all.is_empty() {
         return format!("nothing since the last checkpoint ({when})");
     }
-    let all = changed.changes();
-    let named: Vec<String> = all
-        .iter()
-        .take(NAMED)
-        .map(|change| one_line(&change.to_string(), 50))
-        .collect();
-    let mut text = format!(
-        "{} since the last checkpoint ({when}): {}",
-        count(all.len() as u64, "path"),
-        named.join(", ")
-    );
-    if all.len() > NAMED {
-        text += ", …";
-    }
-    text
+    let names = all.iter().map(|change| one_line(&change.to_string(), 50));
+    let names = some_of(names, 3, all.len());
+    let paths = count(all.len(), "path");
+    format!("{paths} since the last checkpoint ({when}): {names}")
 }
 
 /// Returns the size of the readable files below a directory.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the command may look at the store"
-)]
 pub(super) fn bytes_in(dir: &Path) -> u64 {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let entries = files::entries(dir).into_iter().flatten();
     let bytes = entries.map(|entry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => bytes_in(&entry.path()),
         Ok(kind) if kind.is_file() => entry.metadata().map_or(0, |metadata| metadata.len()),

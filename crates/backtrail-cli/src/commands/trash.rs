@@ -1,13 +1,10 @@
 //! `backtrail trash`: lists, restores and removes what was deleted.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use backtrail::Store;
-use backtrail::trash::{
-    EmptyOptions, EmptyPlan, KeptEntry, TrashContents, TrashEntry, TrashKind, TrashName,
-};
+use backtrail::trash::{EmptyOptions, KeptEntry, TrashContents, TrashEntry, TrashKind, TrashName};
+use backtrail::{ErrorKind, Store};
 use serde_json::{Value, json};
 
 use super::list::first_words;
@@ -15,9 +12,9 @@ use super::{Answer, open_store, relative, require_store, short};
 use crate::amount::read_age;
 use crate::args::Global;
 use crate::error::{CommandError, Result};
-use crate::layout::{Column, Table, styled};
-use crate::text::{count, one_line, path_json, size, visible_path};
-use crate::ui::{BOLD, Ui, unwritable};
+use crate::layout::{BOLD, Column, Table};
+use crate::text::{count, one_line, path_json, size, some_of, visible_path};
+use crate::ui::Ui;
 use crate::when;
 
 /// List, restore or permanently remove what was deleted
@@ -80,7 +77,7 @@ pub(crate) fn run(args: &TrashArgs, global: &Global, ui: &Ui) -> Result<Answer> 
 fn list(global: &Global, ui: &Ui) -> Result<Answer> {
     let Some(store) = open_store(global)? else {
         if ui.json() {
-            ui.print_json(&Value::Array(Vec::new()))?;
+            ui.print_json(&[(); 0])?;
         }
         return Ok(Answer::Done);
     };
@@ -89,12 +86,11 @@ fn list(global: &Global, ui: &Ui) -> Result<Answer> {
         .entries
         .sort_by_key(|entry| std::cmp::Reverse(entry.deleted_at));
     if ui.json() {
-        let list: Vec<Value> = contents.entries.iter().map(entry_json).collect();
-        ui.print_json(&Value::from(list))?;
+        ui.print_json(&contents.entries.iter().map(entry_json).collect::<Vec<_>>())?;
     } else if contents.entries.is_empty() {
         ui.status("the trash is empty");
     } else {
-        print(&contents, ui).map_err(|error| unwritable(&error))?;
+        print(&contents, ui)?;
     }
     for path in &contents.leftovers {
         let path = visible_path(relative(&store, path));
@@ -108,14 +104,11 @@ fn list(global: &Global, ui: &Ui) -> Result<Answer> {
 }
 
 fn warn_unknown(path: &Path, ui: &Ui) {
-    let path = visible_path(path);
-    ui.warning(
-        &format!("{path} is not part of the store; left alone"),
-        None,
-    );
+    let what = "is not part of the store; left alone";
+    ui.warning(&format!("{} {what}", visible_path(path)), None);
 }
 
-fn print(contents: &TrashContents, ui: &Ui) -> std::io::Result<()> {
+fn print(contents: &TrashContents, ui: &Ui) -> Result<()> {
     let mut table = Table::new([
         Column::text("ID").style(BOLD),
         Column::text("DELETED"),
@@ -131,15 +124,10 @@ fn print(contents: &TrashContents, ui: &Ui) -> std::io::Result<()> {
         let title = one_line(&about(entry), 80);
         table.push([id.into(), at.into(), size(entry.bytes).into(), title.into()]);
     }
-    let mut out = ui.out();
-    for line in table.lines(ui.width()) {
-        writeln!(out, "{}", styled(&line))?;
-    }
-    out.flush()?;
-    let n = contents.entries.len();
+    ui.print_table(&table, ui.width())?;
     let bytes = contents.entries.iter().map(|entry| entry.bytes).sum();
-    let entries = if n == 1 { "entry" } else { "entries" };
-    ui.remark(&format!("{n} {entries}, {}", size(bytes)));
+    let entries = count(contents.entries.len(), "entry");
+    ui.remark(&format!("{entries}, {}", size(bytes)));
     Ok(())
 }
 
@@ -148,7 +136,7 @@ fn about(entry: &TrashEntry) -> String {
     let reads = match entry.continued_by.as_slice() {
         [] => String::new(),
         [one] => format!("[read by {}] ", short(one)),
-        more => format!("[read by {}] ", count(more.len() as u64, "session")),
+        more => format!("[read by {}] ", count(more.len(), "session")),
     };
     reads + &title(entry).unwrap_or_default()
 }
@@ -161,20 +149,12 @@ fn title(entry: &TrashEntry) -> Option<String> {
 }
 
 fn entry_json(entry: &TrashEntry) -> Value {
-    json!({
-        "name": entry.name.to_string(),
-        "session": entry.name.id,
-        "what": match entry.name.kind {
-            TrashKind::Trails => "trails",
-            _ => "session",
-        },
-        "title": title(entry),
-        "deleted_at": entry.deleted_at,
-        "deleted_by": entry.deleted_by,
-        "bytes": entry.bytes,
-        "continued_by": entry.continued_by,
-        "path": path_json(Path::new("trash").join(entry.name.to_string()).as_path()),
-    })
+    let mut value = json!(entry);
+    value["session"] = json!(entry.name.id);
+    value["what"] = json!(entry.name.kind);
+    value["title"] = json!(title(entry));
+    value["path"] = format!("trash/{}", entry.name).into();
+    value
 }
 
 fn restore(args: &RestoreArgs, global: &Global, ui: &Ui) -> Result<Answer> {
@@ -193,7 +173,6 @@ fn restore(args: &RestoreArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         }
     }
     if ui.json() {
-        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         ui.print_json(&json!({"restored": names}))?;
     } else if let [name] = names.as_slice()
         && name.kind == TrashKind::Session
@@ -216,25 +195,20 @@ const SHORTEST: usize = 4;
 /// Finds the entry that a reference means.
 fn find(store: &Store, reference: &str, ui: &Ui) -> Result<TrashName> {
     let entries = store.trash()?.entries;
-    let (beginning, trails) = match reference.strip_suffix(".trails") {
-        Some(beginning) => (beginning, true),
-        None => (reference, false),
+    let of = |beginning: &str, kind: TrashKind| {
+        let fits = |id: &str| {
+            id == beginning || (beginning.len() >= SHORTEST && id.starts_with(beginning))
+        };
+        let names = entries.iter().map(|entry| &entry.name);
+        let fitting = names.filter(|name| name.kind == kind && fits(name.id.as_str()));
+        fitting.cloned().collect::<Vec<_>>()
     };
-    let fits = |entry: &&TrashEntry| {
-        let id = entry.name.id.as_str();
-        id == beginning || (beginning.len() >= SHORTEST && id.starts_with(beginning))
-    };
-    let of = |what: TrashKind| {
-        let fitting = entries.iter().filter(fits);
-        let names = fitting.map(|entry| entry.name.clone());
-        names.filter(|name| name.kind == what).collect::<Vec<_>>()
-    };
-    let mut found = match trails {
-        true => Vec::new(),
-        false => of(TrashKind::Session),
+    let mut found = match reference.strip_suffix(".trails") {
+        Some(beginning) => of(beginning, TrashKind::Trails),
+        None => of(reference, TrashKind::Session),
     };
     if found.is_empty() {
-        found = of(TrashKind::Trails);
+        found = of(reference, TrashKind::Trails);
     }
     match found.len() {
         1 => Ok(found.remove(0)),
@@ -247,7 +221,7 @@ fn find(store: &Store, reference: &str, ui: &Ui) -> Result<TrashName> {
         n => {
             let shown = one_line(reference, 60);
             let what = format!("\"{shown}\" matches {n} entries in the trash");
-            let error = CommandError::ambiguous(what);
+            let error = CommandError::new(ErrorKind::Ambiguous, what);
             let names = found.iter().take(5);
             Err(names.fold(error, |error, name| error.hint(name.to_string())))
         }
@@ -266,89 +240,82 @@ fn empty(args: &EmptyArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         options = options.only(names.collect::<Result<Vec<_>>>()?);
     }
     let plan = store.empty_plan(&options)?;
+    let output = EmptyOutput {
+        store: &store,
+        dry_run: args.dry_run,
+        ui,
+    };
     if args.dry_run {
-        return dry_run(&store, &plan, ui);
+        let names: Vec<TrashName> = plan.emptied().iter().map(|it| it.name.clone()).collect();
+        let bytes = plan.emptied().iter().map(|entry| entry.bytes).sum();
+        return output.print(&names, bytes, plan.kept(), plan.unknown());
     }
-    let nothing = plan.emptied().is_empty() && plan.leftovers().is_empty();
-    if !nothing && !args.yes && !plan.emptied().is_empty() {
-        let question = format!(
-            "permanently remove {}? this cannot be undone",
-            describe_all(plan.emptied())
-        );
+    if !args.yes && !plan.emptied().is_empty() {
+        let bytes = size(plan.emptied().iter().map(|entry| entry.bytes).sum());
+        let what = match plan.emptied() {
+            [one] => describe(&one.name),
+            more => count(more.len(), "entry"),
+        };
+        let question = format!("permanently remove {what} ({bytes})? this cannot be undone");
         if !ui.confirm(&question)? {
             ui.status("nothing removed");
             return Ok(Answer::No);
         }
     }
     let report = plan.apply()?;
-    if ui.json() {
-        let names = report.emptied.iter().map(ToString::to_string);
-        ui.print_json(&json!({
-            "emptied": names.collect::<Vec<_>>(),
-            "bytes": report.bytes,
-            "kept": report.kept.iter().map(kept_json).collect::<Vec<_>>(),
-            "left": paths_json(&report.left),
-            "dry_run": false,
-        }))?;
-    } else {
-        for name in &report.emptied {
-            ui.print_line(&format!("removed {}", describe(name)))?;
-        }
-        report_kept(&report.kept, ui);
-        match (report.emptied.len(), report.bytes) {
-            (0, 0) => ui.status("nothing removed"),
-            (_, bytes) => ui.status(&format!("freed {}", size(bytes))),
-        }
-    }
-    for path in &report.left {
-        warn_unknown(relative(&store, path), ui);
-    }
-    Ok(Answer::Done)
+    output.print(&report.emptied, report.bytes, &report.kept, &report.left)
 }
 
-fn dry_run(store: &Store, plan: &EmptyPlan, ui: &Ui) -> Result<Answer> {
-    if ui.json() {
-        let bytes: u64 = plan.emptied().iter().map(|entry| entry.bytes).sum();
-        let names = plan.emptied().iter().map(|entry| entry.name.to_string());
-        ui.print_json(&json!({
-            "emptied": names.collect::<Vec<_>>(),
-            "bytes": bytes,
-            "kept": plan.kept().iter().map(kept_json).collect::<Vec<_>>(),
-            "left": paths_json(plan.unknown()),
-            "dry_run": true,
-        }))?;
-    } else {
-        for entry in plan.emptied() {
-            let bytes = size(entry.bytes);
-            ui.print_line(&format!("would remove {} ({bytes})", describe(&entry.name)))?;
-        }
-        if plan.emptied().is_empty() {
-            ui.status("nothing would be removed");
-        }
-        report_kept(plan.kept(), ui);
-    }
-    for path in plan.unknown() {
-        warn_unknown(relative(store, path), ui);
-    }
-    Ok(Answer::Done)
+/// Prints what was removed, or would be.
+struct EmptyOutput<'a> {
+    store: &'a Store,
+    dry_run: bool,
+    ui: &'a Ui,
 }
 
-fn describe_all(entries: &[TrashEntry]) -> String {
-    let bytes = size(entries.iter().map(|entry| entry.bytes).sum());
-    match entries {
-        [one] => format!("{} ({bytes})", describe(&one.name)),
-        more => format!("{} entries ({bytes})", more.len()),
+impl EmptyOutput<'_> {
+    fn print(
+        &self,
+        emptied: &[TrashName],
+        bytes: u64,
+        kept: &[KeptEntry],
+        left: &[PathBuf],
+    ) -> Result<Answer> {
+        let ui = self.ui;
+        if ui.json() {
+            ui.print_json(&json!({
+                "emptied": emptied,
+                "bytes": bytes,
+                "kept": kept.iter().map(kept_json).collect::<Vec<_>>(),
+                "left": left.iter().map(|path| path_json(path)).collect::<Vec<_>>(),
+                "dry_run": self.dry_run,
+            }))?;
+        } else {
+            let (removed, freed, nothing) = match self.dry_run {
+                true => ("would remove", "would free", "nothing would be removed"),
+                false => ("removed", "freed", "nothing removed"),
+            };
+            for name in emptied {
+                ui.print_line(&format!("{removed} {}", describe(name)))?;
+            }
+            report_kept(kept, ui);
+            ui.status(&match (emptied, bytes) {
+                ([], 0) => nothing.to_owned(),
+                (_, bytes) => format!("{freed} {}", size(bytes)),
+            });
+        }
+        for path in left {
+            warn_unknown(relative(self.store, path), ui);
+        }
+        Ok(Answer::Done)
     }
 }
 
 fn report_kept(kept: &[KeptEntry], ui: &Ui) {
     for kept in kept {
         let what = describe(&kept.entry.name);
-        let first = kept.read_by.first().map_or("", short);
-        let by = match kept.read_by.len() {
-            0 | 1 => first.to_owned(),
-            n => format!("{first} and {} more", n - 1),
-        };
+        let readers = kept.read_by.iter().map(|id| short(id).to_owned());
+        let by = some_of(readers, 1, kept.read_by.len());
         ui.status(&match kept.in_doubt {
             false => format!("kept {what}: {by} continues it"),
             true => format!("kept {what}: {by} cannot be read and may continue it"),
@@ -361,8 +328,4 @@ fn kept_json(kept: &KeptEntry) -> Value {
     value["read_by"] = json!(kept.read_by);
     value["in_doubt"] = kept.in_doubt.into();
     value
-}
-
-fn paths_json(paths: &[PathBuf]) -> Vec<Value> {
-    paths.iter().map(|path| path_json(path)).collect()
 }

@@ -2,21 +2,23 @@
 
 use std::fmt;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use backtrail::snapshot::ObjectId;
-use backtrail::verify::{Damage, HistoryGap, SetAside};
-use backtrail::verify::{LostState, VerifyOptions};
+use backtrail::verify::{
+    Damage, HistoryGap, LostState, SnapshotsReport, VerifyOptions, VerifyReport,
+};
 use backtrail::{Reason, SessionId, Store};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Answer, open_store, relative, require_store, resolve, short};
 use crate::args::Global;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
+use crate::layout::DIM;
 use crate::progress::while_read;
 use crate::text::{count, path_json, size, visible_path};
-use crate::ui::{DIM, Ui, unwritable};
+use crate::ui::Ui;
 
 /// Check the store for damage; it only reads
 ///
@@ -56,10 +58,9 @@ pub(crate) fn run(args: &VerifyArgs, global: &Global, ui: &Ui) -> Result<Answer>
             total.check_snapshots(store, ui, args.quick)?;
         }
     }
-    let printed = if ui.json() {
-        ui.print_json(&total.to_json())
-    } else {
-        total.print(ui).map_err(|error| unwritable(&error))
+    let printed = match ui.json() {
+        true => ui.print_json(&total.to_json()),
+        false => total.print(ui).map_err(Into::into),
     };
     // The exit code has the answer even if nobody reads the output.
     printed.or_else(|error| {
@@ -69,11 +70,7 @@ pub(crate) fn run(args: &VerifyArgs, global: &Global, ui: &Ui) -> Result<Answer>
             Err(error)
         }
     })?;
-    Ok(if total.is_ok() {
-        Answer::Done
-    } else {
-        Answer::No
-    })
+    Ok(Answer::no_if(!total.is_ok()))
 }
 
 /// How many lost file states are printed one by one.
@@ -90,22 +87,15 @@ struct Total {
     damaged_sessions: Vec<SessionId>,
     lost_payloads: bool,
     repaired: Vec<DamagedPlace>,
-    set_aside: Vec<(PathBuf, u64)>,
+    set_aside: Vec<AsideFile>,
     gaps: Vec<(SessionId, HistoryGap)>,
-    workspaces: u64,
-    checkpoints: u64,
-    dropped: u64,
-    objects: u64,
-    bytes: u64,
-    spare: u64,
-    lost: Vec<LostFile>,
-    damaged_trails: bool,
+    snapshots: SnapshotsReport,
     quick: bool,
 }
 
 impl Total {
     fn is_ok(&self) -> bool {
-        self.damaged_count == 0 && self.lost.is_empty()
+        self.damaged_count == 0 && self.snapshots.lost.is_empty()
     }
 
     /// Checks the snapshots of all workspaces.
@@ -120,42 +110,40 @@ impl Total {
             }
             store.verify_snapshots_with(&options)
         })?;
-        self.workspaces = report.workspaces;
-        self.checkpoints = report.checkpoints;
-        self.dropped = report.dropped;
-        self.objects = report.objects;
-        self.bytes = report.bytes;
-        self.spare = report.spare;
-        self.lost = report.lost.iter().map(LostFile::new).collect();
-        self.damaged_trails = report.trails.iter().any(|(_, trail)| !trail.is_ok());
         for (_, trail) in &report.trails {
-            self.damaged_count += trail.damage.count();
-            let places = trail.damage.first().iter();
-            self.damaged
-                .extend(places.map(|damage| DamagedPlace::new(store, damage)));
-            let asides = trail.set_aside.iter();
-            let asides = asides.map(|(file, bytes)| (relative(store, file).to_owned(), *bytes));
-            self.set_aside.extend(asides);
+            self.add_trails(store, trail);
         }
         self.damaged_count += report.damaged + report.incomplete.len() as u64;
         self.damaged
             .extend(report.damage.iter().map(|damage| DamagedPlace {
-                file: relative(store, &damage.file).to_owned(),
-                line: None,
                 byte: Some(damage.byte),
-                reason: match &damage.object {
-                    Some(object) => format!("{} (object {object})", damage.reason),
-                    None => damage.reason.clone(),
-                },
+                ..DamagedPlace::whole(
+                    store,
+                    &damage.file,
+                    match &damage.object {
+                        Some(object) => format!("{} (object {object})", damage.reason),
+                        None => damage.reason.clone(),
+                    },
+                )
             }));
-        self.damaged
-            .extend(report.incomplete.iter().map(|broken| DamagedPlace {
-                file: relative(store, &broken.trail).to_owned(),
-                line: None,
-                byte: None,
-                reason: full_text(&broken.error),
-            }));
+        let incomplete = report.incomplete.iter();
+        self.damaged.extend(
+            incomplete
+                .map(|broken| DamagedPlace::whole(store, &broken.trail, full_text(&broken.error))),
+        );
+        self.snapshots = report;
         Ok(())
+    }
+
+    /// Adds what is damaged and set aside on the trails of a session or workspace.
+    fn add_trails(&mut self, store: &Store, report: &VerifyReport) {
+        self.damaged_count += report.damage.count();
+        let places = report.damage.first().iter();
+        self.damaged
+            .extend(places.map(|damage| DamagedPlace::new(store, damage)));
+        let asides = report.set_aside.iter();
+        self.set_aside
+            .extend(asides.map(|(file, bytes)| AsideFile::new(store, file, *bytes)));
     }
 
     fn check(&mut self, store: &Store, id: &SessionId, quick: bool) {
@@ -177,12 +165,8 @@ impl Total {
                 }
                 self.damaged_count += 1;
                 let file = error.path().unwrap_or(store.root());
-                self.damaged.push(DamagedPlace {
-                    file: relative(store, file).to_owned(),
-                    line: None,
-                    byte: None,
-                    reason: format!("unreadable: {}", full_text(&error)),
-                });
+                let reason = format!("unreadable: {}", full_text(&error));
+                self.damaged.push(DamagedPlace::whole(store, file, reason));
                 return;
             }
         };
@@ -192,47 +176,46 @@ impl Total {
         if !report.damage.first().iter().all(is_lost) {
             self.damaged_sessions.push(id.clone());
         }
-        self.damaged_count += report.damage.count();
-        let place = |damage: &Damage| DamagedPlace::new(store, damage);
-        self.damaged.extend(report.damage.first().iter().map(place));
+        self.add_trails(store, &report);
+        let repaired = report.repaired.first().iter();
         self.repaired
-            .extend(report.repaired.first().iter().map(place));
+            .extend(repaired.map(|damage| DamagedPlace::new(store, damage)));
         let gaps = report.gaps.into_iter();
         self.gaps.extend(gaps.map(|gap| (id.clone(), gap)));
-        let asides = report.set_aside.into_iter();
-        self.set_aside
-            .extend(asides.map(|(file, bytes)| (relative(store, &file).to_owned(), bytes)));
     }
 
     fn to_json(&self) -> Value {
+        let gap = |(id, gap): &(SessionId, HistoryGap)| json!({"session": id, "gap": gap});
+        let snapshots = &self.snapshots;
         json!({
             "ok": self.is_ok(),
             "quick": self.quick,
             "sessions": self.sessions,
             "records": self.records,
-            "workspaces": self.workspaces,
-            "checkpoints": self.checkpoints,
-            "dropped": self.dropped,
-            "objects": self.objects,
-            "bytes": self.bytes,
-            "damaged": self.damaged.iter().map(DamagedPlace::to_json).collect::<Vec<_>>(),
+            "workspaces": snapshots.workspaces,
+            "checkpoints": snapshots.checkpoints,
+            "dropped": snapshots.dropped,
+            "objects": snapshots.objects,
+            "bytes": snapshots.bytes,
+            "damaged": self.damaged,
             "damaged_count": self.damaged_count,
-            "spare": self.spare,
-            "lost": self.lost.iter().map(LostFile::to_json).collect::<Vec<_>>(),
-            "repaired": self.repaired.iter().map(DamagedPlace::to_json).collect::<Vec<_>>(),
-            "gaps": self.gaps.iter().map(gap_json).collect::<Vec<_>>(),
-            "set_aside": self.set_aside.iter().map(aside_json).collect::<Vec<_>>(),
+            "spare": snapshots.spare,
+            "lost": snapshots.lost.iter().map(lost_json).collect::<Vec<_>>(),
+            "repaired": self.repaired,
+            "gaps": self.gaps.iter().map(gap).collect::<Vec<_>>(),
+            "set_aside": self.set_aside,
         })
     }
 
-    fn snapshots(&self) -> String {
-        if self.checkpoints == 0 {
+    fn snapshots_text(&self) -> String {
+        let snapshots = &self.snapshots;
+        if snapshots.checkpoints == 0 {
             return String::new();
         }
-        let checkpoints = count(self.checkpoints, "checkpoint");
-        let workspaces = count(self.workspaces, "workspace");
-        let objects = count(self.objects, "object");
-        let dropped = match self.dropped {
+        let checkpoints = count(snapshots.checkpoints, "checkpoint");
+        let workspaces = count(snapshots.workspaces, "workspace");
+        let objects = count(snapshots.objects, "object");
+        let dropped = match snapshots.dropped {
             0 => String::new(),
             n => format!(" ({n} without files)"),
         };
@@ -248,10 +231,11 @@ impl Total {
         if unlisted > 0 {
             writeln!(out, "damaged  {}", count(unlisted, "more place"))?;
         }
-        for lost in self.lost.iter().take(LISTED) {
-            writeln!(out, "lost     {lost}")?;
+        let lost = &self.snapshots.lost;
+        for state in lost.iter().take(LISTED) {
+            writeln!(out, "lost     {}", lost_text(state))?;
         }
-        let unlisted = self.lost.len().saturating_sub(LISTED) as u64;
+        let unlisted = lost.len().saturating_sub(LISTED);
         if unlisted > 0 {
             writeln!(out, "lost     {}", count(unlisted, "more file state"))?;
         }
@@ -261,12 +245,11 @@ impl Total {
         for (id, gap) in &self.gaps {
             writeln!(out, "{DIM}gone     {}: {gap}{DIM:#}", short(id))?;
         }
-        for (file, bytes) in &self.set_aside {
-            let file = file.display();
+        for AsideFile { file, bytes } in &self.set_aside {
             writeln!(out, "{DIM}aside    {file}: {}{DIM:#}", size(*bytes))?;
         }
-        if self.spare > 0 {
-            let copies = count(self.spare, "damaged copy").replace("copys", "copies");
+        if self.snapshots.spare > 0 {
+            let copies = count(self.snapshots.spare, "damaged copy");
             let line = format!("{copies} of objects that have an intact copy");
             writeln!(out, "{DIM}spare    {line}{DIM:#}")?;
         }
@@ -289,24 +272,23 @@ impl Total {
                 true => "; structure only",
                 false => "",
             };
-            return format!("ok: {records_in}{}{quick}", self.snapshots());
+            return format!("ok: {records_in}{}{quick}", self.snapshots_text());
         }
         let mut found = Vec::new();
         if self.damaged_count > 0 {
             found.push(count(self.damaged_count, "damaged place"));
         }
-        if !self.lost.is_empty() {
-            found.push(format!(
-                "{} lost",
-                count(self.lost.len() as u64, "file state")
-            ));
+        if !self.snapshots.lost.is_empty() {
+            let lost = count(self.snapshots.lost.len(), "file state");
+            found.push(format!("{lost} lost"));
         }
         let are = if self.records == 1 { "is" } else { "are" };
-        let all = match (self.sessions, self.workspaces) {
-            (_, 1..) if self.damaged_count == 0 => count(self.workspaces, "workspace"),
-            (0, 1..) => count(self.workspaces, "workspace"),
+        let workspaces = count(self.snapshots.workspaces, "workspace");
+        let all = match (self.sessions, self.snapshots.workspaces) {
+            (_, 1..) if self.damaged_count == 0 => workspaces,
+            (0, 1..) => workspaces,
             (_, 0) => sessions,
-            _ => format!("{sessions} and {}", count(self.workspaces, "workspace")),
+            _ => format!("{sessions} and {workspaces}"),
         };
         let whole = match (self.sessions, self.quick) {
             (0, _) | (_, true) => String::new(),
@@ -325,19 +307,17 @@ impl Total {
                 short(id)
             ));
         }
-        if !self.lost.is_empty() || self.damaged_trails {
+        let trails = &self.snapshots.trails;
+        if !self.snapshots.lost.is_empty() || trails.iter().any(|(_, trail)| !trail.is_ok()) {
             ui.status("see what can be repaired: backtrail repair --dry-run");
         }
     }
 }
 
-fn gap_json((id, gap): &(SessionId, HistoryGap)) -> Value {
-    json!({"session": id, "gap": gap})
-}
-
 /// A damaged place; its file is relative to the store.
+#[derive(Serialize)]
 pub(super) struct DamagedPlace {
-    file: PathBuf,
+    file: String,
     line: Option<u64>,
     byte: Option<u64>,
     reason: String,
@@ -346,26 +326,26 @@ pub(super) struct DamagedPlace {
 impl DamagedPlace {
     pub(super) fn new(store: &Store, damage: &Damage) -> Self {
         Self {
-            file: relative(store, &damage.file).to_owned(),
             line: damage.line,
             byte: Some(damage.byte),
-            reason: damage.reason.to_string(),
+            ..Self::whole(store, &damage.file, damage.reason.to_string())
         }
     }
 
-    pub(super) fn to_json(&self) -> Value {
-        json!({
-            "file": path_json(&self.file),
-            "line": self.line,
-            "byte": self.byte,
-            "reason": self.reason,
-        })
+    /// Makes a file that is damaged as a whole.
+    fn whole(store: &Store, file: &Path, reason: String) -> Self {
+        Self {
+            file: relative(store, file).display().to_string(),
+            line: None,
+            byte: None,
+            reason,
+        }
     }
 }
 
 impl fmt::Display for DamagedPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
+        write!(f, "{}", self.file)?;
         if let Some(line) = self.line {
             write!(f, " line {line}")?;
         }
@@ -376,45 +356,34 @@ impl fmt::Display for DamagedPlace {
     }
 }
 
-fn aside_json((file, bytes): &(PathBuf, u64)) -> Value {
-    json!({"file": path_json(file), "bytes": bytes})
+/// A file with what was set aside; it is relative to the store.
+#[derive(Serialize)]
+pub(super) struct AsideFile {
+    file: String,
+    bytes: u64,
 }
 
-/// Returns what a repair set aside as JSON.
-pub(super) fn set_aside_json(store: &Store, aside: &SetAside) -> Value {
-    let file: &Path = relative(store, &aside.file);
-    aside_json(&(file.to_owned(), aside.bytes))
-}
-
-/// A saved file that is lost.
-pub(super) struct LostFile {
-    text: String,
-    json: Value,
-    object: ObjectId,
-}
-
-impl LostFile {
-    pub(super) fn new(state: &LostState) -> Self {
-        Self {
-            text: text(state),
-            json: json!({
-                "workspace": path_json(state.workspace.root()),
-                "path": path_json(&state.path),
-                "directory": state.is_dir,
-                "object": state.object,
-                "checkpoints": state.checkpoints,
-                "reason": full_text(&state.error),
-            }),
-            object: state.object,
-        }
-    }
-
-    pub(super) fn to_json(&self) -> Value {
-        self.json.clone()
+impl AsideFile {
+    pub(super) fn new(store: &Store, file: &Path, bytes: u64) -> Self {
+        let file = relative(store, file).display().to_string();
+        Self { file, bytes }
     }
 }
 
-fn text(state: &LostState) -> String {
+/// Returns a saved file that is lost as JSON.
+pub(super) fn lost_json(state: &LostState) -> Value {
+    json!({
+        "workspace": path_json(state.workspace.root()),
+        "path": path_json(&state.path),
+        "directory": state.is_dir,
+        "object": state.object,
+        "checkpoints": state.checkpoints,
+        "reason": full_text(&state.error),
+    })
+}
+
+/// Returns a saved file that is lost, and the checkpoints that have it.
+pub(super) fn lost_text(state: &LostState) -> String {
     let path = visible_path(&state.path);
     let root = tilde(state.workspace.root());
     let what = match (state.is_dir, path.as_str()) {
@@ -422,28 +391,16 @@ fn text(state: &LostState) -> String {
         (true, _) => format!("all files of {path}/ in {root}"),
         (false, _) => format!("{path} in {root}"),
     };
-    let first = state.checkpoints.first();
-    let first = first.map_or_else(String::new, |id| id.prefix(8));
-    let more = state.checkpoints.len().saturating_sub(1) as u64;
-    let checkpoints = match (more, state.checkpoints.last()) {
-        (0, _) | (_, None) => format!("in checkpoint {first}"),
-        (_, Some(last)) => format!(
-            "in {}, {first} to {}",
-            count(more + 1, "checkpoint"),
-            last.prefix(8)
-        ),
+    let checkpoints = match state.checkpoints.as_slice() {
+        [] => String::new(),
+        [one] => format!(", in checkpoint {}", one.prefix(8)),
+        [first, .., last] => {
+            let all = count(state.checkpoints.len(), "checkpoint");
+            format!(", in {all}, {} to {}", first.prefix(8), last.prefix(8))
+        }
     };
-    format!("{what}, {checkpoints}")
-}
-
-impl fmt::Display for LostFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let object = self.object.to_string();
-        write!(
-            f,
-            "{} (object {})",
-            self.text,
-            &object[..16.min(object.len())]
-        )
-    }
+    format!(
+        "{what}{checkpoints} (object {:.16})",
+        state.object.to_string()
+    )
 }

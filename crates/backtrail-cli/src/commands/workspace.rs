@@ -10,8 +10,8 @@ use super::{open_files_store, open_or_create_store, resolve};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
-use crate::shell::quote;
-use crate::text::one_line;
+use crate::shell::{quote, quote_path};
+use crate::text::{one_line, visible};
 use crate::ui::Ui;
 use crate::when;
 
@@ -43,7 +43,7 @@ impl WorkspaceArgs {
     /// Returns the option that names the workspace, if it was given.
     pub(crate) fn flag(&self) -> String {
         self.workspace.as_ref().map_or_else(String::new, |dir| {
-            format!(" --workspace {}", quote(&dir.to_string_lossy()))
+            format!(" --workspace {}", quote_path(dir))
         })
     }
 
@@ -138,23 +138,10 @@ impl WorkspaceArgs {
         found.map_err(|error| self.wrong_point(workspace, point, ui, error))
     }
 
-    /// Adds a hint to the error for an unknown path; `within` are the `typed` paths relative to
-    /// the workspace.
-    pub(crate) fn unknown_path(
-        &self,
-        typed: &[PathBuf],
-        within: &[PathBuf],
-        error: backtrail::Error,
-        ui: &Ui,
-    ) -> CommandError {
-        let mut both = typed.iter().zip(within);
-        let typed = both.find(|(_, path)| Some(path.as_path()) == error.path());
+    /// Returns the hint for a path that did not exist at a point.
+    pub(crate) fn when_changed(&self, path: &Path, ui: &Ui) -> String {
         let log = self.command(ui, "log");
-        let command = CommandError::from(error);
-        match typed.map(|(path, _)| quote(&path.to_string_lossy())) {
-            Some(path) => command.hint(format!("see when it changed: {log} -- {path}")),
-            None => command,
-        }
+        format!("see when it changed: {log} -- {}", quote_path(path))
     }
 
     /// Adds what a wrong point may have meant.
@@ -165,6 +152,11 @@ impl WorkspaceArgs {
         ui: &Ui,
         error: backtrail::Error,
     ) -> CommandError {
+        // A point that names a session is one of its records.
+        let all = match record_of(point) {
+            Some(_) => format!("{} list", ui.program()),
+            None => self.command(ui, "log"),
+        };
         let points = error.points().to_vec();
         let kind = error.kind();
         let command = CommandError::from(error);
@@ -173,27 +165,16 @@ impl WorkspaceArgs {
                 command.hint(describe_point(workspace, id))
             }),
             (ErrorKind::NotFound, false) => {
-                let near: Vec<String> = points.iter().map(|point| quote(point)).collect();
+                let near = points.iter().map(|point| describe_point(workspace, point));
+                let near: Vec<String> = near.collect();
                 let one_of = if near.len() == 1 { "" } else { "one of: " };
                 command.hint(format!(
-                    "did you mean {one_of}{}? (all: {})",
-                    near.join(", "),
-                    self.list(point, ui)
+                    "did you mean {one_of}{}? (all: {all})",
+                    near.join(", ")
                 ))
             }
-            (ErrorKind::NotFound, true) => {
-                command.hint(format!("see all: {}", self.list(point, ui)))
-            }
+            (ErrorKind::NotFound, true) => command.hint(format!("see all: {all}")),
             _ => command,
-        }
-    }
-
-    /// Returns the command that lists the possible points: sessions for `REF:SEQ`.
-    fn list(&self, point: &Point, ui: &Ui) -> String {
-        let text = point.to_string();
-        match text.split_once(':') {
-            Some((session, _)) if !session.is_empty() => format!("{} list", ui.program()),
-            _ => self.command(ui, "log"),
         }
     }
 }
@@ -240,23 +221,33 @@ pub(crate) fn run_around() -> Option<CheckpointId> {
     env::var(RUN_VARIABLE).ok()?.parse().ok()
 }
 
-/// Describes what a point matches: a checkpoint, or a record of a session.
-fn describe_point(workspace: &Workspace, id: &str) -> String {
-    let checkpoint = id.parse().ok().and_then(|id| {
-        let found = workspace.checkpoint_by_id(id);
-        found.ok().flatten()
-    });
-    match checkpoint {
-        Some(checkpoint) => format!("{id} ({})", describe_checkpoint(&checkpoint)),
-        None => format!("{id} (a record)"),
+/// Describes a point: a label, or the id of a checkpoint or record with what it is.
+fn describe_point(workspace: &Workspace, point: &str) -> String {
+    let found = match point.parse() {
+        Ok(id) => workspace.checkpoint_by_id(id).ok().flatten(),
+        Err(_) => point.parse().and_then(|it| workspace.resolve(&it)).ok(),
+    };
+    let Some(checkpoint) = found else {
+        return format!("{} (a record)", quote(point));
+    };
+    if checkpoint.label() == Some(point) {
+        return quote(point);
     }
+    let what = match (checkpoint.label(), checkpoint.about()) {
+        (Some(label), _) => format!("checkpoint \"{}\"", one_line(label, 40)),
+        (None, Some(about)) => {
+            let about = one_line(&visible(&about.to_string()), 40);
+            format!("{}: {about}", checkpoint.reason())
+        }
+        (None, None) => checkpoint.reason().to_string(),
+    };
+    format!("{point} ({what}, {})", when::brief(checkpoint.at()))
 }
 
-/// Describes a checkpoint: its label or reason, and its time.
-fn describe_checkpoint(checkpoint: &Checkpoint) -> String {
-    let at = when::brief(checkpoint.at());
-    match checkpoint.label() {
-        Some(label) => format!("checkpoint \"{}\", {at}", one_line(label, 40)),
-        None => format!("{}, {at}", checkpoint.reason()),
-    }
+/// Returns the session and the record that a point names, if it does.
+pub(super) fn record_of(point: &Point) -> Option<(String, u64)> {
+    let text = point.to_string();
+    let (reference, seq) = text.rsplit_once(':')?;
+    let seq = seq.parse().ok()?;
+    (!reference.is_empty()).then(|| (reference.to_owned(), seq))
 }

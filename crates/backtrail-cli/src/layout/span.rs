@@ -5,6 +5,11 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::text::clean;
 
+/// Less important text.
+pub(crate) const DIM: Style = Style::new().dimmed();
+/// Text that should catch the eye.
+pub(crate) const BOLD: Style = Style::new().bold();
+
 /// Text in one style, without terminal escapes of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Span {

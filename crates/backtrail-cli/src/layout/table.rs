@@ -3,8 +3,7 @@
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
-use super::span::{Line, Span, cut, width_of};
-use crate::ui::DIM;
+use super::span::{DIM, Line, Span, cut, width_of};
 
 /// The columns between two columns.
 const GAP: usize = 2;

@@ -33,7 +33,7 @@ fn a_checkpoint_as_json() {
     assert_eq!((&first["files"], &first["bytes"]), (&json!(3), &json!(23)));
     assert_eq!(first["changed"], 0);
     let left_out = json!({"count": 1, "first": [
-        {"path": "target", "reason": "ignored", "bytes": 0},
+        {"path": "target", "kind": "dir", "reason": "ignored", "bytes": 0},
     ]});
     assert_eq!(first["skipped"], left_out);
     assert_eq!(first["snapshot"].as_str().unwrap().len(), 64);
@@ -72,7 +72,7 @@ fn a_checkpoint_reports_what_it_saved_and_skipped() {
     assert_eq!(
         normal(&ran.stderr, &cli, &[]),
         "saved 2 files (17 bytes) in <work>, 1 changed since the last checkpoint\n\
-         not protected: node_modules (ignored)\n"
+         not protected: node_modules/ (ignored)\n"
     );
     assert_eq!(cli.run(&["cat", &id, "a.txt"]).stdout, "one\n");
 }
@@ -184,8 +184,8 @@ fn wrong_points_and_paths_get_a_hint() {
         ),
         (&["cat", "~1", "a"], "do not begin with ~, # or -"),
         (&["cat", "last~x", "a"], "needs a number after last~"),
-        (&["diff", "last~1"], "there is no turn or run here yet"),
-        (&["diff", ":3"], "no session works in"),
+        (&["diff", "last~1"], "no turns or runs here yet"),
+        (&["diff", ":3"], "no sessions in"),
         (&["cat", "last", "b"], "b did not exist at last"),
         (&["cat", "last", "../b"], "is outside the workspace"),
         (&["checkpoint", "last"], "is reserved; choose another label"),
@@ -456,11 +456,11 @@ fn f28_a_file_of_a_gigabyte_is_skipped_over_the_cap_and_saved_under_it() {
     write(&cli, "a", "1");
     let over = checkpoint(&cli, "over");
     assert_eq!(over["files"], 1);
-    let left_out = json!({"path": "dump", "reason": "too_large", "bytes": LEN});
+    let left_out = json!({"path": "dump", "kind": "file", "reason": "too_large", "bytes": LEN});
     assert_eq!(over["skipped"]["first"][0], left_out);
     let refused = cli.run(&["cat", "over", "dump"]);
     assert!(
-        refused.stderr.contains("over the cap"),
+        refused.stderr.contains("over snapshot_cap"),
         "{}",
         refused.stderr
     );

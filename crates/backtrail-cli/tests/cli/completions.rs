@@ -253,7 +253,7 @@ fn bash_offers_sessions_labels_and_files() {
 }
 
 #[test]
-fn zsh_takes_its_script() {
+fn zsh_accepts_its_script() {
     if !is_there("zsh") {
         return;
     }
@@ -269,7 +269,7 @@ fn zsh_takes_its_script() {
 }
 
 #[test]
-fn fish_takes_its_script() {
+fn fish_accepts_its_script() {
     if !is_there("fish") {
         return;
     }

@@ -169,7 +169,7 @@ fn a_link_to_a_record_unfolds_what_it_is_in() {
 /// The page lets no other script run, so the test takes that away from its own copy, and
 /// types in the place of a person.
 #[test]
-fn search_counts_marks_and_goes_on() {
+fn search_counts_marks_and_continues() {
     let Some(chromium) = chromium() else {
         return;
     };

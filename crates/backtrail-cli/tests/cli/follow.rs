@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::kit::{Cli, Recording};
 
 #[test]
-fn a_follower_sees_what_is_said_while_it_looks_also_across_a_rotation() {
+fn a_follower_sees_new_messages_also_across_a_rotation() {
     let cli = Cli::new();
     let session = cli.new_session("first");
     std::fs::write(cli.store().join("config.toml"), "rotation = \"1 KiB\"").unwrap();
@@ -53,7 +53,7 @@ fn a_follower_of_a_quiet_session_ends_when_nobody_reads_it() {
 }
 
 #[test]
-fn a_follower_tells_moves_and_compactions_as_json_too() {
+fn a_follower_prints_moves_and_compactions_as_json_too() {
     let cli = Cli::new();
     let session = cli.new_session("first");
     let mut follower = cli

@@ -136,7 +136,7 @@ fn files_that_are_not_copied_are_named() {
     let (_, into) = beside(&cli, "fork");
     let ran = cli.run(&["fork", "later", "--into", &into]);
     let err = normal(&ran.stderr, &cli, &[]);
-    assert!(err.contains("not copied: target (ignored)\n"), "{err}");
+    assert!(err.contains("not copied: target/ (ignored)\n"), "{err}");
     assert!(err.contains(".git is not copied"), "{err}");
 }
 

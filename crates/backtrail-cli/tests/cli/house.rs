@@ -108,7 +108,7 @@ fn the_readme_commands_are_real() {
 
 /// docs/cli.md has the help of every verb, word for word. `BACKTRAIL_BLESS=1` rewrites it.
 #[test]
-fn the_manual_says_what_help_says() {
+fn the_manual_matches_help() {
     let mut manual = read("docs/cli.md");
     let bless = std::env::var_os("BACKTRAIL_BLESS").is_some();
     let cli = crate::kit::Cli::new();

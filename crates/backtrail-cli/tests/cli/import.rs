@@ -119,7 +119,7 @@ out: claw-code      2    2        0          0              0                0
 
 // A8, A9
 #[test]
-fn a8_a9_what_a_file_does_not_say_is_filled_in_the_same_way_every_time() {
+fn a8_a9_missing_facts_are_filled_in_the_same_way_every_time() {
     let message = LINES
         .lines()
         .find(|line| line.contains("fix the bug") && line.contains("blocks"));
@@ -159,7 +159,7 @@ fn a8_a9_what_a_file_does_not_say_is_filled_in_the_same_way_every_time() {
 
 // A8
 #[test]
-fn a8_the_meta_may_stand_anywhere_and_the_last_one_counts() {
+fn a8_the_meta_may_be_anywhere_and_the_last_one_counts() {
     let cli = Cli::new();
     let mut lines: Vec<&str> = LINES.lines().collect();
     let meta = lines.remove(0);
@@ -179,7 +179,7 @@ fn a8_the_meta_may_stand_anywhere_and_the_last_one_counts() {
 
 // F2
 #[test]
-fn f2_an_imported_session_is_gone_on_with_in_a_fork_and_its_file_stays_as_it_was() {
+fn f2_an_imported_session_continues_in_a_fork_and_its_file_stays_as_it_was() {
     let cli = Cli::new();
     write(&cli, "lines.jsonl", LINES);
     write(&cli, "old.json", OBJECT);
@@ -295,7 +295,7 @@ fn a8_two_files_with_one_id_and_other_content_are_two_sessions() {
 
 // A14
 #[test]
-fn a14_a_file_that_is_no_session_is_named_and_the_others_are_taken_in() {
+fn a14_a_file_that_is_not_a_session_is_named_and_the_others_are_imported() {
     let cli = Cli::new();
     write(&cli, "good.jsonl", LINES);
     write(&cli, "bad.jsonl", "{\"type\":\"message\"}\n");
@@ -346,7 +346,7 @@ fn a14_a_file_that_is_no_session_is_named_and_the_others_are_taken_in() {
 
 // F8
 #[test]
-fn f8_lines_that_cannot_be_read_cost_just_those_lines_and_are_told() {
+fn f8_lines_that_cannot_be_read_cost_only_those_lines_and_are_reported() {
     let cli = Cli::new();
     let mut bytes = LINES.as_bytes().to_vec();
     let said = |blocks: &str| {
@@ -395,7 +395,7 @@ fn f8_lines_that_cannot_be_read_cost_just_those_lines_and_are_told() {
 
 // A8
 #[test]
-fn a8_leftovers_of_other_programs_are_no_sessions_but_stand_in_for_a_lost_file() {
+fn a8_leftovers_of_other_programs_are_not_sessions_but_replace_a_lost_file() {
     let cli = Cli::new();
     write(&cli, "s.jsonl", LINES);
     write(&cli, "s.rot-1794726326200.jsonl", LINES);
@@ -430,8 +430,8 @@ fn a10_an_import_comes_out_as_version_1_again_and_what_it_lost_is_listed() {
         (ran.code, ran.stderr.as_str()),
         (
             0,
-            "note: title, tags or agent were dropped\n\
-             note: model, response id, duration or cost were dropped in 1 message (3)\n\
+            "note: title, tags or agent was dropped\n\
+             note: model, response id, duration or cost was dropped in 1 message (3)\n\
              note: thinking was dropped in 1 message (3)\n"
         )
     );
@@ -453,8 +453,8 @@ fn a10_an_import_comes_out_as_version_1_again_and_what_it_lost_is_listed() {
 }
 
 /// What version 1 has no place for in `Cli::talk`.
-const LOST: &str = "note: title, tags or agent were dropped\n\
-                    note: model, response id, duration or cost were dropped in 2 messages (3, 4)\n";
+const LOST: &str = "note: title, tags or agent was dropped\n\
+                    note: model, response id, duration or cost was dropped in 2 messages (3, 4)\n";
 
 // A10
 #[test]
@@ -490,7 +490,7 @@ fn a10_a_native_session_comes_out_as_version_1_and_is_read_back() {
 }
 
 #[test]
-fn a10_what_a_summary_stands_for_is_left_out_of_version_1_and_told() {
+fn a10_what_a_summary_replaces_is_omitted_from_version_1_and_reported() {
     let cli = Cli::new();
     let id = cli.talk();
     write(&cli, "summary", "They looked.");
@@ -498,7 +498,7 @@ fn a10_what_a_summary_stands_for_is_left_out_of_version_1_and_told() {
     let ran = cli.run(&["export", &id, "--to", "v1"]);
     assert_eq!(
         ran.stderr,
-        "note: title, tags or agent were dropped\n\
+        "note: title, tags or agent was dropped\n\
          note: 3 messages replaced by the summary (2, 3, 4)\n"
     );
     let lines = ran.json_lines();
@@ -701,8 +701,8 @@ err: hint: choose another name, or remove the file first
             "\
 exit 0
 out: exported <id> to x.jsonl ({size} bytes)
-err: note: title, tags or agent were dropped
-err: note: model, response id, duration or cost were dropped in 2 messages (3, 4)
+err: note: title, tags or agent was dropped
+err: note: model, response id, duration or cost was dropped in 2 messages (3, 4)
 err: to reverse: rm x.jsonl
 "
         )
@@ -748,7 +748,7 @@ fn samples() -> Option<Vec<PathBuf>> {
 /// Real files of another program: all are imported, can be continued, and
 /// come out again as they were said.
 #[test]
-fn a8_a9_real_files_are_taken_in_and_come_out_again() {
+fn a8_a9_real_files_are_imported_and_exported_again() {
     let Some(samples) = samples() else {
         return;
     };

@@ -71,7 +71,7 @@ out: pi               1    1        0          0              0                0
 }
 
 #[test]
-fn variables_say_where_agents_keep_their_sessions() {
+fn variables_set_where_agents_keep_their_sessions() {
     let cli = Cli::new();
     let elsewhere = home(&cli).join("elsewhere");
     let at = |name: &str| elsewhere.join(name);
@@ -199,7 +199,7 @@ fn the_table_fits_the_terminal() {
 }
 
 #[test]
-fn nothing_to_take_in_is_said() {
+fn nothing_to_import_is_reported() {
     let cli = Cli::new();
     let ran = run(&cli, &["import", "--from", "codex", "--from", "pi"]);
     assert_eq!(
@@ -209,7 +209,7 @@ fn nothing_to_take_in_is_said() {
 }
 
 #[test]
-fn a_file_that_grew_is_gone_on_with() {
+fn a_file_that_grew_is_continued() {
     let cli = Cli::new();
     agents::fill(&cli);
     run(&cli, &["import"]);
@@ -527,7 +527,7 @@ fn continuing_one_creates_a_fork_and_reports_it() {
 }
 
 #[test]
-fn what_was_deleted_stays_deleted_and_is_said() {
+fn a_deleted_session_stays_deleted_and_is_reported() {
     let cli = Cli::new();
     agents::fill(&cli);
     run(&cli, &["import"]);

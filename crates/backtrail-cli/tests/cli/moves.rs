@@ -382,7 +382,7 @@ exit 2
 err: error: session <id> has no file checkpoints
 err:
 err: hint: move only its conversation: --chat
-err: hint: checkpoints are made by: backtrail checkpoint, or run -- COMMAND
+err: hint: make checkpoints with: backtrail checkpoint, or backtrail run -- COMMAND
 ",
         ),
     ] {

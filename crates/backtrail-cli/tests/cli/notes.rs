@@ -289,7 +289,7 @@ fn a_note_that_is_too_long_is_refused() {
         let ran = cli.run(&args);
         assert_eq!(
             seen(&ran, &cli, &id),
-            "exit 2\nerr: error: a title, tag or name is 5000 bytes long; at most 4096 are taken\n"
+            "exit 2\nerr: error: a title, tag or name is 5000 bytes long; the limit is 4096\n"
         );
     }
     assert_eq!(noted(&cli, &id), before);

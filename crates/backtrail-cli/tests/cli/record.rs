@@ -343,8 +343,7 @@ fn an_invalid_title_is_one_error_and_not_one_per_line() {
     let ran = cli.run_with(&["record", "--title", &title], line("hello").as_bytes());
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
     assert!(
-        ran.stderr
-            .contains("is 5000 bytes long; at most 4096 are taken"),
+        ran.stderr.contains("is 5000 bytes long; the limit is 4096"),
         "{}",
         ran.stderr
     );

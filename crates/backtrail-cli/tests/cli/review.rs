@@ -225,7 +225,7 @@ fn what_is_named_works_from_outside_the_workspace() {
 }
 
 #[test]
-fn a_directory_is_told_by_its_files_and_a_link_to_it_leads_there() {
+fn a_directory_is_recognised_by_its_files_and_a_link_to_it_is_followed() {
     let cli = Cli::new();
     fs::create_dir_all(cli.work().join("d/e")).unwrap();
     for name in ["d/e/1", "d/2", "d/3", "d/4", "d/5", "d/6"] {

@@ -14,7 +14,7 @@ fn start(cli: &Cli, line: &str) -> Terminal {
 }
 
 #[test]
-fn ctrl_c_ends_the_command_and_we_still_say_what_it_did() {
+fn ctrl_c_ends_the_command_and_we_still_report_what_it_did() {
     if !pty::is_there() {
         return;
     }
@@ -76,7 +76,7 @@ fn after_the_command_a_single_ctrl_c_does_not_end_us() {
 }
 
 #[test]
-fn after_the_command_whoever_insists_on_ctrl_c_gets_away() {
+fn after_the_command_a_second_ctrl_c_ends_us() {
     if !pty::is_there() {
         return;
     }
@@ -87,7 +87,7 @@ fn after_the_command_whoever_insists_on_ctrl_c_gets_away() {
 }
 
 #[test]
-fn a_command_that_handles_ctrl_c_hears_it_once_and_goes_on() {
+fn a_command_that_handles_ctrl_c_gets_it_once_and_continues() {
     if !pty::is_there() {
         return;
     }
@@ -277,7 +277,7 @@ fn a_command_in_the_background_is_stopped_when_it_reads_and_comes_back() {
 
 /// A window that is closed: the command hears of it, and we stay to the end.
 #[test]
-fn a_terminal_that_goes_away_ends_the_command_and_not_us() {
+fn a_terminal_that_closes_ends_the_command_and_not_us() {
     if !pty::is_there() {
         return;
     }

@@ -414,7 +414,7 @@ fn results_are_shown_with_their_calls_within_bounds() {
 }
 
 #[test]
-fn signs_are_ascii_where_the_locale_says_so() {
+fn signs_are_ascii_if_the_locale_is() {
     let cli = Cli::new();
     let id = cli.talk();
     let with = |locale: &str| {
@@ -490,7 +490,7 @@ fn on_a_terminal_it_goes_through_the_pager_and_is_clean_there() {
 }
 
 #[test]
-fn a_follower_reads_a_conversation_as_it_goes_on() {
+fn a_follower_reads_a_conversation_as_it_continues() {
     let cli = Cli::new();
     let id = cli.talk();
     let mut command = cli.command(&["show", &id, "--follow"]);

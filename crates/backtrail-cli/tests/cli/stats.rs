@@ -122,7 +122,7 @@ out: models      m-1
 }
 
 #[test]
-fn b1_statistics_are_told_as_json() {
+fn b1_statistics_are_printed_as_json() {
     let cli = Cli::new();
     let id = cli.talk();
     let ran = cli.run(&["stats", &id, "--json"]);
@@ -254,7 +254,7 @@ fn respond(cli: &Cli, session: &str, id: &str, tokens: u64) {
 
 // F24
 #[test]
-fn f24_show_stats_of_a_session_and_stats_say_the_same() {
+fn f24_show_stats_of_a_session_and_stats_agree() {
     let cli = Cli::new();
     let session = cli.new_session("go");
     let own = "[prices.my-model]\ninput = 1000.0\noutput = 1000.0\n";

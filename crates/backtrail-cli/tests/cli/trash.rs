@@ -319,7 +319,7 @@ fn a_purge_can_be_repeated_once_nobody_writes_to_the_fork() {
         .run(&["delete", "--purge", "--json", &id, "--dry-run"])
         .json();
     assert_eq!(again["again"][0], id.as_str());
-    assert_eq!(again["purged"], serde_json::json!([]));
+    assert_eq!(again["deletions"], serde_json::json!([]));
 }
 
 #[test]

@@ -215,7 +215,7 @@ fn in_an_empty_store_there_is_no_latest() {
         let ran = run(&cli, verb, "latest");
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{verb:?}");
         assert!(
-            ran.stderr.starts_with("error: there is no session yet"),
+            ran.stderr.starts_with("error: no sessions yet"),
             "{verb:?}: {}",
             ran.stderr
         );

@@ -133,7 +133,7 @@ fn endings(prefix: &str, most: usize, searcher: &Searcher) -> Result<Vec<String>
         while stream.advance() && stream.key().starts_with(prefix.as_bytes()) {
             endings.insert(String::from_utf8_lossy(stream.key()).into_owned());
             if endings.len() > most {
-                let what = format!("too many words begin with `{prefix}`: write more of it");
+                let what = format!("too many words begin with `{prefix}`: make it longer");
                 return Err(Error::Query(what));
             }
         }

@@ -66,7 +66,7 @@ impl TrailTable {
         let ordinal = self.next_ordinal;
         let next = ordinal.checked_add(1).ok_or(Error::Search {
             doing: "cannot add to the full-text index",
-            what: "it has had too many trails; delete it to rebuild it".to_owned(),
+            what: "it has too many trails; delete it to rebuild it".to_owned(),
         });
         self.next_ordinal = next?;
         Ok(KnownTrail {

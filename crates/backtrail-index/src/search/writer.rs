@@ -203,7 +203,7 @@ impl Sink for SearchWriter {
 
 /// Creates the directory, replacing anything else with its name.
 fn make_dir(dir: &Path) -> Result<()> {
-    let failed = |error| Error::io("cannot make", dir, error);
+    let failed = |error| Error::io("cannot create", dir, error);
     if fs::symlink_metadata(dir).is_ok_and(|meta| !meta.is_dir()) {
         fs::remove_file(dir).map_err(failed)?;
     }
@@ -269,7 +269,7 @@ fn make_private(dir: &Path) -> Result<()> {
             _ => fs::set_permissions(path, fs::Permissions::from_mode(0o600)),
         }
     };
-    let failed = |error| Error::io("cannot make private", dir, error);
+    let failed = |error| Error::io("cannot chmod", dir, error);
     for entry in fs::read_dir(dir).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         if path.is_file() {

@@ -164,6 +164,6 @@ fn a_call_that_was_interrupted_never_stops_a_resume() {
         assert!(shows(&context), "{shape}");
         let mends: Vec<_> = context.mends().iter().map(ToString::to_string).collect();
         assert_eq!(mends.len(), 1, "{shape}: {mends:?}");
-        assert!(mends[0].starts_with("record 2: a tool call has no result"));
+        assert!(mends[0].starts_with("record 2: a tool call without a result"));
     }
 }

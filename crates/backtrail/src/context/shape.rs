@@ -60,7 +60,7 @@ impl FromStr for Shape {
             .find(|shape| shape.as_str() == name)
             .ok_or_else(|| {
                 Error::invalid(format!(
-                    "no context has the shape `{name}`: say neutral, anthropic, openai or openai-chat"
+                    "unknown context format `{name}`: use neutral, anthropic, openai or openai-chat"
                 ))
             })
     }

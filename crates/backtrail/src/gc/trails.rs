@@ -119,8 +119,7 @@ impl Trails {
                 Ok(inside) => match name.to_str().and_then(|name| name.parse().ok()) {
                     Some(id) => ids.push(id),
                     None if inside.iter().any(|name| trail_number(name).is_some()) => {
-                        let what = "a directory among the workspaces has a trail, but its name is not \
-                                    the id of a workspace";
+                        let what = "a directory in workspaces/ has a trail, but its name is not a workspace id";
                         return Err(Error::new(ErrorKind::Corrupt, what).at_path(&path));
                     }
                     None => {}
@@ -176,7 +175,7 @@ impl WorkspaceRecords {
                 continue;
             }
             if from.is_some_and(|from| from > len) {
-                let what = "the trail was longer a moment ago";
+                let what = "the trail shrank while being read";
                 return Err(Error::new(ErrorKind::Corrupt, what).at_path(&path));
             }
             changed = true;
@@ -306,10 +305,7 @@ impl WorkspaceRecords {
             add(kept.snapshot, format!("checkpoint {}", kept.id.prefix(8)));
         }
         for begun in self.open_steps() {
-            let named = format!(
-                "a {} that was not finished in workspace {workspace}",
-                begun.reason
-            );
+            let named = format!("an unfinished {} in workspace {workspace}", begun.reason);
             add(begun.before, named.clone());
             add(begun.after, named);
         }
@@ -324,7 +320,7 @@ fn refuse_newer(opener: &Opener, files: &LogDir, trail: u32) -> Result<()> {
     if !opener.is_newer() {
         return Ok(());
     }
-    let what = "a trail was written by a newer version; use the program that wrote it";
+    let what = "a trail was written by a newer version; upgrade Backtrail";
     let path = files.trail_path(trail);
     Err(Error::new(ErrorKind::NewerFormat, what).at_path(&path))
 }

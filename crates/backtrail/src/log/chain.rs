@@ -50,8 +50,8 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Opens a trail and reads its opener. In a workspace it may have been written anew
-    /// since it was listed; then it is the head of the new line, which has all of it.
+    /// Opens a trail and reads its opener. In a workspace a purge may have
+    /// rewritten it since it was listed; then this is the head of the new line.
     pub(crate) fn open(files: &LogDir, trail: u32, until: u64) -> Result<Self> {
         match Self::open_there(files, trail, until) {
             Err(error) if error.kind() == ErrorKind::NotFound && files.is_of_workspace() => {
@@ -93,7 +93,7 @@ impl Segment {
         Ok(None)
     }
 
-    /// Returns whether a failure to read the trail means that it was written anew.
+    /// Returns whether a failure to read the trail means that it was rewritten.
     pub(crate) fn is_replaced(&self, error: &Error) -> bool {
         self.files.is_of_workspace() && error.kind() == ErrorKind::NotFound
     }
@@ -165,8 +165,8 @@ impl Segment {
         }
     }
 
-    /// Returns the file of version 1 that the trail was begun to go on from, where
-    /// there is no record in that to continue.
+    /// Returns the file of version 1 that the trail continues, if that has no record that
+    /// could be named.
     pub(crate) fn imported_without_records(&self) -> Option<Self> {
         let opener = self.opener.as_ref()?;
         let imported = opener.reason == TrailReason::Import && opener.continues.is_none();
@@ -238,7 +238,7 @@ impl Segment {
     }
 
     /// Reads the trail backwards from the last record that belongs to the line, or
-    /// from a line behind it: in a damaged line two records can stand side by side.
+    /// from a line behind it: in a damaged line two records can be side by side.
     pub(crate) fn backwards(&self, sums: Sums) -> Result<TrailReader> {
         let file = self.file()?;
         let beyond = self.until.checked_add(1);
@@ -320,7 +320,7 @@ impl Line {
         Self(segments.iter().map(part).collect())
     }
 
-    /// Returns whether record `seq` of a trail lies on the line.
+    /// Returns whether record `seq` of a trail is on the line.
     pub(crate) fn holds(&self, session: &SessionId, trail: u32, seq: u64) -> bool {
         let mut parts = self.0.iter();
         parts.any(|part| part.session == *session && part.trail == trail && seq <= part.until)
@@ -334,7 +334,7 @@ pub(crate) struct Walk {
     next: Option<Target>,
     visited: HashSet<(SessionId, u32)>,
     pub(crate) damage: DamageReport,
-    /// What the line has no more, or only in the trash; the newest first.
+    /// The records that are gone from the line, or in the trash; the newest first.
     pub(crate) gaps: Vec<HistoryGap>,
     /// The trails that continue what is gone.
     severed: Vec<PathBuf>,
@@ -345,8 +345,8 @@ struct Target {
     files: LogDir,
     trail: u32,
     until: u64,
-    /// Where it was said that the line goes on here; nowhere for the head.
-    said_in: Option<PathBuf>,
+    /// The trail that says that the line continues here; none for the head.
+    named_in: Option<PathBuf>,
 }
 
 impl Walk {
@@ -363,7 +363,7 @@ impl Walk {
                 files: files.clone(),
                 trail: head,
                 until,
-                said_in: None,
+                named_in: None,
             }),
             visited: HashSet::new(),
             damage: DamageReport::default(),
@@ -372,14 +372,14 @@ impl Walk {
         }
     }
 
-    /// Begins again at a trail that was written anew.
+    /// Begins again at a trail that was rewritten.
     pub(crate) fn again_at(&mut self, segment: &Segment) {
         self.visited.clear();
         self.next = Some(Target {
             files: segment.files.clone(),
             trail: segment.trail,
             until: segment.until,
-            said_in: None,
+            named_in: None,
         });
     }
 
@@ -389,12 +389,12 @@ impl Walk {
             return Ok(None);
         };
         let mut segment = match Segment::open(&target.files, target.trail, target.until) {
-            Err(error) if error.kind() == ErrorKind::NotFound && target.said_in.is_some() => {
+            Err(error) if error.kind() == ErrorKind::NotFound && target.named_in.is_some() => {
                 return self.go_around_missing(target);
             }
             opened => opened?,
         };
-        segment.is_head = target.said_in.is_none();
+        segment.is_head = target.named_in.is_none();
         self.visited
             .insert((target.files.id().clone(), target.trail));
         self.next = self.before(&target.files, &segment)?;
@@ -411,7 +411,7 @@ impl Walk {
         Ok(self.into_line(segments))
     }
 
-    /// Puts trails that the walk came upon in order, oldest first.
+    /// Puts the trails of the walk in order, oldest first.
     pub(crate) fn into_line(self, mut segments: Vec<Segment>) -> (Vec<Segment>, DamageReport) {
         segments.reverse();
         for segment in &mut segments {
@@ -420,7 +420,7 @@ impl Walk {
         (segments, self.damage)
     }
 
-    /// Decides where the line goes on before `segment`.
+    /// Decides where the line continues before `segment`.
     fn before(&mut self, files: &LogDir, segment: &Segment) -> Result<Option<Target>> {
         if segment.is_version_1() {
             return Ok(None);
@@ -453,27 +453,27 @@ impl Walk {
             files: files.of(&self.store, &continues.session_id),
             trail: continues.trail,
             until,
-            said_in: Some(segment.path.clone()),
+            named_in: Some(segment.path.clone()),
         }))
     }
 
-    /// Goes on from a trail that is not there with the one below it, if any.
+    /// Continues from a trail that is missing with the one below it, if any.
     fn go_around_missing(&mut self, mut target: Target) -> Result<Option<Segment>> {
-        let said_in = target.said_in.take().unwrap_or_default();
+        let named_in = target.named_in.take().unwrap_or_default();
         if let Some(gone) = gap::look(&target.files, target.trail, target.until)? {
-            self.severed.push(said_in.clone());
+            self.severed.push(named_in.clone());
             self.add_gap(gone.gap);
             self.next = gone.continues.map(|from| Target {
                 files: target.files.of(&self.store, &from.session_id),
                 trail: from.trail,
                 until: from.seq.min(target.until),
-                said_in: Some(said_in),
+                named_in: Some(named_in),
             });
             return self.next();
         }
         let what = format!("trail {} of session {}", target.trail, target.files.id());
-        self.note(&said_in, Reason::BrokenLink(what));
-        self.next = self.trail_below(&target.files, target.trail, target.until, &said_in)?;
+        self.note(&named_in, Reason::BrokenLink(what));
+        self.next = self.trail_below(&target.files, target.trail, target.until, &named_in)?;
         self.next()
     }
 
@@ -483,7 +483,7 @@ impl Walk {
         files: &LogDir,
         trail: u32,
         until: u64,
-        said_in: &Path,
+        named_in: &Path,
     ) -> Result<Option<Target>> {
         let below = files
             .readable_trails()?
@@ -496,7 +496,7 @@ impl Walk {
                 files: files.clone(),
                 trail,
                 until,
-                said_in: Some(said_in.to_owned()),
+                named_in: Some(named_in.to_owned()),
             }))
     }
 

@@ -70,7 +70,7 @@ pub(super) fn deleted_error(files: &LogDir) -> Option<Error> {
 pub(super) fn purged_at(files: &LogDir) -> Result<Option<Option<Timestamp>>> {
     let path = files.trash().join(format!("{}{PURGED}", files.id()));
     let there = files.storage().exists(&path);
-    if !there.context("cannot look into the trash", &path)? {
+    if !there.context("cannot read the trash", &path)? {
         return Ok(None);
     }
     let purged: Option<DeletedAt> = read_deleted(files.storage(), &path);

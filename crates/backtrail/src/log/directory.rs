@@ -8,10 +8,9 @@ use std::sync::Arc;
 use super::deleted::{TRAILS, TRASH, deleted_error};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ids::{SessionId, WorkspaceId};
-use crate::storage::{Storage, StorageFile, append_all, directory, if_found, read_full};
+use crate::storage::{Storage, StorageFile, append_all, directory, for_each_chunk, if_found};
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::trail::lines::STREAM_BUFFER;
 use crate::trail::opener::{Opener, Owner, TrailReason};
 use crate::trail::record::Position;
 use crate::trail::{file_name, trail_number};
@@ -388,8 +387,9 @@ pub(crate) fn copy_aside(
             Err(error) => return Err(failed(&path, error)),
         }
     };
-    let written = copy(source, part, file.as_ref())
-        .and_then(|()| file.sync())
+    let append = |_, chunk: &[u8]| append_all(file.as_ref(), chunk).map(|()| true);
+    let written = for_each_chunk(source, part, append)
+        .and_then(|_| file.sync())
         .and_then(|()| storage.sync_dir(directory(&path)));
     if let Err(error) = written {
         // The bytes are still in the trail: half a copy is useless.
@@ -405,22 +405,6 @@ pub(crate) struct CreatedTrail {
     pub(crate) file: Arc<dyn StorageFile>,
     pub(crate) len: u64,
     pub(crate) position: Position,
-}
-
-/// Copies a part of a file to the end of another, a little at a time.
-fn copy(from: &dyn StorageFile, place: Range<u64>, to: &dyn StorageFile) -> io::Result<()> {
-    let mut buffer = vec![0; STREAM_BUFFER];
-    let mut at = place.start;
-    while at < place.end {
-        let want = usize::try_from(place.end - at).map_or(buffer.len(), |n| n.min(buffer.len()));
-        let n = read_full(from, &mut buffer[..want], at)?;
-        if n == 0 {
-            break;
-        }
-        append_all(to, &buffer[..n])?;
-        at += n as u64;
-    }
-    Ok(())
 }
 
 fn aside_name(trail: u32, offset: u64, given: Option<u64>, again: u32) -> String {

@@ -22,7 +22,7 @@ pub(crate) struct Examiner {
     certain: bool,
 }
 
-/// What the examiner came upon.
+/// What the examiner found.
 #[derive(Debug)]
 pub(crate) enum Finding {
     /// A record, which [`Examiner::record`] lends, and what is wrong about it.
@@ -45,7 +45,7 @@ impl Examiner {
         self.reader.record()
     }
 
-    /// Returns where the present record stands in its file.
+    /// Returns where the present record is in its file.
     pub(crate) fn place(&self) -> Range<u64> {
         self.reader.place()
     }
@@ -85,8 +85,7 @@ impl Examiner {
                     after: seq,
                 });
             }
-            // After damage only the numbers can tell: what was lost had a sum
-            // that nobody knows.
+            // After damage only the numbers count: the sum of a lost record is unknown.
             if self.certain && record.prev() != Some(sum) {
                 return Some(Reason::Gap);
             }

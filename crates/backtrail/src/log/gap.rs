@@ -83,7 +83,7 @@ impl fmt::Display for HistoryGap {
         };
         match self.reason {
             GapReason::Purged { .. } => write!(f, "{was} purged with session {session}"),
-            GapReason::Emptied => write!(f, "{was} emptied from the trash"),
+            GapReason::Emptied => write!(f, "{was} removed from the trash"),
             GapReason::InTrash => write!(f, "{is} in the trash"),
         }
     }
@@ -116,7 +116,7 @@ impl GoneTrails {
             found => found.map(|(_, file)| file),
         };
         let bytes = file.and_then(|file| read_range(file.as_ref(), 0..file.len()?.min(MAX_FILE)));
-        let what = "cannot read which trails were moved to the trash";
+        let what = "cannot read the list of trashed trails";
         let bytes = bytes.context(what, &files.path().join(GONE_TRAILS))?;
         // A file that is not valid names none: then a missing trail is damage.
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())

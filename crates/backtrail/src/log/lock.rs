@@ -98,7 +98,7 @@ pub(crate) fn writer(files: &LogDir) -> Result<Option<Option<Holder>>> {
     let Some(file) = file else {
         return Ok(None);
     };
-    if file.try_lock().context("cannot look at the lock", &path)? {
+    if file.try_lock().context("cannot check the lock", &path)? {
         file.unlock().ok();
         return Ok(None);
     }
@@ -190,5 +190,5 @@ impl Drop for AppendGuard<'_> {
 pub(crate) fn lies_in_store(storage: &dyn Storage, path: &Path) -> Result<bool> {
     storage
         .exists(&path.with_file_name(APPEND))
-        .context("cannot look at the file's directory", path)
+        .context("cannot inspect the file's directory", path)
 }

@@ -1,7 +1,7 @@
 //! The records of single trails, by their place in the file: what derived data reads.
 //!
-//! Whoever indexes a store reads every trail once, however many lines of history it is
-//! a part of, and goes on where it stopped.
+//! An index of a store reads every trail once, however many lines of history it is a part
+//! of, and continues where it stopped.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct TrailRecords {
     is_version_1: bool,
 }
 
-/// A record, and where it stands in its file.
+/// A record, and where it is in its file.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct TrailRecord<'a> {
@@ -41,15 +41,15 @@ pub struct TrailRecord<'a> {
     pub record: RecordRef<'a>,
     /// Where it begins.
     pub byte: u64,
-    /// Where its line ends, newline included: a later look goes on from there.
+    /// Where its line ends, newline included: a later read continues there.
     pub end: u64,
     /// How many places before it could not be read, since reading began.
     pub damaged: u64,
 }
 
 impl TrailRecords {
-    /// Returns the next record, or `None` at the end. Damage is passed over, and told
-    /// by [`damage`](Self::damage).
+    /// Returns the next record, or `None` at the end. Damage is skipped, and
+    /// returned by [`damage`](Self::damage).
     #[expect(
         clippy::should_implement_trait,
         reason = "it lends, which Iterator cannot"
@@ -58,7 +58,7 @@ impl TrailRecords {
         loop {
             match self.reader.advance()? {
                 None => return Ok(None),
-                // A line that is being written is none yet.
+                // A line that is being written does not count yet.
                 Some(Found::Damage(damage)) if damage.reason == Reason::Unfinished => {}
                 Some(Found::Damage(damage)) => self.damage.add(damage),
                 Some(Found::Record) => break,
@@ -83,7 +83,7 @@ impl TrailRecords {
         self.is_version_1
     }
 
-    /// Returns what had to be passed over so far.
+    /// Returns the damage that was skipped so far.
     pub fn damage(&self) -> &DamageReport {
         &self.damage
     }

@@ -1,5 +1,4 @@
-//! Checking a session: every line of every trail, and how the trails hang
-//! together. It only reads.
+//! Checks a log: every line of every trail, and how the trails are linked. It only reads.
 
 use std::path::PathBuf;
 
@@ -27,9 +26,9 @@ pub struct VerifyReport {
     pub records: u64,
     /// What is damaged.
     pub damage: DamageReport,
-    /// What is damaged but was gone around by a repair.
+    /// What is damaged but was bypassed by a repair.
     pub repaired: DamageReport,
-    /// What the line of history has no more, or only in the trash: no damage.
+    /// The records that are gone from the line of history, or in the trash: not damage.
     pub gaps: Vec<HistoryGap>,
     /// Files that hold what was set aside, with their lengths.
     pub set_aside: Vec<(PathBuf, u64)>,
@@ -47,7 +46,7 @@ pub(crate) fn verify(store: &Store, files: &LogDir) -> Result<VerifyReport> {
     check(store, files, |check, segment| check.trail(segment))
 }
 
-/// Checks that all trails of a session begin as they should, and hang together. Their
+/// Checks that all trails of a session begin as they should, and are linked. Their
 /// records are not read.
 pub(crate) fn verify_structure(store: &Store, files: &LogDir) -> Result<VerifyReport> {
     check(store, files, |check, segment| {
@@ -84,7 +83,7 @@ fn check(
     Ok(check.report)
 }
 
-/// Collects where repairs say that they went around something.
+/// Collects the places that repairs bypassed.
 fn repaired_places(segments: &[Segment]) -> Vec<Repaired> {
     let openers = segments
         .iter()
@@ -134,8 +133,8 @@ impl Check<'_> {
         }
     }
 
-    /// Checks that a file of version 1 is as it was taken in. What was damaged in
-    /// it then is not damage of ours: it was told when it was taken in.
+    /// Checks that a file of version 1 is as it was imported. What was damaged in it then
+    /// does not count: it was reported when it was imported.
     fn version_1(&mut self, segment: &Segment) -> Result<()> {
         let mut reader = segment.forwards(0, PEEK_BUFFER, Sums::Check)?;
         while reader.next_record()?.is_some() {
@@ -151,13 +150,13 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Looks at an unfinished last line again while nobody can be writing it.
+    /// Looks at an unfinished last line again while no process can be writing it.
     fn is_unfinished(&self, damage: &Damage) -> Result<bool> {
         let Some(lock) = AppendLock::open_existing(self.files)? else {
             return Ok(true);
         };
         let Some(guard) = lock.try_hold()? else {
-            // Somebody writes now, and may be writing this line.
+            // Another process writes now, perhaps this line.
             return Ok(false);
         };
         let file = self
@@ -197,7 +196,7 @@ impl Check<'_> {
         let files = self.files.of(self.store, &continues.session_id);
         match files.open_read(continues.trail) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                // What is known to be gone is no damage.
+                // A trail that is known to be gone is not damage.
                 let gone = gap::look(&files, continues.trail, continues.seq)?;
                 return Ok(gone.is_some());
             }

@@ -25,7 +25,7 @@ use crate::trail::present::WorkspaceRef;
 use crate::trail::reader::TrailReader;
 use crate::trail::record::{split_prev, split_sum};
 use crate::trail::{RecordKind, Sums};
-use crate::version1::{LineContent, V1Index, V1Line, V1Record, V1Session, hash, read, scan_object};
+use crate::version1::{V1Index, V1Line, V1Record, V1Session, hash, read, scan_object};
 
 /// How every opener of a session begins.
 pub(crate) const OPENING: &[u8] = b"{\"type\":\"session_meta\",\"version\":";
@@ -81,9 +81,8 @@ fn looks_like_version_1(file: &Arc<dyn StorageFile>, path: &Path) -> Result<bool
             return Ok(false);
         }
         match V1Line::read(bytes, Ending::Newline).content {
-            LineContent::Record(V1Record::Other(_)) => {}
-            LineContent::Record(_) => return Ok(true),
-            LineContent::Damage(_) | LineContent::Blank => {}
+            Err(_) | Ok(None | Some(V1Record::Other(_))) => {}
+            Ok(Some(_)) => return Ok(true),
         }
     }
 }
@@ -226,7 +225,7 @@ impl V1Records {
                 self.buffer = bytes;
                 self.index.look(seq, &self.buffer)
             }
-            Err(reason) => LineContent::Damage(reason).into(),
+            Err(reason) => Err(reason).into(),
         };
         let number = self.index.is_lines().then_some(seq);
         let lost = line.lost.map(|(bytes, reason)| ForeignRecord {
@@ -252,23 +251,19 @@ impl V1Records {
 /// that is not a record of the conversation.
 fn content(
     buffer: &[u8],
-    content: LineContent<'_>,
+    content: Result<Option<V1Record<'_>>, Reason>,
 ) -> Option<Result<(ForeignKind, Range<usize>), Reason>> {
-    let record = match content {
-        LineContent::Record(record) => record,
-        LineContent::Damage(reason) => return Some(Err(reason)),
-        LineContent::Blank => return None,
-    };
-    match record {
-        V1Record::Meta(_) => None,
-        V1Record::Message(json) => {
+    match content.transpose()? {
+        Ok(V1Record::Meta(_)) => None,
+        Ok(V1Record::Message(json)) => {
             let start = json.as_ptr() as usize - buffer.as_ptr() as usize;
             Some(Ok((ForeignKind::Message, start..start + json.len())))
         }
-        V1Record::Compaction(_) => Some(Ok((ForeignKind::Compaction, 0..0))),
-        V1Record::Prompt { .. } | V1Record::Other(_) => Some(Ok((ForeignKind::Other, 0..0))),
+        Ok(V1Record::Compaction(_)) => Some(Ok((ForeignKind::Compaction, 0..0))),
+        Ok(V1Record::Prompt { .. } | V1Record::Other(_)) => Some(Ok((ForeignKind::Other, 0..0))),
         // One seq cannot name several messages.
-        V1Record::Object(_) => Some(Err(Reason::MissingType)),
+        Ok(V1Record::Object(_)) => Some(Err(Reason::MissingType)),
+        Err(reason) => Some(Err(reason)),
     }
 }
 

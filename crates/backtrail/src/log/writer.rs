@@ -48,7 +48,7 @@ impl std::str::FromStr for Durability {
             "batch" => Ok(Self::Batch),
             "os" => Ok(Self::Os),
             other => Err(Error::invalid(format!(
-                "{} is not a durability; it is record, batch or os",
+                "{} is not a durability; use record, batch or os",
                 crate::error::quoted(other)
             ))),
         }
@@ -93,7 +93,7 @@ impl LogWriter {
         make: impl FnOnce(&LogDir) -> Result<()>,
     ) -> Result<Self> {
         match store.storage().create_dir(dir.path()) {
-            // Left by a crash before anybody was told about it.
+            // Left by a crash before it was acknowledged.
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             created => created.context("cannot create the session", dir.path())?,
         }
@@ -160,7 +160,7 @@ impl Drop for LogWriter {
     }
 }
 
-/// A record that waits for its turn: what stands behind its numbers.
+/// A record that waits for its turn: what comes behind its numbers.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(super) body: Vec<u8>,
@@ -243,7 +243,7 @@ impl LogWriter {
         Ok(results)
     }
 
-    /// Takes the short lock and sees to it that the tail is the trail's end.
+    /// Takes the short lock and moves the tail to the trail's end.
     pub(crate) fn begin_write(&self, tail: &mut Tail) -> Result<AppendGuard<'_>> {
         if let Some(error) = tail.stopped() {
             return Err(error);
@@ -266,8 +266,8 @@ impl LogWriter {
         }
     }
 
-    /// Checks that nothing was said after the record that the caller takes for
-    /// the last. Notes of others do not count: they are not said.
+    /// Checks that there is no message after the record that the caller expects to be the
+    /// last. Notes of other processes do not count.
     pub(crate) fn check_expected(
         &self,
         tail: &Tail,
@@ -285,7 +285,7 @@ impl LogWriter {
             return Ok(());
         }
         let message = format!(
-            "record {expect} is not the last of session {}: {last} is",
+            "session {} ends at record {last}, not {expect}",
             self.dir.id()
         );
         Err(Error::conflict(message, last))

@@ -25,7 +25,7 @@ pub(crate) use compaction::Covered;
 pub use compaction::{Compaction, CompactionSummary, StoredCompaction};
 pub use draft::{Details, Draft};
 pub(crate) use draft::{read_object, take};
-use output::output_len;
+use output::{joined_texts, output_len};
 pub use usage::Usage;
 
 /// The role of a message's author.
@@ -188,16 +188,7 @@ impl Message {
 
     /// Returns the text blocks, joined by newlines.
     pub fn text(&self) -> Cow<'_, str> {
-        let mut texts = self.blocks.iter().filter_map(|block| match block {
-            Block::Text(block) => Some(block.text.as_str()),
-            _ => None,
-        });
-        let Some(first) = texts.next() else {
-            return Cow::Borrowed("");
-        };
-        texts.fold(Cow::Borrowed(first), |all, text| {
-            Cow::Owned(format!("{all}\n{text}"))
-        })
+        joined_texts(&self.blocks)
     }
 
     /// Returns whether all content is strings, so that nothing is media or could be

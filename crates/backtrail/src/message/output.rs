@@ -21,7 +21,7 @@ pub(crate) fn output_text(output: &Json) -> Cow<'_, str> {
         };
     }
     match output.parse::<Vec<Block>>() {
-        Ok(blocks) if blocks.iter().all(is_typed) => Cow::Owned(joined_texts(&blocks)),
+        Ok(blocks) if blocks.iter().all(is_typed) => Cow::Owned(joined_texts(&blocks).into_owned()),
         _ => Cow::Borrowed(json),
     }
 }
@@ -35,10 +35,14 @@ fn is_typed(block: &Block) -> bool {
         .is_ok_and(|fields| fields.get("type").is_some())
 }
 
-fn joined_texts(blocks: &[Block]) -> String {
-    let texts = blocks.iter().filter_map(|block| match block {
+/// Returns the texts of blocks, joined by newlines.
+pub(super) fn joined_texts(blocks: &[Block]) -> Cow<'_, str> {
+    let mut texts = blocks.iter().filter_map(|block| match block {
         Block::Text(block) => Some(block.text.as_str()),
         _ => None,
     });
-    texts.collect::<Vec<_>>().join("\n")
+    let first = texts.next().unwrap_or_default();
+    texts.fold(Cow::Borrowed(first), |all, text| {
+        Cow::Owned(format!("{all}\n{text}"))
+    })
 }

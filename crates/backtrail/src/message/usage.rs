@@ -77,24 +77,27 @@ impl Usage {
     /// Adds another usage to this one. A part that only one side knows stays known;
     /// unknown fields of the other side are dropped.
     pub fn add(&mut self, other: &Self) {
-        let sum = |a: u64, b: u64| a.saturating_add(b);
-        let part = |a: Option<u64>, b: Option<u64>| match (a, b) {
-            (None, None) => None,
-            (a, b) => Some(sum(a.unwrap_or(0), b.unwrap_or(0))),
+        let sum = |a: &mut u64, b: u64| *a = a.saturating_add(b);
+        let part = |a: &mut Option<u64>, b: Option<u64>| {
+            if let Some(b) = b {
+                *a = Some(a.unwrap_or(0).saturating_add(b));
+            }
         };
-        self.input_tokens = sum(self.input_tokens, other.input_tokens);
-        self.output_tokens = sum(self.output_tokens, other.output_tokens);
-        self.cache_creation_input_tokens = sum(
-            self.cache_creation_input_tokens,
-            other.cache_creation_input_tokens,
+        sum(&mut self.input_tokens, other.input_tokens);
+        sum(&mut self.output_tokens, other.output_tokens);
+        let (creation, creation_1h) = (
+            &mut self.cache_creation_input_tokens,
+            &mut self.cache_creation_1h_input_tokens,
         );
-        self.cache_read_input_tokens =
-            sum(self.cache_read_input_tokens, other.cache_read_input_tokens);
-        self.reasoning_output_tokens =
-            part(self.reasoning_output_tokens, other.reasoning_output_tokens);
-        self.cache_creation_1h_input_tokens = part(
-            self.cache_creation_1h_input_tokens,
-            other.cache_creation_1h_input_tokens,
+        sum(creation, other.cache_creation_input_tokens);
+        part(creation_1h, other.cache_creation_1h_input_tokens);
+        sum(
+            &mut self.cache_read_input_tokens,
+            other.cache_read_input_tokens,
+        );
+        part(
+            &mut self.reasoning_output_tokens,
+            other.reasoning_output_tokens,
         );
     }
 }
@@ -137,18 +140,14 @@ impl Serialize for Usage {
 impl<'de> Deserialize<'de> for Usage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut fields = Fields::deserialize(deserializer)?;
+        let mut count = |name| take_count(&mut fields, name);
         Ok(Self {
-            input_tokens: take_count(&mut fields, "input_tokens").unwrap_or(0),
-            output_tokens: take_count(&mut fields, "output_tokens").unwrap_or(0),
-            cache_creation_input_tokens: take_count(&mut fields, "cache_creation_input_tokens")
-                .unwrap_or(0),
-            cache_read_input_tokens: take_count(&mut fields, "cache_read_input_tokens")
-                .unwrap_or(0),
-            reasoning_output_tokens: take_count(&mut fields, "reasoning_output_tokens"),
-            cache_creation_1h_input_tokens: take_count(
-                &mut fields,
-                "cache_creation_1h_input_tokens",
-            ),
+            input_tokens: count("input_tokens").unwrap_or(0),
+            output_tokens: count("output_tokens").unwrap_or(0),
+            cache_creation_input_tokens: count("cache_creation_input_tokens").unwrap_or(0),
+            cache_read_input_tokens: count("cache_read_input_tokens").unwrap_or(0),
+            reasoning_output_tokens: count("reasoning_output_tokens"),
+            cache_creation_1h_input_tokens: count("cache_creation_1h_input_tokens"),
             extra: fields,
         })
     }

@@ -15,14 +15,6 @@ use super::pack_writer::PackWriter;
 use crate::error::{IoContext, Result};
 use crate::storage::if_found;
 
-/// The state of a pack that is not sealed.
-enum OpenPack {
-    /// No process appends to it and its entries are durable. Holds how many bytes were
-    /// cut off.
-    Free(u64),
-    Busy,
-}
-
 impl Objects {
     /// Lists all copies of all objects without changing anything.
     pub(crate) fn object_table(&self) -> Result<ObjectTable> {
@@ -42,13 +34,13 @@ impl Objects {
             .collect();
         for name in names.into_iter().filter(|name| !name.is_sealed) {
             let cleaned = match sealed.contains(&name.stem) {
-                true => drop_second_name(pack_set, name).map(|()| OpenPack::Free(0)),
+                true => drop_second_name(pack_set, name).map(|()| Some(0)),
                 false => finish_open_pack(pack_set, self, name),
             };
             let what = "cannot clean up a pack of objects";
             match if_found(cleaned).context(what, &pack_set.path(name))? {
-                Some(OpenPack::Free(bytes)) => cut += bytes,
-                Some(OpenPack::Busy) => _ = busy.insert(name.stem),
+                Some(Some(bytes)) => cut += bytes,
+                Some(None) => _ = busy.insert(name.stem),
                 None => {}
             }
         }
@@ -111,22 +103,23 @@ fn drop_second_name(pack_set: &PackSet, name: PackName) -> io::Result<()> {
     Ok(())
 }
 
-/// Completes what the writer of an unsealed pack did not finish.
+/// Completes what the writer of an unsealed pack did not finish, and makes its entries
+/// durable. Returns how many bytes were cut off; `None` if another process appends to it.
 fn finish_open_pack(
     pack_set: &Arc<PackSet>,
     objects: &Objects,
     name: PackName,
-) -> io::Result<OpenPack> {
+) -> io::Result<Option<u64>> {
     let Some(file) = try_lock_pack(pack_set, name)? else {
         // It is gone, was renamed, or is locked by another process.
-        return Ok(OpenPack::Busy);
+        return Ok(None);
     };
     let PackFile::Pack(pack) = Pack::open(file.as_ref(), name, &pack_set.codec)? else {
-        return Ok(OpenPack::Free(0));
+        return Ok(Some(0));
     };
     if pack.is_sealed() {
         pack_set.promote(name, file.as_ref())?;
-        return Ok(OpenPack::Free(0));
+        return Ok(Some(0));
     }
     let before = pack.len;
     let pack = Arc::from(pack);
@@ -138,5 +131,5 @@ fn finish_open_pack(
         pack,
     )?);
     file.sync()?;
-    Ok(OpenPack::Free(before.saturating_sub(file.len()?)))
+    Ok(Some(before.saturating_sub(file.len()?)))
 }

@@ -53,7 +53,7 @@ impl FromStr for ObjectId {
         let lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
         let hash = blake3::Hash::from_hex(text).ok().filter(|_| lower);
         hash.map(|hash| Self(*hash.as_bytes())).ok_or_else(|| {
-            let what = "is not an object's name (64 lower-case hexadecimal digits)";
+            let what = "is not an object name (64 lower-case hexadecimal digits)";
             Error::invalid(format!("{} {what}", quoted(text)))
         })
     }

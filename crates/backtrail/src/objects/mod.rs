@@ -61,6 +61,7 @@ use crate::random::Randomness;
 use crate::storage::Storage;
 use entry::PackEntry;
 use format::{BlockKind, List};
+use pack::Pack;
 use pack_name::PackName;
 use pack_set::{PackSet, Packs};
 use pack_writer::PackLimits;
@@ -182,16 +183,11 @@ impl Objects {
     /// Returns whether a copy of an object is a list of chunks, reading only its header.
     fn is_list(&self, id: &ObjectId) -> Result<bool> {
         let pack_set = &self.0.pack_set;
-        for pack in self.0.pack_set.packs()?.iter() {
-            let places = pack_set.find(pack, id).unwrap_or_default();
-            for at in places {
-                let kind = pack_set.kind(pack, at);
-                if kind.is_ok_and(|kind| kind == Some(BlockKind::List)) {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
+        let packs = pack_set.packs()?;
+        let is_list = |(pack, at): (&Arc<Pack>, u32)| {
+            matches!(pack_set.kind(pack, at), Ok(Some(BlockKind::List)))
+        };
+        Ok(pack_set.places(&packs, id).any(is_list))
     }
 
     /// Returns whether some copy of an object can be read completely.
@@ -219,12 +215,9 @@ impl Objects {
 
     fn is_in(&self, packs: &Packs, id: &ObjectId) -> bool {
         let pack_set = &self.0.pack_set;
-        packs.iter().any(|pack| {
-            let places = pack_set.find(pack, id).unwrap_or_default();
-            places.into_iter().any(|at| {
-                let sure = u64::from(at) < pack.durable() && !pack_set.is_broken(pack, at);
-                sure || matches!(pack_set.entry(pack, at, id), Ok(Some(_)))
-            })
+        pack_set.places(packs, id).any(|(pack, at)| {
+            let sure = u64::from(at) < pack.durable() && !pack_set.is_broken(pack, at);
+            sure || matches!(pack_set.entry(pack, at, id), Ok(Some(_)))
         })
     }
 
@@ -309,11 +302,9 @@ impl Objects {
     fn is_in_another_pack(&self, id: &ObjectId, but: PackName) -> Result<bool> {
         let pack_set = &self.0.pack_set;
         let packs = pack_set.refresh()?;
-        let mut others = packs.iter().filter(|pack| pack.name.stem != but.stem);
-        Ok(others.any(|pack| {
-            let places = pack_set.find(pack, id).unwrap_or_default();
-            let mut places = places.into_iter();
-            places.any(|at| matches!(pack_set.entry(pack, at, id), Ok(Some(_))))
+        Ok(pack_set.places(&packs, id).any(|(pack, at)| {
+            let is_other = pack.name.stem != but.stem;
+            is_other && matches!(pack_set.entry(pack, at, id), Ok(Some(_)))
         }))
     }
 

@@ -1,7 +1,7 @@
 //! All copies of all objects, to decide which objects are still referenced and which copy
 //! of each is kept.
 //!
-//! A copy takes 32 bytes and a few bits. Objects are told apart by the first half of
+//! A copy takes 32 bytes and a few bits. Objects are distinguished by the first half of
 //! their name, 128 bits, which is enough to rule out collisions.
 
 use std::collections::HashSet;

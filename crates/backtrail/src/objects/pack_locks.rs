@@ -63,7 +63,7 @@ impl PackLocks {
             } else {
                 file.sync()
             };
-            let what = "cannot make objects durable that were found";
+            let what = "cannot make existing objects durable";
             synced.context(what, &pack_set.path(name))?;
             pack_set.settle(name, end);
         }

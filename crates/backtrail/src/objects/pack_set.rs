@@ -19,7 +19,7 @@ use crate::storage::{Storage, StorageFile, directory, if_found};
 /// files.
 const OPEN_FILES: usize = 48;
 
-/// What is said about a pack that cannot be read.
+/// The error for a pack that cannot be read.
 pub(super) const UNREADABLE: &str = "cannot read a pack of objects";
 
 pub(super) type Packs = Arc<[Arc<Pack>]>;
@@ -238,6 +238,18 @@ impl PackSet {
         pack.find(|| self.file(pack.name), id)
     }
 
+    /// Returns where packs list an object. A pack that cannot be read lists nothing.
+    pub(super) fn places<'a>(
+        &'a self,
+        packs: &'a [Arc<Pack>],
+        id: &'a ObjectId,
+    ) -> impl Iterator<Item = (&'a Arc<Pack>, u32)> {
+        packs.iter().flat_map(move |pack| {
+            let places = self.find(pack, id).unwrap_or_default();
+            places.into_iter().map(move |at| (pack, at))
+        })
+    }
+
     pub(super) fn is_broken(&self, pack: &Pack, at: u32) -> bool {
         self.cache().broken.contains(&(pack.name.stem, at))
     }
@@ -255,8 +267,7 @@ impl PackSet {
     /// Returns an error if a pack has a newer format, in which an object may be hidden.
     pub(super) fn newer(&self) -> Option<Error> {
         let path = self.cache().newer.clone()?;
-        let what =
-            "a pack of objects was written by a newer version; use the program that wrote it";
+        let what = "a pack of objects was written by a newer version; upgrade Backtrail";
         Some(Error::new(ErrorKind::NewerFormat, what).at_path(&path))
     }
 

@@ -123,7 +123,7 @@ impl<'a> Sweep<'a> {
         }
         self.swept.freed = (self.gone + self.table.cut).saturating_sub(made);
         self.pack_writer = None;
-        let what = "cannot make durable that packs of objects are gone";
+        let what = "cannot sync the removal of packs";
         pack_set.sync_names().context(what, &pack_set.dir)?;
         pack_set.refresh()?;
         self.swept.left_bytes = objects.size()?;

@@ -135,7 +135,7 @@ impl Verifier<'_, '_> {
                 return Ok(());
             }
             PackFile::Newer => {
-                self.damaged(name, 0, None, "a pack of a version that is not known here");
+                self.damaged(name, 0, None, "a pack of an unknown version");
                 return Ok(());
             }
             PackFile::Foreign => {
@@ -220,8 +220,7 @@ impl Verifier<'_, '_> {
             Some(Identity::Piece(named)) if named == id => None,
             Some(Identity::List(list)) if list.id == id => {
                 let read = self.objects.read_list(&list, super::DEPTH, &mut |_| Ok(()));
-                read.is_err()
-                    .then_some("an object is damaged in one of its chunks")
+                read.is_err().then_some("an object has a damaged chunk")
             }
             _ => {
                 pack_set.mark_broken(pack, at);

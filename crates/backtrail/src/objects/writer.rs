@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use fastcdc::v2020::StreamCDC;
 
 use super::entry::PackEntry;
-use super::format::{BLOCK_HEADER, BlockKind, List};
+use super::format::{BlockKind, List};
 use super::pack::Pack;
 use super::pack_locks::PackLocks;
 use super::pack_set::{PackSet, Packs, lock};
@@ -44,7 +44,6 @@ pub(crate) struct ObjectWriter {
     /// A full pack is sealed while the next one is written.
     sealing: Mutex<Option<JoinHandle<Result<()>>>>,
     has_failed: AtomicBool,
-    written: AtomicU64,
 }
 
 impl ObjectWriter {
@@ -58,7 +57,6 @@ impl ObjectWriter {
             pack_writer: Mutex::default(),
             sealing: Mutex::default(),
             has_failed: AtomicBool::new(false),
-            written: AtomicU64::new(0),
         })
     }
 
@@ -110,12 +108,6 @@ impl ObjectWriter {
             self.put_list(List { id, len, chunks })?;
         }
         Ok(Ok((id, len)))
-    }
-
-    /// Returns how many bytes this writer has added to the store so far.
-    #[cfg(test)]
-    pub(crate) fn written(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
     }
 
     /// Makes durable everything that was put, whether stored or found.
@@ -172,10 +164,8 @@ impl ObjectWriter {
     ///
     /// A copy that cannot be read now is not relied on: the object is stored again.
     fn is_stored(&self, id: &ObjectId) -> bool {
-        self.packs.iter().any(|pack| {
-            let places = self.pack_set().find(pack, id).unwrap_or_default();
-            places.into_iter().any(|at| self.is_reliable(pack, at, id))
-        })
+        let mut places = self.pack_set().places(&self.packs, id);
+        places.any(|(pack, at)| self.is_reliable(pack, at, id))
     }
 
     fn is_reliable(&self, pack: &Arc<Pack>, at: u32, id: &ObjectId) -> bool {
@@ -212,8 +202,6 @@ impl ObjectWriter {
         let what = "cannot store objects; nothing that was stored before is lost";
         let appended = pack_writer.append(id, kind, raw, stored);
         appended.context(what, &self.pack_set().dir)?;
-        let added = (BLOCK_HEADER + stored.len()) as u64;
-        self.written.fetch_add(added, Ordering::Relaxed);
         if pack_writer.is_full() {
             self.seal(pack_writer)
         } else {

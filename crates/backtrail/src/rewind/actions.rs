@@ -119,7 +119,7 @@ impl PathActions {
                 self.cannot(&stays, stays_uncaptured(skipped));
             }
             if comes || is_skipped {
-                let holds = format!("a directory that holds {}", shown(&stays));
+                let holds = format!("still contains {}", shown(&stays));
                 self.cannot(&path, holds);
             } else {
                 self.by_path.remove(&path);
@@ -291,10 +291,10 @@ impl PathAction {
 fn verdict(want: &Difference, histories: &PathHistories) -> PathDecision {
     match (&want.before, &want.after) {
         (None, Some(Node::Skipped(then))) => {
-            PathDecision::Cannot(format!("was not captured ({})", then.reason))
+            PathDecision::Cannot(format!("was skipped: {}", then.reason))
         }
         (Some(_), Some(Node::Skipped(then))) => match worth_naming(then.reason) {
-            true => PathDecision::Cannot(format!("was not captured then ({})", then.reason)),
+            true => PathDecision::Cannot(format!("was skipped then: {}", then.reason)),
             false => PathDecision::Nothing,
         },
         (Some(Node::Skipped(now)), None) => match worth_naming(now.reason) {
@@ -318,17 +318,17 @@ fn verdict(want: &Difference, histories: &PathHistories) -> PathDecision {
 fn uncaptured(now: &Skipped, then: &Node) -> PathDecision {
     let is_dir = matches!(then, Node::Dir(_));
     match (now.reason, now.kind) {
-        (SkippedReason::Git, _) => PathDecision::Cannot("there is a repository now".to_owned()),
-        (SkippedReason::Store, _) => PathDecision::Cannot("the store is there now".to_owned()),
+        (SkippedReason::Git, _) => PathDecision::Cannot("now a git repository".to_owned()),
+        (SkippedReason::Store, _) => PathDecision::Cannot("now holds the store".to_owned()),
         (SkippedReason::OtherFileSystem, _) => {
-            PathDecision::Cannot("there is another file system now".to_owned())
+            PathDecision::Cannot("now another file system".to_owned())
         }
         (_, FileKind::File | FileKind::Link) => PathDecision::Capture,
         (SkippedReason::Ignored, FileKind::Dir) if is_dir => PathDecision::Capture,
-        (reason, FileKind::Dir) => PathDecision::Cannot(format!(
-            "there is a directory now that is not captured ({reason})"
-        )),
-        _ => PathDecision::Cannot("something that is not a file is there now".to_owned()),
+        (reason, FileKind::Dir) => {
+            PathDecision::Cannot(format!("now a directory that is skipped ({reason})"))
+        }
+        _ => PathDecision::Cannot("no longer a regular file".to_owned()),
     }
 }
 
@@ -341,7 +341,7 @@ fn worth_naming(reason: SkippedReason) -> bool {
 }
 
 fn stays_uncaptured(skipped: &Skipped) -> String {
-    format!("is not captured ({}) and stays", skipped.reason)
+    format!("not protected ({}), so kept", skipped.reason)
 }
 
 fn no_directory(path: &Path) -> String {

@@ -221,7 +221,7 @@ impl ForkIntoPlan {
         let (workspace, checkpoint, session) = begun.map_err(|error| {
             let dir = shown(&self.dir());
             error.with_note(format!(
-                "the files are complete in {dir}; backtrail checkpoint there continues with them"
+                "the files are complete in {dir}; to continue, run backtrail checkpoint there"
             ))
         })?;
         let Totals { files, bytes, .. } = self.totals();

@@ -103,7 +103,7 @@ impl Merger<'_> {
         let present = PathState::of(now);
         let is_stored = self.histories.stored.contains_key(path);
         let merged = match is_stored || present == PathState::Unknown {
-            true => Err(unmerged("no snapshot has its present content").into()),
+            true => Err(unmerged("its current content is not saved").into()),
             false => self.undone(path, &present, &PathState::of(then)),
         };
         let merged = match merged {
@@ -233,7 +233,7 @@ impl Merger<'_> {
             return Ok(ours);
         }
         if *base == PathState::Unknown || *theirs == PathState::Unknown {
-            return Err(unmerged("a state in between was not captured").into());
+            return Err(unmerged("a version in between was skipped").into());
         }
         if ours.state == *base {
             return Ok(MergeVersion {
@@ -295,7 +295,7 @@ impl Merger<'_> {
                 Err(unmerged("it is not text").into())
             }
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Dropped) => {
-                Err(unmerged("a state in between cannot be read").into())
+                Err(unmerged("a version in between is unreadable").into())
             }
             read => Ok(read?),
         }
@@ -394,7 +394,7 @@ fn not_files(base: &PathState, ours: &PathState, theirs: &PathState) -> Unmerged
         (_, _, PathState::Absent) => "it was created, then changed by others",
         (PathState::Absent, ..) => "it was deleted, then created again by others",
         _ if [base, ours, theirs].into_iter().any(is_link) => "it is or was a link",
-        _ => "it is not or was not a file",
+        _ => "it is not a file, or was not one",
     })
 }
 

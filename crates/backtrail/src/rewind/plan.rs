@@ -196,7 +196,7 @@ impl FilePlanner<'_> {
             paths = self.look(&captured, &target, merges)?;
             actions = PathActions::on(&paths.differences, &paths.histories, &captured.opened);
             for path in &captured.refused {
-                actions.cannot(path, "its present content cannot be stored, so it stays");
+                actions.cannot(path, "kept: its current content cannot be saved");
             }
         }
         let present = captured.present;
@@ -375,7 +375,7 @@ impl FilePlanner<'_> {
             if let Some(Node::Skipped(then)) = target.walk_down(path)?
                 && !named
             {
-                actions.cannot(path, format!("was not captured then ({})", then.reason));
+                actions.cannot(path, format!("was skipped then: {}", then.reason));
             }
         }
         Ok(())
@@ -400,7 +400,7 @@ impl FilePlanner<'_> {
         if present.walk_down(path)?.is_some() || target.walk_down(path)?.is_some() {
             return Ok(());
         }
-        let what = format!("{} does not exist, and did not exist then", shown(path));
+        let what = format!("{} does not exist now or at that point", shown(path));
         Err(Error::new(ErrorKind::NotFound, what).at_path(path))
     }
 

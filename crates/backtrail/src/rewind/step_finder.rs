@@ -138,9 +138,7 @@ impl<'a> StepFinder<'a> {
     /// Finds the step that redo takes.
     pub(super) fn to_redo(&self, options: &Rewind) -> Result<Option<RewindTarget>> {
         if !options.paths.is_empty() {
-            return Err(Error::invalid(
-                "redo takes a step as a whole, not some paths",
-            ));
+            return Err(Error::invalid("redo applies to a whole step, not to paths"));
         }
         let chat = self.undone_chat()?;
         let newest = self.newest_chat()?;

@@ -119,7 +119,7 @@ impl Store {
         let files = self.files(id);
         files.refuse_gone()?;
         if !files.trails()?.is_empty() {
-            let what = format!("session {id} is there already");
+            let what = format!("session {id} already exists");
             return Err(Error::conflict(what, 0).at_path(files.path()));
         }
         let at = options.began.unwrap_or_else(|| self.now());
@@ -167,7 +167,7 @@ impl Store {
         match session.reader().log.present()?.belongs_to {
             Some(_) => Ok(Intake::new(session)),
             None => {
-                let what = format!("session {id} belongs to no other program");
+                let what = format!("session {id} was not imported");
                 Err(Error::invalid(what))
             }
         }

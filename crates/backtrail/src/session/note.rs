@@ -180,14 +180,14 @@ pub(crate) fn check_texts<'a>(texts: impl Iterator<Item = &'a String>) -> Result
         }
     }
     if all > MAX_NOTE {
-        return Err(too_long("what is noted of a session", all, MAX_NOTE));
+        return Err(too_long("a session's metadata", all, MAX_NOTE));
     }
     Ok(())
 }
 
 fn too_long(what: &str, bytes: usize, limit: usize) -> Error {
     Error::invalid(format!(
-        "{what} is {bytes} bytes long; at most {limit} are taken"
+        "{what} is {bytes} bytes long; the limit is {limit}"
     ))
 }
 

@@ -121,7 +121,7 @@ impl fmt::Display for Step {
             StepKind::FileRewind { about } => named(f, "rewind", about),
             StepKind::Restore { about } => named(f, "restore of", about),
             StepKind::Messages { after, until } => {
-                write!(f, "the records {} to {until}", after + 1)
+                write!(f, "records {} to {until}", after + 1)
             }
             StepKind::Rewind { from, to: 0 } => {
                 write!(f, "the rewind from record {from} to the beginning")

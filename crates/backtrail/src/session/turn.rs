@@ -58,8 +58,7 @@ impl Session {
 
     fn no_workspace(&self) -> Error {
         let what = format!(
-            "session {} has no workspace, so there are no files to keep; it is given one \
-             when it is created",
+            "session {} has no workspace, so it has no files to save; set one when creating it",
             self.id()
         );
         Error::invalid(what)
@@ -136,7 +135,7 @@ impl Behind {
     fn wait(&mut self) -> Result<CheckpointId> {
         for pending in std::mem::take(&mut self.pending) {
             let made = pending.join().unwrap_or_else(|_| {
-                let what = "the snapshot was given up: its thread died";
+                let what = "the snapshot failed: its thread died";
                 Err(Error::new(ErrorKind::Io, what))
             });
             match (&self.started, made) {

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 
 use super::entry::{Dir, FileKind, Node};
 use super::name::{bytes_of, os_str, quoted_for_patch, serialize_path, shown};
@@ -27,7 +28,8 @@ pub struct Change {
 }
 
 /// What happened at a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChangeKind {
     /// The path is new.
@@ -191,12 +193,6 @@ fn word(state: &Option<FileState>) -> &'static str {
         Some(FileKind::Link) => "link",
         Some(FileKind::Dir) => "directory",
         _ => "nothing",
-    }
-}
-
-impl Serialize for ChangeKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
     }
 }
 

@@ -296,12 +296,8 @@ fn change_kind(before: &Option<Node>, after: &Option<Node>) -> Option<ChangeKind
 
 /// Compares how far two nodes reach; the topmost node reaches to the end.
 fn reach(before: Option<&[u8]>, after: Option<&[u8]>) -> Ordering {
-    match (before, after) {
-        (Some(before), Some(after)) => before.cmp(after),
-        (None, None) => Ordering::Equal,
-        (None, Some(_)) => Ordering::Greater,
-        (Some(_), None) => Ordering::Less,
-    }
+    let is_topmost = before.is_none().cmp(&after.is_none());
+    is_topmost.then(before.cmp(&after))
 }
 
 fn listing(node: &Option<Node>) -> Option<ObjectId> {

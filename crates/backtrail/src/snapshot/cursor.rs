@@ -143,6 +143,6 @@ pub(crate) fn find(nodes: &dyn Nodes, listing: ObjectId, name: &[u8]) -> Result<
 }
 
 fn misplaced(id: &ObjectId) -> Error {
-    let what = format!("object {id} is in a directory where it does not belong");
+    let what = format!("object {id} is in the wrong directory");
     Error::new(ErrorKind::Corrupt, what)
 }

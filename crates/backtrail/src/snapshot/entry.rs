@@ -151,12 +151,12 @@ impl fmt::Display for SkippedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Ignored => "ignored",
-            Self::TooLarge => "over the cap",
+            Self::TooLarge => "over snapshot_cap",
             Self::Unreadable => "unreadable",
             Self::Special => "not a file",
-            Self::Unstable => "changing all the time",
+            Self::Unstable => "keeps changing",
             Self::OtherFileSystem => "another file system",
-            Self::Git => "git's own",
+            Self::Git => "git data",
             Self::Store => "the store itself",
             Self::TooDeep => "nested too deep",
         })

@@ -197,7 +197,7 @@ pub(crate) fn read_root(id: &ObjectId, bytes: &[u8]) -> Result<Dir> {
 }
 
 fn malformed(id: &ObjectId) -> Error {
-    let what = format!("object {id} is not the part of a snapshot that it should be");
+    let what = format!("object {id} is not the expected part of a snapshot");
     Error::new(ErrorKind::Corrupt, what)
 }
 
@@ -211,8 +211,7 @@ impl Input<'_> {
         }
         if rest[0] > VERSION {
             let what = format!(
-                "object {id} has version {}, and this program knows {VERSION}; \
-                 use the program that wrote it",
+                "object {id} has version {}, but this program knows {VERSION}; upgrade Backtrail",
                 rest[0]
             );
             return Err(Error::new(ErrorKind::NewerFormat, what));

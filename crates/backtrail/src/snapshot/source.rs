@@ -137,7 +137,7 @@ fn open_beneath(root: &Path, path: &Path) -> Result<File> {
         dir = rustix::fs::openat(&dir, name, flags, Mode::empty()).map_err(fail)?;
     }
     Err(Error::invalid(format!(
-        "{} is not a path of a file",
+        "{} is not a file path",
         shown(path)
     )))
 }
@@ -159,7 +159,7 @@ fn cannot_read(path: &Path, source: io::Error) -> Error {
 
 fn changed_meanwhile(path: &Path) -> Error {
     let what = format!(
-        "{} changed meanwhile, after it was compared; compare again",
+        "{} changed after it was compared; compare again",
         shown(path)
     );
     Error::new(ErrorKind::Conflict, what).at_path(path)

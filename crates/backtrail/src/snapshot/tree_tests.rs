@@ -257,7 +257,7 @@ fn a_present_file_that_changed_meanwhile_is_not_shown() {
         break_it(&present.dir.path().join("work/sub/new"));
         let error = diff.text(&diff.changes()[0], 3).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict, "break {n}: {error}");
-        assert!(error.to_string().contains("changed meanwhile"));
+        assert!(error.to_string().contains("has changed since"));
     }
 }
 

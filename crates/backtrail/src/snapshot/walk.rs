@@ -23,7 +23,7 @@ pub(super) fn check_depth(depth: usize, path: &Path) -> Result<()> {
     }
     let start: PathBuf = path.components().take(4).collect();
     let what = format!(
-        "the snapshot has more than {MAX_DEPTH} directories within each other, below {}",
+        "the snapshot has more than {MAX_DEPTH} nested directories below {}",
         shown(&start)
     );
     Err(Error::new(ErrorKind::Corrupt, what))

@@ -196,7 +196,7 @@ pub(crate) fn append_all(file: &dyn StorageFile, mut bytes: &[u8]) -> io::Result
 
 /// Reads a range of a file, or as much of it as exists.
 ///
-/// The range lies within the measured length of the file, so no number in the file can
+/// The range is within the measured length of the file, so no number in the file can
 /// demand more memory than the file is long.
 pub(crate) fn read_range(file: &dyn StorageFile, range: Range<u64>) -> io::Result<Vec<u8>> {
     let len = range.end.saturating_sub(range.start);
@@ -205,6 +205,29 @@ pub(crate) fn read_range(file: &dyn StorageFile, range: Range<u64>) -> io::Resul
     let n = read_full(file, &mut bytes, range.start)?;
     bytes.truncate(n);
     Ok(bytes)
+}
+
+/// Calls `each` with a range of a file chunk by chunk, each with its offset, while it
+/// returns true. Returns whether that was so to the end, and the file did not end before.
+pub(crate) fn for_each_chunk(
+    file: &dyn StorageFile,
+    range: Range<u64>,
+    mut each: impl FnMut(u64, &[u8]) -> io::Result<bool>,
+) -> io::Result<bool> {
+    const CHUNK: usize = 256 << 10;
+    let left = |at: u64| usize::try_from(range.end - at).map_or(CHUNK, |left| left.min(CHUNK));
+    let mut chunk = vec![0; left(range.start)];
+    let mut at = range.start;
+    while at < range.end {
+        let wanted = &mut chunk[..left(at)];
+        let n = read_full(file, wanted, at)?;
+        let is_whole = n == wanted.len();
+        if !each(at, &wanted[..n])? || !is_whole {
+            return Ok(false);
+        }
+        at += n as u64;
+    }
+    Ok(true)
 }
 
 /// Returns what was found, or `None` if it does not exist.

@@ -89,7 +89,7 @@ impl Store {
     fn no_store(&self) -> Result<Error> {
         let (storage, root) = (self.storage(), self.root());
         let nothing = || {
-            let what = format!("there is no Backtrail store in {}", root.display());
+            let what = format!("no Backtrail store in {}", root.display());
             Error::new(ErrorKind::NotFound, what).at_path(root)
         };
         let names = match storage.list(root) {
@@ -148,8 +148,7 @@ impl Store {
             Some(newer) if newer > STORE_VERSION => Err(Error::new(
                 ErrorKind::NewerFormat,
                 format!(
-                    "the store has format {newer}, and this program knows {STORE_VERSION}; \
-                     use the program that wrote it"
+                    "the store has format {newer}, but this program knows {STORE_VERSION}; upgrade Backtrail"
                 ),
             )
             .at_path(&path)),

@@ -369,8 +369,7 @@ impl Store {
         }
         if !is_id_like(reference) {
             return Err(Error::invalid(format!(
-                "{} is not a session; give an id, the first {SHORTEST_PREFIX} or more \
-                 characters of one, or latest",
+                "{} is not a session; give an id, a prefix of {SHORTEST_PREFIX}+ characters, or latest",
                 quoted(reference)
             )));
         }
@@ -458,9 +457,7 @@ impl Store {
         }
         match best {
             Some((_, _, id)) => Ok(id),
-            None => {
-                Err(Error::new(ErrorKind::NotFound, "there is no session yet").at_path(self.root()))
-            }
+            None => Err(Error::new(ErrorKind::NotFound, "no sessions yet").at_path(self.root())),
         }
     }
 

@@ -291,11 +291,13 @@ impl Opener {
     /// Writes the opener as a line and returns its sum.
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<Sum> {
         let mut body = Vec::new();
-        let named = match self.owner {
-            Owner::Session => write_fields(&mut body, &OfSession::from(self)),
-            Owner::Workspace => write_fields(&mut body, &OfWorkspace::from(self)),
+        let is_session = self.owner == Owner::Session;
+        let first = FirstFields {
+            at: self.at,
+            session_id: is_session.then_some(&self.session_id),
+            workspace_id: (!is_session).then_some(&self.session_id),
         };
-        named
+        write_fields(&mut body, &first)
             .and_then(|()| write_fields(&mut body, self))
             .map_err(|error| Error::json("cannot write the trail's opener", &error))?;
         let front = Front {
@@ -310,30 +312,12 @@ impl Opener {
     }
 }
 
-/// The first fields in the opener of a session's trail.
+/// The first fields of an opener, with the id of its session or workspace.
 #[derive(Serialize)]
-struct OfSession<'a> {
+struct FirstFields<'a> {
     at: Timestamp,
-    session_id: &'a SessionId,
-}
-
-impl<'a> From<&'a Opener> for OfSession<'a> {
-    fn from(opener: &'a Opener) -> Self {
-        let (at, session_id) = (opener.at, &opener.session_id);
-        Self { at, session_id }
-    }
-}
-
-/// The first fields in the opener of a workspace's trail.
-#[derive(Serialize)]
-struct OfWorkspace<'a> {
-    at: Timestamp,
-    workspace_id: &'a SessionId,
-}
-
-impl<'a> From<&'a Opener> for OfWorkspace<'a> {
-    fn from(opener: &'a Opener) -> Self {
-        let (at, workspace_id) = (opener.at, &opener.session_id);
-        Self { at, workspace_id }
-    }
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a SessionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace_id: Option<&'a SessionId>,
 }

@@ -1,4 +1,4 @@
-//! Records of one trail, forwards or backwards, damage passed over.
+//! Reads the records of one trail, forwards or backwards, and skips damage.
 
 use std::io;
 use std::ops::Range;
@@ -62,7 +62,7 @@ pub(crate) struct TrailReader {
     pieces: Vec<Piece>,
     /// Whether the line that is being looked at was read a second time.
     reread: bool,
-    /// Where the last item stands in the file.
+    /// Where the last item is in the file.
     place: Range<u64>,
     /// The last record, by its place in the line.
     record: Option<(Range<usize>, Envelope)>,
@@ -121,7 +121,7 @@ impl TrailReader {
         self
     }
 
-    /// Returns where the last item stands in the file.
+    /// Returns where the last item is in the file.
     pub(crate) fn place(&self) -> Range<u64> {
         self.place.clone()
     }
@@ -145,7 +145,7 @@ impl TrailReader {
             .map(|line| (line.offset, line.end(), line.terminated))
     }
 
-    /// Goes on at `offset` and forgets what was read: for a file that grew.
+    /// Continues at `offset` and forgets what was read: for a file that grew.
     pub(crate) fn seek(&mut self, offset: u64) {
         if let Lines::Forwards(lines) = &mut self.lines {
             lines.seek(offset);
@@ -162,7 +162,7 @@ impl TrailReader {
         RecordRef::new(bytes, envelope, self.payloads.as_ref())
     }
 
-    /// Goes to the next record, passing over damage.
+    /// Goes to the next record, skipping damage.
     pub(crate) fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
         loop {
             match self.advance()? {
@@ -276,8 +276,8 @@ impl TrailReader {
             }
             Err(reason) => reason,
         };
-        // A writer that takes a line back and writes another can leave half of
-        // each in the buffer: before it is called damage, it is looked at anew.
+        // A writer that removes a line and writes another can leave half of each in the
+        // buffer: before it counts as damage, it is read again.
         if !self.reread
             && let Lines::Forwards(lines) = &self.lines
             && lines.has_changed(line)?

@@ -13,23 +13,28 @@ use crate::message::parts::{PayloadHash, Reference};
 use crate::time::Timestamp;
 
 /// One reading of a file that a session was imported from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SourceRecord {
     /// The program that keeps the file.
     pub agent: String,
     /// The file.
+    #[serde(flatten, with = "path_fields")]
     pub path: PathBuf,
     /// The session that holds the file's bytes, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<SessionId>,
     /// The bytes that the reading kept; those before `from` were kept by readings before.
     pub from: u64,
     /// Where they end.
     pub to: u64,
     /// What the importer must know to continue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Json>,
     /// When its last entry was made; without it, when the file was read.
+    #[serde(default, skip_serializing)]
     pub at: Option<Timestamp>,
+    #[serde(default)]
     pub(crate) pieces: Vec<Piece>,
 }
 
@@ -79,20 +84,19 @@ impl SourceRecord {
 
     /// Writes what is between the record's numbers and its `prev`.
     pub(crate) fn encode(&self, at: Timestamp, id: uuid::Uuid) -> Result<Vec<u8>> {
-        let body = SourceBody {
-            at: Some(self.at.unwrap_or(at)),
-            id: Some(id),
-            agent: self.agent.clone(),
-            path: self.path.clone(),
-            held_by: self.held_by.clone(),
-            from: self.from,
-            to: self.to,
-            note: self.note.clone(),
-            pieces: self.pieces.clone(),
+        #[derive(Serialize)]
+        struct FirstFields {
+            at: Timestamp,
+            id: uuid::Uuid,
+        }
+        let first = FirstFields {
+            at: self.at.unwrap_or(at),
+            id,
         };
         let mut out = Vec::new();
+        let written = write_fields(&mut out, &first).and_then(|()| write_fields(&mut out, self));
         let what = "cannot record which file the session was imported from";
-        write_fields(&mut out, &body).map_err(|error| Error::json(what, &error))?;
+        written.map_err(|error| Error::json(what, &error))?;
         Ok(out)
     }
 }
@@ -109,25 +113,6 @@ pub(crate) struct Piece {
     pub(crate) unpacked: u64,
 }
 
-#[derive(Serialize, Deserialize)]
-struct SourceBody {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none", skip_deserializing)]
-    id: Option<uuid::Uuid>,
-    agent: String,
-    #[serde(flatten, with = "path_fields")]
-    path: PathBuf,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    held_by: Option<SessionId>,
-    from: u64,
-    to: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    note: Option<Json>,
-    #[serde(default)]
-    pieces: Vec<Piece>,
-}
-
 impl RecordRef<'_> {
     /// Parses a record of a file that the session was imported from; `None` for other
     /// kinds, and for one that cannot be read.
@@ -136,17 +121,7 @@ impl RecordRef<'_> {
         if self.kind() != RecordKind::Source {
             return None;
         }
-        let body: SourceBody = serde_json::from_slice(self.bytes()).ok()?;
-        Some(SourceRecord {
-            agent: body.agent,
-            path: body.path,
-            held_by: body.held_by,
-            from: body.from,
-            to: body.to,
-            note: body.note,
-            at: body.at,
-            pieces: body.pieces,
-        })
+        serde_json::from_slice(self.bytes()).ok()
     }
 }
 

@@ -37,22 +37,12 @@ impl Sum {
     }
 
     pub(crate) fn from_hex(hex: &[u8]) -> Option<Self> {
-        if hex.len() != HEX {
+        let is_digit = |c: &u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
+        if hex.len() != HEX || !hex.iter().all(is_digit) {
             return None;
         }
-        let mut sum = [0; 8];
-        for (byte, pair) in sum.iter_mut().zip(hex.chunks_exact(2)) {
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-        }
-        Some(Self(sum))
-    }
-}
-
-fn digit(c: u8) -> Option<u8> {
-    match c {
-        b'0'..=b'9' => Some(c - b'0'),
-        b'a'..=b'f' => Some(c - b'a' + 10),
-        _ => None,
+        let number = u64::from_str_radix(std::str::from_utf8(hex).ok()?, 16);
+        Some(Self(number.ok()?.to_be_bytes()))
     }
 }
 

@@ -170,8 +170,7 @@ impl Place {
         tail.position = known.lines.position;
         let appended = tail.appended()?;
         if appended.as_ref().is_some_and(|appended| appended.has_lines) {
-            let what = "another writer added to the file since; load it again, \
-                        nothing was changed";
+            let what = "another writer has added to the file; nothing was changed, load it again";
             return Err(Error::new(ErrorKind::Conflict, what).at_path(&self.path));
         }
         let (storage, path, file) = (&self.storage, &self.path, Arc::clone(&tail.file));
@@ -262,7 +261,7 @@ impl Place {
         storage.remove_file(&aside).ok();
         if let Err(error) = placed {
             if storage.exists(&self.path).unwrap_or(false) {
-                let what = "another writer created the file meanwhile; load it";
+                let what = "another writer has created the file; load it";
                 return Err(Error::new(ErrorKind::Conflict, what).at_path(&self.path));
             }
             return Err(error);
@@ -304,9 +303,9 @@ fn in_the_way(loaded: &Loaded, content: &Content) -> Option<&'static str> {
         || there.compactions() > content.compactions()
         || (there.compactions() == content.compactions() && summary(there) != summary(content))
     {
-        Some("the file holds what this copy does not")
+        Some("the file has more than this copy")
     } else if !there.messages.iter().zip(&content.messages).all(is_same) {
-        Some("the file holds other messages than this copy")
+        Some("the file has different messages")
     } else {
         None
     }

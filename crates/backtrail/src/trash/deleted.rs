@@ -50,7 +50,7 @@ impl Deleted {
     }
 
     pub(super) fn write_file(&self, storage: &dyn Storage, path: &Path) -> Result<()> {
-        let failed = |error| Error::io("cannot write when it was deleted", path, error);
+        let failed = |error| Error::io("cannot record the deletion time", path, error);
         let bytes = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
         match storage.remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),

@@ -77,7 +77,7 @@ fn name_them(files: &LogDir, trails: &[GoneTrail]) -> Result<()> {
     let storage = files.storage();
     let path = files.path().join(GONE_TRAILS);
     let aside = path.with_extension("new");
-    let failed = |error| Error::io("cannot write which trails go to the trash", &path, error);
+    let failed = |error| Error::io("cannot record which trails are trashed", &path, error);
     match storage.remove_file(&aside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}

@@ -44,14 +44,14 @@ impl LossKind {
             Self::Thinking => "thinking was dropped",
             Self::Media => "media became a line of text",
             Self::UnknownBlock => "blocks of unknown kinds became text",
-            Self::Output => "tool output that is not text became the text of its JSON",
+            Self::Output => "tool output that is not text became JSON text",
             Self::Role => "an unknown role became a known one",
             Self::Number => "a number above 32 bits became the largest that fits",
             Self::Fields => "fields that version 1 does not have were dropped",
-            Self::LoneSurrogate => "half a character became U+FFFD",
+            Self::LoneSurrogate => "a lone surrogate became U+FFFD",
             Self::Summarised => "dropped",
-            Self::Details => "model, response id, duration or cost were dropped",
-            Self::Notes => "title, tags or agent were dropped",
+            Self::Details => "model, response id, duration or cost was dropped",
+            Self::Notes => "title, tags or agent was dropped",
             Self::Prompts => "the history of prompts was dropped",
             Self::Unreadable => "unreadable content was dropped",
         }
@@ -66,7 +66,7 @@ pub struct Loss {
     pub kind: LossKind,
     /// How many messages lost it.
     pub count: u64,
-    /// The first few of them, by seq; 0 stands for the part before the messages.
+    /// The first few of them, by seq; 0 is the part before the messages.
     pub first: Vec<u64>,
 }
 

@@ -18,5 +18,5 @@ pub use losses::{Loss, LossKind, Losses};
 
 pub(crate) use names::{derived_id, find_file, id_of_content};
 pub(crate) use reader::{V1Index, V1Session, hash, read, scan_object};
-pub(crate) use record::{LineContent, V1Line, V1Meta, V1Record};
+pub(crate) use record::{V1Line, V1Meta, V1Record};
 pub(crate) use writer::V1Writer;

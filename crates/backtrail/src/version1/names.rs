@@ -15,7 +15,7 @@ use crate::storage::{Storage, directory};
 ///
 /// Fails where there is neither, or where the directory cannot be listed.
 pub fn find_file(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
-    let failed = |error| Error::io("cannot look for the session file", path, error);
+    let failed = |error| Error::io("cannot find the session file", path, error);
     if storage.exists(path).map_err(failed)? {
         return Ok(path.to_owned());
     }
@@ -29,7 +29,7 @@ pub fn find_file(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
         (original == path).then_some((when, copy))
     });
     copies.max().map(|(_, copy)| copy).ok_or_else(|| {
-        let what = "there is no such session file, nor an older copy beside it";
+        let what = "no such session file, and no older copy beside it";
         Error::new(ErrorKind::NotFound, what).at_path(path)
     })
 }

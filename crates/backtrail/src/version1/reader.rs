@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::names::{derived_id, named_ms};
 use super::object::{CHUNK, V1Element, V1Object};
-use super::record::{LineContent, V1Line, V1Meta, V1Record, check_message};
+use super::record::{V1Line, V1Meta, V1Record, check_message};
 use crate::error::{Error, IoContext, Reason, Result};
 use crate::ids::SessionId;
 use crate::message::CompactionSummary;
-use crate::storage::{StorageFile, Window, read_full, read_range};
+use crate::storage::{StorageFile, Window, for_each_chunk, read_full, read_range};
 use crate::time::Timestamp;
 use crate::trail::lines::Ending;
 use crate::trail::record::MAX_READ;
@@ -59,17 +59,21 @@ impl V1Index {
             let line = records.len() as u64 + 1;
             let place = std::mem::replace(&mut start, end + 1)..end;
             records.push(V1Element { place, line });
-            end + 1
         };
-        let mut last = 0;
-        let len = for_each_chunk(file, path, |at, chunk| {
-            for newline in memchr::memchr_iter(b'\n', chunk) {
-                last = add(at + newline as u64);
-            }
-        })?;
-        let is_torn = last < len;
+        let len = file.len().context(UNREADABLE, path)?;
+        for_each_chunk(file, 0..len, |at, chunk| {
+            memchr::memchr_iter(b'\n', chunk).for_each(|newline| add(at + newline as u64));
+            Ok(true)
+        })
+        .context(UNREADABLE, path)?;
+        let ended = records
+            .last()
+            .map_or(0, |last: &V1Element| last.place.end + 1);
+        let is_torn = ended < len;
         if is_torn {
-            add(len);
+            let line = records.len() as u64 + 1;
+            let place = ended..len;
+            records.push(V1Element { place, line });
         }
         records.shrink_to_fit();
         Ok(Self {
@@ -130,8 +134,7 @@ impl V1Index {
         }
         for seq in (1..=self.last_seq()).rev() {
             if let Ok(bytes) = self.load(file, path, seq)?
-                && let LineContent::Record(V1Record::Compaction(last)) =
-                    self.look(seq, &bytes).content
+                && let Ok(Some(V1Record::Compaction(last))) = self.look(seq, &bytes).content
             {
                 return Ok(Some(last));
             }
@@ -237,22 +240,15 @@ impl Reading<'_> {
             let start = place.start;
             self.add_damage(number, start..start + bytes as u64, reason);
         }
-        let record = match line.content {
-            LineContent::Record(record) => record,
-            LineContent::Blank => return Ok(()),
-            LineContent::Damage(reason) => {
-                self.add_damage(number, place, reason);
-                return Ok(());
-            }
-        };
-        match record {
-            V1Record::Meta(meta) => self.meta = Some(meta),
-            V1Record::Compaction(compaction) => self.compaction = Some(compaction),
-            V1Record::Message(json) => {
+        match line.content {
+            Err(reason) => self.add_damage(number, place, reason),
+            Ok(Some(V1Record::Meta(meta))) => self.meta = Some(meta),
+            Ok(Some(V1Record::Compaction(compaction))) => self.compaction = Some(compaction),
+            Ok(Some(V1Record::Message(json))) => {
                 self.messages += 1;
                 (self.each)(json)?;
             }
-            V1Record::Object(messages) => {
+            Ok(Some(V1Record::Object(messages))) => {
                 for json in messages {
                     match check_message(json) {
                         Ok(()) => {
@@ -263,8 +259,10 @@ impl Reading<'_> {
                     }
                 }
             }
-            V1Record::Prompt { at_ms } => self.first_prompt_ms = self.first_prompt_ms.or(at_ms),
-            V1Record::Other(_) => {}
+            Ok(Some(V1Record::Prompt { at_ms })) => {
+                self.first_prompt_ms = self.first_prompt_ms.or(at_ms);
+            }
+            Ok(None | Some(V1Record::Other(_))) => {}
         }
         Ok(())
     }
@@ -345,26 +343,15 @@ impl Reading<'_> {
 /// Returns the BLAKE3 hash of all bytes of a file.
 pub(crate) fn hash(file: &dyn StorageFile, path: &Path) -> Result<[u8; 32]> {
     let mut hasher = blake3::Hasher::new();
-    for_each_chunk(file, path, |_, chunk| _ = hasher.update(chunk))?;
+    let mut add = |_, chunk: &[u8]| {
+        hasher.update(chunk);
+        Ok(true)
+    };
+    let hashed = file
+        .len()
+        .and_then(|len| for_each_chunk(file, 0..len, &mut add));
+    hashed.context(UNREADABLE, path)?;
     Ok(*hasher.finalize().as_bytes())
-}
-
-/// Reads a file chunk by chunk, each with its offset, and returns its length.
-fn for_each_chunk(
-    file: &dyn StorageFile,
-    path: &Path,
-    mut each: impl FnMut(u64, &[u8]),
-) -> Result<u64> {
-    let mut chunk = vec![0; CHUNK];
-    let mut at = 0;
-    loop {
-        let n = read_full(file, &mut chunk, at).context(UNREADABLE, path)?;
-        each(at, &chunk[..n]);
-        at += n as u64;
-        if n < chunk.len() {
-            return Ok(at);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ fn read_by_index(name: &str, file: &dyn StorageFile, index: &V1Index) -> (Vec<u6
         let Ok(bytes) = loaded else {
             continue;
         };
-        let LineContent::Record(record) = index.look(seq, &bytes).content else {
+        let Ok(Some(record)) = index.look(seq, &bytes).content else {
             continue;
         };
         seqs.push(seq);

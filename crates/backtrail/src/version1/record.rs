@@ -52,18 +52,11 @@ pub struct V1Meta {
     pub title: Option<String>,
 }
 
-/// What a line holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LineContent<'a> {
-    Record(V1Record<'a>),
-    Blank,
-    Damage(Reason),
-}
-
 /// A line, and what had to be skipped in it before the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct V1Line<'a> {
-    pub(crate) content: LineContent<'a>,
+    /// The record; `None` if the line is blank.
+    pub(crate) content: Result<Option<V1Record<'a>>, Reason>,
     /// How many bytes were lost before the record, and why.
     pub(crate) lost: Option<(usize, Reason)>,
 }
@@ -74,12 +67,12 @@ impl<'a> V1Line<'a> {
     pub(crate) fn read(bytes: &'a [u8], ending: Ending) -> Self {
         let bytes = trim(bytes);
         if bytes.is_empty() {
-            return LineContent::Blank.into();
+            return Ok(None).into();
         }
         let reason = match utf8(bytes).and_then(V1Record::read) {
-            Ok(record) => return LineContent::Record(record).into(),
+            Ok(record) => return Ok(Some(record)).into(),
             Err(Reason::Unfinished) if ending == Ending::Newline => {
-                Reason::Syntax("the line breaks off".to_owned())
+                Reason::Syntax("the line is cut off".to_owned())
             }
             Err(reason) => reason,
         };
@@ -88,29 +81,27 @@ impl<'a> V1Line<'a> {
                 let is_nul = bytes[..at].iter().all(|byte| *byte == 0);
                 let reason = if is_nul { Reason::NulBlock } else { reason };
                 Self {
-                    content: LineContent::Record(record),
+                    content: Ok(Some(record)),
                     lost: Some((at, reason)),
                 }
             }
-            None => LineContent::Damage(reason).into(),
+            None => Err(reason).into(),
         }
     }
 
     /// Reads one element of an object's `messages`.
     pub(crate) fn element(bytes: &'a [u8]) -> Self {
         let message = utf8(trim(bytes)).and_then(|json| check_message(json).map(|()| json));
-        match message {
-            Ok(json) => LineContent::Record(V1Record::Message(json)).into(),
-            Err(Reason::Unfinished) => {
-                LineContent::Damage(Reason::Syntax("the message breaks off".to_owned())).into()
-            }
-            Err(reason) => LineContent::Damage(reason).into(),
-        }
+        let content = message.map_err(|reason| match reason {
+            Reason::Unfinished => Reason::Syntax("the message is cut off".to_owned()),
+            reason => reason,
+        });
+        content.map(|json| Some(V1Record::Message(json))).into()
     }
 }
 
-impl<'a> From<LineContent<'a>> for V1Line<'a> {
-    fn from(content: LineContent<'a>) -> Self {
+impl<'a> From<Result<Option<V1Record<'a>>, Reason>> for V1Line<'a> {
+    fn from(content: Result<Option<V1Record<'a>>, Reason>) -> Self {
         Self {
             content,
             lost: None,

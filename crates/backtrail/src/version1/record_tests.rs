@@ -3,20 +3,20 @@
 use super::*;
 use crate::message::{Block, Message, Role};
 
-fn content(bytes: &[u8]) -> LineContent<'_> {
+fn content(bytes: &[u8]) -> Result<Option<V1Record<'_>>, Reason> {
     V1Line::read(bytes, Ending::Newline).content
 }
 
 fn record(text: &str) -> V1Record<'_> {
     match content(text.as_bytes()) {
-        LineContent::Record(record) => record,
+        Ok(Some(record)) => record,
         other => panic!("{other:?}"),
     }
 }
 
 fn reason(bytes: &[u8]) -> Reason {
     match content(bytes) {
-        LineContent::Damage(reason) => reason,
+        Err(reason) => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -98,8 +98,8 @@ fn tool_input_stays_the_string_that_it_is() {
 fn a_line_in_any_order_and_spacing_is_the_same_record() {
     let spaced = "\u{feff}  { \"type\" : \"message\", \"x\":1, \"message\" : {\"role\":\"user\",\"blocks\":[]} }\r";
     assert_eq!(message(spaced), Message::new(Role::User, []));
-    assert_eq!(content(b" \t\r"), LineContent::Blank);
-    assert_eq!(content(b""), LineContent::Blank);
+    assert_eq!(content(b" \t\r"), Ok(None));
+    assert_eq!(content(b""), Ok(None));
 }
 
 // F8
@@ -191,7 +191,7 @@ fn a_last_line_that_breaks_off_is_unfinished() {
         r#"{"message":{"blocks":[{"text":"é","type":"text"}],"role":"user"},"type":"message"}"#;
     for len in 1..whole.len() {
         let torn = V1Line::read(&whole.as_bytes()[..len], Ending::Missing);
-        let unfinished = LineContent::Damage(Reason::Unfinished);
+        let unfinished = Err(Reason::Unfinished);
         assert_eq!(torn.content, unfinished, "{len}");
     }
 }
@@ -203,7 +203,7 @@ fn a_record_behind_a_torn_line_or_nuls_is_found() {
     for lost in ["\0\0\0", r#"{"message":{"blocks":[{"text":"ha"#, "x"] {
         let glued = format!("{lost}{whole}");
         let line = V1Line::read(glued.as_bytes(), Ending::Newline);
-        let found = LineContent::Record(V1Record::Message(&whole[11..38]));
+        let found = Ok(Some(V1Record::Message(&whole[11..38])));
         assert_eq!(line.content, found);
         assert_eq!(line.lost.unwrap().0, lost.len());
     }
@@ -217,7 +217,7 @@ fn every_message_that_is_found_can_be_parsed() {
         for flip in 1..=255_u8 {
             let mut bytes = line.to_vec();
             bytes[at] ^= flip;
-            if let LineContent::Record(V1Record::Message(json)) = content(&bytes) {
+            if let Ok(Some(V1Record::Message(json))) = content(&bytes) {
                 serde_json::from_str::<Message>(json).unwrap();
             }
         }

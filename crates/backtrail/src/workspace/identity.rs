@@ -376,7 +376,7 @@ impl Workspace {
     /// Returns the error for a directory that does not exist.
     pub(super) fn not_there(&self) -> Error {
         let what = format!(
-            "the workspace {} does not exist; if it was moved, make a checkpoint in its new place",
+            "the workspace {} does not exist; if it was moved, make a checkpoint where it is now",
             self.root().display()
         );
         Error::new(ErrorKind::NotFound, what).at_path(self.root())

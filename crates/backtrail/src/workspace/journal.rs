@@ -244,9 +244,7 @@ impl Workspace {
     }
 
     fn unreadable_step(&self, seq: u64, reason: Reason) -> Error {
-        let what = format!(
-            "record {seq} of the workspace, of a step that was moving files, cannot be read"
-        );
+        let what = format!("record {seq} of the workspace, of an interrupted step, cannot be read");
         Error::new(ErrorKind::Corrupt, what)
             .with_reason(reason)
             .at_path(self.files().path())

@@ -55,10 +55,7 @@ impl NewDirectory {
             Ok(stat) => Some(FileType::from_raw_mode(stat.st_mode)),
             Err(Errno::NOENT) => None,
             Err(Errno::NOTDIR) => {
-                return Err(refused(
-                    &path,
-                    "leads through something that is not a directory",
-                ));
+                return Err(refused(&path, "has a parent that is not a directory"));
             }
             Err(error) => {
                 let doing = "cannot read the directory's metadata";
@@ -80,7 +77,7 @@ impl NewDirectory {
         let path = std::path::absolute(path)
             .map_err(|error| Error::io("cannot make the path absolute", path, error))?;
         let parts = path.parent().zip(path.file_name());
-        let (parent, name) = parts.ok_or_else(|| refused(&path, "is not a directory's name"))?;
+        let (parent, name) = parts.ok_or_else(|| refused(&path, "is not a directory name"))?;
         match parent.canonicalize() {
             Ok(parent) => Ok(Self {
                 parent,
@@ -116,10 +113,7 @@ impl NewDirectory {
             return Err(refused(whole, "is in the store; name another directory"));
         }
         if root.starts_with(whole) {
-            return Err(refused(
-                whole,
-                "is around the store; name another directory",
-            ));
+            return Err(refused(whole, "contains the store; use another directory"));
         }
         Ok(())
     }
@@ -157,7 +151,7 @@ fn conflict_with(root: &Path, whole: &Path) -> Option<String> {
     }
     root.starts_with(whole).then(|| {
         let root = shown(root);
-        format!("is around the workspace {root}; name a directory outside it")
+        format!("contains the workspace {root}; use a directory outside it")
     })
 }
 

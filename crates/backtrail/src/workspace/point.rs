@@ -73,8 +73,7 @@ impl FromStr for Point {
             return Err(Error::invalid("a point must not be empty; try last"));
         }
         if text.starts_with(['~', '#', '-']) {
-            let what = "is not a point: points do not begin with ~, # or -; write last~1 for before the \
-                        last turn or run";
+            let what = "is not a point: points do not begin with ~, # or -; last~1 is before the last turn or run";
             return Err(Error::invalid(format!("{} {what}", quoted(text))));
         }
         if text == LAST {
@@ -109,7 +108,7 @@ pub(super) fn reserved(label: &str) -> Option<&'static str> {
     match label.parse() {
         Ok(Point(Named::Text(_))) => None,
         Ok(_) => Some("is reserved; choose another label"),
-        Err(_) => Some("cannot be used as a point; begin it with a letter or a digit"),
+        Err(_) => Some("is not allowed; start it with a letter or a digit"),
     }
 }
 

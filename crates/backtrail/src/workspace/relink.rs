@@ -131,7 +131,7 @@ impl Store {
         let _guard = lock.hold()?;
         let (from, known) = find_old(self, old)?;
         if from == root {
-            let what = format!("{} is already there", from.display());
+            let what = format!("{} is already linked", from.display());
             return Err(Error::invalid(what).at_path(&from));
         }
         let relinked = |id: WorkspaceId, root: &Path, what| Relinked {
@@ -168,7 +168,7 @@ impl Store {
                 Ok(relinked(id, &root, RelinkedWhat::Sessions))
             }
             _ => {
-                let what = format!("there is no directory {}", root.display());
+                let what = format!("{} does not exist", root.display());
                 Err(Error::new(ErrorKind::NotFound, what).at_path(&root))
             }
         }
@@ -190,7 +190,7 @@ fn find_old(store: &Store, path: &Path) -> Result<(PathBuf, Option<KnownWorkspac
     match roots.find(|root| ways.contains(root)) {
         Some(root) => Ok((root, None)),
         None => {
-            let what = format!("nothing is known of {}", ways[0].display());
+            let what = format!("{} is not known here", ways[0].display());
             Err(Error::new(ErrorKind::NotFound, what).at_path(&ways[0]))
         }
     }
@@ -238,10 +238,7 @@ fn supersede(
     place: &Directory,
 ) -> Result<()> {
     if there.is_used(store) {
-        let what = format!(
-            "{} is another workspace with checkpoints",
-            place.root.display()
-        );
+        let what = format!("{} already has its own checkpoints", place.root.display());
         return Err(Error::invalid(what).at_path(&place.root));
     }
     let noted = WorkspaceRef {

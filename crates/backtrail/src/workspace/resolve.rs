@@ -108,7 +108,7 @@ impl Workspace {
             Some(n) => Ok(checkpoints.swap_remove(spans[n].start)),
             None => {
                 let what = match spans.len() {
-                    0 => "there is no turn or run here yet".to_owned(),
+                    0 => "no turns or runs here yet".to_owned(),
                     1 => "there is only one turn or run to go back to: last~1".to_owned(),
                     n => format!("there are only {n} turns and runs to go back to: last~{n}"),
                 };
@@ -122,7 +122,7 @@ impl Workspace {
         match reference {
             Some(reference) => self.store().resolve_in(reference, self.root()),
             None => self.latest_session()?.ok_or_else(|| {
-                let what = format!("no session works in {} yet", self.root().display());
+                let what = format!("no sessions in {} yet", self.root().display());
                 Error::new(ErrorKind::NotFound, what)
             }),
         }

@@ -241,10 +241,7 @@ impl Workspace {
         }
         report.lost.extend(lost.into_values());
         if checkpoints.flawed() > 0 {
-            let what = format!(
-                "{} records cannot be read as checkpoints",
-                checkpoints.flawed()
-            );
+            let what = format!("{} checkpoint records are unreadable", checkpoints.flawed());
             report.incomplete.push(Incomplete {
                 trail: self.files().path().to_owned(),
                 error: Error::new(ErrorKind::Corrupt, what),

@@ -16,6 +16,45 @@ use backtrail::{
 };
 use serde_json::json;
 
+/// Everything that a user interface or a binding shows can be serialized.
+const _: () = {
+    const fn shown<T: serde::Serialize>() {}
+    shown::<backtrail::Error>();
+    shown::<backtrail::Outcome>();
+    shown::<backtrail::SessionInfo>();
+    shown::<backtrail::Step>();
+    shown::<backtrail::Steps>();
+    shown::<backtrail::Run>();
+    shown::<backtrail::Compacted>();
+    shown::<Message>();
+    shown::<Context>();
+    shown::<backtrail::Checkpoint>();
+    shown::<backtrail::Change>();
+    shown::<Workspace>();
+    shown::<backtrail::context::Mend>();
+    shown::<backtrail::conversation::Item>();
+    shown::<backtrail::conversation::Stats>();
+    shown::<HistoryItem>();
+    shown::<backtrail::gc::GcReport>();
+    shown::<backtrail::rewind::Conflict>();
+    shown::<backtrail::rewind::Recovered>();
+    shown::<backtrail::snapshot::Diff>();
+    shown::<backtrail::snapshot::TextDiff>();
+    shown::<backtrail::snapshot::SkippedEntry>();
+    shown::<backtrail::trash::TrashContents>();
+    shown::<backtrail::trash::EmptyReport>();
+    shown::<backtrail::trash::PurgeReport>();
+    shown::<backtrail::verify::VerifyReport>();
+    shown::<backtrail::verify::RepairReport>();
+    shown::<backtrail::verify::SnapshotsReport>();
+    shown::<backtrail::verify::SnapshotsRepair>();
+    shown::<backtrail::version1::Losses>();
+    shown::<backtrail::workspace::LogEntry>();
+    shown::<backtrail::workspace::Relinked>();
+    shown::<backtrail::workspace::Activity>();
+    shown::<backtrail::workspace::FileChange>();
+};
+
 const MANUAL: &str = include_str!("../../../../docs/embedding.md");
 const SOURCE: &str = include_str!("embedding.rs");
 const CRATE: &str = include_str!("../../src/lib.rs");

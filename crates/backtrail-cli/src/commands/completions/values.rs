@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use backtrail::{SessionId, SessionInfo, Store, Workspace};
 
 use super::line::Candidate;
+use crate::files;
 use crate::home::{store_dir, workspace_root};
 use crate::when;
 
@@ -161,14 +162,10 @@ impl<'a> Values<'a> {
     }
 
     /// Returns the names and the paths of all sessions.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the command may look at the store"
-    )]
     fn all_ids(&self) -> Vec<(String, PathBuf)> {
         let dir = self.dir.as_ref().map(|dir| dir.join("sessions"));
-        let entries = dir.and_then(|dir| std::fs::read_dir(dir).ok());
-        let entries = entries.into_iter().flatten().flatten();
+        let entries = dir.and_then(|dir| files::entries(&dir).ok());
+        let entries = entries.into_iter().flatten();
         let named = entries.filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             name.parse::<SessionId>().ok()?;

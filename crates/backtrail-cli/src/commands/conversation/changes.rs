@@ -4,7 +4,8 @@ use backtrail::snapshot::Diff;
 use backtrail::workspace::{LogEntry, LogKind};
 use backtrail::{CheckpointId, ErrorKind, SessionInfo, SessionReader, Store, Workspace};
 
-use crate::text::{count, visible_path};
+use crate::commands::moves::workspace_of;
+use crate::text::{count, some_of, visible_path};
 
 /// The workspace of a session, and the turns of it that are on the line.
 #[derive(Debug, Default)]
@@ -28,7 +29,13 @@ impl Changes {
     }
 
     fn look(store: &Store, reader: &SessionReader, info: &SessionInfo) -> backtrail::Result<Self> {
-        let Some(workspace) = workspace_of(store, info)? else {
+        let root = info.workspace_root.as_deref();
+        let found = match root.and_then(|root| store.find_workspace(root).ok()?) {
+            Some(found) => Some(found),
+            // It may have moved.
+            None => workspace_of(store, &info.id)?,
+        };
+        let Some(workspace) = found else {
             return Ok(Self::default());
         };
         let line = reader.line_parts()?;
@@ -78,20 +85,6 @@ impl Changes {
     }
 }
 
-/// Returns the workspace of a session, wherever it is now.
-fn workspace_of(store: &Store, info: &SessionInfo) -> backtrail::Result<Option<Workspace>> {
-    if let Some(root) = &info.workspace_root
-        && let Ok(Some(found)) = store.find_workspace(root)
-    {
-        return Ok(Some(found));
-    }
-    let Some(id) = &info.workspace_id else {
-        return Ok(None);
-    };
-    let mut all = store.workspaces()?.into_iter();
-    Ok(all.find(|workspace| workspace.id() == id))
-}
-
 fn unknown(error: &backtrail::Error) -> String {
     match error.kind() {
         ErrorKind::Dropped => "the files it changed were dropped".to_owned(),
@@ -105,11 +98,7 @@ fn words(diff: &Diff) -> String {
     if changes.is_empty() {
         return String::new();
     }
-    let names = changes.iter().take(NAMED);
-    let mut names: Vec<String> = names.map(|change| visible_path(&change.path)).collect();
-    if changes.len() > NAMED {
-        names.push("…".to_owned());
-    }
-    let files = count(changes.len() as u64, "file");
-    format!("{files} changed: {}", names.join(", "))
+    let names = changes.iter().map(|change| visible_path(&change.path));
+    let names = some_of(names, NAMED, changes.len());
+    format!("{} changed: {names}", count(changes.len(), "file"))
 }

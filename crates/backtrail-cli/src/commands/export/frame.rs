@@ -7,7 +7,7 @@ use backtrail::{SessionInfo, Timestamp};
 use super::html::write_when;
 use super::markup::Html;
 use super::{sha256, title_of};
-use crate::commands::conversation::{Survey, spending_words};
+use crate::commands::conversation::Survey;
 use crate::text::{count, one_line};
 
 const STYLE: &str = include_str!("page.css");
@@ -47,9 +47,11 @@ pub(super) fn write_head(
         .raw(STYLE)
         .raw("</style>\n</head>\n<body>\n");
     write_bar(&mut html);
-    html.raw("<div id=\"page\">\n<main>\n<header class=\"head\"><h1>")
-        .text(&title)
-        .raw("</h1>\n");
+    html.wrap(
+        "<div id=\"page\">\n<main>\n<header class=\"head\"><h1>",
+        &title,
+        "</h1>\n",
+    );
     write_facts(&mut html, info, survey);
     html.raw("</header>\n");
     out.write_all(html.as_str().as_bytes())
@@ -97,32 +99,28 @@ fn write_facts(html: &mut Html, info: &SessionInfo, survey: &Survey) {
     }
     html.raw("</p>\n");
     write_list(html, &facts);
-    let mut facts = vec![
-        count(stats.turns, "turn"),
-        count(stats.messages.total, "message"),
-    ];
-    if stats.tool_calls > 0 {
-        facts.push(count(stats.tool_calls, "tool call"));
-    }
-    facts.extend(spending_words(&survey.spending));
+    let mut facts = survey.words();
+    facts.insert(1, count(stats.messages.total, "message"));
     facts.extend(
         info.tags
             .iter()
             .map(|tag| format!("#{}", one_line(tag, 60))),
     );
     write_list(html, &facts);
-    html.raw("<p class=\"faint\"><code>")
-        .text(info.id.as_ref())
-        .raw("</code>");
+    html.wrap("<p class=\"faint\"><code>", info.id.as_ref(), "</code>");
     if let Some(origin) = &info.forked_from {
-        html.raw(" · forked from <code>")
-            .text(&one_line(&origin.parent_session_id, 60))
-            .raw("</code>");
+        html.wrap(
+            " · forked from <code>",
+            &one_line(&origin.parent_session_id, 60),
+            "</code>",
+        );
     }
     if let Some(by) = &info.spawned_by {
-        html.raw(" · started by a call of <code>")
-            .text(by.session_id.as_ref())
-            .raw("</code>");
+        html.wrap(
+            " · started by a call of <code>",
+            by.session_id.as_ref(),
+            "</code>",
+        );
     }
     html.raw("</p>\n");
 }
@@ -133,7 +131,7 @@ fn write_list(html: &mut Html, facts: &[String]) {
     }
     html.raw("<p class=\"facts\">");
     for fact in facts {
-        html.raw("<span>").text(fact).raw("</span>");
+        html.wrap("<span>", fact, "</span>");
     }
     html.raw("</p>\n");
 }
@@ -171,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn style_and_script_can_stand_in_a_page() {
+    fn style_and_script_are_safe_in_a_page() {
         for text in [STYLE, SCRIPT] {
             let lower = text.to_ascii_lowercase();
             assert!(!lower.contains("</") && !lower.contains("<!--"));

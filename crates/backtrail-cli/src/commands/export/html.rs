@@ -6,10 +6,9 @@ use std::io::{self, Write};
 
 use backtrail::conversation::{Answer, Item, ToolCall, ToolOutcome};
 use backtrail::conversation::{
-    Attachment, CompactionItem, InjectedMessage, Reply, RunItem, SpawnedItem, SpendingItem,
-    ThinkingItem, ToolResultItem,
+    CompactionItem, InjectedMessage, Reply, RunItem, SpawnedItem, SpendingItem,
 };
-use backtrail::{Block, Store, Timestamp};
+use backtrail::{Block, Run, Store, Timestamp};
 
 use super::frame::{self, Prompt};
 use super::markup::{Html, cut};
@@ -25,21 +24,19 @@ use crate::commands::short;
 use crate::error::Result;
 use crate::shell::command_line;
 use crate::text::{grouped, one_line};
-use crate::ui::unwritable;
 
 /// No more prompts are listed beside the page.
 const MOST_PROMPTS: usize = 5000;
 
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
-    let broken = |error: io::Error| unwritable(&error);
     let info = export.info()?;
     let prices = session_prices(export.store, &info)?;
     let mut survey = Survey::of(export.reader, &prices)?;
     for model in &mut survey.stats.models {
         *model = export.text(model);
     }
-    frame::write_head(out, &info, &survey).map_err(broken)?;
+    frame::write_head(out, &info, &survey)?;
     let changes = Changes::find(export.store, export.reader, &info);
     let mut page = Page {
         out,
@@ -54,11 +51,11 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
     let mut conversation = export.reader.conversation()?;
     while let Some(item) = conversation.next().transpose()? {
         let item = export.redacted(item);
-        page.item(&item, export).map_err(broken)?;
+        page.item(&item, export)?;
     }
     let (prompts, left) = (page.prompts, page.prompts_left);
-    frame::write_foot(out, &prompts, left).map_err(broken)?;
-    Ok(export.losses(conversation.damaged()))
+    frame::write_foot(out, &prompts, left)?;
+    Ok(super::losses(conversation.damaged()))
 }
 
 struct Page<'a> {
@@ -75,32 +72,43 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
+    /// Writes an item.
     fn item(&mut self, item: &Item, export: &mut Export<'_>) -> io::Result<()> {
+        let mut html = Html::new();
+        let out = &mut html;
         match item {
-            Item::Gap(gap) => self.note(&gap.to_string()),
-            Item::Prompt(prompt) => self.prompt(prompt),
-            Item::Injected(message) => self.injected(message),
-            Item::Reply(reply) => self.reply(reply),
-            Item::Answer(answer) => self.answer(answer),
-            Item::Thinking(thinking) => self.thinking(thinking),
-            Item::ToolCall(call) => self.call(call),
-            Item::ToolResult(result) => self.result(result),
-            Item::Attachment(attachment) => self.attachment(attachment),
-            Item::Spending(spending) => self.used(spending),
+            Item::Prompt(prompt) => self.prompt(out, prompt),
+            Item::Injected(message) => self.injected(out, message),
+            Item::Reply(reply) => write_reply(out, reply),
+            Item::Answer(answer) => self.answer(out, answer),
+            Item::Thinking(thinking) => {
+                self.write_anchor(out, thinking.seq);
+                self.write_thinking(out, &thinking.text, thinking.seq);
+            }
+            Item::ToolCall(call) => self.call(out, call),
+            Item::ToolResult(result) => {
+                let outcome = self.outcome(&result.result, result.success);
+                outcome.write_alone(out, result.name.as_deref().unwrap_or("tool"));
+            }
+            Item::Attachment(attachment) => {
+                self.write_anchor(out, attachment.seq);
+                self.write_block(out, &attachment.block, attachment.seq);
+            }
+            Item::Spending(spending) => self.used(out, spending),
             Item::TurnEnd(turn) => match self.changes.of_turn(turn.first, turn.last).as_str() {
-                "" => Ok(()),
-                changed => self.note(&export.text(changed)),
+                "" => {}
+                changed => write_note(out, &export.text(changed)),
             },
-            Item::Compaction(compaction) => self.compaction(compaction),
-            Item::Run(run) => self.run(run, export),
-            Item::Note(note) => self.note(&conversation::note_words(&note.changes)),
-            Item::Spawned(spawned) => self.spawned(spawned, export),
-            Item::Fork(fork) => self.note(&conversation::fork_words(fork)),
-            Item::Damage(damage) => self.note(&conversation::damage_words(damage)),
-            Item::Unreadable(record) => self.note(&conversation::unreadable_words(record)),
-            Item::Other(other) => self.note(&conversation::other_words(other.seq, &other.kind)),
-            _ => Ok(()),
+            Item::Compaction(compaction) => self.compaction(out, compaction),
+            Item::Spawned(spawned) => self.spawned(out, item, spawned, export),
+            Item::Run(RunItem { run: Some(run), .. }) => self.run(out, item.seq(), run, export),
+            item => {
+                if let Some(remark) = conversation::remark(item) {
+                    write_note(out, &remark);
+                }
+            }
         }
+        self.out.write_all(html.as_str().as_bytes())
     }
 
     /// Returns the command that shows a record in full.
@@ -109,7 +117,7 @@ impl Page<'_> {
     }
 
     /// Writes a prompt: it begins a turn.
-    fn prompt(&mut self, prompt: &backtrail::conversation::Prompt) -> io::Result<()> {
+    fn prompt(&mut self, html: &mut Html, prompt: &backtrail::conversation::Prompt) {
         let seq = prompt.seq;
         self.anchored.clear();
         self.anchored.insert(seq);
@@ -120,76 +128,39 @@ impl Page<'_> {
             }),
             false => self.prompts_left += 1,
         }
-        let mut html = Html::new();
-        html.raw("<article class=\"prompt\" id=\"r")
-            .number(seq)
-            .raw("\"><header><b>User</b>");
-        write_when(&mut html, prompt.at);
-        write_link(&mut html, seq);
+        html.raw("<article class=\"prompt\"")
+            .id(seq)
+            .raw("><header><b>User</b>");
+        write_when(html, prompt.at);
+        write_link(html, seq);
         html.raw("</header>");
-        self.write_typed(&mut html, &prompt.text, seq);
+        self.write_typed(html, &prompt.text, seq);
         for block in &prompt.attachments {
-            self.write_block(&mut html, block, seq);
+            self.write_block(html, block, seq);
         }
         html.raw("</article>\n");
-        self.put(&html)
     }
 
-    fn reply(&mut self, reply: &Reply) -> io::Result<()> {
-        let mut html = Html::new();
-        html.raw("<header class=\"voice\"><b>Assistant</b>");
-        if let Some(model) = &reply.model {
-            html.raw("<span>").text(&one_line(model, 60)).raw("</span>");
-        }
-        write_when(&mut html, reply.at);
-        html.raw("</header>\n");
-        self.put(&html)
-    }
-
-    fn answer(&mut self, answer: &Answer) -> io::Result<()> {
+    fn answer(&mut self, html: &mut Html, answer: &Answer) {
         let seq = answer.seq;
-        let mut html = Html::new();
         html.raw("<article class=\"answer\"");
         match self.anchored.insert(seq) {
             true => {
-                html.raw(" id=\"r").number(seq).raw("\">");
-                write_link(&mut html, seq);
+                html.id(seq).raw(">");
+                write_link(html, seq);
             }
             false => drop(html.raw(">")),
         }
-        let (shown, left) = cut(&answer.text, MOST);
-        prose::write(&mut html, shown);
-        tool_call::write_left(&mut html, left, &self.more(seq));
+        self.write_prose(html, &answer.text, seq);
         html.raw("</article>\n");
-        self.put(&html)
     }
 
-    fn thinking(&mut self, thinking: &ThinkingItem) -> io::Result<()> {
-        let mut html = self.anchor(thinking.seq);
-        self.write_thinking(&mut html, &thinking.text, thinking.seq);
-        self.put(&html)
-    }
-
-    fn attachment(&mut self, attachment: &Attachment) -> io::Result<()> {
-        let mut html = self.anchor(attachment.seq);
-        self.write_block(&mut html, &attachment.block, attachment.seq);
-        self.put(&html)
-    }
-
-    fn call(&mut self, call: &ToolCall) -> io::Result<()> {
-        let mut html = self.anchor(call.seq);
+    fn call(&mut self, html: &mut Html, call: &ToolCall) {
+        self.write_anchor(html, call.seq);
         let success = call.success != Some(false);
         let outcome = call.result.as_ref();
         let outcome = outcome.map(|result| self.outcome(result, success));
-        Call::new(call, &self.more(call.seq)).write(&mut html, outcome.as_ref());
-        self.put(&html)
-    }
-
-    fn result(&mut self, item: &ToolResultItem) -> io::Result<()> {
-        let mut html = Html::new();
-        let outcome = self.outcome(&item.result, item.success);
-        outcome.write_alone(&mut html, item.name.as_deref().unwrap_or("tool"));
-        self.put(&html)
+        Call::new(call, &self.more(call.seq)).write(html, outcome.as_ref());
     }
 
     fn outcome(&mut self, result: &ToolOutcome, success: bool) -> Outcome {
@@ -198,23 +169,19 @@ impl Page<'_> {
         Outcome::new(result, success, anchor, &self.more(result.seq))
     }
 
-    /// Returns the place that a link to a record leads to, unless there is one.
-    fn anchor(&mut self, seq: u64) -> Html {
-        let mut html = Html::new();
+    /// Writes the place that a link to a record leads to, unless there is one.
+    fn write_anchor(&mut self, html: &mut Html, seq: u64) {
         if self.anchored.insert(seq) {
-            html.raw("<div class=\"anchor\" id=\"r")
-                .number(seq)
-                .raw("\"></div>\n");
+            html.raw("<div class=\"anchor\"").id(seq).raw("></div>\n");
         }
-        html
     }
 
     /// Writes what a response used.
-    fn used(&mut self, item: &SpendingItem) -> io::Result<()> {
+    fn used(&mut self, html: &mut Html, item: &SpendingItem) {
         let spending = self.spending.of(item);
         let words = spending_words(&spending);
         if words.is_empty() {
-            return Ok(());
+            return;
         }
         let all = format!(
             "{} input, {} read from the cache, {} written to it, {} output",
@@ -223,32 +190,28 @@ impl Page<'_> {
             grouped(spending.cache_write_tokens),
             grouped(spending.output_tokens),
         );
-        let mut html = Html::new();
         html.raw("<p class=\"used\"").attr("title", &all).raw(">");
         html.text(&words.join(" · ")).raw("</p>\n");
-        self.put(&html)
     }
 
     /// Writes a message that is not part of the dialogue, folded.
-    fn injected(&mut self, message: &InjectedMessage) -> io::Result<()> {
+    fn injected(&mut self, html: &mut Html, message: &InjectedMessage) {
         let seq = message.seq;
         let name = conversation::injected_name(&message.role);
-        let mut html = Html::new();
         html.raw("<details class=\"aside\"");
         if self.anchored.insert(seq) {
-            html.raw(" id=\"r").number(seq).raw("\"");
+            html.id(seq);
         }
         html.raw("><summary><b>");
         html.text(&name)
             .raw("</b> <span>")
             .text(&one_line(cut(&message.text, 4000).0, 100));
         html.raw("</span></summary><div class=\"body\">");
-        self.write_typed(&mut html, &message.text, seq);
+        self.write_typed(html, &message.text, seq);
         for block in &message.attachments {
-            self.write_block(&mut html, block, seq);
+            self.write_block(html, block, seq);
         }
         html.raw("</div></details>\n");
-        self.put(&html)
     }
 
     /// Writes a text as it was typed.
@@ -256,7 +219,7 @@ impl Page<'_> {
         let text = text.trim();
         if !text.is_empty() {
             let (shown, left) = cut(text, MOST);
-            html.raw("<div class=\"typed\">").text(shown).raw("</div>");
+            html.wrap("<div class=\"typed\">", shown, "</div>");
             tool_call::write_left(html, left, &self.more(seq));
         }
     }
@@ -264,18 +227,21 @@ impl Page<'_> {
     fn write_thinking(&self, html: &mut Html, text: &str, seq: u64) {
         let text = text.trim();
         if text.is_empty() {
-            html.raw("<p class=\"note\">")
-                .text(HIDDEN_THINKING)
-                .raw("</p>\n");
+            html.wrap("<p class=\"note\">", HIDDEN_THINKING, "</p>\n");
             return;
         }
         html.raw("<details class=\"thinking\"><summary><b>thinking</b> <span>");
         html.text(&one_line(cut(text, 4000).0, 100))
             .raw("</span></summary><div class=\"body\">");
+        self.write_prose(html, text, seq);
+        html.raw("</div></details>\n");
+    }
+
+    /// Writes Markdown, as far as there is room for it.
+    fn write_prose(&self, html: &mut Html, text: &str, seq: u64) {
         let (shown, left) = cut(text, MOST);
         prose::write(html, shown);
         tool_call::write_left(html, left, &self.more(seq));
-        html.raw("</div></details>\n");
     }
 
     fn write_block(&self, html: &mut Html, block: &Block, seq: u64) {
@@ -295,81 +261,81 @@ impl Page<'_> {
         }
     }
 
-    fn compaction(&mut self, item: &CompactionItem) -> io::Result<()> {
+    fn compaction(&mut self, html: &mut Html, item: &CompactionItem) {
         let seq = item.seq;
         self.anchored.insert(seq);
-        let mut html = Html::new();
-        html.raw("<section class=\"compaction\" id=\"r")
-            .number(seq)
-            .raw("\"><p class=\"rule\"><span>compaction");
+        html.raw("<section class=\"compaction\"")
+            .id(seq)
+            .raw("><p class=\"rule\"><span>compaction");
         match &item.stored {
             Some(stored) => {
-                html.raw("</span></p><details class=\"aside\"><summary><b>summary</b> <span>")
-                    .text(compaction_words(stored).trim_end_matches(':'))
-                    .raw("</span></summary><div class=\"body\">");
-                let (shown, left) = cut(&stored.summary, MOST);
-                prose::write(&mut html, shown);
-                tool_call::write_left(&mut html, left, &self.more(seq));
+                html.wrap(
+                    "</span></p><details class=\"aside\"><summary><b>summary</b> <span>",
+                    compaction_words(stored).trim_end_matches(':'),
+                    "</span></summary><div class=\"body\">",
+                );
+                self.write_prose(html, &stored.summary, seq);
                 html.raw("</div></details>");
             }
-            None => drop(html.raw(": ").text(LOST_SUMMARY).raw("</span></p>")),
+            None => drop(html.wrap(": ", LOST_SUMMARY, "</span></p>")),
         }
         html.raw("</section>\n");
-        self.put(&html)
     }
 
-    fn run(&mut self, item: &RunItem, export: &mut Export<'_>) -> io::Result<()> {
-        let Some(run) = &item.run else {
-            return self.note(&format!("run {} cannot be read", item.seq));
-        };
+    fn run(&mut self, html: &mut Html, seq: u64, run: &Run, export: &mut Export<'_>) {
         let mut body = Html::new();
         let directory = export.text(&run.directory.to_string_lossy());
-        body.raw("<dl><div><dt>in</dt><dd><code>")
-            .text(&directory)
-            .raw("</code></dd></div></dl>");
+        body.wrap(
+            "<dl><div><dt>in</dt><dd><code>",
+            &directory,
+            "</code></dd></div></dl>",
+        );
         let changed = self.changes.of_run(run.after);
         if !changed.is_empty() {
-            body.raw("<p>").text(&export.text(&changed)).raw("</p>");
+            body.wrap("<p>", &export.text(&changed), "</p>");
         }
         let outcome = Outcome {
             failed: run.exit_code != Some(0),
             words: run_words(run),
             body: Html::new(),
         };
-        let mut html = self.anchor(item.seq);
+        self.write_anchor(html, seq);
         let command = export.text(&command_line(&run.argv));
-        Call::run(&command, body).write(&mut html, Some(&outcome));
-        self.put(&html)
+        Call::named("run", &command, body).write(html, Some(&outcome));
     }
 
-    fn spawned(&mut self, item: &SpawnedItem, export: &mut Export<'_>) -> io::Result<()> {
-        let mut words = conversation::spawned_words(item);
-        if let Some(spawned) = &item.spawned {
+    fn spawned(
+        &mut self,
+        html: &mut Html,
+        item: &Item,
+        spawned: &SpawnedItem,
+        export: &mut Export<'_>,
+    ) {
+        let mut words = conversation::remark(item).unwrap_or_default();
+        if let Some(spawned) = &spawned.spawned {
             let reader = self.store.read_session(&spawned.session_id);
             let info = reader.and_then(|reader| reader.info()).ok();
             if let Some(title) = info.as_ref().and_then(title_of) {
                 words += &format!(": {}", one_line(&export.text(&title), 120));
             }
         }
-        let mut html = self.anchor(item.seq);
-        write_note(&mut html, &words);
-        self.put(&html)
-    }
-
-    /// Writes a line that is not of the conversation.
-    fn note(&mut self, words: &str) -> io::Result<()> {
-        let mut html = Html::new();
-        write_note(&mut html, words);
-        self.put(&html)
-    }
-
-    fn put(&mut self, html: &Html) -> io::Result<()> {
-        self.out.write_all(html.as_str().as_bytes())
+        self.write_anchor(html, item.seq());
+        write_note(html, &words);
     }
 }
 
+fn write_reply(html: &mut Html, reply: &Reply) {
+    html.raw("<header class=\"voice\"><b>Assistant</b>");
+    if let Some(model) = &reply.model {
+        html.wrap("<span>", &one_line(model, 60), "</span>");
+    }
+    write_when(html, reply.at);
+    html.raw("</header>\n");
+}
+
+/// Writes a line that is not of the conversation.
 fn write_note(html: &mut Html, words: &str) {
-    html.raw("<p class=\"note\">").text(words).raw("</p>\n");
+    html.wrap("<p class=\"note\">", words, "</p>\n");
 }
 
 /// Writes a time; the page shows it in the reader's zone.
@@ -382,7 +348,7 @@ pub(super) fn write_when(html: &mut Html, at: Option<Timestamp>) {
     html.raw("<time")
         .attr("datetime", &utc)
         .attr("title", &format!("{utc} (UTC)"));
-    html.raw(">").text(&words).raw(" UTC</time>");
+    html.wrap(">", &words, " UTC</time>");
 }
 
 /// Writes a link to a record.

@@ -43,6 +43,21 @@ impl Html {
         self
     }
 
+    /// Writes text between markup.
+    pub(super) fn wrap(
+        &mut self,
+        open: &'static str,
+        text: &str,
+        close: &'static str,
+    ) -> &mut Self {
+        self.raw(open).text(text).raw(close)
+    }
+
+    /// Writes the attribute that links to a record lead to.
+    pub(super) fn id(&mut self, seq: u64) -> &mut Self {
+        self.raw(" id=\"r").number(seq).raw("\"")
+    }
+
     /// Writes a number.
     pub(super) fn number(&mut self, number: u64) -> &mut Self {
         self.0.push_str(&number.to_string());
@@ -57,7 +72,7 @@ impl Html {
 
     /// Writes the sign before a line of a diff and the line.
     pub(super) fn line(&mut self, markup: &'static str, sign: &'static str, text: &str) {
-        self.raw(markup).raw(sign).text(text).raw("</span>");
+        self.raw(markup).wrap(sign, text, "</span>");
     }
 
     pub(super) fn as_str(&self) -> &str {

@@ -15,7 +15,7 @@ const DEEPEST: usize = 24;
 /// Writes Markdown.
 pub(super) fn write(out: &mut Html, text: &str) {
     if text.len() > LONGEST {
-        out.raw("<div class=\"typed\">").text(text).raw("</div>");
+        out.wrap("<div class=\"typed\">", text, "</div>");
         return;
     }
     let options =
@@ -74,7 +74,7 @@ impl<'a> Writer<'a> {
                 None => drop(self.out.text(&text)),
             },
             Event::Html(text) | Event::InlineHtml(text) => drop(self.out.text(&text)),
-            Event::Code(text) => drop(self.out.raw("<code>").text(&text).raw("</code>")),
+            Event::Code(text) => drop(self.out.wrap("<code>", &text, "</code>")),
             Event::SoftBreak => drop(self.out.raw("\n")),
             Event::HardBreak => drop(self.out.raw("<br>")),
             Event::Rule => drop(self.out.raw("<hr>")),
@@ -195,10 +195,7 @@ impl<'a> Writer<'a> {
                 self.leave();
                 let to = self.unsafe_links.pop().unwrap_or_default();
                 if !to.is_empty() {
-                    self.out
-                        .raw(" <span class=\"faint\">(")
-                        .text(&to)
-                        .raw(")</span>");
+                    self.out.wrap(" <span class=\"faint\">(", &to, ")</span>");
                 }
             }
             TagEnd::TableHead => {
@@ -221,7 +218,7 @@ fn write_code(out: &mut Html, code: &str, language: &str) {
     if !language.is_empty() {
         out.attr("data-language", language);
     }
-    out.raw("><code>").text(code).raw("</code></pre>");
+    out.wrap("><code>", code, "</code></pre>");
 }
 
 /// Returns whether a browser may go there.

@@ -7,7 +7,7 @@ use backtrail_formats::Redactor;
 use serde_json::{Value, json};
 
 use crate::error::Result;
-use crate::text::count;
+use crate::text::{count, some_of};
 use crate::ui::Ui;
 
 /// How many places are named at most.
@@ -15,7 +15,6 @@ const NAMED: usize = 8;
 
 /// What was removed.
 pub(super) struct Removed {
-    /// What a place is: a record or a line.
     unit: &'static str,
     kinds: Vec<Kind>,
 }
@@ -28,16 +27,6 @@ struct Kind {
 }
 
 impl Removed {
-    /// The places are records.
-    pub(super) fn in_records(redactor: &Redactor) -> Self {
-        Self::new(redactor, "record")
-    }
-
-    /// The places are lines.
-    pub(super) fn in_lines(redactor: &Redactor) -> Self {
-        Self::new(redactor, "line")
-    }
-
     /// The places are messages, counted from 1: their records are looked up.
     pub(super) fn in_messages(redactor: &Redactor, reader: &SessionReader) -> Result<Self> {
         let mut removed = Self::new(redactor, "record");
@@ -66,7 +55,8 @@ impl Removed {
         Ok(removed)
     }
 
-    fn new(redactor: &Redactor, unit: &'static str) -> Self {
+    /// `unit` is what a place is: a record or a line.
+    pub(super) fn new(redactor: &Redactor, unit: &'static str) -> Self {
         let kinds = redactor.findings().map(|found| Kind {
             name: found.kind,
             count: found.count,
@@ -97,15 +87,13 @@ impl Removed {
             words.push("the head".to_owned());
         }
         let numbers: Vec<u64> = places.iter().copied().filter(|place| *place > 0).collect();
-        let named: Vec<String> = numbers.iter().take(NAMED).map(u64::to_string).collect();
-        if !named.is_empty() {
-            let unit = if numbers.len() == 1 { "" } else { "s" };
-            words.push(format!("{}{unit} {}", self.unit, named.join(", ")));
+        let named = some_of(numbers.iter().map(u64::to_string), NAMED, numbers.len());
+        match numbers.len() {
+            0 => {}
+            1 => words.push(format!("{} {named}", self.unit)),
+            _ => words.push(format!("{}s {named}", self.unit)),
         }
-        if numbers.len() > NAMED {
-            words.push(format!("and {} more", numbers.len() - NAMED));
-        }
-        words.join(", ").replace(", and", " and")
+        words.join(", ")
     }
 
     pub(super) fn to_json(&self) -> Value {

@@ -17,8 +17,8 @@ const LARGEST_IMAGE: usize = 12 << 20;
 /// A call as it is written: its line, and what is folded below it.
 pub(super) struct Call {
     /// The name and what it was called with.
-    pub(super) line: Html,
-    pub(super) body: Html,
+    line: Html,
+    body: Html,
     /// How many lines it adds and removes, where it edits.
     changes: Option<(u64, u64)>,
 }
@@ -33,24 +33,20 @@ pub(super) struct Outcome {
 impl Call {
     /// `more` is the command that shows what a page has no room for.
     pub(super) fn new(call: &ToolCall, more: &str) -> Self {
-        let mut line = Html::new();
-        line.raw("<b>").text(&call.name).raw("</b> ");
-        line.raw("<code>")
-            .text(&summary_of(call.arguments.as_str()))
-            .raw("</code>");
         let mut body = Html::new();
         let changes = write_input(&mut body, &call.arguments, more);
+        let with = summary_of(call.arguments.as_str());
         Self {
-            line,
-            body,
             changes,
+            ..Self::named(&call.name, &with, body)
         }
     }
 
-    /// Makes the call of a command that ran without a model.
-    pub(super) fn run(command: &str, body: Html) -> Self {
+    /// Makes a call that edits nothing.
+    pub(super) fn named(name: &str, with: &str, body: Html) -> Self {
         let mut line = Html::new();
-        line.raw("<b>run</b> <code>").text(command).raw("</code>");
+        line.wrap("<b>", name, "</b> ")
+            .wrap("<code>", with, "</code>");
         Self {
             line,
             body,
@@ -70,9 +66,7 @@ impl Call {
             .raw("</span>");
         match (outcome, self.changes) {
             (Some(outcome), _) if outcome.failed => {
-                out.raw("<span class=\"end\">✗ ")
-                    .text(&outcome.words)
-                    .raw("</span>");
+                out.wrap("<span class=\"end\">✗ ", &outcome.words, "</span>");
             }
             (_, Some((added, removed))) => {
                 out.raw("<span class=\"end\"><span class=\"plus\">+")
@@ -82,9 +76,7 @@ impl Call {
                     .raw("</span></span>");
             }
             (Some(outcome), None) => {
-                out.raw("<span class=\"end\">")
-                    .text(&outcome.words)
-                    .raw("</span>");
+                out.wrap("<span class=\"end\">", &outcome.words, "</span>");
             }
             (None, None) => {
                 out.raw("<span class=\"end\">no result</span>");
@@ -109,7 +101,7 @@ impl Outcome {
         let mut body = Html::new();
         body.raw("<div class=\"out\"");
         if let Some(seq) = anchor {
-            body.raw(" id=\"r").number(seq).raw("\"");
+            body.id(seq);
         }
         body.raw(">");
         let words = write_output(&mut body, &result.output, more);
@@ -126,15 +118,7 @@ impl Outcome {
 
     /// Writes it apart from its call.
     pub(super) fn write_alone(&self, out: &mut Html, tool: &str) {
-        let call = Call {
-            line: {
-                let mut line = Html::new();
-                line.raw("<b>").text(tool).raw("</b> <code>result</code>");
-                line
-            },
-            body: Html::new(),
-            changes: None,
-        };
+        let call = Call::named(tool, "result", Html::new());
         call.write(out, Some(self));
     }
 }
@@ -144,7 +128,7 @@ pub(super) fn write_text(out: &mut Html, text: &str, more: &str) {
     let (shown, left) = cut(text, MOST);
     match diff::is_diff(shown) {
         true => diff::write_patch(out, shown),
-        false => drop(out.raw("<pre>").text(shown).raw("</pre>")),
+        false => drop(out.wrap("<pre>", shown, "</pre>")),
     }
     write_left(out, left, more);
 }
@@ -152,9 +136,11 @@ pub(super) fn write_text(out: &mut Html, text: &str, more: &str) {
 /// Says how much of a text is not on the page.
 pub(super) fn write_left(out: &mut Html, left: usize, more: &str) {
     if left > 0 {
-        out.raw("<p class=\"left\">")
-            .text(&grouped(left as u64))
-            .raw(" more bytes: <code>");
+        out.wrap(
+            "<p class=\"left\">",
+            &grouped(left as u64),
+            " more bytes: <code>",
+        );
         out.text(more).raw("</code></p>");
     }
 }
@@ -271,7 +257,7 @@ fn write_field(out: &mut Html, name: &str, value: &Json, more: &str) -> Option<(
         write_left(out, value.as_str().len(), more);
         return None;
     }
-    out.raw("<div><dt>").text(cut(name, 200).0).raw("</dt><dd>");
+    out.wrap("<div><dt>", cut(name, 200).0, "</dt><dd>");
     let text = text_of(value);
     let shown = match &text {
         Some(text) => text.to_string(),
@@ -281,7 +267,7 @@ fn write_field(out: &mut Html, name: &str, value: &Json, more: &str) -> Option<(
     match () {
         () if is_patch => write_text(out, &shown, more),
         () if shown.len() <= SHORT && !shown.contains('\n') => {
-            out.raw("<code>").text(&shown).raw("</code>");
+            out.wrap("<code>", &shown, "</code>");
         }
         () if text.is_some() => write_text(out, &shown, more),
         () => write_text(out, &pretty(&shown), more),
@@ -340,13 +326,13 @@ fn write_output(out: &mut Html, output: &Json, more: &str) -> String {
         [word] => word.clone(),
         [first, rest @ ..] => format!(
             "{first} and {}",
-            count(rest.len() as u64, "more part").replace("more parts", "more")
+            count(rest.len(), "more part").replace("more parts", "more")
         ),
     }
 }
 
 fn in_words(text: &str) -> String {
-    count(text.trim_end().lines().count() as u64, "line")
+    count(text.trim_end().lines().count(), "line")
 }
 
 /// Reads an image as Anthropic writes it: its data is in a `source`.
@@ -365,33 +351,21 @@ pub(super) fn media_of(json: &Json) -> Option<Media> {
 
 /// Writes an image whose kind is harmless; anything else by its name.
 pub(super) fn write_media(out: &mut Html, media: &Media) {
-    let kind = match media.media_type.as_str() {
-        "image/png" => Some("<img alt=\"an image\" loading=\"lazy\" src=\"data:image/png;base64,"),
-        "image/jpeg" => {
-            Some("<img alt=\"an image\" loading=\"lazy\" src=\"data:image/jpeg;base64,")
-        }
-        "image/gif" => Some("<img alt=\"an image\" loading=\"lazy\" src=\"data:image/gif;base64,"),
-        "image/webp" => {
-            Some("<img alt=\"an image\" loading=\"lazy\" src=\"data:image/webp;base64,")
-        }
-        _ => None,
-    };
+    let is_image = matches!(
+        media.media_type.as_str(),
+        "image/png" | "image/jpeg" | "image/gif" | "image/webp"
+    );
     let data = text_of(&media.data).unwrap_or_default();
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     let is_shown = !data.is_empty() && data.len() <= LARGEST_IMAGE && data.bytes().all(is_base64);
-    match kind {
-        // Base64 has nothing that would have to be escaped.
-        Some(open) if is_shown => drop(
-            out.raw("<figure>")
-                .raw(open)
-                .text(&data)
-                .raw("\"></figure>"),
-        ),
-        _ => drop(
-            out.raw("<p class=\"left\">")
-                .text(&medium(media))
-                .raw("</p>"),
-        ),
+    match is_image && is_shown {
+        true => {
+            out.raw("<figure><img alt=\"an image\" loading=\"lazy\" src=\"data:");
+            out.text(&media.media_type);
+            // Base64 has nothing that would have to be escaped.
+            out.wrap(";base64,", &data, "\"></figure>");
+        }
+        false => drop(out.wrap("<p class=\"left\">", &medium(media), "</p>")),
     }
 }
 

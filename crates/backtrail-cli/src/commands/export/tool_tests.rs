@@ -88,7 +88,7 @@ fn only_harmless_images_are_shown() {
 }
 
 #[test]
-fn what_is_too_long_is_cut_and_said_to_be() {
+fn a_text_that_is_too_long_is_cut_and_reported() {
     let mut out = Html::new();
     write_text(&mut out, &"line\n".repeat(100_000), "backtrail show x");
     assert!(out.len() < 2 * MOST);

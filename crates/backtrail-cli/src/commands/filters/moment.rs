@@ -11,19 +11,9 @@ use jiff::{Span, ToSpan, Zoned};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Moment {
     typed: String,
-    start: Timestamp,
-    end: Timestamp,
-}
-
-impl Moment {
-    pub(crate) fn start(&self) -> Timestamp {
-        self.start
-    }
-
-    /// Returns the first moment after it.
-    pub(crate) fn end(&self) -> Timestamp {
-        self.end
-    }
+    pub(super) start: Timestamp,
+    /// The first moment after it.
+    pub(super) end: Timestamp,
 }
 
 impl fmt::Display for Moment {
@@ -73,21 +63,12 @@ fn read(text: &str, now: &Zoned) -> Option<(Zoned, Zoned)> {
 /// Parses `3d`, `3 days`, `3 days ago`.
 fn ago(text: &str, now: &Zoned) -> Option<(Zoned, Zoned)> {
     let text = text.strip_suffix("ago").unwrap_or(text).trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let number: i64 = number.parse().ok()?;
-    let span = Span::new();
-    let back = match unit.trim() {
-        "s" | "sec" | "second" | "seconds" => span.try_seconds(number),
-        "m" | "min" | "minute" | "minutes" => span.try_minutes(number),
-        "h" | "hour" | "hours" => span.try_hours(number),
-        "d" | "day" | "days" => span.try_days(number),
-        "w" | "week" | "weeks" => span.try_weeks(number),
-        "mo" | "month" | "months" => span.try_months(number),
-        "y" | "year" | "years" => span.try_years(number),
-        _ => return None,
-    };
-    Some(instant(now.checked_sub(back.ok()?).ok()?))
+    // A time of day is not a span, and a minus sign is a typo.
+    let span: Span = text.parse().ok()?;
+    if text.starts_with(|c: char| !c.is_ascii_digit()) || text.contains(':') {
+        return None;
+    }
+    Some(instant(now.checked_sub(span).ok()?))
 }
 
 /// Parses `2026-11`.

@@ -1,41 +1,37 @@
 //! `backtrail fork --into`: a fork in a directory of its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use backtrail::rewind::{ForkInto, ForkIntoPlan, ForkedInto};
 use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
 use serde_json::{Value, json};
 
-use super::super::checkpoint::{skipped, skipped_json};
+use super::super::checkpoint::skipped;
 use super::super::moves::workspace_of;
 use super::super::recovery::Finish;
-use super::super::rewind::{as_session, record_of};
+use super::super::rewind::as_session;
+use super::super::workspace::record_of;
 use super::super::{open_files_store, require_files_store, resolve, short};
 use super::{Answer, ForkArgs};
 use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::progress;
-use crate::shell::quote;
-use crate::text::{grouped, one_line, path_json, size, visible};
+use crate::shell::{quote, quote_path};
+use crate::text::{count, grouped, one_line, path_json, size, visible};
 use crate::ui::Ui;
 
 /// A fork that was asked for.
 pub(super) struct ForkIntoRequest<'a> {
-    args: &'a ForkArgs,
-    dir: &'a Path,
-    ui: &'a Ui,
+    pub(super) args: &'a ForkArgs,
+    pub(super) dir: &'a Path,
+    pub(super) ui: &'a Ui,
 }
 
-impl<'a> ForkIntoRequest<'a> {
-    pub(super) fn new(args: &'a ForkArgs, dir: &'a Path, ui: &'a Ui) -> Self {
-        Self { args, dir, ui }
-    }
-
+impl ForkIntoRequest<'_> {
     pub(super) fn run(&self, global: &Global) -> Result<Answer> {
         let point: Point = self.args.point.parse()?;
         let (workspace, point) = self.find(point, global)?;
-        let here = &self.args.here;
         progress::while_shown(self.ui, |progress| {
             let mut options = ForkInto::new();
             if let Some(name) = &self.args.name {
@@ -48,16 +44,16 @@ impl<'a> ForkIntoRequest<'a> {
             let plan = plan.map_err(|error| match error.path() {
                 // An error about the directory has its path, and no points.
                 Some(_) if error.points().is_empty() => error.into(),
-                _ => here.wrong_point(&workspace, &point, self.ui, error),
+                _ => self
+                    .args
+                    .here
+                    .wrong_point(&workspace, &point, self.ui, error),
             })?;
-            let report = ForkReport::new(&plan, &workspace);
-            if self.args.dry_run {
-                return self.print(&report, None);
+            let mut report = ForkReport::new(&plan, &workspace);
+            if !self.args.dry_run {
+                report.done(plan.apply()?)?;
             }
-            let forked = plan.apply()?;
-            self.print(&report, Some(&forked))?;
-            forked.session.close()?;
-            Ok(())
+            self.print(&report)
         })?;
         Ok(Answer::Done)
     }
@@ -116,153 +112,117 @@ impl<'a> ForkIntoRequest<'a> {
         Ok(workspace)
     }
 
-    fn print(&self, report: &ForkReport, forked: Option<&ForkedInto>) -> Result<()> {
-        if self.ui.json() {
-            return self.ui.print_json(&report.json(forked)?);
+    fn print(&self, report: &ForkReport) -> Result<()> {
+        let ui = self.ui;
+        if ui.json() {
+            return ui.print_json(&report.json);
         }
-        self.ui.print_line(&report.first_line(forked)?)?;
-        for line in report.lines(forked) {
-            self.ui.status(&line);
-        }
-        let program = self.ui.program();
-        if forked.is_none() {
-            self.ui
-                .status(&format!("to do it: {program} {}", self.line()));
-        }
-        if let Some(forked) = forked {
-            let dir = quote(&report.dir.to_string_lossy());
-            let id = short(forked.session.id());
-            let command = format!("cd {dir} && {program} run --session {id} -- AGENT");
-            self.ui.status(&format!("to continue: {command}"));
-        }
+        ui.print_line(&report.first_line)?;
+        report.lines.iter().for_each(|line| ui.status(line));
+        let program = ui.program();
+        ui.status(&match &report.session {
+            Some(id) => {
+                let (dir, id) = (quote_path(&report.dir), short(id));
+                format!("to continue: cd {dir} && {program} run --session {id} -- AGENT")
+            }
+            None => {
+                let name = self.args.name.as_ref();
+                let name = name.map_or_else(String::new, |name| format!(" --name {}", quote(name)));
+                let (point, here) = (quote(&self.args.point), self.args.here.flag());
+                let dir = quote_path(self.dir);
+                format!("to do it: {program} fork {point} --into {dir}{name}{here}")
+            }
+        });
         Ok(())
-    }
-
-    /// Returns the command line that does it, without the program.
-    fn line(&self) -> String {
-        let name = self.args.name.as_ref();
-        let name = name.map_or_else(String::new, |name| format!(" --name {}", quote(name)));
-        let (point, here) = (quote(&self.args.point), self.args.here.flag());
-        let dir = quote(&self.dir.to_string_lossy());
-        format!("fork {point} --into {dir}{name}{here}")
     }
 }
 
 /// What is reported of a fork.
 struct ForkReport {
-    dir: std::path::PathBuf,
-    root: String,
-    /// What the point is.
-    point: String,
-    from: Value,
-    parent: Option<(SessionId, u64)>,
-    lost: Option<SessionId>,
-    files: u64,
-    bytes: u64,
-    skipped: Option<String>,
-    skipped_json: Value,
-    has_git: bool,
+    dir: PathBuf,
+    /// The session, once it is made.
+    session: Option<SessionId>,
+    /// What the fork continues: ` (from record 3 of c81f09d2)`.
+    from: String,
+    first_line: String,
+    lines: Vec<String>,
+    json: Value,
 }
 
 impl ForkReport {
+    /// Reports a plan.
     fn new(plan: &ForkIntoPlan, workspace: &Workspace) -> Self {
-        let mut not = skipped_json(plan.skipped());
-        not["by_reason"] = json!(plan.skipped_by_reason());
-        let totals = plan.totals();
-        Self {
-            dir: plan.dir(),
-            root: tilde(workspace.root()),
-            point: one_line(&visible(&plan.target().text), 70),
-            from: json!(plan.checkpoint().id()),
-            parent: plan.session().map(|place| (place.id.clone(), place.seq)),
-            lost: plan.lost_session().cloned(),
-            files: totals.files,
-            bytes: totals.bytes,
-            skipped: skipped(plan.skipped()),
-            skipped_json: not,
-            has_git: plan.has_git(),
-        }
-    }
-
-    fn first_line(&self, forked: Option<&ForkedInto>) -> Result<String> {
-        let dir = tilde(&self.dir);
-        let (created, session) = match forked {
-            Some(forked) => {
-                let id = short(forked.session.id());
-                let name = name_of(forked)?;
-                let name = name.map(|name| format!(" \"{}\"", one_line(&name, 60)));
-                let session = format!("session {id}{}", name.unwrap_or_default());
-                ("created", session)
-            }
-            None => ("would create", "a new session".to_owned()),
-        };
-        let from = match &self.parent {
-            Some((parent, 0)) => format!(" (from {}, before its first message)", short(parent)),
-            Some((parent, seq)) => format!(" (from record {seq} of {})", short(parent)),
-            None => String::new(),
-        };
-        Ok(format!("{created} {dir} as {session}{from}"))
-    }
-
-    fn lines(&self, forked: Option<&ForkedInto>) -> Vec<String> {
-        let files = match self.files {
-            1 => "1 file".to_owned(),
-            n => format!("{} files", grouped(n)),
-        };
-        let shared = match forked.map_or(0, |forked| forked.reflinked) {
-            0 => String::new(),
-            n => format!("; {} share their space with the original", grouped(n)),
-        };
+        let (totals, parent) = (plan.totals(), plan.session());
+        let point = one_line(&visible(&plan.target().text), 70);
+        let (files, bytes) = (count(totals.files, "file"), size(totals.bytes));
         let mut lines = vec![format!(
-            "{files} ({}) from {}: {}{shared}",
-            size(self.bytes),
-            self.root,
-            self.point
+            "{files} ({bytes}) from {}: {point}",
+            tilde(workspace.root())
         )];
-        if let Some(text) = &self.skipped {
-            lines.push(format!("not copied: {text}"));
-        }
-        if self.has_git {
+        lines.extend(skipped(plan.skipped()).map(|text| format!("not copied: {text}")));
+        if plan.has_git() {
             lines.push(".git is not copied; run git init there".to_owned());
         }
-        if let Some(lost) = &self.lost {
+        if let Some(lost) = plan.lost_session() {
             let lost = short(lost);
             lines.push(format!(
                 "session {lost} of the checkpoint cannot be read; this is a new one"
             ));
         }
-        lines
-    }
-
-    fn json(&self, forked: Option<&ForkedInto>) -> Result<Value> {
-        let mut value = json!({
-            "dry_run": forked.is_none(),
-            "root": path_json(&self.dir),
-            "from": self.from,
-            "parent": self.parent.as_ref().map(|(id, _)| id),
-            "seq": self.parent.as_ref().map(|(_, seq)| seq),
-            "lost_session": self.lost,
-            "files": self.files,
-            "bytes": self.bytes,
-            "skipped": self.skipped_json,
-            "git": self.has_git,
-        });
-        if let Some(forked) = forked {
-            value["session"] = json!(forked.session.id());
-            value["name"] = json!(name_of(forked)?);
-            value["workspace"] = json!(forked.workspace.id());
-            value["checkpoint"] = json!(forked.checkpoint.id());
-            value["reflinked"] = json!(forked.reflinked);
+        let from = match parent.map(|place| (short(&place.id), place.seq)) {
+            Some((parent, 0)) => format!(" (from {parent}, before its first message)"),
+            Some((parent, seq)) => format!(" (from record {seq} of {parent})"),
+            None => String::new(),
+        };
+        let mut skipped = json!(plan.skipped());
+        skipped["by_reason"] = json!(plan.skipped_by_reason());
+        Self {
+            first_line: format!("would create {} as a new session{from}", tilde(&plan.dir())),
+            json: json!({
+                "dry_run": true,
+                "root": path_json(&plan.dir()),
+                "from": plan.checkpoint().id(),
+                "parent": parent.map(|place| &place.id),
+                "seq": parent.map(|place| place.seq),
+                "lost_session": plan.lost_session(),
+                "files": totals.files,
+                "bytes": totals.bytes,
+                "skipped": skipped,
+                "git": plan.has_git(),
+            }),
+            dir: plan.dir(),
+            session: None,
+            from,
+            lines,
         }
-        Ok(value)
     }
-}
 
-/// Returns the name that the session got.
-fn name_of(forked: &ForkedInto) -> Result<Option<String>> {
-    let info = forked.session.reader().info()?;
-    Ok(match info.forked_from {
-        Some(origin) => origin.branch_name,
-        None => info.title,
-    })
+    /// Reports that it is done, and closes the session.
+    fn done(&mut self, forked: ForkedInto) -> Result<()> {
+        let id = forked.session.id().clone();
+        let info = forked.session.reader().info()?;
+        let name = match info.forked_from {
+            Some(origin) => origin.branch_name,
+            None => info.title,
+        };
+        if forked.reflinked > 0 {
+            let files = grouped(forked.reflinked);
+            self.lines[0] += &format!("; {files} share their space with the original");
+        }
+        for (key, value) in [
+            ("dry_run", json!(false)),
+            ("session", json!(id)),
+            ("name", json!(name)),
+            ("workspace", json!(forked.workspace.id())),
+            ("checkpoint", json!(forked.checkpoint.id())),
+            ("reflinked", json!(forked.reflinked)),
+        ] {
+            self.json[key] = value;
+        }
+        let name = name.map_or_else(String::new, |name| format!(" \"{}\"", one_line(&name, 60)));
+        let (dir, from) = (tilde(&self.dir), &self.from);
+        self.first_line = format!("created {dir} as session {}{name}{from}", short(&id));
+        self.session = Some(id);
+        Ok(forked.session.close()?)
+    }
 }

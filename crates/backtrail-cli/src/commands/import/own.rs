@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use backtrail::plumbing::version1::is_temporary;
 use backtrail::verify::DamageReport;
-use backtrail::{SessionId, SessionOptions, Store, Transcript};
+use backtrail::{ErrorKind, SessionId, SessionOptions, Store, Transcript};
 use backtrail_formats::recognise;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::error::{CommandError, full_text};
-use crate::text::{clean, path_json};
+use crate::error::{CommandError, Result};
+use crate::files;
+use crate::text::{clean, count, path_json};
 use crate::ui::Ui;
 
 /// The outcome of importing Backtrail's own files.
@@ -19,32 +20,7 @@ pub(super) struct Own {
     imported: Vec<Imported>,
     /// With `--dry-run`: files that would be tried.
     not_tried: Vec<PathBuf>,
-    errors: Vec<(PathBuf, Refused)>,
-}
-
-/// Why a file was not imported.
-#[derive(Debug)]
-struct Refused {
-    reason: String,
-    kind: &'static str,
-}
-
-impl Refused {
-    fn invalid(reason: impl Into<String>) -> Self {
-        Self {
-            reason: reason.into(),
-            kind: "invalid",
-        }
-    }
-}
-
-impl From<backtrail::Error> for Refused {
-    fn from(error: backtrail::Error) -> Self {
-        Self {
-            reason: full_text(&error),
-            kind: error.kind().as_str(),
-        }
-    }
+    errors: Vec<(PathBuf, CommandError)>,
 }
 
 /// A file that was imported.
@@ -52,19 +28,10 @@ impl From<backtrail::Error> for Refused {
 struct Imported {
     file: PathBuf,
     session: SessionId,
-    /// Whether the session was created now; else the store had it already.
-    is_new: bool,
+    /// `new`, or `unchanged` if the store had the session already.
+    outcome: &'static str,
     messages: u64,
     damage: DamageReport,
-}
-
-impl Imported {
-    fn outcome(&self) -> &'static str {
-        match self.is_new {
-            true => "new",
-            false => "unchanged",
-        }
-    }
 }
 
 /// Splits the named paths: files that no other agent's format recognises, and the rest.
@@ -76,11 +43,10 @@ pub(super) fn split(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
 }
 
 /// Imports one file, unless the store has its session already.
-fn import(store: &Store, path: &Path) -> Result<Imported, Refused> {
+fn import(store: &Store, path: &Path) -> Result<Imported> {
     if is_temporary(path) {
-        return Err(Refused::invalid(
-            "this is a temporary file of another program",
-        ));
+        let what = "this is a temporary file of another program";
+        return Err(CommandError::invalid(what));
     }
     let transcript = Transcript::load_from_path(path)?;
     let session = transcript.session_id().clone();
@@ -93,16 +59,14 @@ fn import(store: &Store, path: &Path) -> Result<Imported, Refused> {
         let is_same = there.messages() == transcript.messages()
             && there.compaction() == transcript.compaction();
         if !is_same {
-            return Err(Refused {
-                reason: format!("session {session} already exists with different content"),
-                kind: "conflict",
-            });
+            let what = format!("session {session} already exists with different content");
+            return Err(CommandError::new(ErrorKind::Conflict, what));
         }
     }
     Ok(Imported {
         file: path.to_owned(),
         session,
-        is_new,
+        outcome: if is_new { "new" } else { "unchanged" },
         messages: transcript.messages().len() as u64,
         damage: transcript.skipped().clone(),
     })
@@ -119,12 +83,7 @@ fn exported_options(path: &Path) -> SessionOptions {
         model: Option<String>,
         workspace_root: Option<PathBuf>,
     }
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the user's file is not one of the store's"
-    )]
-    let file = std::fs::File::open(path).ok();
-    let exported = file.and_then(|file| {
+    let exported = files::open(path).ok().and_then(|file| {
         let reader = std::io::BufReader::new(file);
         serde_json::from_reader::<_, Exported>(reader).ok()
     });
@@ -159,7 +118,7 @@ impl Own {
             let path = file.canonicalize().unwrap_or_else(|_| file.clone());
             match import(store, &path) {
                 Ok(imported) => own.imported.push(imported),
-                Err(refused) => own.errors.push((file.clone(), refused)),
+                Err(error) => own.errors.push((file.clone(), error)),
             }
         }
         own
@@ -178,7 +137,7 @@ impl Own {
             json!({
                 "file": path_json(&import.file),
                 "session": import.session,
-                "outcome": import.outcome(),
+                "outcome": import.outcome,
                 "messages": import.messages,
                 "damaged": import.damage.count(),
             })
@@ -192,15 +151,15 @@ impl Own {
 
     pub(super) fn errors_json(&self) -> impl Iterator<Item = Value> {
         self.errors.iter().map(|(file, error)| {
-            json!({"file": path_json(file), "error": error.reason, "kind": error.kind})
+            json!({"file": path_json(file), "error": error.with_causes(), "kind": error.kind()})
         })
     }
 
-    pub(super) fn print(&self, ui: &Ui) -> crate::error::Result<()> {
+    pub(super) fn print(&self, ui: &Ui) -> Result<()> {
         for import in &self.imported {
             let file = clean_path(&import.file);
-            let messages = super::many(import.messages as usize, "message");
-            let outcome = import.outcome();
+            let messages = count(import.messages, "message");
+            let outcome = import.outcome;
             ui.print_line(&format!(
                 "{outcome:<9}  {file}: {messages}, session {}",
                 import.session
@@ -209,7 +168,7 @@ impl Own {
                 let line = first
                     .line
                     .map_or_else(String::new, |line| format!(", line {line}"));
-                let places = super::many(import.damage.count() as usize, "place");
+                let places = count(import.damage.count(), "place");
                 let text = format!(
                     "{places} of {file} cannot be read; the first is: {}{line}",
                     first.reason
@@ -225,7 +184,7 @@ impl Own {
         }
         for (file, error) in &self.errors {
             let what = format!("{} was not imported", clean_path(file));
-            ui.error(&CommandError::invalid(what).cause(error.reason.clone()));
+            ui.error(&CommandError::invalid(what).cause(error.with_causes()));
         }
         Ok(())
     }

@@ -1,15 +1,13 @@
 //! Prints the result of an import.
 
-use std::io::Write;
-
 use backtrail_formats::{AgentReport, ImportReport};
 
+use super::failed;
 use super::own::Own;
-use super::{failed, many};
 use crate::error::{CommandError, Result};
-use crate::layout::{Cell, Column, Line, Table, styled};
-use crate::text::{clean, grouped, one_line};
-use crate::ui::{Ui, unwritable};
+use crate::layout::{Cell, Column, Table};
+use crate::text::{clean, count, grouped, one_line, some_of};
+use crate::ui::Ui;
 
 const HEADS: [&str; 7] = [
     "AGENT",
@@ -31,12 +29,13 @@ pub(super) fn print(dry_run: bool, report: &ImportReport, own: &Own, ui: &Ui) ->
     if agents.is_empty() {
         print_nothing_found(report, own, ui);
     } else {
-        let mut out = ui.out();
-        let mut lines = lines(&agents, ui.width()).into_iter();
-        lines
-            .try_for_each(|line| writeln!(out, "{}", styled(&line)))
-            .and_then(|()| out.flush())
-            .map_err(|error| unwritable(&error))?;
+        let long = table(&agents, HEADS);
+        match ui.width() {
+            Some(width) if long.width() > width => {
+                ui.print_table(&table(&agents, SHORT_HEADS), Some(width))?;
+            }
+            width => ui.print_table(&long, width)?,
+        }
     }
     for agent in &agents {
         print_details(agent, ui);
@@ -45,22 +44,12 @@ pub(super) fn print(dry_run: bool, report: &ImportReport, own: &Own, ui: &Ui) ->
         ui.error(&not_imported(error));
     }
     if !report.other_files.is_empty() {
-        let files = many(report.other_files.len(), "file");
-        let first = report.other_files.iter().take(3);
-        let first: Vec<_> = first.map(|path| shown(path)).collect();
+        let all = report.other_files.len();
+        let names = some_of(report.other_files.iter().map(|path| shown(path)), 3, all);
+        let belong = if all == 1 { "belongs" } else { "belong" };
+        let files = count(all, "file");
         ui.status(&format!(
-            "skipped {files} that {} to no known agent: {}{}",
-            if report.other_files.len() == 1 {
-                "belongs"
-            } else {
-                "belong"
-            },
-            first.join(", "),
-            if report.other_files.len() > 3 {
-                ", …"
-            } else {
-                ""
-            }
+            "skipped {files} that {belong} to no known agent: {names}"
         ));
     }
     let news: u64 = agents.iter().map(|agent| agent.new + agent.updated).sum();
@@ -79,43 +68,30 @@ fn print_nothing_found(report: &ImportReport, own: &Own, ui: &Ui) {
     }
 }
 
-/// Returns the table, with shorter heads if the terminal is narrow.
-fn lines(agents: &[&AgentReport], width: Option<usize>) -> Vec<Line> {
-    let table = |heads: [&'static str; 7]| {
-        let [agent, numbers @ ..] = heads;
-        let columns = std::iter::once(Column::text(agent)).chain(numbers.map(Column::number));
-        let mut table = Table::new(columns.collect::<Vec<_>>());
-        for agent in agents {
-            table.push(row(agent).map(Cell::from));
-        }
-        table
-    };
-    let long = table(HEADS);
-    match width {
-        Some(width) if long.width() > width => table(SHORT_HEADS).lines(Some(width)),
-        _ => long.lines(width),
+fn table(agents: &[&AgentReport], heads: [&'static str; 7]) -> Table<'static> {
+    let [agent, numbers @ ..] = heads;
+    let columns = std::iter::once(Column::text(agent)).chain(numbers.map(Column::number));
+    let mut table = Table::new(columns.collect::<Vec<_>>());
+    for agent in agents {
+        let numbers = [
+            agent.found,
+            agent.new,
+            agent.updated,
+            agent.unchanged,
+            agent.damaged_lines,
+            agent.unknown_records(),
+        ];
+        let title = std::iter::once(agent.title.to_owned());
+        let cells = title.chain(numbers.map(grouped)).map(Cell::from);
+        table.push(cells.collect::<Vec<_>>());
     }
-}
-
-fn row(agent: &AgentReport) -> [String; 7] {
-    [
-        agent.title.to_owned(),
-        grouped(agent.found),
-        grouped(agent.new),
-        grouped(agent.updated),
-        grouped(agent.unchanged),
-        grouped(agent.damaged_lines),
-        grouped(agent.unknown_records()),
-    ]
+    table
 }
 
 fn print_details(agent: &AgentReport, ui: &Ui) {
     let title = agent.title;
     if let Some(damaged) = agent.first_damaged.first() {
-        let all = match agent.damaged_lines {
-            1 => "1 damaged line".to_owned(),
-            n => format!("{} damaged lines", grouped(n)),
-        };
+        let all = count(agent.damaged_lines, "damaged line");
         let first = match agent.damaged_lines {
             1 => ":",
             _ => "; the first is",
@@ -129,38 +105,33 @@ fn print_details(agent: &AgentReport, ui: &Ui) {
         ui.warning(&text, None);
     }
     if !agent.unknown_types.is_empty() {
-        let kinds = agent.unknown_types.iter().take(5);
-        let kinds: Vec<_> = kinds
-            .map(|(kind, count)| format!("{} ({})", one_line(kind, 40), grouped(*count)))
-            .collect();
-        let more = if agent.unknown_types.len() > 5 {
-            ", …"
-        } else {
-            ""
-        };
+        let kinds = agent.unknown_types.iter();
+        let kinds = kinds.map(|(kind, n)| format!("{} ({})", one_line(kind, 40), grouped(*n)));
+        let kinds = some_of(kinds, 5, agent.unknown_types.len());
         ui.status(&format!(
-            "{title}: unknown record types, kept unchanged: {}{more}",
-            kinds.join(", ")
+            "{title}: unknown record types, kept unchanged: {kinds}"
         ));
     }
     if agent.unfinished_files > 0 {
-        let (files, end) = match agent.unfinished_files {
-            1 => ("1 file".to_owned(), "ends"),
-            n => (format!("{} files", grouped(n)), "end"),
+        let files = count(agent.unfinished_files, "file");
+        let end = if agent.unfinished_files == 1 {
+            "ends"
+        } else {
+            "end"
         };
         ui.status(&format!(
             "{title}: {files} {end} in an incomplete line, perhaps still being written; it will be read next time"
         ));
     }
     if agent.deleted_here > 0 {
+        let files = count(agent.deleted_here, "file");
+        let were = if agent.deleted_here == 1 {
+            "was"
+        } else {
+            "were"
+        };
         ui.status(&format!(
-            "{title}: {} of deleted sessions {} not imported again",
-            many(agent.deleted_here as usize, "file"),
-            if agent.deleted_here == 1 {
-                "was"
-            } else {
-                "were"
-            }
+            "{title}: {files} of deleted sessions {were} not imported again"
         ));
     }
     for error in &agent.errors {
@@ -175,7 +146,7 @@ fn not_imported(error: &backtrail_formats::Error) -> CommandError {
         return reason;
     };
     let not_imported = CommandError::invalid(format!("{} was not imported", shown(path)));
-    not_imported.cause(super::in_one_line(&reason))
+    not_imported.cause(reason.with_causes())
 }
 
 fn shown(path: &std::path::Path) -> String {

@@ -1,16 +1,14 @@
 //! The table of sessions, as wide as the terminal.
 
-use std::io;
-
 use backtrail_index::{SessionRow, Spending};
 use unicode_width::UnicodeWidthStr;
 
 use super::families::title_of;
 use crate::derived::prefix;
-use crate::layout::{Cell, Column, Span, Table, styled};
-use crate::pager;
+use crate::error::Result;
+use crate::layout::{BOLD, Cell, Column, DIM, Span, Table, styled};
 use crate::text::{cost, count, grouped, one_line, tokens};
-use crate::ui::{BOLD, DIM, Ui};
+use crate::ui::Ui;
 use crate::when;
 
 /// A line of the table: a session, or a family of them.
@@ -70,7 +68,7 @@ impl<'a> SessionLine<'a> {
         let others = [(self.forks, "fork"), (self.sub_agents, "sub-agent")];
         let others = others.into_iter().filter(|(n, _)| *n > 0);
         let words: Vec<String> = others
-            .map(|(n, thing)| format!("+{}", count(n as u64, thing)))
+            .map(|(n, thing)| format!("+{}", count(n, thing)))
             .collect();
         words.join(" ")
     }
@@ -119,12 +117,8 @@ const COLUMNS: [Column; 9] = [
 ];
 
 /// Prints the table, on a terminal through the pager.
-pub(super) fn print(lines: &[SessionLine<'_>], ids: &[String], ui: &Ui) -> io::Result<()> {
-    let mut text = draw(lines, ids, ui.width());
-    if !ui.styles_stdout() {
-        text = anstream::adapter::strip_str(&text).to_string();
-    }
-    pager::print(&text)
+pub(super) fn print(lines: &[SessionLine<'_>], ids: &[String], ui: &Ui) -> Result<()> {
+    ui.page(&draw(lines, ids, ui.width()))
 }
 
 /// Draws the table. `ids` are those of all sessions, in order, so that the shown prefixes

@@ -112,7 +112,7 @@ fn family() -> Vec<SessionRow> {
 }
 
 #[test]
-fn a_family_is_folded_under_its_newest_who_is_no_sub_agent() {
+fn a_family_is_folded_under_its_newest_session_that_is_not_a_sub_agent() {
     let text = drawn(family(), None, false);
     let mut lines = text.lines().skip(1);
     let line = lines.next().expect("a line");
@@ -165,7 +165,7 @@ fn what_comes_from_itself_is_not_hidden() {
 }
 
 #[test]
-fn a_session_that_cannot_be_read_says_why_in_all_the_room() {
+fn the_reason_for_an_unreadable_session_takes_the_rest_of_the_line() {
     let mut rows = some();
     rows[0].error = Some("permission denied: /store/sessions/c81fa000/0000.jsonl".to_owned());
     let text = drawn(rows, Some(100), false);
@@ -178,7 +178,7 @@ fn a_session_that_cannot_be_read_says_why_in_all_the_room() {
 }
 
 #[test]
-fn ids_are_as_long_as_it_takes_to_tell_them_from_all_others() {
+fn ids_are_as_long_as_needed_to_be_unique() {
     let ids = [
         "aaaabbbb",
         "aaaacccc",

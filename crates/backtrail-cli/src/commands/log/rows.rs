@@ -1,13 +1,12 @@
 //! Lines of the log as they are printed.
 
-use std::io::Write;
-
 use backtrail::snapshot::Diff;
 
 use crate::commands::diff::{Lines, lines_of};
-use crate::layout::{Cell, Column, Span, Table, styled};
+use crate::error::Result;
+use crate::layout::{BOLD, Cell, Column, DIM, Span, Table};
 use crate::text::{count, one_line, visible};
-use crate::ui::{BOLD, DIM, Ui};
+use crate::ui::Ui;
 
 /// One line as it is printed.
 pub(in crate::commands) struct Row {
@@ -50,7 +49,7 @@ pub(in crate::commands) fn change(diff: &Diff) -> backtrail::Result<String> {
             removed += less;
         }
     }
-    let paths = count(diff.changes().len() as u64, "file");
+    let paths = count(diff.changes().len(), "file");
     Ok(match (added, removed) {
         (0, 0) => paths,
         (added, 0) => format!("+{added}  {paths}"),
@@ -63,7 +62,7 @@ pub(in crate::commands) fn change(diff: &Diff) -> backtrail::Result<String> {
 const ABOUT: (usize, usize) = (8, 50);
 
 /// Prints lines in columns, as wide as the terminal allows.
-pub(in crate::commands) fn print_rows(rows: &[Row], ui: &Ui) -> std::io::Result<()> {
+pub(in crate::commands) fn print_rows(rows: &[Row], ui: &Ui) -> Result<()> {
     let mut table = Table::new([
         Column::text("").style(DIM),
         Column::text("").style(BOLD),
@@ -80,9 +79,5 @@ pub(in crate::commands) fn print_rows(rows: &[Row], ui: &Ui) -> std::io::Result<
             row.id.as_str().into(),
         ]);
     }
-    let mut out = ui.out();
-    for line in table.lines(ui.width()) {
-        writeln!(out, "{}", styled(&line))?;
-    }
-    out.flush()
+    ui.print_table(&table, ui.width())
 }

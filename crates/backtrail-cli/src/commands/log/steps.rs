@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use backtrail::{Step, Steps};
+use backtrail::Step;
 use serde_json::json;
 
 use super::LogArgs;
@@ -11,24 +11,21 @@ use crate::commands::moves::Scope;
 use crate::commands::recovery::Finish;
 use crate::commands::{Answer, short};
 use crate::error::Result;
+use crate::layout::{BOLD, DIM};
 use crate::text::clean;
-use crate::ui::{BOLD, DIM, Ui, unwritable};
+use crate::ui::Ui;
 use crate::when;
 
 pub(super) fn run(args: &LogArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let reference = args.reference.as_deref();
     let scope = Scope::find(reference, &args.here, global, ui, Finish::ToRead)?;
-    let (steps, session, workspace) = match &scope {
-        Scope::Workspace {
-            workspace, session, ..
-        } => {
-            let steps = match session {
-                Some(session) => workspace.steps_of(session)?,
-                None => workspace.steps()?,
-            };
-            (steps, session.as_ref(), Some(workspace))
+    let session = scope.session();
+    let (steps, workspace) = match (&scope, session) {
+        (Scope::Session(store, id), _) => (store.read_session(id)?.steps()?, None),
+        (Scope::Workspace { workspace, .. }, Some(id)) => {
+            (workspace.steps_of(id)?, Some(workspace))
         }
-        Scope::Session(store, id) => (store.read_session(id)?.steps()?, Some(id), None),
+        (Scope::Workspace { workspace, .. }, None) => (workspace.steps()?, Some(workspace)),
     };
     if ui.json() {
         ui.print_json(&json!({
@@ -46,12 +43,7 @@ pub(super) fn run(args: &LogArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         });
         return Ok(Answer::Done);
     }
-    print(&steps, ui).map_err(|error| unwritable(&error))?;
-    Ok(Answer::Done)
-}
-
-/// Prints the newest step first. An arrow marks the steps that undo and redo take next.
-fn print(steps: &Steps, ui: &Ui) -> std::io::Result<()> {
+    // The newest step first; an arrow marks the ones that undo and redo take next.
     let mut out = ui.out();
     for (n, step) in steps.to_redo.iter().enumerate().rev() {
         print_step(&mut out, "redo", n == 0, step)?;
@@ -59,16 +51,17 @@ fn print(steps: &Steps, ui: &Ui) -> std::io::Result<()> {
     for (n, step) in steps.to_undo.iter().enumerate() {
         print_step(&mut out, "undo", n == 0, step)?;
     }
-    out.flush()
+    out.flush()?;
+    Ok(Answer::Done)
 }
 
 fn print_step(out: &mut impl Write, verb: &str, is_next: bool, step: &Step) -> std::io::Result<()> {
     let arrow = if is_next { "→" } else { " " };
     let at = step.at.map_or_else(|| "?".to_owned(), when::brief);
     let text = step.to_string();
-    let text = clean(&text);
     writeln!(
         out,
-        "{arrow} {BOLD}{verb}{BOLD:#}  {DIM}{at:<10}{DIM:#}  {text}"
+        "{arrow} {BOLD}{verb}{BOLD:#}  {DIM}{at:<10}{DIM:#}  {}",
+        clean(&text)
     )
 }

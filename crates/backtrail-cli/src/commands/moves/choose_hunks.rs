@@ -1,78 +1,58 @@
 //! Choosing hunks on a terminal, as with `git checkout -p`.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 
-use backtrail::RewindPlan;
 use backtrail::rewind::{Choice, Part, PathOutcomeKind};
+use backtrail::{Outcome, RewindPlan};
 
 use super::MoveRequest;
 use super::conflict_text::changed_by;
 use super::signal_guard::SignalGuard;
-use crate::commands::Answer;
 use crate::commands::diff::paint;
 use crate::error::{CommandError, Result};
+use crate::layout::{BOLD, DIM};
 use crate::text::visible_path;
-use crate::ui::{BOLD, DIM, Ui, unwritable};
+use crate::ui::Ui;
 
 /// How many equal lines are shown around what differs.
 const CONTEXT: usize = 3;
 
-/// A move of which the user chooses the parts.
-pub(in crate::commands) struct HunkRequest<'a>(pub(in crate::commands) &'a MoveRequest<'a>);
-
-impl HunkRequest<'_> {
-    /// Refuses if there is no terminal to ask on.
-    pub(in crate::commands) fn can_ask(ui: &Ui) -> Result<()> {
-        if !ui.json() && io::stdin().is_terminal() && io::stderr().is_terminal() {
-            return Ok(());
-        }
-        let program = ui.program();
-        Err(CommandError::invalid("--patch needs a terminal")
-            .hint(format!("see the hunks: {program} diff POINT"))
-            .hint(format!(
-                "restore whole files: {program} restore POINT PATHS"
-            )))
+/// Refuses `--patch` if there is no terminal to ask on.
+pub(in crate::commands) fn check_patch(patch: bool, ui: &Ui) -> Result<()> {
+    if !patch || ui.can_ask() {
+        return Ok(());
     }
+    let program = ui.program();
+    Err(CommandError::invalid("--patch needs a terminal")
+        .hint(format!("see the hunks: {program} diff POINT"))
+        .hint(format!(
+            "restore whole files: {program} restore POINT PATHS"
+        )))
+}
 
-    /// Shows what differs, asks, and does what was chosen.
-    pub(in crate::commands) fn go(
-        &self,
-        wrong: impl FnOnce(backtrail::Error) -> CommandError,
-    ) -> Result<Answer> {
-        let plan = match self.plan() {
-            Ok(plan) => plan,
-            Err(error) => return Err(self.0.error(error, wrong)),
-        };
-        let parts = plan.parts().map_err(|error| self.0.failed(error))?;
-        if parts.is_empty() {
-            return self.0.report(plan.outcome());
-        }
-        let mut screen = self.0.ui.dialogue();
-        let chosen = ask(&parts, &mut io::stdin().lock(), &mut screen);
-        let chosen = chosen.map_err(|error| unwritable(&error))?;
-        match chosen {
-            Some(chosen) if !chosen.is_empty() => self.act(plan, chosen),
-            _ => {
-                self.0.ui.status("nothing was chosen; nothing was touched");
-                Ok(Answer::No)
-            }
-        }
-    }
-
-    fn plan(&self) -> backtrail::Result<RewindPlan> {
+impl MoveRequest<'_> {
+    /// Shows what differs, asks, and does what was chosen. `None` if that is nothing.
+    pub(super) fn chosen_outcome(&self) -> backtrail::Result<Option<Outcome>> {
         let progress = SignalGuard::around(None);
-        let options = self.0.options.clone().in_parts().progress(progress);
-        let plan = self.0.movement.plan(options)?;
-        Ok(plan.expect("a point is always something to go to"))
-    }
-
-    fn act(&self, plan: RewindPlan, chosen: Vec<(PathBuf, Choice)>) -> Result<Answer> {
-        let outcome = plan.choose(chosen).and_then(RewindPlan::apply);
-        let outcome = outcome.map_err(|error| self.0.failed(error))?;
-        self.0.report(&outcome)
+        let options = self.options.clone().in_parts().progress(progress);
+        let plan = self.movement.plan(options)?;
+        let plan = plan.expect("a point is always something to go to");
+        let parts = plan.parts()?;
+        if parts.is_empty() {
+            return Ok(Some(plan.outcome().clone()));
+        }
+        let mut screen = self.ui.dialogue();
+        // A terminal that is gone chooses nothing.
+        let chosen = ask(&parts, &mut io::stdin().lock(), &mut screen);
+        match chosen.ok().flatten() {
+            Some(chosen) if !chosen.is_empty() => {
+                plan.choose(chosen).and_then(RewindPlan::apply).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use super::lists::{self, Item, shortened};
 use super::outcome_text::OutcomeText;
 use super::reverse;
 use crate::commands::short;
+use crate::layout::{Cell, Column, Table, styled};
 use crate::text::{count, one_line, visible, visible_path};
 use crate::when;
 
@@ -20,7 +21,7 @@ impl OutcomeText<'_> {
     /// Returns what stops it, in one line.
     pub(super) fn refusal(&self) -> String {
         let stopping: Vec<&Conflict> = self.outcome.stopping().collect();
-        let files = count(stopping.len() as u64, "file");
+        let files = count(stopping.len(), "file");
         if self.merges() {
             return format!("{files} cannot be merged; nothing was touched");
         }
@@ -119,34 +120,25 @@ fn columns(conflict: &Conflict) -> [String; 3] {
     [visible_path(&conflict.path), changed_by(conflict), also]
 }
 
-/// Writes rows in columns. If a row is too wide, what is after the path goes below it in
-/// all of them.
+/// Writes rows in columns. If they are too wide, what is after the path goes below it.
 fn table(rows: &[[String; 3]], width: usize) -> Vec<String> {
-    let widest = |n: usize| rows.iter().map(|row| row[n].width()).max().unwrap_or(0);
-    let (path, who) = (widest(0), widest(1));
-    let pad = |text: &str, to: usize| " ".repeat(to.saturating_sub(text.width()));
-    let flat = rows.iter().map(|[name, by, also]| {
-        let line = format!(
-            "  {name}{}   {by}{}   {also}",
-            pad(name, path),
-            pad(by, who)
-        );
-        line.trim_end().to_owned()
-    });
-    let flat: Vec<String> = flat.collect();
-    if flat.iter().all(|line| line.width() <= width) {
-        return flat;
+    let mut table = Table::new(vec![Column::text(""); 3]);
+    for row in rows {
+        table.push(row.each_ref().map(|text| Cell::from(text.as_str())));
+    }
+    if table.width() + 2 <= width {
+        let lines = table.lines(None);
+        return lines
+            .iter()
+            .map(|line| format!("  {}", styled(line)))
+            .collect();
     }
     let mut lines = Vec::new();
     for [name, by, also] in rows {
-        lines.push(format!("  {name}"));
-        let line = format!("      {by}{}   {also}", pad(by, who));
-        match line.width() <= width {
-            true => lines.push(line.trim_end().to_owned()),
-            false => lines.extend([
-                format!("      {by}"),
-                format!("      {}", shortened(also, width.saturating_sub(6))),
-            ]),
+        lines.extend([format!("  {name}"), format!("      {by}")]);
+        if !also.is_empty() {
+            let also = shortened(also, width.saturating_sub(6));
+            lines.push(format!("      {also}"));
         }
     }
     lines
@@ -166,7 +158,7 @@ fn overlaps(conflict: &Conflict, width: Option<usize>) -> Vec<String> {
     if let Some(more) = unmerged.overlaps.len().checked_sub(PLACES)
         && more > 0
     {
-        lines.push(format!("    and {} more", count(more as u64, "place")));
+        lines.push(format!("    and {} more", count(more, "place")));
     }
     lines
 }

@@ -51,7 +51,7 @@ fn one_conflict_is_shown_with_who_changed_it_and_the_options() {
         text(&outcome).conflicts(None),
         [
             "",
-            "  src/money.rs   you, 2001-09-09   also changed by turn 7",
+            "  src/money.rs  you, 2001-09-09  also changed by turn 7",
             "",
             "  --keep       leave src/money.rs as it is, rewind the rest",
             "  --merge      remove the agent's lines, keep yours",
@@ -75,8 +75,8 @@ fn several_conflicts_are_in_columns() {
         text(&outcome).conflicts(None),
         [
             "",
-            "  a^[[31m         you, since the last checkpoint",
-            "  lib/longer.rs   session 77ab0000, 2001-09-09",
+            "  a^[[31m        you, since the last checkpoint",
+            "  lib/longer.rs  session 77ab0000, 2001-09-09",
             "",
             "  --keep       leave these files as they are, undo the rest",
             "  --merge      remove the run's lines, keep everyone else's",

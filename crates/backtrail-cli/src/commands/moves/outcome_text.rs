@@ -10,7 +10,7 @@ use backtrail::{Outcome, Timestamp, Workspace};
 use super::lists::{Item, lines, shortened};
 use crate::commands::checkpoint::skipped;
 use crate::commands::short;
-use crate::text::{clean, count, grouped, one_line, visible, visible_path};
+use crate::text::{clean, count, grouped, one_line, some_of, visible, visible_path};
 use crate::when;
 
 /// The line above and below a prompt of several lines.
@@ -134,7 +134,7 @@ impl OutcomeText<'_> {
         items.extend(by_reason(words[4], &not_restored.collect::<Vec<_>>()));
         let counts = outcome.verb != Verb::Restore && outcome.unchanged > 0;
         if counts && (outcome.to.is_some() || !items.is_empty()) {
-            items.push(Item::text("unchanged", count_files(outcome.unchanged)));
+            items.push(Item::text("unchanged", count(outcome.unchanged, "file")));
         }
         if self.is_planned()
             && outcome.moves_files()
@@ -169,12 +169,11 @@ impl OutcomeText<'_> {
                 names.push(name);
             }
         }
-        let more = if names.len() > 5 { ", …" } else { "" };
-        names.truncate(5);
-        let calls = count(calls.len() as u64, "tool call");
-        let names = names.join(", ");
+        let calls = count(calls.len(), "tool call");
+        let all = names.len();
+        let names = some_of(names.into_iter(), 5, all);
         Some(format!(
-            "not undone: {calls} after the checkpoint ({names}{more})"
+            "not undone: {calls} after the checkpoint ({names})"
         ))
     }
 
@@ -184,16 +183,13 @@ impl OutcomeText<'_> {
         if others.is_empty() || !self.outcome.moves_files() {
             return None;
         }
-        let ids: Vec<&str> = others.iter().take(3).map(short).collect();
-        let more = if others.len() > 3 { ", …" } else { "" };
+        let ids = others.iter().map(|id| short(id).to_owned());
+        let ids = some_of(ids, 3, others.len());
         let (sessions, stay) = match others.len() {
             1 => ("session", "its conversation stays"),
             _ => ("sessions", "their conversations stay"),
         };
-        let ids = ids.join(", ");
-        Some(format!(
-            "This includes changes by {sessions} {ids}{more}; {stay}"
-        ))
+        Some(format!("This includes changes by {sessions} {ids}; {stay}"))
     }
 
     fn conversation(&self) -> Vec<String> {
@@ -276,13 +272,6 @@ fn by_reason(label: &str, paths: &[(&Path, String)]) -> Vec<Item> {
         Item::names(label, of.into_iter(), Some(&one_line(reason, 80)))
     };
     reasons.into_iter().filter_map(item).collect()
-}
-
-fn count_files(files: u64) -> String {
-    match files {
-        1 => "1 file".to_owned(),
-        n => format!("{} files", grouped(n)),
-    }
 }
 
 /// Describes a point, to be read after "back to".

@@ -8,7 +8,7 @@ use crate::commands::workspace::WorkspaceArgs;
 use crate::commands::{require_files_store, resolve, short};
 use crate::error::{CommandError, Result};
 use crate::home::{tilde, workspace_root};
-use crate::shell::quote;
+use crate::shell::quote_path;
 use crate::ui::Ui;
 
 /// What undo, redo and `log --steps` are about.
@@ -56,10 +56,10 @@ impl Scope {
                 let place = tilde(workspace.root());
                 let what =
                     format!("there are no checkpoints here; the newest session works in {place}");
-                let root = quote(&workspace.root().to_string_lossy());
+                let root = quote_path(workspace.root());
                 Err(CommandError::not_found(what)
                     .hint(format!("name that workspace: --workspace {root}"))
-                    .hint(format!("or the session: {}", short(&id))))
+                    .hint(format!("or name the session: {}", short(&id))))
             }
         }
     }
@@ -96,6 +96,14 @@ impl Scope {
             session: Some(id),
         })
     }
+
+    /// Returns the session, if it is about only one.
+    pub(in crate::commands) fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::Workspace { session, .. } => session.as_ref(),
+            Self::Session(_, id) => Some(id),
+        }
+    }
 }
 
 /// Returns the error of a session without file checkpoints.
@@ -105,7 +113,7 @@ pub(in crate::commands) fn no_files(id: &SessionId, ui: &Ui) -> CommandError {
     CommandError::invalid(what)
         .hint("move only its conversation: --chat")
         .hint(format!(
-            "checkpoints are made by: {program} checkpoint, or run -- COMMAND"
+            "make checkpoints with: {program} checkpoint, or {program} run -- COMMAND"
         ))
 }
 
@@ -113,7 +121,7 @@ pub(in crate::commands) fn no_files(id: &SessionId, ui: &Ui) -> CommandError {
 pub(in crate::commands) fn workspace_of(
     store: &Store,
     session: &SessionId,
-) -> Result<Option<Workspace>> {
+) -> backtrail::Result<Option<Workspace>> {
     let Some(wanted) = store.read_session(session)?.info()?.workspace_id else {
         return Ok(None);
     };

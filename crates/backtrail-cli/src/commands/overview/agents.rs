@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use backtrail_formats::{Environment, Format, formats};
 use serde::Serialize;
 
+use crate::files;
+
 /// An agent that has sessions on this machine.
 #[derive(Debug, Serialize)]
 pub(super) struct FoundAgent {
@@ -33,16 +35,12 @@ pub(super) fn found() -> Vec<FoundAgent> {
     agents.filter(|agent| agent.sessions > 0).collect()
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the files of agents are not the store's"
-)]
 fn sessions(format: &dyn Format, places: Vec<PathBuf>, entries_left: &mut usize) -> u64 {
     let is_session = |path: &Path| format.is_session_file(path) && !format.is_sub_agent_file(path);
     let mut dirs: Vec<(PathBuf, usize)> = places.into_iter().map(|dir| (dir, 0)).collect();
     let mut count = 0;
     while let Some((dir, depth)) = dirs.pop() {
-        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        for entry in files::entries(&dir).into_iter().flatten() {
             if *entries_left == 0 {
                 return count;
             }

@@ -1,6 +1,6 @@
 //! Choosing the turn or run to go back before.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, Write};
 
 use backtrail::workspace::{LogEntry, LogKind};
 use backtrail::{Checkpoint, ErrorKind, Point, Workspace};
@@ -10,7 +10,7 @@ use crate::commands::log::{Row, about, change, kind, print_rows};
 use crate::commands::workspace::WorkspaceArgs;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
-use crate::ui::{Ui, unwritable};
+use crate::ui::Ui;
 use crate::when;
 
 /// How many are listed.
@@ -25,7 +25,7 @@ pub(super) fn choose(
 ) -> Result<Option<Point>> {
     let entries = last_turns(workspace)?;
     if ui.json() {
-        ui.print_json(&Value::Array(numbered(&entries).map(to_json).collect()))?;
+        ui.print_json(&numbered(&entries).map(to_json).collect::<Vec<_>>())?;
         return Ok(None);
     }
     if entries.is_empty() {
@@ -36,14 +36,13 @@ pub(super) fn choose(
         return Ok(None);
     }
     let rows: Vec<Row> = numbered(&entries).map(row).collect();
-    print_rows(&rows, ui).map_err(|error| unwritable(&error))?;
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    print_rows(&rows, ui)?;
+    if !ui.can_ask() {
         let rewind = here.command(ui, "rewind");
         ui.status(&format!("choose one: {rewind} last~1"));
         return Ok(None);
     }
-    let chosen = ask(entries.len(), &mut io::stdin().lock(), &mut io::stderr());
-    let chosen = chosen.map_err(|error| unwritable(&error))?;
+    let chosen = ask(entries.len(), &mut io::stdin().lock(), &mut io::stderr())?;
     let Some(n) = chosen else {
         return Ok(None);
     };

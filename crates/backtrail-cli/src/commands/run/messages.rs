@@ -30,8 +30,7 @@ pub(super) fn not_protected(error: CommandError, suggest: &Suggestions<'_>, line
 
 /// Returns the warning for a command that runs without a checkpoint.
 pub(super) fn runs_unprotected(error: &CommandError) -> String {
-    let causes = error.causes().iter();
-    let reason = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+    let reason = error.with_causes();
     format!("running without a checkpoint, so this run cannot be undone: {reason}")
 }
 

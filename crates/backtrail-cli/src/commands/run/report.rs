@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::Begun;
-use crate::commands::checkpoint::{checkpoint_json, skipped_json};
+use crate::commands::checkpoint::checkpoint_json;
 use crate::error::{CommandError, Result};
 use crate::text::path_json;
 
@@ -52,23 +52,20 @@ pub(super) fn write(
 }
 
 fn report(begun: &Begun, run: &Run, end: Option<&Checkpoint>, changes: Option<&Diff>) -> Value {
-    let (workspace, start) = match begun {
-        Begun::Protected(begun) => (Some(path_json(begun.workspace.root())), Some(&begun.start)),
-        Begun::Unprotected(_) => (None, None),
-    };
+    let workspace = begun.before.as_ref().map(|(workspace, _)| workspace);
     let argv: Vec<_> = run.argv.iter().map(|arg| arg.to_string_lossy()).collect();
     json!({
-        "session": begun.session().map(|(_, id)| id),
-        "workspace": workspace,
+        "session": begun.session.as_ref().map(|(_, id)| id),
+        "workspace": workspace.map(|workspace| path_json(workspace.root())),
         "command": argv,
         "directory": path_json(&run.directory),
         "started_at": run.started_at,
         "duration_ms": run.duration_ms,
         "exit_code": run.exit_code,
         "signal": run.signal,
-        "before": start.map(checkpoint_json),
+        "before": begun.start().map(checkpoint_json),
         "after": end.map(checkpoint_json),
         "changes": changes.map(Diff::changes),
-        "skipped": end.map(|end| skipped_json(end.skipped())),
+        "skipped": end.map(Checkpoint::skipped),
     })
 }

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -19,6 +20,8 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::emulate_default_handler;
 use signal_hook::low_level::siginfo::{Cause, Chld, Origin};
+
+use crate::files;
 
 /// The signals that must end or stop the command, not us.
 const FORWARDED: [i32; 5] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP];
@@ -182,8 +185,7 @@ impl Ignored {
 
 /// Returns the signals that our parent made us ignore.
 fn ignored_signals() -> Ignored {
-    #[expect(clippy::disallowed_methods, reason = "not a file of the store")]
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = files::read(Path::new("/proc/self/status")).unwrap_or_default();
     Ignored::parse(&status)
 }
 

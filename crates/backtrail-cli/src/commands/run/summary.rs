@@ -4,13 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use backtrail::Checkpoint;
-use backtrail::snapshot::{Diff, FileKind, SkippedEntry, SkippedReason};
+use backtrail::snapshot::{ChangeCounts, Diff, SkippedEntry};
+use backtrail::workspace::SkippedFiles;
 use unicode_width::UnicodeWidthStr;
 
 use super::messages::Suggestions;
+use crate::commands::checkpoint::{describe_skipped, skipped_path};
 use crate::home::tilde;
-use crate::text::{grouped, one_line, size, visible_path};
-use crate::ui::DIM;
+use crate::layout::DIM;
+use crate::text::{count, grouped, one_line, some_of};
 
 /// At most this many skipped entries are named.
 const NAMED: usize = 3;
@@ -20,112 +22,68 @@ const NAMED: usize = 3;
 pub(super) struct Summary {
     /// The workspace, from `~` if it is in the home directory.
     pub(super) place: String,
-    pub(super) changes: Changes,
-    pub(super) skipped: SkippedPaths,
+    pub(super) changes: ChangeCounts,
+    pub(super) skipped: SkippedFiles,
     /// What was protected before the command and no longer is.
-    pub(super) lost: Vec<Entry>,
+    pub(super) lost: Vec<SkippedEntry>,
     pub(super) took: Duration,
-}
-
-/// How many files changed, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Changes {
-    pub(super) edited: u64,
-    pub(super) added: u64,
-    pub(super) deleted: u64,
-    pub(super) renamed: u64,
-    /// Only their permissions.
-    pub(super) mode: u64,
-}
-
-/// What the checkpoint skipped.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct SkippedPaths {
-    pub(super) count: u64,
-    /// A few of them, the most important first.
-    pub(super) first: Vec<Entry>,
-}
-
-/// A skipped file or directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
-    /// Relative to the workspace; a directory ends in `/`.
-    pub(super) path: String,
-    pub(super) reason: SkippedReason,
-    pub(super) bytes: u64,
-}
-
-impl Changes {
-    fn total(self) -> u64 {
-        self.edited + self.added + self.deleted + self.renamed + self.mode
-    }
-
-    /// Returns the parts of the total: `9 edited, 4 new, 1 deleted`.
-    fn parts(self) -> String {
-        let parts = [
-            (self.edited, "edited"),
-            (self.added, "new"),
-            (self.deleted, "deleted"),
-            (self.renamed, "renamed"),
-            (
-                self.mode,
-                if self.mode == 1 {
-                    "mode change"
-                } else {
-                    "mode changes"
-                },
-            ),
-        ];
-        let parts = parts.into_iter().filter(|(n, _)| *n > 0);
-        let parts: Vec<String> = parts
-            .map(|(n, what)| format!("{} {what}", grouped(n)))
-            .collect();
-        parts.join(", ")
-    }
 }
 
 impl Summary {
     pub(super) fn new(root: &Path, changes: &Diff, end: &Checkpoint, took: Duration) -> Self {
-        let counts = changes.counts();
-        let skipped = end.skipped();
         Self {
             place: tilde(root),
-            changes: Changes {
-                edited: counts.edited,
-                added: counts.new,
-                deleted: counts.deleted,
-                renamed: counts.renamed,
-                mode: counts.modes,
-            },
-            skipped: SkippedPaths {
-                count: skipped.count,
-                first: skipped.first.iter().map(Entry::from).collect(),
-            },
-            lost: changes
-                .no_longer_captured()
-                .iter()
-                .map(Entry::from)
-                .collect(),
+            changes: changes.counts(),
+            skipped: end.skipped().clone(),
+            lost: changes.no_longer_captured().to_vec(),
             took,
         }
+    }
+
+    fn parts(&self) -> [(u64, &'static str); 5] {
+        let ChangeCounts {
+            edited,
+            new,
+            deleted,
+            renamed,
+            modes,
+            ..
+        } = self.changes;
+        let mode = match modes {
+            1 => "mode change",
+            _ => "mode changes",
+        };
+        [
+            (edited, "edited"),
+            (new, "new"),
+            (deleted, "deleted"),
+            (renamed, "renamed"),
+            (modes, mode),
+        ]
+    }
+
+    fn total(&self) -> u64 {
+        self.parts().iter().map(|(n, _)| n).sum()
     }
 
     /// Returns lines of at most `width` columns, dim except for their numbers.
     pub(super) fn lines(&self, suggest: &Suggestions<'_>, width: Option<usize>) -> Vec<String> {
         let width = width.unwrap_or(usize::MAX);
         let mut lines = vec![self.headline(width)];
-        let lost = name(
-            "no longer protected",
-            self.lost.len() as u64,
-            &self.lost,
-            width,
-        );
-        if self.changes.total() > 0 {
+        let lost = self.lost.len() as u64;
+        let lost = name("no longer protected", lost, &self.lost, width);
+        if self.total() > 0 {
+            let skipped = name(
+                "not protected",
+                self.skipped.count,
+                &self.skipped.first,
+                width,
+            );
             let next = next_commands(suggest, width);
             // Four lines are enough; what lost its protection matters more.
             let room = lost.is_none() || next.len() == 1;
             lines.extend(lost);
-            lines.extend(self.skipped(width).filter(|_| room));
+            lines.extend(skipped.filter(|_| room));
             lines.extend(next);
         } else {
             lines.extend(lost);
@@ -136,15 +94,15 @@ impl Summary {
     /// Returns what changed, shorter where it does not fit.
     fn headline(&self, width: usize) -> String {
         let took = duration(self.took);
-        let total = self.changes.total();
         let place = one_line(&self.place, 200);
-        let (what, parts) = match total {
+        let (what, parts) = match self.total() {
             0 => ("no changes".to_owned(), self.silence()),
-            1 => ("1 file changed".to_owned(), self.changes.parts()),
-            n => (
-                format!("{} files changed", grouped(n)),
-                self.changes.parts(),
-            ),
+            n => {
+                let parts = self.parts().into_iter().filter(|(n, _)| *n > 0);
+                let parts = parts.map(|(n, what)| format!("{} {what}", grouped(n)));
+                let parts = parts.collect::<Vec<_>>().join(", ");
+                (format!("{} changed", count(n, "file")), parts)
+            }
         };
         let parts = match parts.as_str() {
             "" => String::new(),
@@ -162,66 +120,28 @@ impl Summary {
 
     /// Returns what "no changes" does not cover.
     fn silence(&self) -> String {
-        let SkippedPaths { count, first } = &self.skipped;
-        match (count, first.as_slice()) {
+        match (self.skipped.count, self.skipped.first.as_slice()) {
             (0, _) => String::new(),
-            (1, [only]) => format!("not protected: {}", one_line(&only.path, 40)),
-            (n, _) => format!("{} not protected", entries(*n)),
+            (1, [only]) => format!("not protected: {}", one_line(&skipped_path(only), 40)),
+            (n, _) => format!("{} not protected", count(n, "entry")),
         }
-    }
-
-    fn skipped(&self, width: usize) -> Option<String> {
-        let SkippedPaths { count, first } = &self.skipped;
-        name("not protected", *count, first, width)
     }
 }
 
 /// Names as many entries as fit; `None` if there are none.
-fn name(what: &str, count: u64, first: &[Entry], width: usize) -> Option<String> {
-    if count == 0 {
+fn name(what: &str, all: u64, first: &[SkippedEntry], width: usize) -> Option<String> {
+    if all == 0 {
         return None;
     }
-    let names: Vec<String> = first.iter().take(NAMED).map(Entry::describe).collect();
-    let lines = (1..=names.len()).rev().map(|named| {
-        let more = match count.saturating_sub(named as u64) {
-            0 => String::new(),
-            more => format!(" and {} more", grouped(more)),
-        };
-        format!("  {what}: {}{more}", names[..named].join(", "))
+    let most = first.len().min(NAMED);
+    let lines = (1..=most).rev().map(|most| {
+        let names = some_of(first.iter().map(describe_skipped), most, all as usize);
+        format!("  {what}: {names}")
     });
-    let short = format!("  {what}: {}", entries(count));
+    let short = format!("  {what}: {}", count(all, "entry"));
     let mut lines = lines.chain([short.clone()]);
     let fitting = lines.find(|line| line.width() <= width);
     Some(fitting.unwrap_or_else(|| format!("  {}", one_line(&short, width.saturating_sub(2)))))
-}
-
-impl From<&SkippedEntry> for Entry {
-    fn from(entry: &SkippedEntry) -> Self {
-        let slash = if entry.kind == FileKind::Dir { "/" } else { "" };
-        Self {
-            path: format!("{}{slash}", visible_path(&entry.path)),
-            reason: entry.reason,
-            bytes: entry.bytes,
-        }
-    }
-}
-
-impl Entry {
-    fn describe(&self) -> String {
-        let path = one_line(&self.path, 60);
-        match self.reason {
-            SkippedReason::TooLarge => format!("{path} ({}, {})", size(self.bytes), self.reason),
-            reason => format!("{path} ({reason})"),
-        }
-    }
-}
-
-/// Returns a count of entries.
-fn entries(n: u64) -> String {
-    match n {
-        1 => "1 entry".to_owned(),
-        n => format!("{} entries", grouped(n)),
-    }
 }
 
 /// Suggests the next commands: on one line, or on two where one is too narrow. They are never

@@ -1,32 +1,38 @@
+use serde_json::json;
+
 use super::*;
 
 fn summary() -> Summary {
     Summary {
         place: "~/src/shop".to_owned(),
-        changes: Changes {
-            edited: 9,
-            added: 4,
-            deleted: 1,
-            ..Changes::default()
-        },
-        skipped: SkippedPaths {
-            count: 2,
-            first: vec![
-                entry("target/", SkippedReason::Ignored, 0),
-                entry("data/dump.sql", SkippedReason::TooLarge, 1_288_490_189),
+        changes: changes(|it| (it.edited, it.new, it.deleted) = (9, 4, 1)),
+        skipped: skipped(
+            2,
+            vec![
+                entry("target", "dir", "ignored", 0),
+                entry("data/dump.sql", "file", "too_large", 1_288_490_189),
             ],
-        },
+        ),
         lost: Vec::new(),
         took: Duration::from_secs(151),
     }
 }
 
-fn entry(path: &str, reason: SkippedReason, bytes: u64) -> Entry {
-    Entry {
-        path: path.to_owned(),
-        reason,
-        bytes,
-    }
+fn changes(set: impl Fn(&mut ChangeCounts)) -> ChangeCounts {
+    let mut changes = ChangeCounts::default();
+    set(&mut changes);
+    changes
+}
+
+fn skipped(count: u64, first: Vec<SkippedEntry>) -> SkippedFiles {
+    let mut skipped = SkippedFiles::default();
+    (skipped.count, skipped.first) = (count, first);
+    skipped
+}
+
+fn entry(path: &str, kind: &str, reason: &str, bytes: u64) -> SkippedEntry {
+    let entry = json!({"path": path, "kind": kind, "reason": reason, "bytes": bytes});
+    serde_json::from_value(entry).unwrap()
 }
 
 fn named(program: &str) -> Suggestions<'_> {
@@ -48,7 +54,7 @@ fn three_lines_show_what_changed_what_was_skipped_and_how_to_continue() {
         plain(&summary(), None),
         [
             "backtrail: 14 files changed in ~/src/shop (9 edited, 4 new, 1 deleted), 2 min 31 s",
-            "  not protected: target/ (ignored), data/dump.sql (1.2 GiB, over the cap)",
+            "  not protected: target/ (ignored), data/dump.sql (1.2 GiB, over snapshot_cap)",
             "  look: backtrail diff      undo: backtrail undo",
         ]
     );
@@ -57,8 +63,8 @@ fn three_lines_show_what_changed_what_was_skipped_and_how_to_continue() {
 #[test]
 fn nothing_changed_is_one_line() {
     let mut summary = summary();
-    summary.changes = Changes::default();
-    summary.skipped = SkippedPaths::default();
+    summary.changes = ChangeCounts::default();
+    summary.skipped = SkippedFiles::default();
     summary.took = Duration::from_millis(420);
     assert_eq!(
         plain(&summary, None),
@@ -66,11 +72,10 @@ fn nothing_changed_is_one_line() {
     );
 }
 
-/// That nothing changed is said of what was captured, no more.
 #[test]
-fn nothing_changed_says_that_not_all_was_captured() {
+fn no_changes_mentions_what_is_not_protected() {
     let mut summary = summary();
-    summary.changes = Changes::default();
+    summary.changes = ChangeCounts::default();
     assert_eq!(
         plain(&summary, Some(80)),
         ["backtrail: no changes in ~/src/shop (2 entries not protected), 2 min 31 s"]
@@ -78,23 +83,16 @@ fn nothing_changed_says_that_not_all_was_captured() {
 }
 
 #[test]
-fn counts_are_in_words_and_only_those_that_there_are() {
+fn only_counts_above_zero_are_shown() {
     let mut summary = summary();
-    summary.skipped = SkippedPaths::default();
-    summary.changes = Changes {
-        mode: 1,
-        ..Changes::default()
-    };
+    summary.skipped = SkippedFiles::default();
+    summary.changes = changes(|it| it.modes = 1);
     let line = &plain(&summary, None)[0];
     assert_eq!(
         line,
         "backtrail: 1 file changed in ~/src/shop (1 mode change), 2 min 31 s"
     );
-    summary.changes = Changes {
-        added: 12_000,
-        renamed: 2,
-        ..Changes::default()
-    };
+    summary.changes = changes(|it| (it.new, it.renamed) = (12_000, 2));
     let line = &plain(&summary, None)[0];
     assert_eq!(
         line,
@@ -103,13 +101,10 @@ fn counts_are_in_words_and_only_those_that_there_are() {
 }
 
 #[test]
-fn at_most_three_names_are_told_and_how_many_more_there_are() {
+fn at_most_three_names_are_shown_and_how_many_more_there_are() {
     let mut summary = summary();
-    let names = ["a", "b", "c", "d", "e"].map(|name| entry(name, SkippedReason::Special, 0));
-    summary.skipped = SkippedPaths {
-        count: 1_234,
-        first: names.to_vec(),
-    };
+    let names = ["a", "b", "c", "d", "e"].map(|name| entry(name, "fifo", "special", 0));
+    summary.skipped = skipped(1_234, names.to_vec());
     assert_eq!(
         plain(&summary, None)[1],
         "  not protected: a (not a file), b (not a file), c (not a file) and 1,231 more"
@@ -153,7 +148,7 @@ fn a_narrow_terminal_gets_shorter_lines_and_no_more_than_four() {
 }
 
 #[test]
-fn what_is_named_means_the_same_store() {
+fn suggested_commands_use_the_same_store() {
     let lines = summary().lines(&named("backtrail --store '/a b'"), None);
     assert!(
         lines[2].contains("backtrail --store '/a b' diff"),
@@ -166,7 +161,7 @@ fn what_is_named_means_the_same_store() {
 }
 
 #[test]
-fn what_is_named_means_the_same_workspace() {
+fn suggested_commands_use_the_same_workspace() {
     let named = Suggestions {
         program: "backtrail",
         workspace: " --workspace ../ws".to_owned(),
@@ -181,7 +176,7 @@ fn what_is_named_means_the_same_workspace() {
 fn a_name_neither_breaks_a_line_nor_commands_the_terminal() {
     let mut summary = summary();
     summary.place = "~/a\u{1b}[31m\nb".to_owned();
-    summary.skipped.first[0].path = "x\r\n\u{1b}]0;owned\u{7}y\u{202e}/".to_owned();
+    summary.skipped.first[0].path = "x\r\n\u{1b}]0;owned\u{7}y\u{202e}/".into();
     for line in plain(&summary, None) {
         assert!(
             !line.contains(|c: char| crate::text::is_unsafe(c) || c == '\n'),
@@ -190,7 +185,7 @@ fn a_name_neither_breaks_a_line_nor_commands_the_terminal() {
     }
     let styled = summary.lines(&named("backtrail"), None).concat();
     assert!(
-        !styled.contains("31m") && !styled.contains("owned"),
+        !styled.contains("31m") && !styled.contains("\u{1b}]"),
         "{styled:?}"
     );
 }
@@ -210,7 +205,7 @@ fn lines_are_dim_except_for_their_numbers() {
 }
 
 #[test]
-fn a_length_of_time_reads_as_one_says_it() {
+fn durations_read_well() {
     let cases = [
         (0, "0.0 s"),
         (449, "0.4 s"),
@@ -229,9 +224,9 @@ fn a_length_of_time_reads_as_one_says_it() {
 }
 
 #[test]
-fn what_was_lost_sight_of_is_named_first_and_within_four_lines() {
+fn what_is_no_longer_protected_comes_first_and_within_four_lines() {
     let mut summary = summary();
-    summary.lost = vec![entry("src/", SkippedReason::Unreadable, 0)];
+    summary.lost = vec![entry("src", "dir", "unreadable", 0)];
     for width in [None, Some(100), Some(40)] {
         let lines = plain(&summary, width);
         assert!(lines.len() <= 4, "{lines:?}");
@@ -240,6 +235,6 @@ fn what_was_lost_sight_of_is_named_first_and_within_four_lines() {
             "{lines:?}"
         );
     }
-    summary.changes = Changes::default();
+    summary.changes = ChangeCounts::default();
     assert_eq!(plain(&summary, None).len(), 2);
 }

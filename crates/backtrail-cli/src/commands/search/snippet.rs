@@ -3,9 +3,8 @@
 use anstyle::Style;
 use backtrail_index::Snippet;
 
-use crate::layout::{Line, Span, cut, styled, wrap};
+use crate::layout::{BOLD, Line, Span, cut, styled, wrap};
 use crate::text::clean;
-use crate::ui::BOLD;
 
 /// The most lines of a snippet.
 const LINES: usize = 3;

@@ -2,43 +2,37 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use backtrail::RecordRef;
-use serde::Deserialize;
+use backtrail::conversation::StoredCompaction;
+use backtrail::{RecordRef, Run, Timestamp};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use crate::text::path_json;
 use crate::ui::harmless;
 
-/// Returns a compaction and its record.
-pub(super) fn compaction_json(record: &RecordRef<'_>) -> Option<Value> {
-    let stored = record.compaction().ok()??;
-    Some(json!({
-        "seq": record.seq(),
-        "at": record.at(),
-        "count": stored.count,
-        "removed_message_count": stored.removed_message_count,
-        "keeps_from": stored.keeps_from,
-        "summary": stored.summary,
-    }))
+/// A compaction or a run, and where it is.
+#[derive(Serialize)]
+pub(super) struct Placed<T> {
+    seq: u64,
+    at: Option<Timestamp>,
+    #[serde(flatten)]
+    what: T,
 }
 
-/// Returns a run and its record.
-pub(super) fn run_json(record: &RecordRef<'_>) -> Option<Value> {
+impl<T> Placed<T> {
+    fn new(record: &RecordRef<'_>, what: T) -> Self {
+        let (seq, at) = (record.seq(), record.at());
+        Self { seq, at, what }
+    }
+}
+
+pub(super) fn compaction(record: &RecordRef<'_>) -> Option<Placed<StoredCompaction>> {
+    let stored = record.compaction().ok()??;
+    Some(Placed::new(record, stored))
+}
+
+pub(super) fn run(record: &RecordRef<'_>) -> Option<Placed<Run>> {
     let run = record.run().ok()??;
-    let argv: Vec<_> = run.argv.iter().map(|arg| arg.to_string_lossy()).collect();
-    Some(json!({
-        "seq": record.seq(),
-        "at": record.at(),
-        "argv": argv,
-        "directory": path_json(&run.directory),
-        "started_at": run.started_at,
-        "duration_ms": run.duration_ms,
-        "exit_code": run.exit_code,
-        "signal": run.signal,
-        "before": run.before,
-        "after": run.after,
-    }))
+    Some(Placed::new(record, run))
 }
 
 /// Writes a message and what its record says of it, after `separator`; returns whether

@@ -6,14 +6,13 @@ use std::time::Duration;
 use backtrail::conversation::Item;
 use serde_json::json;
 
-use super::data::{compaction_json, run_json, write_json};
+use super::data::{self, write_json};
 use super::sheet::Sheet;
 use super::writer::{ShowOptions, ShowWriter};
 use super::{View, head};
 use crate::commands::conversation::changes::Changes;
 use crate::commands::conversation::session_prices;
 use crate::error::Result;
-use crate::ui::unwritable;
 
 /// How often a follower looks for something new.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -21,11 +20,10 @@ const INTERVAL: Duration = Duration::from_millis(100);
 impl View<'_> {
     /// Prints the conversation as it grows, as text.
     pub(super) fn follow_text(&self) -> Result<()> {
-        let broken = |error: io::Error| unwritable(&error);
         let mut out = self.ui.out();
         let info = self.reader.info()?;
         let mut sheet = Sheet::new(&mut out, self.ui);
-        head::write(&mut sheet, &info, None).map_err(broken)?;
+        head::write(&mut sheet, &info, None)?;
         let options = ShowOptions {
             full: self.full,
             live: true,
@@ -39,14 +37,14 @@ impl View<'_> {
             let item = conversation.poll()?;
             match &item {
                 Some(Item::Moved(moved)) => {
-                    writer.flush().map_err(broken)?;
+                    writer.flush()?;
                     self.ui.status(&format!(
                         "the conversation went back to record {} ({})",
                         moved.seq,
                         moved.reason.as_str()
                     ));
                 }
-                Some(item) => writer.item(item).map_err(broken)?,
+                Some(item) => writer.item(item)?,
                 None => {}
             }
             let unreadable = writer.take_unreadable();
@@ -56,15 +54,14 @@ impl View<'_> {
                 self.warn(damage, &unreadable);
             }
             if item.is_none() {
-                writer.flush().map_err(broken)?;
-                wait(INTERVAL).map_err(broken)?;
+                writer.flush()?;
+                wait(INTERVAL)?;
             }
         }
     }
 
     /// Prints records as they come, a JSON object a line.
     pub(super) fn follow_json(&self) -> Result<()> {
-        let broken = |error: io::Error| unwritable(&error);
         let mut out = self.ui.out();
         let mut follower = self.reader.follow()?;
         let mut warned = 0;
@@ -75,15 +72,14 @@ impl View<'_> {
             if let Some(record) = follower.poll()? {
                 found = true;
                 last = record.seq();
-                if let Some(compaction) = compaction_json(&record) {
-                    let line = json!({"compaction": compaction});
-                    writeln!(out, "{line}").map_err(broken)?;
+                if let Some(compaction) = data::compaction(&record) {
+                    writeln!(out, "{}", json!({"compaction": compaction}))?;
                 }
-                if let Some(run) = run_json(&record) {
-                    writeln!(out, "{}", json!({"run": run})).map_err(broken)?;
+                if let Some(run) = data::run(&record) {
+                    writeln!(out, "{}", json!({"run": run}))?;
                 }
-                if write_json(&mut out, &record, "", &mut unreadable).map_err(broken)? {
-                    writeln!(out).map_err(broken)?;
+                if write_json(&mut out, &record, "", &mut unreadable)? {
+                    writeln!(out)?;
                 }
             }
             if let Some(moved) = follower.take_moved() {
@@ -92,15 +88,15 @@ impl View<'_> {
                     "to": moved.seq,
                     "before": last,
                 }});
-                writeln!(out, "{line}").map_err(broken)?;
+                writeln!(out, "{line}")?;
             }
             if follower.damage().count() > warned || !unreadable.is_empty() {
                 warned = follower.damage().count();
                 self.warn(follower.damage(), &unreadable);
             }
             if !found {
-                out.flush().map_err(broken)?;
-                wait(INTERVAL).map_err(broken)?;
+                out.flush()?;
+                wait(INTERVAL)?;
             }
         }
     }

@@ -6,11 +6,10 @@ use anstyle::Style;
 use backtrail::SessionInfo;
 
 use super::sheet::Sheet;
-use crate::commands::conversation::{Survey, spending_words};
+use crate::commands::conversation::Survey;
 use crate::home::tilde;
-use crate::layout::{Span, wrap};
-use crate::text::{count, one_line};
-use crate::ui::{BOLD, DIM};
+use crate::layout::{BOLD, DIM, Span, wrap};
+use crate::text::one_line;
 use crate::when;
 
 /// Writes what a session is: its title, where and when it was, and its numbers if they are
@@ -31,13 +30,7 @@ pub(super) fn write(
     facts.extend(root.map(|root| one_line(&tilde(root), 200)));
     put(sheet, DIM, &facts.join(&dot))?;
     let mut facts: Vec<String> = span(info).into_iter().collect();
-    if let Some(survey) = survey {
-        facts.push(count(survey.stats.turns, "turn"));
-        if survey.stats.tool_calls > 0 {
-            facts.push(count(survey.stats.tool_calls, "tool call"));
-        }
-        facts.extend(spending_words(&survey.spending));
-    }
+    facts.extend(survey.into_iter().flat_map(Survey::words));
     if !info.tags.is_empty() {
         facts.push(format!("tags {}", one_line(&info.tags.join(", "), 200)));
     }

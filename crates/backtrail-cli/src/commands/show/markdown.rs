@@ -5,8 +5,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::glyphs::Glyphs;
 use super::table::Table;
-use crate::layout::{Line, Span, wrap, wrap_plain};
-use crate::ui::DIM;
+use crate::layout::{DIM, Line, Span, wrap, wrap_plain};
 
 /// A longer text is shown as it is.
 const LONGEST: usize = 1 << 20;

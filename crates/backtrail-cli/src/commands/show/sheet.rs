@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use anstyle::Style;
 
 use super::glyphs::Glyphs;
-use crate::layout::{Line, Span, cut, styled, width_of};
-use crate::ui::{BOLD, DIM, Ui};
+use crate::layout::{BOLD, DIM, Line, Span, cut, styled, width_of};
+use crate::ui::Ui;
 
 /// No line of text is wider, however wide the terminal is: it would be hard to read.
 const WIDEST: usize = 100;

@@ -6,9 +6,8 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use super::glyphs::Glyphs;
-use crate::layout::{Line, Span, width_of};
+use crate::layout::{BOLD, DIM, Line, Span, width_of};
 use crate::text::{count, one_line, visible};
-use crate::ui::{BOLD, DIM};
 
 /// A call, as far as a line shows it.
 #[derive(Debug)]
@@ -79,7 +78,7 @@ impl Outcome {
             (first, true) if !more && first.chars().count() <= 40 => {
                 one_line(&visible(first), KEPT)
             }
-            _ => count(text.trim_end().lines().count() as u64, "line"),
+            _ => count(text.trim_end().lines().count(), "line"),
         };
         Self {
             failed: !success,
@@ -221,7 +220,7 @@ mod tests {
     use super::summary_of;
 
     #[test]
-    fn the_part_that_says_most_stands_for_the_input() {
+    fn the_most_telling_part_represents_the_input() {
         let cases = [
             (r#"{"command":"cargo test","timeout":9}"#, "cargo test"),
             (r#"{"command":["bash","-lc","ls -l"]}"#, "ls -l"),

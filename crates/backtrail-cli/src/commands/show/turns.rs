@@ -44,10 +44,7 @@ impl Survey {
             n => usize::try_from(n).ok().filter(|n| *n <= turns),
         };
         number.ok_or_else(|| {
-            let what = format!(
-                "no turn {turn}: the session has {}",
-                count(turns as u64, "turn")
-            );
+            let what = format!("no turn {turn}: the session has {}", count(turns, "turn"));
             CommandError::not_found(what).hint("the last turn is --turn -1")
         })
     }

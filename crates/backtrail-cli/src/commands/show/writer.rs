@@ -3,11 +3,9 @@
 use std::io;
 
 use anstyle::Style;
-use backtrail::conversation::{
-    Attachment, CompactionItem, InjectedMessage, RunItem, ToolResultItem,
-};
+use backtrail::conversation::{CompactionItem, InjectedMessage, RunItem, ToolResultItem};
 use backtrail::conversation::{Item, Prompt, ToolCall};
-use backtrail::{Block, Timestamp};
+use backtrail::{Block, Run, Timestamp};
 use backtrail_index::SessionPrices;
 
 use super::markdown;
@@ -17,10 +15,9 @@ use crate::commands::conversation::changes::Changes;
 use crate::commands::conversation::{
     self, HIDDEN_THINKING, LOST_SUMMARY, TurnSpending, compaction_words, run_words,
 };
-use crate::layout::{Line, Span, wrap, wrap_plain};
+use crate::layout::{BOLD, DIM, Line, Span, wrap, wrap_plain};
 use crate::shell::command_line;
 use crate::text::{clean, medium, one_line, visible};
-use crate::ui::{BOLD, DIM};
 use crate::when;
 
 /// What is shown of a conversation, and how.
@@ -87,11 +84,12 @@ impl<'a> ShowWriter<'a> {
                 let changed = self.changes.of_turn(turn.first, turn.last);
                 return self.footer(&changed);
             }
-            Item::Fork(fork) => {
-                let words = conversation::fork_words(fork);
+            Item::Fork(_) => {
+                let words = conversation::remark(item).unwrap_or_default();
                 return self.sheet.heading(&[Span::new(BOLD, &words)], "");
             }
             Item::Gap(gap) => return self.remark(&gap.to_string()),
+            Item::Unreadable(unreadable) => self.unreadable.push(unreadable.seq),
             _ => {}
         }
         self.mark(item)?;
@@ -101,20 +99,13 @@ impl<'a> ShowWriter<'a> {
             Item::Thinking(thinking) => self.thinking(&thinking.text),
             Item::ToolCall(call) => self.call(call),
             Item::ToolResult(result) => self.result(result),
-            Item::Attachment(attachment) => self.attachment(attachment),
-            Item::Run(run) => self.run(run),
-            Item::Note(note) => self.remark(&conversation::note_words(&note.changes)),
-            Item::Spawned(spawned) => self.remark(&conversation::spawned_words(spawned)),
-            Item::Damage(damage) => self.remark(&conversation::damage_words(damage)),
-            Item::Unreadable(unreadable) => {
-                self.unreadable.push(unreadable.seq);
-                match unreadable.in_part {
-                    true => Ok(()),
-                    false => self.remark(&conversation::unreadable_words(unreadable)),
-                }
-            }
-            Item::Other(other) => self.remark(&conversation::other_words(other.seq, &other.kind)),
-            _ => Ok(()),
+            Item::Attachment(attachment) => self.block(&attachment.block),
+            Item::Run(RunItem { run: Some(run), .. }) => self.run(run),
+            Item::Unreadable(unreadable) if unreadable.in_part => Ok(()),
+            item => match conversation::remark(item) {
+                Some(remark) => self.remark(&remark),
+                None => Ok(()),
+            },
         }
     }
 
@@ -210,10 +201,6 @@ impl<'a> ShowWriter<'a> {
         attachments.try_for_each(|block| self.block(block))
     }
 
-    fn attachment(&mut self, attachment: &Attachment) -> io::Result<()> {
-        self.block(&attachment.block)
-    }
-
     fn block(&mut self, block: &Block) -> io::Result<()> {
         match block {
             Block::Media(media) => self.small(&format!("[{}]", medium(media)), Style::new()),
@@ -302,10 +289,7 @@ impl<'a> ShowWriter<'a> {
         self.answer(&stored.summary)
     }
 
-    fn run(&mut self, item: &RunItem) -> io::Result<()> {
-        let Some(run) = &item.run else {
-            return self.remark(&format!("run {} cannot be read", item.seq));
-        };
+    fn run(&mut self, run: &Run) -> io::Result<()> {
         let call = Call {
             name: "run".to_owned(),
             with: clean(&command_line(&run.argv)).into_owned(),

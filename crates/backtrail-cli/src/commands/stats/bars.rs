@@ -4,9 +4,8 @@ use backtrail::Timestamp;
 use backtrail_index::{Spending, SpendingReport, SpendingRow};
 use unicode_width::UnicodeWidthStr;
 
-use crate::layout::{Cell, Column, Table, pad_end, pad_start, styled};
+use crate::layout::{BOLD, Cell, Column, DIM, Table, pad_end, pad_start, styled};
 use crate::text::{cost, count, grouped, one_line, short_number, tokens};
-use crate::ui::{BOLD, DIM};
 use crate::when;
 
 /// How wide it is without a terminal.
@@ -20,8 +19,8 @@ const SHORTEST: usize = 4;
 pub(super) fn head(report: &SpendingReport) -> String {
     let mut parts = Vec::new();
     parts.extend(report.span.map(|(first, last)| span(first, last)));
-    parts.push(count_grouped(report.sessions, "session"));
-    parts.push(count_grouped(report.total.calls, "call"));
+    parts.push(count(report.sessions, "session"));
+    parts.push(count(report.total.calls, "call"));
     parts.extend(Some(cost(&report.total)).filter(|cost| !cost.is_empty()));
     format!("{BOLD}{}{BOLD:#}\n", parts.join(" · "))
 }
@@ -77,12 +76,12 @@ pub(super) fn draw(
 /// Returns the cells behind the bar: cost, share of all, tokens.
 fn cells(spending: &Spending, weight: u64, all: u64) -> [String; 3] {
     if spending.calls == 0 {
-        let calls = count_grouped(spending.estimated_calls, "call");
+        let calls = count(spending.estimated_calls, "call");
         return ["estimated".to_owned(), calls, tokens(spending)];
     }
     let is_unpriced = spending.calls == spending.unpriced_calls;
     let share = match (weight, all) {
-        _ if is_unpriced => count_grouped(spending.calls, "call"),
+        _ if is_unpriced => count(spending.calls, "call"),
         (0, _) | (_, 0) => String::new(),
         // As wide as the widest, so that they line up.
         (weight, all) => pad_start(&percent(weight as f64 / all as f64), 5),
@@ -203,7 +202,7 @@ pub(super) fn remarks(total: &Spending) -> String {
     let mut out = String::new();
     let mut say = |text: String| out += &format!("{DIM}{text}{DIM:#}\n");
     if total.unpriced_calls > 0 {
-        let calls = count_grouped(total.unpriced_calls, "call");
+        let calls = count(total.unpriced_calls, "call");
         let have = if total.unpriced_calls == 1 {
             "has"
         } else {
@@ -213,7 +212,7 @@ pub(super) fn remarks(total: &Spending) -> String {
     }
     if total.estimated_calls > 0 {
         let tokens = short_number(total.estimated_tokens);
-        let calls = count_grouped(total.estimated_calls, "call");
+        let calls = count(total.estimated_calls, "call");
         say(format!(
             "plus about {tokens} estimated tokens ({calls}), not included"
         ));
@@ -222,14 +221,6 @@ pub(super) fn remarks(total: &Spending) -> String {
         say("Claude Code logs partial output counts: real cost is somewhat higher".to_owned());
     }
     out
-}
-
-/// Writes a count of things with its digits in groups.
-fn count_grouped(n: u64, thing: &str) -> String {
-    match n {
-        0..1000 => count(n, thing),
-        n => format!("{} {thing}s", grouped(n)),
-    }
 }
 
 #[cfg(test)]

@@ -12,9 +12,9 @@ use crate::commands::conversation::{Survey, session_prices};
 use crate::commands::{Answer, report_gaps, short};
 use crate::derived;
 use crate::error::Result;
-use crate::layout::hanging;
+use crate::layout::{DIM, hanging};
 use crate::text::{clean, count, grouped};
-use crate::ui::{DIM, Ui, unwritable};
+use crate::ui::Ui;
 use crate::when;
 
 pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> Result<Answer> {
@@ -33,7 +33,7 @@ pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> R
     if ui.json() {
         ui.print_json(&stats_json(args, id, &survey, &spent.report, &family))?;
     } else {
-        print(&survey, &spent.report, &family, ui).map_err(|error| unwritable(&error))?;
+        print(&survey, &spent.report, &family, ui)?;
         if args.by.is_some() {
             spent.print(args, ui)?;
         }
@@ -61,25 +61,15 @@ fn stats_json(
     spent: &SpendingReport,
     family: &SpendingReport,
 ) -> Value {
-    let mut value = json!({"session": id});
-    if let (Some(all), Ok(Value::Object(stats))) =
-        (value.as_object_mut(), serde_json::to_value(&survey.stats))
-    {
-        all.extend(stats);
-        if let Value::Object(spent) = report_json(spent, args.limit) {
-            let named = ["totals", "by", "estimated", "lower_bound_calls"];
-            all.extend(
-                spent
-                    .into_iter()
-                    .filter(|(name, _)| named.contains(&name.as_str())),
-            );
-        }
-        let conversation = Value::Object(numbers(&survey.spending));
-        all.insert("conversation".to_owned(), conversation);
-        let mut totals = numbers(&family.total);
-        totals.insert("sessions".to_owned(), json!(family.sessions));
-        all.insert("family".to_owned(), Value::Object(totals));
+    let mut spent = report_json(spent, args.limit);
+    let mut value = json!(survey.stats);
+    value["session"] = json!(id);
+    for name in ["totals", "by", "estimated", "lower_bound_calls"] {
+        value[name] = spent[name].take();
     }
+    value["conversation"] = numbers(&survey.spending);
+    value["family"] = numbers(&family.total);
+    value["family"]["sessions"] = family.sessions.into();
     value
 }
 

@@ -24,7 +24,7 @@ fn f15_the_users_changes_stop_a_rewind_and_the_options_are_listed() {
 exit 1
 err: error: 1 file has your changes since that point; nothing was touched
 err:
-err:   a   you, since the last checkpoint   also changed by the run `sh -c 'echo 3 >> a'`
+err:   a  you, since the last checkpoint  also changed by the run `sh -c 'echo 3 >> a'`
 err:
 err:   --keep       leave a as it is, rewind the rest
 err:   --merge      remove the agent's lines, keep yours
@@ -112,7 +112,7 @@ fn f31_changes_by_another_session_name_it() {
     let other = log[0]["session"].as_str().unwrap().to_owned();
     let ran = cli.run(&["rewind", first.as_str().unwrap()]);
     assert_eq!(ran.code, 1, "{ran:#?}");
-    let row = format!("  a   session {}, ", &other[..8]);
+    let row = format!("  a  session {}, ", &other[..8]);
     assert!(ran.stderr.contains(&row), "{ran:#?}");
     let told = cli
         .run(&["rewind", first.as_str().unwrap(), "--json"])

@@ -91,7 +91,7 @@ fn lines_that_overlap_stop_it_and_are_shown() {
 exit 1
 err: error: 1 file cannot be merged; nothing was touched
 err:
-err:   a   you, since the last checkpoint   also changed by the run `sh -c 'sed -i s/two/agent/ a; echo n > n'`
+err:   a  you, since the last checkpoint  also changed by the run `sh -c 'sed -i s/two/agent/ a; echo n > n'`
 err:
 err:   a: both changed the same lines
 err:     line 2, which the run `sh -c 'sed -i s/two/agent/ a; echo n > n'` changed:

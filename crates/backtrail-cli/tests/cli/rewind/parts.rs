@@ -75,7 +75,7 @@ fn paths_are_relative_to_the_current_directory_and_conflicts_stop_them() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
-        stderr.contains("  src/y   you, since the last checkpoint"),
+        stderr.contains("  src/y  you, since the last checkpoint"),
         "{stderr}"
     );
     let ran = cli.run(&["undo", "--paths", "src/y", "--overwrite"]);

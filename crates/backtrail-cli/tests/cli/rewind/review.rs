@@ -162,7 +162,7 @@ fn a_restore_that_restored_nothing_is_not_reported_as_done() {
     run(&cli, "echo 2 > ig/i; rm -r d; echo file > d");
     let before = files(&cli.work());
     for (path, why) in [
-        ("ig/i", "was not captured then (ignored)"),
+        ("ig/i", "was skipped then: ignored"),
         ("d/a", "d is not a directory now"),
     ] {
         for how in [&[][..], &["--dry-run"]] {
@@ -318,7 +318,7 @@ fn restored_messages_are_not_called_a_rewind() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     let back = cli.reverse(&ran);
     assert!(
-        one_line(&back).starts_with("Redid the records 5 to"),
+        one_line(&back).starts_with("Redid records 5 to"),
         "{back:#?}"
     );
     assert_eq!(cli.conversation(&id), before);

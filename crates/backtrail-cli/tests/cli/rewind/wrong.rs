@@ -37,6 +37,11 @@ fn a_wrong_point_suggests_the_nearest() {
         said.contains("there are only 2 turns and runs to go back to: last~2"),
         "{said}"
     );
+    let near = said.lines().last().unwrap();
+    assert!(
+        near.contains("did you mean one of: ") && near.contains(" (run-end: "),
+        "{said}"
+    );
     for point in ["~1", "#1", ""] {
         refused(&cli, &["rewind", point]);
     }
@@ -50,7 +55,7 @@ fn an_ambiguous_point_is_refused_with_both_candidates() {
     assert_eq!(cli.run(&["checkpoint", &id[..6]]).code, 0);
     let said = refused(&cli, &["rewind", &id[..6]]);
     assert!(said.contains("matches 2 checkpoints or records"), "{said}");
-    assert!(said.contains(&format!("hint: {id} (run-end, ")), "{said}");
+    assert!(said.contains(&format!("hint: {id} (run-end: ")), "{said}");
     assert!(
         said.contains(&format!("(checkpoint \"{}\", ", &id[..6])),
         "{said}"
@@ -92,7 +97,7 @@ fn a_path_outside_the_workspace_is_refused() {
     }
     let said = refused(&cli, &["restore", "one", "--", "a", "never"]);
     assert!(
-        said.starts_with("error: never does not exist, and did not exist then\n"),
+        said.starts_with("error: never does not exist now or at that point\n"),
         "{said}"
     );
     assert!(said.contains("backtrail log -- never"), "{said}");

@@ -118,7 +118,7 @@ fn a_git_directory_that_cannot_be_written_is_no_obstacle() {
 }
 
 #[test]
-fn without_a_repository_all_works_and_none_comes_into_being() {
+fn without_a_repository_everything_works_and_none_is_created() {
     let cli = Cli::new();
     fs::write(cli.work().join("tracked"), "first\n").unwrap();
     use_everything(&cli);

@@ -9,7 +9,7 @@ use std::io;
 use memchr::memmem::Finder;
 
 use crate::message::parts::{HASH_HEX, PayloadHash};
-use crate::storage::{StorageFile, read_full};
+use crate::storage::{StorageFile, Window, for_each_chunk, read_full};
 use crate::trail::lines::STREAM_BUFFER;
 
 /// How every entry begins.
@@ -126,54 +126,32 @@ fn is_boundary(file: &dyn StorageFile, end: u64, len: u64) -> io::Result<bool> {
 /// Finds bytes in a file, a buffer at a time.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
-    file: &'a dyn StorageFile,
+    window: Window<'a>,
     finder: Finder<'a>,
-    /// The bytes of the file from `start` on.
-    buffer: Vec<u8>,
-    start: u64,
 }
 
 impl<'a> Search<'a> {
     pub(super) fn new(file: &'a dyn StorageFile, wanted: &'a [u8]) -> Self {
         Self {
-            file,
+            window: Window::new(file, u64::MAX, STREAM_BUFFER),
             finder: Finder::new(wanted),
-            buffer: Vec::new(),
-            start: 0,
         }
     }
 
     /// Returns the next position of the bytes, at or after `from`.
     pub(super) fn next(&mut self, mut from: u64) -> io::Result<Option<u64>> {
+        let wanted = self.finder.needle().len();
         loop {
-            let known = self.known_from(from);
-            if let Some(at) = self.finder.find(known) {
+            let bytes = self.window.from(from, wanted)?;
+            if let Some(at) = self.finder.find(bytes) {
                 return Ok(Some(from + at as u64));
             }
-            // The end of the buffer may be the beginning of the bytes.
-            let kept = known.len().min(self.finder.needle().len() - 1);
-            from += (known.len() - kept) as u64;
-            self.fill(from)?;
-            if self.buffer.len() <= kept {
+            if bytes.len() < wanted {
                 return Ok(None);
             }
+            // The end of the buffer may be the beginning of the bytes.
+            from += (bytes.len() - (wanted - 1)) as u64;
         }
-    }
-
-    fn known_from(&self, from: u64) -> &[u8] {
-        let skipped = from.checked_sub(self.start).map(usize::try_from);
-        match skipped {
-            Some(Ok(skipped)) => self.buffer.get(skipped..).unwrap_or_default(),
-            _ => &[],
-        }
-    }
-
-    fn fill(&mut self, from: u64) -> io::Result<()> {
-        self.start = from;
-        self.buffer.resize(STREAM_BUFFER, 0);
-        let n = read_full(self.file, &mut self.buffer, from)?;
-        self.buffer.truncate(n);
-        Ok(())
     }
 }
 
@@ -186,39 +164,17 @@ pub(super) fn is_content(
     hash: PayloadHash,
 ) -> io::Result<bool> {
     let mut hasher = blake3::Hasher::new();
-    let whole = for_each_chunk(file, from, bytes, |_, chunk| {
+    let is_whole = for_each_chunk(file, from..from + bytes, |_, chunk| {
         hasher.update(chunk);
-        true
+        Ok(true)
     })?;
-    Ok(whole && PayloadHash::finish(&hasher) == hash)
+    Ok(is_whole && PayloadHash::finish(&hasher) == hash)
 }
 
 /// Returns whether a file contains these bytes at `from`.
-pub(super) fn stands_at(file: &dyn StorageFile, from: u64, content: &[u8]) -> io::Result<bool> {
-    for_each_chunk(file, from, content.len() as u64, |done, chunk| {
-        content[done..].starts_with(chunk)
+pub(super) fn is_at(file: &dyn StorageFile, from: u64, content: &[u8]) -> io::Result<bool> {
+    let range = from..from + content.len() as u64;
+    for_each_chunk(file, range, |at, chunk| {
+        Ok(content[(at - from) as usize..].starts_with(chunk))
     })
-}
-
-/// Calls `each` with a part of a file chunk by chunk, and with the number of bytes before
-/// it, while `each` returns true; returns whether it did to the end.
-fn for_each_chunk(
-    file: &dyn StorageFile,
-    from: u64,
-    bytes: u64,
-    mut each: impl FnMut(usize, &[u8]) -> bool,
-) -> io::Result<bool> {
-    let first = usize::try_from(bytes).map_or(STREAM_BUFFER, |n| n.min(STREAM_BUFFER));
-    let mut buffer = vec![0; first];
-    let mut done = 0;
-    while done < bytes {
-        let rest = usize::try_from(bytes - done).unwrap_or(usize::MAX);
-        let chunk = &mut buffer[..rest.min(first)];
-        let n = read_full(file, chunk, from + done)?;
-        if n < chunk.len() || !each(done as usize, chunk) {
-            return Ok(false);
-        }
-        done += n as u64;
-    }
-    Ok(true)
 }

@@ -104,7 +104,7 @@ impl Payloads {
     }
 
     fn corrupt(&self, what: String) -> Error {
-        let what = format!("{what}; only a copy of the file can bring it back");
+        let what = format!("{what}; restore the file from a backup");
         Error::new(ErrorKind::Corrupt, what).at_path(&self.0.path)
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::NAME;
-use super::entry::{Entry, scan, stands_at};
+use super::entry::{Entry, is_at, scan};
 use crate::error::{Error, Result};
 use crate::log::directory::LogDir;
 use crate::message::parts::PayloadHash;
@@ -238,7 +238,7 @@ impl Tail {
 fn is_stored(file: &dyn StorageFile, known: &Known, content: &[u8]) -> io::Result<bool> {
     let entry = known.entry;
     match entry.content_within(u64::MAX) {
-        Some(from) if entry.bytes == content.len() as u64 => stands_at(file, from, content),
+        Some(from) if entry.bytes == content.len() as u64 => is_at(file, from, content),
         _ => Ok(false),
     }
 }

@@ -306,14 +306,14 @@ impl Tail {
     }
 }
 
-/// Appends one record under the short lock alone, whoever is writing to the log; it is
-/// durable when its seq is returned.
+/// Appends one record under the short lock alone, even if another process writes to the
+/// log; it is durable when its seq is returned.
 pub(crate) fn append_entry(store: &Store, files: &LogDir, kind: &str, body: &[u8]) -> Result<u64> {
     append_entries(store, files, &[Entry { kind, body }])
 }
 
-/// Appends records in one write under the short lock alone, whoever is writing to the
-/// log; they are durable when the seq of the last is returned.
+/// Appends records in one write under the short lock alone, even if another process writes
+/// to the log; they are durable when the seq of the last is returned.
 pub(crate) fn append_entries(store: &Store, files: &LogDir, entries: &[Entry<'_>]) -> Result<u64> {
     let lock = AppendLock::open(files)?;
     let guard = lock.hold()?;
@@ -333,8 +333,7 @@ fn refuse_newer(opener: Option<&Opener>, path: &Path) -> Result<()> {
         Some(opener) if opener.is_newer() => Err(Error::new(
             ErrorKind::NewerFormat,
             format!(
-                "the trail has format version {}, and this program writes {FORMAT_VERSION}; \
-                 it can be read, not changed",
+                "the trail has format version {}, but this program writes {FORMAT_VERSION}; it can only be read",
                 opener.version
             ),
         )

@@ -1,14 +1,16 @@
 //! The reference that replaces a part of a message.
 
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 
 use super::hash::{HASH_HEX, PayloadHash};
 use crate::escape::write_str;
 
 /// The reference that replaces a payload in a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Reference {
     /// The hash of the content.
+    #[serde(rename = "payload")]
     pub(crate) hash: PayloadHash,
     /// The content's length.
     pub(crate) bytes: u64,
@@ -16,6 +18,7 @@ pub(crate) struct Reference {
     pub(crate) at: u64,
     /// Whether the value is a string that spells the content in Base64. Otherwise the
     /// content is the value's JSON text.
+    #[serde(rename = "as", default, deserialize_with = "is_there")]
     pub(crate) base64: bool,
     /// The start of the value.
     pub(crate) preview: String,
@@ -53,32 +56,14 @@ impl Reference {
         if value.len() > MAX_REFERENCE || !value.starts_with(BEGIN) {
             return None;
         }
-        let form: Form = serde_json::from_str(value).ok()?;
-        let reference = Self {
-            hash: form.payload,
-            bytes: form.bytes,
-            at: form.at,
-            base64: form.spelling.is_some(),
-            preview: form.preview,
-        };
+        let reference: Self = serde_json::from_str(value).ok()?;
         let mut written = Vec::with_capacity(value.len());
         reference.write(&mut written);
         (written == value.as_bytes()).then_some(reference)
     }
 }
 
-#[derive(Deserialize)]
-struct Form {
-    payload: PayloadHash,
-    bytes: u64,
-    at: u64,
-    #[serde(rename = "as")]
-    spelling: Option<Spelling>,
-    preview: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Spelling {
-    Base64,
+/// Reads `as`, which is only there for Base64.
+fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(deserializer).map(|_| true)
 }

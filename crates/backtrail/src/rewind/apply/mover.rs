@@ -22,12 +22,12 @@ use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::sys::{self, Horizon, Seen};
 use crate::time::{Clock, SystemClock};
 
-pub(super) const CHANGED: &str = "changed meanwhile";
-const TAKEN: &str = "something else was created there meanwhile";
-const NO_DIR: &str = "its directory changed meanwhile";
-const HOLDS: &str = "has unknown files in it";
-pub(super) const GONE: &str = "removed meanwhile";
-const BITS: &str = "the system refuses its mode";
+pub(super) const CHANGED: &str = "has changed since";
+const TAKEN: &str = "something else is there now";
+const NO_DIR: &str = "its directory has changed";
+const HOLDS: &str = "contains unknown files";
+pub(super) const GONE: &str = "no longer exists";
+const BITS: &str = "its mode cannot be set";
 
 /// A move that was made, by the number of its item; each can be reversed.
 #[derive(Debug, Clone, Copy)]
@@ -289,7 +289,7 @@ impl<'a> Mover<'a> {
         }
         self.touched.insert(item.path.clone());
         let seen = self.root_dir.look(&item.path);
-        let seen = seen.map_err(|error| self.failed("look at a mode", "fstatat", n, error))?;
+        let seen = seen.map_err(|error| self.failed("read a mode", "fstatat", n, error))?;
         match seen {
             Some(seen) if seen.stamp.mode == *mode => Ok(MoveResult::Done),
             _ => Ok(MoveResult::Left(BITS)),

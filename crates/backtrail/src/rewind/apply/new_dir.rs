@@ -131,7 +131,7 @@ impl<'a> NewDir<'a> {
         renamed.map_err(|error| match error {
             Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR => {
                 let path = place.path();
-                let what = format!("another process created {} meanwhile", shown(&path));
+                let what = format!("another process has created {}", shown(&path));
                 Error::new(ErrorKind::Conflict, what).at_path(&path)
             }
             Errno::BUSY | Errno::XDEV => {

@@ -57,7 +57,7 @@ impl<'a> SplitPath<'a> {
         if bytes.is_empty() || !bytes.split(|byte| *byte == b'/').any(refused) {
             return Ok(());
         }
-        let what = format!("{} is not a path that can be restored", shown(path));
+        let what = format!("{} is not a restorable path", shown(path));
         Err(Error::new(ErrorKind::Invalid, what).at_path(path))
     }
 }
@@ -163,7 +163,7 @@ impl<'a> RootDir<'a> {
             b"" => "the workspace's own directory".to_owned(),
             _ => shown(path),
         };
-        let what = format!("{name} changed meanwhile");
+        let what = format!("{name} has just changed");
         Error::new(ErrorKind::Conflict, what).at_path(&self.path.join(path))
     }
 

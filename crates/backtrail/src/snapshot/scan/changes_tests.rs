@@ -2,6 +2,11 @@
 //! work. Random trees and changes are compared with an independent reader and a scan
 //! without cache.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests change a workspace as programs do"
+)]
+
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::os::unix::ffi::OsStrExt;

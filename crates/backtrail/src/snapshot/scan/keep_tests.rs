@@ -1,6 +1,11 @@
 //! Within a step, captured entries stay captured, whatever the step writes into the
 //! rules. The next scan without `keep` decides by the rules alone.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests change a workspace as programs do"
+)]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 

@@ -133,16 +133,13 @@ impl fmt::Display for TooMuch {
         } else {
             let (free, kept) = (byte_size(self.free), byte_size(limits.free));
             let room = "too little free space";
-            write!(
-                f,
-                "with {room}: {free} free, of which {kept} must stay free"
-            )?;
+            write!(f, "with {room}: {free}, and {kept} must stay free")?;
         }
         if self.lacks_space() {
             return f.write_str("; free some space, or move the store to another file system");
         }
         self.write_largest(f)?;
-        f.write_str("; add what need not be kept to `.backtrailignore`")?;
+        f.write_str("; list what to skip in `.backtrailignore`")?;
         match self.largest.iter().find_map(LargeDir::ignore_line) {
             Some(line) => write!(f, ", for example {}", quoted(&line)),
             None => Ok(()),

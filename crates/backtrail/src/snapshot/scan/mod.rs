@@ -21,40 +21,16 @@ mod walk;
 #[cfg(test)]
 mod cache_tests;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod changes_tests;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod keep_tests;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod odd_tests;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod rules_tests;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod speed_tests;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests change a workspace as programs do"
-)]
 mod testing;
 
 use std::collections::HashMap;
@@ -309,13 +285,12 @@ fn scan_from(
     let handle = sys::Root::open(root)?;
     let horizon = sys::Horizon::of(now.as_millis());
     let walk = walk::TreeWalk::new(&handle, root, options, cache, horizon);
-    let mut tree = walk.run()?;
-    let unread = read::unread(&tree.dirs);
+    let mut dirs = walk.run()?;
+    let unread = read::unread(&dirs);
     if let Some(limits) = options.limits {
-        limits::check(limits, &options.store, &tree.dirs, &unread)?;
+        limits::check(limits, &options.store, &dirs, &unread)?;
     }
-    let mut counts = read::read_all(&walk, &mut tree.dirs, unread, &sink)?;
-    counts.dirs = tree.dirs_read;
+    let counts = read::read_all(&walk, &mut dirs, unread, &sink)?;
     let mut nodes = HashMap::new();
     let mut put = |bytes: &[u8]| match sink {
         Sink::Store(writer) => writer.put(bytes),
@@ -325,7 +300,7 @@ fn scan_from(
             Ok(id)
         }
     };
-    let Some(built) = build::build(tree.dirs, cache, handle.dev, &mut put)? else {
+    let Some(built) = build::build(dirs, cache, handle.dev, &mut put)? else {
         return Ok(None);
     };
     let root = write_root(&built.root);

@@ -25,8 +25,6 @@ const WHOLE: u64 = 2 * 1024 * 1024;
 /// How much one thread takes at a time.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
 const BATCH_FILES: usize = 256;
-/// How much of a long file is read at a time.
-const PIECE: usize = 256 * 1024;
 
 /// A file to be read: the number of its directory, and its position there.
 #[derive(Debug, Clone, Copy)]
@@ -109,7 +107,7 @@ pub(super) fn read_all(
     let counts = Counts {
         files: reading.files.load(Ordering::Relaxed),
         bytes: reading.bytes.load(Ordering::Relaxed),
-        dirs: 0,
+        dirs: walk.dirs_read.load(Ordering::Relaxed),
     };
     for (unread, state) in done.into_iter().flatten() {
         items_mut(&mut dirs[unread.dir as usize].found)[unread.item as usize].state = state;
@@ -256,7 +254,7 @@ impl Reader<'_> {
             let file = File::from(fd);
             let read = match size {
                 ..=WHOLE => self.whole(&file, size, buffer)?,
-                _ => self.pieces(&file, size, buffer)?,
+                _ => self.pieces(&file, size)?,
             };
             match read {
                 Ok(Some(content)) if is_still(&file, &before) => {
@@ -312,35 +310,30 @@ impl Reader<'_> {
     }
 
     /// Reads a file at once; `None` if its length is not `size`.
-    fn whole(&self, mut file: &File, size: u64, buffer: &mut Vec<u8>) -> Content {
+    fn whole(&self, file: &File, size: u64, buffer: &mut Vec<u8>) -> Content {
+        buffer.clear();
         // One more byte than expected, to notice a file that grew.
-        buffer.resize(size as usize + 1, 0);
-        let mut len = 0;
-        while len < buffer.len() {
-            match file.read(&mut buffer[len..]) {
-                Ok(0) => break,
-                Ok(read) => len += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Ok(Err(error)),
-            }
-        }
+        buffer.reserve(size as usize + 1);
+        let len = match file.take(size + 1).read_to_end(buffer) {
+            Ok(len) => len,
+            Err(error) => return Ok(Err(error)),
+        };
         if len as u64 != size {
             return Ok(Ok(None));
         }
-        let content = &buffer[..len];
         let id = match self.sink {
-            Sink::Store(writer) => writer.put(content)?,
-            Sink::HashOnly => ObjectId::of(content),
+            Sink::Store(writer) => writer.put(buffer)?,
+            Sink::HashOnly => ObjectId::of(buffer),
         };
         Ok(Ok(Some(id)))
     }
 
     /// Reads a long file piece by piece.
-    fn pieces(&self, file: &File, size: u64, buffer: &mut Vec<u8>) -> Content {
+    fn pieces(&self, file: &File, size: u64) -> Content {
         let mut bounded = file.take(size + 1);
         let read = match self.sink {
             Sink::Store(writer) => writer.put_stream(&mut bounded)?,
-            Sink::HashOnly => hash(&mut bounded, buffer),
+            Sink::HashOnly => hash(&mut bounded),
         };
         Ok(read.map(|(id, len)| (len == size).then_some(id)))
     }
@@ -353,17 +346,10 @@ fn skipped_file(reason: SkippedReason, size: u64) -> ItemState {
 /// A file's content. The inner error concerns the file, the outer one the store.
 type Content = Result<io::Result<Option<ObjectId>>>;
 
-fn hash(file: &mut impl Read, buffer: &mut Vec<u8>) -> io::Result<(ObjectId, u64)> {
+fn hash(file: &mut impl Read) -> io::Result<(ObjectId, u64)> {
     let mut hasher = blake3::Hasher::new();
-    buffer.resize(PIECE, 0);
-    loop {
-        match file.read(buffer) {
-            Ok(0) => return Ok((ObjectId::finish(&hasher), hasher.count())),
-            Ok(read) => _ = hasher.update(&buffer[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    hasher.update_reader(file)?;
+    Ok((ObjectId::finish(&hasher), hasher.count()))
 }
 
 /// Returns whether a file is unchanged since before it was read.

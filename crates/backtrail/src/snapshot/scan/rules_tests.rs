@@ -1,6 +1,11 @@
 //! Scans ignore what git ignores, honour `.ignore` and `.backtrailignore`, and apply
 //! changed rules in the next scan.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests change a workspace as programs do"
+)]
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

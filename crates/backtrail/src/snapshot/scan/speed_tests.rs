@@ -1,6 +1,11 @@
 //! Measurements, run by hand: `cargo test --release -p backtrail speed -- --ignored
 //! --nocapture`.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests change a workspace as programs do"
+)]
+
 use std::fs;
 use std::path::Path;
 use std::time::Instant;

@@ -277,7 +277,7 @@ pub(crate) fn is_fatal(error: Errno) -> bool {
 /// Describes a fatal error and how to solve it.
 pub(super) fn fatal(path: &Path, error: Errno) -> Error {
     let doing = match error {
-        Errno::MFILE => "cannot open more files; raise the limit (`ulimit -n`), then do it again",
+        Errno::MFILE => "cannot open more files; raise the limit (`ulimit -n`), then try again",
         Errno::NFILE => "cannot open more files: the system has too many open",
         _ => "cannot inspect a file of the workspace",
     };
@@ -359,8 +359,7 @@ pub(crate) fn root_lost(path: &Path, error: Errno) -> Error {
         Errno::NOTDIR | Errno::LOOP if is_link() => {
             let path_shown = path.display();
             let what = format!(
-                "the workspace {path_shown} was a directory and is a link now; put the \
-                 directory back, or name the one you mean"
+                "the workspace {path_shown} is now a link; restore the directory, or pass the one you mean"
             );
             Error::new(ErrorKind::Conflict, what).at_path(path)
         }

@@ -1,5 +1,10 @@
 //! A workspace to scan, and an independent reader that says what a scan must find.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests change a workspace as programs do"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

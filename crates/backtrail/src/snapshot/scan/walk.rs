@@ -120,12 +120,8 @@ pub(super) struct TreeWalk<'a> {
     pub(super) store: Option<(u64, u64)>,
     next: AtomicU32,
     seen: AtomicU64,
-}
-
-/// The result of a walk: every directory comes before those in it.
-pub(super) struct WalkedTree {
-    pub(super) dirs: Vec<WalkedDir>,
-    pub(super) dirs_read: u64,
+    /// The number of directories whose names were read.
+    pub(super) dirs_read: AtomicU64,
 }
 
 impl<'a> TreeWalk<'a> {
@@ -146,10 +142,12 @@ impl<'a> TreeWalk<'a> {
             store: store.map(|seen| (seen.dev, seen.stamp.ino)),
             next: AtomicU32::new(1),
             seen: AtomicU64::new(0),
+            dirs_read: AtomicU64::new(0),
         }
     }
 
-    pub(super) fn run(&self) -> Result<WalkedTree> {
+    /// Returns all directories; each one comes before those in it.
+    pub(super) fn run(&self) -> Result<Vec<WalkedDir>> {
         let settings = [
             self.options.cap.to_le_bytes(),
             self.options.small_ignored.to_le_bytes(),
@@ -167,57 +165,39 @@ impl<'a> TreeWalk<'a> {
         let parts = queue.work(self.options.threads, |queue| {
             let mut names = Names::default();
             let mut done = Vec::new();
-            let mut dirs_read = 0;
             while let Some((job, running)) = queue.next() {
-                let number = job.number;
-                let (walked, found) = self.dir(job, &mut names, &mut dirs_read)?;
-                done.push((number, walked));
-                running.finish(found);
+                let mut jobs = Jobs {
+                    walk: self,
+                    found: Vec::new(),
+                };
+                let found = self.found(&job, &mut names, &mut jobs)?;
+                let walked = WalkedDir {
+                    path: job.path,
+                    record: job.record,
+                    found,
+                };
+                done.push((job.number, walked));
+                running.finish(jobs.found);
             }
-            Ok((done, dirs_read))
+            Ok(done)
         })?;
-        let mut dirs_read = 0;
-        let mut dirs: Vec<Option<WalkedDir>> = Vec::new();
-        dirs.resize_with(self.next.load(Ordering::Relaxed) as usize, || None);
-        for (done, read) in parts {
-            dirs_read += read;
-            for (number, walked) in done {
-                dirs[number as usize] = Some(walked);
-            }
-        }
         // A number without a directory came from a broken cache.
-        let dirs = dirs.into_iter().map(Option::unwrap_or_default);
-        Ok(WalkedTree {
-            dirs: dirs.collect(),
-            dirs_read,
-        })
+        let mut dirs: Vec<WalkedDir> = Vec::new();
+        dirs.resize_with(
+            self.next.load(Ordering::Relaxed) as usize,
+            WalkedDir::default,
+        );
+        for (number, walked) in parts.into_iter().flatten() {
+            dirs[number as usize] = walked;
+        }
+        Ok(dirs)
     }
 
-    fn dir(&self, job: Job, names: &mut Names, read: &mut u64) -> Result<(WalkedDir, Vec<Job>)> {
-        let mut jobs = Jobs {
-            walk: self,
-            found: Vec::new(),
-        };
-        let found = self.found(&job, names, read, &mut jobs)?;
-        let walked = WalkedDir {
-            path: job.path,
-            record: job.record,
-            found,
-        };
-        Ok((walked, jobs.found))
-    }
-
-    fn found(
-        &self,
-        job: &Job,
-        names: &mut Names,
-        read: &mut u64,
-        jobs: &mut Jobs<'_>,
-    ) -> Result<DirState> {
+    fn found(&self, job: &Job, names: &mut Names, jobs: &mut Jobs<'_>) -> Result<DirState> {
         for _ in 0..sys::TRIES {
             self.options.step(ScanStep::OpenDir, &job.path);
             match self.root.open_dir(&job.path) {
-                Ok(fd) => return self.opened(&fd, job, names, read, jobs),
+                Ok(fd) => return self.opened(&fd, job, names, jobs),
                 Err(error) if job.is_root() => return Err(sys::root_lost(self.path, error)),
                 Err(Errno::NOENT) => return Ok(DirState::Gone),
                 Err(Errno::XDEV) => return Ok(DirState::Skipped(SkippedReason::OtherFileSystem)),
@@ -276,7 +256,6 @@ impl<'a> TreeWalk<'a> {
         fd: &OwnedFd,
         job: &Job,
         names: &mut Names,
-        read: &mut u64,
         jobs: &mut Jobs<'_>,
     ) -> Result<DirState> {
         let seen = sys::seen(fd).map_err(|error| self.failed(&job.path, error))?;
@@ -293,7 +272,7 @@ impl<'a> TreeWalk<'a> {
         {
             return Ok(found);
         }
-        *read += 1;
+        self.dirs_read.fetch_add(1, Ordering::Relaxed);
         match names.read(fd) {
             Ok(()) => {}
             Err(Errno::NOENT) if !job.is_root() => return Ok(DirState::Gone),

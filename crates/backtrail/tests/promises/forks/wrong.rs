@@ -85,7 +85,7 @@ fn anything_but_an_empty_directory_is_refused() {
     desk.says(room.join("file"), "is not a directory");
     desk.says(
         room.join("file/below"),
-        "leads through something that is not a directory",
+        "has a parent that is not a directory",
     );
     fs::create_dir(room.join("empty")).unwrap();
     symlink("empty", room.join("link")).unwrap();

@@ -438,7 +438,7 @@ fn a_restore_names_paths_that_were_skipped_or_have_no_directory() {
     });
     let tree = lab.tree();
     for (path, reason) in [
-        ("ignored/file", "was not captured then (ignored)"),
+        ("ignored/file", "was skipped then: ignored"),
         ("d/a", "d is not a directory now"),
     ] {
         let report = go(&lab.workspace, &one, Rewind::files().paths([path]));
