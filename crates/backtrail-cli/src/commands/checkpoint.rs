@@ -1,9 +1,8 @@
 //! `backtrail checkpoint`: saves the files as they are now.
 
 use backtrail::snapshot::{FileKind, SkippedEntry, SkippedReason};
-use backtrail::workspace::{About, SkippedFiles};
+use backtrail::workspace::SkippedFiles;
 use backtrail::{Checkpoint, CheckpointOptions};
-use serde_json::{Value, json};
 
 use super::Answer;
 use super::workspace::{WorkspaceArgs, joined_session};
@@ -47,7 +46,7 @@ pub(crate) fn run(args: &CheckpointArgs, global: &Global, ui: &Ui) -> Result<Ans
     let checkpoint = progress::checkpoint(ui, options, |options| workspace.checkpoint(options));
     let checkpoint = checkpoint.map_err(too_much)?;
     if ui.json() {
-        ui.print_json(&checkpoint_json(&checkpoint))?;
+        ui.print_json(&checkpoint)?;
         return Ok(Answer::Done);
     }
     ui.print_line(&checkpoint.id().prefix(8))?;
@@ -129,33 +128,4 @@ pub(crate) fn describe_skipped(entry: &SkippedEntry) -> String {
 pub(crate) fn skipped_path(entry: &SkippedEntry) -> String {
     let slash = if entry.kind == FileKind::Dir { "/" } else { "" };
     format!("{}{slash}", visible_path(&entry.path))
-}
-
-/// Returns a checkpoint as JSON.
-pub(crate) fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
-    let mut value = json!({
-        "id": checkpoint.id(),
-        "at": checkpoint.at(),
-        "reason": checkpoint.reason(),
-        "snapshot": checkpoint.snapshot_id(),
-        "session": checkpoint.session().map(|place| &place.id),
-        "seq": checkpoint.session().map(|place| place.seq),
-        "label": checkpoint.label(),
-        "files": checkpoint.files(),
-        "bytes": checkpoint.bytes(),
-        "changed": checkpoint.changed(),
-        "skipped": checkpoint.skipped(),
-    });
-    match checkpoint.about() {
-        Some(About::Text(text)) => value["about"] = text.into(),
-        Some(About::SessionDeleted) => value["session_deleted"] = true.into(),
-        _ => {}
-    }
-    if let Some(start) = checkpoint.begun_by() {
-        value["begun_by"] = json!(start);
-    }
-    if let Ok(Some(dropped)) = checkpoint.dropped() {
-        value["dropped"] = json!(dropped);
-    }
-    value
 }

@@ -13,7 +13,6 @@ use backtrail::{Checkpoint, ErrorKind, Workspace};
 pub(super) use self::rows::{Row, change, print_rows};
 use super::Answer;
 use super::cat::within_all;
-use super::checkpoint::checkpoint_json;
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
 use crate::args::Global;
@@ -88,7 +87,7 @@ fn print_json(workspace: &Workspace, args: &LogArgs, paths: &[PathBuf], ui: &Ui)
     {
         let wanted = args.all || !is_minor(&checkpoint);
         if wanted && touches(&checkpoint, paths, &mut damage) {
-            list.push(checkpoint_json(&checkpoint));
+            list.push(checkpoint);
         }
     }
     damage.on_trail(&checkpoints);

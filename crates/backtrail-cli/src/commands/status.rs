@@ -8,7 +8,6 @@ use backtrail::workspace::{Activity, CheckpointReason};
 use backtrail::{Checkpoint, SessionInfo, Workspace};
 use serde_json::{Value, json};
 
-use super::checkpoint::checkpoint_json;
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
 use super::{Answer, describe_info};
@@ -132,7 +131,7 @@ impl Status {
                 "since": activity.holder.since,
             })).collect::<Vec<_>>(),
             "checkpoints": self.checkpoints,
-            "last": self.last.as_ref().map(checkpoint_json),
+            "last": self.last,
             "changed": self.changed.as_ref().map_or(Value::Null, |diff| json!(diff.changes())),
             "store": {"path": path_json(store), "bytes": self.store_bytes},
         })

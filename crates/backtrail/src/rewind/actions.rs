@@ -31,17 +31,6 @@ pub(super) struct PathAction {
     pub(super) merged: Option<LineCounts>,
 }
 
-/// What happens to a path on its own.
-enum PathDecision {
-    Act,
-    /// The present content must be stored first.
-    Capture,
-    Keep(KeptReason),
-    Cannot(String),
-    /// It was skipped, and nobody asked for it.
-    Nothing,
-}
-
 impl PathActions {
     /// Decides about paths that differ from the target. What is in `opened`, which no
     /// snapshot had until now, is not deleted.
@@ -56,18 +45,41 @@ impl PathActions {
             if want.after.is_none() && in_opened() {
                 continue;
             }
-            match verdict(want, histories) {
-                PathDecision::Act => actions.act(want),
-                PathDecision::Capture => {
-                    actions.to_capture.push(want.path.clone());
-                    actions.act(want);
-                }
-                PathDecision::Keep(reason) => actions.keep(&want.path, reason),
-                PathDecision::Cannot(reason) => actions.cannot(&want.path, reason),
-                PathDecision::Nothing => {}
-            }
+            actions.decide(want, histories);
         }
         actions
+    }
+
+    /// Decides about a path on its own.
+    fn decide(&mut self, want: &Difference, histories: &PathHistories) {
+        let path = &want.path;
+        match (&want.before, &want.after) {
+            (None, Some(Node::Skipped(then))) => {
+                self.cannot(path, format!("was skipped: {}", then.reason));
+            }
+            (Some(_), Some(Node::Skipped(then))) if worth_naming(then.reason) => {
+                self.cannot(path, format!("was skipped then: {}", then.reason));
+            }
+            (Some(Node::Skipped(now)), None) if worth_naming(now.reason) => {
+                self.cannot(path, stays_uncaptured(now));
+            }
+            // It was skipped, and nobody asked for it.
+            (Some(_), Some(Node::Skipped(_))) | (Some(Node::Skipped(_)), None) => {}
+            (Some(Node::Skipped(now)), Some(then)) => match in_the_way(now, then) {
+                Some(reason) => self.cannot(path, reason),
+                None => {
+                    self.to_capture.push(path.clone());
+                    self.act(want);
+                }
+            },
+            // If it is not known what the rules said then, they count as they are now.
+            (Some(now @ (Node::File { .. } | Node::Link { .. })), None)
+                if histories.born_ignored(path).unwrap_or(is_ignored(now)) =>
+            {
+                self.keep(path, KeptReason::BornIgnored);
+            }
+            _ => self.act(want),
+        }
     }
 
     fn act(&mut self, want: &Difference) {
@@ -288,48 +300,20 @@ impl PathAction {
     }
 }
 
-fn verdict(want: &Difference, histories: &PathHistories) -> PathDecision {
-    match (&want.before, &want.after) {
-        (None, Some(Node::Skipped(then))) => {
-            PathDecision::Cannot(format!("was skipped: {}", then.reason))
-        }
-        (Some(_), Some(Node::Skipped(then))) => match worth_naming(then.reason) {
-            true => PathDecision::Cannot(format!("was skipped then: {}", then.reason)),
-            false => PathDecision::Nothing,
-        },
-        (Some(Node::Skipped(now)), None) => match worth_naming(now.reason) {
-            true => PathDecision::Cannot(stays_uncaptured(now)),
-            false => PathDecision::Nothing,
-        },
-        (Some(Node::Skipped(now)), Some(then)) => uncaptured(now, then),
-        (Some(now @ (Node::File { .. } | Node::Link { .. })), None) => {
-            // If it is not known what the rules said then, they count as they are now.
-            let born = histories.born_ignored(&want.path);
-            match born.unwrap_or(is_ignored(now)) {
-                true => PathDecision::Keep(KeptReason::BornIgnored),
-                false => PathDecision::Act,
-            }
-        }
-        _ => PathDecision::Act,
-    }
-}
-
-/// Decides about something that no snapshot has, where the target has something.
-fn uncaptured(now: &Skipped, then: &Node) -> PathDecision {
+/// Returns why something that no snapshot has cannot be replaced, if so.
+fn in_the_way(now: &Skipped, then: &Node) -> Option<String> {
     let is_dir = matches!(then, Node::Dir(_));
-    match (now.reason, now.kind) {
-        (SkippedReason::Git, _) => PathDecision::Cannot("now a git repository".to_owned()),
-        (SkippedReason::Store, _) => PathDecision::Cannot("now holds the store".to_owned()),
-        (SkippedReason::OtherFileSystem, _) => {
-            PathDecision::Cannot("now another file system".to_owned())
-        }
-        (_, FileKind::File | FileKind::Link) => PathDecision::Capture,
-        (SkippedReason::Ignored, FileKind::Dir) if is_dir => PathDecision::Capture,
+    Some(match (now.reason, now.kind) {
+        (SkippedReason::Git, _) => "now a git repository".to_owned(),
+        (SkippedReason::Store, _) => "now holds the store".to_owned(),
+        (SkippedReason::OtherFileSystem, _) => "now another file system".to_owned(),
+        (_, FileKind::File | FileKind::Link) => return None,
+        (SkippedReason::Ignored, FileKind::Dir) if is_dir => return None,
         (reason, FileKind::Dir) => {
-            PathDecision::Cannot(format!("now a directory that is skipped ({reason})"))
+            format!("now a directory that is skipped ({reason})")
         }
-        _ => PathDecision::Cannot("no longer a regular file".to_owned()),
-    }
+        _ => "no longer a regular file".to_owned(),
+    })
 }
 
 /// Returns whether something skipped for this reason should be named.

@@ -1,20 +1,15 @@
 //! What [`Workspace`], [`Session`] and [`SessionReader`] offer for going back.
 
-use std::sync::Arc;
-
 use super::execution::{Execution, must_stand};
 use super::options::Rewind;
-use super::outcome::{ChatMove, Outcome, Stage};
+use super::outcome::{Outcome, Stage};
 use super::plan::{PlannedWork, PresentState, RewindPlan};
 use super::step_finder::{StepFinder, chat_step};
 use super::target::{Request, RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
-use crate::objects::ObjectId;
 use crate::session::{Session, SessionReader, Steps};
-use crate::snapshot::Progress;
 use crate::store::Store;
-use crate::workspace::new_checkpoint::CapturedState;
 use crate::workspace::{Checkpoint, Point, Workspace};
 
 const ALWAYS: &str = "a point is always something to go to";
@@ -130,7 +125,7 @@ impl Workspace {
         self.locked(&options, writer, || {
             let target = RewindTarget::find(self, request, &options)?;
             target
-                .map(|target| self.go(&target, &options, None, writer.cloned()))
+                .map(|target| self.go(&target, &options, None, writer))
                 .transpose()
         })
     }
@@ -179,24 +174,31 @@ impl Workspace {
         })
     }
 
-    /// Goes to a target unless conflicts stop it. The caller holds the snapshot lock.
+    /// Goes to a target unless conflicts stop it, or something changed since it was planned.
+    /// The caller holds the snapshot lock.
     fn go(
         &self,
         target: &RewindTarget,
         options: &Rewind,
-        expected: Option<Expected>,
-        writer: Option<Session>,
+        plan: Option<&RewindPlan>,
+        writer: Option<&Session>,
     ) -> Result<Outcome> {
         if options.pick.as_ref().is_some_and(|pick| !pick.is_made()) {
             return Err(Error::invalid("nothing was chosen"));
         }
         let writer = self.writer_for(target, writer)?;
-        if let Some(expected) = &expected {
-            must_stand(writer.as_ref(), expected.chat.as_ref())?;
+        if let Some(plan) = plan {
+            must_stand(writer.as_ref(), plan.outcome.chat.as_ref())?;
         }
-        let expected = expected.and_then(|expected| expected.files);
         let stored = match &target.files {
-            Some(_) => Some(self.stored_present(&options.progress, expected)?),
+            Some(_) => {
+                let last = self.require_last()?;
+                let state = self.store_present(&last, options.progress.clone())?;
+                if plan.is_some_and(|plan| plan.present != Some(state.id)) {
+                    return Err(files_changed(self));
+                }
+                Some((state, last))
+            }
             None => None,
         };
         // The same few states are compared again and again.
@@ -225,20 +227,6 @@ impl Workspace {
         execution.run(files.filter(|_| !nothing), outcome)
     }
 
-    /// Stores the present state, and refuses if it is not what a plan was made for.
-    fn stored_present(
-        &self,
-        progress: &Option<Arc<dyn Progress>>,
-        expected: Option<ObjectId>,
-    ) -> Result<(CapturedState, Checkpoint)> {
-        let last = self.require_last()?;
-        let state = self.store_present(&last, progress.clone())?;
-        if expected.is_some_and(|expected| expected != state.id) {
-            return Err(files_changed(self));
-        }
-        Ok((state, last))
-    }
-
     fn require_last(&self) -> Result<Checkpoint> {
         self.last_checkpoint()?.ok_or_else(|| self.no_checkpoint())
     }
@@ -247,7 +235,7 @@ impl Workspace {
     fn writer_for(
         &self,
         target: &RewindTarget,
-        writer: Option<Session>,
+        writer: Option<&Session>,
     ) -> Result<Option<Session>> {
         if target.chat_move(self.store())?.is_none() {
             return Ok(None);
@@ -256,16 +244,10 @@ impl Workspace {
             return Ok(None);
         };
         match writer.filter(|writer| *writer.id() == chat.id) {
-            Some(writer) => Ok(Some(writer)),
+            Some(writer) => Ok(Some(writer.clone())),
             None => Session::open(self.store(), &chat.id, None).map(Some),
         }
     }
-}
-
-/// The state that a plan was made for.
-struct Expected {
-    files: Option<ObjectId>,
-    chat: Option<ChatMove>,
 }
 
 /// The error of a plan whose files changed since.
@@ -276,43 +258,26 @@ pub(super) fn files_changed(workspace: &Workspace) -> Error {
 
 /// Does what was planned, if everything is still as it was then.
 pub(super) fn apply(plan: RewindPlan) -> Result<Outcome> {
-    let RewindPlan {
-        store,
-        workspace,
-        target,
-        options,
-        outcome,
-        present,
-        writer,
-        ..
-    } = plan;
-    let Some(workspace) = workspace else {
-        return apply_chat(&store, &target, outcome, writer);
+    let writer = plan.writer.as_ref();
+    let Some(workspace) = &plan.workspace else {
+        return apply_chat(&plan);
     };
-    let expected = Expected {
-        files: present,
-        chat: outcome.chat,
-    };
-    let outcome = workspace.locked(&options, writer.as_ref(), || {
-        workspace.go(&target, &options, Some(expected), writer.clone())
+    let outcome = workspace.locked(&plan.options, writer, || {
+        workspace.go(&plan.target, &plan.options, Some(&plan), writer)
     })?;
     outcome.done()
 }
 
 /// Moves a conversation that has no files beside it.
-fn apply_chat(
-    store: &Store,
-    target: &RewindTarget,
-    mut outcome: Outcome,
-    writer: Option<Session>,
-) -> Result<Outcome> {
+fn apply_chat(plan: &RewindPlan) -> Result<Outcome> {
+    let mut outcome = plan.outcome.clone();
     outcome.stage = Stage::Done;
-    let (Some(to), Some(chat)) = (&target.chat, &mut outcome.chat) else {
+    let (Some(to), Some(chat)) = (&plan.target.chat, &mut outcome.chat) else {
         return Ok(outcome);
     };
-    let writer = match writer {
-        Some(writer) => writer,
-        None => Session::open(store, &to.id, None)?,
+    let writer = match &plan.writer {
+        Some(writer) => writer.clone(),
+        None => Session::open(&plan.store, &to.id, None)?,
     };
     must_stand(Some(&writer), Some(chat))?;
     let reason = trail_reason(&outcome.verb.reason());

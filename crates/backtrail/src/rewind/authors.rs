@@ -15,7 +15,7 @@ use crate::objects::ObjectId;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::journal::{MergedWork, StepRecord};
-use crate::workspace::spans::ends;
+use crate::workspace::spans::{ends, newest_of};
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace, Workspace};
 
@@ -217,7 +217,7 @@ fn all_spans(timeline: &Timeline) -> Vec<AuthorSpan<'_>> {
             let (end, died) = match ends.get(&checkpoint.id()) {
                 Some(end) => (*end, false),
                 None if timeline.active.contains(&checkpoint.id()) => (usize::MAX, false),
-                None => (timeline.newest_of(start) + 1, true),
+                None => (newest_of(checkpoints, start) + 1, true),
             };
             AuthorSpan {
                 start,

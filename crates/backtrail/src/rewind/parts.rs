@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::actions::{PathAction, PathActions, named};
 use super::api::files_changed;
 use super::merge::{Merger, read_present};
-use super::outcome::{Conflict, PathOutcomeKind};
+use super::outcome::{Conflict, PathOutcome, PathOutcomeKind};
 use super::path_change::{PathEntry, is_ignored};
 use super::plan::RewindPlan;
 use super::target::named_paths;
@@ -43,9 +43,7 @@ pub(super) struct Pick {
 /// What would happen to one path, as something to choose from.
 #[derive(Debug, Clone)]
 pub struct Part {
-    path: PathBuf,
-    kind: PathOutcomeKind,
-    is_dir: bool,
+    change: PathOutcome,
     /// The mode now and then, if both are files.
     modes: Option<(u32, u32)>,
     text: Option<TextChange>,
@@ -55,17 +53,17 @@ pub struct Part {
 impl Part {
     /// Returns its path, relative to the workspace.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.change.path
     }
 
     /// Returns what would happen to it.
     pub fn kind(&self) -> PathOutcomeKind {
-        self.kind
+        self.change.kind
     }
 
     /// Returns whether it is a directory itself.
     pub fn is_dir(&self) -> bool {
-        self.is_dir
+        self.change.is_dir
     }
 
     /// Returns the mode now and the one it would get, if a file's mode differs.
@@ -240,9 +238,7 @@ impl RewindPlan {
             let mode = |node: &Option<Node>| Some(PathEntry::of(node.as_ref()?)?.file()?.mode);
             let mut conflicts = files.conflicts.iter();
             parts.push(Part {
-                path: change.path.clone(),
-                kind: change.kind,
-                is_dir: change.is_dir,
+                change: change.clone(),
                 modes: mode(&action.now).zip(mode(&action.then)),
                 text: pieces_of(action, path, &files.present, objects)?,
                 conflict: conflicts.find(|one| one.path == change.path).cloned(),

@@ -139,7 +139,7 @@ fn entries(checkpoints: &[Checkpoint]) -> Vec<LogEntry> {
 fn span_entry(checkpoints: &[Checkpoint], span: &Span) -> LogEntry {
     let start = &checkpoints[span.start];
     let end = span.end.map(|end| &checkpoints[end]);
-    let after = end.unwrap_or_else(|| newest_of(&checkpoints[span.start..]));
+    let after = end.unwrap_or_else(|| &checkpoints[newest_of(checkpoints, span.start)]);
     LogEntry {
         kind: match start.reason() {
             CheckpointReason::RunStart => LogKind::Run,

@@ -60,17 +60,14 @@ pub(crate) fn ends(checkpoints: &[Checkpoint]) -> HashMap<CheckpointId, usize> {
 }
 
 /// Returns the newest checkpoint of a turn or run that did not end: its own, and those of
-/// turns and runs within it. `rest` begins with its first checkpoint.
-pub(super) fn newest_of(rest: &[Checkpoint]) -> &Checkpoint {
-    let mut newest = &rest[0];
-    let mut own = HashSet::from([newest.id()]);
-    for checkpoint in rest {
-        if checkpoint
-            .begun_by()
-            .is_some_and(|start| own.contains(&start))
-        {
+/// turns and runs within it.
+pub(crate) fn newest_of(checkpoints: &[Checkpoint], start: usize) -> usize {
+    let mut newest = start;
+    let mut own = HashSet::from([checkpoints[start].id()]);
+    for (n, checkpoint) in checkpoints.iter().enumerate().skip(start) {
+        if checkpoint.begun_by().is_some_and(|by| own.contains(&by)) {
             own.insert(checkpoint.id());
-            newest = checkpoint;
+            newest = n;
         }
     }
     newest

@@ -146,7 +146,7 @@ impl Timeline {
                 None if is_active => None,
                 // It died: the next checkpoint has what it did last.
                 None => {
-                    let next = self.newest_of(span.start) + 1;
+                    let next = newest_of(&self.checkpoints, span.start) + 1;
                     (next < self.checkpoints.len()).then_some(next)
                 }
                 end => end,
@@ -159,12 +159,6 @@ impl Timeline {
             came,
             covers: Vec::new(),
         }
-    }
-
-    /// Returns the newest checkpoint of a turn or run that did not end.
-    pub(crate) fn newest_of(&self, start: usize) -> usize {
-        let newest = newest_of(&self.checkpoints[start..]).id();
-        self.index_of(newest).unwrap_or(start)
     }
 }
 

@@ -10,7 +10,6 @@ use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::Begun;
-use crate::commands::checkpoint::checkpoint_json;
 use crate::error::{CommandError, Result};
 use crate::text::path_json;
 
@@ -63,8 +62,8 @@ fn report(begun: &Begun, run: &Run, end: Option<&Checkpoint>, changes: Option<&D
         "duration_ms": run.duration_ms,
         "exit_code": run.exit_code,
         "signal": run.signal,
-        "before": begun.start().map(checkpoint_json),
-        "after": end.map(checkpoint_json),
+        "before": begun.start(),
+        "after": end,
         "changes": changes.map(Diff::changes),
         "skipped": end.map(Checkpoint::skipped),
     })

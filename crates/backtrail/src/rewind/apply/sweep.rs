@@ -131,33 +131,33 @@ impl Mover<'_> {
         if is_known && seen.stamp.size > SHORT {
             return Ok(Some(StagedKind::Old));
         }
-        let (old, new) = (content(&item.old), content(&item.new));
+        let [old, new] = [&item.old, &item.new].map(|entry| entry.as_ref()?.file());
         let size = seen.stamp.size;
-        if [old, new].into_iter().flatten().any(|(_, own)| own == size) {
+        if old.iter().chain(&new).any(|own| own.size == size) {
             let file = File::from(sys::open_file(&self.staging.fd, name)?);
             let found = ObjectId::of_reader(&file).map_err(errno)?;
-            if old.is_some_and(|(id, _)| id == found) {
+            if old.is_some_and(|old| old.content == found) {
                 return Ok(Some(StagedKind::Old));
             }
-            if new.is_some_and(|(id, _)| id == found) {
+            if new.is_some_and(|new| new.content == found) {
                 return Ok(Some(StagedKind::New));
             }
         }
-        let may_begin = name.starts_with(NEW) && new.is_some_and(|(_, own)| size <= own);
+        let may_begin = name.starts_with(NEW) && new.is_some_and(|new| size <= new.size);
         Ok((!may_begin).then_some(StagedKind::Foreign))
     }
 
     /// Compares a file with the beginning of the new one. After a power cut the last bytes
     /// may be NULs.
     fn beginning(&self, name: &str, n: usize) -> Result<StagedKind> {
-        let Some((id, _)) = content(&self.work.items[n].new) else {
+        let Some(PathEntry::File(new)) = &self.work.items[n].new else {
             return Ok(StagedKind::Foreign);
         };
         let failed = |error| self.failed("read a staged file", "read", n, error);
         let mut file = File::from(sys::open_file(&self.staging.fd, name).map_err(failed)?);
         let mut rest = sys::seen(&file).map_err(failed)?.len();
         let (mut lost, mut foreign) = (false, false);
-        let compared = self.work.objects.read_to(&id, &mut |piece| {
+        let compared = self.work.objects.read_to(&new.content, &mut |piece| {
             let mut found = Vec::with_capacity(piece.len());
             let read = (&mut file).take(piece.len() as u64).read_to_end(&mut found);
             read.map_err(|error| failed(errno(error)))?;
@@ -243,13 +243,5 @@ impl Mover<'_> {
                 Err(error) => return Err(self.failed("save a file", "renameat2", n, error)),
             }
         }
-    }
-}
-
-/// Returns the content of a file and its length.
-fn content(entry: &Option<PathEntry>) -> Option<(ObjectId, u64)> {
-    match entry {
-        Some(PathEntry::File(file)) => Some((file.content, file.size)),
-        _ => None,
     }
 }
