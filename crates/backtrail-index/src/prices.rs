@@ -11,7 +11,7 @@ mod rates;
 mod session;
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use backtrail::{Timestamp, Usage};
 
@@ -41,7 +41,7 @@ const MOST_SLOTS: usize = 20_000;
 #[derive(Debug, Clone, Default)]
 pub struct Prices {
     own: Arc<Vec<Own>>,
-    found: Arc<RwLock<HashMap<String, Entry>>>,
+    found: Arc<Mutex<HashMap<String, Entry>>>,
 }
 
 /// The user's own price of a model, in dollars per million tokens.
@@ -149,26 +149,16 @@ impl Prices {
     /// price. A call without a time gets the newest prices.
     pub fn cost(&self, model: &str, at: Option<Timestamp>, usage: &Usage) -> Option<Money> {
         let at = at.map_or(NEWEST, |at| at.as_millis().div_euclid(1_000));
-        let remembered = {
-            let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
-            found
-                .get(model)
-                .and_then(|entry| entry.remembered(at))
-                .map(|rates| rates.map(|rates| rates.cost(usage)))
-        };
-        remembered.unwrap_or_else(|| self.look_up(model, at).map(|rates| rates.cost(usage)))
-    }
-
-    /// Finds the prices of a model at a moment and caches them.
-    fn look_up(&self, model: &str, at: i64) -> Option<Arc<Rates>> {
-        let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
-        if found.len() >= MOST_NAMES && !found.contains_key(model) {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = found.get_mut(model) {
+            return entry.rates(at).map(|rates| rates.cost(usage));
+        }
+        if found.len() >= MOST_NAMES {
             found.clear();
         }
-        let entry = found
-            .entry(model.to_owned())
-            .or_insert_with(|| Entry::new(self.source(model)));
-        entry.rates(at)
+        let entry = found.entry(model.to_owned());
+        let entry = entry.or_insert_with(|| Entry::new(self.source(model)));
+        entry.rates(at).map(|rates| rates.cost(usage))
     }
 
     fn source(&self, model: &str) -> Source {
@@ -206,27 +196,16 @@ impl Entry {
         }
     }
 
-    /// Returns the cached prices at a moment, if there are any.
-    fn remembered(&self, at: i64) -> Option<Option<&Rates>> {
-        match &self.source {
-            Source::Own(rates) => Some(Some(rates)),
-            Source::Nothing => Some(None),
-            Source::Known(_) => {
-                let rates = self.slots.get(&at.div_euclid(self.slot))?;
-                Some(Some(rates))
-            }
-        }
-    }
-
+    /// Returns the prices at a moment.
     fn rates(&mut self, at: i64) -> Option<Arc<Rates>> {
+        if let Some(rates) = self.slots.get(&at.div_euclid(self.slot)) {
+            return Some(Arc::clone(rates));
+        }
         let known = match &self.source {
             Source::Own(rates) => return Some(Arc::clone(rates)),
             Source::Nothing => return None,
             Source::Known(known) => known.clone(),
         };
-        if let Some(rates) = self.slots.get(&at.div_euclid(self.slot)) {
-            return Some(Arc::clone(rates));
-        }
         let Some(rates) = self.regime(&known, at) else {
             // The model is known, but not priced by tokens.
             self.source = Source::Nothing;

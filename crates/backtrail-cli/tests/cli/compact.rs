@@ -322,7 +322,7 @@ fn a14_a_bad_compaction_is_answered_with_its_reason_and_the_rest_continues() {
         ),
         (
             r#"{"type":"compaction","summary":"x","expect":99}"#,
-            "record 99 is not the last",
+            "ends at record 9, not 99",
         ),
     ];
     for mode in ["record", "batch"] {

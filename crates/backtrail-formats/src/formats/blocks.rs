@@ -2,7 +2,7 @@
 
 use backtrail::{Block, Fields, Json, Media, Message, Text, TextBlock};
 
-use crate::json::{Object, to_json};
+use crate::json::{Object, to_json, to_text};
 
 /// Marks a message as written by the agent in the user's name.
 pub(crate) fn mark_meta(message: &mut Message) {
@@ -31,6 +31,44 @@ pub(crate) fn string_json(text: &Text) -> Json {
 /// Returns an empty JSON object.
 pub(crate) fn empty_object() -> Json {
     Json::new("{}").expect("this is JSON")
+}
+
+/// Returns the input of a call. An object inside a string is taken out of it. `None` if it is
+/// not JSON.
+pub(crate) fn call_input(json: Option<&str>) -> Option<Json> {
+    let Some(json) = json else {
+        return Some(empty_object());
+    };
+    if let Some(text) = to_text(json)
+        && text.trim_start().starts_with('{')
+        && !text.is_lossy()
+        && let Ok(inner) = Json::new(text.trim())
+    {
+        return Some(inner);
+    }
+    to_json(json)
+}
+
+/// Creates a block of a medium in a `data:` URL. The content of other URLs is not in the file.
+pub(crate) fn data_url_block(kind: &str, url: &str) -> Option<Block> {
+    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
+    let media_type = head.strip_suffix(";base64")?;
+    let media_type = match media_type.split(';').next() {
+        Some("") | None => "application/octet-stream",
+        Some(media_type) => media_type,
+    };
+    Some(Block::Media(Media {
+        kind: kind.to_owned(),
+        media_type: media_type.into(),
+        data: Json::from_value(data).ok()?,
+        extra: Fields::default(),
+    }))
+}
+
+/// Returns whether a text starts with one of these, apart from blanks.
+pub(crate) fn starts_with_any(text: &str, starts: &[&str]) -> bool {
+    let text = text.trim_start();
+    starts.iter().any(|start| text.starts_with(start))
 }
 
 /// Creates a text block with another field.

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use backtrail::{Block, Fields, Json, Message, Role, Text, Timestamp, ToolResult, ToolUse};
 
-use super::blocks::{empty_object, meta, string_json};
+use super::blocks::{call_input, empty_object, meta, string_json};
 use super::keys::{hash, hash_json, valid_key};
 use super::value::open_value;
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{Details, Event, EventSink, MessageEvent};
 use crate::format::{Agent, Format, OpenFile};
-use crate::json::{Object, field_names, is_string, string, to_json, to_text};
+use crate::json::{Object, field_names, is_string, string, to_text};
 use crate::source::Source;
 
 /// Checkpoint files of design B: each contains a session up to then, in one object.
@@ -127,7 +127,7 @@ fn emit_calls(calls: &[&str], sink: &mut dyn EventSink) -> Result<()> {
         let tool_use = Block::ToolUse(ToolUse {
             id: id.clone(),
             name: name.clone(),
-            input: input(&call),
+            input: call_input(call.get("arguments")).unwrap_or_else(empty_object),
             extra: Fields::default(),
         });
         let event = MessageEvent::new(key.clone(), Message::assistant([tool_use]));
@@ -149,18 +149,6 @@ fn emit_calls(calls: &[&str], sink: &mut dyn EventSink) -> Result<()> {
         sink.event(Event::Message(event))?;
     }
     Ok(())
-}
-
-/// Returns the input of a call: an object, also if it is inside a string.
-fn input(call: &Object<'_>) -> Json {
-    let Some(arguments) = call.get("arguments") else {
-        return empty_object();
-    };
-    let inner = to_text(arguments).filter(|text| text.trim_start().starts_with('{'));
-    let inner = inner.and_then(|text| Json::new(text.as_str()).ok());
-    inner
-        .or_else(|| to_json(arguments))
-        .unwrap_or_else(empty_object)
 }
 
 /// Sends the file changes that the agent noted.

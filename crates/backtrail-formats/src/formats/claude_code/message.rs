@@ -7,7 +7,7 @@ use backtrail::{Block, Fields, Json, Media, Message, Role, Text, ToolResult, Too
 use super::entry::hash;
 use super::state::Memory;
 use crate::event::MessageEvent;
-use crate::formats::blocks::{empty_object, mark_meta};
+use crate::formats::blocks::{data_url_block, empty_object, mark_meta, starts_with_any};
 use crate::formats::keys::valid_key;
 use crate::json::{Object, elements, to_json, to_text};
 use crate::source::Source;
@@ -135,10 +135,7 @@ fn user(
 
 fn is_meta_text(message: &Message) -> bool {
     match message.blocks.first() {
-        Some(Block::Text(first)) => {
-            let text = first.text.trim_start();
-            META.iter().any(|start| text.starts_with(start))
-        }
+        Some(Block::Text(first)) => starts_with_any(&first.text, &META),
         _ => false,
     }
 }
@@ -193,7 +190,7 @@ fn provider_block(object: &Object<'_>) -> Option<Block> {
                 extra: Fields::default(),
             }))
         }
-        kind @ ("image" | "document") => media(kind.to_owned(), object),
+        kind @ ("image" | "document") => media(kind, object),
         _ => None,
     }
 }
@@ -227,23 +224,18 @@ fn tool_result(object: &Object<'_>) -> Option<ToolResult> {
     })
 }
 
-fn media(kind: String, object: &Object<'_>) -> Option<Block> {
+fn media(kind: &str, object: &Object<'_>) -> Option<Block> {
     let source = object.object("source")?;
-    let (media_type, data) = match source.string("type")?.as_ref() {
-        "base64" => (source.text("media_type")?, to_json(source.get("data")?)?),
-        "url" => {
-            let url = source.text("url")?;
-            let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
-            (Text::from(media_type), Json::from_value(data).ok()?)
-        }
-        _ => return None,
-    };
-    Some(Block::Media(Media {
-        kind,
-        media_type,
-        data,
-        extra: Fields::default(),
-    }))
+    match source.string("type")?.as_ref() {
+        "base64" => Some(Block::Media(Media {
+            kind: kind.to_owned(),
+            media_type: source.text("media_type")?,
+            data: source.json("data")?,
+            extra: Fields::default(),
+        })),
+        "url" => data_url_block(kind, &source.text("url")?),
+        _ => None,
+    }
 }
 
 /// Adds the full output of a tool, if the line names a file with it.

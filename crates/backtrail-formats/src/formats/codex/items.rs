@@ -1,9 +1,9 @@
 //! The items of a conversation, as Codex sends them to the model and writes them down, and the
 //! events for the screen that repeat them.
 
-use backtrail::{Block, Fields, Json, Media, Message, Role, Text, Thinking, ToolResult, ToolUse};
+use backtrail::{Block, Fields, Json, Message, Role, Text, Thinking, ToolResult, ToolUse};
 
-use crate::formats::blocks::mark_meta;
+use crate::formats::blocks::{call_input, data_url_block, mark_meta, starts_with_any};
 use crate::json::{Object, elements, is_string, to_json, to_text};
 
 /// An item of the conversation.
@@ -146,7 +146,7 @@ fn tool_call(payload: &Object<'_>, input: &str, tool: &str, key: &dyn Fn() -> St
     if let Some(namespace) = payload.string_json("namespace") {
         extra.push("namespace", namespace);
     }
-    let Some(input) = input_of(payload.get(input)) else {
+    let Some(input) = call_input(payload.get(input)) else {
         return Item::Unknown;
     };
     Item::Call(Message::assistant([Block::ToolUse(ToolUse {
@@ -155,21 +155,6 @@ fn tool_call(payload: &Object<'_>, input: &str, tool: &str, key: &dyn Fn() -> St
         input,
         extra,
     })]))
-}
-
-/// Returns an input. An object inside a string is taken out of it.
-fn input_of(json: Option<&str>) -> Option<Json> {
-    let Some(json) = json else {
-        return Json::new("{}").ok();
-    };
-    if let Some(text) = to_text(json)
-        && text.trim_start().starts_with('{')
-        && !text.is_lossy()
-        && let Ok(inner) = Json::new(text.trim())
-    {
-        return Some(inner);
-    }
-    to_json(json)
 }
 
 fn image_call(payload: &Object<'_>, key: &dyn Fn() -> String) -> Item {
@@ -242,9 +227,11 @@ fn block(part: &str) -> Option<Block> {
         }
         Some("refusal") => object.text("refusal").map(Block::text),
         Some("input_image" | "image") => {
-            url_of(&object, "image_url").and_then(|url| media("image", &url))
+            url_of(&object, "image_url").and_then(|url| data_url_block("image", &url))
         }
-        Some("input_audio") => url_of(&object, "audio_url").and_then(|url| media("audio", &url)),
+        Some("input_audio") => {
+            url_of(&object, "audio_url").and_then(|url| data_url_block("audio", &url))
+        }
         _ => None,
     };
     known.or_else(other)
@@ -254,22 +241,6 @@ fn block(part: &str) -> Option<Block> {
 fn url_of(object: &Object<'_>, name: &str) -> Option<Text> {
     let json = object.get(name)?;
     to_text(json).or_else(|| Object::from_json(json)?.text("url"))
-}
-
-/// Reads a `data:` URL. The content of others is not in the file.
-fn media(kind: &str, url: &str) -> Option<Block> {
-    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-    let media_type = head.strip_suffix(";base64")?;
-    let media_type = match media_type.split(';').next() {
-        Some("") | None => "application/octet-stream",
-        Some(media_type) => media_type,
-    };
-    Some(Block::Media(Media {
-        kind: kind.to_owned(),
-        media_type: media_type.into(),
-        data: Json::from_value(data).ok()?,
-        extra: Fields::default(),
-    }))
 }
 
 /// Reads the output of a tool, and whether it failed.
@@ -360,7 +331,7 @@ fn is_meta(payload: &Object<'_>, blocks: &[Block]) -> bool {
         }
     }
     let injected = |block: &Block| match block {
-        Block::Text(block) => is_injected(&block.text),
+        Block::Text(block) => starts_with_any(&block.text, INJECTED),
         _ => false,
     };
     !blocks.is_empty() && blocks.iter().all(injected)
@@ -405,11 +376,6 @@ const INJECTED: &[&str] = &[
     "Warning: The maximum number of unified exec processes",
 ];
 
-fn is_injected(text: &str) -> bool {
-    let text = text.trim_start();
-    INJECTED.iter().any(|start| text.starts_with(start))
-}
-
 /// Returns the directory that a context names; the oldest rollouts have it nowhere else.
 fn context_directory(blocks: &[Block]) -> Option<&str> {
     blocks.iter().find_map(|block| match block {
@@ -435,7 +401,7 @@ pub(super) fn event_prompt(payload: &Object<'_>) -> Message {
     let mut message = Message::new(Role::User, payload.text("message").map(Block::text));
     let images = payload.list("images").unwrap_or_default();
     for url in images.into_iter().filter_map(to_text) {
-        message.blocks.extend(media("image", &url));
+        message.blocks.extend(data_url_block("image", &url));
     }
     let kind = payload.string("kind");
     if kind.is_some_and(|kind| kind != "plain") || is_meta(payload, &message.blocks) {

@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use backtrail::{Block, Fields, Json, Message, Role, Text, Thinking, ToolResult, ToolUse, Usage};
 
 use super::super::blocks::{
-    empty_object, media_block, meta, meta_text, string_json, text_block, unknown_block,
+    empty_object, media_block, meta, meta_text, starts_with_any, string_json, text_block,
+    unknown_block,
 };
 use super::super::keys::{hash_json, short_hash, valid_key};
 use crate::error::Result;
@@ -148,7 +149,7 @@ impl<'s> Emitter<'s> {
             return Ok(());
         }
         let message = Message::new(Role::User, content);
-        let message = match is_injected(&message) {
+        let message = match starts_with_any(&message.text(), &INJECTED) {
             true => meta(message),
             false => message,
         };
@@ -203,19 +204,13 @@ fn content_of(record: &Object<'_>) -> String {
     fields.concat()
 }
 
-/// Returns whether the agent wrote a message in the user's name.
-fn is_injected(message: &Message) -> bool {
-    let text = message.text();
-    let text = text.trim_start();
-    [
-        "<session_context>",
-        "<hook_context>",
-        "<state_snapshot>",
-        "<environment_context>",
-    ]
-    .iter()
-    .any(|mark| text.starts_with(mark))
-}
+/// How texts start that the agent writes in the user's name.
+const INJECTED: [&str; 4] = [
+    "<session_context>",
+    "<hook_context>",
+    "<state_snapshot>",
+    "<environment_context>",
+];
 
 fn reply(record: &Object<'_>, calls: &[Object<'_>]) -> Vec<Block> {
     let thoughts = record.list("thoughts").unwrap_or_default();
