@@ -116,12 +116,12 @@ mod tests {
         let mut rewind = finished(Verb::Rewind);
         assert_eq!(
             recovered_text(&rewind),
-            "finished the interrupted rewind of 2001-09-09"
+            "finished the interrupted rewind (2001-09-09)"
         );
         rewind.not_restored = left(&["a\u{1b}[1m", "b"], "changed since");
         assert_eq!(
             recovered_text(&rewind),
-            "finished the interrupted rewind of 2001-09-09; skipped 2 files: \
+            "finished the interrupted rewind (2001-09-09); skipped 2 files: \
              a^[[1m (changed since), b (changed since)"
         );
         let mut undo = finished(Verb::Undo);

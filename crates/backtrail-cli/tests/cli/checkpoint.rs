@@ -403,7 +403,7 @@ fn verify_finds_a_damaged_object_and_names_the_checkpoint() {
     let ran = cli.run(&["verify"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(
-        ran.stdout.contains("1 checkpoint of 1 workspace"),
+        ran.stdout.contains("1 checkpoint in 1 workspace"),
         "{}",
         ran.stdout
     );

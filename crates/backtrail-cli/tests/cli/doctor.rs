@@ -189,7 +189,7 @@ fn agents_that_delete_their_history_get_a_warning() {
         (r#"{"cleanupPeriodDays":0}"#, "saves no sessions"),
         (
             "{\u{1b}",
-            "cannot find out whether Claude Code deletes sessions: ~/.claude/settings.json: ",
+            "cannot tell whether Claude Code deletes sessions: ~/.claude/settings.json: ",
         ),
         (
             r#"{"cleanupPeriodDays":99999}"#,

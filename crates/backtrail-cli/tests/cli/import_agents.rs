@@ -204,7 +204,7 @@ fn nothing_to_import_is_reported() {
     let ran = run(&cli, &["import", "--from", "codex", "--from", "pi"]);
     assert_eq!(
         screen(&ran, &cli, &[]),
-        "exit 0\nerr: no sessions found from Codex, pi\n"
+        "exit 0\nerr: found no sessions from Codex, pi\n"
     );
 }
 
@@ -654,7 +654,7 @@ err: hint: export it as html, markdown or json
     let fork = ran.json()["session"].as_str().unwrap().to_owned();
     let ran = run(&cli, &["export", &fork, "--to", "claude-code"]);
     assert_eq!(ran.code, 2);
-    let hint = format!("it is a fork of {CLAUDE}, which may have been;");
+    let hint = format!("try its parent {CLAUDE}, or export it");
     assert!(ran.stderr.contains(&hint), "{}", ran.stderr);
 }
 

@@ -97,7 +97,7 @@ fn sessions_of_other_agents_are_counted_by_their_names() {
         crate::kit::finish(command.env("HOME", &home), b"")
     };
     let ran = run(&[]);
-    let found = "Found on this machine: 3 sessions of Codex.\n";
+    let found = "Found on this machine: 3 sessions from Codex.\n";
     assert!(ran.stdout.contains(found), "{ran:#?}");
     assert!(ran.stdout.contains("backtrail import"), "{ran:#?}");
     let data = run(&["--json"]).json();

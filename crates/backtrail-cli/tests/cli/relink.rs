@@ -82,7 +82,7 @@ fn f26_a_directory_of_the_same_project_is_suggested() {
     clone(&new);
     std::fs::remove_dir_all(&old).unwrap();
     let ran = at(&cli, &new, &["relink"]);
-    says(&ran, 0, &["has the same project", "relink"]);
+    says(&ran, 0, &["is the same project", "relink"]);
     assert!(ran.stdout.contains("github.com/acme/shop"), "{ran:#?}");
     assert!(!format!("{ran:?}").contains("s3cr3t"), "{ran:#?}");
     let gone = at(&cli, &new, &["relink", "--json"]).json();

@@ -207,7 +207,7 @@ fn what_is_named_works_from_outside_the_workspace() {
     let line = "echo new > '../my ws/new'";
     let there = ["--workspace", "../my ws"];
     let ran = cli.run(&[&["run"], &there[..], &["--", "sh", "-c", line]].concat());
-    let named = "look: backtrail diff --workspace '../my ws'";
+    let named = "diff: backtrail diff --workspace '../my ws'";
     assert!(ran.stderr.contains(named), "{ran:#?}");
     let ran = cli.run(&[&["diff"], &there[..]].concat());
     assert!(ran.stdout.contains("+new"), "{ran:#?}");

@@ -80,7 +80,7 @@ fn emptying_asks_and_keeps_what_forks_read() {
             .contains(&format!("would remove session {}", short(&other))),
         "{dry:#?}"
     );
-    let kept = format!("kept session {}: {} continues it", short(&id), short(&fork));
+    let kept = format!("kept session {}: continued by {}", short(&id), short(&fork));
     assert!(dry.stderr.contains(&kept), "{dry:#?}");
     let old = ok(cli.run(&["trash", "empty", "--older-than", "30d", "--yes"]));
     assert_eq!(
@@ -166,7 +166,7 @@ fn a_purge_reports_what_it_leaves_and_forks_report_what_is_gone() {
     assert_eq!(ran.stdout, format!("purged session {}\n", short(&id)));
     for said in [
         "its forks stay, without the part before the fork",
-        "files that it left stay in the store: checkpoint",
+        "its files remain in the store: checkpoint",
         "of yours",
         "has key",
         "run backtrail gc to free the space",

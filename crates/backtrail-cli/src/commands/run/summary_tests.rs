@@ -55,7 +55,7 @@ fn three_lines_show_what_changed_what_was_skipped_and_how_to_continue() {
         [
             "backtrail: 14 files changed in ~/src/shop (9 edited, 4 new, 1 deleted), 2 min 31 s",
             "  not protected: target/ (ignored), data/dump.sql (1.2 GiB, over snapshot_cap)",
-            "  look: backtrail diff      undo: backtrail undo",
+            "  diff: backtrail diff      undo: backtrail undo",
         ]
     );
 }
@@ -142,7 +142,7 @@ fn a_narrow_terminal_gets_shorter_lines_and_no_more_than_four() {
     }
     let lines = plain(&summary(), Some(45));
     assert_eq!(lines[1], "  not protected: target/ (ignored) and 1 more");
-    assert_eq!(lines[2], "  look: backtrail diff");
+    assert_eq!(lines[2], "  diff: backtrail diff");
     assert_eq!(lines[3], "  undo: backtrail undo");
     assert_eq!(plain(&summary(), Some(30))[1], "  not protected: 2 entries");
 }
@@ -167,7 +167,7 @@ fn suggested_commands_use_the_same_workspace() {
         workspace: " --workspace ../ws".to_owned(),
     };
     let lines = summary().lines(&named, None);
-    let look = "look: backtrail diff --workspace ../ws  ";
+    let look = "diff: backtrail diff --workspace ../ws  ";
     assert!(lines[2].contains(look), "{lines:#?}");
 }
 

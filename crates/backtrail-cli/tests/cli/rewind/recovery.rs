@@ -79,7 +79,7 @@ fn the_next_command_finishes_it_and_reports_it() {
         assert_eq!(ran.code, 0, "{ran:#?}");
         let said = ran.stderr.lines().next().unwrap();
         assert!(
-            said.starts_with("finished the interrupted rewind of "),
+            said.starts_with("finished the interrupted rewind ("),
             "{command:?}: {ran:#?}"
         );
         assert_eq!(files(&cli.work()), first, "{command:?}");
@@ -101,7 +101,7 @@ fn as_json_it_is_a_warning() {
     let warning: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
     let message = warning["warning"]["message"].as_str().unwrap();
     assert!(
-        message.starts_with("finished the interrupted rewind of "),
+        message.starts_with("finished the interrupted rewind ("),
         "{message}"
     );
     assert_eq!(files(&cli.work()), first);
@@ -132,8 +132,7 @@ fn writing_to_a_session_there_finishes_it_first() {
         let ran = cli.run_with(command, b"a summary");
         assert_eq!(ran.code, 0, "{ran:#?}");
         assert!(
-            ran.stderr
-                .starts_with("finished the interrupted rewind of "),
+            ran.stderr.starts_with("finished the interrupted rewind ("),
             "{ran:#?}"
         );
         assert_eq!(files(&cli.work()), first, "{command:?}");
@@ -229,7 +228,7 @@ fn a_run_finishes_a_rewind_that_was_interrupted_meanwhile() {
     let ran = child.wait_with_output().unwrap();
     let said = String::from_utf8(ran.stderr).unwrap();
     assert!(
-        said.starts_with("finished the interrupted rewind of "),
+        said.starts_with("finished the interrupted rewind ("),
         "{said}"
     );
     assert_eq!(files(&cli.work()), first);

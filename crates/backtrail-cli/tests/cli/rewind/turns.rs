@@ -160,10 +160,7 @@ fn a_session_that_is_being_written_to_is_rewound_in_its_files() {
         assert_eq!(ran.code, 2, "{ran:#?}");
         let writer = format!("is writing to session {} (", &id[..8]);
         assert!(ran.stderr.contains(&writer), "{ran:#?}");
-        let files = format!(
-            "hint: move only the files: backtrail {} --files\n",
-            args.join(" ")
-        );
+        let files = format!("hint: files only: backtrail {} --files\n", args.join(" "));
         assert!(ran.stderr.contains(&files), "{ran:#?}");
         assert!(ran.stderr.contains("backtrail fork"), "{ran:#?}");
         assert_eq!(agent.a(), "1\n");

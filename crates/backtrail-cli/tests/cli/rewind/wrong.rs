@@ -144,10 +144,7 @@ fn a_workspace_elsewhere_is_not_touched_unless_it_is_named() {
     let root = cli.work().canonicalize().unwrap();
     let ran = there(&["undo"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
-    assert!(
-        ran.stderr.contains("the newest session works in"),
-        "{ran:#?}"
-    );
+    assert!(ran.stderr.contains("the newest session is in"), "{ran:#?}");
     let ran = there(&["rewind", &format!("{session}:0")]);
     assert_eq!(ran.code, 2, "{ran:#?}");
     assert!(
