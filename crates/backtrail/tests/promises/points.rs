@@ -104,7 +104,7 @@ fn an_unknown_point_is_refused_with_the_nearest() {
     let error = desk.workspace.resolve(&point(short)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     let error = desk.workspace.resolve(&point("last~1")).unwrap_err();
-    assert!(error.to_string().contains("no turn or run"), "{error}");
+    assert!(error.to_string().contains("no turns or runs"), "{error}");
     let error = desk.workspace.resolve(&point(":1")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }

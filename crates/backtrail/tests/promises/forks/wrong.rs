@@ -132,7 +132,7 @@ fn a_directory_in_a_workspace_or_around_one_is_refused() {
     let known = desk.store.workspace(&deep).unwrap();
     known.checkpoint(CheckpointOptions::new()).unwrap();
     fs::remove_dir(&deep).unwrap();
-    desk.says(desk.path("src/deep"), "is around the workspace");
+    desk.says(desk.path("src/deep"), "contains the workspace");
     // One that was moved is the same one.
     let moved = desk.path("room/moved");
     fs::rename(&root, &moved).unwrap();
@@ -164,7 +164,7 @@ fn a_directory_in_the_store_or_around_it_is_refused() {
     desk.says(&home, "is in the store");
     symlink(&home, desk.path("room/way")).unwrap();
     desk.says(desk.path("room/way/new"), "is in the store");
-    desk.says(desk.path("home"), "is around the store");
+    desk.says(desk.path("home"), "contains the store");
 }
 
 #[test]

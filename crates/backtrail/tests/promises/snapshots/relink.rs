@@ -187,7 +187,7 @@ fn a_relink_that_would_mix_two_histories_or_means_nothing_is_refused() {
     assert!(
         error
             .to_string()
-            .contains("another workspace with checkpoints"),
+            .contains("already has its own checkpoints"),
         "{error}"
     );
     assert_eq!(desk.found("used").id(), used.id());
