@@ -15,7 +15,7 @@ use crate::trail_dirs::TrailDir;
 /// A pass over the new records.
 pub(crate) struct Ingest<'a> {
     index: &'a Index,
-    intake: Option<(CatalogueUpdate<'a>, &'a Plan)>,
+    catalogue: Option<(CatalogueUpdate<'a>, &'a Plan)>,
     pub(crate) search: Option<(SearchWriter, &'a Plan)>,
     done: u64,
     total: u64,
@@ -32,15 +32,15 @@ struct SessionIngest<'a> {
 impl<'a> Ingest<'a> {
     pub(crate) fn new(
         index: &'a Index,
-        intake: Option<(CatalogueUpdate<'a>, &'a Plan)>,
+        catalogue: Option<(CatalogueUpdate<'a>, &'a Plan)>,
         search: Option<(SearchWriter, &'a Plan)>,
     ) -> Self {
         let bytes = |plan: Option<&Plan>| plan.map_or(0, |plan| plan.bytes);
-        let total = bytes(intake.as_ref().map(|(_, plan)| *plan))
+        let total = bytes(catalogue.as_ref().map(|(_, plan)| *plan))
             .max(bytes(search.as_ref().map(|(_, plan)| *plan)));
         Self {
             index,
-            intake,
+            catalogue,
             search,
             done: 0,
             total,
@@ -51,15 +51,15 @@ impl<'a> Ingest<'a> {
     /// Reads everything new, session by session.
     pub(crate) fn feed(&mut self) -> Result<()> {
         let mut wishes: BTreeMap<&'a str, SessionIngest<'a>> = BTreeMap::new();
-        if let Some((intake, plan)) = &mut self.intake {
+        if let Some((catalogue, plan)) = &mut self.catalogue {
             let plan: &'a Plan = plan;
             for id in &plan.gone {
-                intake.forget(id)?;
+                catalogue.forget(id)?;
             }
             for changed in &plan.changed {
                 wishes.entry(changed.id.as_str()).or_default().catalogue = Some(changed);
             }
-            list_unreadable(intake, plan)?;
+            list_unreadable(catalogue, plan)?;
             self.sessions += plan.gone.len() as u64;
         }
         if let Some((writer, plan)) = &mut self.search {
@@ -84,11 +84,11 @@ impl<'a> Ingest<'a> {
             return Ok(());
         };
         let id = &changed.id;
-        if let (Some((intake, _)), Some(changed)) = (&mut self.intake, wish.catalogue) {
+        if let (Some((catalogue, _)), Some(changed)) = (&mut self.catalogue, wish.catalogue) {
             if changed.from_start {
-                intake.forget(id.as_str())?;
+                catalogue.forget(id.as_str())?;
             }
-            intake.settle(id, changed.settled)?;
+            catalogue.settle(id, changed.settled)?;
         }
         if let (Some((writer, _)), Some(changed)) = (&mut self.search, wish.search)
             && changed.from_start
@@ -101,8 +101,8 @@ impl<'a> Ingest<'a> {
                 if let Some((writer, _)) = &mut self.search {
                     writer.forget_session(id);
                 }
-                if let Some((intake, _)) = &mut self.intake {
-                    intake.unreadable(id, full_text(&error))?;
+                if let Some((catalogue, _)) = &mut self.catalogue {
+                    catalogue.unreadable(id, full_text(&error))?;
                 }
                 Ok(())
             }
@@ -120,8 +120,8 @@ impl<'a> Ingest<'a> {
         }
         for places in trails.into_values() {
             let mut sinks: Vec<(TrailPlace, &mut dyn Sink)> = Vec::new();
-            if let (Some((intake, _)), Some(place)) = (&mut self.intake, places[0]) {
-                sinks.push((place.clone(), intake.sink()));
+            if let (Some((catalogue, _)), Some(place)) = (&mut self.catalogue, places[0]) {
+                sinks.push((place.clone(), catalogue.sink()));
             }
             if let (Some((writer, _)), Some(place)) = (&mut self.search, places[1]) {
                 sinks.push((place.clone(), writer));
@@ -147,10 +147,10 @@ impl<'a> Ingest<'a> {
         fresh: bool,
         before_commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let Some((intake, _)) = self.intake.take() else {
+        let Some((catalogue, _)) = self.catalogue.take() else {
             return Ok(());
         };
-        intake.end(&self.index.store, workspaces, fresh, before_commit)
+        catalogue.end(&self.index.store, workspaces, fresh, before_commit)
     }
 
     pub(crate) fn report(&self, report: &mut CatchUp) {
@@ -160,14 +160,14 @@ impl<'a> Ingest<'a> {
 }
 
 /// Marks the sessions that are unreadable, and unmarks those that no longer are.
-fn list_unreadable(intake: &mut CatalogueUpdate<'_>, plan: &Plan) -> Result<()> {
-    for id in intake.were_unreadable()? {
+fn list_unreadable(catalogue: &mut CatalogueUpdate<'_>, plan: &Plan) -> Result<()> {
+    for id in catalogue.were_unreadable()? {
         if !plan.unreadable.iter().any(|(bad, _)| *bad == id) {
-            intake.settle(&id.parse()?, 0)?;
+            catalogue.settle(&id.parse()?, 0)?;
         }
     }
     for (id, why) in &plan.unreadable {
-        intake.unreadable(&id.parse()?, why.clone())?;
+        catalogue.unreadable(&id.parse()?, why.clone())?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use backtrail::plumbing::{CallUsage, Intake, IntakeOptions};
+use backtrail::plumbing::{CallUsage, ImportWriter, ImportWriterOptions};
 use backtrail::{
     Compaction, Draft, ErrorKind, Message, Note, Records, Role, SessionId, SessionOptions,
     SessionReader, Store, Timestamp, Usage,
@@ -29,7 +29,7 @@ pub(super) struct SessionImport {
     /// The session's store. Without one nothing is written.
     pub(super) store: Option<Store>,
     /// The open session; not in a dry run.
-    pub(super) intake: Option<Intake>,
+    pub(super) intake: Option<ImportWriter>,
     target: Target,
     diff: Diff<SessionEvents>,
     /// The record before the session's own first one.
@@ -195,7 +195,7 @@ impl SessionImport {
         Ok(())
     }
 
-    fn options(&self, agent: &str, name: Option<&str>) -> IntakeOptions {
+    fn options(&self, agent: &str, name: Option<&str>) -> ImportWriterOptions {
         let details = &self.details;
         let mut options = SessionOptions::new();
         if let Some(title) = details.title.as_deref().and_then(short) {
@@ -210,7 +210,7 @@ impl SessionImport {
         if let Some(tags) = &details.tags {
             options = options.tags(tags.iter().filter_map(|tag| short(tag)));
         }
-        let mut options = IntakeOptions::new(agent, options);
+        let mut options = ImportWriterOptions::new(agent, options);
         let started = details.started_at.filter(|at| is_plausible_time(*at));
         options = options.began(started.or(self.first_at).unwrap_or(self.file_modified));
         if let Some(name) = name.filter(|name| *name != self.id.as_str()) {
@@ -382,7 +382,7 @@ fn last_keys(reader: &SessionReader) -> Result<HashSet<String>> {
 
 /// Appends a message. One that no record can hold is replaced by a note; it is still in the
 /// file's bytes.
-fn append_message(intake: &mut Intake, message: MessageEvent, at: Timestamp) -> Result<()> {
+fn append_message(intake: &mut ImportWriter, message: MessageEvent, at: Timestamp) -> Result<()> {
     let key = message.key.clone();
     match intake.message(&draft(message, at)) {
         Err(error) if error.kind() == ErrorKind::Invalid => {

@@ -21,7 +21,7 @@ use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{RecordKind, RecordRef, Sums, trail_number};
 use crate::workspace::checkpoint_record::CheckpointRecord;
 use crate::workspace::dropped;
-use crate::workspace::journal::{GivenUp, StepRecord};
+use crate::workspace::step_record::{GivenUp, StepRecord};
 use crate::workspace::{CheckpointReason, must_be_new};
 
 /// The trails of all workspaces, as far as they were read.

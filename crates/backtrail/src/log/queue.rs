@@ -29,7 +29,7 @@ struct QueueState {
     /// too.
     sleeping: usize,
     /// Whether a thread writes records that no thread waits for.
-    tended: bool,
+    has_background_writer: bool,
     closed: bool,
 }
 
@@ -96,10 +96,10 @@ impl Queue {
             Err(error) => slot.fill(Err(error)),
             Ok(pending) => {
                 state.waiting.push_back((pending, Arc::clone(&slot)));
-                if !state.tended {
-                    state.tended = true;
+                if !state.has_background_writer {
+                    state.has_background_writer = true;
                     drop(state);
-                    tend(live);
+                    spawn_background_writer(live);
                 }
             }
         }
@@ -132,12 +132,12 @@ impl Queue {
     }
 
     /// Leads rounds until nothing waits.
-    fn tend_all(&self, live: &LogWriter) {
+    fn write_all_waiting(&self, live: &LogWriter) {
         let mut state = self.lock();
         while !state.waiting.is_empty() {
             state = self.next_round(live, state);
         }
-        state.tended = false;
+        state.has_background_writer = false;
     }
 
     fn wait_for<'a>(
@@ -224,15 +224,15 @@ impl Drop for Lead<'_> {
 
 /// Writes records that no thread waits for, until none is left. The thread keeps the
 /// session and its lock alive as long as it has work.
-fn tend(live: &Arc<LogWriter>) {
+fn spawn_background_writer(live: &Arc<LogWriter>) {
     let theirs = Arc::clone(live);
-    let work = move || theirs.queue.tend_all(&theirs);
+    let work = move || theirs.queue.write_all_waiting(&theirs);
     let spawned = std::thread::Builder::new()
         .name("backtrail-commit".to_owned())
         .spawn(work);
     if spawned.is_err() {
         // If no thread can be started, this one does the work.
-        live.queue.tend_all(live);
+        live.queue.write_all_waiting(live);
     }
 }
 

@@ -14,8 +14,8 @@ use crate::log::Line;
 use crate::objects::ObjectId;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::workspace::journal::{MergedWork, StepRecord};
 use crate::workspace::spans::{ends, newest_of};
+use crate::workspace::step_record::{MergedWork, StepRecord};
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace, Workspace};
 

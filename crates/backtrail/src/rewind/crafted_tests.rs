@@ -12,7 +12,7 @@ use crate::objects::ObjectId;
 use crate::snapshot::Totals;
 use crate::snapshot::entry::{Dir, DirEntry, Node};
 use crate::snapshot::node::{write_listing, write_root};
-use crate::workspace::journal::StepRecord;
+use crate::workspace::step_record::StepRecord;
 use crate::workspace::{Checkpoint, CheckpointOptions, CheckpointReason, Point, Workspace};
 use crate::{Rewind, Store};
 

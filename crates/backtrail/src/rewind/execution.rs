@@ -22,8 +22,8 @@ use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::{Progress, ScanProgress, Snapshot, Totals, shown};
 use crate::workspace::checkpoint_record::CheckpointRecord;
-use crate::workspace::journal::{ChatMoveRecord, MergeRecord, StepRecord, TrailPlace};
 use crate::workspace::new_checkpoint::CapturedState;
+use crate::workspace::step_record::{ChatMoveRecord, MergeRecord, StepRecord, TrailPlace};
 use crate::workspace::{Checkpoint, CheckpointReason, Workspace};
 
 /// A step that is about to be done. Its caller holds the workspace's lock.

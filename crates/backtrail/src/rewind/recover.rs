@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::{Session, opener_of};
 use crate::snapshot::Snapshot;
 use crate::workspace::checkpoint_record::CheckpointRecord;
-use crate::workspace::journal::{ChatMoveRecord, StepRecord};
+use crate::workspace::step_record::{ChatMoveRecord, StepRecord};
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{CheckpointReason, SessionPlace, SkippedFiles, Workspace};
 

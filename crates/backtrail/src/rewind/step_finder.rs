@@ -20,7 +20,7 @@ use crate::session::{
 };
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::workspace::journal::{ChatMoveRecord, StepRecord, TrailPlace};
+use crate::workspace::step_record::{ChatMoveRecord, StepRecord, TrailPlace};
 use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
 use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace, Workspace};
 

@@ -4,11 +4,11 @@ mod compact;
 mod context;
 mod export;
 mod fork;
+#[cfg(feature = "snapshots")]
+mod import_writer;
 mod info;
 #[cfg(feature = "snapshots")]
 mod input_line;
-#[cfg(feature = "snapshots")]
-mod intake;
 mod moves;
 mod note;
 mod options;
@@ -35,11 +35,11 @@ use crate::trash::move_old_trails;
 
 pub use compact::Compacted;
 pub use fork::ForkOptions;
+#[cfg(feature = "snapshots")]
+pub use import_writer::{CallUsage, ImportWriter, ImportWriterOptions};
 pub use info::SessionInfo;
 #[cfg(feature = "snapshots")]
 pub use input_line::InputLine;
-#[cfg(feature = "snapshots")]
-pub use intake::{CallUsage, Intake, IntakeOptions};
 pub use note::Note;
 pub use options::SessionOptions;
 pub use reader::SessionReader;

@@ -48,7 +48,7 @@ pub(crate) struct WorkspaceRef {
     pub(crate) remote: Option<String>,
     /// Where it was before, the latest last; on a workspace's trail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) formerly: Vec<Formerly>,
+    pub(crate) formerly: Vec<FormerDirectory>,
     /// The workspace that replaced it; on a workspace's trail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) superseded_by: Option<WorkspaceId>,
@@ -56,7 +56,7 @@ pub(crate) struct WorkspaceRef {
 
 /// A former place of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Formerly {
+pub(crate) struct FormerDirectory {
     /// As in [`WorkspaceRef`].
     pub(crate) root: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ pub(crate) struct Formerly {
     pub(crate) sessions_only: bool,
 }
 
-impl Formerly {
+impl FormerDirectory {
     pub(crate) fn new(root: &Path, since: Option<Timestamp>, until: Timestamp) -> Self {
         let WorkspaceRef { root, root_hex, .. } = WorkspaceRef::new(root);
         Self {

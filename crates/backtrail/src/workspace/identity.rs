@@ -22,7 +22,7 @@ use crate::session::{Note, append_note};
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::opener::{Opener, TrailReason};
-use crate::trail::present::{DirectoryId, Formerly, Present, WorkspaceRef};
+use crate::trail::present::{DirectoryId, FormerDirectory, Present, WorkspaceRef};
 
 /// How many former directories of a workspace are kept: every note repeats them.
 const MOST_FORMER: usize = 32;
@@ -291,17 +291,17 @@ impl KnownWorkspace {
     }
 
     /// Returns its former directories once it has left the present one.
-    pub(super) fn left(&self, now: Timestamp) -> Vec<Formerly> {
+    pub(super) fn left(&self, now: Timestamp) -> Vec<FormerDirectory> {
         let mut formerly = self.noted.formerly.clone();
         let been = formerly.iter().filter(|former| !former.sessions_only);
         let mut since = been.map(|former| former.until).max();
         // One entry per directory, however often it was there.
-        let here = |former: &Formerly| former.root() == self.root;
+        let here = |former: &FormerDirectory| former.root() == self.root;
         if let Some(again) = formerly.iter().find(|former| here(former)) {
             since = again.since.min(since);
         }
         formerly.retain(|former| !here(former));
-        formerly.push(Formerly::new(&self.root, since, now));
+        formerly.push(FormerDirectory::new(&self.root, since, now));
         formerly.drain(..formerly.len().saturating_sub(MOST_FORMER));
         formerly
     }

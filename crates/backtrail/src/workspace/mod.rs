@@ -17,7 +17,6 @@ pub(crate) mod checkpoint_record;
 mod checkpoints;
 pub(crate) mod dropped;
 mod identity;
-pub(crate) mod journal;
 mod log_entries;
 mod marks;
 pub(crate) mod new_checkpoint;
@@ -32,6 +31,7 @@ pub(crate) mod repair;
 pub(crate) mod resolve;
 mod scan;
 pub(crate) mod spans;
+pub(crate) mod step_record;
 pub(crate) mod timeline;
 pub(crate) mod verify;
 

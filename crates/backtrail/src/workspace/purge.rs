@@ -12,7 +12,7 @@ use super::Workspace;
 use super::checkpoint::{CheckpointReason, SkippedFiles};
 use super::checkpoint_record::CheckpointRecord;
 use super::dropped::DropReason;
-use super::journal::StepRecord;
+use super::step_record::StepRecord;
 use crate::error::{Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::{Fields, Json};

@@ -21,7 +21,7 @@ use crate::ids::WorkspaceId;
 use crate::session::SessionInfo;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::trail::present::{Formerly, WorkspaceRef};
+use crate::trail::present::{FormerDirectory, WorkspaceRef};
 
 /// A former directory of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -48,8 +48,8 @@ impl FormerRoot {
     }
 }
 
-impl From<&Formerly> for FormerRoot {
-    fn from(former: &Formerly) -> Self {
+impl From<&FormerDirectory> for FormerRoot {
+    fn from(former: &FormerDirectory) -> Self {
         Self {
             root: former.root(),
             since: former.since,
@@ -200,7 +200,7 @@ impl KnownWorkspace {
     /// Undoes a relink of the sessions of a directory, if there was one.
     fn gave_sessions_back(&self, store: &Store, root: &Path) -> Result<bool> {
         let mut noted = self.noted.clone();
-        let is_it = |former: &Formerly| former.sessions_only && former.root() == root;
+        let is_it = |former: &FormerDirectory| former.sessions_only && former.root() == root;
         noted.formerly.retain(|former| !is_it(former));
         let gave = noted.formerly.len() < self.noted.formerly.len();
         if gave {
@@ -258,9 +258,9 @@ fn adopt_sessions(store: &Store, from: &Path, place: Directory) -> Result<Worksp
     let known = read_known(store, id.clone())?;
     let mut noted = known.map_or_else(|| WorkspaceRef::new(&root), |known| known.noted);
     noted.formerly.retain(|former| former.root() != from);
-    noted.formerly.push(Formerly {
+    noted.formerly.push(FormerDirectory {
         sessions_only: true,
-        ..Formerly::new(from, None, store.now())
+        ..FormerDirectory::new(from, None, store.now())
     });
     note(store, &id, noted)?;
     Ok(id)

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use backtrail::plumbing::{CallUsage, Intake, IntakeOptions, SourceRecord};
+use backtrail::plumbing::{CallUsage, ImportWriter, ImportWriterOptions, SourceRecord};
 use backtrail::{
     Block, Compaction, Draft, ErrorKind, Json, Message, RecordKind, SessionId, SessionOptions,
     Storage, Store, StoreOptions, Timestamp, ToolUse, Usage,
@@ -34,11 +34,11 @@ fn at(n: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + n).unwrap()
 }
 
-fn options() -> IntakeOptions {
-    IntakeOptions::new("toy", SessionOptions::new().title("t")).began(at(0))
+fn options() -> ImportWriterOptions {
+    ImportWriterOptions::new("toy", SessionOptions::new().title("t")).began(at(0))
 }
 
-fn say(intake: &mut Intake, key: &str) -> backtrail::Result<()> {
+fn say(intake: &mut ImportWriter, key: &str) -> backtrail::Result<()> {
     let draft = Draft::from(Message::user_text(key)).id(key).at(at(1));
     intake.message(&draft)
 }

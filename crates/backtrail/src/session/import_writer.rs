@@ -26,7 +26,7 @@ use crate::trail::origin::{ForkOrigin, SpawnedBy};
 
 /// A session of another program's on its way in.
 #[derive(Debug)]
-pub struct Intake {
+pub struct ImportWriter {
     session: Session,
     /// Records that wait to be written together.
     waiting: Vec<(&'static str, Vec<u8>)>,
@@ -38,7 +38,7 @@ const WAITING: usize = 4 << 20;
 
 /// What a session that is taken in begins with.
 #[derive(Debug, Clone, Default)]
-pub struct IntakeOptions {
+pub struct ImportWriterOptions {
     session: SessionOptions,
     began: Option<Timestamp>,
     original_id: Option<String>,
@@ -58,7 +58,7 @@ enum Origin {
     Spawned(SpawnedBy),
 }
 
-impl IntakeOptions {
+impl ImportWriterOptions {
     /// Makes options for a session that belongs to `agent`.
     pub fn new(agent: &str, options: SessionOptions) -> Self {
         Self {
@@ -114,7 +114,11 @@ impl IntakeOptions {
 
 impl Store {
     /// Begins a session that another program keeps, with an id that is known beforehand.
-    pub fn begin_intake(&self, id: &SessionId, options: IntakeOptions) -> Result<Intake> {
+    pub fn begin_intake(
+        &self,
+        id: &SessionId,
+        options: ImportWriterOptions,
+    ) -> Result<ImportWriter> {
         options.session.check()?;
         let files = self.files(id);
         files.refuse_gone()?;
@@ -158,14 +162,14 @@ impl Store {
             }
         };
         let durability = options.session.durability.or(Some(Durability::Batch));
-        Session::create_opened(self, id.clone(), |_| opener, durability).map(Intake::new)
+        Session::create_opened(self, id.clone(), |_| opener, durability).map(ImportWriter::new)
     }
 
     /// Goes on taking in a session that another program keeps. One of our own is refused.
-    pub fn resume_intake(&self, id: &SessionId) -> Result<Intake> {
+    pub fn resume_intake(&self, id: &SessionId) -> Result<ImportWriter> {
         let session = Session::open(self, id, Some(Durability::Batch))?;
         match session.reader().log.present()?.belongs_to {
-            Some(_) => Ok(Intake::new(session)),
+            Some(_) => Ok(ImportWriter::new(session)),
             None => {
                 let what = format!("session {id} was not imported");
                 Err(Error::invalid(what))
@@ -182,7 +186,7 @@ impl Store {
     }
 }
 
-impl Intake {
+impl ImportWriter {
     fn new(session: Session) -> Self {
         Self {
             session,
