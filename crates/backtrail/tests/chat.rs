@@ -34,6 +34,10 @@ fn a_conversation_is_kept_goes_back_and_forks_without_a_workspace() {
     session.undo().unwrap().unwrap();
     assert_eq!(texts(&store, session.id()), ["one", "two"]);
 
+    let elsewhere = SessionOptions::new().workspace_root(dir.path());
+    store.create_session(elsewhere).unwrap().close().unwrap();
+    assert_eq!(&store.resolve_in("latest", &root).unwrap(), session.id());
+
     let fork = session.fork(&ForkOptions::new().at(1)).unwrap();
     fork.append(Message::user_text("three")).unwrap();
     assert_eq!(texts(&store, fork.id()), ["one", "three"]);
@@ -46,7 +50,6 @@ fn a_conversation_is_kept_goes_back_and_forks_without_a_workspace() {
     let id = session.id().clone();
     session.close().unwrap();
     fork.close().unwrap();
-    assert_eq!(store.resolve_in("latest", &root).unwrap(), id);
     assert!(store.read_session(&id).unwrap().verify().unwrap().is_ok());
 }
 
