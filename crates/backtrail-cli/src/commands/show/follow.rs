@@ -65,36 +65,32 @@ impl View<'_> {
         let mut out = self.ui.out();
         let mut follower = self.reader.follow()?;
         let mut warned = 0;
-        let mut last = 0;
         loop {
             let mut unreadable = Vec::new();
-            let mut found = false;
+            let mut found = Vec::new();
+            let mut is_new = false;
             if let Some(record) = follower.poll()? {
-                found = true;
-                last = record.seq();
                 if let Some(compaction) = data::compaction(&record) {
-                    writeln!(out, "{}", json!({"compaction": compaction}))?;
+                    writeln!(found, "{}", json!({"compaction": compaction}))?;
                 }
                 if let Some(run) = data::run(&record) {
-                    writeln!(out, "{}", json!({"run": run}))?;
+                    writeln!(found, "{}", json!({"run": run}))?;
                 }
-                if write_json(&mut out, &record, "", &mut unreadable)? {
-                    writeln!(out)?;
+                if write_json(&mut found, &record, "", &mut unreadable)? {
+                    writeln!(found)?;
                 }
+                is_new = true;
             }
             if let Some(moved) = follower.take_moved() {
-                let line = json!({"moved": {
-                    "reason": moved.reason.as_str(),
-                    "to": moved.seq,
-                    "before": last,
-                }});
+                let line = json!({"moved": {"reason": moved.reason.as_str(), "to": moved.seq}});
                 writeln!(out, "{line}")?;
             }
+            out.write_all(&found)?;
             if follower.damage().count() > warned || !unreadable.is_empty() {
                 warned = follower.damage().count();
                 self.warn(follower.damage(), &unreadable);
             }
-            if !found {
+            if !is_new {
                 out.flush()?;
                 wait(INTERVAL)?;
             }
