@@ -16,7 +16,7 @@ usage: backtrail-bench [trail|session|snapshot|store|find|import] [--quick] [--o
   snapshot     measure snapshots of a workspace: first, unchanged, changed, diff, rewind, history
   store        measure the store as a whole: fork, verify, gc
   find         measure catalogue and search: index
-  import       measure taking in other agents' sessions: peers, totals, rollout
+  import       measure importing other agents' sessions: peers, totals, rollout
   --quick      fewer rounds and a tenth of the sizes
   --only NAME  only this part
   --dir DIR    where to write; a real disk (default: beside this program)

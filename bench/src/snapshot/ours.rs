@@ -126,8 +126,8 @@ fn run(command: &mut Command) -> Result<(Duration, Vec<u8>)> {
 fn check_moved(told: &[u8], count: usize) -> Result<()> {
     let told: Value = serde_json::from_slice(told)?;
     let len = |name: &str| told[name].as_array().map(Vec::len);
-    let others = ["deleted", "kept", "conflicts", "not_restored"];
-    let is_right = len("restored") == Some(count) && others.iter().all(|name| len(name) == Some(0));
+    let others = ["kept", "conflicts", "not_restored"];
+    let is_right = len("changes") == Some(count) && others.iter().all(|name| len(name) == Some(0));
     match is_right {
         true => Ok(()),
         false => Err(format!("{told} where {count} files were to be restored").into()),
@@ -168,9 +168,7 @@ mod tests {
     #[test]
     fn a_rewind_that_moved_more_or_less_does_not_count() {
         let told = |restored, kept| {
-            format!(
-                r#"{{"restored":{restored},"deleted":[],"kept":{kept},"conflicts":[],"not_restored":[]}}"#
-            )
+            format!(r#"{{"changes":{restored},"kept":{kept},"conflicts":[],"not_restored":[]}}"#)
         };
         let check = |told: String, count| check_moved(told.as_bytes(), count).is_ok();
         assert!(check(told(r#"["a","b"]"#, "[]"), 2));
