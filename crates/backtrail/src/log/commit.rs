@@ -16,6 +16,10 @@ pub struct Commit(Arc<Slot>);
 
 impl Commit {
     /// Waits until the record is durable, and returns its seq.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the append does that it belongs to.
     pub fn wait(self) -> Result<u64> {
         let mut state = self.0.lock();
         loop {

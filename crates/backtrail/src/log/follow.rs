@@ -72,6 +72,10 @@ impl Follower {
     }
 
     /// Returns the next record, or `None` if there is none yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn poll(&mut self) -> Result<Option<RecordRef<'_>>> {
         loop {
             if self.present.is_none() && !self.go_on()? {

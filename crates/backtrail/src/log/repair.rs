@@ -88,6 +88,11 @@ impl RepairPlan {
     }
 
     /// Carries the repair out, on the session as it is now.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Locked` where another process is writing to the session, and where the store cannot
+    /// be written.
     pub fn apply(self) -> Result<RepairReport> {
         let Self { store, files, .. } = self;
         let _writer = WriterLock::take(&files, &store.holder())?;

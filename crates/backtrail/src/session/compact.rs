@@ -35,6 +35,11 @@ impl Session {
     ///
     /// More messages than asked for stay where a tool call would otherwise be
     /// parted from its result, or from one that is still to come.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Invalid` where the summary is empty or nothing is left to summarise, with `Conflict`
+    /// where the expected seq is not the last, and where the session cannot be written.
     pub fn compact(&self, compaction: &Compaction) -> Result<Compacted> {
         compaction.check()?;
         let live = &self.0;

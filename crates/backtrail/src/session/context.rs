@@ -17,6 +17,10 @@ impl SessionReader {
     ///
     /// It reads from the last compaction on and no more of the history. The same
     /// history gives the same bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn context(&self, shape: Shape) -> Result<Context> {
         self.pinned()?.context_of_line(shape)
     }

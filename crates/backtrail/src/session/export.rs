@@ -22,6 +22,10 @@ impl SessionReader {
     ///
     /// Messages that a summary replaces are dropped, as in version 1. Only one message is
     /// in memory at a time.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read or `out` cannot be written.
     pub fn write_v1(&self, out: &mut dyn Write) -> Result<Losses> {
         self.pinned()?.write_v1_of_line(out)
     }
@@ -85,6 +89,10 @@ impl SessionReader {
     /// session and of each message's record. Only one message is in memory at a
     /// time. Returns how many places and messages could not be read, and so are
     /// not in it, or not whole.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read or `out` cannot be written.
     pub fn write_json(&self, out: &mut dyn Write) -> Result<u64> {
         self.pinned()?.write_json_of_line(out)
     }

@@ -73,6 +73,10 @@ impl ForkOptions {
 
 impl Session {
     /// Forks this session and opens the fork for writing.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `NotFound` where the session has no such record, and where the store cannot be written.
     pub fn fork(&self, options: &ForkOptions) -> Result<Self> {
         fork(&self.0.store, self.id(), options)
     }

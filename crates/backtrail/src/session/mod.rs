@@ -132,6 +132,10 @@ impl Session {
     }
 
     /// Renders what a model should be sent now; see [`SessionReader::context`].
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn context(&self, shape: Shape) -> Result<Context> {
         self.reader().context(shape)
     }
@@ -158,6 +162,11 @@ impl Session {
     ///
     /// After an error the message is not acknowledged, and may yet be there when
     /// the session is opened again; [`Draft::expect`] tells the two apart.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Conflict` where the expected seq is not the last, with `DiskFull` where there is no
+    /// space, and with `Io` where the session cannot be written; after a failed sync the handle is stopped.
     pub fn append(&self, message: impl Into<Draft>) -> Result<u64> {
         let pending = self.0.encode(&message.into())?;
         self.0.queue.append(&self.0, pending)
@@ -183,6 +192,10 @@ impl Session {
     }
 
     /// Appends a note.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Invalid` where the note is too long, and where the session cannot be written.
     pub fn note(&self, note: &Note) -> Result<u64> {
         if let Some(error) = self.stopped() {
             return Err(error);
@@ -197,6 +210,10 @@ impl Session {
     /// was handed in by [`append_deferred`](Self::append_deferred) is written by a
     /// thread that keeps the lock until it is done. A process that ends before
     /// that takes the rest with it.
+    ///
+    /// # Errors
+    ///
+    /// Fails where something that was handed in could not be made durable.
     pub fn close(self) -> Result<()> {
         self.0.close()
     }

@@ -51,44 +51,76 @@ impl SessionReader {
     }
 
     /// Returns the session at a glance, reading one opener and the last record.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn info(&self) -> Result<SessionInfo> {
         SessionInfo::read(&self.log.store, &self.log.dir)
     }
 
     /// Returns the process that writes to the session now: `None` if there is none,
     /// `Some(None)` if it did not say which it is.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the lock cannot be checked.
     pub fn writer(&self) -> Result<Option<Option<Holder>>> {
         lock::writer(&self.log.dir)
     }
 
     /// Reads the history from its beginning, in constant memory.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn records(&self) -> Result<Records> {
         self.log.records()
     }
 
     /// Reads the history from its beginning, with sums recomputed or not.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn records_with(&self, sums: Sums) -> Result<Records> {
         self.log.records_with(sums)
     }
 
     /// Reads the history from record `seq` on. The cost is that of what is read,
     /// however much comes before it.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn records_from(&self, seq: u64) -> Result<Records> {
         self.log.records_from(seq)
     }
 
     /// Reads the history from its end backwards. The cost is that of what is
     /// read, however long the session is.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn records_back(&self) -> Result<Records> {
         self.log.records_back()
     }
 
     /// Returns the last `count` records, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn last_records(&self, count: usize) -> Result<Vec<Record>> {
         self.log.last_records(count)
     }
 
     /// Returns record `seq`, found by bisection.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn record(&self, seq: u64) -> Result<Option<Record>> {
         self.log.record(seq)
     }
@@ -101,11 +133,19 @@ impl SessionReader {
 
     /// Returns the records that are gone from the history, or that will be once the
     /// trash is emptied; the oldest first. It reads one opener per trail.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn gaps(&self) -> Result<Vec<HistoryGap>> {
         self.log.gaps()
     }
 
     /// Returns the steps of the conversation that undo and redo would move over.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn steps(&self) -> Result<Steps> {
         let head = self.log.head()?;
         let end = place::end(&self.log.store, &self.log.dir, head)?;
@@ -113,17 +153,29 @@ impl SessionReader {
     }
 
     /// Follows the session from its beginning into the future.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn follow(&self) -> Result<Follower> {
         Follower::new(&self.log.store, &self.log.dir)
     }
 
     /// Checks every line of every trail. It only reads.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.log.verify()
     }
 
     /// Checks that the trails begin as they should and continue each other; their
     /// records are not read.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is in the report.
     pub fn verify_structure(&self) -> Result<VerifyReport> {
         self.log.verify_structure()
     }

@@ -116,6 +116,10 @@ impl From<RunRecord> for Run {
 
 impl RecordRef<'_> {
     /// Parses the run, if this is a record of one; `None` for other kinds.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Corrupt` where the record is not that of a run.
     pub fn run(&self) -> Result<Option<Run>> {
         if self.kind() != RecordKind::Run {
             return Ok(None);

@@ -35,6 +35,10 @@ pub struct Spawned {
 impl Session {
     /// Creates the session of a sub-agent that a tool call of this one starts, and opens
     /// it for writing.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store cannot be written.
     pub fn spawn(&self, tool_use_id: &str, options: SessionOptions) -> Result<Self> {
         spawn(&self.0.store, self.id(), tool_use_id, options)
     }
@@ -43,6 +47,10 @@ impl Session {
 impl SessionReader {
     /// Returns the sessions of sub-agents that tool calls of this one started, in order.
     /// It reads the whole history.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn spawned(&self) -> Result<Vec<Spawned>> {
         let store = &self.log.store;
         let mut all = Vec::new();

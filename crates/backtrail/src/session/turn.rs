@@ -23,6 +23,10 @@ impl Session {
     ///
     /// A turn that is dropped without [`Turn::end`] is recorded as interrupted. The
     /// session must have a [`workspace`](SessionOptions::workspace).
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Invalid` where the session has no workspace, and as `Session::append` does.
     pub fn begin_turn(&self, message: impl Into<Draft>) -> Result<Turn> {
         let draft = message.into();
         let workspace = self.own_workspace()?;
@@ -52,6 +56,10 @@ impl Session {
     }
 
     /// Keeps the state of the session's workspace, at the session's last record.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Invalid` where the session has no workspace, and as `Workspace::checkpoint` does.
     pub fn checkpoint(&self, options: CheckpointOptions) -> Result<Checkpoint> {
         self.own_workspace()?.checkpoint(options.session(self.id()))
     }
@@ -66,6 +74,10 @@ impl Session {
 
     /// Returns the workspace that the session works in, if checkpoints are kept of
     /// it. It is found where it is now, also if it was moved since.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session or its workspace cannot be read.
     pub fn workspace(&self) -> Result<Option<Workspace>> {
         let present = self.reader().log.present()?;
         let id = present.workspace.and_then(|workspace| workspace.id);
@@ -181,6 +193,10 @@ impl Turn {
     }
 
     /// Appends a message and returns its seq once it is durable.
+    ///
+    /// # Errors
+    ///
+    /// Fails as `Session::append` does.
     pub fn append(&self, message: impl Into<Draft>) -> Result<u64> {
         let draft = message.into();
         let message = draft.message().map(std::borrow::Cow::into_owned);
@@ -201,6 +217,11 @@ impl Turn {
     /// Fails where that state could not be kept, or where no call of this turn that
     /// has no result yet has the id. A first snapshot that is too large can be taken
     /// beforehand, with [`CheckpointOptions::unlimited`].
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Invalid` where no such call is open, and where the state before the turn could not be
+    /// kept: then the tool must not run.
     pub fn begin_tool(&self, tool_use_id: &str) -> Result<Tool<'_>> {
         let call = self
             .lock_calls()
@@ -237,12 +258,20 @@ impl Turn {
 
     /// Begins the session of a sub-agent that a tool call of this turn starts. It
     /// works in the same workspace.
+    ///
+    /// # Errors
+    ///
+    /// Fails as `Session::spawn` does.
     pub fn spawn(&self, tool_use_id: &str, options: SessionOptions) -> Result<Session> {
         let options = options.or_workspace(&self.workspace);
         self.session.spawn(tool_use_id, options)
     }
 
     /// Ends the turn: keeps the state of the files as it left them.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the state after the turn cannot be kept.
     pub fn end(mut self) -> Result<Checkpoint> {
         let ended = self.finish(CheckpointReason::TurnEnd);
         // A turn that could not end is given up when it is dropped.
@@ -309,6 +338,10 @@ impl Tool<'_> {
 
     /// Appends the result and returns its seq once it is durable. The state of the
     /// files after the call is kept behind it; the next call waits for that.
+    ///
+    /// # Errors
+    ///
+    /// Fails as `Session::append` does.
     pub fn finish(self, result: ToolResult) -> Result<u64> {
         let turn = self.turn;
         let result = result.answers(self.call.id, self.call.name);

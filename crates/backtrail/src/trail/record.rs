@@ -189,6 +189,10 @@ impl<'a> RecordRef<'a> {
     /// `None` for other kinds. A message of another shape than this version
     /// knows is an error here, and so is one of which a part is lost; see
     /// [`stored_message`](Self::stored_message) for the rest of it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Corrupt` where the record or one of its payloads cannot be read.
     pub fn message(&self) -> Result<Option<Message>> {
         if !parts::may_have_references(self.bytes) {
             return self.stored_message();
@@ -201,6 +205,10 @@ impl<'a> RecordRef<'a> {
 
     /// Returns the message with the very bytes that it came with, if this is a
     /// record of one.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Corrupt` where the record or one of its payloads cannot be read.
     pub fn message_json(&self) -> Result<Option<Cow<'a, str>>> {
         let Some(json) = self.stored_json()? else {
             return Ok(None);
@@ -253,6 +261,10 @@ impl<'a> RecordRef<'a> {
 
     /// Parses the message as it is in its line: a large or binary part of it is a
     /// reference to its payload. For callers that do not need those parts.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Corrupt` where the record cannot be read.
     pub fn stored_message(&self) -> Result<Option<Message>> {
         if self.kind() != RecordKind::Message {
             return Ok(None);
@@ -368,6 +380,10 @@ impl Record {
     }
 
     /// Parses the message; see [`RecordRef::message`].
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Corrupt` where the record or one of its payloads cannot be read.
     pub fn message(&self) -> Result<Option<Message>> {
         self.as_ref().message()
     }

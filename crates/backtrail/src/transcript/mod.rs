@@ -102,6 +102,10 @@ impl Transcript {
     /// It returns after one line was written in one write and synced. If that fails, the
     /// transcript and its file are as they were. A file that another writer added to
     /// meanwhile is a [`Conflict`](crate::ErrorKind::Conflict): load it again.
+    ///
+    /// # Errors
+    ///
+    /// Fails where its file cannot be written, or another writer has added to it.
     pub fn push(&mut self, message: Message) -> Result<()> {
         let at_ms = now_ms();
         self.persist(&New::Message(&message, at_ms))?;
@@ -110,12 +114,20 @@ impl Transcript {
     }
 
     /// Adds a message of the user.
+    ///
+    /// # Errors
+    ///
+    /// Fails as `push` does.
     pub fn push_user_text(&mut self, text: impl Into<Text>) -> Result<()> {
         self.push(Message::user_text(text))
     }
 
     /// Records that a summary replaces the next `removed_message_count` messages from now
     /// on. They stay in [`messages`](Self::messages).
+    ///
+    /// # Errors
+    ///
+    /// Fails as `push` does.
     pub fn record_compaction(
         &mut self,
         summary: impl Into<Text>,
@@ -160,11 +172,20 @@ impl Transcript {
     ///
     /// What cannot be read is listed by [`skipped`](Self::skipped). Where the file itself
     /// is missing, the newest older copy that version 1 left beside it is loaded.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `NotFound` where there is no such file, and with `Invalid` or `Corrupt` where it is not a
+    /// session file.
     pub fn load_from_path(path: impl AsRef<Path>) -> Result<Self> {
         Self::load_from_place(path, Arc::new(LocalStorage))
     }
 
     /// Like [`load_from_path`](Self::load_from_path), from another storage.
+    ///
+    /// # Errors
+    ///
+    /// Fails as `load_from_path` does.
     pub fn load_from_place(path: impl AsRef<Path>, storage: Arc<dyn Storage>) -> Result<Self> {
         load::load(path.as_ref(), storage)
     }
@@ -174,11 +195,19 @@ impl Transcript {
     ///
     /// Any other file (another session, messages that are not here, damage, a file of
     /// version 1) is refused and not changed.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the file cannot be written.
     pub fn save_to_path(&self, path: impl AsRef<Path>) -> Result<()> {
         self.save_to_place(path, Arc::new(LocalStorage))
     }
 
     /// Like [`save_to_path`](Self::save_to_path), to another storage.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the file cannot be written.
     pub fn save_to_place(&self, path: impl AsRef<Path>, storage: Arc<dyn Storage>) -> Result<()> {
         Place::new(path.as_ref().to_owned(), storage).save(&self.content)
     }
@@ -188,6 +217,10 @@ impl Transcript {
     ///
     /// Messages that a summary replaces are dropped, as in version 1. In the losses each
     /// message is named by its position, counted from 1.
+    ///
+    /// # Errors
+    ///
+    /// Fails where `out` cannot be written.
     pub fn write_v1(&self, out: &mut dyn io::Write) -> Result<Losses> {
         let content = &self.content;
         let covered = content.covered();

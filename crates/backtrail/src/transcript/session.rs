@@ -15,6 +15,10 @@ use crate::trail::{Damage, DamageReport};
 
 impl SessionReader {
     /// Returns the history as a plain value, all of it in memory.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn transcript(&self) -> Result<Transcript> {
         self.pinned()?.transcript_of_line()
     }
@@ -61,6 +65,10 @@ impl SessionReader {
 
 impl Session {
     /// Returns the history as a plain value; see [`SessionReader::transcript`].
+    ///
+    /// # Errors
+    ///
+    /// Fails where the session cannot be read; damage is skipped and counted.
     pub fn transcript(&self) -> Result<Transcript> {
         self.reader().transcript()
     }

@@ -17,12 +17,20 @@ use crate::time::Timestamp;
 
 impl Workspace {
     /// Compares a snapshot with what the directory holds now. Nothing is stored.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the snapshot or the directory cannot be read.
     pub fn changes_since(&self, before: &Snapshot) -> Result<Diff> {
         self.changes_since_with(before, None).map(|(diff, _)| diff)
     }
 
     /// Compares a snapshot with what the directory holds now, and reports progress; also
     /// returns what was skipped.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the snapshot or the directory cannot be read.
     pub fn changes_since_with(
         &self,
         before: &Snapshot,
