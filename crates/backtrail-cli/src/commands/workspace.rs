@@ -3,6 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use backtrail::workspace::CheckpointReason;
 use backtrail::{Checkpoint, CheckpointId, ErrorKind, Point, SessionId, Store, Workspace};
 
 use super::recovery::Finish;
@@ -174,7 +175,7 @@ impl WorkspaceArgs {
                     near.join(", ")
                 ))
             }
-            (ErrorKind::NotFound, true) => command.hint(format!("see all: {all}")),
+            (ErrorKind::NotFound, true) => command.hint(format!("see what there is: {all}")),
             _ => command,
         }
     }
@@ -238,7 +239,13 @@ fn describe_point(workspace: &Workspace, point: &str) -> String {
         (Some(label), _) => format!("checkpoint \"{}\"", one_line(label, 40)),
         (None, Some(about)) => {
             let about = one_line(&visible(&about.to_string()), 40);
-            format!("{}: {about}", checkpoint.reason())
+            match checkpoint.reason() {
+                CheckpointReason::TurnStart | CheckpointReason::RunStart => {
+                    format!("before {about}")
+                }
+                CheckpointReason::TurnEnd | CheckpointReason::RunEnd => format!("after {about}"),
+                reason => format!("{reason}: {about}"),
+            }
         }
         (None, None) => checkpoint.reason().to_string(),
     };

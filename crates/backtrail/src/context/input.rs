@@ -121,7 +121,7 @@ fn without_half_characters(json: &str) -> Option<String> {
     }
 }
 
-/// Parses the `\uXXXX` at an offset.
+/// Parses the escaped UTF-16 unit at an offset.
 fn unit_at(json: &str, at: usize) -> Option<u16> {
     let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
     u16::from_str_radix(digits, 16).ok()

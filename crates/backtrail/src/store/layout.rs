@@ -105,7 +105,7 @@ impl Store {
         let ours = |name: &OsString| is_part(name) || is_aside_format(name);
         if !names.iter().all(|name| ours(name) || is_setting(name)) {
             let what = format!(
-                "{} is neither empty nor a Backtrail store; name another directory",
+                "{} is neither empty nor a Backtrail store; use another directory",
                 root.display()
             );
             return Ok(Error::invalid(what).at_path(root));

@@ -263,7 +263,7 @@ pub(super) fn not_in_the_store(store: &Store, place: &Directory) -> Result<()> {
     let dir = store.root().canonicalize();
     if dir.is_ok_and(|dir| place.root.starts_with(dir)) {
         let what = format!(
-            "{} is in the store; name another directory",
+            "{} is in the store; use another directory",
             place.root.display()
         );
         return Err(Error::invalid(what).at_path(&place.root));

@@ -7,7 +7,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::identity::{Directory, known};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::snapshot::scan::sys::Names;
 use crate::snapshot::shown;
 use crate::store::Store;
@@ -86,7 +86,7 @@ impl NewDirectory {
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let what = format!("{} does not exist; create it first", shown(parent));
-                Err(Error::new(ErrorKind::NotFound, what).at_path(parent))
+                Err(Error::invalid(what).at_path(parent))
             }
             Err(error) => Err(Error::io("cannot open the directory", parent, error)),
         }
@@ -110,7 +110,7 @@ impl NewDirectory {
         let root = store.root();
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         if whole.starts_with(&root) {
-            return Err(refused(whole, "is in the store; name another directory"));
+            return Err(refused(whole, "is in the store; use another directory"));
         }
         if root.starts_with(whole) {
             return Err(refused(whole, "contains the store; use another directory"));
@@ -144,7 +144,7 @@ impl NewDirectory {
 /// Returns why a workspace conflicts with a new directory, if it does.
 fn conflict_with(root: &Path, whole: &Path) -> Option<String> {
     if root == whole {
-        return Some("is already a workspace with checkpoints; name another directory".to_owned());
+        return Some("is already a workspace with checkpoints; use another directory".to_owned());
     }
     if whole.starts_with(root) {
         return Some(within(root));

@@ -1,8 +1,6 @@
 //! One path of a workspace: what is there, and a snapshot of it alone.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fd::OwnedFd;
@@ -141,8 +139,14 @@ pub(super) fn node_at(root: &Path, path: &Path) -> Result<(PathLookup, Option<No
                 target,
                 ignored: true,
             }),
-            FileKind::File => read_file(dir, name)
-                .map_err(|error| Error::io("cannot read the file", &root.join(path), error))?,
+            FileKind::File => sys::read_unchanging(dir, name)
+                .map_err(|error| Error::io("cannot read the file", &root.join(path), error))?
+                .map(|(seen, content)| Node::File {
+                    mode: seen.stamp.mode,
+                    size: seen.len(),
+                    content,
+                    ignored: true,
+                }),
             _ => return Ok((lookup, None)),
         };
         if let Some(node) = node {
@@ -155,27 +159,6 @@ pub(super) fn node_at(root: &Path, path: &Path) -> Result<(PathLookup, Option<No
 pub(super) fn unstable(root: &Path, path: &Path) -> Error {
     let what = format!("{} changed each time it was read; try again", shown(path));
     Error::new(ErrorKind::Conflict, what).at_path(&root.join(path))
-}
-
-/// Reads a file; `None` if it changed meanwhile.
-fn read_file(dir: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<Option<Node>> {
-    let fd = match sys::open_file(dir, name) {
-        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
-        fd => fd?,
-    };
-    let before = sys::seen(&fd)?;
-    if before.kind != FileKind::File {
-        return Ok(None);
-    }
-    let file = File::from(fd);
-    let content = ObjectId::of_reader(&file)?;
-    let is_still = sys::seen(&file)?.stamp == before.stamp;
-    Ok(is_still.then_some(Node::File {
-        mode: before.stamp.mode,
-        size: before.len(),
-        content,
-        ignored: true,
-    }))
 }
 
 impl Workspace {

@@ -112,8 +112,7 @@ impl Workspace {
                     1 => "there is only one turn or run to go back to: last~1".to_owned(),
                     n => format!("there are only {n} turns and runs to go back to: last~{n}"),
                 };
-                let error = Error::new(ErrorKind::NotFound, what).at_path(self.root());
-                Err(error.with_points(self.newest_points()))
+                Err(Error::new(ErrorKind::NotFound, what).at_path(self.root()))
             }
         }
     }
@@ -150,7 +149,7 @@ impl Workspace {
                 "no checkpoint in {} was made at or before record {seq} of session {session}",
                 self.root().display()
             );
-            Error::new(ErrorKind::NotFound, what).with_points(self.newest_points())
+            Error::new(ErrorKind::NotFound, what)
         })
     }
 
@@ -211,33 +210,23 @@ impl Workspace {
         error.with_points(self.nearest_points(text))
     }
 
-    /// Returns the labels and ids that are most similar to a text.
+    /// Returns the labels and ids that begin most like a text.
     fn nearest_points(&self, text: &str) -> Vec<String> {
         let mut near: Vec<(usize, String)> = Vec::new();
         for checkpoint in self.checkpoints_back().into_iter().flatten().flatten() {
             let id = checkpoint.id().prefix(8);
-            for name in checkpoint.record.label.into_iter().chain([id]) {
+            let label = checkpoint.record.label.map(|label| (label, 1));
+            // One or two digits of an id are alike by chance.
+            for (name, least) in label.into_iter().chain([(id, 3)]) {
                 let shared = text.bytes().zip(name.bytes()).take_while(|(a, b)| a == b);
                 let shared = shared.count();
-                if shared > 0 && !near.iter().any(|(_, known)| *known == name) {
+                if shared >= least && !near.iter().any(|(_, known)| *known == name) {
                     near.push((shared, name));
                 }
             }
         }
         near.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
-        let names: Vec<String> = near.into_iter().take(NAMED).map(|(_, name)| name).collect();
-        if names.is_empty() {
-            self.newest_points()
-        } else {
-            names
-        }
-    }
-
-    /// Returns the newest labels and ids.
-    fn newest_points(&self) -> Vec<String> {
-        let newest = self.checkpoints_back().into_iter().flatten().flatten();
-        let names = newest.take(NAMED).map(|checkpoint| checkpoint.name());
-        names.collect()
+        near.into_iter().take(NAMED).map(|(_, name)| name).collect()
     }
 }
 

@@ -41,13 +41,10 @@ impl ForkIntoRequest<'_> {
                 options = options.progress(progress);
             }
             let plan = workspace.fork_into_plan(&point, self.dir, options);
-            let plan = plan.map_err(|error| match error.path() {
-                // An error about the directory has its path, and no points.
-                Some(_) if error.points().is_empty() => error.into(),
-                _ => self
-                    .args
-                    .here
-                    .wrong_point(&workspace, &point, self.ui, error),
+            // An error about the directory is of another kind, and stays as it is.
+            let plan = plan.map_err(|error| {
+                let here = &self.args.here;
+                here.wrong_point(&workspace, &point, self.ui, error)
             })?;
             let mut report = ForkReport::new(&plan, &workspace);
             if !self.args.dry_run {

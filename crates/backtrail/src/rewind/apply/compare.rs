@@ -1,6 +1,5 @@
 //! Comparing a path with what it should be.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -9,7 +8,6 @@ use rustix::io::{Errno, Result};
 
 use super::super::path_change::PathEntry;
 use super::root_dir::{RootDir, SplitPath, is_gone};
-use crate::objects::ObjectId;
 use crate::snapshot::FileKind;
 use crate::snapshot::scan::sys::{self, Horizon, Seen, Stamp};
 
@@ -75,30 +73,17 @@ impl RootDir<'_> {
                 let is_alike = seen.kind == FileKind::File
                     && (seen.stamp.mode, seen.stamp.size) == (file.mode, file.size);
                 if is_alike && !known.is_some_and(|known| known.is_still(&seen)) {
-                    return self.call("read", path, || read_file((dir, name), &file.content));
+                    let read = || sys::read_unchanging(dir, name).map_err(errno);
+                    let read = self.call("read", path, read)?;
+                    return Ok(read
+                        .filter(|(_, content)| *content == file.content)
+                        .map(|it| it.0));
                 }
                 is_alike
             }
         };
         Ok(same.then_some(seen))
     }
-}
-
-/// Reads a file, which must not change meanwhile, and returns what it is if it has this
-/// content.
-fn read_file((dir, name): (&OwnedFd, &[u8]), content: &ObjectId) -> Result<Option<Seen>> {
-    let fd = match sys::open_file(dir, name) {
-        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
-        fd => fd?,
-    };
-    let before = sys::seen(&fd)?;
-    if before.kind != FileKind::File {
-        return Ok(None);
-    }
-    let file = File::from(fd);
-    let is_it = ObjectId::of_reader(&file).map_err(errno)? == *content;
-    let is_still = sys::seen(&file)?.stamp == before.stamp;
-    Ok((is_it && is_still).then_some(before))
 }
 
 pub(super) fn errno(error: io::Error) -> Errno {

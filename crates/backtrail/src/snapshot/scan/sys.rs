@@ -4,6 +4,7 @@
 //! following links: a name that is replaced by a link during the scan leads nowhere.
 
 use std::ffi::CStr;
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::path::Path;
@@ -16,6 +17,7 @@ use rustix::path::Arg;
 
 use super::super::entry::FileKind;
 use crate::error::{Error, ErrorKind, Result};
+use crate::objects::ObjectId;
 
 /// Longer paths are opened in parts, because the system limits the length.
 const LONGEST_PATH: usize = 4000;
@@ -227,6 +229,26 @@ pub(crate) fn open_file(dir: impl AsFd, name: impl Arg + Copy) -> rustix::io::Re
     }
 }
 
+/// Reads a file for its metadata and content. `None` if there is none, or if it changed
+/// meanwhile.
+pub(crate) fn read_unchanging(
+    dir: impl AsFd,
+    name: impl Arg + Copy,
+) -> io::Result<Option<(Seen, ObjectId)>> {
+    let fd = match open_file(dir, name) {
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
+        fd => fd?,
+    };
+    let before = seen(&fd)?;
+    if before.kind != FileKind::File {
+        return Ok(None);
+    }
+    let file = File::from(fd);
+    let content = ObjectId::of_reader(&file)?;
+    let is_still = seen(&file)?.stamp == before.stamp;
+    Ok(is_still.then_some((before, content)))
+}
+
 /// Reads a small regular file beneath a directory, without following links. `None` if
 /// there is none, or if it is longer than `longest`.
 pub(super) fn read_beneath(
@@ -261,7 +283,7 @@ fn read_opened(opened: rustix::io::Result<OwnedFd>, longest: u64) -> io::Result<
         _ => return Ok(None),
     }
     let mut bytes = Vec::new();
-    let file = std::fs::File::from(fd);
+    let file = File::from(fd);
     match io::Read::read_to_end(&mut io::Read::take(file, longest + 1), &mut bytes) {
         Ok(len) if len as u64 <= longest => Ok(Some(bytes)),
         _ => Ok(None),

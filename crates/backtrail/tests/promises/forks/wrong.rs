@@ -99,7 +99,7 @@ fn anything_but_an_empty_directory_is_refused() {
     }
     desk.says(room.join("full"), "is not empty: it has a, b, c and 1 more");
     let error = desk.refused(room.join("not/there"));
-    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("create it first"), "{error}");
     desk.says("/", "");
     let error = desk.refused("");
