@@ -114,7 +114,7 @@ impl ImportWriterOptions {
 
 impl Store {
     /// Begins a session that another program keeps, with an id that is known beforehand.
-    pub fn begin_intake(
+    pub fn begin_import(
         &self,
         id: &SessionId,
         options: ImportWriterOptions,
@@ -166,7 +166,7 @@ impl Store {
     }
 
     /// Goes on taking in a session that another program keeps. One of our own is refused.
-    pub fn resume_intake(&self, id: &SessionId) -> Result<ImportWriter> {
+    pub fn resume_import(&self, id: &SessionId) -> Result<ImportWriter> {
         let session = Session::open(self, id, Some(Durability::Batch))?;
         match session.reader().log.present()?.belongs_to {
             Some(_) => Ok(ImportWriter::new(session)),

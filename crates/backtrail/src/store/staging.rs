@@ -41,9 +41,9 @@ impl Store {
             }
             _ => {}
         }
-        let (_, lock) = open_lock(storage, &derived, "intake.lock")?;
+        let (_, lock) = open_lock(storage, &derived, "import.lock")?;
         lock.lock().map_err(failed)?;
-        let root = derived.join("intake");
+        let root = derived.join("import");
         // What an interrupted process left. The sessions that it put in place are there, but
         // may not be durable yet; those that it did not are removed.
         if storage.exists(&root).map_err(failed)? {
