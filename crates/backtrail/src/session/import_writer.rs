@@ -295,7 +295,7 @@ impl ImportWriter {
         let id = live
             .ids
             .next(live.store.random())
-            .map_err(|error| Error::machine("cannot make an id", error))?;
+            .map_err(|error| Error::machine("cannot create an id", error))?;
         let body = source.encode(live.store.now(), id)?;
         self.flush()?;
         let before = self.write(&[("source", body)])?;
