@@ -106,7 +106,7 @@ fn a_part_of_a_file_that_was_kept_twice_is_exported_once() {
     for from in [lengths[1], lengths[0], &[]].map(|keys| lines(NAME, keys).len()) {
         // Where no record ended, bytes before the part are missing.
         let is_boundary = from > lines(NAME, &[]).len();
-        let mut writer = kit.store.resume_intake(&id()).unwrap();
+        let mut writer = kit.store.resume_import(&id()).unwrap();
         let mut again = SourceRecord::new("toy", &kit.path("a.toy")).from(from as u64);
         writer.keep(&mut again, &whole.as_bytes()[from..]).unwrap();
         writer.source(&again).unwrap();
