@@ -107,7 +107,7 @@ fn a_part_of_a_file_that_was_kept_twice_is_exported_once() {
         // Where no record ended, bytes before the part are missing.
         let is_boundary = from > lines(NAME, &[]).len();
         let mut writer = kit.store.resume_import(&id()).unwrap();
-        let mut again = SourceRecord::new("toy", &kit.path("a.toy")).from(from as u64);
+        let mut again = SourceRecord::new("toy", kit.path("a.toy")).from(from as u64);
         writer.keep(&mut again, &whole.as_bytes()[from..]).unwrap();
         writer.source(&again).unwrap();
         writer.close().unwrap();
