@@ -23,4 +23,5 @@ mod others;
 mod repositories;
 mod review;
 mod scene;
+mod stuck;
 mod three_actors;
