@@ -2,6 +2,7 @@ use backtrail::{Block, Role};
 use proptest::prelude::*;
 
 use super::*;
+use crate::event::{ForkPoint, ThreadId};
 use crate::collector::{CollectedThread, EventCollector};
 use crate::testing::{check, read, resume};
 
