@@ -255,7 +255,7 @@ fn in_memory() -> Result<Connection> {
 }
 
 fn make_tables(db: &Connection) -> Result<()> {
-    db.execute_batch(schema::TABLES)
+    db.execute_batch(&schema::tables())
         .and_then(|()| db.pragma_update(None, "user_version", schema::VERSION))
         .map_err(failed("cannot create the tables of the catalogue"))
 }
