@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::log::{leave_word, read_holder};
+use crate::log::{read_holder, write_holder};
 use crate::storage::StorageFile;
 use crate::store::Store;
 
@@ -28,7 +28,7 @@ impl GcLock {
             return Err(Error::locked(what, &path, holder));
         }
         // Only for the error of a process that finds it locked.
-        leave_word(file.as_ref(), &store.holder()).ok();
+        write_holder(file.as_ref(), &store.holder()).ok();
         Ok(Self(file))
     }
 }

@@ -75,7 +75,7 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn poll(&mut self) -> Result<Option<RecordRef<'_>>> {
         loop {
             if self.present.is_none() && !self.go_on()? {

@@ -47,13 +47,13 @@ pub(crate) struct WriterLock {
 
 /// How often a lock is tried before it counts as held.
 const PATIENCE: u32 = 10;
-const SPEAKER: &str = "speaker.lock";
+const WRITER: &str = "speaker.lock";
 const APPEND: &str = "append.lock";
 
 impl WriterLock {
     /// Takes the lock, or fails with its holder.
     pub(crate) fn take(files: &LogDir, me: &Holder) -> Result<Self> {
-        let (path, file) = files.open_lock(SPEAKER)?;
+        let (path, file) = files.open_lock(WRITER)?;
         let failed = |error| Error::io("cannot lock the session", &path, error);
         let mut tries = 1;
         while !file.try_lock().map_err(failed)? {
@@ -72,13 +72,13 @@ impl WriterLock {
         }
         let lock = Self { file };
         // Only for the message to a process that finds the session locked.
-        leave_word(lock.file.as_ref(), me).ok();
+        write_holder(lock.file.as_ref(), me).ok();
         Ok(lock)
     }
 }
 
 /// Writes the holder to a lock's file.
-pub(crate) fn leave_word(file: &dyn StorageFile, me: &Holder) -> io::Result<()> {
+pub(crate) fn write_holder(file: &dyn StorageFile, me: &Holder) -> io::Result<()> {
     let word = serde_json::to_vec(me).map_err(io::Error::other)?;
     file.truncate(0)?;
     append_all(file, &word)
@@ -93,7 +93,7 @@ impl Drop for WriterLock {
 
 /// Returns whether a process is writing to the session now, and which.
 pub(crate) fn writer(files: &LogDir) -> Result<Option<Option<Holder>>> {
-    let path = files.path().join(SPEAKER);
+    let path = files.path().join(WRITER);
     let file = if_found(files.storage().open_read(&path)).context("cannot open the lock", &path)?;
     let Some(file) = file else {
         return Ok(None);

@@ -46,7 +46,7 @@ pub(crate) use directory::{
 };
 pub(crate) use gap::{GONE_TRAILS, GoneTrail, GoneTrails};
 pub(crate) use lock::{
-    AppendGuard, AppendLock, WriterLock, leave_word, lies_in_store, read_holder,
+    AppendGuard, AppendLock, WriterLock, lies_in_store, read_holder, write_holder,
 };
 pub(crate) use payloads::{PayloadWriter, move_out};
 pub(crate) use place::end as end_of_line;

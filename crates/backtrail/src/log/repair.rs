@@ -91,7 +91,7 @@ impl RepairPlan {
     ///
     /// # Errors
     ///
-    /// Fails with `Locked` where another process is writing to the session, and where the store cannot
+    /// Fails with `Locked` if another process is writing to the session, and if the store cannot
     /// be written.
     pub fn apply(self) -> Result<RepairReport> {
         let Self { store, files, .. } = self;

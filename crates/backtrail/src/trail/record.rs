@@ -192,7 +192,7 @@ impl<'a> RecordRef<'a> {
     ///
     /// # Errors
     ///
-    /// Fails with `Corrupt` where the record or one of its payloads cannot be read.
+    /// Fails with `Corrupt` if the record or one of its payloads cannot be read.
     pub fn message(&self) -> Result<Option<Message>> {
         if !parts::may_have_references(self.bytes) {
             return self.stored_message();
@@ -208,7 +208,7 @@ impl<'a> RecordRef<'a> {
     ///
     /// # Errors
     ///
-    /// Fails with `Corrupt` where the record or one of its payloads cannot be read.
+    /// Fails with `Corrupt` if the record or one of its payloads cannot be read.
     pub fn message_json(&self) -> Result<Option<Cow<'a, str>>> {
         let Some(json) = self.stored_json()? else {
             return Ok(None);
@@ -264,7 +264,7 @@ impl<'a> RecordRef<'a> {
     ///
     /// # Errors
     ///
-    /// Fails with `Corrupt` where the record cannot be read.
+    /// Fails with `Corrupt` if the record cannot be read.
     pub fn stored_message(&self) -> Result<Option<Message>> {
         if self.kind() != RecordKind::Message {
             return Ok(None);
@@ -383,7 +383,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// Fails with `Corrupt` where the record or one of its payloads cannot be read.
+    /// Fails with `Corrupt` if the record or one of its payloads cannot be read.
     pub fn message(&self) -> Result<Option<Message>> {
         self.as_ref().message()
     }
