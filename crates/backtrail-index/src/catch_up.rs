@@ -1,6 +1,7 @@
 //! Catching up: adds new records of the trails to the catalogue and the search index, in
 //! one pass.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::thread;
 use std::time::Duration;
 
@@ -176,8 +177,7 @@ impl Index {
     fn make_dir(&self) -> bool {
         let dir = self.dir();
         let mut builder = std::fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.mode(0o700);
         dir.is_dir() || builder.create(&dir).is_ok() || dir.is_dir()
     }
 
@@ -290,7 +290,11 @@ impl Index {
         opened: Option<Catalogue>,
     ) -> Result<CatalogueTarget> {
         let paths = self.paths();
-        let Some(lock) = Lock::take(&paths.lock(), self.patience(wants.rebuild_catalogue))? else {
+        let Some(lock) = Lock::take(
+            &paths.beside("lock"),
+            self.patience(wants.rebuild_catalogue),
+        )?
+        else {
             return self.target_in_memory(opened);
         };
         drop(opened);

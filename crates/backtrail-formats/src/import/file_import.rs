@@ -58,6 +58,16 @@ impl FileNote {
         note.and_then(|note| note.parse().ok()).unwrap_or_default()
     }
 
+    /// Creates the note on a session whose agent calls it `name`.
+    fn new(name: &str, report: &ReadReport) -> Self {
+        let mut note = Self {
+            name: name.to_owned(),
+            ..Self::default()
+        };
+        note.add(report);
+        note
+    }
+
     fn add(&mut self, report: &ReadReport) {
         self.read_to = report.read_to;
         self.lines = report.lines;
@@ -318,11 +328,7 @@ impl FileImport<'_> {
         if let Some(reason) = damage {
             report.add_damage(report.lines + 1, &(content.len()..content.len()), reason);
         }
-        let mut note = FileNote {
-            name,
-            ..FileNote::default()
-        };
-        note.add(&report);
+        let note = FileNote::new(&name, &report);
         self.finish(report, sessions, earlier, note, Beginning::MayDiffer)
     }
 
@@ -449,12 +455,8 @@ impl FileImport<'_> {
         let Some((_, sessions)) = self.read(opened, main)? else {
             return Ok(Done::without_session(Outcome::Deleted));
         };
-        let mut note = FileNote {
-            name: name.to_owned(),
-            first_at: first.at,
-            ..FileNote::default()
-        };
-        note.add(&report);
+        let mut note = FileNote::new(name, &report);
+        note.first_at = first.at;
         // It knows nothing of the other files: next time all are combined again.
         note.state = None;
         self.finish(report, sessions, earlier, note, Beginning::MayDiffer)
@@ -498,8 +500,7 @@ impl FileImport<'_> {
     /// Reports on a file whose session is not known yet.
     fn without_session(&self, opened: OpenFile<'_>) -> Result<Done> {
         let report = opened.read(&mut FirstTime::new())?;
-        let mut note = FileNote::default();
-        note.add(&report);
+        let note = FileNote::new("", &report);
         let result = self.result(Outcome::Unchanged, &note, report);
         Ok(Done::Imported(result, None))
     }

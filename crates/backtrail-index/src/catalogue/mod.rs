@@ -58,11 +58,6 @@ impl Catalogue {
         })
     }
 
-    /// Returns how far each workspace was read.
-    pub(crate) fn known_workspaces(&self) -> Result<KnownDirs> {
-        workspaces::known(self)
-    }
-
     /// Returns whether there is nothing to do.
     pub(crate) fn is_current(
         &self,

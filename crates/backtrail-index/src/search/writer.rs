@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::fs;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use backtrail::SessionId;
@@ -276,9 +276,7 @@ fn failed(what: String) -> Error {
 
 /// Makes the files in a directory readable by their owner only, which tantivy does not
 /// do.
-#[cfg(unix)]
 fn make_private(dir: &Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
     let private = |path: &Path| {
         let meta = fs::metadata(path)?;
         match meta.permissions().mode() & 0o077 {
@@ -293,10 +291,5 @@ fn make_private(dir: &Path) -> Result<()> {
             private(&path).map_err(failed)?;
         }
     }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn make_private(_dir: &Path) -> Result<()> {
     Ok(())
 }

@@ -394,17 +394,8 @@ pub(super) fn event_prompt(payload: &Object<'_>) -> Message {
     message
 }
 
-/// Returns whether an event contains nothing that no item does.
-pub(super) fn is_ignored_event(kind: &str) -> bool {
-    IGNORED_EVENTS.contains(&kind)
-}
-
-/// Returns whether a completed item is an item of the conversation as well.
-pub(super) fn is_duplicate_item(kind: &str) -> bool {
-    DUPLICATE_ITEMS.contains(&kind)
-}
-
-const DUPLICATE_ITEMS: &[&str] = &[
+/// The types of completed items that are items of the conversation as well.
+pub(super) const DUPLICATE_ITEMS: &[&str] = &[
     "CommandExecution",
     "FileChange",
     "McpToolCall",
@@ -422,7 +413,8 @@ const DUPLICATE_ITEMS: &[&str] = &[
     "Extension",
 ];
 
-const IGNORED_EVENTS: &[&str] = &[
+/// The types of events that contain nothing that no item does.
+pub(super) const IGNORED_EVENTS: &[&str] = &[
     "task_started",
     "turn_started",
     "task_complete",

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use backtrail::{Block, Message, Role, Text, Timestamp};
 
-use super::items::{self, Item, is_duplicate_item, is_ignored_event};
+use super::items::{self, DUPLICATE_ITEMS, IGNORED_EVENTS, Item};
 use super::lookahead::{Duplicate, Duplicates};
 use super::names;
 use super::state::{CodexState, Predecessor, ordinal_key};
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
             "user_message" => state.duplicates.prompts.items,
             "agent_message" => state.duplicates.replies.items,
             "agent_reasoning" | "agent_reasoning_raw_content" => state.duplicates.thoughts.items,
-            kind => is_ignored_event(kind),
+            kind => IGNORED_EVENTS.contains(&kind),
         }
     }
 
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
             "thread_rolled_back" => self.roll_back(payload.number("num_turns").unwrap_or(0)),
             "thread_name_updated" if !record.copied => self.renamed(payload),
             "thread_name_updated" => Ok(()),
-            kind if is_ignored_event(kind) => Ok(()),
+            kind if IGNORED_EVENTS.contains(&kind) => Ok(()),
             kind => self.unknown(&format!("event_msg/{kind}")),
         }
     }
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
                 Some(text) => self.message(record, Message::assistant([Block::text(text)])),
                 None => Ok(()),
             },
-            kind if is_duplicate_item(kind) => Ok(()),
+            kind if DUPLICATE_ITEMS.contains(&kind) => Ok(()),
             kind => self.unknown(&format!("item_completed/{kind}")),
         }
     }
