@@ -67,7 +67,7 @@ impl WriterLock {
             let by = holder
                 .as_ref()
                 .map_or_else(|| "another process".to_owned(), ToString::to_string);
-            let message = format!("session {} is open for writing in {by}", files.id());
+            let message = format!("session {} is being written to by {by}", files.id());
             return Err(Error::locked(message, &path, holder));
         }
         let lock = Self { file };

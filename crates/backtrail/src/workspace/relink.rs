@@ -131,7 +131,7 @@ impl Store {
         let _guard = lock.hold()?;
         let (from, known) = find_old(self, old)?;
         if from == root {
-            let what = format!("{} is already linked", from.display());
+            let what = format!("{} is the old and the new directory", from.display());
             return Err(Error::invalid(what).at_path(&from));
         }
         let relinked = |id: WorkspaceId, root: &Path, what| Relinked {
@@ -190,7 +190,7 @@ fn find_old(store: &Store, path: &Path) -> Result<(PathBuf, Option<KnownWorkspac
     match roots.find(|root| ways.contains(root)) {
         Some(root) => Ok((root, None)),
         None => {
-            let what = format!("{} is not known here", ways[0].display());
+            let what = format!("no checkpoints or sessions in {}", ways[0].display());
             Err(Error::new(ErrorKind::NotFound, what).at_path(&ways[0]))
         }
     }
