@@ -131,7 +131,7 @@ impl Store {
         let _guard = lock.hold()?;
         let (from, known) = find_old(self, old)?;
         if from == root {
-            let what = format!("{} is the old and the new directory", from.display());
+            let what = format!("{} is already at this path", from.display());
             return Err(Error::invalid(what).at_path(&from));
         }
         let relinked = |id: WorkspaceId, root: &Path, what| Relinked {
