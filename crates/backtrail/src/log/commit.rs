@@ -1,4 +1,4 @@
-//! A promise that a record will be durable.
+//! A handle to a record that will be durable.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ impl Commit {
     ///
     /// # Errors
     ///
-    /// Fails as the append does that it belongs to.
+    /// Fails as the append itself would.
     pub fn wait(self) -> Result<u64> {
         let mut state = self.0.lock();
         loop {
@@ -50,7 +50,7 @@ impl Future for Commit {
     }
 }
 
-/// Where the result of a record is left for its waiter.
+/// Passes the result of a record to the waiting caller.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     state: Mutex<SlotState>,

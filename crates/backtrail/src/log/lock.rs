@@ -1,7 +1,7 @@
 //! Locks: the writer's lock, and the short lock of each append.
 //!
-//! Both are locks of the operating system on files of their own. They end with their
-//! process, however it ends; the files stay and mean nothing.
+//! Both are locks of the operating system on separate files. They end with their process,
+//! however it ends; the files stay and mean nothing.
 
 use std::fmt;
 use std::io;
@@ -16,11 +16,11 @@ use crate::error::{Error, IoContext, Result};
 use crate::storage::{Storage, StorageFile, append_all, if_found, read_full};
 use crate::time::Timestamp;
 
-/// The process that holds a lock, as far as it says.
+/// The process that holds a lock, as recorded in the lock's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Holder {
-    /// The process.
+    /// The process id.
     pub pid: u32,
     /// The program's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ impl WriterLock {
         let failed = |error| Error::io("cannot lock the session", &path, error);
         let mut tries = 1;
         while !file.try_lock().map_err(failed)? {
-            // Another process may only be looking, or be about to write its name.
+            // Another process may only be checking the lock, or be about to write its name.
             if tries < PATIENCE {
                 tries += 1;
                 std::thread::sleep(Duration::from_millis(2));
@@ -67,11 +67,11 @@ impl WriterLock {
             let by = holder
                 .as_ref()
                 .map_or_else(|| "another process".to_owned(), ToString::to_string);
-            let message = format!("session {} is open for writing in {by}", files.id());
+            let message = format!("session {} is being written to by {by}", files.id());
             return Err(Error::locked(message, &path, holder));
         }
         let lock = Self { file };
-        // Only for the message to a process that finds the session locked.
+        // Used only in the message of a process that finds the session locked.
         write_holder(lock.file.as_ref(), me).ok();
         Ok(lock)
     }
@@ -86,12 +86,12 @@ pub(crate) fn write_holder(file: &dyn StorageFile, me: &Holder) -> io::Result<()
 
 impl Drop for WriterLock {
     fn drop(&mut self) {
-        // Closing the file would do, but a clone of the handle may live longer.
+        // Closing the file would be enough, but a clone of the handle may live longer.
         self.file.unlock().ok();
     }
 }
 
-/// Returns whether a process is writing to the session now, and which.
+/// Returns whether a process is writing to the session, and which.
 pub(crate) fn writer(files: &LogDir) -> Result<Option<Option<Holder>>> {
     let path = files.path().join(WRITER);
     let file = if_found(files.storage().open_read(&path)).context("cannot open the lock", &path)?;
@@ -105,14 +105,14 @@ pub(crate) fn writer(files: &LogDir) -> Result<Option<Option<Holder>>> {
     Ok(Some(read_holder(file.as_ref())))
 }
 
-/// Reads the holder of a lock, as far as its file says.
+/// Reads the holder of a lock from its file, if it is recorded there.
 pub(crate) fn read_holder(file: &dyn StorageFile) -> Option<Holder> {
     let mut word = [0; 1024];
     let len = read_full(file, &mut word, 0).ok()?;
     serde_json::from_slice(&word[..len]).ok()
 }
 
-/// The lock that every append takes for as long as its write.
+/// The lock that every append holds during its write.
 #[derive(Debug, Clone)]
 pub(crate) struct AppendLock {
     file: Arc<dyn StorageFile>,
@@ -124,13 +124,13 @@ impl AppendLock {
         Self::named(files, APPEND)
     }
 
-    /// Opens a lock with a purpose of its own, beside a trail.
+    /// Opens a lock for another purpose, beside a trail.
     pub(crate) fn named(files: &LogDir, name: &str) -> Result<Self> {
         let (path, file) = files.open_lock(name)?;
         Ok(Self { file, path })
     }
 
-    /// Makes a lock of a file itself, which is not in a store.
+    /// Creates a lock on a file itself, for a file outside a store.
     pub(crate) fn of_file(path: &Path, file: Arc<dyn StorageFile>) -> Self {
         Self {
             file,
@@ -185,8 +185,8 @@ impl Drop for AppendGuard<'_> {
     }
 }
 
-/// Returns whether a file is in a session's directory of some store: those have locks
-/// beside them.
+/// Returns whether a file is in a session's directory of some store: those contain lock
+/// files.
 pub(crate) fn lies_in_store(storage: &dyn Storage, path: &Path) -> Result<bool> {
     storage
         .exists(&path.with_file_name(APPEND))

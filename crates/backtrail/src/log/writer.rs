@@ -1,4 +1,4 @@
-//! The writing end of a log: one process appends, its threads share the work.
+//! Writes a log: one process appends, and its threads share the work.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,14 +17,14 @@ use crate::store::Store;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// When the record is on disk, by a write and a sync of its own.
+    /// When the record is on disk, by its own write and sync.
     #[default]
     Record,
-    /// When the record is on disk; records that wait at the same time share one
-    /// write and one sync. As safe, and faster with many threads.
+    /// When the record is on disk; concurrent records share one write and one sync. As
+    /// safe, and faster with many threads.
     Batch,
-    /// When the operating system has the record. It survives a crash of the
-    /// process, not one of the machine.
+    /// When the operating system has the record. It survives a crash of the process, but
+    /// not of the machine.
     Os,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct LogWriter {
     pub(crate) dir: LogDir,
     pub(super) durability: Durability,
     pub(crate) append_lock: AppendLock,
-    /// Given back when the log is closed.
+    /// Released when the log is closed.
     lock: Mutex<Option<WriterLock>>,
     tail: Mutex<Tail>,
     pub(crate) queue: Queue,
@@ -75,17 +75,17 @@ pub(crate) struct LogWriter {
     rotated: fn(&Store, &LogDir),
 }
 
-/// How a log is opened to write to.
+/// Options for opening a log for writing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriterOptions {
-    /// When an append returns; without it, as the store says.
+    /// When an append returns; `None` for the store's setting.
     pub(crate) durability: Option<Durability>,
     /// Called after each rotation, with the short lock held.
     pub(crate) rotated: fn(&Store, &LogDir),
 }
 
 impl LogWriter {
-    /// Creates a log whose first trail `make` makes, and takes its lock.
+    /// Creates a log whose first trail `make` makes, and locks it.
     pub(crate) fn create(
         store: &Store,
         dir: LogDir,
@@ -93,7 +93,7 @@ impl LogWriter {
         make: impl FnOnce(&LogDir) -> Result<()>,
     ) -> Result<Self> {
         match store.storage().create_dir(dir.path()) {
-            // Left by a crash before it was acknowledged.
+            // Left by a crash before the session was acknowledged.
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             created => created.context("cannot create the session", dir.path())?,
         }
@@ -102,7 +102,7 @@ impl LogWriter {
         Self::start(store, dir, lock, options)
     }
 
-    /// Takes the lock of a log that exists.
+    /// Locks an existing log.
     pub(crate) fn open(store: &Store, dir: LogDir, options: WriterOptions) -> Result<Self> {
         dir.head()?;
         let lock = WriterLock::take(&dir, &store.holder())?;
@@ -114,8 +114,8 @@ impl LogWriter {
         let guard = append_lock.hold()?;
         let mut tail = Tail::load(store, &dir)?;
         drop(guard);
-        // A later append may be refused because of records found here, so a power
-        // cut must not take them away afterwards.
+        // A later append may be refused because of records found here, so they must
+        // survive a power cut.
         tail.sync()?;
         let set_aside = std::mem::take(&mut tail.set_aside);
         Ok(Self {
@@ -133,8 +133,8 @@ impl LogWriter {
         })
     }
 
-    /// Waits for what was handed in, makes it durable whatever the mode, and gives
-    /// the lock back.
+    /// Waits for queued records, syncs them whatever the mode, and releases the
+    /// lock.
     pub(crate) fn close(&self) -> Result<()> {
         self.queue.close(self);
         let synced = {
@@ -160,7 +160,7 @@ impl Drop for LogWriter {
     }
 }
 
-/// A record that waits for its turn: what comes behind its numbers.
+/// A queued record: the part after its numbers.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(super) body: Vec<u8>,
@@ -192,8 +192,8 @@ impl LogWriter {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes one record: what most appends are, without the bookkeeping that a
-    /// group needs.
+    /// Writes one record, which is what most appends do, without the bookkeeping of a
+    /// group.
     pub(super) fn write_one(&self, pending: &Pending) -> Result<u64> {
         let mut tail = self.lock_tail();
         let body = self.body_of(pending)?;
@@ -205,8 +205,8 @@ impl LogWriter {
         Ok(tail.position().seq)
     }
 
-    /// Writes a group of records with one `write` and, unless the mode leaves
-    /// that to the OS, one sync.
+    /// Writes a group of records with one `write` and, unless the mode leaves it to the
+    /// operating system, one sync.
     pub(super) fn write_group(&self, group: &[Pending]) -> Vec<Result<u64>> {
         let mut tail = self.lock_tail();
         match self.try_write_group(&mut tail, group) {
@@ -257,8 +257,8 @@ impl LogWriter {
         Ok(guard)
     }
 
-    /// Makes what was written durable, as far as the mode goes. The short lock
-    /// is not held meanwhile: it orders writes, and a sync covers them all.
+    /// Syncs the written records, if the mode requires it. The short lock is not held
+    /// meanwhile: it orders writes, and a sync covers them all.
     pub(crate) fn end_write(&self, tail: &mut Tail) -> Result<()> {
         match self.durability {
             Durability::Os => Ok(()),

@@ -219,7 +219,7 @@ impl Draft {
         match &self.id {
             Some(id) => to_json(&mut out, id)?,
             None => {
-                let id = new_id().map_err(|error| Error::machine("cannot make an id", error))?;
+                let id = new_id().map_err(|error| Error::machine("cannot create an id", error))?;
                 let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
                 out.push(b'"');
                 out.extend_from_slice(id.hyphenated().encode_lower(&mut text).as_bytes());

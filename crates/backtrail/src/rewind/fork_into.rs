@@ -251,7 +251,7 @@ impl ForkIntoPlan {
             progress.update(ScanProgress::moving(all.len() as u64));
         }
         let id = new_uuid(store.random());
-        let id = id.map_err(|error| Error::machine("cannot make an id", error))?;
+        let id = id.map_err(|error| Error::machine("cannot create an id", error))?;
         let aside = self.place.parent.join(new_dir_name(id));
         let new_dir = NewDir::create(&aside, &self.place, store.touch_hook())?;
         new_dir.clear_strays();

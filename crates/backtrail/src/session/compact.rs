@@ -58,7 +58,7 @@ impl LogWriter {
         let id = self
             .ids
             .next(self.store.random())
-            .map_err(|error| Error::machine("cannot make an id", error))?;
+            .map_err(|error| Error::machine("cannot create an id", error))?;
         let body = compaction.encode(self.store.now(), id, &covered)?;
         tail.append(&[Entry {
             kind: "compaction",

@@ -117,7 +117,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Fails with `Conflict` if the session exists, and if it was deleted or the store cannot be written.
+    /// Fails with `Conflict` if the session exists, and if it was deleted or the store cannot be
+    /// written.
     pub fn begin_import(
         &self,
         id: &SessionId,
@@ -295,7 +296,7 @@ impl ImportWriter {
         let id = live
             .ids
             .next(live.store.random())
-            .map_err(|error| Error::machine("cannot make an id", error))?;
+            .map_err(|error| Error::machine("cannot create an id", error))?;
         let body = source.encode(live.store.now(), id)?;
         self.flush()?;
         let before = self.write(&[("source", body)])?;

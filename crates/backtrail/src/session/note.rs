@@ -228,7 +228,7 @@ pub(crate) fn append_to(
     note.apply(&mut present);
     check_texts(present.tags.iter())?;
     let id = new_uuid(store.random())
-        .map_err(|error| Error::io("cannot make an id", files.path(), error))?;
+        .map_err(|error| Error::io("cannot create an id", files.path(), error))?;
     let note = NoteBody {
         at: store.now(),
         id,

@@ -131,7 +131,7 @@ fn append_spawned(store: &Store, parent: &SessionId, spawned: &Spawned) -> Resul
     }
     let files = store.files(parent);
     let id =
-        new_uuid(store.random()).map_err(|error| Error::machine("cannot make an id", error))?;
+        new_uuid(store.random()).map_err(|error| Error::machine("cannot create an id", error))?;
     let spawned = SpawnedBody {
         at: spawned.at,
         id,

@@ -199,7 +199,7 @@ impl Lines {
 }
 
 fn record_id() -> Result<uuid::Uuid> {
-    new_uuid(&OsRandomness).map_err(|error| Error::machine("cannot make an id", error))
+    new_uuid(&OsRandomness).map_err(|error| Error::machine("cannot create an id", error))
 }
 
 fn moment(ms: i64) -> Result<Timestamp> {
