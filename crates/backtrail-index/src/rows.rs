@@ -185,6 +185,40 @@ pub struct SessionRow {
     pub original_id: Option<String>,
 }
 
+impl SessionRow {
+    /// Creates the row of a session of which nothing else is known.
+    pub fn new(id: SessionId) -> Self {
+        Self {
+            family: Family {
+                root: id.to_string(),
+                ..Family::default()
+            },
+            id,
+            error: None,
+            title: None,
+            begins: None,
+            agent: None,
+            belongs_to: None,
+            model: None,
+            tags: Vec::new(),
+            pinned: false,
+            workspace: None,
+            workspace_id: None,
+            project: None,
+            created_at: None,
+            updated_at: None,
+            messages: 0,
+            turns: 0,
+            tool_calls: 0,
+            files_changed: 0,
+            spending: Spending::default(),
+            damaged: 0,
+            last_seq: 0,
+            original_id: None,
+        }
+    }
+}
+
 /// The origin of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
@@ -246,6 +280,17 @@ pub struct SpendingRow {
     pub spending: Spending,
     /// The number of sessions that contribute.
     pub sessions: u64,
+}
+
+impl SpendingRow {
+    /// Creates an empty row.
+    pub fn new(key: Option<String>) -> Self {
+        Self {
+            key,
+            spending: Spending::default(),
+            sessions: 0,
+        }
+    }
 }
 
 /// A field whose values can be listed.
