@@ -4,13 +4,14 @@
 //! The snapshot of the files runs behind the conversation. Only a tool can change
 //! files, so only the beginning of a tool call waits for it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::thread::JoinHandle;
 
 use super::{Session, SessionOptions};
 use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::CheckpointId;
 use crate::message::{Block, Draft, Message, ToolResult, ToolUse};
+use crate::sync::lock;
 use crate::workspace::{
     Active, Checkpoint, CheckpointOptions, CheckpointReason, SessionPlace, Workspace, by_id,
     moved_home,
@@ -209,7 +210,7 @@ impl Turn {
 
     /// Returns the tool calls of this turn that have no result yet, in order.
     pub fn open_tool_calls(&self) -> Vec<ToolUse> {
-        self.lock_calls().clone()
+        lock(&self.calls).clone()
     }
 
     /// Begins a tool call: waits until the state of the files before it is kept.
@@ -223,8 +224,7 @@ impl Turn {
     /// Fails with `Invalid` where no such call is open, and where the state before the turn could not be
     /// kept: then the tool must not run.
     pub fn begin_tool(&self, tool_use_id: &str) -> Result<Tool<'_>> {
-        let call = self
-            .lock_calls()
+        let call = lock(&self.calls)
             .iter()
             .find(|call| *call.id == *tool_use_id)
             .cloned();
@@ -243,7 +243,7 @@ impl Turn {
     /// Waits until the state of the files is kept as it is before the next tool
     /// call, and returns what the turn began with.
     fn kept_until_now(&self) -> Result<CheckpointId> {
-        let mut behind = self.lock_behind();
+        let mut behind = lock(&self.behind);
         let start = behind.wait()?;
         if behind.stale {
             let again = CheckpointOptions::new()
@@ -280,7 +280,7 @@ impl Turn {
     }
 
     fn finish(&self, reason: CheckpointReason) -> Result<Checkpoint> {
-        let start = self.lock_behind().wait()?;
+        let start = lock(&self.behind).wait()?;
         let end = CheckpointOptions::new()
             .reason(reason)
             .session(self.session.id())
@@ -290,7 +290,7 @@ impl Turn {
 
     /// Keeps track of which calls are open.
     fn take_note(&self, message: &Message) {
-        let mut calls = self.lock_calls();
+        let mut calls = lock(&self.calls);
         for block in &message.blocks {
             match block {
                 Block::ToolUse(call) => calls.push(call.clone()),
@@ -301,14 +301,6 @@ impl Turn {
                 _ => {}
             }
         }
-    }
-
-    fn lock_calls(&self) -> MutexGuard<'_, Vec<ToolUse>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_behind(&self) -> MutexGuard<'_, Behind> {
-        self.behind.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -354,7 +346,7 @@ impl Tool<'_> {
             })
             .begun_by(self.start);
         let pending = begin_checkpoint(&turn.workspace, end)?;
-        turn.lock_behind().pending.push(pending);
+        lock(&turn.behind).pending.push(pending);
         Ok(seq)
     }
 }
