@@ -13,7 +13,7 @@
 //!
 //! let store = Store::open_or_create(home)?;
 //!
-//! // A session has one speaker. This handle is it, until it is closed or dropped.
+//! // A session has one writer. This handle is it, until it is closed or dropped.
 //! let session = store.create_session(SessionOptions::new().title("tidy up").agent("mine"))?;
 //!
 //! // `append` returns the record's seq when the record is on disk.
@@ -30,7 +30,7 @@
 //! let commit = session.append_deferred(Message::tool_result(result));
 //! assert_eq!(commit.wait()?, 3);
 //!
-//! // A second speaker is refused, and told who speaks.
+//! // A second writer is refused, and told who holds the session.
 //! let id = session.id().clone();
 //! let error = store.open_session(&id).unwrap_err();
 //! assert_eq!(error.kind(), backtrail::ErrorKind::Locked);

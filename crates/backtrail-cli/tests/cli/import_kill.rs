@@ -52,7 +52,7 @@ fn import_and_kill(cli: &Cli, at: u64) -> bool {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let places = ["sessions", "derived/intake/sessions"].map(|place| cli.store().join(place));
+    let places = ["sessions", "derived/import/sessions"].map(|place| cli.store().join(place));
     let before = entries(&places[0]);
     let made = || places.iter().map(|place| entries(place)).sum::<u64>() - before;
     loop {

@@ -574,8 +574,8 @@ impl FileImport<'_> {
         let mut place = kept.map(|kept| kept.place);
         if !self.destination.is_dry_run() && (outcome != Outcome::Unchanged || details.is_some()) {
             main.open(self.destination, self.found.format.name(), None)?;
-            if let (Some(details), Some(intake)) = (&details, &mut main.intake) {
-                intake.note(details)?;
+            if let (Some(details), Some(writer)) = (&details, &mut main.writer) {
+                writer.note(details)?;
             }
             place = self.keep_file(&mut main, keep_from, &note)?.or(place);
         }
@@ -594,7 +594,7 @@ impl FileImport<'_> {
         note: &FileNote,
     ) -> Result<Option<RecordPlace>> {
         let last_at = main.last_at.max(main.details.ended_at);
-        let Some(intake) = &mut main.intake else {
+        let Some(writer) = &mut main.writer else {
             return Ok(None);
         };
         let mut source = SourceRecord::new(self.found.format.name(), &self.found.path)
@@ -609,10 +609,10 @@ impl FileImport<'_> {
                 // It was cut off meanwhile, and is imported again next time.
                 break;
             }
-            intake.keep(&mut source, &bytes)?;
+            writer.keep(&mut source, &bytes)?;
             at += bytes.len() as u64;
         }
-        Ok(Some(intake.source(&source)?))
+        Ok(Some(writer.source(&source)?))
     }
 
     /// Notes in the session of a branch or a sub-agent which session keeps the file.
@@ -624,8 +624,8 @@ impl FileImport<'_> {
             if let Some(at) = other.last_at {
                 source = source.at(at);
             }
-            if let Some(intake) = &mut other.intake {
-                intake.source(&source)?;
+            if let Some(writer) = &mut other.writer {
+                writer.source(&source)?;
             }
         }
         other.close()

@@ -214,8 +214,8 @@ impl<'i> Importer<'i> {
                 main.last_at = main.last_at.or(Some(self.file_modified));
                 main.open(self.destination, agent, Some(name))?;
             }
-            if let Some(intake) = &mut main.intake {
-                intake.flush()?;
+            if let Some(writer) = &mut main.writer {
+                writer.flush()?;
             }
             self.destination.forget_calls(&main.id);
         }

@@ -29,7 +29,7 @@ pub(super) struct SessionImport {
     /// The session's store. Without one nothing is written.
     pub(super) store: Option<Store>,
     /// The open session; not in a dry run.
-    pub(super) intake: Option<ImportWriter>,
+    pub(super) writer: Option<ImportWriter>,
     target: Target,
     diff: Diff<SessionEvents>,
     /// The record before the session's own first one.
@@ -78,7 +78,7 @@ impl SessionImport {
             file_modified,
             parent,
             store,
-            intake: None,
+            writer: None,
             target: Target::New,
             diff: Diff::append(),
             starts_after: 0,
@@ -183,12 +183,12 @@ impl SessionImport {
             self.changed = true;
             self.created_with = Some(self.details.clone());
         }
-        self.intake = match self.store.as_ref().filter(|_| !destination.is_dry_run()) {
+        self.writer = match self.store.as_ref().filter(|_| !destination.is_dry_run()) {
             Some(store) if is_new => {
                 let options = self.options(agent, name);
-                Some(store.begin_intake(&self.id, options)?)
+                Some(store.begin_import(&self.id, options)?)
             }
-            Some(store) => Some(store.resume_intake(&self.id)?),
+            Some(store) => Some(store.resume_import(&self.id)?),
             None => None,
         };
         self.target = Target::Open;
@@ -233,13 +233,13 @@ impl SessionImport {
         self.changed = true;
         self.messages += u64::from(matches!(event, Event::Message(_)));
         let at = self.note_time(&event);
-        let Some(intake) = &mut self.intake else {
+        let Some(writer) = &mut self.writer else {
             return Ok(());
         };
         match event {
-            Event::Message(message) => append_message(intake, message, at)?,
-            Event::Usage(usage) => intake.usage(&call_usage(usage, at))?,
-            Event::Summary(summary) => intake.compact(&compaction(summary, at))?,
+            Event::Message(message) => append_message(writer, message, at)?,
+            Event::Usage(usage) => writer.usage(&call_usage(usage, at))?,
+            Event::Summary(summary) => writer.compact(&compaction(summary, at))?,
         }
         Ok(())
     }
@@ -256,14 +256,14 @@ impl SessionImport {
     /// Rewinds the open session to the event with this key, or to its beginning.
     pub(super) fn rewind_to_key(&mut self, key: Option<String>) -> Result<()> {
         self.changed = true;
-        let Some(intake) = &mut self.intake else {
+        let Some(writer) = &mut self.writer else {
             return Ok(());
         };
-        intake.flush()?;
+        writer.flush()?;
         let point = key.map_or(ForkPoint::Start, ForkPoint::After);
         // An event that is not there any more was undone before.
-        if let Some(seq) = find_fork_point(&intake.reader(), &point)? {
-            intake.back_to(seq)?;
+        if let Some(seq) = find_fork_point(&writer.reader(), &point)? {
+            writer.back_to(seq)?;
         }
         Ok(())
     }
@@ -272,8 +272,8 @@ impl SessionImport {
     pub(super) fn rewind_to_record(&mut self, seq: Option<u64>) -> Result<()> {
         self.changed = true;
         let seq = seq.unwrap_or(self.starts_after);
-        if let Some(intake) = &mut self.intake {
-            intake.back_to(seq)?;
+        if let Some(writer) = &mut self.writer {
+            writer.back_to(seq)?;
         }
         Ok(())
     }
@@ -313,8 +313,8 @@ impl SessionImport {
         if self.target == Target::Open {
             self.target = Target::Existing;
         }
-        match self.intake.take() {
-            Some(intake) => Ok(intake.close()?),
+        match self.writer.take() {
+            Some(writer) => Ok(writer.close()?),
             None => Ok(()),
         }
     }
@@ -382,14 +382,14 @@ fn last_keys(reader: &SessionReader) -> Result<HashSet<String>> {
 
 /// Appends a message. One that no record can hold is replaced by a note; it is still in the
 /// file's bytes.
-fn append_message(intake: &mut ImportWriter, message: MessageEvent, at: Timestamp) -> Result<()> {
+fn append_message(writer: &mut ImportWriter, message: MessageEvent, at: Timestamp) -> Result<()> {
     let key = message.key.clone();
-    match intake.message(&draft(message, at)) {
+    match writer.message(&draft(message, at)) {
         Err(error) if error.kind() == ErrorKind::Invalid => {
             let text = format!("[this message cannot be shown: {error}]");
             let note = Role::Other("note".to_owned());
             let note = Message::new(note, [backtrail::Block::text(text)]);
-            intake.message(&Draft::from(note).id(key).at(at))?;
+            writer.message(&Draft::from(note).id(key).at(at))?;
             Ok(())
         }
         result => Ok(result.map(drop)?),

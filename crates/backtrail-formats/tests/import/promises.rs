@@ -264,12 +264,12 @@ fn f5_events_that_a_crash_left_are_not_imported_twice() {
     let kit = Kit::new();
     kit.write("a.toy", lines(NAME, &["1"]));
     kit.import();
-    let mut intake = kit.store.resume_intake(&id()).unwrap();
+    let mut writer = kit.store.resume_import(&id()).unwrap();
     let message = backtrail::Message::assistant([backtrail::Block::text("text of 2")]);
-    intake
+    writer
         .message(&backtrail::Draft::from(message).id("2"))
         .unwrap();
-    intake.close().unwrap();
+    writer.close().unwrap();
     kit.write("a.toy", lines(NAME, &["1", "2", "3"]));
     kit.import();
     assert_eq!(kit.keys(&id()), ["1", "2", "3"]);
@@ -396,12 +396,12 @@ fn f5_sub_agent_events_that_a_crash_left_are_not_imported_twice() {
     kit.import();
     let mut sessions = kit.store.sessions().unwrap().into_iter();
     let agent = sessions.find(|session| *session != id()).unwrap();
-    let mut intake = kit.store.resume_intake(&agent).unwrap();
+    let mut writer = kit.store.resume_import(&agent).unwrap();
     let message = backtrail::Message::assistant([backtrail::Block::text("text of s2")]);
-    intake
+    writer
         .message(&backtrail::Draft::from(message).id("s2"))
         .unwrap();
-    intake.close().unwrap();
+    writer.close().unwrap();
     kit.write("a.toy", text + &say("s2") + &say("s3"));
     kit.import();
     assert_eq!(kit.keys(&agent), ["s1", "s2", "s3"]);

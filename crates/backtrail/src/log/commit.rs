@@ -1,4 +1,4 @@
-//! A promise that a record will be durable.
+//! A handle to a record that will be durable.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ impl Commit {
     ///
     /// # Errors
     ///
-    /// Fails as the append does that it belongs to.
+    /// Fails as the append itself would.
     pub fn wait(self) -> Result<u64> {
         let mut state = lock(&self.0.state);
         loop {
@@ -47,7 +47,7 @@ impl Future for Commit {
     }
 }
 
-/// Where the result of a record is left for its waiter.
+/// Passes the result of a record to the waiting caller.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     state: Mutex<SlotState>,

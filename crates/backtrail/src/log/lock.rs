@@ -1,7 +1,7 @@
 //! Locks: the writer's lock, and the short lock of each append.
 //!
-//! Both are locks of the operating system on files of their own. They end with their
-//! process, however it ends; the files stay and mean nothing.
+//! Both are locks of the operating system on separate files. They end with their process,
+//! however it ends; the files stay and mean nothing.
 
 use std::fmt;
 use std::io;
@@ -17,11 +17,11 @@ use crate::storage::{Storage, StorageFile, append_all, if_found, read_full};
 use crate::store::Store;
 use crate::time::Timestamp;
 
-/// The process that holds a lock, as far as it says.
+/// The process that holds a lock, as recorded in the lock's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Holder {
-    /// The process.
+    /// The process id.
     pub pid: u32,
     /// The program's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,19 +43,19 @@ impl fmt::Display for Holder {
 /// How often a lock is tried before it counts as held.
 const PATIENCE: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(2);
-const SPEAKER: &str = "speaker.lock";
+const WRITER: &str = "speaker.lock";
 const APPEND: &str = "append.lock";
 
 /// Takes the right to write messages to a session, or fails with who has it.
 pub(crate) fn hold_writer(store: &Store, files: &LogDir) -> Result<HeldLock> {
-    let lock = LockFile::open(files.storage(), files.path(), SPEAKER)?;
+    let lock = LockFile::open(files.storage(), files.path(), WRITER)?;
     let message = format!("session {} is open for writing", files.id());
     lock.take(&store.holder(), &message)
 }
 
-/// Returns whether a process is writing to the session now, and which.
+/// Returns whether a process is writing to the session, and which.
 pub(crate) fn writer(files: &LogDir) -> Result<Option<Option<Holder>>> {
-    let path = files.path().join(SPEAKER);
+    let path = files.path().join(WRITER);
     let file = if_found(files.storage().open_read(&path)).context("cannot open the lock", &path)?;
     let Some(file) = file else {
         return Ok(None);
@@ -67,14 +67,14 @@ pub(crate) fn writer(files: &LogDir) -> Result<Option<Option<Holder>>> {
     Ok(Some(read_holder(file.as_ref())))
 }
 
-/// Reads the holder of a lock, as far as its file says.
+/// Reads the holder of a lock from its file, if it is recorded there.
 fn read_holder(file: &dyn StorageFile) -> Option<Holder> {
     let mut word = [0; 1024];
     let len = read_full(file, &mut word, 0).ok()?;
     serde_json::from_slice(&word[..len]).ok()
 }
 
-/// The file of a lock. Every append takes one for as long as its write.
+/// The file of a lock. Every append holds one during its write.
 #[derive(Debug, Clone)]
 pub(crate) struct LockFile {
     pub(crate) path: PathBuf,
@@ -113,10 +113,10 @@ impl LockFile {
 
     /// Takes the lock for long and writes down by whom, or fails with who has it.
     pub(crate) fn take(&self, me: &Holder, message: &str) -> Result<HeldLock> {
-        // Another process may only be looking, or be about to write its name.
+        // Another process may only be checking the lock, or be about to write its name.
         if let Some(held) = self.try_for(PATIENCE, PAUSE)? {
-            // Only for the message to a process that finds it locked.
-            leave_word(self.file.as_ref(), me).ok();
+            // Used only in the message of a process that finds it locked.
+            write_holder(self.file.as_ref(), me).ok();
             return Ok(held);
         }
         let holder = read_holder(self.file.as_ref());
@@ -178,20 +178,20 @@ pub(crate) struct HeldLock(Arc<dyn StorageFile>);
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
-        // Closing the file would do, but a clone of the handle may live longer.
+        // Closing the file would be enough, but a clone of the handle may live longer.
         self.0.unlock().ok();
     }
 }
 
 /// Writes the holder to a lock's file.
-fn leave_word(file: &dyn StorageFile, me: &Holder) -> io::Result<()> {
+fn write_holder(file: &dyn StorageFile, me: &Holder) -> io::Result<()> {
     let word = serde_json::to_vec(me).map_err(io::Error::other)?;
     file.truncate(0)?;
     append_all(file, &word)
 }
 
-/// Returns whether a file is in a session's directory of some store: those have locks
-/// beside them.
+/// Returns whether a file is in a session's directory of some store: those contain lock
+/// files.
 pub(crate) fn lies_in_store(storage: &dyn Storage, path: &Path) -> Result<bool> {
     storage
         .exists(&path.with_file_name(APPEND))

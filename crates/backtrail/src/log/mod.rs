@@ -1,9 +1,9 @@
-//! A log: a chain of trails in a directory of its own.
+//! A log: a chain of trails in its own directory.
 //!
-//! A session has one, and so has a workspace. A log is written by one process at a
-//! time and read by any number; appending adds a record to its newest trail, and
-//! everything else begins a new trail that names the record it continues. What the
-//! records mean is the business of `session` and `workspace`.
+//! Every session and every workspace has one. A log is written by one process at a time and
+//! read by any number. An append adds a record to its newest trail; everything else begins
+//! a new trail that names the record it continues. The modules `session` and `workspace`
+//! define what the records mean.
 
 pub(crate) mod chain;
 mod commit;

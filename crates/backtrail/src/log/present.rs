@@ -1,4 +1,4 @@
-//! The present state of a log's owner: title, tags and the like, as of a position.
+//! A log's metadata (title, tags and so on) at a position.
 
 use super::chain::{Segment, Walk};
 use super::directory::LogDir;

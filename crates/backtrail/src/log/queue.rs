@@ -13,7 +13,7 @@ use super::writer::{Durability, LogWriter, Pending};
 use crate::error::{Error, Result};
 use crate::sync::{lock, wait};
 
-/// The records that wait to be written.
+/// The records that are waiting to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     state: Mutex<QueueState>,
@@ -24,12 +24,12 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct QueueState {
     waiting: VecDeque<(Pending, Arc<Slot>)>,
-    /// Whether a thread leads a round now.
+    /// Whether a thread is leading a round.
     leading: bool,
-    /// How many threads wait for the end of a round. Waking none would be a system call
-    /// too.
+    /// How many threads are waiting for the end of a round. Waking none would be a system
+    /// call too.
     sleeping: usize,
-    /// Whether a thread writes records that no thread waits for.
+    /// Whether a thread is writing records that no thread waits for.
     has_background_writer: bool,
     closed: bool,
 }
@@ -107,8 +107,8 @@ impl Queue {
         slot.commit()
     }
 
-    /// Does something else with the trail, after everything that was queued before and
-    /// while no other thread writes.
+    /// Runs `work` on the trail after all records that were queued before, while no other
+    /// thread writes.
     pub(crate) fn alone<T>(&self, live: &LogWriter, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let mut state = lock(&self.state);
         while state.leading || !state.waiting.is_empty() {
@@ -132,7 +132,7 @@ impl Queue {
         }
     }
 
-    /// Leads rounds until nothing waits.
+    /// Leads rounds until the queue is empty.
     fn write_all_waiting(&self, live: &LogWriter) {
         let mut state = lock(&self.state);
         while !state.waiting.is_empty() {

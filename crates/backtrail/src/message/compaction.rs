@@ -227,7 +227,7 @@ pub struct StoredCompaction {
 pub struct CompactionSummary {
     /// How many compactions there have been, this one included.
     pub count: u64,
-    /// How many messages this one took out of the context.
+    /// How many messages this one removed from the context.
     pub removed_message_count: u64,
     /// The summary.
     pub summary: Text,

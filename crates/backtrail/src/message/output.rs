@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use super::Block;
 use crate::json::{Fields, Json, Text, decoded_len};
 
-/// Returns how long a tool's output is as text.
+/// Returns the length of a tool's output as text.
 pub(crate) fn output_len(output: &Json) -> usize {
     decoded_len(output.as_str()).unwrap_or_else(|| output_text(output).len())
 }
 
-/// Returns a tool's output as text: a string as it reads; of a list of blocks
-/// their texts, joined by newlines; anything else as its JSON.
+/// Returns a tool's output as text: a string's content, the texts of a list of blocks
+/// joined by newlines, or the JSON of anything else.
 pub(crate) fn output_text(output: &Json) -> Cow<'_, str> {
     let json = output.as_str();
     if json.starts_with('"') {
@@ -26,7 +26,7 @@ pub(crate) fn output_text(output: &Json) -> Cow<'_, str> {
     }
 }
 
-/// Returns whether this is a block at all: `Block` reads any JSON.
+/// Returns whether this has a block's `type`: `Block` parses any JSON.
 fn is_typed(block: &Block) -> bool {
     let Block::Other(json) = block else {
         return true;

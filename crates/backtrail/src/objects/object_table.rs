@@ -293,7 +293,7 @@ impl ObjectTable {
             return Fate::Dead;
         }
         if self.marks[Mark::Safe as usize].get(rows.start) {
-            return Fate::Double;
+            return Fate::Redundant;
         }
         let is_only = rows.len() == 1;
         let candidates = rows.filter(|row| {
@@ -309,7 +309,7 @@ impl ObjectTable {
         match best {
             Some(best) if is_it(&best) && !is_only => Fate::StaysOf(best),
             Some(best) if is_it(&best) => Fate::Stays,
-            Some(best) => Fate::DoubleOf(best),
+            Some(best) => Fate::RedundantTo(best),
             // All copies are broken: this one is left as it is.
             None => Fate::Stays,
         }
@@ -350,9 +350,9 @@ pub(super) enum Fate {
     /// It is the one of several copies that is kept, if it is intact.
     StaysOf(usize),
     /// Another copy was written and checked.
-    Double,
+    Redundant,
     /// Another copy is kept, and must be checked before this one is removed.
-    DoubleOf(usize),
+    RedundantTo(usize),
 }
 
 fn key(id: &ObjectId) -> [u64; 2] {

@@ -149,11 +149,11 @@ impl<'a> Sweep<'a> {
         if is_sound && self.staying(&source).len() == source.extents.len() {
             return Ok(());
         }
-        self.empty_pack(&source)
+        self.copy_live_and_remove(&source)
     }
 
     /// Copies the live objects of a pack, then removes it.
-    fn empty_pack(&mut self, source: &OldPack) -> Result<()> {
+    fn copy_live_and_remove(&mut self, source: &OldPack) -> Result<()> {
         let mut copied: HashSet<u32> = HashSet::new();
         for _ in 0..TRIES {
             let known = self.table.generation;
@@ -192,7 +192,7 @@ impl<'a> Sweep<'a> {
     fn is_elsewhere(&mut self, source: &OldPack, extent: Extent) -> Result<bool> {
         let (id, at) = (extent.record.id, extent.record.at);
         self.table.set_broken(source.number, &id, at);
-        while let Fate::DoubleOf(row) = self.table.fate(source.number, &id, at) {
+        while let Fate::RedundantTo(row) = self.table.fate(source.number, &id, at) {
             if self.table.check(row, &id) {
                 return Ok(true);
             }
@@ -269,12 +269,12 @@ impl<'a> Sweep<'a> {
             let record = extent.record;
             let stays = loop {
                 match self.table.fate(source.number, &record.id, record.at) {
-                    Fate::Dead | Fate::Double => break false,
+                    Fate::Dead | Fate::Redundant => break false,
                     Fate::Stays => break true,
                     Fate::StaysOf(row) if self.table.check(row, &record.id) => break true,
-                    Fate::DoubleOf(row) if self.table.check(row, &record.id) => break false,
+                    Fate::RedundantTo(row) if self.table.check(row, &record.id) => break false,
                     // That copy is broken and will not be proposed again.
-                    Fate::DoubleOf(_) | Fate::StaysOf(_) => {}
+                    Fate::RedundantTo(_) | Fate::StaysOf(_) => {}
                 }
             };
             if stays {

@@ -1,4 +1,5 @@
-//! Changing the files of a workspace: stage, check, then move into place.
+//! Changing the files of a workspace: stage and sync, check, then move into place. When each
+//! of them happens is decided in `execution.rs`.
 //!
 //! This is the only code that changes a workspace. Everything is reached from a handle on
 //! the root, below it and through no link.
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::outcome::NotRestored;
 use super::path_change::PathChange;
-use super::touch::TouchHook;
+use super::test_hook::TouchHook;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
 use crate::objects::Objects;
@@ -70,7 +71,7 @@ impl<'a> FileWork<'a> {
         };
         let mut mover = Mover::new(self, root_dir, staging);
         mover.made_root = made_root;
-        match mover.prepare() {
+        match mover.stage_and_sync() {
             Ok(()) => Ok(mover),
             Err(error) => {
                 mover.give_up();

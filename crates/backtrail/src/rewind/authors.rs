@@ -1,7 +1,7 @@
 //! The authors of changes.
 //!
 //! A change belongs to the turns and runs that were in progress when it appeared, else to
-//! the session whose checkpoint captured it first, else to the user. What Backtrail itself
+//! the session that asked for the checkpoint that captured it first, else to the user. What Backtrail itself
 //! restored has no author.
 
 use std::cell::{OnceCell, RefCell};
@@ -71,7 +71,7 @@ pub(super) struct Interval {
 /// What a merge undid: what some authors did after one state and up to another.
 #[derive(Debug)]
 pub(super) struct MergeUndid {
-    pub(super) authors: Authors,
+    pub(super) authors: WhoseWork,
     pub(super) since: usize,
     pub(super) until: usize,
 }
@@ -82,9 +82,9 @@ impl MergeUndid {
         let merge = begun.merge.as_ref()?;
         Some(Self {
             authors: match merge.authors {
-                MergedWork::Session => Authors::of(store, begun.of_session.as_ref()?),
-                MergedWork::Sessions => Authors::Sessions,
-                MergedWork::Everyone => Authors::Everyone,
+                MergedWork::Session => WhoseWork::of(store, begun.of_session.as_ref()?),
+                MergedWork::Sessions => WhoseWork::Sessions,
+                MergedWork::Everyone => WhoseWork::Everyone,
                 // The undo of a step with files undid nobody's work.
                 MergedWork::Move | MergedWork::Other => return None,
             },
@@ -133,8 +133,8 @@ pub(super) fn intervals(
             before: checkpoints[n - 1].snapshot_id(),
             after,
             by: match checkpoints.get(n) {
-                Some(checkpoint) => saved_by(&around, checkpoint, n),
-                None => unsaved_by(&around, n, workspace.store().now()),
+                Some(checkpoint) => authors_of_checkpoint(&around, checkpoint, n),
+                None => authors_of_present(&around, n, workspace.store().now()),
             }
             .into(),
             saves: checkpoints.get(n).is_some_and(|checkpoint| {
@@ -153,12 +153,16 @@ pub(super) fn intervals(
     saved.chain(unsaved).collect()
 }
 
-fn saved_by(around: &[AuthorSpan<'_>], checkpoint: &Checkpoint, n: usize) -> Vec<Author> {
+fn authors_of_checkpoint(
+    around: &[AuthorSpan<'_>],
+    checkpoint: &Checkpoint,
+    n: usize,
+) -> Vec<Author> {
     if checkpoint.reason().moved() {
         return Vec::new();
     }
     let at = checkpoint.at();
-    let mut by = open_at(around, n, at);
+    let mut by = in_progress_at(around, n, at);
     if by.is_empty() {
         let asked = checkpoint
             .session()
@@ -175,8 +179,8 @@ fn saved_by(around: &[AuthorSpan<'_>], checkpoint: &Checkpoint, n: usize) -> Vec
     by
 }
 
-fn unsaved_by(around: &[AuthorSpan<'_>], last: usize, now: Timestamp) -> Vec<Author> {
-    let mut by = open_at(around, last, now);
+fn authors_of_present(around: &[AuthorSpan<'_>], last: usize, now: Timestamp) -> Vec<Author> {
+    let mut by = in_progress_at(around, last, now);
     if by.is_empty() {
         by.push(Author::new(AuthorKind::Person, now, None));
     }
@@ -188,7 +192,7 @@ fn unsaved_by(around: &[AuthorSpan<'_>], last: usize, now: Timestamp) -> Vec<Aut
 
 /// Returns the turns and runs in progress before state `n`. Changes after the last sign of
 /// one that died may be the user's.
-fn open_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Author> {
+fn in_progress_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Author> {
     let open = around.iter().filter(|span| span.start < n && span.end >= n);
     let mut by: Vec<Author> = open
         .clone()
@@ -231,7 +235,7 @@ fn all_spans(timeline: &Timeline) -> Vec<AuthorSpan<'_>> {
 
 /// The authors whose work is undone.
 #[derive(Debug)]
-pub(super) enum Authors {
+pub(super) enum WhoseWork {
     /// None: only what Backtrail itself did.
     Nobody,
     /// One session, with its sub-agents and what it was forked from.
@@ -242,7 +246,7 @@ pub(super) enum Authors {
     Everyone,
 }
 
-impl Authors {
+impl WhoseWork {
     /// Returns one session and its family.
     pub(super) fn of(store: &Store, session: &SessionId) -> Self {
         Self::One(SessionFamily {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::actions::{PathAction, PathActions, named};
-use super::authors::{Author, AuthorKind, Authors};
+use super::authors::{Author, AuthorKind, WhoseWork};
 use super::merge::{MergeResult, Merger};
 use super::outcome::OnConflict;
 use super::outcome::{ChangedBy, Conflict, KeptReason, Merge};
@@ -61,7 +61,7 @@ impl Merger<'_> {
         let moved_on = self.moved_on.contains(path);
         let is_other = |author: &&Author| !self.authors.is_own(author);
         let seen = match self.authors {
-            Authors::Nobody => by.last().filter(|_| moved_on),
+            WhoseWork::Nobody => by.last().filter(|_| moved_on),
             _ => by.iter().rev().find(is_other),
         };
         let other = seen.or(by.last().filter(|_| moved_on)).or(other);

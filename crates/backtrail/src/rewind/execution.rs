@@ -97,7 +97,7 @@ impl Execution<'_> {
         }
         workspace.begin_step(before.as_ref(), &begun)?;
         let items = items(&begun, &planned.present, &workspace.open_snapshot(&after)?)?;
-        let left = self.act(&begun, &items)?;
+        let left = self.stage_check_and_move(&begun, &items)?;
         let mut ended = CheckpointRecord {
             changed: items.len() as u64,
             skipped: state.skipped.clone(),
@@ -126,7 +126,11 @@ impl Execution<'_> {
 
     /// Stages, checks and moves the files. After an error everything is as it was, or
     /// the next command here finishes it; the error says which.
-    fn act(&self, begun: &StepRecord, items: &[PathChange]) -> Result<Vec<NotRestored>> {
+    fn stage_check_and_move(
+        &self,
+        begun: &StepRecord,
+        items: &[PathChange],
+    ) -> Result<Vec<NotRestored>> {
         if items.iter().all(|item| item.old == item.new) {
             return Ok(Vec::new());
         }

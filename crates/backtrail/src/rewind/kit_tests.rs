@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::apply::{FileWork, WorkResult};
 use super::path_change::{FileEntry, PathChange, PathEntry};
-use super::touch::{Touch, TouchHook};
+use super::test_hook::{Touch, TouchHook};
 use crate::error::Result;
 use crate::ids::CheckpointId;
 use crate::objects::{ObjectId, Objects};

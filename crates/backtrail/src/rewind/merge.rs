@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::authors::{Author, Authors};
+use super::authors::{Author, WhoseWork};
 use super::outcome::{Overlap, Unmerged};
 use super::path_change::{FileEntry, PathEntry, is_ignored};
 use super::path_history::{AuthoredChange, PathHistories, PathState};
@@ -27,7 +27,7 @@ use crate::workspace::{Description, Workspace};
 pub(super) struct Merger<'a> {
     pub(super) workspace: &'a Workspace,
     pub(super) histories: &'a PathHistories,
-    pub(super) authors: &'a Authors,
+    pub(super) authors: &'a WhoseWork,
     /// The paths that changed since the step to undo.
     pub(super) moved_on: &'a BTreeSet<PathBuf>,
     /// The paths that differ from the target.
@@ -138,7 +138,7 @@ impl Merger<'_> {
             state: present.clone(),
             bytes: None,
         };
-        if matches!(self.authors, Authors::Nobody) {
+        if matches!(self.authors, WhoseWork::Nobody) {
             let base = self.histories.base(path);
             let group = ChangeGroup {
                 before: then,

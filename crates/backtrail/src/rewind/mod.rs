@@ -24,6 +24,8 @@ mod apply;
 mod authors;
 mod chat;
 #[cfg(feature = "snapshots")]
+mod choose_parts;
+#[cfg(feature = "snapshots")]
 mod conflicts;
 #[cfg(feature = "snapshots")]
 mod execution;
@@ -34,8 +36,6 @@ mod merge;
 #[cfg(feature = "snapshots")]
 mod options;
 mod outcome;
-#[cfg(feature = "snapshots")]
-mod parts;
 #[cfg(feature = "snapshots")]
 mod path_change;
 #[cfg(feature = "snapshots")]
@@ -48,7 +48,7 @@ mod recover;
 mod step_finder;
 #[cfg(feature = "snapshots")]
 mod target;
-mod touch;
+mod test_hook;
 
 #[cfg(test)]
 #[cfg(feature = "snapshots")]
@@ -79,6 +79,8 @@ mod speed_tests;
 mod trees_tests;
 
 #[cfg(feature = "snapshots")]
+pub use choose_parts::{Choice, Part};
+#[cfg(feature = "snapshots")]
 pub use fork_into::{ForkInto, ForkIntoPlan, ForkedInto};
 #[cfg(feature = "snapshots")]
 pub use options::Rewind;
@@ -89,7 +91,5 @@ pub use outcome::{
     Overlap, PathOutcome, PathOutcomeKind, Recovered, Stage, Unmerged, Verb,
 };
 #[cfg(feature = "snapshots")]
-pub use parts::{Choice, Part};
-#[cfg(feature = "snapshots")]
 pub use plan::RewindPlan;
-pub use touch::{Touch, TouchHook};
+pub use test_hook::{Touch, TouchHook};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::apply::sweep_strays;
 use super::kit_tests::*;
 use super::path_change::{FileEntry, PathChange, PathEntry};
-use super::touch::{Touch, TouchHook};
+use super::test_hook::{Touch, TouchHook};
 use crate::error::ErrorKind;
 use crate::objects::ObjectId;
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::choose_parts::Pick;
 use super::outcome::OnConflict;
-use super::parts::Pick;
 use crate::ids::SessionId;
 use crate::snapshot::Progress;
 

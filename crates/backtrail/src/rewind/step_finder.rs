@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::authors::Authors;
+use super::authors::WhoseWork;
 use super::options::Rewind;
 use super::outcome::{Outcome, Stage, TargetPoint, Verb};
 use super::target::{
@@ -188,9 +188,9 @@ impl<'a> StepFinder<'a> {
         let changed = after.is_none_or(|after| after != before.snapshot_id());
         let scope = after.map_or(PathScope::ChangedUntilNow, PathScope::Changed);
         let (since, authors) = match (step.kind, &step.session) {
-            (FileStepKind::Move, _) => (step.id, Authors::Nobody),
-            (_, Some(session)) => (before.id(), Authors::of(self.workspace.store(), session)),
-            (_, None) => (before.id(), Authors::Sessions),
+            (FileStepKind::Move, _) => (step.id, WhoseWork::Nobody),
+            (_, Some(session)) => (before.id(), WhoseWork::of(self.workspace.store(), session)),
+            (_, None) => (before.id(), WhoseWork::Sessions),
         };
         let files = FileTarget {
             state: before.snapshot_id(),
@@ -227,7 +227,7 @@ impl<'a> StepFinder<'a> {
             paths: Vec::new(),
             since: undo.id,
             until: None,
-            authors: Authors::Nobody,
+            authors: WhoseWork::Nobody,
         };
         let chat = undo
             .chat

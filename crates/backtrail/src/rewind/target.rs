@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::authors::Authors;
+use super::authors::WhoseWork;
 use super::options::Rewind;
 use super::outcome::{ChatMove, Outcome, Stage, TargetPoint, Verb};
 use super::step_finder::StepFinder;
@@ -56,7 +56,7 @@ pub(super) struct FileTarget {
     /// undone.
     pub(super) until: Option<CheckpointId>,
     /// Whose work is undone.
-    pub(super) authors: Authors,
+    pub(super) authors: WhoseWork,
 }
 
 /// Which paths go to a state.
@@ -113,9 +113,9 @@ impl RewindTarget {
         let moment = workspace.locate(point)?;
         let (checkpoint, place) = (moment.checkpoint, moment.session);
         let authors = match &place {
-            _ if moment.counts => Authors::Sessions,
-            Some(place) => Authors::of(workspace.store(), &place.id),
-            None => Authors::Everyone,
+            _ if moment.counts => WhoseWork::Sessions,
+            Some(place) => WhoseWork::of(workspace.store(), &place.id),
+            None => WhoseWork::Everyone,
         };
         let is_restore = !options.paths.is_empty() || options.pick.is_some();
         let store = workspace.store();

@@ -1,7 +1,7 @@
-//! Compaction: a summary in place of what was said, in the context alone.
+//! Compaction: replaces earlier messages with a summary, in the model's context only.
 //!
-//! It is one more record. What it covers stays where it is, in history,
-//! statistics and search; undo goes back to before it.
+//! A compaction is one more record. The messages it covers stay in the history, in
+//! statistics and in search; undo returns to the state before it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,33 +13,33 @@ use crate::log::LogWriter;
 use crate::log::tail::Entry;
 use crate::message::{Block, Compaction, Covered, Message, Role};
 
-/// What a compaction did.
+/// The outcome of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Compacted {
     /// Its record.
     pub seq: u64,
-    /// The how many-th it is.
+    /// Its number among the compactions, counted from 1.
     pub count: u64,
-    /// How many messages it covers that none before it did.
+    /// How many messages it covers that no earlier compaction did.
     pub removed_message_count: u64,
-    /// How many messages stay in the context behind the summary.
+    /// How many messages stay in the context after the summary.
     pub kept: u64,
-    /// The first record that stays; that of the compaction where none does.
+    /// The first record that stays; the compaction's own if none does.
     pub keeps_from: u64,
 }
 
 impl Session {
-    /// Puts a summary in the place of what was said before, and returns what it
-    /// covers once that is durable, as far as the session's durability goes.
+    /// Replaces earlier messages with a summary, and returns what it covers once the record
+    /// is as durable as the session's durability asks for.
     ///
-    /// More messages than asked for stay where a tool call would otherwise be
-    /// parted from its result, or from one that is still to come.
+    /// More messages than asked for stay if a tool call would otherwise be separated from its
+    /// result, or from a result that is still to come.
     ///
     /// # Errors
     ///
-    /// Fails with `Invalid` where the summary is empty or nothing is left to summarise, with `Conflict`
-    /// where the expected seq is not the last, and where the session cannot be written.
+    /// Fails with `Invalid` if the summary is empty or nothing is left to summarise, with `Conflict`
+    /// if the expected seq is not the last, and if the session cannot be written.
     pub fn compact(&self, compaction: &Compaction) -> Result<Compacted> {
         compaction.check()?;
         let live = &self.0;
@@ -73,7 +73,7 @@ impl LogWriter {
 }
 
 /// Decides what a compaction with the number `seq` covers, and returns how many
-/// messages it leaves.
+/// messages stay.
 fn cover(reader: &SessionReader, keep: u64, seq: u64) -> Result<(Covered, u64)> {
     let last = reader.newest_compaction()?;
     let start = last
@@ -98,7 +98,7 @@ fn cover(reader: &SessionReader, keep: u64, seq: u64) -> Result<(Covered, u64)> 
         if !boundary.is_settled() {
             match record.stored_message() {
                 Ok(Some(message)) => boundary.pass(record.seq(), &message),
-                // Of an unknown shape: it counts, and belongs to nothing.
+                // Of an unknown shape: it is counted, and contains no calls or results.
                 _ => boundary.pass(record.seq(), &Message::new(Role::User, [])),
             }
         }
@@ -111,34 +111,34 @@ fn cover(reader: &SessionReader, keep: u64, seq: u64) -> Result<(Covered, u64)> 
     Ok((covered, boundary.kept))
 }
 
-/// Where the context shall begin, found by going back from the end.
+/// The point where the context will begin, found by walking back from the end.
 struct Boundary {
     keep: u64,
     /// The first record that stays.
     seq: u64,
-    /// How many messages stay, and how many were passed.
+    /// How many messages stay, and how many were passed on the way back.
     kept: u64,
     passed: u64,
-    /// How many results of an id stay whose calls were not met yet.
+    /// How many results per id stay whose calls were not reached yet.
     unanswered: HashMap<String, u64>,
-    /// The same of those before the boundary: they stay too if it moves here.
+    /// The same for results before the boundary: they stay too if it moves here.
     between: HashMap<String, u64>,
     stretch: Stretch,
 }
 
-/// The last stretch of a conversation, in which a call may still wait for its
-/// result: what the assistant said last, in one message or several, and the
-/// results that came so far.
+/// The last stretch of a conversation, in which a call may still be without its
+/// result: the assistant's last output, in one message or several, and the
+/// results so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stretch {
     Results,
     Calls,
-    /// The assistant went on, or somebody else spoke: no call waits any more.
+    /// Earlier messages: none of their calls can still be open.
     Over,
 }
 
 impl Stretch {
-    /// Returns where the message before belongs.
+    /// Returns the stretch that the message before belongs to.
     fn before(self, message: &Message) -> Self {
         let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
         let is_results = !message.blocks.is_empty() && message.blocks.iter().all(is_result);
@@ -163,12 +163,12 @@ impl Boundary {
         }
     }
 
-    /// Returns whether nothing further back can move the boundary.
+    /// Returns whether no earlier message can move the boundary.
     fn is_settled(&self) -> bool {
         self.kept >= self.keep && self.unanswered.is_empty() && self.stretch == Stretch::Over
     }
 
-    /// Goes back over one message.
+    /// Walks back over one message.
     fn pass(&mut self, seq: u64, message: &Message) {
         self.passed += 1;
         self.stretch = self.stretch.before(message);
@@ -191,7 +191,7 @@ impl Boundary {
         }
     }
 
-    /// Takes in a message's results, and returns how often it calls each id.
+    /// Counts a message's results, and returns how often it calls each id.
     fn count<'m>(&mut self, message: &'m Message) -> HashMap<&'m str, u64> {
         let mut calls = HashMap::new();
         for block in &message.blocks {
@@ -208,9 +208,9 @@ impl Boundary {
         calls
     }
 
-    /// Returns whether calls of an id would be parted from a result that stays,
-    /// or from one that is still to come. The first results are theirs: those
-    /// behind them answer nothing.
+    /// Returns whether calls of an id would be separated from a result that stays, or from
+    /// one that is still to come. The first results belong to these calls; later ones answer
+    /// nothing.
     fn must_stay(&self, id: &str, calls: u64) -> bool {
         let kept = self.unanswered.get(id).copied().unwrap_or(0);
         let passed = self.between.get(id).copied().unwrap_or(0);
@@ -219,7 +219,7 @@ impl Boundary {
     }
 }
 
-/// Takes the results of calls out, as far as there are any.
+/// Removes the results of calls, as far as there are any.
 fn answer(results: &mut HashMap<String, u64>, id: &str, calls: u64) {
     if let Some(count) = results.get_mut(id) {
         *count = count.saturating_sub(calls);

@@ -1,4 +1,4 @@
-//! What a model should be sent now: gathered from the end of the history.
+//! The model's context, collected from the end of the history.
 
 use std::collections::HashSet;
 
@@ -12,15 +12,15 @@ use crate::trail::readable::Readable;
 use crate::trail::{Damage, DamageReport, RecordRef};
 
 impl SessionReader {
-    /// Renders what a model should be sent now: the instructions, the last
-    /// summary and what was said since.
+    /// Renders the context to send to a model now: the instructions, the last summary and
+    /// the messages since.
     ///
-    /// It reads from the last compaction on and no more of the history. The same
-    /// history gives the same bytes.
+    /// Reads only from the last compaction on. The same history always gives the same
+    /// bytes.
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn context(&self, shape: Shape) -> Result<Context> {
         self.pinned()?.context_of_line(shape)
     }
@@ -45,18 +45,18 @@ impl SessionReader {
         Ok(render(shape, &gathered.input).with_skipped(skipped))
     }
 
-    /// Returns the system messages at the very beginning of the history: they
-    /// stay in the context, whatever is compacted.
+    /// Returns the system messages at the very beginning of the history. They stay in the
+    /// context, whatever is compacted.
     pub(crate) fn instructions(&self) -> Result<Instructions> {
         let mut instructions = Instructions::default();
         let Some(mut records) = self.log.first_records()? else {
             return Ok(instructions);
         };
-        // What is wrong with the trails as such is no loss of instructions.
+        // Damage to the trails as such does not affect the instructions.
         let known = records.damage().first().len();
         while let Some(record) = records.next()? {
-            // Who says it stands in the line; its large parts are not looked for
-            // unless they are wanted.
+            // The role is in the line itself; large parts are only loaded if they are
+            // needed.
             if let Ok(Some(message)) = record.stored_message()
                 && message.role != Role::System
             {
@@ -80,7 +80,7 @@ impl SessionReader {
         Ok(instructions)
     }
 
-    /// Returns the newest compaction of the line, by number.
+    /// Returns the newest compaction of the line, with its seq.
     pub(crate) fn newest_compaction(&self) -> Result<Option<(u64, StoredCompaction)>> {
         let (store, files) = (&self.log.store, &self.log.dir);
         let head = self.log.head()?;
@@ -91,7 +91,7 @@ impl SessionReader {
             {
                 return Ok(Some((seq, stored)));
             }
-            // It is lost: the record before it knows of the one before.
+            // It is lost: the record before it refers to the compaction before.
             at = place::last_before(store, files, head, seq)?
                 .and_then(|position| position.compacted)
                 .filter(|before| *before < seq);
@@ -99,8 +99,8 @@ impl SessionReader {
         self.version_1_compaction()
     }
 
-    /// Returns the compaction of a version-1 file that the history begins with.
-    /// What it covers is not there: all that is stays in the context.
+    /// Returns the compaction of a version-1 file that the history begins with. The
+    /// messages it covers are not in the file: all others stay in the context.
     fn version_1_compaction(&self) -> Result<Option<(u64, StoredCompaction)>> {
         let (store, files) = (&self.log.store, &self.log.dir);
         let (segments, _) = Walk::new(store, files, self.log.head()?).collect()?;
@@ -125,8 +125,8 @@ impl SessionReader {
     }
 }
 
-/// Counts what was passed over at the beginning and in the rest, and what lies in
-/// both once.
+/// Counts the damage at the beginning and in the rest; damage that is in both counts
+/// once.
 fn count_once(beginning: &[Damage], rest: &DamageReport) -> u64 {
     let place = |damage: &Damage| (damage.file.clone(), damage.byte);
     let known: HashSet<_> = rest.first().iter().map(place).collect();
@@ -140,7 +140,7 @@ pub(crate) struct Instructions {
     pub(crate) said: Vec<ContextMessage>,
     /// How many of them are not whole.
     in_part: u64,
-    /// What could not be read there; it may have been one of them.
+    /// What could not be read there; it may have been instructions.
     damage: Vec<Damage>,
 }
 
@@ -160,7 +160,7 @@ impl Gathered {
         if matches!(readable, Readable::InPart(_) | Readable::Nothing) {
             self.unreadable += 1;
         }
-        // Where only a part of it is lost, the rest is sent.
+        // If only a part of it is lost, the rest is sent.
         if let Readable::Whole(message) | Readable::InPart(message) = readable {
             self.input
                 .messages

@@ -1,4 +1,4 @@
-//! A session written out for other programs, message by message.
+//! Exports a session for other programs, message by message.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -25,7 +25,7 @@ impl SessionReader {
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read or `out` cannot be written.
+    /// Fails if the session cannot be read or `out` cannot be written.
     pub fn write_v1(&self, out: &mut dyn Write) -> Result<Losses> {
         self.pinned()?.write_v1_of_line(out)
     }
@@ -85,14 +85,13 @@ impl SessionReader {
     }
 
     /// Writes the session as one JSON object: that of a
-    /// [`Transcript`](crate::Transcript), and beside it what is known of the
-    /// session and of each message's record. Only one message is in memory at a
-    /// time. Returns how many places and messages could not be read, and so are
-    /// not in it, or not whole.
+    /// [`Transcript`](crate::Transcript), with the details of the session and of each
+    /// message's record. Only one message is in memory at a time. Returns how many places
+    /// and messages could not be read, and so are missing or incomplete.
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read or `out` cannot be written.
+    /// Fails if the session cannot be read or `out` cannot be written.
     pub fn write_json(&self, out: &mut dyn Write) -> Result<u64> {
         self.pinned()?.write_json_of_line(out)
     }
@@ -141,8 +140,8 @@ impl SessionReader {
         Ok(skipped + records.damage().count())
     }
 
-    /// Writes what is known of the records of the first `messages` messages, in
-    /// their order: more may have come meanwhile.
+    /// Writes the details of the records of the first `messages` messages, in order: more
+    /// may have been appended meanwhile.
     fn write_details(&self, out: &mut dyn Write, mut messages: u64) -> Result<()> {
         #[derive(Serialize)]
         struct RecordDetails<'a> {
@@ -183,8 +182,8 @@ impl SessionReader {
     }
 }
 
-/// Returns the JSON of a record's message as far as it can be read, and how many
-/// flaws it has.
+/// Returns the JSON of a record's message as far as it can be read, and its number of
+/// flaws.
 fn readable_json<'r>(record: &RecordRef<'r>) -> Result<(Option<Cow<'r, str>>, u64)> {
     match record.message_json() {
         Err(error) if error.kind() == ErrorKind::Corrupt => {
@@ -213,7 +212,7 @@ fn as_json(value: &impl Serialize) -> io::Result<String> {
     serde_json::to_string(value).map_err(io::Error::other)
 }
 
-/// What an export says of the session, before its messages.
+/// An export's details of the session, before its messages.
 #[derive(Serialize)]
 struct Head<'a> {
     version: u32,

@@ -76,7 +76,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Fails with `NotFound` where the session has no such record, and where the store cannot be written.
+    /// Fails with `NotFound` if the session has no such record, and if the store cannot be written.
     pub fn fork(&self, options: &ForkOptions) -> Result<Self> {
         fork(&self.0.store, self.id(), options)
     }

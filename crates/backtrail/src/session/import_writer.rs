@@ -1,8 +1,8 @@
-//! Sessions that another program keeps: taken in as that program tells them.
+//! Writes imported sessions: those that another program keeps.
 //!
-//! Whoever takes one in speaks in it, in the name of its agent: what was said goes in with
-//! the times and ids that it has there, many records at a time, and where the agent took
-//! the conversation back, it is taken back here. Nobody else moves it.
+//! The importer writes on behalf of the session's agent: records are appended with the
+//! times and ids that they have in the agent's files, many at a time, and if the agent
+//! rewound the conversation, it is rewound here. No other process moves it.
 
 use serde::Serialize;
 
@@ -22,19 +22,19 @@ use crate::trail::SourceRecord;
 use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::origin::{ForkOrigin, SpawnedBy};
 
-/// A session of another program's on its way in.
+/// Writes to an imported session.
 #[derive(Debug)]
 pub struct ImportWriter {
     session: Session,
-    /// Records that wait to be written together.
+    /// Records to be written together.
     waiting: Vec<(&'static str, Vec<u8>)>,
     bytes: usize,
 }
 
-/// Past this many bytes, what waits is written.
+/// Pending records are written when they exceed this many bytes.
 const WAITING: usize = 4 << 20;
 
-/// What a session that is taken in begins with.
+/// Options for an imported session.
 #[derive(Debug, Clone, Default)]
 pub struct ImportWriterOptions {
     session: SessionOptions,
@@ -57,7 +57,7 @@ enum Origin {
 }
 
 impl ImportWriterOptions {
-    /// Makes options for a session that belongs to `agent`.
+    /// Creates options for a session that belongs to `agent`.
     pub fn new(agent: &str, options: SessionOptions) -> Self {
         Self {
             session: options.agent(agent).belongs_to(agent),
@@ -65,28 +65,28 @@ impl ImportWriterOptions {
         }
     }
 
-    /// Sets when it began.
+    /// Sets when the session began.
     #[must_use]
     pub fn began(mut self, at: Timestamp) -> Self {
         self.began = Some(at);
         self
     }
 
-    /// Sets the id that the program gives it, where it has another here.
+    /// Sets the id that the program gives the session, if it differs from the one here.
     #[must_use]
     pub fn original_id(mut self, id: impl Into<String>) -> Self {
         self.original_id = Some(id.into());
         self
     }
 
-    /// Says that it began as a copy of another session, which need not be in the store.
+    /// Sets the session that this one began as a copy of. It need not be in the store.
     #[must_use]
     pub fn copy_of(mut self, session: impl Into<String>, branch_name: Option<&str>) -> Self {
         self.origin = Origin::Copy(ForkOrigin::new(session, branch_name, None));
         self
     }
 
-    /// Says that it goes on from a record of another session; 0 for its beginning.
+    /// Sets the record of another session that this one continues from; 0 for its beginning.
     #[must_use]
     pub fn continues(mut self, parent: &SessionId, seq: u64, branch_name: Option<&str>) -> Self {
         self.origin = Origin::Continues {
@@ -97,8 +97,8 @@ impl ImportWriterOptions {
         self
     }
 
-    /// Says that a tool call of another session began it. The seq is 0 where the call is
-    /// not known, or not in the store.
+    /// Sets the tool call of another session that started this one. The seq is 0 if the call
+    /// is unknown or not in the store.
     #[must_use]
     pub fn spawned_by(mut self, session: &SessionId, seq: u64, tool_use_id: &str) -> Self {
         self.origin = Origin::Spawned(SpawnedBy {
@@ -111,8 +111,12 @@ impl ImportWriterOptions {
 }
 
 impl Store {
-    /// Begins a session that another program keeps, with an id that is known beforehand.
-    pub fn begin_intake(
+    /// Begins to import a session of another program, under a given id.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Conflict` if the session exists, and if it was deleted or the store cannot be written.
+    pub fn begin_import(
         &self,
         id: &SessionId,
         options: ImportWriterOptions,
@@ -163,8 +167,13 @@ impl Store {
         Session::create_opened(self, id.clone(), |_| opener, durability).map(ImportWriter::new)
     }
 
-    /// Goes on taking in a session that another program keeps. One of our own is refused.
-    pub fn resume_intake(&self, id: &SessionId) -> Result<ImportWriter> {
+    /// Continues the import of a session. A session that was not imported is refused.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Invalid` if the session was not imported, with `NotFound` if there is none of
+    /// this id, with `Locked` if another process is writing to it, and if it cannot be written.
+    pub fn resume_import(&self, id: &SessionId) -> Result<ImportWriter> {
         let session = Session::open(self, id, Some(Durability::Batch))?;
         match session.reader().log.present()?.belongs_to {
             Some(_) => Ok(ImportWriter::new(session)),
@@ -177,7 +186,7 @@ impl Store {
 }
 
 impl Store {
-    /// Returns whether a session of this id was deleted here: it is in the trash, or was
+    /// Returns whether a session with this id was deleted here: it is in the trash, or was
     /// purged.
     pub fn was_deleted(&self, id: &SessionId) -> bool {
         self.files(id).refuse_gone().is_err()
@@ -198,52 +207,80 @@ impl ImportWriter {
         self.session.id()
     }
 
-    /// Returns the session to read from: what still waits is not there yet.
+    /// Returns a reader of the session. It does not see pending records.
     pub fn reader(&self) -> SessionReader {
         self.session.reader()
     }
 
-    /// Adds a message behind what was said. It may wait to be written with others.
+    /// Appends a message. It may stay pending, to be written with others.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the message is invalid or the session cannot be written.
     pub fn message(&mut self, draft: &Draft) -> Result<()> {
         let pending = self.session.0.encode(draft)?;
         let body = self.session.0.body_of(&pending)?.into_owned();
         self.wait("message", body)
     }
 
-    /// Adds what a model call used, where it is told apart from its messages.
+    /// Appends the usage of a model call, if it is recorded apart from the call's messages.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session cannot be written.
     pub fn usage(&mut self, used: &CallUsage) -> Result<()> {
         self.wait("usage", body(used)?)
     }
 
-    /// Adds a summary in place of what was said.
+    /// Appends a summary that replaces earlier messages in the context.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session cannot be written.
     pub fn compact(&mut self, compaction: &Compaction) -> Result<()> {
         self.flush()?;
         self.session.compact(compaction).map(drop)
     }
 
-    /// Notes what is known of the session now.
+    /// Appends a note with new details of the session.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Invalid` if the note is too long, and if the session cannot be written.
     pub fn note(&mut self, note: &Note) -> Result<()> {
         self.flush()?;
         append_note(&self.session.0.store, &self.session.0.dir, note).map(drop)
     }
 
-    /// Takes the conversation back to a record, the last that stays; 0 empties it. What
-    /// was said after it stays in its trail.
+    /// Rewinds the conversation to a record, the last one that stays; 0 empties it. Later
+    /// records stay in their trail.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `NotFound` if there is no such record, and if the session cannot be written.
     pub fn back_to(&mut self, seq: u64) -> Result<()> {
         self.flush()?;
         self.session.move_to_record(seq).map(drop)
     }
 
-    /// Keeps bytes of a file that the session is taken in from, behind those that the
-    /// reading kept before.
+    /// Stores bytes of a file that the session is imported from, after those already stored
+    /// for `source`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session's payloads cannot be written.
     pub fn keep(&mut self, source: &mut SourceRecord, bytes: &[u8]) -> Result<()> {
         let payloads = &self.session.0.payloads;
         let mut payloads = lock(payloads);
         source.keep(bytes, &mut payloads)
     }
 
-    /// Says what the session was taken in from, behind all that was said. Returns where
-    /// that record stands: its trail, its seq and its first byte.
+    /// Records the file that the session was imported from, after all other records. Returns
+    /// the place of the new record: its trail, its seq and its first byte.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session cannot be written.
     pub fn source(&mut self, source: &SourceRecord) -> Result<(u32, u64, u64)> {
         let live = &self.session.0;
         let body = source.encode(live.store.now(), live.new_id()?)?;
@@ -253,7 +290,11 @@ impl ImportWriter {
         Ok((tail.trail, tail.position().seq, before))
     }
 
-    /// Writes what waits.
+    /// Writes the pending records.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session cannot be written.
     pub fn flush(&mut self) -> Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -263,7 +304,11 @@ impl ImportWriter {
         self.write(&waiting).map(drop)
     }
 
-    /// Writes what waits, makes all of it durable and gives the lock back.
+    /// Writes the pending records, syncs the session and releases the lock.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session cannot be written or synced.
     pub fn close(mut self) -> Result<()> {
         self.flush()?;
         self.session.close()
@@ -278,8 +323,8 @@ impl ImportWriter {
         }
     }
 
-    /// Writes records in one `write`, and returns where the first one begins. They are
-    /// made durable when the session is closed: until then nobody relies on them.
+    /// Writes records in one `write`, and returns where the first one begins. They become
+    /// durable when the session is closed: until then nothing relies on them.
     fn write(&self, records: &[(&'static str, Vec<u8>)]) -> Result<u64> {
         let live = &self.session.0;
         live.queue.alone(live, || {
@@ -297,31 +342,31 @@ impl ImportWriter {
     }
 }
 
-/// What a model call used, told apart from its messages.
+/// The usage of a model call, recorded apart from the call's messages.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct CallUsage {
-    /// When.
+    /// When the call was made.
     pub at: Timestamp,
-    /// What names the record.
+    /// The id of the record.
     pub id: String,
     /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The response; messages of it have the same.
+    /// The id of the response, which its messages share.
     pub response_id: String,
     /// How long the call took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// What the provider says it cost.
+    /// The cost that the provider reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// How much.
+    /// How many tokens the call used.
     pub usage: Usage,
 }
 
 impl CallUsage {
-    /// Says what a call used.
+    /// Creates a record of a call's usage.
     pub fn new(
         id: impl Into<String>,
         at: Timestamp,

@@ -1,4 +1,4 @@
-//! What is known of a session without reading its history.
+//! What can be told about a session without reading its history.
 
 use std::path::PathBuf;
 
@@ -17,54 +17,54 @@ use crate::trail::present::{Present, WorkspaceRef};
 use crate::trail::record::Position;
 use crate::trail::{ForkOrigin, RecordKind, SpawnedBy, Sums};
 
-/// A session at a glance.
+/// A session's details.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SessionInfo {
     /// Its id.
     pub id: SessionId,
-    /// Its title, where it was given one.
+    /// Its title, if it has one.
     pub title: Option<String>,
-    /// The tags it bears.
+    /// Its tags.
     pub tags: Vec<String>,
     /// Whether it is pinned.
     pub pinned: bool,
-    /// The agent that speaks in it.
+    /// The agent that writes to it.
     pub agent: Option<String>,
-    /// The model it is set to.
+    /// The model that it uses.
     pub model: Option<String>,
-    /// The agent that keeps the conversation itself, where it is not kept here alone:
-    /// here it only goes on in a fork.
+    /// The agent that keeps the conversation itself, if it does: here the session can only
+    /// be continued in a fork.
     pub belongs_to: Option<String>,
     /// The directory that it works in.
     #[serde(skip)]
     pub workspace_root: Option<PathBuf>,
-    /// The workspace, where checkpoints are kept of that directory.
+    /// The workspace, if that directory has checkpoints.
     #[serde(skip)]
     pub workspace_id: Option<WorkspaceId>,
-    /// When it began; `None` where no record says so.
+    /// When it began; `None` if no record tells.
     pub created_at: Option<Timestamp>,
-    /// When its last record was made; `None` where no record says so.
+    /// When its last record was made; `None` if no record tells.
     pub updated_at: Option<Timestamp>,
-    /// The seq of its last record; 0 where there is none.
+    /// The seq of its last record; 0 if there is none.
     pub last_seq: u64,
-    /// How the user began, where the session was taken in from a file: other
-    /// sessions are quickly looked into.
+    /// The beginning of the first prompt, if the session was imported from a file. In other
+    /// sessions it is quick to read.
     pub begins: Option<String>,
-    /// What it was forked from, if it was.
+    /// The record it was forked from, if it was.
     pub forked_from: Option<ForkOrigin>,
-    /// The tool call that began it, if one did.
+    /// The tool call that started it, if one did.
     pub spawned_by: Option<SpawnedBy>,
-    /// The id that it had in the file it was taken in from, where that is another.
+    /// The id that it had in the file it was imported from, if that differs.
     pub original_id: Option<String>,
     /// How many trails it has.
     pub trails: u32,
-    /// The format version of its head trail; `None` where its opener is lost.
+    /// The format version of its head trail; `None` if its opener is lost.
     pub version: Option<u32>,
 }
 
 impl SessionInfo {
-    /// Reads the openers and the last record, and no more of the history.
+    /// Reads the openers and the last record only.
     pub(crate) fn read(store: &Store, files: &LogDir) -> Result<Self> {
         let trails = files.trails()?;
         let (Some(&first), Some(&head)) = (trails.first(), trails.last()) else {
@@ -75,7 +75,7 @@ impl SessionInfo {
         let mut walk = Walk::new(store, files, head);
         let mut version = None;
         let mut end = None;
-        // Where nothing can be read in the head, the trails before it tell.
+        // If nothing in the head can be read, use the trails before it.
         while end.is_none()
             && let Some(segment) = walk.next()?
         {
@@ -109,7 +109,7 @@ impl SessionInfo {
     }
 }
 
-/// What the first trails say of a session's beginning.
+/// A session's beginning, from its first trails.
 struct Beginning {
     at: Option<Timestamp>,
     fork: Option<ForkOrigin>,
@@ -159,7 +159,7 @@ fn last_record(segment: &Segment) -> Result<Option<(Position, Option<Timestamp>)
             let position = Position::after(&record);
             let imported = segment.opener.as_ref().and_then(|o| o.imported.as_ref());
             let at = match imported {
-                // Taking it in was no event of the session's own.
+                // The import itself is not an event of the session.
                 Some(imported) if record.kind() == RecordKind::Opener => Some(imported.updated_at),
                 _ => record.at(),
             };

@@ -1,4 +1,4 @@
-//! What a log means to a conversation: a session, its turns, and how it moves.
+//! Sessions: conversations kept in a log, their turns, and how they move.
 
 mod compact;
 mod context;
@@ -61,18 +61,18 @@ pub(crate) use steps::{ChatStep, all_steps, newest_step, opener_of, undone_step}
 /// A session to write to.
 ///
 /// It holds the writer's lock until it is closed, or until its last clone is
-/// dropped. Append through it from as many threads as you like.
+/// dropped. Any number of threads may append through it.
 #[derive(Debug, Clone)]
 pub struct Session(Arc<LogWriter>);
 
 impl Session {
-    /// Creates a session and takes its lock.
+    /// Creates a session and locks it.
     pub(crate) fn create(store: &Store, options: SessionOptions) -> Result<Self> {
         options.check()?;
         Self::create_as(store, store.new_session_id()?, options, None)
     }
 
-    /// Creates a session with an id that is known beforehand.
+    /// Creates a session with a given id.
     fn create_as(
         store: &Store,
         id: SessionId,
@@ -87,7 +87,7 @@ impl Session {
         Self::create_opened(store, id, opener, options.durability)
     }
 
-    /// Creates a session whose first trail has this opener, and takes its lock.
+    /// Creates a session whose first trail has this opener, and locks it.
     fn create_opened(
         store: &Store,
         id: SessionId,
@@ -100,7 +100,7 @@ impl Session {
         })
     }
 
-    /// Creates a session whose first trail `make` makes, and takes its lock.
+    /// Creates a session whose first trail `make` makes, and locks it.
     pub(crate) fn create_with(
         store: &Store,
         id: SessionId,
@@ -111,7 +111,7 @@ impl Session {
         Ok(Self(Arc::new(log)))
     }
 
-    /// Takes the lock of a session that exists.
+    /// Locks a session that exists.
     pub(crate) fn open(
         store: &Store,
         id: &SessionId,
@@ -126,22 +126,22 @@ impl Session {
         self.0.dir.id()
     }
 
-    /// Returns the session to read from.
+    /// Returns a reader of the session.
     pub fn reader(&self) -> SessionReader {
         SessionReader::new(&self.0.store, self.0.dir.clone())
     }
 
-    /// Renders what a model should be sent now; see [`SessionReader::context`].
+    /// Renders the context to send to a model now; see [`SessionReader::context`].
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn context(&self, shape: Shape) -> Result<Context> {
         self.reader().context(shape)
     }
 
-    /// Returns what opening the session had to set aside: lines that were never
-    /// acknowledged, because their writer died while it wrote them.
+    /// Returns what was set aside when the session was opened: lines that were never
+    /// acknowledged, because their writer died while writing them.
     pub fn set_aside(&self) -> &[SetAside] {
         &self.0.set_aside
     }
@@ -151,8 +151,8 @@ impl Session {
         self.0.lock_tail().position().seq
     }
 
-    /// Returns why this handle acknowledges nothing any more, if it does not:
-    /// a sync failed. Open the session again to go on.
+    /// Returns the error that stopped this handle, if a sync failed: it acknowledges
+    /// nothing any more. Reopen the session to continue.
     pub fn stopped(&self) -> Option<Error> {
         self.0.lock_tail().stopped()
     }
@@ -160,19 +160,19 @@ impl Session {
     /// Appends a message and returns its seq once it is durable, as far as the
     /// session's [`Durability`] goes.
     ///
-    /// After an error the message is not acknowledged, and may yet be there when
-    /// the session is opened again; [`Draft::expect`] tells the two apart.
+    /// After an error the message is not acknowledged, but may be there when the session is
+    /// reopened; use [`Draft::expect`] to find out which.
     ///
     /// # Errors
     ///
-    /// Fails with `Conflict` where the expected seq is not the last, with `DiskFull` where there is no
-    /// space, and with `Io` where the session cannot be written; after a failed sync the handle is stopped.
+    /// Fails with `Conflict` if the expected seq is not the last, with `DiskFull` if there is no
+    /// space, and with `Io` if the session cannot be written; after a failed sync the handle is stopped.
     pub fn append(&self, message: impl Into<Draft>) -> Result<u64> {
         let pending = self.0.encode(&message.into())?;
         self.0.queue.append(&self.0, pending)
     }
 
-    /// Appends several messages in order, and returns how each fared. Unless the
+    /// Appends several messages in order, and returns the outcome of each. Unless the
     /// mode is [`Durability::Record`], they share one `write` and one sync.
     pub fn append_batch<D: Into<Draft>>(
         &self,
@@ -185,8 +185,8 @@ impl Session {
         self.0.queue.append_batch(&self.0, encoded)
     }
 
-    /// Hands a message in without waiting. Messages become durable in the order
-    /// in which they were handed in; the caller's thread never touches the disk.
+    /// Queues a message without waiting. Messages become durable in the order in which they
+    /// were queued; the caller's thread never touches the disk.
     pub fn append_deferred(&self, message: impl Into<Draft>) -> Commit {
         Queue::append_deferred(&self.0, self.0.encode(&message.into()))
     }
@@ -195,7 +195,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Fails with `Invalid` where the note is too long, and where the session cannot be written.
+    /// Fails with `Invalid` if the note is too long, and if the session cannot be written.
     pub fn note(&self, note: &Note) -> Result<u64> {
         if let Some(error) = self.stopped() {
             return Err(error);
@@ -203,17 +203,16 @@ impl Session {
         append_note(&self.0.store, &self.0.dir, note)
     }
 
-    /// Waits for what was handed in, makes it durable whatever the mode, and
-    /// gives the lock back. Other clones of this handle can append no more.
+    /// Waits for queued messages, syncs them whatever the mode, and releases the lock.
+    /// Other clones of this handle can no longer append.
     ///
-    /// Dropping the last clone cannot report a failure, and does not wait: what
-    /// was handed in by [`append_deferred`](Self::append_deferred) is written by a
-    /// thread that keeps the lock until it is done. A process that ends before
-    /// that takes the rest with it.
+    /// Dropping the last clone cannot report a failure, and does not wait: messages queued
+    /// by [`append_deferred`](Self::append_deferred) are written by a thread that keeps the
+    /// lock until it is done. If the process ends before that, the rest is lost.
     ///
     /// # Errors
     ///
-    /// Fails where something that was handed in could not be made durable.
+    /// Fails if a queued message could not be made durable.
     pub fn close(self) -> Result<()> {
         self.0.close()
     }
@@ -224,8 +223,8 @@ fn writer_options(durability: Option<Durability>) -> WriterOptions {
         durability,
         rotated: |store, dir| {
             if let Some(keep) = store.keep_trails() {
-                // A trail that cannot go now goes with the next rotation: no message
-                // waits for it, nor is refused.
+                // A trail that cannot be moved now is moved by the next rotation; no append waits
+                // for it or fails because of it.
                 move_old_trails(store, dir, keep).ok();
             }
         },

@@ -13,7 +13,7 @@ use crate::trail::TrailReason;
 use crate::trail::opener::{Opener, Spot};
 use crate::trail::record::Position;
 
-/// A move of the conversation that was made.
+/// A completed move of the conversation.
 pub(crate) struct MovedChat {
     /// The last record before it.
     pub(crate) from: u64,
@@ -41,8 +41,7 @@ impl Session {
         })
     }
 
-    /// Undoes the last step of a session that works in no workspace, or redoes the one that
-    /// was undone last.
+    /// Undoes the last step of a session without a workspace, or redoes its last undone step.
     pub(crate) fn step_chat(&self, reason: TrailReason) -> Result<Option<MovedChat>> {
         self.0.move_to(|live, tail| {
             let found = match reason {
@@ -69,13 +68,13 @@ impl Session {
         }
     }
 
-    /// Does something after all that was handed in, and while nobody appends through
-    /// this handle.
+    /// Runs `work` after all queued messages, while nothing is appended through this
+    /// handle.
     pub(crate) fn alone<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.0.queue.alone(&self.0, work)
     }
 
-    /// Returns where the conversation stands now.
+    /// Returns where the conversation is now.
     pub(crate) fn stands_at(&self) -> Result<Spot> {
         let mut tail = self.0.lock_tail();
         if let Some(error) = tail.stopped() {
@@ -86,13 +85,13 @@ impl Session {
         Ok(tail.spot())
     }
 
-    /// Returns whether anything was said after a record.
+    /// Returns whether there are messages after a record.
     pub(crate) fn is_spoken_after(&self, seq: u64) -> Result<bool> {
         self.reader().log.is_spoken_after(seq)
     }
 
-    /// Continues the conversation from the line that leads to record `seq` in `trail`, and
-    /// returns the trail that begins there. The caller is [`alone`](Self::alone).
+    /// Continues the conversation from record `seq` of `trail`, and returns the trail that
+    /// begins there. The caller is [`alone`](Self::alone).
     pub(crate) fn go_to(
         &self,
         reason: TrailReason,
@@ -102,7 +101,7 @@ impl Session {
             let mut place = place::find(&live.store, &live.dir, trail, seq)?;
             let mut as_at = None;
             if reason != TrailReason::Rewind {
-                // The trail itself says which steps led there, also an empty one.
+                // The trail itself, even an empty one, determines which steps led there.
                 let sum = place.position.sum;
                 let spot = Spot { trail, seq, sum };
                 place = place::at(&live.dir, spot)?;
@@ -119,7 +118,7 @@ impl Session {
     }
 }
 
-/// Refuses to move the conversation of another agent.
+/// Returns the error for moving a conversation that another agent keeps.
 pub(crate) fn not_ours(id: &SessionId, seq: u64, agent: &str) -> Error {
     Error::invalid(format!(
         "session {id} belongs to {agent}: fork it at record {seq} to continue from there"
@@ -136,7 +135,7 @@ struct MoveTarget {
 }
 
 impl LogWriter {
-    /// Begins a new trail where `choose` says, after all that was handed in.
+    /// Begins a new trail at the place that `choose` returns, after all queued messages.
     fn move_to(
         &self,
         choose: impl FnOnce(&Self, &Tail) -> Result<Option<MoveTarget>>,
@@ -144,7 +143,7 @@ impl LogWriter {
         self.queue.alone(self, || self.move_now(choose))
     }
 
-    /// Begins a new trail where `choose` says, while nobody else writes.
+    /// Begins a new trail at the place that `choose` returns, while nothing else is written.
     fn move_now(
         &self,
         choose: impl FnOnce(&Self, &Tail) -> Result<Option<MoveTarget>>,
@@ -160,8 +159,8 @@ impl LogWriter {
         };
         let from = tail.position().seq;
         let opener = self.opener_of(&tail, &target)?;
-        // What the new trail continues, and what an undo goes back to, must
-        // not be less durable than itself.
+        // The records that the new trail continues, and those that an undo returns
+        // to, must be at least as durable as the trail.
         tail.sync()?;
         tail.begin(&opener)?;
         Ok(Some(MovedChat {
@@ -198,8 +197,8 @@ impl LogWriter {
         Ok(opener.continuing(from.continues(id), position.compacted))
     }
 
-    /// Returns where the conversation stands. Right after a redo that is where
-    /// the redo went: so going back and forth does not pile up.
+    /// Returns where the conversation is. Right after a redo that is the redo's target, so
+    /// that repeated undo and redo do not pile up.
     fn place_before(&self, tail: &Tail) -> Result<Spot> {
         let spot = tail.spot();
         let opener = Segment::open(&self.dir, spot.trail, spot.seq)?.opener;

@@ -1,4 +1,4 @@
-//! Notes: what any process may add to a session, whoever speaks in it.
+//! Notes: changes of a session's details, which any process may append.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::present::{Present, WorkspaceRef};
 
-/// A change of what is known about a session.
+/// A change of a session's details.
 ///
 /// ```
 /// let note = backtrail::Note::new().title("fix the bug").tags(["urgent"]);
@@ -33,54 +33,54 @@ pub struct Note {
     belongs_to: Option<String>,
 }
 
-/// The longest title, tag or name that is taken.
+/// The longest title, tag or name that is accepted.
 pub(crate) const MAX_TEXT: usize = 4096;
-/// The most that a note may hold: every later note and opener repeats it.
+/// The limit for a whole note: every later note and opener repeats it.
 const MAX_NOTE: usize = 64 << 10;
 
 impl Note {
-    /// Makes a note that changes nothing yet.
+    /// Creates a note that changes nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the title; an empty one takes it away.
+    /// Sets the title; an empty one unsets it.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Sets the tags, in place of those that are there.
+    /// Sets the tags, replacing the present ones.
     #[must_use]
     pub fn tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
         self.tags = Some(tags.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Adds a tag to those that are there when the note is written, whoever else
-    /// changes them meanwhile.
+    /// Adds a tag to those that are set when the note is written, even if other processes
+    /// change them meanwhile.
     #[must_use]
     pub fn add_tag(mut self, tag: impl Into<String>) -> Self {
         self.tags_to_add.push(tag.into());
         self
     }
 
-    /// Removes a tag from those that are there when the note is written.
+    /// Removes a tag from those that are set when the note is written.
     #[must_use]
     pub fn remove_tag(mut self, tag: impl Into<String>) -> Self {
         self.tags_to_remove.push(tag.into());
         self
     }
 
-    /// Sets the agent that speaks; an empty one takes it away.
+    /// Sets the agent; an empty one unsets it.
     #[must_use]
     pub fn agent(mut self, agent: impl Into<String>) -> Self {
         self.agent = Some(agent.into());
         self
     }
 
-    /// Sets the model; an empty one takes it away.
+    /// Sets the model; an empty one unsets it.
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
@@ -94,21 +94,21 @@ impl Note {
         self
     }
 
-    /// Pins the session, or takes the pin away.
+    /// Pins or unpins the session.
     #[must_use]
     pub fn pinned(mut self, pinned: bool) -> Self {
         self.pinned = Some(pinned);
         self
     }
 
-    /// Sets the workspace, as its own trail knows it.
+    /// Sets the workspace by its id.
     #[must_use]
     pub(crate) fn workspace(mut self, workspace: WorkspaceRef) -> Self {
         self.workspace = Some(workspace);
         self
     }
 
-    /// Makes a note of all that is known.
+    /// Creates a note of all present details.
     pub(crate) fn of(present: Present) -> Self {
         Self {
             title: present.title,
@@ -169,7 +169,7 @@ impl Note {
     }
 }
 
-/// Refuses titles, tags and names that would swell every opener after them.
+/// Rejects titles, tags and names that would bloat every later opener.
 pub(crate) fn check_texts<'a>(texts: impl Iterator<Item = &'a String>) -> Result<()> {
     let mut all = 0;
     for text in texts {
@@ -190,7 +190,7 @@ fn too_long(what: &str, bytes: usize, limit: usize) -> Error {
     ))
 }
 
-/// A note as it stands in its record, behind the numbers.
+/// The fields of a note in its record, after the numbers.
 #[derive(Serialize)]
 struct NoteBody<'a> {
     at: Timestamp,
@@ -199,7 +199,7 @@ struct NoteBody<'a> {
     present: &'a Present,
 }
 
-/// Appends a note under the short lock alone, durable when it returns.
+/// Appends a note under the short lock only; it is durable when this returns.
 pub(crate) fn append_note(store: &Store, files: &LogDir, note: &Note) -> Result<u64> {
     note.check()?;
     files.head()?;
@@ -207,7 +207,7 @@ pub(crate) fn append_note(store: &Store, files: &LogDir, note: &Note) -> Result<
     let mut tail = Tail::load(store, files)?;
     let seq = append_to(store, files, &mut tail, note)?;
     drop(guard);
-    // Deleted in between: what was noted went along, and may not be durable.
+    // Deleted meanwhile: the note was deleted too, and may not be durable.
     tail.sync().map_err(|error| match error.kind() {
         ErrorKind::NotFound => files.not_found(),
         _ => error,
@@ -215,7 +215,7 @@ pub(crate) fn append_note(store: &Store, files: &LogDir, note: &Note) -> Result<
     Ok(seq)
 }
 
-/// Appends a note to a tail that is known to be up to date.
+/// Appends a note to a tail that is up to date.
 pub(crate) fn append_to(
     store: &Store,
     files: &LogDir,

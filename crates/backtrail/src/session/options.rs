@@ -1,4 +1,4 @@
-//! What a new session begins with.
+//! Options for a new session.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::trail::present::{Present, WorkspaceRef};
 #[cfg(feature = "snapshots")]
 use crate::workspace::Workspace;
 
-/// What a new session begins with.
+/// Options for a new session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionOptions {
     pub(super) present: Present,
@@ -17,7 +17,7 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// Makes options for a session of which nothing is known.
+    /// Creates options without any details.
     pub fn new() -> Self {
         Self::default()
     }
@@ -36,16 +36,16 @@ impl SessionOptions {
         self
     }
 
-    /// Sets the agent that speaks.
+    /// Sets the agent.
     #[must_use]
     pub fn agent(mut self, agent: impl Into<String>) -> Self {
         self.present.agent = Some(agent.into());
         self
     }
 
-    /// Says that an agent keeps this conversation itself: here it is only followed.
-    /// It cannot be moved, and goes on in a fork; the files are taken back all the
-    /// same.
+    /// Sets the agent that keeps this conversation itself. Here the session only mirrors
+    /// it: the conversation cannot be rewound, and is continued in a fork. Files can be
+    /// rewound as usual.
     #[must_use]
     pub fn belongs_to(mut self, agent: impl Into<String>) -> Self {
         self.present.belongs_to = Some(agent.into());
@@ -104,7 +104,7 @@ impl SessionOptions {
         check_texts(texts.chain(&present.tags))
     }
 
-    /// Sets when an append returns, instead of what the store is set to.
+    /// Sets when an append returns, overriding the store's setting.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);

@@ -1,4 +1,4 @@
-//! Reading a session, while others write it or not.
+//! Reads a session, even while it is written.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::trail::{Record, Sums};
 
 /// Reads a session. It takes no lock and never waits.
 ///
-/// A read sees what was whole when it began. Cheap to clone.
+/// A read sees the records that were complete when it began. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SessionReader {
     pub(crate) log: LogReader,
@@ -34,7 +34,7 @@ impl SessionReader {
         Ok(Self { log })
     }
 
-    /// Returns a reader whose line of history stays the same from read to read.
+    /// Returns a reader whose line of history does not change between reads.
     pub(crate) fn pinned(&self) -> Result<Self> {
         let log = self.log.pinned()?;
         Ok(Self { log })
@@ -50,21 +50,21 @@ impl SessionReader {
         self.log.dir.path().to_owned()
     }
 
-    /// Returns the session at a glance, reading one opener and the last record.
+    /// Returns the session's details, reading one opener and the last record.
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn info(&self) -> Result<SessionInfo> {
         SessionInfo::read(&self.log.store, &self.log.dir)
     }
 
-    /// Returns the process that writes to the session now: `None` if there is none,
-    /// `Some(None)` if it did not say which it is.
+    /// Returns the process that is writing to the session: `None` if there is none,
+    /// `Some(None)` if it is unknown.
     ///
     /// # Errors
     ///
-    /// Fails where the lock cannot be checked.
+    /// Fails if the lock cannot be checked.
     pub fn writer(&self) -> Result<Option<Option<Holder>>> {
         lock::writer(&self.log.dir)
     }
@@ -73,36 +73,36 @@ impl SessionReader {
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn records(&self) -> Result<Records> {
         self.log.records()
     }
 
-    /// Reads the history from its beginning, with sums recomputed or not.
+    /// Reads the history from its beginning, recomputing sums or not.
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn records_with(&self, sums: Sums) -> Result<Records> {
         self.log.records_with(sums)
     }
 
-    /// Reads the history from record `seq` on. The cost is that of what is read,
-    /// however much comes before it.
+    /// Reads the history from record `seq` on. The cost does not depend on the records
+    /// before it.
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn records_from(&self, seq: u64) -> Result<Records> {
         self.log.records_from(seq)
     }
 
-    /// Reads the history from its end backwards. The cost is that of what is
-    /// read, however long the session is.
+    /// Reads the history backwards from its end. The cost does not depend on the length of
+    /// the session.
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn records_back(&self) -> Result<Records> {
         self.log.records_back()
     }
@@ -111,7 +111,7 @@ impl SessionReader {
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn last_records(&self, count: usize) -> Result<Vec<Record>> {
         self.log.last_records(count)
     }
@@ -120,13 +120,13 @@ impl SessionReader {
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn record(&self, seq: u64) -> Result<Option<Record>> {
         self.log.record(seq)
     }
 
-    /// Returns record `seq` of the line that ended in a trail, whatever the session
-    /// moved to since.
+    /// Returns record `seq` of the line that ended in `trail`, even if the session moved
+    /// since.
     pub(crate) fn record_at(&self, trail: u32, seq: u64) -> Result<Option<Record>> {
         self.log.record_at(trail, seq)
     }
@@ -136,27 +136,27 @@ impl SessionReader {
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn gaps(&self) -> Result<Vec<HistoryGap>> {
         self.log.gaps()
     }
 
-    /// Returns the steps of the conversation that undo and redo would move over.
+    /// Returns the steps of the conversation that undo and redo would apply to.
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn steps(&self) -> Result<Steps> {
         let head = self.log.head()?;
         let end = place::end(&self.log.store, &self.log.dir, head)?;
         steps::list(&self.log.dir, end.spot())
     }
 
-    /// Follows the session from its beginning into the future.
+    /// Follows the session: reads it from its beginning, then waits for new records.
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn follow(&self) -> Result<Follower> {
         Follower::new(&self.log.store, &self.log.dir)
     }
@@ -165,7 +165,7 @@ impl SessionReader {
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is in the report.
+    /// Fails if the session cannot be read; damage is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.log.verify()
     }
@@ -175,25 +175,37 @@ impl SessionReader {
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is in the report.
+    /// Fails if the session cannot be read; damage is in the report.
     pub fn verify_structure(&self) -> Result<VerifyReport> {
         self.log.verify_structure()
     }
 
     /// Reads the records of one of the session's own trails, from byte `from` on, which
     /// is 0 or the [`end`](crate::plumbing::TrailRecord::end) of a record.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trail cannot be opened.
     pub fn trail_records(&self, trail: u32, from: u64) -> Result<TrailRecords> {
         TrailRecords::open(&self.log.dir, trail, from)
     }
 
-    /// Returns whether the last record before byte `end` of a trail has this sum: whether
-    /// the part that was read up to there is unchanged.
+    /// Returns whether the last record before byte `end` of a trail has this sum, so that
+    /// the part read up to there is unchanged.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trail cannot be read.
     pub fn trail_has(&self, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
         TrailRecords::is_there(&self.log.dir, trail, end, sum)
     }
 
-    /// Reads record `seq` of one of the session's own trails, which is expected at a
+    /// Reads record `seq` of one of the session's own trails, which is expected at a given
     /// byte of the file, whether it is on the line of history or not.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trail cannot be read.
     pub fn trail_record(&self, trail: u32, seq: u64, byte: u64) -> Result<Option<Record>> {
         TrailRecords::one(&self.log.dir, trail, seq, byte)
     }

@@ -16,7 +16,7 @@ use crate::trail::{RecordKind, RecordRef};
 
 /// A command that ran. Its output is not kept.
 ///
-/// In JSON, arguments and directory are strings; what is not UTF-8 in them is replaced.
+/// In JSON, arguments and directory are strings; bytes that are not UTF-8 are replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Run {
     /// The command and its arguments.
@@ -29,7 +29,7 @@ pub struct Run {
     pub started_at: Timestamp,
     /// How long it took.
     pub duration_ms: u64,
-    /// Its exit code; `None` where a signal ended it.
+    /// Its exit code; `None` if a signal ended it.
     pub exit_code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -39,7 +39,7 @@ pub struct Run {
     pub after: Option<CheckpointId>,
 }
 
-/// The type of its record.
+/// The type of a run's record.
 const RUN: &str = "run";
 
 /// The fields of a run's record, after its number.
@@ -48,7 +48,7 @@ struct RunRecord {
     at: Timestamp,
     id: uuid::Uuid,
     argv: Vec<String>,
-    /// The bytes of arguments, where one is not UTF-8.
+    /// The bytes of the arguments, if one is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     argv_hex: Option<Vec<String>>,
     directory: String,
@@ -118,14 +118,14 @@ impl RecordRef<'_> {
     ///
     /// # Errors
     ///
-    /// Fails with `Corrupt` where the record is not that of a run.
+    /// Fails with `Corrupt` if the record is not that of a run.
     pub fn run(&self) -> Result<Option<Run>> {
         let read = self.parse_as::<RunRecord>(RecordKind::Run)?;
         Ok(read.map(Run::from))
     }
 }
 
-/// Records in a session that a command ran, whichever process is writing to it.
+/// Records a command in a session, even if another process is writing to it.
 pub(crate) fn append_run(store: &Store, session: &SessionId, run: &Run) -> Result<u64> {
     let body = body(&run.body(store.now(), store.new_id()?))?;
     append_entry(store, &store.files(session), RUN, &body)

@@ -1,9 +1,9 @@
 //! The files that a session was imported from, byte for byte.
 //!
-//! Each reading of such a file leaves one record. It names the file, the bytes of it that
-//! the session holds from now on, and their place in the payload file, compressed. The
-//! records of one file that follow a beginning at byte 0 make up the whole of it; if the
-//! file was rewritten, another beginning follows, and the earlier bytes stay.
+//! Each reading of such a file adds one record. It names the file, the bytes of it that the
+//! session now holds, and their place in the payload file, compressed. The records of one
+//! file that follow a beginning at byte 0 make up the whole file; if the file was
+//! rewritten, another beginning follows, and the earlier bytes stay.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::json::Json;
 use crate::log::payloads::{PayloadWriter, Payloads};
 use crate::trail::source::{Piece, SourceRecord};
 
-/// How many bytes of a file make one piece: small enough to hold in memory, large enough
-/// to compress well.
+/// The size of one piece of a file: small enough to hold in memory, large enough to
+/// compress well.
 pub(crate) const PIECE: usize = 1 << 20;
-/// Sources are written once and read rarely, so speed counts.
+/// Sources are written once and read rarely, so speed matters more than size.
 const LEVEL: i32 = 1;
 
 impl SourceRecord {
@@ -96,8 +96,8 @@ impl KeptSource {
 }
 
 impl SessionReader {
-    /// Returns the files that the session was imported from, the last read ones at the
-    /// end. It reads all trails of the session.
+    /// Returns the files that the session was imported from, the most recently read last.
+    /// Reads all trails of the session.
     #[doc(hidden)]
     pub fn sources(&self) -> Result<Vec<KeptSource>> {
         let files = &self.log.dir;
@@ -144,8 +144,12 @@ impl SessionReader {
         Ok(written)
     }
 
-    /// Returns whether the held bytes of a file begin with, or are the beginning of, what
-    /// `read` returns: `read` fills a buffer from an offset on and returns how far.
+    /// Returns whether the held bytes of a file begin with, or are the beginning of, the data
+    /// that `read` returns. `read` fills a buffer from an offset on and returns how far.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the held bytes or the file cannot be read.
     pub fn source_begins_as(
         &self,
         source: &KeptSource,

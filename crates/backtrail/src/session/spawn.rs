@@ -1,4 +1,4 @@
-//! Sub-agents: sessions that were started by a tool call of another.
+//! Sub-agents: sessions started by a tool call of another session.
 //!
 //! The new session's opener names the call that started it, and a record on the caller's
 //! trail names the session. The record comes first: after a crash it may name a session
@@ -23,9 +23,9 @@ use crate::trail::origin::SpawnedBy;
 pub struct Spawned {
     /// The session of the sub-agent.
     pub session_id: SessionId,
-    /// The record of the call.
+    /// The seq of the call's record.
     pub call: u64,
-    /// The call.
+    /// The id of the call.
     pub tool_use_id: String,
     /// The time of the call.
     pub at: Timestamp,
@@ -37,7 +37,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Fails where the store cannot be written.
+    /// Fails if the store cannot be written.
     pub fn spawn(&self, tool_use_id: &str, options: SessionOptions) -> Result<Self> {
         spawn(&self.0.store, self.id(), tool_use_id, options)
     }
@@ -49,7 +49,7 @@ impl SessionReader {
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn spawned(&self) -> Result<Vec<Spawned>> {
         let store = &self.log.store;
         let mut all = Vec::new();
@@ -93,7 +93,7 @@ impl SessionReader {
     }
 }
 
-/// Creates a session by a tool call of `parent`, even if another process writes to that.
+/// Creates a session for a tool call of `parent`, even if another process writes to the parent.
 pub(crate) fn spawn(
     store: &Store,
     parent: &SessionId,

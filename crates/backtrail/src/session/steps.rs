@@ -1,9 +1,9 @@
-//! Steps: what undo and redo are about.
+//! Steps: the units of undo and redo.
 //!
-//! Which steps there are is not stored anywhere: it follows from where the
-//! conversation is. The newest step of a place is the last compaction in its
-//! trail or, before that, what the trail's opener says was done there. So the
-//! steps are the same after a crash, and finding one reads an opener or two.
+//! The list of steps is not stored: it follows from where the conversation is. The newest
+//! step of a place is the last compaction in its trail or, before that, the step that the
+//! trail's opener records. So the steps are the same after a crash, and finding one reads
+//! an opener or two.
 
 use std::fmt;
 
@@ -18,15 +18,15 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::opener::{Opener, Spot, TrailReason};
 
-/// Something that was done to a conversation or to files, and can be undone.
+/// A step that changed a conversation or files, and can be undone.
 ///
-/// As JSON it has its kind, its text, when it was made, and the numbers of its kind.
+/// Its JSON has the kind, the text, the time, and the numbers of its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
     /// What was done.
     pub kind: StepKind,
-    /// When, where it is known.
+    /// When, if known.
     pub at: Option<Timestamp>,
     /// The session it belongs to, if it changed files; `None` for a step of the
     /// conversation alone, and for one that belongs to no session.
@@ -56,12 +56,12 @@ pub enum StepKind {
     },
     /// Files were rewound to a point, and maybe the conversation with them.
     FileRewind {
-        /// Where to, in a few words.
+        /// The target, in a few words.
         about: Option<String>,
     },
     /// Some paths were restored.
     Restore {
-        /// Which, in a few words.
+        /// The paths, in a few words.
         about: Option<String>,
     },
     /// Messages that were undone on their own.
@@ -83,7 +83,7 @@ pub enum StepKind {
 }
 
 impl Step {
-    /// Makes a step of no session.
+    /// Creates a step that belongs to no session.
     pub fn new(kind: StepKind, at: Option<Timestamp>) -> Self {
         Self {
             kind,
@@ -179,14 +179,14 @@ impl Serialize for Step {
     }
 }
 
-/// The steps that undo and redo take.
+/// The steps that undo and redo apply to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Steps {
-    /// The steps that undo takes, the next one first.
+    /// The steps that can be undone, the next one first.
     #[serde(rename = "undo")]
     pub to_undo: Vec<Step>,
-    /// The steps that redo takes, the next one first.
+    /// The steps that can be redone, the next one first.
     #[serde(rename = "redo")]
     pub to_redo: Vec<Step>,
 }
@@ -212,7 +212,7 @@ impl ChatStep {
     }
 }
 
-/// Lists the steps of a session that stands at `spot`.
+/// Lists the steps of a session that is at `spot`.
 pub(crate) fn list(files: &LogDir, spot: Spot) -> Result<Steps> {
     let steps = |all: Vec<ChatStep>| all.into_iter().map(|found| found.step).collect();
     Ok(Steps {
@@ -235,7 +235,7 @@ fn follow(
     Ok(steps)
 }
 
-/// Returns the newest step of a conversation that is not undone yet.
+/// Returns the newest step of a conversation that is not undone.
 pub(crate) fn newest_step(store: &Store, id: &SessionId) -> Result<Option<ChatStep>> {
     let (files, spot) = end_of(store, id)?;
     newest(&files, spot)
@@ -247,7 +247,7 @@ pub(crate) fn all_steps(store: &Store, id: &SessionId) -> Result<Vec<ChatStep>> 
     follow(&files, spot, newest)
 }
 
-/// Returns the step that redo takes in a conversation.
+/// Returns the next step to redo in a conversation.
 pub(crate) fn undone_step(store: &Store, id: &SessionId) -> Result<Option<ChatStep>> {
     let (files, spot) = end_of(store, id)?;
     undone(&files, spot)
@@ -260,13 +260,13 @@ fn end_of(store: &Store, id: &SessionId) -> Result<(LogDir, Spot)> {
     Ok((files, end.spot()))
 }
 
-/// Returns the opener of one of a session's trails, where it can be read.
+/// Returns the opener of one of a session's trails, if it can be read.
 pub(crate) fn opener_of(store: &Store, id: &SessionId, trail: u32) -> Result<Option<Opener>> {
     let segment = Segment::open(&store.files(id), trail, u64::MAX)?;
     Ok(segment.opener)
 }
 
-/// Returns the newest step of a place that is not undone yet.
+/// Returns the newest step of a place that is not undone.
 pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<ChatStep>> {
     let (mut segment, position) = place::look_at(files, spot)?;
     let mut compacted = position.compacted;
@@ -287,7 +287,7 @@ pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<ChatStep>>
             };
             let step = compaction(&segment, seq)?;
             spot = before.spot();
-            // One that cannot be read is skipped, and hides no other.
+            // An unreadable one is skipped, and does not hide others.
             if let Some(step) = step {
                 return Ok(Some(found(step, spot, None)));
             }
@@ -308,15 +308,15 @@ pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<ChatStep>>
             compacted = position.compacted;
             segment = there;
         } else {
-            // What was compacted there is what the opener carried over: no record
-            // of that trail has to be read.
+            // The opener repeats the compactions of that trail, so none of its records
+            // has to be read.
             compacted = opener.compacted;
             segment = Segment::open(files, other.trail, other.seq)?;
         }
     }
 }
 
-/// Returns the step that redo takes at a place, and where that leads.
+/// Returns the next step to redo at a place, and where it leads.
 pub(crate) fn undone(files: &LogDir, mut spot: Spot) -> Result<Option<ChatStep>> {
     loop {
         let segment = Segment::open(files, spot.trail, spot.seq)?;
@@ -332,7 +332,7 @@ pub(crate) fn undone(files: &LogDir, mut spot: Spot) -> Result<Option<ChatStep>>
             let Some(ahead) = opener.before.filter(|ahead| ahead.trail < opener.trail) else {
                 return Ok(None);
             };
-            // A turn that was undone is not a step of the conversation alone.
+            // An undone turn is not a step of the conversation alone.
             let messages = StepKind::Messages {
                 after: opener.seq,
                 until: ahead.seq,
@@ -353,8 +353,8 @@ pub(crate) fn undone(files: &LogDir, mut spot: Spot) -> Result<Option<ChatStep>>
     }
 }
 
-/// Returns the seq after which a trail's records are its own: a repair begins with
-/// copies.
+/// Returns the seq after which a trail's records are its own: a repaired trail begins
+/// with copies.
 fn own_after(opener: &Opener) -> u64 {
     match opener.reason {
         TrailReason::Repair if opener.as_at.is_some() => opener.given.unwrap_or(opener.seq),
@@ -362,13 +362,12 @@ fn own_after(opener: &Opener) -> u64 {
     }
 }
 
-/// Returns the earlier place that a trail shares its steps with: the one it
-/// continues or, after an undo or redo, the one it went to. Steps of the session
-/// that was forked are not this one's.
+/// Returns the earlier place whose steps a trail shares: the one it continues or, after
+/// an undo or redo, the one it moved to. Steps of the forked session do not count.
 fn shared_with(files: &LogDir, opener: &Opener) -> Option<Spot> {
     let spot = match opener.reason {
         TrailReason::Undo | TrailReason::Redo => opener.as_at?,
-        // The damaged trails still exist, and say what was done.
+        // The damaged trails still exist, and record the steps.
         TrailReason::Repair if opener.as_at.is_some() => opener.as_at?,
         _ => {
             let from = opener.continues.as_ref()?;
@@ -378,7 +377,7 @@ fn shared_with(files: &LogDir, opener: &Opener) -> Option<Spot> {
     (spot.trail < opener.trail).then_some(spot)
 }
 
-/// Returns the step that a rewind's opener made.
+/// Returns the step that a rewind's opener records.
 pub(crate) fn rewind_of(opener: &Opener) -> Option<Step> {
     let kind = StepKind::Rewind {
         from: opener.before?.seq,

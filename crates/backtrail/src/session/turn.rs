@@ -1,8 +1,8 @@
-//! A turn under way: a user message and all that answers it, with the files as
+//! A turn in progress: a user message and everything that answers it, with the files as
 //! they were before it.
 //!
-//! The snapshot of the files runs behind the conversation. Only a tool can change
-//! files, so only the beginning of a tool call waits for it.
+//! The snapshot of the files runs in the background. Only a tool can change files, so
+//! only the beginning of a tool call waits for it.
 
 use std::sync::Mutex;
 use std::thread::JoinHandle;
@@ -18,16 +18,16 @@ use crate::workspace::{
 };
 
 impl Session {
-    /// Begins a turn: appends a message and keeps the state of the workspace as it
-    /// was before it. The message is durable when this returns; the snapshot runs
-    /// behind it.
+    /// Begins a turn: appends a message and takes a snapshot of the workspace as it was
+    /// before it. The message is durable when this returns; the snapshot runs in the
+    /// background.
     ///
     /// A turn that is dropped without [`Turn::end`] is recorded as interrupted. The
     /// session must have a [`workspace`](SessionOptions::workspace).
     ///
     /// # Errors
     ///
-    /// Fails with `Invalid` where the session has no workspace, and as `Session::append` does.
+    /// Fails with `Invalid` if the session has no workspace, and as `Session::append` does.
     pub fn begin_turn(&self, message: impl Into<Draft>) -> Result<Turn> {
         let draft = message.into();
         let workspace = self.own_workspace()?;
@@ -41,7 +41,7 @@ impl Session {
             .reason(CheckpointReason::TurnStart)
             .place(place)
             .prompt(prompt);
-        let behind = Behind {
+        let background = Background {
             pending: vec![begin_checkpoint(&workspace, start)?],
             started: None,
             failed: None,
@@ -51,16 +51,16 @@ impl Session {
             session: self.clone(),
             workspace,
             calls: Mutex::default(),
-            behind: Mutex::new(behind),
+            background: Mutex::new(background),
             ended: false,
         })
     }
 
-    /// Keeps the state of the session's workspace, at the session's last record.
+    /// Makes a checkpoint of the session's workspace, at the session's last record.
     ///
     /// # Errors
     ///
-    /// Fails with `Invalid` where the session has no workspace, and as `Workspace::checkpoint` does.
+    /// Fails with `Invalid` if the session has no workspace, and as `Workspace::checkpoint` does.
     pub fn checkpoint(&self, options: CheckpointOptions) -> Result<Checkpoint> {
         self.own_workspace()?.checkpoint(options.session(self.id()))
     }
@@ -73,20 +73,20 @@ impl Session {
         Error::invalid(what)
     }
 
-    /// Returns the workspace that the session works in, if checkpoints are kept of
-    /// it. It is found where it is now, also if it was moved since.
+    /// Returns the session's workspace, if it has checkpoints. A workspace that was moved is
+    /// found at its new path.
     ///
     /// # Errors
     ///
-    /// Fails where the session or its workspace cannot be read.
+    /// Fails if the session or its workspace cannot be read.
     pub fn workspace(&self) -> Result<Option<Workspace>> {
         let present = self.reader().log.present()?;
         let id = present.workspace.and_then(|workspace| workspace.id);
         id.map(|id| by_id(&self.0.store, &id)).transpose()
     }
 
-    /// Returns the session's workspace, making one of its directory where none is
-    /// kept yet.
+    /// Returns the session's workspace, and creates one for its directory if there is
+    /// none.
     pub(crate) fn own_workspace(&self) -> Result<Workspace> {
         let known = self.reader().log.present()?.workspace;
         let known = known.ok_or_else(|| self.no_workspace())?;
@@ -110,40 +110,40 @@ impl Session {
     }
 }
 
-/// A turn under way.
+/// A turn in progress.
 #[derive(Debug)]
 pub struct Turn {
     session: Session,
     workspace: Workspace,
-    /// The calls that have no result yet, in their order.
+    /// The calls without a result, in order.
     calls: Mutex<Vec<ToolUse>>,
-    behind: Mutex<Behind>,
+    background: Mutex<Background>,
     ended: bool,
 }
 
-/// What goes on behind the conversation.
+/// The snapshots in the background.
 #[derive(Debug)]
-struct Behind {
-    /// The snapshots that are under way; the turn's first comes first.
+struct Background {
+    /// The snapshots in progress; the turn's first comes first.
     pending: Vec<JoinHandle<Result<StoredState>>>,
-    /// Set once the first snapshot is there.
+    /// Set once the first snapshot is complete.
     started: Option<StoredState>,
     /// Why there is no first snapshot.
     failed: Option<Error>,
-    /// Whether the state after the last tool call could not be kept.
+    /// Whether the state after the last tool call could not be saved.
     stale: bool,
 }
 
-/// A state that was kept behind the conversation.
+/// A state that was saved in the background.
 #[derive(Debug)]
 struct StoredState {
     id: CheckpointId,
-    /// Held, not used: with the first one, it says that the turn is under way.
+    /// Held, not used: the first one marks the turn as active.
     _active: Option<Active>,
 }
 
-impl Behind {
-    /// Waits for the snapshots that are under way, and returns what the turn began
+impl Background {
+    /// Waits for the snapshots in progress, and returns the checkpoint that the turn began
     /// with.
     fn wait(&mut self) -> Result<CheckpointId> {
         for pending in std::mem::take(&mut self.pending) {
@@ -152,7 +152,7 @@ impl Behind {
                 Err(Error::new(ErrorKind::Io, what))
             });
             match (&self.started, made) {
-                // What comes next keeps the same state, or says why it cannot.
+                // The next snapshot saves the same state, or reports why it cannot.
                 (Some(_), made) => self.stale = made.is_err(),
                 (None, Ok(kept)) => self.started = Some(kept),
                 (None, Err(error)) => self.failed = Some(error),
@@ -166,7 +166,7 @@ impl Behind {
     }
 }
 
-/// Keeps the state of the files in a thread of its own.
+/// Saves the state of the files in a thread.
 fn begin_checkpoint(
     workspace: &Workspace,
     options: CheckpointOptions,
@@ -177,7 +177,7 @@ fn begin_checkpoint(
         let begins = *kept.reason() == CheckpointReason::TurnStart;
         Ok(StoredState {
             id: kept.id(),
-            // To say that it is under way is only a courtesy.
+            // Marking it as active is optional.
             _active: begins.then(|| theirs.activate(&kept).ok()).flatten(),
         })
     };
@@ -208,21 +208,20 @@ impl Turn {
         Ok(seq)
     }
 
-    /// Returns the tool calls of this turn that have no result yet, in order.
+    /// Returns this turn's tool calls without a result, in order.
     pub fn open_tool_calls(&self) -> Vec<ToolUse> {
         lock(&self.calls).clone()
     }
 
-    /// Begins a tool call: waits until the state of the files before it is kept.
+    /// Begins a tool call: waits until the state of the files before it is saved.
     ///
-    /// Fails where that state could not be kept, or where no call of this turn that
-    /// has no result yet has the id. A first snapshot that is too large can be taken
-    /// beforehand, with [`CheckpointOptions::unlimited`].
+    /// If a first snapshot is too large, take it beforehand with
+    /// [`CheckpointOptions::unlimited`].
     ///
     /// # Errors
     ///
-    /// Fails with `Invalid` where no such call is open, and where the state before the turn could not be
-    /// kept: then the tool must not run.
+    /// Fails with `Invalid` if this turn has no open call with this id, and if the state before the
+    /// turn could not be saved: then the tool must not run.
     pub fn begin_tool(&self, tool_use_id: &str) -> Result<Tool<'_>> {
         let call = lock(&self.calls)
             .iter()
@@ -240,24 +239,24 @@ impl Turn {
         })
     }
 
-    /// Waits until the state of the files is kept as it is before the next tool
-    /// call, and returns what the turn began with.
+    /// Waits until the current state of the files is saved, before the next tool call, and
+    /// returns the checkpoint that the turn began with.
     fn kept_until_now(&self) -> Result<CheckpointId> {
-        let mut behind = lock(&self.behind);
-        let start = behind.wait()?;
-        if behind.stale {
+        let mut background = lock(&self.background);
+        let start = background.wait()?;
+        if background.stale {
             let again = CheckpointOptions::new()
                 .reason(CheckpointReason::ToolEnd)
                 .session(self.session.id())
                 .begun_by(start);
             self.workspace.checkpoint(again)?;
-            behind.stale = false;
+            background.stale = false;
         }
         Ok(start)
     }
 
-    /// Begins the session of a sub-agent that a tool call of this turn starts. It
-    /// works in the same workspace.
+    /// Creates the session of a sub-agent that a tool call of this turn starts. It works in
+    /// the same workspace.
     ///
     /// # Errors
     ///
@@ -267,20 +266,20 @@ impl Turn {
         self.session.spawn(tool_use_id, options)
     }
 
-    /// Ends the turn: keeps the state of the files as it left them.
+    /// Ends the turn: saves the state of the files after it.
     ///
     /// # Errors
     ///
-    /// Fails where the state after the turn cannot be kept.
+    /// Fails if the state after the turn cannot be saved.
     pub fn end(mut self) -> Result<Checkpoint> {
         let ended = self.finish(CheckpointReason::TurnEnd);
-        // A turn that could not end is given up when it is dropped.
+        // A turn that could not end is recorded as interrupted when it is dropped.
         self.ended = ended.is_ok();
         ended
     }
 
     fn finish(&self, reason: CheckpointReason) -> Result<Checkpoint> {
-        let start = lock(&self.behind).wait()?;
+        let start = lock(&self.background).wait()?;
         let end = CheckpointOptions::new()
             .reason(reason)
             .session(self.session.id())
@@ -288,7 +287,7 @@ impl Turn {
         self.workspace.checkpoint(end)
     }
 
-    /// Keeps track of which calls are open.
+    /// Updates the list of open calls.
     fn take_note(&self, message: &Message) {
         let mut calls = lock(&self.calls);
         for block in &message.blocks {
@@ -307,14 +306,14 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         if !self.ended {
-            // Nobody is left to be told of a failure; without this record the
-            // turn has no end, which says the same.
+            // `drop` cannot report a failure; without this record the turn has no end,
+            // which means the same.
             self.finish(CheckpointReason::Interrupted).ok();
         }
     }
 }
 
-/// A tool call under way.
+/// A tool call in progress.
 #[derive(Debug)]
 pub struct Tool<'a> {
     turn: &'a Turn,
@@ -328,8 +327,8 @@ impl Tool<'_> {
         &self.call
     }
 
-    /// Appends the result and returns its seq once it is durable. The state of the
-    /// files after the call is kept behind it; the next call waits for that.
+    /// Appends the result and returns its seq once it is durable. The state of the files
+    /// after the call is saved in the background; the next call waits for it.
     ///
     /// # Errors
     ///
@@ -346,7 +345,7 @@ impl Tool<'_> {
             })
             .begun_by(self.start);
         let pending = begin_checkpoint(&turn.workspace, end)?;
-        lock(&turn.behind).pending.push(pending);
+        lock(&turn.background).pending.push(pending);
         Ok(seq)
     }
 }

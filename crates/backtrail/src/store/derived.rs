@@ -10,11 +10,11 @@ use crate::storage::{is_absent, names_in};
 
 impl Store {
     /// Removes the catalogue and the search index, after waiting for a process that is
-    /// writing them. They are rebuilt from what is left.
+    /// writing them. They are rebuilt from the rest of the store.
     pub(crate) fn forget_derived(&self) -> Result<()> {
         let dir = self.root().join("derived");
         let names = names_in(self.storage(), &dir).map_err(|error| failed(&dir, error))?;
-        // A lock file that is removed could be held by two processes.
+        // Removing a lock file would allow two processes to hold the lock.
         let is_lock = |name: &OsString| Path::new(name).extension() == Some("lock".as_ref());
         let (locks, others): (Vec<_>, Vec<_>) = names.into_iter().partition(is_lock);
         let mut held = Vec::new();

@@ -9,10 +9,10 @@ use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::log::TRASH;
 use crate::storage::{Storage, append_all, is_absent, make_dir, read_full};
 
-/// The version of the layout.
+/// The version of the store's layout.
 const STORE_VERSION: u32 = 2;
 const FORMAT_FILE: &str = "format";
-/// The directories in it.
+/// The store's directories.
 const PARTS: [&str; 5] = [SESSIONS, WORKSPACES, OBJECTS, TRASH, "derived"];
 
 impl Store {
@@ -44,7 +44,7 @@ impl Store {
         for path in missing.into_iter().rev() {
             create_dir(storage, path)?;
         }
-        // A process that created one of the others may have died before it was synced. A
+        // A process that created one of these directories may have died before syncing it. A
         // directory that cannot be opened was not created by such a process.
         for (n, dir) in self.root().ancestors().skip(1).enumerate() {
             let dir = if dir == Path::new("") {
@@ -74,7 +74,7 @@ impl Store {
         let linked = append_all(file.as_ref(), content.as_bytes())
             .and_then(|()| file.sync())
             .and_then(|()| match storage.link_new(&aside, &path) {
-                // Another process was first; its file is the same.
+                // Another process created it first, with the same content.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
                 linked => linked,
             });
@@ -107,7 +107,7 @@ impl Store {
             );
             return Ok(Error::invalid(what).at_path(root));
         }
-        // A crash while the store is created leaves no session.
+        // A crash during creation leaves no session.
         if self.sessions()?.is_empty() {
             return Ok(nothing());
         }
@@ -159,7 +159,7 @@ impl Store {
 }
 
 impl Store {
-    /// Creates the trash, where there is none yet.
+    /// Creates the trash if it is missing.
     pub(crate) fn make_trash_dir(&self) -> Result<()> {
         self.make_part("cannot create the trash", &self.trash_dir())
     }

@@ -31,7 +31,7 @@ pub use staging::Staging;
 pub(crate) const SESSIONS: &str = "sessions";
 const WORKSPACES: &str = "workspaces";
 const OBJECTS: &str = "objects";
-/// The shortest prefix of an id that is accepted as a reference.
+/// The shortest id prefix that is accepted as a reference.
 const SHORTEST_PREFIX: usize = 4;
 
 /// Options of a store.
@@ -73,7 +73,7 @@ impl StoreOptions {
         Self::default()
     }
 
-    /// Sets where the store's files are kept.
+    /// Sets the storage of the store's files.
     #[must_use]
     pub fn storage(mut self, storage: impl Storage) -> Self {
         self.storage = Arc::new(storage);
@@ -87,14 +87,14 @@ impl StoreOptions {
         self
     }
 
-    /// Sets where ids come from.
+    /// Sets the source of randomness for ids.
     #[must_use]
     pub fn randomness(mut self, random: impl Randomness) -> Self {
         self.random = Arc::new(random);
         self
     }
 
-    /// Sets when an append returns, unless a session is opened with another durability.
+    /// Sets when an append returns, unless a session is opened with its own durability.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
@@ -108,8 +108,8 @@ impl StoreOptions {
         self
     }
 
-    /// Sets how many trails of a session are kept: at a rotation, older ones that are wholly
-    /// before what the last compaction keeps go to the trash. By default all are kept. The
+    /// Sets how many trails of a session are kept: at a rotation, older trails that the last
+    /// compaction covers completely are moved to the trash. By default all are kept. The
     /// first trail is never moved.
     #[must_use]
     pub fn keep_trails(mut self, count: u32) -> Self {
@@ -117,7 +117,7 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the program's name, for the error of a process that finds a session locked.
+    /// Sets the program's name, which other processes report when they find a session locked.
     #[must_use]
     pub fn program(mut self, name: impl Into<String>) -> Self {
         self.program = Some(name.into());
@@ -128,19 +128,18 @@ impl StoreOptions {
     ///
     /// # Errors
     ///
-    /// Fails with [`NotFound`](ErrorKind::NotFound) where there is no store.
+    /// Fails with [`NotFound`](ErrorKind::NotFound) if there is no store.
     pub fn open(self, root: impl Into<PathBuf>) -> Result<Store> {
         let store = self.store(root.into());
         store.check_format()?;
         Ok(store)
     }
 
-    /// Opens the store in a directory, and creates one where there is nothing.
+    /// Opens the store in a directory, and creates one if the directory is missing or empty.
     ///
     /// # Errors
     ///
-    /// Fails with [`Invalid`](ErrorKind::Invalid) where the directory has something else in
-    /// it.
+    /// Fails with [`Invalid`](ErrorKind::Invalid) if the directory contains anything else.
     pub fn open_or_create(self, root: impl Into<PathBuf>) -> Result<Store> {
         let store = self.store(root.into());
         match store.check_format() {
@@ -161,7 +160,7 @@ impl StoreOptions {
     }
 }
 
-/// All sessions, in one directory. Cheap to clone, and shared between threads.
+/// All sessions, in one directory. Cheap to clone and to share between threads.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -196,7 +195,7 @@ impl Store {
         StoreOptions::new().open(root)
     }
 
-    /// Opens the store in a directory, and creates one where there is nothing.
+    /// Opens the store in a directory, and creates one if the directory is missing or empty.
     ///
     /// # Errors
     ///
@@ -210,27 +209,27 @@ impl Store {
         &self.0.root
     }
 
-    /// Creates a session, and opens it to write.
+    /// Creates a session, and opens it for writing.
     ///
     /// # Errors
     ///
-    /// Fails where the store cannot be written.
+    /// Fails if the store cannot be written.
     pub fn create_session(&self, options: SessionOptions) -> Result<Session> {
         Session::create(self, options)
     }
 
-    /// Opens a session to write.
+    /// Opens a session for writing.
     ///
     /// # Errors
     ///
-    /// Fails with [`Locked`](ErrorKind::Locked) where another process is writing to it, and
-    /// with [`NewerFormat`](ErrorKind::NewerFormat) where a newer version wrote it; both
+    /// Fails with [`Locked`](ErrorKind::Locked) if another process is writing to it, and
+    /// with [`NewerFormat`](ErrorKind::NewerFormat) if a newer version wrote it; both
     /// can still be read.
     pub fn open_session(&self, id: &SessionId) -> Result<Session> {
         self.opened(Session::open(self, id, None)?)
     }
 
-    /// Opens a session to write, with a durability of its own.
+    /// Opens a session for writing, with its own durability.
     ///
     /// # Errors
     ///
@@ -239,10 +238,10 @@ impl Store {
         self.opened(Session::open(self, id, Some(durability))?)
     }
 
-    /// Finishes a step that a crash interrupted before anything is written: files and
+    /// Finishes a step that a crash interrupted, before anything is written: files and
     /// conversation must agree.
     fn opened(&self, session: Session) -> Result<Session> {
-        // A workspace that is gone or cannot be read does not prevent writing.
+        // A workspace that is missing or unreadable does not prevent writing.
         #[cfg(feature = "snapshots")]
         if let Ok(Some(workspace)) = session.workspace() {
             workspace.recover_with(Some(&session))?;
@@ -250,41 +249,41 @@ impl Store {
         Ok(session)
     }
 
-    /// Opens a session to read it.
+    /// Opens a session for reading.
     ///
     /// # Errors
     ///
-    /// Fails with [`NotFound`](ErrorKind::NotFound) where it does not exist; the error says
+    /// Fails with [`NotFound`](ErrorKind::NotFound) if it does not exist; the error says
     /// whether it is in the trash or was purged.
     pub fn read_session(&self, id: &SessionId) -> Result<SessionReader> {
         SessionReader::open(self, self.files(id))
     }
 
-    /// Adds a note to a session, whichever process is writing to it; returns its seq.
+    /// Appends a note to a session, even if another process is writing to it; returns its seq.
     ///
     /// # Errors
     ///
-    /// Fails where the session does not exist or cannot be written.
+    /// Fails if the session does not exist or cannot be written.
     pub fn note(&self, id: &SessionId, note: &Note) -> Result<u64> {
         append_note(self, &self.files(id), note)
     }
 
-    /// Forks a session, whichever process is writing to it, and opens the fork to write.
-    /// Nothing is copied: the fork continues the session at one of its records.
+    /// Forks a session, even if another process is writing to it, and opens the fork for
+    /// writing. Nothing is copied: the fork continues the session from one of its records.
     ///
     /// # Errors
     ///
-    /// Fails where the session or the record does not exist.
+    /// Fails if the session or the record does not exist.
     pub fn fork_session(&self, id: &SessionId, options: &ForkOptions) -> Result<Session> {
         fork(self, id, options)
     }
 
-    /// Creates the session of a sub-agent that a tool call of session `parent` starts,
-    /// whichever process is writing there, and opens it to write.
+    /// Creates the session of a sub-agent that a tool call of session `parent` starts, even if
+    /// another process is writing to the parent, and opens it for writing.
     ///
     /// # Errors
     ///
-    /// Fails where the parent has no such tool call.
+    /// Fails if the parent has no such tool call.
     pub fn spawn_session(
         &self,
         parent: &SessionId,
@@ -298,34 +297,34 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Fails where the session does not exist or cannot be read.
+    /// Fails if the session does not exist or cannot be read.
     pub fn repair_plan(&self, id: &SessionId) -> Result<RepairPlan> {
         repair_plan(self, &self.files(id))
     }
 
-    /// Records in a session that a command ran, whichever process is writing to it; returns
-    /// the record's seq.
+    /// Records a command in a session, even if another process is writing to it; returns the
+    /// record's seq.
     ///
     /// # Errors
     ///
-    /// Fails where the session does not exist or cannot be written.
+    /// Fails if the session does not exist or cannot be written.
     pub fn record_run(&self, id: &SessionId, run: &Run) -> Result<u64> {
         append_run(self, id, run)
     }
 
-    /// Returns the ids of all sessions, in no order.
+    /// Returns the ids of all sessions, in no particular order.
     ///
-    /// A directory without a trail, which a crash leaves of a session that was never
-    /// acknowledged, is not among them.
+    /// Skips directories without a trail: a crash leaves one of a session that was never
+    /// acknowledged.
     ///
     /// # Errors
     ///
-    /// Fails where the store cannot be listed.
+    /// Fails if the store cannot be listed.
     pub fn sessions(&self) -> Result<Vec<SessionId>> {
         self.sessions_like(|_| true)
     }
 
-    /// Returns the ids of the sessions that fit; only their directories are read.
+    /// Returns the ids of the sessions that match; reads only their directories.
     fn sessions_like(&self, fits: impl Fn(&SessionId) -> bool) -> Result<Vec<SessionId>> {
         let dir = self.sessions_dir();
         let names = names_in(self.storage(), dir).context("cannot list the sessions", dir)?;
@@ -335,7 +334,7 @@ impl Store {
             .filter(fits);
         let mut found = Vec::new();
         for id in ids {
-            // One that cannot be read must not hide the others: opening it fails with the
+            // An unreadable session must not hide the others: opening it fails with the
             // reason.
             if !self
                 .files(&id)
@@ -348,13 +347,13 @@ impl Store {
         Ok(found)
     }
 
-    /// Finds the session that a reference means: an id, a prefix of one (4 characters or
+    /// Finds the session that a reference names: an id, a prefix of one (4 characters or
     /// more), or `latest`. A reference is never a path.
     ///
     /// # Errors
     ///
-    /// Fails with [`NotFound`](ErrorKind::NotFound) where no session matches, and with
-    /// [`Ambiguous`](ErrorKind::Ambiguous) where several do.
+    /// Fails with [`NotFound`](ErrorKind::NotFound) if no session matches, and with
+    /// [`Ambiguous`](ErrorKind::Ambiguous) if several do.
     pub fn resolve(&self, reference: &str) -> Result<SessionId> {
         if reference == "latest" {
             return self.latest(None);
@@ -391,7 +390,7 @@ impl Store {
         }
     }
 
-    /// Finds the session that a reference means, as [`resolve`](Self::resolve) does, but
+    /// Finds the session that a reference names, as [`resolve`](Self::resolve) does, but
     /// `latest` prefers sessions that work in `workspace_root`.
     ///
     /// # Errors
@@ -417,7 +416,7 @@ impl Store {
         }
     }
 
-    /// Opens a session to read it, in the trash or not.
+    /// Opens a session for reading, even if it is in the trash.
     pub(crate) fn read_anywhere(&self, id: &SessionId) -> Result<SessionReader> {
         match self.read_session(id) {
             Err(error) if error.in_trash().is_some() => self.read_deleted(id),
@@ -425,8 +424,8 @@ impl Store {
         }
     }
 
-    /// Returns the session with the newest record: of a workspace if it has one, else of
-    /// all.
+    /// Returns the session with the newest record: among those of the workspace if it has
+    /// any, otherwise among all.
     fn latest(&self, workspace_root: Option<&Path>) -> Result<SessionId> {
         let mut best: Option<(bool, Option<Timestamp>, SessionId)> = None;
         #[cfg(feature = "snapshots")]
@@ -453,11 +452,11 @@ impl Store {
         }
     }
 
-    /// Returns a summary of every session, or the error of one that cannot be read.
+    /// Returns the details of every session, or the error of one that cannot be read.
     ///
     /// # Errors
     ///
-    /// Fails where the store cannot be listed.
+    /// Fails if the store cannot be listed.
     pub fn infos(&self) -> Result<Vec<(SessionId, Result<SessionInfo>)>> {
         let infos = self.sessions()?.into_iter().map(|id| {
             let info = self.read_session(&id).and_then(|reader| reader.info());
@@ -479,7 +478,7 @@ impl Store {
     }
 
     pub(crate) fn new_id(&self) -> Result<uuid::Uuid> {
-        new_uuid(self.random()).map_err(|error| Error::machine("cannot make an id", error))
+        new_uuid(self.random()).map_err(|error| Error::machine("cannot create an id", error))
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {
@@ -498,7 +497,7 @@ impl Store {
         self.0.options.clock.now()
     }
 
-    /// Returns when an append returns, unless a session is opened with another durability.
+    /// Returns the durability of appends, unless a session is opened with its own.
     pub fn durability(&self) -> Durability {
         self.0.options.durability
     }

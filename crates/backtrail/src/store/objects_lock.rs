@@ -1,11 +1,11 @@
-//! The lock of the objects: shared by snapshots, exclusive for a clean-up.
+//! The lock of the objects: shared by snapshots, exclusive for `gc`.
 //!
 //! A snapshot finds objects that are already stored, and names them in its record later. In
-//! between none may be removed, so it shares the lock from before its first lookup to after
-//! its record. A clean-up takes the lock exclusively while it removes one pack, after it has
-//! read all records that were written until then. While it waits, new snapshots wait at a
-//! gate, so that they cannot keep it waiting forever. That lasts only a moment: behind a
-//! snapshot that takes long or was stopped, the clean-up gives up instead.
+//! between none may be removed, so it shares the lock from before its first lookup until
+//! after its record. `gc` takes the lock exclusively while it removes one pack, after it has
+//! read all records written until then. While it waits, new snapshots wait at a gate, so
+//! that they cannot keep it waiting forever. That lasts only a moment: if a snapshot takes
+//! long or was stopped, `gc` gives up instead.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::storage::make_dir;
 
 const LOCK: &str = "objects.lock";
 const GATE: &str = "gate.lock";
-/// How often a clean-up tries to take the lock, with the gate open and with it shut.
+/// How often `gc` tries to take the lock, with the gate open and with it shut.
 const ATTEMPTS: u32 = 20;
 const OPEN_TRIES: u32 = 20;
 const SHUT_TRIES: u32 = 200;
@@ -30,7 +30,7 @@ impl Store {
     }
 
     /// Takes the lock exclusively: no process relies on an object that no record names.
-    /// `None` if that cannot be had, because a snapshot takes too long.
+    /// `None` if a snapshot holds it too long.
     pub(crate) fn own_objects(&self) -> Result<Option<HeldLock>> {
         let gate = self.lock_file(GATE)?;
         let lock = self.lock_file(LOCK)?;
@@ -46,7 +46,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Opens a lock file among the objects, and creates it where it is missing.
+    /// Opens a lock file among the objects, and creates it if it is missing.
     pub(crate) fn lock_file(&self, name: &str) -> Result<LockFile> {
         let dir = self.root().join(OBJECTS);
         make_dir(self.storage(), &dir).context("cannot lock the store", &dir)?;

@@ -1,4 +1,4 @@
-//! What a store needs for workspaces: their directory, their objects, and the entry points.
+//! The store's part in workspaces: their directory, their objects, and the entry points.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Default for SnapshotSettings {
     }
 }
 
-/// Where workspaces and objects are.
+/// The directories of workspaces and objects.
 #[derive(Debug)]
 pub(super) struct SnapshotFiles {
     workspaces: PathBuf,
@@ -56,10 +56,10 @@ impl SnapshotFiles {
 }
 
 impl StoreOptions {
-    /// The length past which a file is skipped: 256 MiB.
+    /// The size above which a file is skipped: 256 MiB.
     pub const DEFAULT_SNAPSHOT_CAP: u64 = 256 << 20;
 
-    /// Sets the length past which a pack of objects continues in a new file; 64 MiB by
+    /// Sets the size at which a pack of objects continues in a new file; 64 MiB by
     /// default.
     #[must_use]
     pub fn pack_size(mut self, bytes: u64) -> Self {
@@ -67,7 +67,7 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the length past which snapshots skip a file.
+    /// Sets the size above which snapshots skip a file.
     #[must_use]
     pub fn snapshot_cap(mut self, bytes: u64) -> Self {
         self.snapshots.cap = bytes;
@@ -90,12 +90,12 @@ impl StoreOptions {
 }
 
 impl Store {
-    /// Opens the workspace of a directory, and creates it where it is new. A directory that
+    /// Opens the workspace of a directory, and creates it if there is none. A directory that
     /// was moved is recognised.
     ///
     /// # Errors
     ///
-    /// Fails where the directory does not exist or is in the store.
+    /// Fails if the directory does not exist or is in the store.
     pub fn workspace(&self, root: &Path) -> Result<Workspace> {
         workspace::register(self, root)
     }
@@ -104,7 +104,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Fails where the directory cannot be read.
+    /// Fails if the directory cannot be read.
     pub fn find_workspace(&self, root: &Path) -> Result<Option<Workspace>> {
         workspace::find(self, root)
     }
@@ -113,7 +113,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Fails with [`NotFound`](ErrorKind::NotFound) where it does not exist.
+    /// Fails with [`NotFound`](ErrorKind::NotFound) if it does not exist.
     pub fn workspace_by_id(&self, id: &WorkspaceId) -> Result<Workspace> {
         workspace::by_id(self, id)
     }
@@ -122,18 +122,18 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Fails where the store cannot be listed.
+    /// Fails if the store cannot be listed.
     pub fn workspaces(&self) -> Result<Vec<Workspace>> {
         let known = workspace::known(self)?.into_iter();
         Ok(known.map(|known| known.open(self)).collect())
     }
 
-    /// Returns the root of the workspace that a directory belongs to: the nearest known one
-    /// around it, else the nearest directory with a `.git`, else itself.
+    /// Returns the root of the workspace that a directory belongs to: the nearest known
+    /// workspace that contains it, else the nearest directory with a `.git`, else itself.
     ///
     /// # Errors
     ///
-    /// Fails where the directory cannot be read.
+    /// Fails if the directory cannot be read.
     pub fn workspace_root(&self, dir: &Path) -> Result<PathBuf> {
         workspace::root_around(self, dir)
     }
@@ -143,7 +143,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Fails where the store cannot be read; damage is in the report.
+    /// Fails if the store cannot be read; damage is in the report.
     pub fn verify_snapshots(&self) -> Result<SnapshotsReport> {
         self.verify_snapshots_with(&VerifyOptions::new())
     }
@@ -157,12 +157,12 @@ impl Store {
         workspace::verify(self, options)
     }
 
-    /// Plans a repair of the workspaces: damaged objects are captured again where the same
+    /// Plans a repair of the workspaces: damaged objects are captured again if the same
     /// content is still in a workspace, and damaged trails are repaired. It only reads.
     ///
     /// # Errors
     ///
-    /// Fails where the store cannot be read.
+    /// Fails if the store cannot be read.
     pub fn repair_snapshots_plan(
         &self,
         options: SnapshotsRepairOptions,

@@ -1,9 +1,9 @@
-//! Creating many sessions at once: aside, synced together, then moved into place.
+//! Creates many sessions at once: in a staging store, synced together, then moved into place.
 //!
-//! Each session by itself would wait for the disk several times. Here all of them are
-//! written to a store of their own below `derived/`, made durable by one sync, and moved
-//! to their place one by one; each move is one step. A crash leaves sessions that are
-//! whole, and a directory that the next one removes.
+//! Creating each session in place would wait for the disk several times. Here all of them
+//! are written to a separate store in `derived/`, made durable by one sync, and moved into
+//! place one by one, each in one atomic step. A crash leaves complete sessions, and a
+//! directory that the next import removes.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,30 +16,30 @@ use crate::ids::SessionId;
 use crate::log::{Durability, HeldLock, LockFile};
 use crate::storage::{Unsynced, is_absent, make_dir};
 
-/// Sessions that are created aside. Another process that stages sessions waits.
+/// Sessions that are staged. Other processes that stage sessions wait.
 #[derive(Debug)]
 pub struct Staging {
-    /// Where the sessions go.
+    /// The store that the sessions are moved to.
     home: Store,
     root: PathBuf,
     staged: Store,
-    /// Whether sessions were moved to their place by now that are not durable there.
+    /// Whether sessions were moved into place that are not durable there yet.
     unsynced: AtomicBool,
     _lock: HeldLock,
 }
 
 impl Store {
-    /// Begins to create sessions aside, after another process that does so.
+    /// Begins to stage sessions, after waiting for another process that does.
     #[doc(hidden)]
     pub fn stage(&self) -> Result<Staging> {
         let storage = self.storage();
         let derived = self.root().join("derived");
         let failed = |error| Error::io("cannot stage sessions", &derived, error);
         make_dir(storage, &derived).map_err(failed)?;
-        let lock = LockFile::open(storage, &derived, "intake.lock")?.hold()?;
-        let root = derived.join("intake");
-        // What an interrupted process left. The sessions that it put in place are there, but
-        // may not be durable yet; those that it did not are removed.
+        let lock = LockFile::open(storage, &derived, "import.lock")?.hold()?;
+        let root = derived.join("import");
+        // Left by an interrupted process. The sessions that it moved into place may not be
+        // durable yet; the others are removed.
         if storage.exists(&root).map_err(failed)? {
             storage.sync_dir(self.sessions_dir()).map_err(failed)?;
             self.remove_derived(&root)?;
@@ -63,13 +63,17 @@ impl Store {
 }
 
 impl Staging {
-    /// Returns the store to make sessions in. Nothing there is durable, or seen by others.
+    /// Returns the store to create sessions in. Nothing there is durable or visible to others.
     pub fn aside(&self) -> &Store {
         &self.staged
     }
 
-    /// Puts the sessions in place that were made so far, all of them closed. Returns those
-    /// that others had put there meanwhile: they stay as they are.
+    /// Moves the sessions created so far into place; all of them must be closed. Returns
+    /// those that other processes created meanwhile: theirs are kept.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sessions cannot be synced or moved.
     pub fn publish(&self) -> Result<Vec<SessionId>> {
         let storage = self.home.storage();
         let sessions = self.root.join(SESSIONS);
@@ -100,8 +104,8 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // The next process that stages sessions removes what is left. It must know that there
-        // are sessions to sync.
+        // The next process that stages sessions removes the rest. It must find the directory to
+        // know that there are sessions to sync.
         let is_synced = !self.unsynced.load(Ordering::Relaxed);
         if is_synced && !is_gone(self) {
             self.home.remove_derived(&self.root).ok();

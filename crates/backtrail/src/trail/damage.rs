@@ -1,4 +1,4 @@
-//! What a reader had to skip.
+//! The damage that a reader skipped.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub struct Damage {
     pub byte: u64,
     /// How many bytes.
     pub bytes: u64,
-    /// What is wrong.
+    /// The reason.
     pub reason: Reason,
 }
 
@@ -57,7 +57,7 @@ impl From<Damage> for Error {
     }
 }
 
-/// All that a reader had to skip: the count, and the first places.
+/// The damage that a reader skipped: the count, and the first places.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct DamageReport {
     count: u64,

@@ -41,7 +41,7 @@ impl RecordRef<'_> {
     }
 }
 
-/// What a record holds beside its numbers.
+/// The fields of a record after its numbers.
 #[derive(Debug, Default)]
 pub(crate) struct RecordBody {
     message: Option<Message>,

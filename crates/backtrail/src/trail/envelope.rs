@@ -10,7 +10,7 @@ use crate::json::Parts;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Envelope {
     /// `None` if the record is not as this program writes them: then only the numbers are
-    /// known, and the rest is looked up when it is needed.
+    /// known, and the rest is looked up on demand.
     pub(super) kind: Option<Span>,
     pub(super) seq: u64,
     pub(super) noted: Option<u64>,
@@ -22,8 +22,8 @@ pub(crate) struct Envelope {
 }
 
 impl Envelope {
-    /// Makes the envelope of a record of another format, which has no number of its
-    /// own. `None` where the record is longer than any that is read.
+    /// Creates the envelope of a record of another format, which has no seq of its own.
+    /// `None` if the record is longer than the reader's limit.
     pub(crate) fn foreign(seq: u64, kind: ForeignKind, body: Range<usize>) -> Option<Self> {
         let body = Span {
             start: u32::try_from(body.start).ok()?,
@@ -63,7 +63,7 @@ pub(super) fn read_envelope(line: &[u8]) -> Result<Envelope, Reason> {
 }
 
 /// Reads the front of a line as this program writes it: `type`, then numbers, `at`, `id`.
-/// Gives up at the first surprise.
+/// Gives up on anything unexpected.
 fn scan_envelope(line: &[u8]) -> Option<Envelope> {
     let mut scan = Scan { line, at: 0 };
     scan.expect(b"{\"type\":")?;
@@ -78,7 +78,7 @@ fn scan_envelope(line: &[u8]) -> Option<Envelope> {
     };
     let mut seq = None;
     loop {
-        // No record ends here: `prev` and `sum` come last.
+        // A record cannot end here: `prev` and `sum` come last.
         scan.expect(b",")?;
         let key = scan.string()?;
         scan.expect(b":")?;
@@ -112,7 +112,7 @@ impl Scan<'_> {
         Some(())
     }
 
-    /// Reads a string without escapes, and returns where its inside is.
+    /// Reads a string without escapes, and returns the span of its content.
     fn string(&mut self) -> Option<Span> {
         self.expect(b"\"")?;
         let start = self.at;
@@ -142,8 +142,8 @@ pub(super) fn kind_in<'a>(fields: &Parts<'a>) -> Option<&'a str> {
     (!name.contains('\\')).then_some(name)
 }
 
-/// Reads the small fields wherever they are. One that is not what it should be must not
-/// cost the record.
+/// Reads the small fields wherever they are. An invalid one must not make the record
+/// unreadable.
 fn slow_envelope(line: &[u8]) -> Result<Envelope, Reason> {
     if line.first() != Some(&b'{') {
         return Err(Reason::NotAnObject);

@@ -21,7 +21,7 @@ const NEAR: u64 = 32 << 10;
 pub(crate) fn find_seq(file: &Arc<dyn StorageFile>, path: &Path, seq: u64) -> Result<u64> {
     let len = file.len().context("cannot read the trail", path)?;
     // Every readable record before `low` has a smaller seq, and the record at
-    // `best` (or the end) has not.
+    // `best` (or the end) does not.
     let (mut low, mut high, mut best) = (0, len, len);
     let mut seqs = [None, None];
     let mut passed = 0..0;
@@ -71,7 +71,7 @@ fn probe_at(place: Range<u64>, seqs: [Option<u64>; 2], seq: u64, probes: u32) ->
     }
     let share = seq.saturating_sub(first) as f64 / (last - first) as f64;
     let guess = place.start + (len as f64 * share) as u64;
-    // A little before it, so that the record is after it and near.
+    // A little before the guess, so that the record follows closely.
     guess
         .saturating_sub(NEAR / 4)
         .clamp(place.start + len / 64 + 1, place.end - len / 64 - 1)

@@ -1,4 +1,4 @@
-//! Records of a file that is not written as a trail, but read as one.
+//! Reads the records of a file in another format as if it were a trail.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,11 +16,11 @@ pub(crate) trait ForeignRecords: fmt::Debug + Send + Sync {
     fn bytes(&self) -> &[u8];
 }
 
-/// A record of another format, or what is wrong with it.
+/// A record of another format, or its damage.
 #[derive(Debug)]
 pub(crate) struct ForeignRecord {
     pub(crate) place: Range<u64>,
-    /// Its line, where the file has lines.
+    /// Its line number, if the file has lines.
     pub(crate) line: Option<u64>,
     pub(crate) content: Result<Envelope, Reason>,
 }

@@ -73,7 +73,7 @@ impl Forwards {
         line.range.clone().map_or(&[], |range| &self.buffer[range])
     }
 
-    /// Continues at `offset`, dropping the buffer.
+    /// Continues at `offset`, discarding the buffer.
     pub(crate) fn seek(&mut self, offset: u64) {
         self.unread = 0..0;
         self.offset = offset;
@@ -191,7 +191,7 @@ pub(crate) struct Backwards {
     max_line: usize,
 }
 
-/// How much is read at a time, backwards.
+/// The size of a block that is read backwards.
 const BLOCK: usize = 64 << 10;
 
 impl Backwards {
@@ -254,8 +254,8 @@ impl Backwards {
         }
     }
 
-    /// Reads a block before the buffer, a longer one each time that a line does not end,
-    /// so that a long line costs no more than its length.
+    /// Reads a block before the buffer, larger each time a line is not complete, so that a
+    /// long line costs no more than its length.
     fn fill(&mut self) -> io::Result<()> {
         let kept = (self.end - self.start) as usize;
         let more = BLOCK.max(kept).min(self.start as usize);
@@ -263,11 +263,11 @@ impl Backwards {
         let from = self.start - more as u64;
         let n = read_full(self.file.as_ref(), &mut buffer[..more], from)?;
         if n < more && kept > 0 {
-            // The file was truncated while it is being read.
+            // The file was truncated while being read.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         if n < more {
-            // A writer removed what it wrote since the length was read.
+            // A writer removed its last write since the length was read.
             buffer.truncate(n);
             self.end = from + n as u64;
         } else {

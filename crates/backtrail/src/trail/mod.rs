@@ -1,11 +1,11 @@
-//! What is written: one append-only file of records, and how it is read back.
+//! A trail: one append-only file of records, and how it is read back.
 //!
-//! A trail promises three things. A record that was acknowledged is there
-//! after any crash. Damage costs the bytes it hit and no others. And whatever
-//! is read was written: each record carries a sum of its own.
+//! A trail makes three promises. An acknowledged record survives any crash. Damage costs
+//! only the bytes that it hit. And every record that is read is one that was written: each
+//! carries its own sum.
 //!
-//! This module knows single trails. What several of them mean together is the
-//! business of `log`.
+//! This module handles single trails. The `log` module handles several of them as one
+//! history.
 
 pub(crate) mod damage;
 mod details;
@@ -39,7 +39,7 @@ pub(crate) fn file_name(trail: u32) -> String {
 /// Returns the number of the trail that a file of this name holds.
 pub(crate) fn trail_number(name: &std::ffi::OsStr) -> Option<u32> {
     let digits = name.to_str()?.strip_suffix(".jsonl")?;
-    // There must be a number above it for the next trail.
+    // The next trail needs a higher number.
     let number = digits.parse().ok().filter(|n| *n < u32::MAX)?;
     (file_name(number).as_str() == name).then_some(number)
 }

@@ -157,7 +157,7 @@ pub(crate) struct Opener {
     /// Where the conversation was before it was moved here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) before: Option<Spot>,
-    /// For an undo or redo: the place whose steps are those of this trail.
+    /// For an undo or redo: the place whose steps this trail has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) as_at: Option<Spot>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,10 +176,10 @@ pub(crate) struct Opener {
     /// may be lost, but their numbers are not reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) given: Option<u64>,
-    /// When a transcript was last added to, if no record says so.
+    /// When a transcript last changed, if no record tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) updated_at_ms: Option<i64>,
-    /// Read by itself: flattened, any unknown field that serde cannot hold (a lone
+    /// Read separately: flattened, any unknown field that serde cannot hold (a lone
     /// surrogate, 1e400) would make the whole opener unreadable.
     #[serde(flatten, skip_deserializing)]
     pub(crate) present: Present,

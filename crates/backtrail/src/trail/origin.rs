@@ -1,4 +1,4 @@
-//! The origin of a session: a fork, a tool call of another, another program.
+//! The origin of a session: a fork, a tool call of another session, or another program.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,9 +41,9 @@ impl ForkOrigin {
 pub struct SpawnedBy {
     /// The session that called.
     pub session_id: SessionId,
-    /// The record of the call.
+    /// The seq of the call's record.
     pub seq: u64,
-    /// The call.
+    /// The id of the call.
     pub tool_use_id: String,
 }
 

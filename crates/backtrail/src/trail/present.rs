@@ -24,15 +24,15 @@ pub(crate) struct Present {
     pub(crate) tags: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) pinned: bool,
-    /// The agent that keeps the conversation itself, if it is not kept here alone.
+    /// The agent that keeps the conversation itself, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) belongs_to: Option<String>,
 }
 
-/// The directory that a session works in, or that a workspace is.
+/// The directory that a session works in, or that is a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WorkspaceRef {
-    /// The workspace, if the store keeps checkpoints of it.
+    /// The workspace, if the directory has checkpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<WorkspaceId>,
     /// The root as text; lossy if `root_hex` is present.
@@ -61,10 +61,10 @@ pub(crate) struct FormerDirectory {
     pub(crate) root: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) root_hex: Option<String>,
-    /// When it came there; absent if it was there from the beginning.
+    /// When it was moved there; absent if it was there from the beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,
-    /// When it left.
+    /// When it was moved away.
     pub(crate) until: Timestamp,
     /// Whether only sessions were there, and the workspace itself never was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

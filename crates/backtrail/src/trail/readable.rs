@@ -9,11 +9,11 @@ use crate::message::Message;
 pub(crate) enum Readable {
     /// The record is not a message.
     NoMessage,
-    /// All of it.
+    /// The message is complete.
     Whole(Message),
-    /// The part in its line; a part stored elsewhere is lost.
+    /// The message is incomplete: a part stored elsewhere is lost.
     InPart(Message),
-    /// Nothing: this version does not know its shape.
+    /// Nothing is readable: this version does not know its shape.
     Nothing,
 }
 

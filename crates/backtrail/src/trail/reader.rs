@@ -14,20 +14,20 @@ use super::salvage::{Piece, take_apart};
 use crate::error::{IoContext, Reason, Result};
 use crate::storage::StorageFile;
 
-/// What a trail holds at one place.
+/// An item of a trail: a record or damage.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// A record; [`TrailReader::record`] lends it.
+    /// A record; [`TrailReader::record`] returns it.
     Record,
     Damage(Damage),
 }
 
-/// Which way a reader goes.
+/// The source of a reader's lines.
 #[derive(Debug)]
 enum Lines {
     Forwards(Forwards),
     Backwards(Backwards),
-    /// The records of another format, either way.
+    /// The records of another format, in either direction.
     Foreign(Box<dyn ForeignRecords>),
 }
 
@@ -55,18 +55,18 @@ pub(crate) struct TrailReader {
     path: PathBuf,
     lines: Lines,
     sums: Sums,
-    /// The number of the last line, where it is known.
+    /// The number of the last line, if known.
     line_number: Option<u64>,
     line: Option<Line>,
-    /// What is left of a damaged line, last piece first.
+    /// The remaining pieces of a damaged line, last piece first.
     pieces: Vec<Piece>,
-    /// Whether the line that is being looked at was read a second time.
+    /// Whether the current line was read a second time.
     reread: bool,
-    /// Where the last item is in the file.
+    /// The place of the last item in the file.
     place: Range<u64>,
     /// The last record, by its place in the line.
     record: Option<(Range<usize>, Envelope)>,
-    /// Where the large parts of messages are.
+    /// The source of the large parts of messages.
     payloads: Option<Arc<dyn PayloadSource>>,
 }
 
@@ -114,19 +114,19 @@ impl TrailReader {
         }
     }
 
-    /// Lends records that know where the large parts of messages are.
+    /// Sets the source of the large parts of messages.
     #[must_use]
     pub(crate) fn with_payloads(mut self, payloads: Arc<dyn PayloadSource>) -> Self {
         self.payloads = Some(payloads);
         self
     }
 
-    /// Returns where the last item is in the file.
+    /// Returns the place of the last item in the file.
     pub(crate) fn place(&self) -> Range<u64> {
         self.place.clone()
     }
 
-    /// Makes damage of what is wrong about the last item.
+    /// Describes damage at the place of the last item.
     pub(crate) fn damage_here(&self, reason: Reason) -> Damage {
         Damage {
             file: self.path.clone(),
@@ -137,15 +137,15 @@ impl TrailReader {
         }
     }
 
-    /// Returns the last line that was looked at: its beginning, its end, and
-    /// whether a newline ends it.
+    /// Returns the last line that was read: its beginning, its end, and whether it ends with a
+    /// newline.
     pub(crate) fn last_line(&self) -> Option<(u64, u64, bool)> {
         self.line
             .as_ref()
             .map(|line| (line.offset, line.end(), line.terminated))
     }
 
-    /// Continues at `offset` and forgets what was read: for a file that grew.
+    /// Continues at `offset` and discards what was read, for a file that grew.
     pub(crate) fn seek(&mut self, offset: u64) {
         if let Lines::Forwards(lines) = &mut self.lines {
             lines.seek(offset);
@@ -157,12 +157,12 @@ impl TrailReader {
     /// Returns the record that [`advance`](Self::advance) found last.
     pub(crate) fn record(&self) -> RecordRef<'_> {
         let (range, envelope) = self.record.clone().expect("advance found a record");
-        let line = self.line.as_ref().expect("a record stands in a line");
+        let line = self.line.as_ref().expect("every record is in a line");
         let bytes = &self.lines.bytes(line)[range];
         RecordRef::new(bytes, envelope, self.payloads.as_ref())
     }
 
-    /// Goes to the next record, skipping damage.
+    /// Advances to the next record, skipping damage.
     pub(crate) fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
         loop {
             match self.advance()? {
@@ -173,13 +173,13 @@ impl TrailReader {
         }
     }
 
-    /// Goes to the next record or damage; `None` at the end.
+    /// Advances to the next record or damage; `None` at the end.
     pub(crate) fn advance(&mut self) -> Result<Option<Found>> {
         if let Lines::Foreign(records) = &mut self.lines {
             let Some(entry) = records.next(&self.path)? else {
                 return Ok(None);
             };
-            // Less than its place where the file was cut since it was indexed.
+            // Shorter than its place if the file was cut since it was indexed.
             let len = records.bytes().len();
             self.line = Some(Line::filling(entry.place.start, len));
             self.line_number = entry.line;
@@ -239,8 +239,8 @@ impl TrailReader {
         }
     }
 
-    /// Returns whether the last line had no newline. What is written behind it
-    /// meanwhile is the rest of that line, and no line of its own.
+    /// Returns whether the last line had no newline. Bytes that are written after it
+    /// meanwhile are the rest of that line, not a new one.
     fn is_at_unfinished_end(&self) -> bool {
         matches!(self.lines, Lines::Forwards(_))
             && !self.reread
@@ -261,7 +261,7 @@ impl TrailReader {
         if bytes.is_empty() {
             return Ok(Look::Blank);
         }
-        // Without a newline the end is in doubt, whatever the reader trusts.
+        // Without a newline the end is uncertain, even if the reader trusts sums.
         let sums = if line.terminated {
             self.sums
         } else {
@@ -277,7 +277,7 @@ impl TrailReader {
             Err(reason) => reason,
         };
         // A writer that removes a line and writes another can leave half of each in the
-        // buffer: before it counts as damage, it is read again.
+        // buffer: before this counts as damage, the line is read again.
         if !self.reread
             && let Lines::Forwards(lines) = &self.lines
             && lines.has_changed(line)?
@@ -318,7 +318,7 @@ enum Look {
     Pieces(Vec<Piece>),
 }
 
-/// Drops what editors and other systems add at a line's end.
+/// Trims what editors and other systems add at the end of a line.
 fn trim(mut line: &[u8]) -> &[u8] {
     while let Some((b' ' | b'\r' | b'\t', rest)) = line.split_last() {
         line = rest;

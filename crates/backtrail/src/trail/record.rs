@@ -1,9 +1,9 @@
-//! One record: how a line is written, checked and looked into.
+//! One record: writes, checks and parses its line.
 //!
-//! A line is `{"type":"…",…,"prev":"…","sum":"…"}`. The sum covers the line up
-//! to its `,"sum"`, so each line checks by itself from whichever end one reads;
-//! `prev` repeats the sum of the record before, so that a lost or reordered
-//! line shows.
+//! A line is `{"type":"…",…,"prev":"…","sum":"…"}`. The sum covers the line up to its
+//! `,"sum"`, so each line can be checked by itself, whether it is read forwards or
+//! backwards; `prev` repeats the sum of the record before, which reveals lost and
+//! reordered lines.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,12 +22,12 @@ use crate::json::Parts;
 use crate::message::{Message, StoredCompaction, parts};
 use crate::time::Timestamp;
 
-/// The longest line that the writer makes.
+/// The longest line that is written.
 pub(crate) const MAX_WRITTEN: usize = 16 << 20;
 /// The longest line that a reader accepts.
 pub(crate) const MAX_READ: usize = 256 << 20;
 
-/// What kind of record it is.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecordKind<'a> {
@@ -35,15 +35,15 @@ pub enum RecordKind<'a> {
     Opener,
     /// A message.
     Message,
-    /// A summary in place of what came before it.
+    /// A summary that replaces earlier messages in the context.
     Compaction,
-    /// What a model call used, recorded apart from its messages.
+    /// The usage of a model call, recorded apart from the call's messages.
     Usage,
-    /// What a session was imported from: a file of another program, up to a byte.
+    /// The file that a session was imported from, up to a byte.
     Source,
     /// A change of title, tags or model.
     Note,
-    /// A session of a sub-agent that a tool call began.
+    /// The session of a sub-agent that a tool call started.
     Spawned,
     /// A command that ran.
     Run,
@@ -51,9 +51,9 @@ pub enum RecordKind<'a> {
     Checkpoint,
     /// Files of a workspace are about to be undone or redone.
     Rewind,
-    /// That was done.
+    /// The rewind, undo or redo is complete.
     Done,
-    /// That was given up, and everything is as it was.
+    /// The rewind, undo or redo was abandoned, and everything is as before.
     GivenUp,
     /// File states of a workspace were dropped; their checkpoints stay.
     Dropped,
@@ -61,7 +61,7 @@ pub enum RecordKind<'a> {
     Mark,
     /// The marks of a workspace were cleared.
     MarksCleared,
-    /// Another kind, kept as it is.
+    /// Another kind, kept unchanged.
     Other(&'a str),
 }
 
@@ -108,25 +108,25 @@ impl<'a> RecordKind<'a> {
     }
 }
 
-/// Where the large and binary parts of messages are fetched from.
+/// The source of the large and binary parts of messages.
 pub(crate) trait PayloadSource: fmt::Debug + Send + Sync {
     /// Returns the content that a reference names.
     fn fetch(&self, reference: &parts::Reference) -> Result<Vec<u8>>;
 }
 
-/// The message of a record, whatever else the record has.
+/// The message of a record; other fields are ignored.
 #[derive(Deserialize)]
 struct Body<T> {
     #[serde(default = "Option::default")]
     message: Option<T>,
 }
 
-/// A record, lent from the reader's buffer without copying.
+/// A record, borrowed from the reader's buffer without copying.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordRef<'a> {
     bytes: &'a [u8],
     envelope: Envelope,
-    /// Where the large parts of messages are; unknown to a reader of one file.
+    /// The source of the large parts of messages; `None` for a reader of a single file.
     payloads: Option<&'a Arc<dyn PayloadSource>>,
 }
 
@@ -149,12 +149,12 @@ impl<'a> RecordRef<'a> {
         self.bytes
     }
 
-    /// Returns the record's number along the history.
+    /// Returns the record's number in the history.
     pub fn seq(&self) -> u64 {
         self.envelope.seq
     }
 
-    /// Returns what kind of record it is.
+    /// Returns the record's kind.
     pub fn kind(&self) -> RecordKind<'a> {
         match self.envelope.foreign {
             Some((ForeignKind::Message, _)) => return RecordKind::Message,
@@ -168,7 +168,7 @@ impl<'a> RecordRef<'a> {
         RecordKind::from_name(name.unwrap_or(""))
     }
 
-    /// Returns the record's id, where it has one.
+    /// Returns the record's id, if it has one.
     pub fn id(&self) -> Option<Cow<'a, str>> {
         if self.envelope.kind.is_some() {
             return self.text(self.envelope.id).map(Cow::Borrowed);
@@ -176,7 +176,7 @@ impl<'a> RecordRef<'a> {
         self.slow_string("id").map(Cow::Owned)
     }
 
-    /// Returns when it was made, if the record says so.
+    /// Returns when the record was made, if it has a time.
     pub fn at(&self) -> Option<Timestamp> {
         if self.envelope.kind.is_some() {
             return self.text(self.envelope.at)?.parse().ok();
@@ -184,15 +184,14 @@ impl<'a> RecordRef<'a> {
         self.slow_string("at")?.parse().ok()
     }
 
-    /// Parses the message, if this is a record of one.
+    /// Parses the message; `None` for other kinds of records.
     ///
-    /// `None` for other kinds. A message of another shape than this version
-    /// knows is an error here, and so is one of which a part is lost; see
-    /// [`stored_message`](Self::stored_message) for the rest of it.
+    /// Fails if this version does not know the message's shape, or if a part of it is lost;
+    /// [`stored_message`](Self::stored_message) returns the rest of it.
     ///
     /// # Errors
     ///
-    /// Fails with `Corrupt` where the record or one of its payloads cannot be read.
+    /// Fails with `Corrupt` if the record or one of its payloads cannot be read.
     pub fn message(&self) -> Result<Option<Message>> {
         if !parts::may_have_references(self.bytes) {
             return self.stored_message();
@@ -203,12 +202,12 @@ impl<'a> RecordRef<'a> {
         self.present(serde_json::from_str(&json).map(Some))
     }
 
-    /// Returns the message with the very bytes that it came with, if this is a
-    /// record of one.
+    /// Returns the message's JSON exactly as it was appended; `None` for other kinds of
+    /// records.
     ///
     /// # Errors
     ///
-    /// Fails with `Corrupt` where the record or one of its payloads cannot be read.
+    /// Fails with `Corrupt` if the record or one of its payloads cannot be read.
     pub fn message_json(&self) -> Result<Option<Cow<'a, str>>> {
         let Some(json) = self.stored_json()? else {
             return Ok(None);
@@ -222,8 +221,8 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// Returns the message's JSON as it is in its line, if this is a record of one and
-    /// can be read: see [`stored_message`](Self::stored_message).
+    /// Returns the message's JSON as it is in its line; `None` if the record is not a readable
+    /// message. See [`stored_message`](Self::stored_message).
     pub fn stored_message_json(&self) -> Option<&'a str> {
         self.stored_json().ok().flatten()
     }
@@ -245,7 +244,7 @@ impl<'a> RecordRef<'a> {
         Ok(self.present(read)?.map(RawValue::get))
     }
 
-    /// Returns the message, which must be there.
+    /// Returns the message, which must be present.
     fn present<T>(&self, read: Result<Option<T>, serde_json::Error>) -> Result<Option<T>> {
         match read {
             Ok(None) => Err(self.flawed(Reason::MissingField("message"))),
@@ -259,12 +258,12 @@ impl<'a> RecordRef<'a> {
         Error::new(ErrorKind::Corrupt, what).with_reason(reason)
     }
 
-    /// Parses the message as it is in its line: a large or binary part of it is a
-    /// reference to its payload. For callers that do not need those parts.
+    /// Parses the message as it is in its line, where a large or binary part is a reference
+    /// to its payload. For callers that do not need those parts.
     ///
     /// # Errors
     ///
-    /// Fails with `Corrupt` where the record cannot be read.
+    /// Fails with `Corrupt` if the record cannot be read.
     pub fn stored_message(&self) -> Result<Option<Message>> {
         if self.kind() != RecordKind::Message {
             return Ok(None);
@@ -285,7 +284,7 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// Returns the references of the record to the payload file.
+    /// Returns the record's references to the payload file.
     pub(crate) fn references(&self) -> Result<Vec<parts::Reference>> {
         if !parts::may_have_references(self.bytes) {
             return Ok(Vec::new());
@@ -308,7 +307,7 @@ impl<'a> RecordRef<'a> {
         self.envelope.compacted
     }
 
-    /// Returns the record's sum: the last field of its line; of a record of another
+    /// Returns the record's sum: the last field of its line or, for a record of another
     /// format, its hash.
     pub fn sum_bytes(&self) -> [u8; 8] {
         self.sum().to_bytes()
@@ -322,7 +321,7 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// Returns the sum that the record says came before it.
+    /// Returns the sum of the record before, as this one repeats it.
     pub(crate) fn prev(&self) -> Option<Sum> {
         split_prev(split_sum(self.bytes)?.0).map(|(_, prev)| prev)
     }
@@ -368,7 +367,7 @@ impl<'a> RecordRef<'a> {
     }
 }
 
-/// A record with its own copy of the line.
+/// A record that owns a copy of its line.
 #[derive(Debug, Clone)]
 pub struct Record {
     bytes: Box<[u8]>,
@@ -377,12 +376,12 @@ pub struct Record {
 }
 
 impl Record {
-    /// Returns the record as one that is lent, with all methods.
+    /// Returns the record as a borrowed one, with all methods.
     pub fn as_ref(&self) -> RecordRef<'_> {
         RecordRef::new(&self.bytes, self.envelope, self.payloads.as_ref())
     }
 
-    /// Returns the record's number along the history.
+    /// Returns the record's number in the history.
     pub fn seq(&self) -> u64 {
         self.envelope.seq
     }
@@ -391,7 +390,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// Fails with `Corrupt` where the record or one of its payloads cannot be read.
+    /// Fails with `Corrupt` if the record or one of its payloads cannot be read.
     pub fn message(&self) -> Result<Option<Message>> {
         self.as_ref().message()
     }
@@ -401,14 +400,14 @@ impl Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Sums {
-    /// Every record's sum is recomputed, and a bad one is damage.
+    /// Recomputes every record's sum; a wrong one is damage.
     #[default]
     Check,
-    /// Sums are taken on trust; a little faster.
+    /// Trusts the sums, which is a little faster.
     Trust,
 }
 
-/// Checks a line that has no newline, and finds its small fields.
+/// Checks a line without its newline, and finds its small fields.
 pub(crate) fn check_line(line: &[u8], sums: Sums) -> Result<Envelope, Reason> {
     let Some((body, sum)) = split_sum(line) else {
         return Err(classify(line));
@@ -419,7 +418,7 @@ pub(crate) fn check_line(line: &[u8], sums: Sums) -> Result<Envelope, Reason> {
     read_envelope(line)
 }
 
-/// Returns what is wrong with a line that has no sum at its end.
+/// Returns the reason why a line has no sum at its end.
 fn classify(line: &[u8]) -> Reason {
     match line.first() {
         Some(0) => Reason::NulBlock,
@@ -431,12 +430,12 @@ fn classify(line: &[u8]) -> Reason {
 const SUM_KEY: &[u8] = b",\"sum\":\"";
 const PREV_KEY: &[u8] = b",\"prev\":\"";
 
-/// Splits a line into what its sum covers and the sum.
+/// Splits a line into the part that its sum covers, and the sum.
 pub(crate) fn split_sum(line: &[u8]) -> Option<(&[u8], Sum)> {
     split_hex(line.strip_suffix(b"\"}")?, SUM_KEY)
 }
 
-/// Splits what a sum covers into the part before `prev`, and `prev`.
+/// Splits the part that a sum covers into the part before `prev`, and `prev`.
 pub(crate) fn split_prev(body: &[u8]) -> Option<(&[u8], Sum)> {
     split_hex(body.strip_suffix(b"\"")?, PREV_KEY)
 }
@@ -446,7 +445,7 @@ fn split_hex<'a>(bytes: &'a [u8], key: &[u8]) -> Option<(&'a [u8], Sum)> {
     Some((rest.strip_suffix(key)?, Sum::from_hex(hex)?))
 }
 
-/// What the next record of a trail builds on.
+/// The position after a record, which the next record of the trail continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) seq: u64,
@@ -458,7 +457,7 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// Where there is nothing yet.
+    /// The position before the first record.
     pub(crate) const START: Self = Self {
         seq: 0,
         sum: Sum::ZERO,
@@ -482,8 +481,8 @@ impl Position {
         }
     }
 
-    /// Writes the record that comes next, newline included, and returns the position
-    /// after it. `body` is as in [`write_line`].
+    /// Writes the next record, including its newline, and returns the position after it.
+    /// `body` is as in [`write_line`].
     pub(crate) fn write_next(self, out: &mut Vec<u8>, kind: &str, body: &[u8]) -> Result<Self> {
         let seq = self.seq.checked_add(1).ok_or_else(|| {
             Error::new(
@@ -522,10 +521,10 @@ impl Position {
     }
 }
 
-/// Writes one line, newline included, and returns its sum.
+/// Writes one line, including its newline, and returns its sum.
 ///
-/// `body` is what comes between the numbers at the front and `prev`, comma
-/// first. The seq is the caller's, so that openers can repeat one.
+/// `body` is the part between the numbers at the front and `prev`, beginning with a comma.
+/// The caller chooses the seq, so that openers can repeat one.
 pub(crate) fn write_line(out: &mut Vec<u8>, front: Front<'_>, body: &[u8], prev: Sum) -> Sum {
     let start = out.len();
     let mut digits = itoa::Buffer::new();

@@ -1,6 +1,6 @@
 //! Finds the readable records in a damaged line.
 //!
-//! Damage must cost only the bytes it hit. A damaged line may still contain whole
+//! Damage must cost only the bytes it hit. A damaged line may still contain complete
 //! records: after a block of NULs, after the torn beginning of another record, or before
 //! a newline that turned into something else. Each record has its own sum, so a piece
 //! that passes the check is certainly a record.
@@ -21,18 +21,18 @@ pub(crate) struct Piece {
     pub(crate) content: Result<Envelope, Reason>,
 }
 
-/// How each record begins, and how each record ends except for 16 digits.
+/// The beginning of each record, and its end except for 16 digits.
 const BEGIN: &[u8] = b"{\"type\":\"";
 const END: &[u8] = b",\"sum\":\"";
 const END_LEN: usize = END.len() + 16 + 2;
 
-/// How often, on average, each byte of a line may be hashed before the line is given up:
-/// it can contain millions of beginnings and ends that lead nowhere.
+/// How often, on average, each byte of a line may be hashed before giving up: a line can
+/// contain millions of beginnings and ends that lead nowhere.
 const EFFORT: usize = 16;
 
 /// Splits a line that failed its check for `reason` into pieces.
 ///
-/// Only pieces with a correct sum count as records, whatever the reader trusts otherwise.
+/// Only pieces with a correct sum count as records, even if the reader trusts sums.
 pub(crate) fn take_apart(line: &[u8], ending: Ending, reason: Reason) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut lost_from = 0;
@@ -109,8 +109,8 @@ fn whole_record(
     None
 }
 
-/// Distinguishes the beginning of a record from that of a block, which has a `type` first
-/// as well.
+/// Returns whether this is the beginning of a record, not of a block, which also begins
+/// with its `type`.
 fn is_beginning(after_quote: &[u8]) -> bool {
     const LONGEST_NAME: usize = 64;
     let front = &after_quote[..after_quote.len().min(LONGEST_NAME)];
@@ -120,8 +120,8 @@ fn is_beginning(after_quote: &[u8]) -> bool {
     })
 }
 
-/// Recognizes a record that another one quotes, as the input of a tool, by the text
-/// around it: it must not become a record of this trail.
+/// Recognises, by the text around it, a record that another record quotes (in the input of
+/// a tool, for example): it must not become a record of this trail.
 fn is_quoted(before: &[u8], after: &[u8], ending: Ending) -> bool {
     if after.is_empty() && ending == Ending::Newline {
         // A quotation would have to be closed after it.

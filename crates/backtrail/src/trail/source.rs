@@ -22,17 +22,17 @@ pub struct SourceRecord {
     /// The file.
     #[serde(flatten, with = "path_fields")]
     pub path: PathBuf,
-    /// The session that holds the file's bytes, where that is another one.
+    /// The session that holds the file's bytes, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<SessionId>,
-    /// The bytes that the reading kept; those before `from` were kept by readings before.
+    /// The first of the bytes that this reading stored; earlier readings stored those before.
     pub from: u64,
-    /// Where they end.
+    /// The end of those bytes.
     pub to: u64,
-    /// What the importer must know to continue.
+    /// The importer's state, which it needs to continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Json>,
-    /// When its last entry was made; without it, when the file was read.
+    /// When the file's last entry was made; by default, when the file was read.
     #[serde(default, skip_serializing)]
     pub at: Option<Timestamp>,
     #[serde(default)]
@@ -40,7 +40,7 @@ pub struct SourceRecord {
 }
 
 impl SourceRecord {
-    /// Describes a reading that kept nothing yet.
+    /// Creates a reading that stored nothing yet.
     pub fn new(agent: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         Self {
             agent: agent.into(),
@@ -54,7 +54,7 @@ impl SourceRecord {
         }
     }
 
-    /// Sets when its last entry was made.
+    /// Sets when the file's last entry was made.
     #[must_use]
     pub fn at(mut self, at: Timestamp) -> Self {
         self.at = Some(at);
@@ -68,7 +68,7 @@ impl SourceRecord {
         self
     }
 
-    /// Sets where the bytes that are kept begin; 0 begins the file again.
+    /// Sets the first byte of this reading; 0 starts the file again.
     #[must_use]
     pub fn from(mut self, byte: u64) -> Self {
         self.from = byte;
@@ -76,14 +76,14 @@ impl SourceRecord {
         self
     }
 
-    /// Sets what the importer must know to continue.
+    /// Sets the importer's state, which it needs to continue.
     #[must_use]
     pub fn note(mut self, note: Json) -> Self {
         self.note = Some(note);
         self
     }
 
-    /// Writes what is between the record's numbers and its `prev`.
+    /// Encodes the part between the record's numbers and its `prev`.
     pub(crate) fn encode(&self, at: Timestamp, id: uuid::Uuid) -> Result<Vec<u8>> {
         #[derive(Serialize)]
         struct FirstFields {
@@ -102,21 +102,21 @@ impl SourceRecord {
     }
 }
 
-/// A part of a file, where the payload file has it.
+/// A piece of a file, and its place in the payload file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Piece {
     pub(crate) payload: ObjectId,
-    /// How long it is, packed.
+    /// Its compressed length.
     pub(crate) bytes: u64,
     /// Where it begins in the payload file.
     pub(crate) at: u64,
-    /// How long it is, unpacked.
+    /// Its uncompressed length.
     pub(crate) unpacked: u64,
 }
 
 impl RecordRef<'_> {
-    /// Parses a record of a file that the session was imported from; `None` for other
-    /// kinds, and for one that cannot be read.
+    /// Parses the record of a file that the session was imported from; `None` for other kinds,
+    /// and for a record that cannot be read.
     #[doc(hidden)]
     pub fn source(&self) -> Option<SourceRecord> {
         self.parse_as(RecordKind::Source).ok().flatten()

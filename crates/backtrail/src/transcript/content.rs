@@ -106,7 +106,7 @@ impl Content {
         Ok(Some(reason.unwrap_or(Reason::NotARecord)))
     }
 
-    /// Frees what lists have allocated ahead.
+    /// Frees spare capacity of the lists.
     pub(super) fn shrink(&mut self) {
         self.messages.shrink_to_fit();
         self.pushed_at_ms.shrink_to_fit();
@@ -117,7 +117,7 @@ impl Content {
         self.compaction = Some(compacted);
     }
 
-    /// Creates the compaction that comes after the last one.
+    /// Creates the compaction that follows the last one.
     pub(super) fn next_compaction(
         &self,
         summary: Text,

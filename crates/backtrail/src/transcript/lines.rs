@@ -16,7 +16,7 @@ use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::record::Position;
 use crate::trail::sum::Sum;
 
-/// Writes records one after the other.
+/// Writes records one after another.
 #[derive(Debug, Clone)]
 pub(super) struct Lines {
     pub(super) position: Position,
@@ -24,12 +24,12 @@ pub(super) struct Lines {
     pub(super) seqs: Vec<u64>,
     /// How many compactions the last one counted.
     pub(super) compactions: u64,
-    /// Where large and binary parts of messages go; in a transcript's own file they stay
-    /// in their lines.
+    /// Takes large and binary parts of messages; in a transcript's own file they stay in
+    /// their lines.
     pub(super) payloads: Option<Arc<Mutex<PayloadWriter>>>,
 }
 
-/// How far a transcript was written.
+/// How much of a transcript was written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     position: Position,
@@ -37,7 +37,7 @@ pub(super) struct Mark {
     compactions: u64,
 }
 
-/// What is about to be added to a transcript.
+/// An addition to a transcript.
 pub(super) enum New<'a> {
     /// A message, and its time.
     Message(&'a Message, i64),
@@ -112,7 +112,7 @@ impl Lines {
         at_ms: i64,
     ) -> Result<()> {
         let summary = &compacted.summary;
-        // Where everything is covered, the next message is the first that is kept.
+        // If everything is covered, the next message is the first that is kept.
         let next = self.position.seq.saturating_add(2);
         let fields = CompactionFields {
             at: moment(at_ms)?,
@@ -129,15 +129,15 @@ impl Lines {
         Ok(())
     }
 
-    /// Writes what of a transcript is not written yet, and perhaps something new behind
-    /// it. Whole lines are handed out as they add up.
+    /// Writes the part of a transcript that is not written yet, followed by `new` if there is
+    /// any. Complete lines are passed on in batches.
     pub(super) fn rest(
         &mut self,
         content: &Content,
         new: Option<&New<'_>>,
         hand_out: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        /// How much is handed out at once, or a line if that is longer.
+        /// How many bytes are passed on at once, unless a single line is longer.
         const ENOUGH: usize = 1 << 20;
         let (from, len) = (self.seqs.len(), content.messages.len());
         let compaction = content
@@ -149,7 +149,7 @@ impl Lines {
         if self.position.sum == Sum::ZERO {
             self.opener(&mut out, content)?;
         }
-        // The last record has the time at which the transcript was last added to.
+        // The last record gets the time of the transcript's last change.
         let updated = new.is_none().then_some(content.updated_at_ms);
         for n in from..=len {
             if let Some((_, last)) = compaction.filter(|(at, _)| *at == n) {
@@ -183,7 +183,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Returns where writing is, to go back there after a failure.
+    /// Returns the current position, to return to after a failure.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             position: self.position,
@@ -200,7 +200,7 @@ impl Lines {
 }
 
 fn record_id() -> Result<uuid::Uuid> {
-    new_uuid(&OsRandomness).map_err(|error| Error::machine("cannot make an id", error))
+    new_uuid(&OsRandomness).map_err(|error| Error::machine("cannot create an id", error))
 }
 
 fn moment(ms: i64) -> Result<Timestamp> {

@@ -116,7 +116,7 @@ struct Reading<'a> {
     highest: u64,
     /// How many numbers may be lost since the last record.
     lost: u64,
-    /// Whether the last item was damage: then a gap behind it is reported already.
+    /// Whether the last item was damage: then a gap after it is already reported.
     after_damage: bool,
     any_line_ended: bool,
 }
@@ -181,7 +181,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Checks that a record comes where it should; returns whether it is new.
+    /// Checks that a record follows the previous one; returns whether it is new.
     fn follows(&mut self, reader: &TrailReader, record: &RecordRef<'_>) -> bool {
         let Some(last) = self.last else {
             return true;
@@ -219,7 +219,7 @@ impl<'a> Reading<'a> {
         Ok(None)
     }
 
-    /// Continues although no record has the session's id: the file's name gives one.
+    /// Continues although no record has the session's id: it is derived from the file's name.
     fn begin_without_opener(&mut self, record: &RecordRef<'_>) {
         self.refusal = Some(Refusal::NoOpener);
         let hash = *blake3::hash(record.bytes()).as_bytes();

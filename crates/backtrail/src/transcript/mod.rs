@@ -1,4 +1,4 @@
-//! The plain value: a session in memory that needs no store.
+//! A session as a plain value in memory, which needs no store.
 //!
 //! A [`Transcript`] is created, pushed to, forked, compacted, saved and loaded. On disk
 //! it is one trail of version 2, which grows by a line with each push and is never
@@ -28,10 +28,10 @@ use crate::storage::{LocalStorage, Storage};
 use crate::trail::{DamageReport, FORMAT_VERSION, ForkOrigin};
 use crate::version1::{Losses, V1Meta, V1Writer};
 
-/// A session as a plain value: messages with their times, and perhaps a file where they
-/// persist.
+/// A session as a plain value: messages with their times, and optionally a file in which
+/// they persist.
 ///
-/// Two transcripts are equal whatever their files.
+/// Two transcripts are compared without their files.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -83,8 +83,8 @@ impl Transcript {
         }
     }
 
-    /// Sets the file that it persists in from now on. Nothing is written before the first
-    /// push, which starts a missing or empty file with everything so far.
+    /// Sets the file in which it persists from now on. Nothing is written before the first
+    /// push, which starts a missing or empty file with all messages so far.
     #[must_use]
     pub fn with_path(self, path: impl Into<PathBuf>) -> Self {
         self.with_place(path, Arc::new(LocalStorage))
@@ -97,15 +97,15 @@ impl Transcript {
         self
     }
 
-    /// Adds a message, and persists it where there is a file.
+    /// Appends a message, and persists it if there is a file.
     ///
-    /// It returns after one line was written in one write and synced. If that fails, the
-    /// transcript and its file are as they were. A file that another writer added to
-    /// meanwhile is a [`Conflict`](crate::ErrorKind::Conflict): load it again.
+    /// Returns after one line was written in one write and synced. If that fails, the
+    /// transcript and its file are unchanged. If another writer has added to the file, it
+    /// fails with [`Conflict`](crate::ErrorKind::Conflict): load the file again.
     ///
     /// # Errors
     ///
-    /// Fails where its file cannot be written, or another writer has added to it.
+    /// Fails if its file cannot be written, or another writer has added to it.
     pub fn push(&mut self, message: Message) -> Result<()> {
         let at_ms = now_ms();
         self.persist(&New::Message(&message, at_ms))?;
@@ -113,7 +113,7 @@ impl Transcript {
         Ok(())
     }
 
-    /// Adds a message of the user.
+    /// Appends a user message.
     ///
     /// # Errors
     ///
@@ -149,15 +149,15 @@ impl Transcript {
         }
     }
 
-    /// Creates a transcript that continues from here under an id of its own: the same
-    /// messages, this one's id, and the seq it forked at. It has no file yet.
+    /// Creates a transcript that continues from here under its own id, with the same messages.
+    /// It records this one's id and the seq at which it forked. It has no file yet.
     #[must_use]
     pub fn fork(&self) -> Self {
         self.forked(None)
     }
 
-    /// Creates a [`fork`](Self::fork) with a branch name, which is trimmed; a blank one does
-    /// not count.
+    /// Creates a [`fork`](Self::fork) with a branch name, which is trimmed; a blank one is
+    /// ignored.
     #[must_use]
     pub fn fork_as(&self, branch_name: &str) -> Self {
         self.forked(Some(branch_name))
@@ -170,12 +170,12 @@ impl Transcript {
 
     /// Loads a file of version 2, or of version 1 in either form.
     ///
-    /// What cannot be read is listed by [`skipped`](Self::skipped). Where the file itself
-    /// is missing, the newest older copy that version 1 left beside it is loaded.
+    /// [`skipped`](Self::skipped) lists what cannot be read. If the file itself is missing,
+    /// the newest older copy that version 1 left beside it is loaded.
     ///
     /// # Errors
     ///
-    /// Fails with `NotFound` where there is no such file, and with `Invalid` or `Corrupt` where it is not a
+    /// Fails with `NotFound` if there is no such file, and with `Invalid` or `Corrupt` if it is not a
     /// session file.
     pub fn load_from_path(path: impl AsRef<Path>) -> Result<Self> {
         Self::load_from_place(path, Arc::new(LocalStorage))
@@ -190,15 +190,15 @@ impl Transcript {
         load::load(path.as_ref(), storage)
     }
 
-    /// Saves it: a missing file is created whole, a file that holds its beginning gets the
-    /// rest, and one that holds all of it is not touched.
+    /// Saves the transcript: creates a missing file, appends the rest to a file that holds its
+    /// beginning, and does not touch one that holds all of it.
     ///
-    /// Any other file (another session, messages that are not here, damage, a file of
-    /// version 1) is refused and not changed.
+    /// Refuses any other file (another session, messages that are not here, damage, a file of
+    /// version 1) and does not change it.
     ///
     /// # Errors
     ///
-    /// Fails where the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn save_to_path(&self, path: impl AsRef<Path>) -> Result<()> {
         self.save_to_place(path, Arc::new(LocalStorage))
     }
@@ -207,20 +207,20 @@ impl Transcript {
     ///
     /// # Errors
     ///
-    /// Fails where the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn save_to_place(&self, path: impl AsRef<Path>, storage: Arc<dyn Storage>) -> Result<()> {
         Place::new(path.as_ref().to_owned(), storage).save(&self.content)
     }
 
-    /// Writes it as version-1 lines, which older programs read, and returns what became
-    /// text or was dropped.
+    /// Writes the transcript as version-1 lines, which older programs read, and returns what
+    /// became text or was dropped.
     ///
     /// Messages that a summary replaces are dropped, as in version 1. In the losses each
     /// message is named by its position, counted from 1.
     ///
     /// # Errors
     ///
-    /// Fails where `out` cannot be written.
+    /// Fails if `out` cannot be written.
     pub fn write_v1(&self, out: &mut dyn io::Write) -> Result<Losses> {
         let content = &self.content;
         let covered = content.covered();
@@ -246,7 +246,7 @@ impl Transcript {
         writer.finish()
     }
 
-    /// Returns the version of the format that it is written in.
+    /// Returns the format version.
     pub fn version(&self) -> u32 {
         FORMAT_VERSION
     }
@@ -256,12 +256,12 @@ impl Transcript {
         &self.content.session_id
     }
 
-    /// Returns when it was created, in milliseconds since 1970 began.
+    /// Returns when it was created, in milliseconds since 1970.
     pub fn created_at_ms(&self) -> i64 {
         self.content.created_at_ms
     }
 
-    /// Returns when it was last added to, in milliseconds since 1970 began.
+    /// Returns when it last changed, in milliseconds since 1970.
     pub fn updated_at_ms(&self) -> i64 {
         self.content.updated_at_ms
     }
@@ -291,7 +291,7 @@ impl Transcript {
         self.place.as_ref().map(Place::path)
     }
 
-    /// Returns what could not be read when it was loaded.
+    /// Returns the damage that was skipped when it was loaded.
     pub fn skipped(&self) -> &DamageReport {
         &self.skipped
     }

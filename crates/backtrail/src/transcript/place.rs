@@ -1,8 +1,8 @@
 //! The file that a transcript persists in.
 //!
-//! It only ever grows by whole lines, which a [`FileTail`] writes. Before each append,
+//! The file only grows by complete lines, which a [`FileTail`] writes. Before each append,
 //! under the file's lock, its length is compared with what this value wrote or read:
-//! what another writer added is never overwritten and never mistaken for ours.
+//! additions of another writer are never overwritten and never mistaken for ours.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,10 +25,10 @@ pub(super) struct Place {
     refusal: Option<Refusal>,
 }
 
-/// A file as far as it is known.
+/// The known part of a file.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
-    /// Everything before it is whole lines.
+    /// The length, up to which there are only complete lines.
     pub(super) len: u64,
     /// Whether the last of them lacks its newline.
     pub(super) lacks_newline: bool,
@@ -46,7 +46,7 @@ impl Known {
     }
 }
 
-/// Why nothing is written to a file.
+/// A reason not to write to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     Version1,
@@ -92,7 +92,7 @@ impl Place {
         Self::loaded(path, storage, None, None)
     }
 
-    /// Makes the place of a transcript that was read from there.
+    /// Creates the place of a transcript that was loaded from there.
     pub(super) fn loaded(
         path: PathBuf,
         storage: Arc<dyn Storage>,
@@ -121,7 +121,7 @@ impl Place {
         self.known.as_ref()?.lines.seqs.last().copied()
     }
 
-    /// Appends what is new, and before it what of the content is missing.
+    /// Appends `new`, after the part of the content that is missing.
     pub(super) fn append(&mut self, content: &Content, new: &New<'_>) -> Result<()> {
         self.write(content, Some(new))
     }
@@ -201,7 +201,7 @@ impl Place {
             return Err(Refusal::Version1.error(&self.path));
         }
         let Some(loaded) = read_trail(file, &self.path)? else {
-            // A process died while it wrote the very first record.
+            // A process died while writing the very first record.
             return Ok(Known::nothing());
         };
         if let Some(refusal) = loaded.refusal {
@@ -214,7 +214,7 @@ impl Place {
         Ok(loaded.known)
     }
 
-    /// Writes at the known end and syncs, and undoes it if anything fails.
+    /// Writes at the known end and syncs; truncates the file if anything fails.
     fn write_rest(
         &mut self,
         tail: &mut FileTail,
@@ -238,7 +238,7 @@ impl Place {
         match synced {
             Ok(()) => known.len = tail.len,
             Err(_) => {
-                // If this fails too, the next append finds what is left behind.
+                // If this fails too, the next append finds the remains.
                 tail.file.truncate(before).ok();
                 known.lines.go_back(mark);
             }
@@ -246,7 +246,7 @@ impl Place {
         synced
     }
 
-    /// Creates the file whole, without replacing anything.
+    /// Creates the complete file, without replacing anything.
     fn create(&mut self, content: &Content, new: Option<&New<'_>>) -> Result<()> {
         let failed = |error| Error::io("cannot create the file", &self.path, error);
         let id = new_uuid(&OsRandomness).map_err(failed)?;
@@ -279,7 +279,7 @@ impl Place {
 }
 
 /// Returns the path of a file beside another one: its name, an ending, and a number if
-/// that is taken.
+/// the name is in use.
 fn beside(path: &Path, ending: &str, again: u32) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(ending);
@@ -289,7 +289,7 @@ fn beside(path: &Path, ending: &str, again: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Returns what in a file keeps a transcript from continuing there.
+/// Returns the reason why a transcript cannot continue in a file.
 fn in_the_way(loaded: &Loaded, content: &Content) -> Option<&'static str> {
     let there = &loaded.content;
     let damaged = loaded
@@ -314,7 +314,7 @@ fn in_the_way(loaded: &Loaded, content: &Content) -> Option<&'static str> {
     }
 }
 
-/// Returns whether two messages are the same, or are at least written the same way.
+/// Returns whether two messages are equal, or are at least written the same way.
 fn is_same((a, b): (&Message, &Message)) -> bool {
     let json = |message: &Message| {
         let mut out = Vec::new();

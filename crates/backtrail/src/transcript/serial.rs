@@ -53,8 +53,8 @@ struct Raw {
 }
 
 impl<'de> Deserialize<'de> for Transcript {
-    /// Reads the object. An absent id is made of the messages, so that the same
-    /// object gives the same id every time; absent times are 0.
+    /// Reads the object. A missing id is derived from the messages, so that the same
+    /// object always gives the same id; missing times are 0.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Raw::deserialize(deserializer)?;
         let version = raw.version.as_ref().map_or("1", Json::as_str);

@@ -18,7 +18,7 @@ impl SessionReader {
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn transcript(&self) -> Result<Transcript> {
         self.pinned()?.transcript_of_line()
     }
@@ -50,7 +50,7 @@ impl SessionReader {
         if content.compaction.is_none()
             && let Some((_, stored)) = self.newest_compaction()?
         {
-            // That of a version-1 object is not a record of its own.
+            // The compaction of a version-1 object is not a record.
             let at_ms = millis(info.updated_at);
             let mut compacted = content.next_compaction(stored.summary, 0, at_ms);
             compacted.summary.count = stored.count;
@@ -68,21 +68,21 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Fails where the session cannot be read; damage is skipped and counted.
+    /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn transcript(&self) -> Result<Transcript> {
         self.reader().transcript()
     }
 }
 
 impl Store {
-    /// Creates a session from a transcript, with its id, and opens it for writing. It is
-    /// there whole or not at all.
+    /// Creates a session from a transcript, with its id, and opens it for writing. After a
+    /// crash the session is either complete or absent.
     ///
     /// # Errors
     ///
-    /// A session with that id is a [`Conflict`](crate::ErrorKind::Conflict):
-    /// [`Transcript::fork`] gives another id. A transcript that was loaded from a trail in
-    /// a store is [`Invalid`](crate::ErrorKind::Invalid).
+    /// Fails with [`Conflict`](crate::ErrorKind::Conflict) if a session has that id
+    /// ([`Transcript::fork`] gives another one), and with
+    /// [`Invalid`](crate::ErrorKind::Invalid) if the transcript was loaded from a trail in a store.
     pub fn create_session_from(
         &self,
         transcript: &Transcript,
@@ -94,7 +94,7 @@ impl Store {
             .as_ref()
             .filter(|place| place.is_in_store())
         {
-            // It may be a part of a session, and large parts of its messages are not in it.
+            // The trail may be a part of a session, without the large parts of its messages.
             let what = "this is a trail of a session in a store; export the session there, \
                         and import the export";
             return Err(Error::invalid(what).at_path(place.path()));

@@ -125,7 +125,7 @@ impl DeletePlan {
         for deletion in &deletions {
             held.push((deletion, hold_session(&store, &deletion.id)?));
         }
-        for (done, (deletion, _speaker)) in held.iter().enumerate() {
+        for (done, (deletion, _writer)) in held.iter().enumerate() {
             let moved = move_to_trash(&store, &deletion.id);
             moved.map_err(|error| match done {
                 0 => error,

@@ -150,7 +150,7 @@ impl Store {
     /// Records that a session is purged, and renames it.
     fn begin_purge(&self, id: &SessionId) -> Result<PathBuf> {
         let live = self.files(id);
-        let speaker = match live.head() {
+        let writer = match live.head() {
             Ok(_) => Some(hold_session(self, id)?),
             Err(error) if error.in_trash().is_some() => {
                 refuse_active(self, id)?;
@@ -158,7 +158,7 @@ impl Store {
             }
             Err(error) => return Err(error),
         };
-        let files = match &speaker {
+        let files = match &writer {
             Some(_) => live,
             None => live.deleted(),
         };

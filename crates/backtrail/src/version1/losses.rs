@@ -32,7 +32,7 @@ pub enum LossKind {
     /// Details of the session: title, tags, agent.
     Notes,
     /// Prompts that a version-1 file keeps beside its messages, which not every reader
-    /// of it knows.
+    /// supports.
     Prompts,
     /// Messages and lines that cannot be read.
     Unreadable,
@@ -58,11 +58,11 @@ impl LossKind {
     }
 }
 
-/// One kind of loss: how often, and where first.
+/// One kind of loss, with a count and the first messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Loss {
-    /// What kind of content was lost.
+    /// The kind of content.
     pub kind: LossKind,
     /// How many messages lost it.
     pub count: u64,
@@ -96,7 +96,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Everything that a session lost when it was written as version 1.
+/// The losses of a session that was written as version 1.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Losses(Vec<Loss>);
 

@@ -1,11 +1,11 @@
-//! Version 1: session files of the format before this one, read and written.
+//! Version 1: reads and writes session files of the previous format.
 //!
 //! Such a file is JSON lines, or one single object with `messages`. It is read in
 //! constant memory, whatever its form and length. Damage costs only itself, and is
-//! counted. Nothing here writes to such a file: new ones are exports.
+//! counted. Existing files are never written to; exports are new files.
 //!
-//! There is one reader: `record.rs` reads one record and `object.rs` takes a single
-//! object apart. Transcripts, old stores and the importer use them.
+//! There is one reader: `record.rs` parses one record and `object.rs` scans a single
+//! object. Transcripts, old stores and the importer use them.
 
 mod losses;
 pub(crate) mod names;

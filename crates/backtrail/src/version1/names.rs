@@ -1,4 +1,4 @@
-//! The names of version-1 files: ids, times, and which files are copies.
+//! The names of version-1 files: ids, times and copies.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::storage::{Storage, directory, names_in};
 
-/// Returns the path of a session's file or, where it is missing, of its newest older
+/// Returns the path of a session's file or, if it is missing, of its newest older
 /// copy.
 ///
 /// # Errors
 ///
-/// Fails where there is neither, or where the directory cannot be listed.
+/// Fails if there is neither, or if the directory cannot be listed.
 pub fn find_file(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
     let failed = |error| Error::io("cannot find the session file", path, error);
     if storage.exists(path).map_err(failed)? {
@@ -44,7 +44,7 @@ fn name_of(path: &Path) -> Option<&str> {
     path.file_name().and_then(OsStr::to_str)
 }
 
-/// Reads `<stem>.rot-<ms>.jsonl`: the file it belongs to, and its age.
+/// Parses `<stem>.rot-<ms>.jsonl`: the file it belongs to, and its age.
 fn rotation_of(path: &Path) -> Option<(PathBuf, u64)> {
     let (stem, rest) = name_of(path)?.rsplit_once(".rot-")?;
     let (millis, extension) = rest.split_once('.')?;
@@ -56,8 +56,8 @@ fn rotation_of(path: &Path) -> Option<(PathBuf, u64)> {
     Some((original, millis.parse().ok()?))
 }
 
-/// Returns the name of the session in a file's name: without its extension, and without
-/// what makes it a copy.
+/// Returns the session's name in a file's name: without the extension and the suffix of a
+/// copy.
 pub fn stem(path: &Path) -> String {
     let original = original_of(path).unwrap_or_else(|| path.to_owned());
     original
@@ -65,7 +65,7 @@ pub fn stem(path: &Path) -> String {
         .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Makes an id of a file's name; where that gives none, of its content's hash.
+/// Derives an id from a file's name; if that gives none, from its content's hash.
 pub(crate) fn derived_id(
     path: &Path,
     hash: impl FnOnce() -> Result<[u8; 32]>,
@@ -79,7 +79,7 @@ pub(crate) fn derived_id(
     let trimmed = tidied.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     Ok(match trimmed.parse() {
         Ok(id) => id,
-        // It is too long. Cut off, it could be another file's as well.
+        // Too long. Cut off, it could be the id of another file.
         Err(_) if trimmed.len() > 1 && trimmed != "latest" => {
             id_of_content(blake3::hash(stem.as_bytes()).as_bytes())
         }
@@ -87,7 +87,7 @@ pub(crate) fn derived_id(
     })
 }
 
-/// Makes an id of a hash: the same content gives the same id.
+/// Derives an id from a hash: the same content gives the same id.
 pub(crate) fn id_of_content(hash: &[u8; 32]) -> SessionId {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&hash[..16]);

@@ -1,6 +1,6 @@
-//! A file that is one object with `messages`, scanned without parsing it whole.
+//! Scans a file that is one object with `messages`, without parsing all of it.
 //!
-//! It is read a chunk at a time, and gives the places of the elements of `messages` and of
+//! The file is read in chunks; the result is the places of the elements of `messages` and of
 //! the other fields. At the top level the syntax is checked; inside values only strings
 //! and brackets are followed, so a flawed element costs only itself. Depth is a counter,
 //! so nesting costs nothing.
@@ -13,7 +13,7 @@ use crate::json::Parts;
 use crate::message::CompactionSummary;
 use crate::trail::record::MAX_READ;
 
-/// Where the parts of a file are that is one object with `messages`.
+/// The places of the parts of a file that is one object with `messages`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct V1Object {
     /// The elements of `messages`.
@@ -33,21 +33,21 @@ pub struct V1Element {
     pub line: u64,
 }
 
-/// What is wrong with an object, and where.
+/// A flaw of an object, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct V1Flaw {
     /// The first byte that cannot be read.
     pub byte: u64,
     /// Its line.
     pub line: u64,
-    /// What is wrong there.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// What an object says about its session.
+/// The details of a session in an object.
 #[derive(Debug, Default)]
 pub struct V1About {
-    /// The fields that a `session_meta` has, too. `None` where there are none.
+    /// The fields that a `session_meta` has too; `None` if there are none.
     pub meta: Option<V1Meta>,
     /// The last compaction.
     pub compaction: Option<CompactionSummary>,
@@ -57,13 +57,13 @@ pub struct V1About {
     pub(super) damage: Vec<(Range<u64>, Reason)>,
 }
 
-/// How much of a file is scanned at a time.
+/// The size of a chunk.
 pub(super) const CHUNK: usize = 256 << 10;
 /// The longest value that can be an id, a name or a time.
 const LONGEST_NAME: usize = 1 << 20;
 
 impl V1Object {
-    /// Scans a file; `None` where it is not one object with `messages`.
+    /// Scans a file; `None` if it is not one object with `messages`.
     ///
     /// `read` fills a buffer from an offset, and returns less only at the end.
     ///
@@ -76,7 +76,7 @@ impl V1Object {
         Scanner::new(read, CHUNK).finish()
     }
 
-    /// Reads what the object says about its session. `load` returns a part of the file.
+    /// Reads the details of the session. `load` returns a part of the file.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl V1Object {
         Ok(about)
     }
 
-    /// Returns whether there are messages in spite of the flaw.
+    /// Returns whether there are messages despite the flaw.
     pub(super) fn has_messages(&self) -> bool {
         let reason = self.flaw.as_ref().map(|flaw| &flaw.reason);
         !matches!(reason, Some(Reason::WrongField(..)))
@@ -113,7 +113,7 @@ impl V1Object {
 }
 
 impl V1About {
-    /// Reads one field; those of the meta are collected as they are written.
+    /// Reads one field; those of the meta are collected unparsed.
     fn take(
         &mut self,
         name: &'static str,
@@ -139,7 +139,7 @@ impl V1About {
     }
 }
 
-/// The fields that say something about the session as a whole.
+/// The fields about the session as a whole.
 const FIELDS: [&str; 10] = [
     "version",
     "session_id",
@@ -153,15 +153,15 @@ const FIELDS: [&str; 10] = [
     "prompt_history",
 ];
 const MESSAGES: &str = "messages";
-/// The longest key that is kept: no known one comes near, even escaped.
+/// The longest key that is kept: known keys are much shorter, even escaped.
 const LONGEST_KEY: usize = 128;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Why a scan ends before the file does.
+/// The reason why a scan ends before the file does.
 enum Stop<E> {
     /// The file could not be read.
     Read(E),
-    /// The rest cannot be taken apart.
+    /// The rest cannot be parsed.
     Flaw(Reason),
 }
 
@@ -169,16 +169,16 @@ fn syntax<E>(what: &str) -> Stop<E> {
     Stop::Flaw(Reason::Syntax(what.to_owned()))
 }
 
-/// Goes through a file once, a chunk at a time.
+/// Scans a file in one pass, a chunk at a time.
 struct Scanner<R> {
     read: R,
     chunk: Vec<u8>,
-    /// The bytes in the chunk that are still ahead.
+    /// The bytes of the chunk that are not scanned yet.
     ahead: Range<usize>,
     /// The offset and the line of the next byte.
     at: u64,
     line: u64,
-    /// The offset and the line at which the present value began.
+    /// The offset and the line at which the current value began.
     inside: Option<(u64, u64)>,
     /// Whether there is a field `messages`, and whether it is an array.
     has_messages: bool,
@@ -201,8 +201,8 @@ impl<E, R: FnMut(&mut [u8], u64) -> Result<usize, E>> Scanner<R> {
         }
     }
 
-    /// An object that breaks off inside or behind its `messages` is still one: as
-    /// lines there would be nothing to read in it.
+    /// An object that breaks off inside or after its `messages` still counts as one: read as
+    /// lines, it would have no records.
     fn finish(mut self) -> Result<Option<V1Object>, E> {
         match self.file() {
             Ok(true) if self.has_array => {}
@@ -236,7 +236,7 @@ impl<E, R: FnMut(&mut [u8], u64) -> Result<usize, E>> Scanner<R> {
         while self.has_messages && self.fill()? {
             match self.chunk[self.ahead.start] {
                 b' ' | b'\t' | b'\r' | b'\n' => {}
-                // NULs that a power cut leaves behind the object are damage, not lines.
+                // NULs that a power cut leaves after the object are damage, not lines.
                 0 => self.add_flaw(Reason::NulBlock),
                 _ => return Ok(false),
             }
@@ -267,7 +267,7 @@ impl<E, R: FnMut(&mut [u8], u64) -> Result<usize, E>> Scanner<R> {
         }
         let place = self.value()?.place;
         if let Some(name) = FIELDS.into_iter().find(|name| is_key(&key, name)) {
-            // The last of each name counts.
+            // If a name occurs twice, the last one counts.
             self.object.fields.retain(|(known, _)| *known != name);
             self.object.fields.push((name, place));
         }
@@ -307,7 +307,7 @@ impl<E, R: FnMut(&mut [u8], u64) -> Result<usize, E>> Scanner<R> {
         Ok(V1Element { place, line })
     }
 
-    /// Passes the rest of a string; `each` gets its parts.
+    /// Skips the rest of a string; `each` gets its parts.
     fn string(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), Stop<E>> {
         loop {
             let rest = self.rest()?;
@@ -367,7 +367,7 @@ impl<E, R: FnMut(&mut [u8], u64) -> Result<usize, E>> Scanner<R> {
         }
     }
 
-    /// Passes a comma, or the end of a list; returns which.
+    /// Skips a comma or the end of a list; returns whether it was a comma.
     fn is_continued(&mut self, end: u8) -> Result<bool, Stop<E>> {
         match self.token()? {
             byte if byte == b',' || byte == end => {
@@ -386,7 +386,7 @@ impl<E, R: FnMut(&mut [u8], u64) -> Result<usize, E>> Scanner<R> {
         Ok(())
     }
 
-    /// Passes white space and returns the byte behind it.
+    /// Skips white space and returns the byte after it.
     fn token(&mut self) -> Result<u8, Stop<E>> {
         loop {
             let byte = self.rest()?[0];
@@ -398,7 +398,7 @@ impl<E, R: FnMut(&mut [u8], u64) -> Result<usize, E>> Scanner<R> {
         }
     }
 
-    /// Returns some bytes that are ahead, at least one.
+    /// Returns unscanned bytes of the chunk, at least one.
     fn rest(&mut self) -> Result<&[u8], Stop<E>> {
         if !self.fill()? {
             return Err(Stop::Flaw(Reason::Unfinished));
@@ -406,7 +406,7 @@ impl<E, R: FnMut(&mut [u8], u64) -> Result<usize, E>> Scanner<R> {
         Ok(&self.chunk[self.ahead.clone()])
     }
 
-    /// Reads on where nothing is ahead; returns whether there is more.
+    /// Reads the next chunk if this one is used up; returns whether there is more.
     fn fill(&mut self) -> Result<bool, Stop<E>> {
         if self.ahead.is_empty() {
             let n = (self.read)(&mut self.chunk, self.at).map_err(Stop::Read)?;
@@ -420,7 +420,7 @@ impl<E, R: FnMut(&mut [u8], u64) -> Result<usize, E>> Scanner<R> {
         self.at += bytes as u64;
     }
 
-    /// Keeps the first flaw, where the present value began.
+    /// Records the first flaw, at the beginning of the current value.
     fn add_flaw(&mut self, reason: Reason) {
         let (byte, line) = self.inside.unwrap_or((self.at, self.line));
         self.object

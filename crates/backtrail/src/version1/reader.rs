@@ -16,24 +16,24 @@ use crate::trail::lines::Ending;
 use crate::trail::record::MAX_READ;
 use crate::trail::{Damage, DamageReport};
 
-/// What a version-1 file says about its session as a whole.
+/// The details of a session in a version-1 file.
 #[derive(Debug)]
 pub(crate) struct V1Session {
-    /// The id that the file names, or one made of the file's name.
+    /// The id in the file, or one derived from the file's name.
     pub(crate) session_id: SessionId,
-    /// The id that the file names, where that is not a valid one.
+    /// The id in the file, if it is not a valid one.
     pub(crate) original_id: Option<String>,
     pub(crate) created_at_ms: i64,
     pub(crate) updated_at_ms: i64,
-    /// The last meta; of a single object, its own fields.
+    /// The last meta; for a single object, its own fields.
     pub(crate) meta: Option<V1Meta>,
     /// The last compaction.
     pub(crate) compaction: Option<CompactionSummary>,
     pub(crate) damage: DamageReport,
 }
 
-/// Where each record of a version-1 file is, by its seq: in JSON lines the number of
-/// its line, in a single object its position in `messages`, both from 1.
+/// The places of the records of a version-1 file, by seq: in JSON lines the number of the
+/// line, in a single object the position in `messages`, both counted from 1.
 #[derive(Debug)]
 pub(crate) struct V1Index {
     records: Vec<V1Element>,
@@ -88,18 +88,18 @@ impl V1Index {
         self.object.is_none()
     }
 
-    /// Returns the highest seq, 0 if there is none.
+    /// Returns the highest seq; 0 if there is none.
     pub(crate) fn last_seq(&self) -> u64 {
         self.records.len() as u64
     }
 
-    /// Returns where a record is. A line may turn out to hold none.
+    /// Returns the place of a record. A line may turn out to hold none.
     pub(crate) fn place(&self, seq: u64) -> Option<Range<u64>> {
         let at = usize::try_from(seq.checked_sub(1)?).ok()?;
         Some(self.records.get(at)?.place.clone())
     }
 
-    /// Reads the bytes of a record; the inner error is what is wrong with it.
+    /// Reads the bytes of a record; the inner error is the record's damage.
     pub(crate) fn load(
         &self,
         file: &dyn StorageFile,
@@ -113,7 +113,7 @@ impl V1Index {
         }
     }
 
-    /// Reads the record that was loaded.
+    /// Parses a loaded record.
     pub(crate) fn look<'b>(&self, seq: u64, bytes: &'b [u8]) -> V1Line<'b> {
         match (&self.object, self.is_torn && seq == self.last_seq()) {
             (Some(_), _) => V1Line::element(bytes),
@@ -143,7 +143,7 @@ impl V1Index {
     }
 }
 
-/// Reads a whole file. In memory are the places of its records, and the longest of them.
+/// Reads a whole file. Only the places of its records and the longest record are in memory.
 /// `each` gets the JSON of every message, in order.
 pub(crate) fn read(
     file: &Arc<dyn StorageFile>,
@@ -168,14 +168,14 @@ pub(crate) fn read(
     reading.finish()
 }
 
-/// Scans a file as one object; `None` where it is lines.
+/// Scans a file as one object; `None` if it is lines.
 pub(crate) fn scan_object(file: &dyn StorageFile, path: &Path) -> Result<Option<V1Object>> {
     V1Object::scan(|buffer, at| read_full(file, buffer, at)).context(UNREADABLE, path)
 }
 
 const UNREADABLE: &str = "cannot read the session file";
 
-/// Returns why a record at this place is not read, if it is too long.
+/// Returns the reason to skip a record at this place, if it is too long.
 fn too_long(place: &Range<u64>) -> Option<Reason> {
     let (bytes, limit) = (place.end - place.start, MAX_READ as u64);
     (bytes > limit).then_some(Reason::TooLong { bytes, limit })
@@ -203,7 +203,7 @@ impl Reading<'_> {
             let len = (place.end - place.start) as usize;
             let bytes = window.from(place.start, len);
             let bytes = bytes.context(UNREADABLE, self.path)?;
-            // It may be shorter now than when it was indexed.
+            // The file may be shorter now than when it was indexed.
             let bytes = &bytes[..len.min(bytes.len())];
             self.take(*line, place.clone(), index.look(seq, bytes))?;
         }
@@ -221,7 +221,7 @@ impl Reading<'_> {
             let end = self.len()?.max(flaw.byte);
             self.add_damage(flaw.line, flaw.byte..end, flaw.reason);
         }
-        // An object without a known field or a readable message is another program's.
+        // An object without a known field or a readable message belongs to another program.
         let is_foreign = about.meta.is_none() && self.messages == 0 && !self.damage.is_empty();
         if object.has_messages() && !is_foreign {
             self.meta = Some(about.meta.unwrap_or_default());
@@ -302,8 +302,8 @@ impl Reading<'_> {
         })
     }
 
-    /// Returns when the session began: what the file says, else the first prompt's time,
-    /// else its name's, else when it was last modified.
+    /// Returns when the session began: the time in the file, else the first prompt's, else
+    /// the one in the file's name, else when the file was last modified.
     fn created_at_ms(&self) -> i64 {
         let meta = self.meta.as_ref();
         meta.and_then(|meta| meta.created_at_ms).unwrap_or_else(|| {

@@ -15,23 +15,22 @@ use crate::trail::lines::Ending;
 pub enum V1Record<'a> {
     /// The session as a whole.
     Meta(V1Meta),
-    /// A message: its own JSON, which reads as a [`Message`](crate::Message).
+    /// A message: its JSON, which parses as a [`Message`](crate::Message).
     Message(&'a str),
-    /// A summary. The messages that it replaced are in no file.
+    /// A summary. The messages that it replaced are not in the file.
     Compaction(CompactionSummary),
     /// A prompt, kept beside the messages.
     Prompt {
         /// When it was entered.
         at_ms: Option<i64>,
     },
-    /// A file of the older form, which an old program appended lines to: its messages.
+    /// The messages of a file of the older form, to which an old program appended lines.
     Object(Vec<&'a str>),
     /// A record of an unknown type.
     Other(String),
 }
 
-/// What a record says about the session as a whole. A field of the wrong type counts
-/// as absent.
+/// The details of a session in a record. A field of the wrong type counts as absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct V1Meta {
     /// The version of the format.
@@ -40,7 +39,7 @@ pub struct V1Meta {
     pub session_id: Option<String>,
     /// When the session began.
     pub created_at_ms: Option<i64>,
-    /// When the session was last added to.
+    /// When the session last changed.
     pub updated_at_ms: Option<i64>,
     /// The session that it was forked from.
     pub fork: Option<ForkOrigin>,
@@ -52,7 +51,7 @@ pub struct V1Meta {
     pub title: Option<String>,
 }
 
-/// A line, and what had to be skipped in it before the record.
+/// A line, and what was skipped before its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct V1Line<'a> {
     /// The record; `None` if the line is blank.
@@ -62,8 +61,8 @@ pub(crate) struct V1Line<'a> {
 }
 
 impl<'a> V1Line<'a> {
-    /// Reads one line. Where only its end is a whole record, behind NULs or behind a
-    /// torn line that it was glued onto, the rest is lost.
+    /// Reads one line. If only its end is a complete record, after NULs or after a torn line,
+    /// the rest is lost.
     pub(crate) fn read(bytes: &'a [u8], ending: Ending) -> Self {
         let bytes = trim(bytes);
         if bytes.is_empty() {
@@ -89,7 +88,7 @@ impl<'a> V1Line<'a> {
         }
     }
 
-    /// Reads one element of an object's `messages`.
+    /// Parses one element of an object's `messages`.
     pub(crate) fn element(bytes: &'a [u8]) -> Self {
         let message = utf8(trim(bytes)).and_then(|json| check_message(json).map(|()| json));
         let content = message.map_err(|reason| match reason {
@@ -109,7 +108,7 @@ impl<'a> From<Result<Option<V1Record<'a>>, Reason>> for V1Line<'a> {
     }
 }
 
-/// Drops white space around a record, and the mark that some editors begin a file with.
+/// Trims white space around a record, and the byte order mark that some editors write.
 fn trim(bytes: &[u8]) -> &[u8] {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     bytes.trim_ascii()
@@ -123,11 +122,11 @@ fn utf8(bytes: &[u8]) -> Result<&str, Reason> {
 }
 
 impl<'a> V1Record<'a> {
-    /// Reads a line that is one record.
+    /// Parses a line that is one record.
     ///
     /// # Errors
     ///
-    /// Returns what is wrong with the line.
+    /// Returns the flaw of the line.
     pub fn read(line: &'a str) -> Result<Self, Reason> {
         if let Some(json) = plain_message(line) {
             return Ok(Self::Message(json));
@@ -154,7 +153,7 @@ impl<'a> V1Record<'a> {
     }
 }
 
-/// Takes a message out of a line that is exactly as version 1 writes it, which saves
+/// Extracts the message from a line that is exactly as version 1 writes it, which saves
 /// a pass over it.
 fn plain_message(line: &str) -> Option<&str> {
     let json = line
@@ -171,7 +170,7 @@ fn object_messages<'a>(fields: &Parts<'a>) -> Option<V1Record<'a>> {
     ))
 }
 
-/// Returns why JSON is not a record.
+/// Returns the reason why JSON is not a record.
 fn refused(json: &str, error: &serde_json::Error) -> Reason {
     if json.bytes().all(|byte| byte == 0) {
         Reason::NulBlock
@@ -185,12 +184,12 @@ fn refused(json: &str, error: &serde_json::Error) -> Reason {
     }
 }
 
-/// Checks that JSON reads as a [`Message`](crate::Message): a role and blocks, whatever
-/// those are.
+/// Checks that JSON parses as a [`Message`](crate::Message): a role and an array of blocks,
+/// whatever they contain.
 ///
 /// # Errors
 ///
-/// Returns what is wrong with it.
+/// Returns the flaw.
 pub fn check_message(json: &str) -> Result<(), Reason> {
     let fields = Parts::parse(json).map_err(|error| match refused(json, &error) {
         Reason::NotAnObject => Reason::WrongField("message", "an object"),
@@ -209,8 +208,8 @@ pub fn check_message(json: &str) -> Result<(), Reason> {
     Ok(())
 }
 
-/// How a known record may begin: its keys are in alphabetical order, or its type is
-/// first.
+/// The possible beginnings of a known record: its keys are in alphabetical order, or its
+/// type is first.
 const BEGINNINGS: [&[u8]; 6] = [
     b"{\"message\":",
     b"{\"type\":\"",
@@ -219,11 +218,11 @@ const BEGINNINGS: [&[u8]; 6] = [
     b"{\"fork\":",
     b"{\"text\":",
 ];
-/// How many bytes are read again, for each byte of a line, before the search ends.
+/// How many bytes may be read again per byte of a line before the search ends.
 const EFFORT: usize = 16;
 
-/// Finds a whole record at the end of a line. One that another record quotes is never
-/// at the end: the quote is closed behind it.
+/// Finds a complete record at the end of a line. A record that another record quotes is
+/// never at the end: the closing quote follows it.
 fn glued(line: &[u8]) -> Option<(usize, V1Record<'_>)> {
     let mut effort = line.len().saturating_mul(EFFORT);
     for at in memmem::find_iter(line, b"{\"") {
@@ -265,8 +264,8 @@ fn read_fork(raw: &RawValue) -> Option<ForkOrigin> {
     Some(ForkOrigin::new(parent, branch.as_deref(), None))
 }
 
-/// Reads a compaction. Its summary is what matters: numbers that cannot be read must
-/// not cost it.
+/// Parses a compaction. Its summary is what matters: unreadable numbers must not
+/// discard it.
 pub(super) fn read_compaction(fields: &Parts<'_>) -> Result<CompactionSummary, Reason> {
     let summary = fields
         .get("summary")
@@ -316,7 +315,7 @@ fn count(raw: &RawValue) -> Option<u64> {
     digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// Reads a time that a calendar has.
+/// Parses a time that a calendar can show.
 fn millis(raw: &RawValue) -> Option<i64> {
     let millis = raw.get().parse().ok()?;
     Timestamp::from_millis(millis).map(|_| millis)

@@ -23,12 +23,12 @@ pub(crate) struct V1Writer<W: io::Write> {
     /// Calls without a result so far, newest last: a result may lack the tool's name.
     calls: VecDeque<(Text, Text)>,
     losses: Losses,
-    /// What the current message lost.
+    /// The losses of the current message.
     lost: BTreeSet<LossKind>,
     seq: u64,
 }
 
-/// How many calls may wait for their results.
+/// How many calls without a result are remembered.
 const OPEN_CALLS: usize = 1024;
 /// The longest buffer that is kept between lines.
 const KEPT_BUFFER: usize = 1 << 20;
@@ -45,12 +45,12 @@ impl<W: io::Write> V1Writer<W> {
         }
     }
 
-    /// Counts a loss that the writer cannot see.
+    /// Counts a loss that happened outside the writer.
     pub(crate) fn add_loss(&mut self, kind: LossKind, seq: u64) {
         self.losses.add(kind, seq);
     }
 
-    /// Writes the session as a whole. Absent times are 0.
+    /// Writes the session's details. Missing times are 0.
     pub(crate) fn meta(&mut self, meta: &V1Meta) -> Result<()> {
         self.raw("{\"created_at_ms\":");
         self.millis(meta.created_at_ms);
@@ -123,13 +123,13 @@ impl<W: io::Write> V1Writer<W> {
         self.losses.add(LossKind::Summarised, seq);
     }
 
-    /// Flushes the output and returns what was lost.
+    /// Flushes the output and returns the losses.
     pub(crate) fn finish(mut self) -> Result<Losses> {
         self.out.flush().map_err(failed)?;
         Ok(self.losses)
     }
 
-    /// Writes a block; returns whether version 1 has a place for it.
+    /// Writes a block; returns whether version 1 can hold it.
     fn block(&mut self, block: &Block) -> bool {
         match block {
             Block::Thinking(_) => {
@@ -313,7 +313,7 @@ fn failed(error: io::Error) -> Error {
     Error::machine("cannot write the session as version 1", error)
 }
 
-/// Returns a line of text in place of media.
+/// Returns a line of text that replaces media.
 fn describe(media: &Media) -> String {
     let data: Cow<'_, str> = match media.data.parse::<String>() {
         Ok(data) => Cow::Owned(data),

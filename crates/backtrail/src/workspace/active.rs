@@ -82,7 +82,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the store cannot be written.
+    /// Fails if the store cannot be written.
     pub fn activate(&self, start: &Checkpoint) -> Result<Active> {
         let name = format!("{PREFIX}{}", start.id());
         let path = self.files().path().join(name);
@@ -113,7 +113,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the workspace's directory in the store cannot be read.
+    /// Fails if the workspace's directory in the store cannot be read.
     pub fn active(&self) -> Result<Vec<Activity>> {
         self.read_active(Leftovers::Remove)
     }

@@ -193,8 +193,8 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// Fails with [`Dropped`](crate::ErrorKind::Dropped) where its files were dropped, and
-    /// where the snapshot cannot be read.
+    /// Fails with [`Dropped`](crate::ErrorKind::Dropped) if its files were dropped, and
+    /// if the snapshot cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.workspace.must_be_kept(self.record.id)?;
         self.workspace.open_snapshot(&self.record.snapshot)
@@ -204,7 +204,7 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// Fails where the workspace's trail cannot be read.
+    /// Fails if the workspace's trail cannot be read.
     pub fn dropped(&self) -> Result<Option<Dropped>> {
         self.workspace.drop_of(self.record.id)
     }

@@ -68,7 +68,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the workspace's trail cannot be read.
+    /// Fails if the workspace's trail cannot be read.
     pub fn checkpoints(&self) -> Result<Checkpoints> {
         self.records().map(|records| Checkpoints::of(self, records))
     }
@@ -77,7 +77,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the workspace's trail cannot be read.
+    /// Fails if the workspace's trail cannot be read.
     pub fn checkpoints_back(&self) -> Result<Checkpoints> {
         self.records_back()
             .map(|records| Checkpoints::of(self, records))
@@ -97,7 +97,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the workspace's trail cannot be read.
+    /// Fails if the workspace's trail cannot be read.
     pub fn last_checkpoint(&self) -> Result<Option<Checkpoint>> {
         self.checkpoints_back()?.next().transpose()
     }
@@ -106,7 +106,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the workspace's trail cannot be read.
+    /// Fails if the workspace's trail cannot be read.
     pub fn checkpoint_by_id(&self, id: CheckpointId) -> Result<Option<Checkpoint>> {
         self.find_back(|checkpoint| checkpoint.id() == id)
     }

@@ -112,7 +112,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the workspace's trail cannot be read.
+    /// Fails if the workspace's trail cannot be read.
     pub fn all_dropped(&self) -> Result<Arc<HashMap<CheckpointId, Dropped>>> {
         if self.files().trails()?.is_empty() {
             return Ok(Arc::default());

@@ -72,8 +72,8 @@ impl LogEntry {
     ///
     /// # Errors
     ///
-    /// Fails with [`Dropped`](crate::ErrorKind::Dropped) where the files of a checkpoint were
-    /// dropped, and where objects cannot be read.
+    /// Fails with [`Dropped`](crate::ErrorKind::Dropped) if the files of a checkpoint were
+    /// dropped, and if objects cannot be read.
     pub fn changes(&self) -> Result<Option<Diff>> {
         let Some(before) = &self.before else {
             return Ok(None);
@@ -89,7 +89,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the workspace's trail cannot be read.
+    /// Fails if the workspace's trail cannot be read.
     pub fn log(&self) -> Result<Vec<LogEntry>> {
         let checkpoints = self.checkpoints()?.collect::<Result<Vec<_>>>()?;
         Ok(entries(&checkpoints))

@@ -74,7 +74,7 @@ impl FileChange {
     ///
     /// # Errors
     ///
-    /// Fails where the stored content cannot be read.
+    /// Fails if the stored content cannot be read.
     pub fn before(&self) -> Result<Option<Vec<u8>>> {
         self.diff.before(&self.change)
     }
@@ -83,8 +83,8 @@ impl FileChange {
     ///
     /// # Errors
     ///
-    /// Fails with [`Conflict`](ErrorKind::Conflict) where the file changed since it was
-    /// compared, and where it cannot be read.
+    /// Fails with [`Conflict`](ErrorKind::Conflict) if the file changed since it was
+    /// compared, and if it cannot be read.
     pub fn after(&self) -> Result<Option<Vec<u8>>> {
         self.diff.after(&self.change)
     }
@@ -113,7 +113,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails with [`Invalid`](ErrorKind::Invalid) for a directory or a file over the cap,
-    /// and where the file cannot be read or the store cannot be written.
+    /// and if the file cannot be read or the store cannot be written.
     pub fn mark(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = checked_path(path.as_ref())?;
         let _guard = self.hold_recovered()?;
@@ -134,7 +134,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the workspace's trail cannot be read.
+    /// Fails if the workspace's trail cannot be read.
     pub fn marked(&self) -> Result<Vec<PathBuf>> {
         Ok(self.marks()?.into_keys().collect())
     }
@@ -143,7 +143,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the workspace's trail cannot be written.
+    /// Fails if the workspace's trail cannot be written.
     pub fn clear_marks(&self) -> Result<()> {
         let _guard = self.hold_recovered()?;
         if self.marks()?.is_empty() {
@@ -158,7 +158,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails with [`NotFound`](ErrorKind::NotFound) where the file was not marked and there
+    /// Fails with [`NotFound`](ErrorKind::NotFound) if the file was not marked and there
     /// is no checkpoint.
     pub fn change_of(&self, path: impl AsRef<Path>) -> Result<Option<FileChange>> {
         let path = checked_path(path.as_ref())?;
@@ -173,7 +173,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the directory or the store cannot be read.
+    /// Fails if the directory or the store cannot be read.
     pub fn changes(&self) -> Result<Vec<FileChange>> {
         let marks = self.marks()?;
         let mut all = Vec::new();

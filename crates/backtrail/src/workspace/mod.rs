@@ -158,7 +158,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the store cannot be listed.
+    /// Fails if the store cannot be listed.
     pub fn latest_session(&self) -> Result<Option<SessionId>> {
         let infos = self.session_infos()?.into_iter();
         let newest = infos.max_by_key(|info| (info.updated_at, info.id.clone()));
@@ -169,7 +169,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the store cannot be listed.
+    /// Fails if the store cannot be listed.
     pub fn sessions(&self) -> Result<Vec<SessionId>> {
         let infos = self.session_infos()?.into_iter();
         Ok(infos.map(|info| info.id).collect())

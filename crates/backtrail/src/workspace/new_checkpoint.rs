@@ -118,7 +118,7 @@ impl CheckpointOptions {
     ///
     /// # Errors
     ///
-    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) where the line is something else.
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the line is something else.
     pub fn from_json(line: &str) -> Result<Self> {
         let read = read_object(line).and_then(read_request);
         let refused = |reason| Error::invalid("this line cannot be recorded").with_reason(reason);
@@ -131,7 +131,7 @@ impl CheckpointOptions {
     ///
     /// # Errors
     ///
-    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) where it cannot.
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if it cannot.
     pub fn check(&self) -> Result<()> {
         self.label.as_deref().map_or(Ok(()), check_label)
     }
@@ -180,8 +180,8 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the directory cannot be read or the store cannot be written, and with
-    /// [`TooMuch`](crate::ErrorKind::TooMuch) where a first snapshot is over the limits.
+    /// Fails if the directory cannot be read or the store cannot be written, and with
+    /// [`TooMuch`](crate::ErrorKind::TooMuch) if a first snapshot is over the limits.
     pub fn checkpoint(&self, options: CheckpointOptions) -> Result<Checkpoint> {
         let (place, session) = (options.place.clone(), options.session.clone());
         self.make(options, || match (place, session) {

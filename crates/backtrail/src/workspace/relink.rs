@@ -114,8 +114,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Fails with [`Invalid`](ErrorKind::Invalid) where `old` still exists or `new` has
-    /// checkpoints of its own, and with [`NotFound`](ErrorKind::NotFound) where nothing is
+    /// Fails with [`Invalid`](ErrorKind::Invalid) if `old` still exists or `new` has
+    /// checkpoints of its own, and with [`NotFound`](ErrorKind::NotFound) if nothing is
     /// known of `old` or `new` does not exist.
     pub fn relink(&self, old: &Path, new: &Path, options: RelinkOptions) -> Result<Relinked> {
         let (root, place) = match Directory::of(new) {
@@ -349,7 +349,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the workspace's trail cannot be read.
+    /// Fails if the workspace's trail cannot be read.
     pub fn remote(&self) -> Result<Option<String>> {
         let known = read_known(self.store(), self.id().clone())?;
         Ok(known.and_then(|known| known.noted.remote))
@@ -360,7 +360,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the workspace's trail cannot be read.
+    /// Fails if the workspace's trail cannot be read.
     pub fn former_roots(&self) -> Result<Vec<FormerRoot>> {
         let known = read_known(self.store(), self.id().clone())?;
         Ok(known

@@ -150,7 +150,7 @@ impl SnapshotsRepairPlan {
     ///
     /// # Errors
     ///
-    /// Fails where the store or a workspace in it cannot be read or written.
+    /// Fails if the store or a workspace in it cannot be read or written.
     pub fn apply(mut self) -> Result<SnapshotsRepair> {
         let mut repair = SnapshotsRepair {
             damaged_trails: self.planned.damaged_trails,

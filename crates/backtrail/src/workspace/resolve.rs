@@ -47,8 +47,8 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails with [`Ambiguous`](ErrorKind::Ambiguous) where the point matches several
-    /// things, and with [`NotFound`](ErrorKind::NotFound) where it matches none;
+    /// Fails with [`Ambiguous`](ErrorKind::Ambiguous) if the point matches several
+    /// things, and with [`NotFound`](ErrorKind::NotFound) if it matches none;
     /// [`Error::points`] names the candidates or the nearest ones.
     pub fn resolve(&self, point: &Point) -> Result<Checkpoint> {
         self.locate(point).map(|moment| moment.checkpoint)

@@ -20,7 +20,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the snapshot or the directory cannot be read.
+    /// Fails if the snapshot or the directory cannot be read.
     pub fn changes_since(&self, before: &Snapshot) -> Result<Diff> {
         self.changes_since_with(before, None).map(|(diff, _)| diff)
     }
@@ -30,7 +30,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails where the snapshot or the directory cannot be read.
+    /// Fails if the snapshot or the directory cannot be read.
     pub fn changes_since_with(
         &self,
         before: &Snapshot,

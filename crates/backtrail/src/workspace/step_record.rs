@@ -18,8 +18,8 @@ use crate::log::{Entry, append_entries};
 use crate::objects::ObjectId;
 use crate::snapshot::Totals;
 use crate::time::Timestamp;
-use crate::trail::opener::Spot;
 use crate::trail::RecordKind;
+use crate::trail::opener::Spot;
 
 const REWIND: &str = "rewind";
 const DONE: &str = "done";

@@ -16,7 +16,7 @@ mod forks;
 mod format;
 mod gc;
 mod history;
-mod intake;
+mod import_writer;
 mod kit;
 mod marks;
 mod messages;

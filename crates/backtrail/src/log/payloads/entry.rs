@@ -1,4 +1,4 @@
-//! The entries of a payload file: how they are written, found and checked.
+//! The entries of a payload file: writes, finds and checks them.
 //!
 //! An entry is a line that names its content, the content, and a newline. A crash can
 //! tear an entry and damage can hide one, so a name proves nothing: only the hash of the
@@ -12,7 +12,7 @@ use crate::ids::ObjectId;
 use crate::storage::{StorageFile, Window, for_each_chunk, read_full};
 use crate::trail::lines::STREAM_BUFFER;
 
-/// How every entry begins.
+/// The beginning of every entry.
 pub(super) const BEGIN: &[u8] = b"{\"payload\":\"";
 const MIDDLE: &[u8] = b"\",\"bytes\":";
 const END: &[u8] = b"}\n";
@@ -20,12 +20,12 @@ const END: &[u8] = b"}\n";
 /// The longest header, with a number of 20 digits.
 const MAX_HEADER: usize = BEGIN.len() + ObjectId::HEX + MIDDLE.len() + 20 + END.len();
 
-/// A header in a payload file, whose content is not checked.
+/// A header in a payload file; its content is not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) hash: ObjectId,
     pub(super) bytes: u64,
-    /// Where its header begins.
+    /// The offset of its header.
     pub(super) at: u64,
 }
 
@@ -43,7 +43,7 @@ impl Entry {
         (end < len).then_some(end + 1)
     }
 
-    /// Returns how long the entry is.
+    /// Returns the length of the entry.
     pub(super) fn len(&self) -> u64 {
         self.header_len() + self.bytes + 1
     }

@@ -3,7 +3,7 @@
 //! The file only grows. A payload is durable before the record that refers to it is
 //! written, and it is stored once however often it is referred to. A reference contains
 //! the offset of its entry, but that is a hint: a content counts only if it hashes to its
-//! name, and one that is not where it should be is searched for in the whole file.
+//! name, and one that is not at the offset is searched for in the whole file.
 
 mod adopt;
 mod entry;
@@ -124,8 +124,8 @@ impl PayloadSource for Payloads {
     }
 }
 
-/// Searches for a payload where it should be, then wherever its header occurs; `is_it`
-/// checks a possible beginning of the content. Returns whether it was found.
+/// Searches for a payload at its offset, then wherever its header occurs; `is_it` checks a
+/// possible beginning of the content. Returns whether it was found.
 fn find(
     file: &dyn StorageFile,
     wanted: Entry,

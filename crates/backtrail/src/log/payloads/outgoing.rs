@@ -10,7 +10,7 @@ use crate::message::parts::{self, MAX_INLINE};
 use crate::sync::lock;
 use crate::trail::record::MAX_WRITTEN;
 
-/// Numbers, `prev` and `sum` around a body take less than this.
+/// More than the numbers, `prev` and `sum` around a body take.
 const AROUND: usize = 256;
 /// The longest part that stays if the message is still too long for a line.
 const MAX_INLINE_IN_LONG: usize = 16 << 10;

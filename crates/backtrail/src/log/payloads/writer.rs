@@ -12,15 +12,15 @@ use crate::ids::ObjectId;
 use crate::log::directory::LogDir;
 use crate::storage::{StorageFile, append_all, read_full};
 
-/// Adds payloads to a session; owned by the session's writer.
+/// Appends payloads to a session; owned by the session's writer.
 #[derive(Debug)]
 pub(crate) struct PayloadWriter {
     files: LogDir,
     path: PathBuf,
     /// The known state of the file, dropped whenever something fails.
     tail: Option<Tail>,
-    /// Entries that end after this are not referred to: a sync failed, and it is unknown
-    /// what a power cut would leave of them.
+    /// Entries that end after this are not referred to: a sync failed, and they may not survive
+    /// a power cut.
     trusted: u64,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct PayloadWriter {
 struct Tail {
     file: Arc<dyn StorageFile>,
     len: u64,
-    /// Whether the file ends with a whole line.
+    /// Whether the file ends with a complete line.
     ends_line: bool,
     /// How much of the file is certainly durable.
     durable: u64,
@@ -40,7 +40,7 @@ struct Tail {
 #[derive(Debug, Clone, Copy)]
 struct Known {
     entry: Entry,
-    /// Whether its content was compared. An entry found by its header alone may be torn
+    /// Whether its content was compared. An entry found only by its header may be torn
     /// or damaged.
     checked: bool,
 }
@@ -50,12 +50,12 @@ struct Known {
 struct Fresh<'a> {
     entries: Vec<(Entry, &'a [u8])>,
     places: HashMap<ObjectId, u64>,
-    /// Where the next entry will begin.
+    /// The offset of the next entry.
     end: u64,
 }
 
 /// Contents up to this length are buffered, so that one write is enough for many; a
-/// longer one is written without a copy.
+/// longer one is written without copying.
 pub(super) const GATHERED: usize = 256 << 10;
 
 impl PayloadWriter {
@@ -85,7 +85,7 @@ impl PayloadWriter {
     }
 
     fn try_store(&mut self, contents: &[&[u8]]) -> io::Result<Vec<(ObjectId, u64)>> {
-        // Only a success puts it back.
+        // Only a success sets it again.
         let mut tail = match self.tail.take() {
             Some(tail) if tail.file.len()? == tail.len => tail,
             _ => self.look()?,
@@ -207,7 +207,7 @@ impl Tail {
         append_all(file, &gathered)
     }
 
-    /// Makes the file durable, if it is not.
+    /// Syncs the file unless it is durable.
     fn sync(&self, fresh: &Fresh<'_>) -> io::Result<()> {
         if fresh.entries.is_empty() && self.durable == self.len {
             return Ok(());
@@ -215,7 +215,7 @@ impl Tail {
         self.file.sync().inspect_err(|_| self.take_back())
     }
 
-    /// Cuts off what was written last. If this fails, the next writer skips it.
+    /// Cuts off the last write. If this fails, the next writer skips it.
     fn take_back(&self) {
         self.file.truncate(self.len).ok();
     }

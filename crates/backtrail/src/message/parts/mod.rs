@@ -1,7 +1,7 @@
 //! Large and binary parts of a message, which are stored in the payload file.
 //!
 //! Everything works on the message's JSON text. Parts that move out are replaced by a
-//! [`Reference`], parts that come back replace it, and no other byte changes: whitespace,
+//! [`Reference`], restored parts replace it, and no other byte changes: whitespace,
 //! field order and the spelling of strings stay.
 //!
 //! A value that only looks like a reference moves out as well, whatever its size. So

@@ -76,7 +76,7 @@ fn walk_source<'m>(source: &'m str, kind: Kind, visit: &mut dyn FnMut(PayloadPla
     });
 }
 
-/// What a block's `type` says. If it occurs twice, both count.
+/// The kind of a block, by its `type`. If it occurs twice, both count.
 #[derive(Debug, Clone, Copy, Default)]
 struct Kind {
     is_block: bool,

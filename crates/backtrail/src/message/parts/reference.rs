@@ -24,7 +24,7 @@ pub(crate) struct Reference {
     pub(crate) preview: String,
 }
 
-/// How every reference begins.
+/// The beginning of every reference.
 pub(super) const BEGIN: &str = "{\"payload\":\"";
 
 /// The length of a preview in characters.
@@ -63,7 +63,7 @@ impl Reference {
     }
 }
 
-/// Reads `as`, which is only there for Base64.
+/// Parses `as`, which is only present for Base64.
 fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     IgnoredAny::deserialize(deserializer).map(|_| true)
 }

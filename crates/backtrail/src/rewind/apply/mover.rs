@@ -105,7 +105,7 @@ impl<'a> Mover<'a> {
     /// Moves the files and sets their modes, removes what was staged, and syncs the
     /// directories. An error means that the clean-up must be resumed.
     pub(in crate::rewind) fn move_files(mut self) -> Result<WorkResult> {
-        let Err(error) = self.forward() else {
+        let Err(error) = self.move_all_in() else {
             let mut left = self.clean_up(Direction::Forward)?;
             left.extend(self.take_left());
             return Ok(WorkResult {
@@ -113,7 +113,7 @@ impl<'a> Mover<'a> {
                 rolled_back: None,
             });
         };
-        self.back();
+        self.put_all_back();
         let cleaned = self.clean_up(Direction::Back);
         let mut left = self.take_left();
         match cleaned {
@@ -319,7 +319,7 @@ impl<'a> Mover<'a> {
     }
 
     /// Brings every item to its new state. After an error some are there, and some are not.
-    pub(super) fn forward(&mut self) -> Result<()> {
+    pub(super) fn move_all_in(&mut self) -> Result<()> {
         self.make_writable()?;
         let items = self.work.items;
         let all = 0..items.len();
@@ -410,7 +410,7 @@ impl<'a> Mover<'a> {
     }
 
     /// Reverses all moves, the last first; items that cannot be put back are named.
-    fn back(&mut self) {
+    fn put_all_back(&mut self) {
         self.take_left();
         let mut made = Vec::new();
         for did in std::mem::take(&mut self.did).into_iter().rev() {

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::super::path_change::{FileEntry, PathEntry};
-use super::super::touch::TouchHook;
+use super::super::test_hook::TouchHook;
 use super::compare::errno;
 use super::in_batches;
 use super::root_dir::{RootDir, SplitPath, ask, is_unsupported};

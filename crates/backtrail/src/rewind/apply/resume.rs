@@ -76,8 +76,8 @@ impl FileWork<'_> {
         };
         let mut mover = Mover::new(work, root_dir, staging);
         mover.on_changed = OnChanged::Leave;
-        mover.prepare()?;
-        mover.forward()?;
+        mover.stage_and_sync()?;
+        mover.move_all_in()?;
         left.extend(mover.clean_up(Direction::Forward)?);
         left.extend(mover.take_left());
         left.extend(rescued);

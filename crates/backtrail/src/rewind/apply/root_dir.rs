@@ -12,7 +12,7 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, Result};
 
 use super::super::path_change::FileEntry;
-use super::super::touch::{Touch, TouchHook};
+use super::super::test_hook::{Touch, TouchHook};
 use super::compare::errno;
 use crate::error::{Error, ErrorKind};
 use crate::objects::Objects;

@@ -35,7 +35,7 @@ pub(super) struct Prepared {
 
 impl Mover<'_> {
     /// Stages all items, and syncs what was written.
-    pub(super) fn prepare(&mut self) -> Result<()> {
+    pub(super) fn stage_and_sync(&mut self) -> Result<()> {
         let items = self.work.items;
         let files = items.iter().filter(|item| item.stages_file()).count();
         let few = files <= FEW;

@@ -96,7 +96,7 @@ pub(super) struct Sizes {
 impl Sizes {
     /// Returns the reason for skipping something that is not a directory, if there is
     /// one.
-    pub(super) fn refuse(self, verdict: Verdict, seen: &Seen) -> Option<SkippedReason> {
+    pub(super) fn skip_reason(self, verdict: Verdict, seen: &Seen) -> Option<SkippedReason> {
         match (seen.kind, verdict) {
             (FileKind::File | FileKind::Link, Verdict::Excluded | Verdict::Inside) => {
                 Some(SkippedReason::Ignored)
@@ -224,7 +224,7 @@ impl InspectedDir<'_> {
             Some(known) if self.keep && known.is_captured() => verdict.keep(),
             _ => verdict,
         };
-        if let Some(reason) = self.sizes.refuse(verdict, seen) {
+        if let Some(reason) = self.sizes.skip_reason(verdict, seen) {
             let state = ItemState::skipped(reason, seen.kind, seen.len());
             return Ok(same_or(known, verdict, state));
         }

@@ -247,7 +247,7 @@ impl Reader<'_> {
                 }
             }
             size = before.len();
-            if let Some(reason) = self.walk.sizes().refuse(item.verdict, &before) {
+            if let Some(reason) = self.walk.sizes().skip_reason(item.verdict, &before) {
                 return Ok(skipped_file(reason, size));
             }
             self.step(path, &item.name);

@@ -1,5 +1,5 @@
-//! Sessions of other programs, taken in: whole or not at all, with the bytes of their
-//! files, and going along with their agent.
+//! Imported sessions: complete or absent, with the bytes of their source files, updated as
+//! their agent continues them.
 
 use std::path::Path;
 
@@ -38,9 +38,9 @@ fn options() -> ImportWriterOptions {
     ImportWriterOptions::new("toy", SessionOptions::new().title("t")).began(at(0))
 }
 
-fn say(intake: &mut ImportWriter, key: &str) -> backtrail::Result<()> {
+fn say(writer: &mut ImportWriter, key: &str) -> backtrail::Result<()> {
     let draft = Draft::from(Message::user_text(key)).id(key).at(at(1));
-    intake.message(&draft)
+    writer.message(&draft)
 }
 
 /// What stands for the file of session `n`.
@@ -50,15 +50,15 @@ fn file(n: u32) -> Vec<u8> {
 
 /// Takes in a session with three messages and its file.
 fn take_in(store: &Store, n: u32) -> backtrail::Result<()> {
-    let mut intake = store.begin_intake(&id(n), options())?;
+    let mut writer = store.begin_import(&id(n), options())?;
     for key in ["1", "2", "3"] {
-        say(&mut intake, key)?;
+        say(&mut writer, key)?;
     }
     let path = format!("/home/u/toy/{n}");
     let mut source = SourceRecord::new("toy", path).at(at(1));
-    intake.keep(&mut source, &file(n))?;
-    intake.source(&source)?;
-    intake.close()
+    writer.keep(&mut source, &file(n))?;
+    writer.source(&source)?;
+    writer.close()
 }
 
 fn keys(store: &Store, id: &SessionId) -> Vec<String> {
@@ -141,23 +141,23 @@ fn what_is_taken_in_keeps_its_times_and_ids_and_belongs_to_its_agent() {
     let session = store.open_session(&id(1)).unwrap();
     assert!(session.rewind_chat(1).is_err());
     session.close().unwrap();
-    let again = store.begin_intake(&id(1), options()).unwrap_err();
+    let again = store.begin_import(&id(1), options()).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::Conflict);
     // One of our own is not gone on with in another's name.
     let own = store.create_session(SessionOptions::new()).unwrap();
     let own_id = own.id().clone();
     own.close().unwrap();
-    assert!(store.resume_intake(&own_id).is_err());
+    assert!(store.resume_import(&own_id).is_err());
 }
 
 #[test]
 fn its_agent_takes_the_conversation_back_and_nothing_is_lost() {
     let store = store_on(MemoryStorage::new()).unwrap();
     take_in(&store, 1).unwrap();
-    let mut intake = store.resume_intake(&id(1)).unwrap();
-    intake.back_to(1).unwrap();
-    say(&mut intake, "4").unwrap();
-    intake.close().unwrap();
+    let mut writer = store.resume_import(&id(1)).unwrap();
+    writer.back_to(1).unwrap();
+    say(&mut writer, "4").unwrap();
+    writer.close().unwrap();
     assert_eq!(keys(&store, &id(1)), ["1", "4"]);
     // The file that it was taken in from is still held, and found in the trail that was left.
     assert_eq!(held(&store, &id(1)), file(1));
@@ -166,19 +166,19 @@ fn its_agent_takes_the_conversation_back_and_nothing_is_lost() {
 #[test]
 fn a_branch_goes_on_from_the_session_and_a_sub_agent_names_its_call() {
     let store = store_on(MemoryStorage::new()).unwrap();
-    let mut intake = store.begin_intake(&id(1), options()).unwrap();
-    say(&mut intake, "1").unwrap();
+    let mut writer = store.begin_import(&id(1), options()).unwrap();
+    say(&mut writer, "1").unwrap();
     let call = ToolUse::new("t1", "task", &serde_json::json!({})).unwrap();
     let draft = Draft::from(Message::assistant([Block::from(call)]));
-    intake.message(&draft.id("2").at(at(2))).unwrap();
-    intake.close().unwrap();
+    writer.message(&draft.id("2").at(at(2))).unwrap();
+    writer.close().unwrap();
     let branch = options().continues(&id(1), 1, None);
-    let mut intake = store.begin_intake(&id(2), branch).unwrap();
-    say(&mut intake, "x").unwrap();
-    intake.close().unwrap();
+    let mut writer = store.begin_import(&id(2), branch).unwrap();
+    say(&mut writer, "x").unwrap();
+    writer.close().unwrap();
     assert_eq!(keys(&store, &id(2)), ["1", "x"]);
     let agent = options().spawned_by(&id(1), 2, "t1");
-    store.begin_intake(&id(3), agent).unwrap().close().unwrap();
+    store.begin_import(&id(3), agent).unwrap().close().unwrap();
     let info = store.read_session(&id(3)).unwrap().info().unwrap();
     assert_eq!(
         info.spawned_by.map(|by| (by.session_id, by.seq)),
@@ -190,19 +190,19 @@ fn a_branch_goes_on_from_the_session_and_a_sub_agent_names_its_call() {
 #[test]
 fn f24_usage_that_comes_behind_its_messages_counts_for_them_once() {
     let store = store_on(MemoryStorage::new()).unwrap();
-    let mut intake = store.begin_intake(&id(1), options()).unwrap();
+    let mut writer = store.begin_import(&id(1), options()).unwrap();
     for key in ["1", "2"] {
         let draft = Draft::from(Message::assistant([Block::text("said")]));
         let draft = draft.id(key).at(at(1)).response_id("r1");
-        intake.message(&draft).unwrap();
+        writer.message(&draft).unwrap();
     }
     for (key, output) in [("u1", 3), ("u2", 5)] {
         let used = CallUsage::new(key, at(2), "r1", Usage::new(10, output));
-        intake.usage(&used).unwrap();
+        writer.usage(&used).unwrap();
     }
     let summary = Compaction::new("sum").id("c").at(at(3)).covers(12);
-    intake.compact(&summary).unwrap();
-    intake.close().unwrap();
+    writer.compact(&summary).unwrap();
+    writer.close().unwrap();
     let stats = store.read_session(&id(1)).unwrap().stats().unwrap();
     assert_eq!(stats.usage, Usage::new(10, 5));
     assert_eq!(stats.messages.total, 2);
@@ -246,31 +246,31 @@ fn a_file_of_which_a_piece_is_lost_is_told_by_verify_and_not_given_out_as_whole(
 fn readings_of_a_file_add_up_and_a_new_beginning_starts_over() {
     let store = store_on(MemoryStorage::new()).unwrap();
     let path = "/home/u/toy/a";
-    let mut intake = store.begin_intake(&id(1), options()).unwrap();
+    let mut writer = store.begin_import(&id(1), options()).unwrap();
     let note = Json::from_value(&serde_json::json!({"n": 1})).unwrap();
     let mut first = SourceRecord::new("toy", path).note(note.clone());
-    intake.keep(&mut first, b"one\n").unwrap();
-    intake.source(&first).unwrap();
+    writer.keep(&mut first, b"one\n").unwrap();
+    writer.source(&first).unwrap();
     let mut second = SourceRecord::new("toy", path).from(4);
-    intake.keep(&mut second, b"two\n").unwrap();
-    intake.source(&second).unwrap();
-    intake.close().unwrap();
+    writer.keep(&mut second, b"two\n").unwrap();
+    writer.source(&second).unwrap();
+    writer.close().unwrap();
     assert_eq!(held(&store, &id(1)), b"one\ntwo\n");
-    let mut intake = store.resume_intake(&id(1)).unwrap();
+    let mut writer = store.resume_import(&id(1)).unwrap();
     let mut anew = SourceRecord::new("toy", path).note(note);
-    intake.keep(&mut anew, b"rewritten\n").unwrap();
-    let (trail, seq, byte) = intake.source(&anew).unwrap();
-    intake.close().unwrap();
+    writer.keep(&mut anew, b"rewritten\n").unwrap();
+    let (trail, seq, byte) = writer.source(&anew).unwrap();
+    writer.close().unwrap();
     assert_eq!(held(&store, &id(1)), b"rewritten\n");
     let reader = store.read_session(&id(1)).unwrap();
     let record = reader.trail_record(trail, seq, byte).unwrap().unwrap();
     assert_eq!(record.as_ref().source().unwrap().to, 10);
     // A gap between readings is not passed over in silence.
-    let mut intake = store.resume_intake(&id(1)).unwrap();
+    let mut writer = store.resume_import(&id(1)).unwrap();
     let mut gap = SourceRecord::new("toy", path).from(100);
-    intake.keep(&mut gap, b"far\n").unwrap();
-    intake.source(&gap).unwrap();
-    intake.close().unwrap();
+    writer.keep(&mut gap, b"far\n").unwrap();
+    writer.source(&gap).unwrap();
+    writer.close().unwrap();
     let reader = store.read_session(&id(1)).unwrap();
     let source = &reader.sources().unwrap()[0];
     assert!(source.incomplete);
