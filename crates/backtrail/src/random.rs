@@ -9,6 +9,10 @@ use crate::sync::lock;
 /// A source of random bytes.
 pub trait Randomness: Send + Sync + fmt::Debug + 'static {
     /// Fills `bytes` with unpredictable bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the source has no randomness to give.
     fn fill(&self, bytes: &mut [u8]) -> io::Result<()>;
 }
 

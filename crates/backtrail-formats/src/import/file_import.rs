@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::cache::CachedFile;
 use super::combined::{FirstTime, NewFile, can_be_combined, combine};
 use super::destination::{
-    Claim, Destination, RecordPlace, has_no_event_after, is_only_file, kept_file, source_record_at,
+    Claim, Destination, RecordPlace, has_no_event_after, is_only_file, kept_file, newest_source_at,
 };
 use super::diff::OnDifference;
 use super::found::{FileStamp, FoundFile};
@@ -184,14 +184,14 @@ fn earlier_import(
         return Ok(None);
     };
     let reader = store.read_session(&cached.session)?;
-    let at_place = cached.place.and_then(|place| {
-        let record = source_record_at(&reader, &found.path, place)?;
-        Some(KeptFile {
+    let at_place = match cached.place {
+        Some(place) => newest_source_at(&reader, &found.path, place)?.map(|record| KeptFile {
             bytes: record.to,
             place,
             note: FileNote::parse(record.note.as_ref()),
-        })
-    });
+        }),
+        None => None,
+    };
     let kept = match at_place {
         None => find_kept(&reader, found)?,
         kept => kept,

@@ -68,7 +68,7 @@ impl Store {
     /// something cannot be read that may name objects.
     pub fn gc(&self, options: &GcOptions) -> Result<GcReport> {
         let lock = self.lock_file("gc.lock")?;
-        let _lock = lock.take(&self.holder(), "another gc is running")?;
+        let _lock = lock.take(&self.holder(), "another gc is running in")?;
         // The files of a session that is being purged must not count as needed.
         self.clear_emptying()?;
         if options.drops() {

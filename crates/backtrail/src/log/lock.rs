@@ -49,7 +49,7 @@ const APPEND: &str = "append.lock";
 /// Takes the right to write messages to a session, or fails with who has it.
 pub(crate) fn hold_writer(store: &Store, files: &LogDir) -> Result<HeldLock> {
     let lock = LockFile::open(files.storage(), files.path(), WRITER)?;
-    let message = format!("session {} is open for writing", files.id());
+    let message = format!("session {} is being written to by", files.id());
     lock.take(&store.holder(), &message)
 }
 
@@ -111,7 +111,8 @@ impl LockFile {
         Ok(file.map(|file| Self { path, file }))
     }
 
-    /// Takes the lock for long and writes down by whom, or fails with who has it.
+    /// Takes the lock for long and records by whom, or fails with its holder. `message` is
+    /// followed by the holder.
     pub(crate) fn take(&self, me: &Holder, message: &str) -> Result<HeldLock> {
         // Another process may only be checking the lock, or be about to write its name.
         if let Some(held) = self.try_for(PATIENCE, PAUSE)? {
@@ -124,11 +125,7 @@ impl LockFile {
             Some(holder) => holder.to_string(),
             None => "another process".to_owned(),
         };
-        Err(Error::locked(
-            format!("{message} in {by}"),
-            &self.path,
-            holder,
-        ))
+        Err(Error::locked(format!("{message} {by}"), &self.path, holder))
     }
 
     /// Holds the lock if it is free.

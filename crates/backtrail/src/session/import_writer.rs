@@ -115,7 +115,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Fails with `Conflict` if the session exists, and if it was deleted or the store cannot be written.
+    /// Fails with `Conflict` if the session exists, and if it was deleted or the store cannot be
+    /// written.
     pub fn begin_import(
         &self,
         id: &SessionId,

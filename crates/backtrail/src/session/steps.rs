@@ -133,14 +133,14 @@ impl fmt::Display for Step {
                 seq,
                 removed_message_count: 1,
                 ..
-            } => write!(f, "the compaction at record {seq} (1 message)"),
+            } => write!(f, "the compaction of 1 message at record {seq}"),
             StepKind::Compaction {
                 seq,
                 removed_message_count,
                 ..
             } => write!(
                 f,
-                "the compaction at record {seq} ({removed_message_count} messages)"
+                "the compaction of {removed_message_count} messages at record {seq}"
             ),
         }
     }

@@ -195,7 +195,7 @@ impl Place {
         Ok(())
     }
 
-    /// Returns what is known of a file that holds the beginning of this transcript.
+    /// Returns the known part of a file that holds the beginning of this transcript.
     fn adopt(&self, file: &Arc<dyn StorageFile>, content: &Content) -> Result<Known> {
         if kind_of(file.as_ref(), &self.path)? == Kind::Version1 {
             return Err(Refusal::Version1.error(&self.path));

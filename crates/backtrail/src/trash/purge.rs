@@ -236,8 +236,13 @@ impl Store {
                     to = trash.join(format!("{id}{LEFT}-{again}"));
                 }
                 renamed => {
-                    renamed
-                        .map_err(|error| Error::io("cannot set foreign files aside", dir, error))?;
+                    renamed.map_err(|error| {
+                        Error::io(
+                            "cannot set aside files that are not part of the store",
+                            dir,
+                            error,
+                        )
+                    })?;
                     break;
                 }
             }

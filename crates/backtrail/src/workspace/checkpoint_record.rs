@@ -28,7 +28,7 @@ pub(crate) struct CheckpointRecord {
     pub(crate) of: Option<CheckpointId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) label: Option<String>,
-    /// A command, or what a step did; in a turn of an earlier version the prompt.
+    /// A command, or a summary of a step; in a turn of an earlier version, the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) about: Option<String>,
     /// The message that a turn began with, or that the text ends with.
@@ -43,7 +43,7 @@ pub(crate) struct CheckpointRecord {
 }
 
 impl CheckpointRecord {
-    /// Makes the record of a stored state.
+    /// Creates the record of a stored state.
     pub(crate) fn new(
         (at, id): (Timestamp, CheckpointId),
         reason: CheckpointReason,
@@ -66,7 +66,7 @@ impl CheckpointRecord {
         }
     }
 
-    /// Returns the checkpoint whose record has a seq.
+    /// Returns the checkpoint of the record at `seq`.
     pub(super) fn at(self, workspace: &Workspace, seq: u64) -> Checkpoint {
         Checkpoint {
             workspace: workspace.clone(),
@@ -77,7 +77,7 @@ impl CheckpointRecord {
 }
 
 impl Workspace {
-    /// Appends a record to the trail. Durable when it returns.
+    /// Appends a record to the trail. It is durable when this returns.
     pub(super) fn append(&self, kind: &str, fields: &impl Serialize) -> Result<u64> {
         append_entry(self.store(), self.files(), kind, &body(fields)?)
     }

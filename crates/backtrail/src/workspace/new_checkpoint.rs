@@ -1,4 +1,4 @@
-//! Creating a checkpoint: a snapshot is stored, then named on the trail.
+//! Creates a checkpoint: stores a snapshot, then names it on the trail.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ pub struct CheckpointOptions {
 }
 
 impl CheckpointOptions {
-    /// Returns options for a checkpoint that was asked for.
+    /// Returns options for a requested checkpoint.
     pub fn new() -> Self {
         Self::default()
     }
@@ -70,22 +70,22 @@ impl CheckpointOptions {
         self
     }
 
-    /// Sets the checkpoint that the same turn or run began with; for a turn or run that
-    /// begins within another, that of the other.
+    /// Sets the checkpoint that the same turn or run began with; for the beginning of a nested
+    /// turn or run, that of the outer one.
     #[must_use]
     pub fn begun_by(mut self, start: CheckpointId) -> Self {
         self.of = Some(start);
         self
     }
 
-    /// Sets a name that the checkpoint can be found by.
+    /// Sets a label, by which the checkpoint can be found.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// Sets what a run is about: the command. Only the first line is kept, cut at 200 bytes.
+    /// Sets the command of a run. Only its first line is kept, cut at 200 bytes.
     #[must_use]
     pub fn about(mut self, about: &str) -> Self {
         self.about = first_line(about);
@@ -106,19 +106,19 @@ impl CheckpointOptions {
         self
     }
 
-    /// Sets where progress is reported.
+    /// Sets the receiver of progress reports.
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = Some(progress);
         self
     }
 
-    /// Reads the options from one JSON object: `{"type":"checkpoint","label":"…"}`, where
-    /// the label may be missing.
+    /// Parses the options from one JSON object: `{"type":"checkpoint","label":"…"}`. The label
+    /// is optional.
     ///
     /// # Errors
     ///
-    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the line is something else.
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the line is anything else.
     pub fn from_json(line: &str) -> Result<Self> {
         let read = read_object(line).and_then(read_request);
         let refused = |reason| Error::invalid("this line cannot be recorded").with_reason(reason);
@@ -174,9 +174,9 @@ fn check_label(label: &str) -> Result<()> {
 }
 
 impl Workspace {
-    /// Keeps the state of the directory. Durable when it returns.
+    /// Saves the state of the directory. It is durable when this returns.
     ///
-    /// One snapshot of a workspace is made at a time, across all processes.
+    /// Only one snapshot of a workspace is taken at a time, across all processes.
     ///
     /// # Errors
     ///
@@ -190,8 +190,8 @@ impl Workspace {
         })
     }
 
-    /// Keeps the state of the directory and creates a session that works here. Where the
-    /// state cannot be kept, no session is created.
+    /// Saves the state of the directory and creates a session that works here. If the state
+    /// cannot be saved, no session is created.
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl Workspace {
         })
     }
 
-    /// Keeps the state of the directory, in a session that is created once that is stored.
+    /// Saves the state of the directory, in a session that is created once the state is stored.
     pub(crate) fn checkpoint_in_session(
         &self,
         options: CheckpointOptions,
@@ -222,7 +222,7 @@ impl Workspace {
         Ok((checkpoint, made.expect("it was made with the checkpoint")))
     }
 
-    /// Keeps the state of the directory. `place` is called once that is stored.
+    /// Saves the state of the directory. `place` is called once it is stored.
     fn make(
         &self,
         options: CheckpointOptions,
@@ -230,7 +230,7 @@ impl Workspace {
     ) -> Result<Checkpoint> {
         options.check()?;
         let _guard = self.hold_snapshots(options.progress.as_deref())?;
-        // A step that a crash interrupted is finished first, or it would be kept half done.
+        // Finish a step that a crash interrupted; otherwise its half-done state would be saved.
         self.recover_locked(None)?;
         let before = self.last_checkpoint()?;
         let state = self.store_state(&options, before.as_ref())?;
@@ -242,8 +242,8 @@ impl Workspace {
     }
 
     /// Creates a session with the first checkpoint of a new directory whose state is already
-    /// stored. `objects` was held since that state was read. Where another process was
-    /// faster, it is an ordinary checkpoint.
+    /// stored. `objects` was held since that state was read. If another process made a
+    /// checkpoint first, this becomes an ordinary one.
     pub(crate) fn first_checkpoint(
         &self,
         options: CheckpointOptions,
@@ -251,8 +251,8 @@ impl Workspace {
         objects: HeldLock,
         begin: impl FnOnce() -> Result<Session>,
     ) -> Result<(Checkpoint, Session)> {
-        // Never wait while the objects are held: a clean-up waits for them, and the process
-        // that holds the lock may wait for the clean-up.
+        // Never wait while the objects are held: `gc` waits for them, and the process that
+        // holds the lock may wait for `gc`.
         let held = self.snapshot_lock()?.try_hold()?;
         let guard = held.map(|held| SnapshotGuard {
             _objects: objects,
@@ -294,7 +294,7 @@ impl Workspace {
         Ok(record.at(self, seq))
     }
 
-    /// Stores what the directory holds now. Durable when it returns.
+    /// Stores the present state of the directory. It is durable when this returns.
     fn store_state(
         &self,
         options: &CheckpointOptions,
@@ -306,11 +306,11 @@ impl Workspace {
             let before = before.filter(|_| options.of.is_some());
             return self.store_absence(before.ok_or_else(|| self.not_there())?);
         }
-        // Only the first snapshot is limited: later ones are no surprise.
+        // Only the first snapshot is limited: the size of later ones is no surprise.
         let limits = (!options.unlimited && before.is_none()).then(SnapshotLimits::default);
         let mut scan_options = self.scan_options(limits, options.progress.clone());
-        // A turn or run may change the ignore rules: what was captured before is captured
-        // to its end.
+        // A turn or run may change the ignore rules: files captured at its beginning are
+        // captured until its end.
         scan_options.keep = options.of.is_some() && !options.reason.begins();
         self.store_scan(&scan_options)
     }
@@ -324,8 +324,8 @@ impl Workspace {
         Ok(CapturedState::from(scanned))
     }
 
-    /// Stores what the directory holds now, for a copy elsewhere. What the last checkpoint
-    /// has is captured whatever the rules say; a directory that is gone is empty.
+    /// Stores the present state of the directory, to copy it elsewhere. Files in the last
+    /// checkpoint are captured even if ignored; a directory that is gone counts as empty.
     pub(crate) fn store_present(
         &self,
         last: &Checkpoint,
@@ -343,7 +343,7 @@ impl Workspace {
         Ok(state)
     }
 
-    /// Stores that the directory is gone, as an empty one.
+    /// Stores the absence of the directory, as an empty one.
     fn store_absence(&self, before: &Checkpoint) -> Result<CapturedState> {
         let mode = before.snapshot()?.root().mode;
         let writer = self.objects().writer()?;
@@ -359,13 +359,13 @@ impl Workspace {
         let open = |id| self.open_snapshot(id);
         match open(before).and_then(|before| before.diff(&open(after)?)) {
             Ok(diff) => Ok(diff.changes().len() as u64),
-            // A damaged snapshot must not stop later ones.
+            // A damaged snapshot must not block later ones.
             Err(error) if error.kind() == crate::ErrorKind::Corrupt => Ok(0),
             Err(error) => Err(error),
         }
     }
 
-    /// Stores a snapshot with some paths changed. Durable when it returns.
+    /// Stores a snapshot with some paths changed. It is durable when this returns.
     pub(crate) fn store_edited(
         &self,
         snapshot: &Snapshot,
@@ -432,7 +432,7 @@ impl Workspace {
     }
 }
 
-/// The state of a directory that was stored.
+/// The stored state of a directory.
 #[derive(Debug)]
 pub(crate) struct CapturedState {
     pub(crate) id: ObjectId,
@@ -442,7 +442,7 @@ pub(crate) struct CapturedState {
 }
 
 impl CapturedState {
-    /// Returns the state of a stored snapshot that skipped nothing.
+    /// Returns the state of a snapshot that skipped nothing.
     pub(crate) fn whole(id: ObjectId, totals: Totals) -> Self {
         Self {
             id,
@@ -464,7 +464,7 @@ impl From<Scanned> for CapturedState {
     }
 }
 
-/// Returns what a scan skipped.
+/// Returns the files that a scan skipped.
 pub(super) fn skipped(scanned: &Scanned) -> SkippedFiles {
     let first = scanned.skipped.iter();
     SkippedFiles {
