@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::Workspace;
 use super::identity::{
-    Directory, KnownWorkspace, absent_root, by_id, create, find_known, known, lock,
+    Directory, KnownWorkspace, absent_root, by_id, create, find_known, hold, known,
     not_in_the_store, note, read_known,
 };
 use super::remote;
@@ -127,8 +127,7 @@ impl Store {
             not_in_the_store(self, place)?;
         }
         self.make_workspaces_dir()?;
-        let lock = lock(self)?;
-        let _guard = lock.hold()?;
+        let _guard = hold(self)?;
         let (from, known) = find_old(self, old)?;
         if from == root {
             let what = format!("{} is already at this path", from.display());
