@@ -39,8 +39,7 @@ impl Workspace {
         let Some(begun) = self.open_step()? else {
             return Ok(None);
         };
-        let lock = self.snapshot_lock()?;
-        let is_free = lock.try_hold()?.is_some();
+        let is_free = self.try_hold_snapshots()?.is_some();
         match is_free && self.open_step()?.is_some() {
             true => self.progress_of(&begun).map(Some),
             false => Ok(None),
@@ -71,8 +70,7 @@ impl Workspace {
         if self.open_step()?.is_none() {
             return Ok(None);
         }
-        let lock = self.snapshot_lock()?;
-        let Some(_held) = lock.try_hold()? else {
+        let Some(_held) = self.try_hold_snapshots()? else {
             let what = "another process is moving files here".to_owned();
             return Err(Error::locked(what, self.root(), None));
         };
