@@ -621,7 +621,7 @@ impl Assembler {
                 }
             }
             RecordKind::Spawned => {
-                let spawned = serde_json::from_slice(record.bytes()).ok();
+                let spawned = record.parse().ok();
                 self.push(Item::Spawned(SpawnedItem { seq, spawned }));
             }
             // The source of an import is not part of the conversation.
@@ -635,7 +635,7 @@ impl Assembler {
 
     /// Returns the changes that a note makes.
     fn learn(&mut self, record: &RecordRef<'_>) -> Vec<NoteChange> {
-        let Ok(now) = serde_json::from_slice::<Present>(record.bytes()) else {
+        let Ok(now) = record.parse::<Present>() else {
             return Vec::new();
         };
         let before = std::mem::replace(&mut self.known, now);

@@ -47,7 +47,7 @@ pub(super) fn deleted_error(files: &LogDir) -> Option<Error> {
     let dir = files.trash().join(id.as_str());
     if files.storage().is_dir(&dir).ok()? {
         let since = match read_deleted::<DeletedAt>(files.storage(), &dir.join(DELETED)) {
-            Some(deleted) => format!(" since {}", deleted.at),
+            Some(deleted) => format!(" (deleted at {})", deleted.at),
             None => String::new(),
         };
         let what = format!("session {id} is in the trash{since}");
@@ -61,7 +61,7 @@ pub(super) fn deleted_error(files: &LogDir) -> Option<Error> {
     let home = files.trash().with_file_name(SESSIONS).join(id.as_str());
     if files.path() == dir && files.storage().is_dir(&home).ok()? {
         let what = format!("session {id} is not in the trash any more");
-        return Some(Error::restored(what, id).at_path(&home));
+        return Some(Error::restored(what).at_path(&home));
     }
     None
 }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use super::deleted::{TRAILS, TRASH, deleted_error};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ids::{SessionId, WorkspaceId};
-use crate::storage::{Storage, StorageFile, append_all, directory, for_each_chunk, if_found};
+use crate::storage::{
+    Storage, StorageFile, append_all, directory, for_each_chunk, if_found, is_absent, names_in,
+};
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::opener::{Opener, Owner, TrailReason};
@@ -105,10 +107,8 @@ impl LogDir {
 
     /// Returns the numbers of the session's trails, lowest first.
     pub(crate) fn trails(&self) -> Result<Vec<u32>> {
-        let names = match self.storage.list(&self.dir) {
-            Err(error) if is_absent(&error) => Vec::new(),
-            names => names.context("cannot list the trails", &self.dir)?,
-        };
+        let names = names_in(self.storage(), &self.dir);
+        let names = names.context("cannot list the trails", &self.dir)?;
         let mut trails: Vec<u32> = names.iter().filter_map(|name| trail_number(name)).collect();
         trails.sort_unstable();
         Ok(trails)
@@ -231,11 +231,6 @@ impl LogDir {
             .context("cannot open the trail", &path)
     }
 
-    /// Opens a lock file, creating it if it is missing.
-    pub(crate) fn open_lock(&self, name: &str) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
-        open_lock(self.storage.as_ref(), &self.dir, name)
-    }
-
     /// Creates a trail: writes it to a temporary file, syncs it, and moves it into place
     /// without replacing anything, so that a crash leaves all of it or nothing.
     pub(crate) fn create_trail(
@@ -330,26 +325,6 @@ impl LogDir {
     }
 }
 
-/// Opens a lock file in a directory, creating it if it is missing.
-pub(crate) fn open_lock(
-    storage: &dyn Storage,
-    dir: &Path,
-    name: &str,
-) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
-    let path = dir.join(name);
-    let mut opened = storage.open_append(&path);
-    if matches!(&opened, Err(error) if error.kind() == io::ErrorKind::NotFound) {
-        opened = match storage.create_new(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                storage.open_append(&path)
-            }
-            created => created,
-        };
-    }
-    let file = opened.context("cannot open the lock", &path)?;
-    Ok((path, file))
-}
-
 /// Creates a complete file: writes it to `aside`, syncs it, and moves it into place without
 /// replacing anything. Its name is not durable yet, and the caller removes `aside`.
 pub(crate) fn create_whole(
@@ -441,12 +416,4 @@ pub(crate) fn is_session_file(name: &str) -> bool {
         "gone-trails.new",
     ];
     known.contains(&name) || is_aside(name) || trail_number(name.as_ref()).is_some()
-}
-
-/// Returns whether a listing failed because there is no such directory.
-pub(crate) fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }

@@ -10,10 +10,10 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::deleted::purged_at;
-use super::directory::{LogDir, is_absent};
+use super::directory::LogDir;
 use crate::error::{IoContext, Result};
 use crate::ids::SessionId;
-use crate::storage::read_range;
+use crate::storage::{is_absent, read_range};
 use crate::time::Timestamp;
 use crate::trail::opener::Continues;
 

@@ -41,20 +41,16 @@ pub use writer::Durability;
 
 pub(crate) use chain::Line;
 pub(crate) use deleted::{DELETED, PURGED, TRAILS, TRASH, read_deleted};
-pub(crate) use directory::{
-    LogDir, copy_aside, create_whole, is_absent, is_session_file, open_lock,
-};
+pub(crate) use directory::{LogDir, copy_aside, create_whole, is_session_file};
 pub(crate) use gap::{GONE_TRAILS, GoneTrail, GoneTrails};
-pub(crate) use lock::{
-    AppendGuard, AppendLock, WriterLock, lies_in_store, read_holder, write_holder,
-};
+pub(crate) use lock::{HeldLock, LockFile, hold_writer, lies_in_store};
 pub(crate) use payloads::{PayloadWriter, move_out};
 pub(crate) use place::end as end_of_line;
 pub(crate) use present::present_at;
 pub(crate) use queue::Queue;
 pub(crate) use reader::LogReader;
 pub(crate) use repair::plan as repair_plan;
-pub(crate) use rewrite::{Editor, Rewritten, fields_of, rewrite_line, rewrite_only_trail};
+pub(crate) use rewrite::{Editor, Rewritten, rewrite_line, rewrite_only_trail};
 pub(crate) use tail::{Entry, FileTail, append_entries, append_entry, numbers_in};
 pub(crate) use version1::{OPENING, first_opener};
 pub(crate) use writer::{LogWriter, WriterOptions};

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::chain::{Segment, Walk, continues_at};
 use super::directory::LogDir;
 use super::examine::{Examiner, Finding};
-use super::lock::{AppendLock, WriterLock};
+use super::lock::{LockFile, hold_writer};
 use super::payloads::PayloadWriter;
 use super::payloads::adopt;
 use super::present::present_at;
@@ -95,9 +95,8 @@ impl RepairPlan {
     /// be written.
     pub fn apply(self) -> Result<RepairReport> {
         let Self { store, files, .. } = self;
-        let _writer = WriterLock::take(&files, &store.holder())?;
-        let lock = AppendLock::open(&files)?;
-        let _guard = lock.hold()?;
+        let _writer = hold_writer(&store, &files)?;
+        let _guard = LockFile::append(&files)?.hold()?;
         let mut tail = Tail::load(&store, &files)?;
         let survey = Survey::take(&store, &files)?;
         let mut report = RepairReport {

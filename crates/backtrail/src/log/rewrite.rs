@@ -5,11 +5,11 @@
 
 use super::chain::{Segment, Walk};
 use super::directory::LogDir;
-use super::lock::{AppendLock, WriterLock};
+use super::lock::{LockFile, hold_writer};
 use super::present::present_at;
 use super::tail::Tail;
 use super::trail_copy::TrailCopy;
-use crate::error::{Error, IoContext, Reason, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::json::Fields;
 use crate::storage::{if_found, read_range};
 use crate::store::Store;
@@ -36,8 +36,7 @@ pub(crate) trait Editor {
 /// Rewrites the trails of a workspace as one, and removes the old ones. If the editor
 /// changes no record, the trails stay. A crash leaves the old line or the new one.
 pub(crate) fn rewrite_line(store: &Store, files: &LogDir, editor: &dyn Editor) -> Result<()> {
-    let lock = AppendLock::open(files)?;
-    let _guard = lock.hold()?;
+    let _guard = LockFile::append(files)?.hold()?;
     remove_superseded(files)?;
     remove_asides(files, editor)?;
     let mut tail = Tail::load(store, files)?;
@@ -119,9 +118,8 @@ fn remove_asides(files: &LogDir, editor: &dyn Editor) -> Result<()> {
 /// Rewrites the only trail of a session in place. The caller makes sure that no other
 /// trail continues it. Fails if another process is writing to it.
 pub(crate) fn rewrite_only_trail(store: &Store, files: &LogDir, editor: &dyn Editor) -> Result<()> {
-    let _writer = WriterLock::take(files, &store.holder())?;
-    let lock = AppendLock::open(files)?;
-    let _guard = lock.hold()?;
+    let _writer = hold_writer(store, files)?;
+    let _guard = LockFile::append(files)?.hold()?;
     let mut tail = Tail::load(store, files)?;
     tail.sync()?;
     let segment = Segment::open(files, tail.trail, u64::MAX)?;
@@ -193,9 +191,4 @@ fn body_of(fields: &Fields) -> Result<Vec<u8>> {
         separator = b',';
     }
     Ok(out)
-}
-
-/// Reads the fields of a record, to change some of them.
-pub(crate) fn fields_of(record: &RecordRef<'_>) -> Result<Fields, Reason> {
-    serde_json::from_slice(record.bytes()).map_err(|error| Reason::Syntax(error.to_string()))
 }

@@ -8,7 +8,7 @@ use super::chain::{Segment, Walk};
 use super::directory::LogDir;
 use super::examine::{Examiner, Finding};
 use super::gap::{self, HistoryGap};
-use super::lock::AppendLock;
+use super::lock::LockFile;
 use super::reader::LogReader;
 use super::version1::{hash_of, second_opener};
 use crate::error::{ErrorKind, IoContext, Reason, Result};
@@ -152,7 +152,7 @@ impl Check<'_> {
 
     /// Reads an unfinished last line again while no process can be writing it.
     fn is_unfinished(&self, damage: &Damage) -> Result<bool> {
-        let Some(lock) = AppendLock::open_existing(self.files)? else {
+        let Some(lock) = LockFile::existing(self.files)? else {
             return Ok(true);
         };
         let Some(guard) = lock.try_hold()? else {

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::directory::LogDir;
-use super::lock::{AppendGuard, AppendLock, WriterLock};
+use super::lock::{HeldLock, LockFile, hold_writer};
 use super::payloads::PayloadWriter;
 use super::queue::Queue;
 use super::reader::LogReader;
@@ -11,7 +11,9 @@ use super::tail::{Entry, SetAside, Tail};
 use crate::error::{Error, IoContext, Result};
 use crate::message::Draft;
 use crate::random::IdSource;
+use crate::storage::make_dir;
 use crate::store::Store;
+use crate::sync::lock;
 
 /// When an append returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -63,12 +65,12 @@ pub(crate) struct LogWriter {
     pub(crate) store: Store,
     pub(crate) dir: LogDir,
     pub(super) durability: Durability,
-    pub(crate) append_lock: AppendLock,
+    pub(crate) append_lock: LockFile,
     /// Released when the log is closed.
-    lock: Mutex<Option<WriterLock>>,
+    lock: Mutex<Option<HeldLock>>,
     tail: Mutex<Tail>,
     pub(crate) queue: Queue,
-    pub(crate) ids: IdSource,
+    ids: IdSource,
     pub(crate) payloads: Mutex<PayloadWriter>,
     pub(crate) set_aside: Vec<SetAside>,
     /// Called after each rotation, with the short lock held.
@@ -92,12 +94,9 @@ impl LogWriter {
         options: WriterOptions,
         make: impl FnOnce(&LogDir) -> Result<()>,
     ) -> Result<Self> {
-        match store.storage().create_dir(dir.path()) {
-            // Left by a crash before the session was acknowledged.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            created => created.context("cannot create the session", dir.path())?,
-        }
-        let lock = WriterLock::take(&dir, &store.holder())?;
+        // One that exists was left by a crash before the session was acknowledged.
+        make_dir(store.storage(), dir.path()).context("cannot create the session", dir.path())?;
+        let lock = hold_writer(store, &dir)?;
         make(&dir)?;
         Self::start(store, dir, lock, options)
     }
@@ -105,12 +104,12 @@ impl LogWriter {
     /// Locks an existing log.
     pub(crate) fn open(store: &Store, dir: LogDir, options: WriterOptions) -> Result<Self> {
         dir.head()?;
-        let lock = WriterLock::take(&dir, &store.holder())?;
+        let lock = hold_writer(store, &dir)?;
         Self::start(store, dir, lock, options)
     }
 
-    fn start(store: &Store, dir: LogDir, lock: WriterLock, options: WriterOptions) -> Result<Self> {
-        let append_lock = AppendLock::open(&dir)?;
+    fn start(store: &Store, dir: LogDir, lock: HeldLock, options: WriterOptions) -> Result<Self> {
+        let append_lock = LockFile::append(&dir)?;
         let guard = append_lock.hold()?;
         let mut tail = Tail::load(store, &dir)?;
         drop(guard);
@@ -144,8 +143,7 @@ impl LogWriter {
                 None => tail.sync(),
             }
         };
-        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(lock.take());
+        drop(lock(&self.lock).take());
         synced
     }
 }
@@ -179,8 +177,7 @@ fn entry(body: &[u8]) -> Entry<'_> {
 
 impl LogWriter {
     pub(crate) fn encode(&self, draft: &Draft) -> Result<Pending> {
-        let (body, at) =
-            draft.encode(|| self.store.now(), || self.ids.next(self.store.random()))?;
+        let (body, at) = draft.encode(|| self.store.now(), || self.new_id())?;
         Ok(Pending {
             message_at: draft.may_have_parts(&body[at..]).then_some(at),
             body,
@@ -188,8 +185,14 @@ impl LogWriter {
         })
     }
 
+    /// Makes the id of a record.
+    pub(crate) fn new_id(&self) -> Result<uuid::Uuid> {
+        let id = self.ids.next(self.store.random());
+        id.map_err(|error| Error::machine("cannot create an id", error))
+    }
+
     pub(crate) fn lock_tail(&self) -> MutexGuard<'_, Tail> {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tail)
     }
 
     /// Writes one record, which is what most appends do, without the bookkeeping of a
@@ -244,7 +247,7 @@ impl LogWriter {
     }
 
     /// Takes the short lock and moves the tail to the trail's end.
-    pub(crate) fn begin_write(&self, tail: &mut Tail) -> Result<AppendGuard<'_>> {
+    pub(crate) fn begin_write(&self, tail: &mut Tail) -> Result<HeldLock> {
         if let Some(error) = tail.stopped() {
             return Err(error);
         }

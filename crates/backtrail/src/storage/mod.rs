@@ -79,8 +79,7 @@ pub trait Storage: Send + Sync + fmt::Debug + 'static {
     fn is_dir(&self, path: &Path) -> io::Result<bool> {
         match self.list(path) {
             Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
+            Err(error) if is_absent(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -237,6 +236,30 @@ pub(crate) fn for_each_chunk(
         at += n as u64;
     }
     Ok(true)
+}
+
+/// Creates a directory unless it exists.
+pub(crate) fn make_dir(storage: &dyn Storage, path: &Path) -> io::Result<()> {
+    match storage.create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        created => created,
+    }
+}
+
+/// Returns the names in a directory; none if it does not exist.
+pub(crate) fn names_in(storage: &dyn Storage, dir: &Path) -> io::Result<Vec<OsString>> {
+    match storage.list(dir) {
+        Err(error) if is_absent(&error) => Ok(Vec::new()),
+        names => names,
+    }
+}
+
+/// Returns whether an error means that a file or its directory does not exist.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 /// Returns what was found, or `None` if it does not exist.

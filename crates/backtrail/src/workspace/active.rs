@@ -14,7 +14,7 @@ use super::about::prompt;
 use super::checkpoint::{Checkpoint, SessionPlace};
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
-use crate::log::{AppendLock, Holder};
+use crate::log::{Holder, LockFile};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
 
@@ -98,8 +98,7 @@ impl Workspace {
         let failed = |error| self.failed("cannot mark the run as running", error);
         let bytes = serde_json::to_vec(&activity).map_err(|error| failed(error.into()))?;
         // No other process removes the file before it is locked.
-        let lock = AppendLock::open(self.files())?;
-        let _guard = lock.hold()?;
+        let _guard = LockFile::append(self.files())?.hold()?;
         let file = self.store().storage().create_new(&path).map_err(failed)?;
         file.lock().map_err(failed)?;
         append_all(file.as_ref(), &bytes).map_err(failed)?;
@@ -126,7 +125,7 @@ impl Workspace {
 
     fn read_active(&self, leftovers: Leftovers) -> Result<Vec<Activity>> {
         let storage = self.store().storage();
-        let Some(lock) = AppendLock::open_existing(self.files())? else {
+        let Some(lock) = LockFile::existing(self.files())? else {
             return Ok(Vec::new());
         };
         let guard = lock.hold()?;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use super::Workspace;
 use crate::objects::Inventory;
 use crate::snapshot::scan::StatCache;
-use crate::storage::{append_all, read_full};
+use crate::storage::{append_all, make_dir, read_full};
 
 const DERIVED: &str = "derived";
 /// The version of the cache is part of its name.
@@ -86,10 +86,7 @@ impl Workspace {
     fn write_cache(&self, number: u64, bytes: &[u8]) -> io::Result<()> {
         let storage = self.store().storage();
         for dir in [self.derived_dir(), self.cache_dir()] {
-            match storage.create_dir(&dir) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => {}
-            }
+            make_dir(storage, &dir)?;
         }
         let path = self.cache_path(number);
         let file = storage.create_new(&path)?;

@@ -1,19 +1,16 @@
 //! The record of a checkpoint on its workspace's trail.
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
-use crate::error::{Reason, Result};
+use crate::error::Result;
 use crate::ids::CheckpointId;
 use crate::json::body;
 use crate::log::append_entry;
 use crate::objects::ObjectId;
-use crate::random::new_uuid;
 use crate::snapshot::Totals;
 use crate::time::Timestamp;
-use crate::trail::RecordRef;
 
 /// The type of its record.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
@@ -77,16 +74,6 @@ impl CheckpointRecord {
             record: self,
         }
     }
-
-    /// Parses the record of a checkpoint.
-    pub(crate) fn read(record: &RecordRef<'_>) -> Result<Self, Reason> {
-        read(record)
-    }
-}
-
-/// Parses the fields of a record.
-pub(super) fn read<T: DeserializeOwned>(record: &RecordRef<'_>) -> Result<T, Reason> {
-    serde_json::from_slice(record.bytes()).map_err(|error| Reason::Syntax(error.to_string()))
 }
 
 impl Workspace {
@@ -96,8 +83,6 @@ impl Workspace {
     }
 
     pub(crate) fn new_checkpoint_id(&self) -> Result<CheckpointId> {
-        let id = new_uuid(self.store().random());
-        id.map(CheckpointId::from_uuid)
-            .map_err(|error| self.failed("cannot create an id", error))
+        self.store().new_id().map(CheckpointId::from_uuid)
     }
 }

@@ -46,7 +46,7 @@ impl Checkpoints {
             if !matches!(record.kind(), RecordKind::Checkpoint | RecordKind::Done) {
                 continue;
             }
-            match CheckpointRecord::read(&record) {
+            match record.parse::<CheckpointRecord>() {
                 Ok(stored) => return Ok(Some(stored.at(&self.workspace, record.seq()))),
                 Err(_) => self.flawed += 1,
             }

@@ -6,14 +6,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::Workspace;
 use super::checkpoint::Checkpoint;
-use super::{Workspace, checkpoint_record};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::CheckpointId;
+use crate::sync::lock;
 use crate::time::Timestamp;
 use crate::trail::{RecordKind, RecordRef};
 
@@ -74,10 +75,6 @@ pub(super) struct DroppedCache {
     all: Arc<HashMap<CheckpointId, Dropped>>,
 }
 
-fn lock(cache: &Mutex<DroppedCache>) -> MutexGuard<'_, DroppedCache> {
-    cache.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[derive(Debug, Serialize, Deserialize)]
 struct DroppedRecord {
     at: Timestamp,
@@ -88,7 +85,7 @@ struct DroppedRecord {
 
 /// Parses the record: the time, the reason and the checkpoints.
 pub(crate) fn read(record: &RecordRef<'_>) -> Result<(Dropped, Vec<CheckpointId>), Reason> {
-    let stored: DroppedRecord = checkpoint_record::read(record)?;
+    let stored: DroppedRecord = record.parse()?;
     let dropped = Dropped {
         at: stored.at,
         reason: stored.reason,

@@ -14,11 +14,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::new_checkpoint::SNAPSHOT;
 use super::remote::{self, Remote};
 use super::{FormerRoot, Workspace};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ids::WorkspaceId;
-use crate::log::{AppendLock, LogDir, end_of_line, is_absent, present_at};
-use crate::random::new_uuid;
+use crate::log::{HeldLock, LockFile, LogDir, end_of_line, present_at};
 use crate::session::{Note, append_note};
+use crate::storage::names_in;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::opener::{Opener, TrailReason};
@@ -110,11 +110,7 @@ pub(crate) fn known(store: &Store) -> Result<Vec<KnownWorkspace>> {
 /// crash left incomplete.
 pub(crate) fn all(store: &Store) -> Result<Vec<(WorkspaceId, Result<Option<KnownWorkspace>>)>> {
     let dir = store.workspaces_dir();
-    let names = match store.storage().list(dir) {
-        Ok(names) => names,
-        Err(error) if is_absent(&error) => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io("cannot list the workspaces", dir, error)),
-    };
+    let names = names_in(store.storage(), dir).context("cannot list the workspaces", dir)?;
     // There is also a lock file.
     let ids = names.iter().filter_map(|name| name.to_str()?.parse().ok());
     Ok(ids
@@ -231,8 +227,7 @@ pub(crate) fn register(store: &Store, path: &Path) -> Result<Workspace> {
     }
     store.make_workspaces_dir()?;
     // One at a time, so that a directory does not become two workspaces.
-    let lock = lock(store)?;
-    let _guard = lock.hold()?;
+    let _guard = hold(store)?;
     // A workspace that was found but cannot be read now must not be created again.
     let again = match seen {
         Some(known) => read_known(store, known.id)?,
@@ -254,8 +249,8 @@ pub(crate) fn register(store: &Store, path: &Path) -> Result<Workspace> {
 }
 
 /// Returns the lock for creating or moving workspaces.
-pub(super) fn lock(store: &Store) -> Result<AppendLock> {
-    AppendLock::in_dir(store.storage(), store.workspaces_dir())
+pub(super) fn hold(store: &Store) -> Result<HeldLock> {
+    LockFile::open(store.storage(), store.workspaces_dir(), "append.lock")?.hold()
 }
 
 /// Refuses a directory in the store.
@@ -314,10 +309,7 @@ pub(super) fn note(store: &Store, id: &WorkspaceId, workspace: WorkspaceRef) -> 
 }
 
 pub(super) fn create(store: &Store, place: Directory) -> Result<Workspace> {
-    let dir = store.workspaces_dir();
-    let id =
-        new_uuid(store.random()).map_err(|error| Error::io("cannot create an id", dir, error))?;
-    let id = WorkspaceId::from_uuid(id);
+    let id = WorkspaceId::from_uuid(store.new_id()?);
     let files = store.workspace_files(&id);
     store
         .storage()

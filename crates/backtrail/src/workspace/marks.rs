@@ -116,9 +116,7 @@ impl Workspace {
     /// and if the file cannot be read or the store cannot be written.
     pub fn mark(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = checked_path(path.as_ref())?;
-        let lock = self.snapshot_lock()?;
-        let _guard = lock.wait(None)?;
-        self.recover_locked(None)?;
+        let _guard = self.hold_recovered()?;
         if self.marks()?.contains_key(&path) {
             return Ok(());
         }
@@ -147,9 +145,7 @@ impl Workspace {
     ///
     /// Fails if the workspace's trail cannot be written.
     pub fn clear_marks(&self) -> Result<()> {
-        let lock = self.snapshot_lock()?;
-        let _guard = lock.wait(None)?;
-        self.recover_locked(None)?;
+        let _guard = self.hold_recovered()?;
         if self.marks()?.is_empty() {
             return Ok(());
         }
@@ -210,7 +206,7 @@ impl Workspace {
                 RecordKind::Checkpoint | RecordKind::Done | RecordKind::MarksCleared => break,
                 RecordKind::Mark => {
                     // `verify` reports an unreadable one.
-                    if let Ok(marked) = serde_json::from_slice::<MarkRecord>(record.bytes()) {
+                    if let Ok(marked) = record.parse::<MarkRecord>() {
                         // An earlier mark, which is read later, replaces it.
                         marks.insert(marked.path(), marked);
                     }

@@ -12,7 +12,7 @@ use super::scan::scan_time;
 use crate::error::{Error, Reason, Result, quoted};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::Fields;
-use crate::log::{AppendGuard, AppendLock};
+use crate::log::{HeldLock, LockFile};
 use crate::message::{read_object, take};
 use crate::objects::ObjectId;
 use crate::session::{Session, SessionOptions};
@@ -23,7 +23,6 @@ use crate::snapshot::scan::{
     Progress, ScanOptions, ScanProgress, Scanned, Sink, SnapshotLimits, StatCache, scan,
 };
 use crate::snapshot::{SkippedEntry, Snapshot};
-use crate::store::{ObjectsLock, Store};
 
 /// The lock file of a workspace's snapshots.
 pub(super) const SNAPSHOT: &str = "snapshot.lock";
@@ -230,8 +229,7 @@ impl Workspace {
         place: impl FnOnce() -> Result<Option<SessionPlace>>,
     ) -> Result<Checkpoint> {
         options.check()?;
-        let lock = self.snapshot_lock()?;
-        let _guard = lock.wait(options.progress.as_deref())?;
+        let _guard = self.hold_snapshots(options.progress.as_deref())?;
         // Finish a step that a crash interrupted; otherwise its half-done state would be saved.
         self.recover_locked(None)?;
         let before = self.last_checkpoint()?;
@@ -250,13 +248,16 @@ impl Workspace {
         &self,
         options: CheckpointOptions,
         state: CapturedState,
-        objects: ObjectsLock,
+        objects: HeldLock,
         begin: impl FnOnce() -> Result<Session>,
     ) -> Result<(Checkpoint, Session)> {
-        let lock = self.snapshot_lock()?;
         // Never wait while the objects are held: `gc` waits for them, and the process that
         // holds the lock may wait for `gc`.
-        let guard = lock.try_hold_with(objects)?;
+        let held = self.snapshot_lock()?.try_hold()?;
+        let guard = held.map(|held| SnapshotGuard {
+            _objects: objects,
+            _lock: held,
+        });
         if guard.is_none() || self.last_checkpoint()?.is_some() {
             drop(guard);
             return self.checkpoint_in_session(options, begin);
@@ -342,15 +343,6 @@ impl Workspace {
         Ok(state)
     }
 
-    /// Opens the lock for snapshots and for steps that change files.
-    pub(crate) fn snapshot_lock(&self) -> Result<SnapshotLock> {
-        let lock = AppendLock::named(self.files(), SNAPSHOT)?;
-        Ok(SnapshotLock {
-            lock,
-            store: self.store().clone(),
-        })
-    }
-
     /// Stores the absence of the directory, as an empty one.
     fn store_absence(&self, before: &Checkpoint) -> Result<CapturedState> {
         let mode = before.snapshot()?.root().mode;
@@ -394,51 +386,47 @@ impl Workspace {
     }
 }
 
-/// The lock of a workspace for snapshots and for steps that change files.
+/// The lock of snapshots and steps that move files, held. No object of the store is removed
+/// meanwhile, so that stored objects can be relied on.
 #[derive(Debug)]
-pub(crate) struct SnapshotLock {
-    lock: AppendLock,
-    store: Store,
+pub(crate) struct SnapshotGuard {
+    _objects: HeldLock,
+    _lock: HeldLock,
 }
 
-/// The held lock. No object of the store is removed meanwhile, so stored objects can be
-/// relied on.
-#[derive(Debug)]
-pub(crate) struct SnapshotGuard<'a> {
-    _objects: ObjectsLock,
-    _lock: AppendGuard<'a>,
-}
-
-impl SnapshotLock {
-    /// Takes the lock if it is free.
-    pub(crate) fn try_hold(&self) -> Result<Option<SnapshotGuard<'_>>> {
-        let held = self.lock.try_hold()?;
+impl Workspace {
+    /// Takes the lock of snapshots and steps if it is free.
+    pub(crate) fn try_hold_snapshots(&self) -> Result<Option<SnapshotGuard>> {
+        let held = self.snapshot_lock()?.try_hold()?;
         held.map(|held| self.guard(held)).transpose()
     }
 
-    /// Takes the lock if it is free. The caller already holds the objects.
-    fn try_hold_with(&self, objects: ObjectsLock) -> Result<Option<SnapshotGuard<'_>>> {
-        let held = self.lock.try_hold()?;
-        Ok(held.map(|held| SnapshotGuard {
-            _objects: objects,
-            _lock: held,
-        }))
-    }
-
-    /// Waits for the lock, and reports that it is waiting.
-    pub(crate) fn wait(&self, progress: Option<&dyn Progress>) -> Result<SnapshotGuard<'_>> {
-        if let Some(held) = self.lock.try_hold()? {
+    /// Waits for the lock of snapshots and steps, and reports that it waits.
+    pub(crate) fn hold_snapshots(&self, progress: Option<&dyn Progress>) -> Result<SnapshotGuard> {
+        let lock = self.snapshot_lock()?;
+        if let Some(held) = lock.try_hold()? {
             return self.guard(held);
         }
         if let Some(progress) = progress {
             progress.update(ScanProgress::waiting());
         }
-        self.guard(self.lock.hold()?)
+        self.guard(lock.hold()?)
     }
 
-    fn guard<'a>(&'a self, held: AppendGuard<'a>) -> Result<SnapshotGuard<'a>> {
+    /// Waits for the lock, and finishes a step that a crash interrupted.
+    pub(crate) fn hold_recovered(&self) -> Result<SnapshotGuard> {
+        let guard = self.hold_snapshots(None)?;
+        self.recover_locked(None)?;
+        Ok(guard)
+    }
+
+    fn snapshot_lock(&self) -> Result<LockFile> {
+        LockFile::open(self.store().storage(), self.files().path(), SNAPSHOT)
+    }
+
+    fn guard(&self, held: HeldLock) -> Result<SnapshotGuard> {
         Ok(SnapshotGuard {
-            _objects: self.store.share_objects()?,
+            _objects: self.store().share_objects()?,
             _lock: held,
         })
     }

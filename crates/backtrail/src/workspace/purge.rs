@@ -16,7 +16,7 @@ use super::step_record::StepRecord;
 use crate::error::{Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::{Fields, Json};
-use crate::log::{Editor, Rewritten, fields_of, rewrite_line};
+use crate::log::{Editor, Rewritten, rewrite_line};
 use crate::trail::{Damage, RecordKind, RecordRef};
 
 impl Workspace {
@@ -27,9 +27,7 @@ impl Workspace {
         if self.traces_of(session)?.is_empty() {
             return Ok(PurgedHere::default());
         }
-        let lock = self.snapshot_lock()?;
-        let _guard = lock.wait(None)?;
-        self.recover_locked(None)?;
+        let _guard = self.hold_recovered()?;
         self.must_be_whole()?;
         // This also removes the activity files of dead processes.
         self.active()?;
@@ -142,12 +140,12 @@ impl Traces {
     fn add(&mut self, record: &RecordRef<'_>) {
         match record.kind() {
             RecordKind::Checkpoint | RecordKind::Done => {
-                if let Ok(stored) = CheckpointRecord::read(record) {
+                if let Ok(stored) = record.parse::<CheckpointRecord>() {
                     self.add_checkpoint(stored);
                 }
             }
             RecordKind::Rewind => {
-                if let Ok(begun) = StepRecord::read(record) {
+                if let Ok(begun) = record.parse::<StepRecord>() {
                     if self.is_about(&begun) {
                         self.steps.insert(begun.id);
                     } else if begun.step.is_some_and(|step| self.loses_text(step)) {
@@ -230,16 +228,16 @@ impl Editor for Traces {
     fn edit(&self, record: &RecordRef<'_>) -> Result<Rewritten> {
         let id = match record.kind() {
             RecordKind::Checkpoint | RecordKind::Done => {
-                CheckpointRecord::read(record).map(|it| it.id)
+                record.parse::<CheckpointRecord>().map(|it| it.id)
             }
-            RecordKind::Rewind => StepRecord::read(record).map(|it| it.id),
+            RecordKind::Rewind => record.parse::<StepRecord>().map(|it| it.id),
             _ => return Ok(Rewritten::AsItIs),
         };
         // An unreadable record may contain anything.
         if id.as_ref().is_ok_and(|id| !self.loses_text(*id)) {
             return Ok(Rewritten::AsItIs);
         }
-        let Ok(fields) = fields_of(record) else {
+        let Ok(fields) = record.parse::<Fields>() else {
             return Ok(Rewritten::AsItIs);
         };
         let is_own = id.is_ok_and(|id| self.own.contains(&id));

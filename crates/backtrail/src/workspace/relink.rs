@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::Workspace;
 use super::identity::{
-    Directory, KnownWorkspace, absent_root, by_id, create, find_known, known, lock,
+    Directory, KnownWorkspace, absent_root, by_id, create, find_known, hold, known,
     not_in_the_store, note, read_known,
 };
 use super::remote;
@@ -127,11 +127,10 @@ impl Store {
             not_in_the_store(self, place)?;
         }
         self.make_workspaces_dir()?;
-        let lock = lock(self)?;
-        let _guard = lock.hold()?;
+        let _guard = hold(self)?;
         let (from, known) = find_old(self, old)?;
         if from == root {
-            let what = format!("{} is already linked", from.display());
+            let what = format!("{} is already at this path", from.display());
             return Err(Error::invalid(what).at_path(&from));
         }
         let relinked = |id: WorkspaceId, root: &Path, what| Relinked {
@@ -190,7 +189,7 @@ fn find_old(store: &Store, path: &Path) -> Result<(PathBuf, Option<KnownWorkspac
     match roots.find(|root| ways.contains(root)) {
         Some(root) => Ok((root, None)),
         None => {
-            let what = format!("{} is not known here", ways[0].display());
+            let what = format!("no checkpoints or sessions in {}", ways[0].display());
             Err(Error::new(ErrorKind::NotFound, what).at_path(&ways[0]))
         }
     }

@@ -159,8 +159,7 @@ impl SnapshotsRepairPlan {
             ..SnapshotsRepair::default()
         };
         for workspace in &self.damaged {
-            let lock = workspace.snapshot_lock()?;
-            let _guard = lock.wait(None)?;
+            let _guard = workspace.hold_snapshots(None)?;
             let plan = repair_plan(workspace.store(), workspace.files())?;
             repair.trails.push((workspace.clone(), plan.apply()?));
         }
@@ -211,9 +210,7 @@ impl SnapshotsRepair {
             known.1.extend(lost.checkpoints.iter().copied());
         }
         for (workspace, ids) in by_workspace.into_values() {
-            let lock = workspace.snapshot_lock()?;
-            let _guard = lock.wait(None)?;
-            workspace.recover_locked(None)?;
+            let _guard = workspace.hold_recovered()?;
             let mut ids: Vec<CheckpointId> = ids.into_iter().collect();
             ids.sort_unstable_by_key(CheckpointId::to_string);
             workspace.drop_files(&ids, DropReason::Damage)?;
@@ -306,8 +303,7 @@ impl PresentFiles {
         if here.is_empty() {
             return Ok(Vec::new());
         }
-        let lock = self.workspace.snapshot_lock()?;
-        let _guard = lock.wait(None)?;
+        let _guard = self.workspace.hold_snapshots(None)?;
         let writer = self.workspace.objects().writer()?;
         let mut stored = Vec::new();
         for id in here {

@@ -110,7 +110,9 @@ impl Workspace {
                 let what = match spans.len() {
                     0 => "no turns or runs here yet".to_owned(),
                     1 => "there is only one turn or run to go back to: last~1".to_owned(),
-                    n => format!("there are only {n} turns and runs to go back to: last~{n}"),
+                    n => format!(
+                        "there are only {n} turns and runs to go back to; the oldest is last~{n}"
+                    ),
                 };
                 Err(Error::new(ErrorKind::NotFound, what).at_path(self.root()))
             }

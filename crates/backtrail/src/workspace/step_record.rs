@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Workspace;
 use super::about::Description;
 use super::checkpoint::{CheckpointReason, SessionPlace};
-use super::checkpoint_record::{CHECKPOINT, CheckpointRecord, read};
+use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::body;
@@ -18,8 +18,8 @@ use crate::log::{Entry, append_entries};
 use crate::objects::ObjectId;
 use crate::snapshot::Totals;
 use crate::time::Timestamp;
+use crate::trail::RecordKind;
 use crate::trail::opener::Spot;
-use crate::trail::{RecordKind, RecordRef};
 
 const REWIND: &str = "rewind";
 const DONE: &str = "done";
@@ -176,11 +176,6 @@ impl StepRecord {
             prompt: self.prompt.clone(),
         }
     }
-
-    /// Parses the record of a step.
-    pub(crate) fn read(record: &RecordRef<'_>) -> Result<Self, Reason> {
-        read(record)
-    }
 }
 
 impl Workspace {
@@ -227,10 +222,8 @@ impl Workspace {
         while let Some(record) = back.next()? {
             match record.kind() {
                 RecordKind::Rewind => {
-                    return match StepRecord::read(&record) {
-                        Ok(begun) => Ok(Some(begun)),
-                        Err(reason) => Err(self.unreadable_step(record.seq(), reason)),
-                    };
+                    let begun = record.parse().map(Some);
+                    return begun.map_err(|reason| self.unreadable_step(record.seq(), reason));
                 }
                 // Nothing else is appended during a step.
                 RecordKind::Note

@@ -71,7 +71,7 @@ impl Timeline {
         while let Some(record) = records.next()? {
             match record.kind() {
                 RecordKind::Checkpoint | RecordKind::Done => {
-                    if let Ok(stored) = CheckpointRecord::read(&record) {
+                    if let Ok(stored) = record.parse::<CheckpointRecord>() {
                         let checkpoint = stored.at(workspace, record.seq());
                         let place = timeline.checkpoints.len();
                         timeline.places.insert(checkpoint.id(), place);
@@ -79,7 +79,7 @@ impl Timeline {
                     }
                 }
                 RecordKind::Rewind => {
-                    if let Ok(begun) = StepRecord::read(&record) {
+                    if let Ok(begun) = record.parse::<StepRecord>() {
                         timeline.moves.insert(begun.id, begun);
                     }
                 }

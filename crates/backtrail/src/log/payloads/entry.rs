@@ -8,7 +8,7 @@ use std::io;
 
 use memchr::memmem::Finder;
 
-use crate::message::parts::{HASH_HEX, PayloadHash};
+use crate::ids::ObjectId;
 use crate::storage::{StorageFile, Window, for_each_chunk, read_full};
 use crate::trail::lines::STREAM_BUFFER;
 
@@ -18,12 +18,12 @@ const MIDDLE: &[u8] = b"\",\"bytes\":";
 const END: &[u8] = b"}\n";
 
 /// The longest header, with a number of 20 digits.
-const MAX_HEADER: usize = BEGIN.len() + HASH_HEX + MIDDLE.len() + 20 + END.len();
+const MAX_HEADER: usize = BEGIN.len() + ObjectId::HEX + MIDDLE.len() + 20 + END.len();
 
 /// A header in a payload file; its content is not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
-    pub(super) hash: PayloadHash,
+    pub(super) hash: ObjectId,
     pub(super) bytes: u64,
     /// The offset of its header.
     pub(super) at: u64,
@@ -50,7 +50,7 @@ impl Entry {
 
     fn header_len(&self) -> u64 {
         let digits = self.bytes.checked_ilog10().unwrap_or(0) as usize + 1;
-        (BEGIN.len() + HASH_HEX + MIDDLE.len() + digits + END.len()) as u64
+        (BEGIN.len() + ObjectId::HEX + MIDDLE.len() + digits + END.len()) as u64
     }
 
     /// Writes the header.
@@ -70,8 +70,8 @@ impl Entry {
     }
 
     pub(super) fn parse(front: &[u8], at: u64) -> Option<Self> {
-        let (hex, rest) = front.strip_prefix(BEGIN)?.split_at_checked(HASH_HEX)?;
-        let hash = PayloadHash::from_hex(hex)?;
+        let (hex, rest) = front.strip_prefix(BEGIN)?.split_at_checked(ObjectId::HEX)?;
+        let hash = ObjectId::from_hex(hex)?;
         let number = rest.strip_prefix(MIDDLE)?;
         let digits = number.iter().take_while(|byte| byte.is_ascii_digit());
         let digits = &number[..digits.count()];
@@ -161,14 +161,14 @@ pub(super) fn is_content(
     file: &dyn StorageFile,
     from: u64,
     bytes: u64,
-    hash: PayloadHash,
+    hash: ObjectId,
 ) -> io::Result<bool> {
     let mut hasher = blake3::Hasher::new();
     let is_whole = for_each_chunk(file, from..from + bytes, |_, chunk| {
         hasher.update(chunk);
         Ok(true)
     })?;
-    Ok(is_whole && PayloadHash::finish(&hasher) == hash)
+    Ok(is_whole && ObjectId::finish(&hasher) == hash)
 }
 
 /// Returns whether a file contains these bytes at `from`.

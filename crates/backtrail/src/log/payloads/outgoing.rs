@@ -2,12 +2,12 @@
 //! written.
 
 use std::borrow::Cow;
-use std::sync::PoisonError;
 
 use super::super::writer::{LogWriter, Pending};
 use super::PayloadWriter;
 use crate::error::{Error, Reason, Result};
 use crate::message::parts::{self, MAX_INLINE};
+use crate::sync::lock;
 use crate::trail::record::MAX_WRITTEN;
 
 /// More than the numbers, `prev` and `sum` around a body take.
@@ -26,7 +26,7 @@ impl LogWriter {
             let reason = Reason::NotUtf8(error.valid_up_to() as u64);
             Error::invalid("this message cannot be recorded").with_reason(reason)
         })?;
-        let mut payloads = self.payloads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut payloads = lock(&self.payloads);
         move_out(&mut payloads, front, message).map(Cow::Owned)
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::NAME;
 use super::entry::{Entry, is_at, scan};
 use crate::error::{Error, Result};
+use crate::ids::ObjectId;
 use crate::log::directory::LogDir;
-use crate::message::parts::PayloadHash;
 use crate::storage::{StorageFile, append_all, read_full};
 
 /// Appends payloads to a session; owned by the session's writer.
@@ -33,7 +33,7 @@ struct Tail {
     ends_line: bool,
     /// How much of the file is certainly durable.
     durable: u64,
-    known: HashMap<PayloadHash, Known>,
+    known: HashMap<ObjectId, Known>,
 }
 
 /// An entry of the file.
@@ -49,7 +49,7 @@ struct Known {
 #[derive(Debug)]
 struct Fresh<'a> {
     entries: Vec<(Entry, &'a [u8])>,
-    places: HashMap<PayloadHash, u64>,
+    places: HashMap<ObjectId, u64>,
     /// The offset of the next entry.
     end: u64,
 }
@@ -73,7 +73,7 @@ impl PayloadWriter {
     /// one sync. Returns the name of each and where its entry begins.
     ///
     /// If this fails, none of them counts as stored, and the caller may try again.
-    pub(crate) fn store(&mut self, contents: &[&[u8]]) -> Result<Vec<(PayloadHash, u64)>> {
+    pub(crate) fn store(&mut self, contents: &[&[u8]]) -> Result<Vec<(ObjectId, u64)>> {
         if contents.is_empty() {
             return Ok(Vec::new());
         }
@@ -84,7 +84,7 @@ impl PayloadWriter {
         })
     }
 
-    fn try_store(&mut self, contents: &[&[u8]]) -> io::Result<Vec<(PayloadHash, u64)>> {
+    fn try_store(&mut self, contents: &[&[u8]]) -> io::Result<Vec<(ObjectId, u64)>> {
         // Only a success sets it again.
         let mut tail = match self.tail.take() {
             Some(tail) if tail.file.len()? == tail.len => tail,
@@ -150,7 +150,7 @@ impl<'a> Fresh<'a> {
     }
 
     /// Adds a content after the others and returns where its entry begins.
-    fn add(&mut self, hash: PayloadHash, content: &'a [u8]) -> u64 {
+    fn add(&mut self, hash: ObjectId, content: &'a [u8]) -> u64 {
         *self.places.entry(hash).or_insert_with(|| {
             let bytes = content.len() as u64;
             let at = self.end;
@@ -168,8 +168,8 @@ impl Tail {
         &mut self,
         content: &'a [u8],
         fresh: &mut Fresh<'a>,
-    ) -> io::Result<(PayloadHash, u64)> {
-        let hash = PayloadHash::of(content);
+    ) -> io::Result<(ObjectId, u64)> {
+        let hash = ObjectId::of(content);
         if let Some(known) = self.known.get_mut(&hash) {
             known.checked = known.checked || is_stored(self.file.as_ref(), known, content)?;
             if known.checked {

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::chain::{Segment, continues_at};
 use super::directory::LogDir;
-use super::lock::AppendLock;
+use super::lock::LockFile;
 use super::present::present_at;
 use super::version1;
 use crate::error::{Error, ErrorKind, IoContext, Result};
@@ -314,8 +314,7 @@ pub(crate) fn append_entry(store: &Store, files: &LogDir, kind: &str, body: &[u8
 /// Appends records in one write under the short lock only, even if another process is
 /// writing to the log; they are durable when the seq of the last is returned.
 pub(crate) fn append_entries(store: &Store, files: &LogDir, entries: &[Entry<'_>]) -> Result<u64> {
-    let lock = AppendLock::open(files)?;
-    let guard = lock.hold()?;
+    let guard = LockFile::append(files)?.hold()?;
     let mut tail = Tail::load(store, files)?;
     // Only a session's writer creates its trails: it would not see this one.
     if files.is_of_workspace() && tail.is_past(store.rotation()) {
