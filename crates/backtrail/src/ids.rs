@@ -51,6 +51,16 @@ pub(crate) fn is_id_like(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
+/// Returns whether a text may be the name of a fork. Paths are not.
+pub(crate) fn is_name_like(text: &str) -> bool {
+    let is_odd = |c: char| c.is_control() || c == '/' || c == '\\';
+    !text.is_empty()
+        && text.len() <= MAX_ID
+        && text.trim() == text
+        && !text.starts_with(['.', '-', '~'])
+        && !text.contains(is_odd)
+}
+
 impl FromStr for SessionId {
     type Err = Error;
 

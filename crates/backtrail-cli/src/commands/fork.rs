@@ -10,6 +10,7 @@ use serde_json::json;
 use super::workspace::WorkspaceArgs;
 use super::{Answer, require_store, resolve, short, split_place};
 use crate::error::{CommandError, Result};
+use crate::shell::quote;
 use crate::text::one_line;
 use crate::ui::Ui;
 use into::ForkIntoRequest;
@@ -29,7 +30,7 @@ pub(crate) struct ForkArgs {
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
 
-    /// Name the fork
+    /// Name the fork; commands accept the name as REF
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -41,7 +42,21 @@ pub(crate) struct ForkArgs {
     here: WorkspaceArgs,
 }
 
+/// Refuses a name that already means a session.
+fn check_name(name: &str, ui: &Ui) -> Result<()> {
+    match require_store(ui)?.resolve(name.trim()) {
+        Ok(taken) => {
+            let what = format!("{} already means session {}", quote(name), short(&taken));
+            Err(CommandError::invalid(what).hint("pick another name"))
+        }
+        Err(_) => Ok(()),
+    }
+}
+
 pub(crate) fn run(args: &ForkArgs, ui: &Ui) -> Result<Answer> {
+    if let Some(name) = &args.name {
+        check_name(name, ui)?;
+    }
     if let Some(dir) = &args.into {
         return ForkIntoRequest { args, dir, ui }.run();
     }

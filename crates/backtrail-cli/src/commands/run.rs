@@ -116,6 +116,7 @@ struct Finished {
 impl<'a> Running<'a> {
     fn run(&self) -> Result<u8, NotRun> {
         self.check().map_err(messages::refused)?;
+        child::check(&self.args.command)?;
         let begun = self.begin()?;
         let start = begun.start().map(|start| start.id().to_string());
         let mut env = Vec::new();

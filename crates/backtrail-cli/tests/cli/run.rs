@@ -41,6 +41,9 @@ fn a_command_that_is_not_found_is_127() {
     let ran = run(&cli, &["./orphan"]);
     assert_eq!(ran.code, 127);
     assert!(ran.stderr.contains("interpreter"), "{ran:#?}");
+    // Nothing was written for them.
+    assert!(!cli.store().exists());
+    assert!(!ran.stderr.contains("no changes"), "{ran:#?}");
 }
 
 #[test]
@@ -48,17 +51,21 @@ fn a_command_that_cannot_be_executed_is_126() {
     let cli = Cli::new();
     script(&cli, "plain", "exit 0\n", 0o644);
     script(&cli, "no-shebang", "exit 0\n", 0o755);
+    script(&cli, "no-interpreter", "#!./plain\n", 0o755);
     let cases = [
         ("./plain", "make it executable: chmod +x ./plain"),
-        ("./no-shebang", "backtrail run -- sh ./no-shebang"),
+        ("./no-interpreter", "not executable"),
         ("./", "is a directory"),
         ("./plain/x", "Not a directory"),
+        ("./no-shebang", "backtrail run -- sh ./no-shebang"),
     ];
     for (command, said) in cases {
         let ran = run(&cli, &[command]);
         assert_eq!(ran.code, 126, "{ran:#?}");
         assert!(ran.stderr.contains(said), "{ran:#?}");
         assert_eq!(ran.stdout, "");
+        // Only the system itself knows the last one.
+        assert_eq!(cli.store().exists(), command == "./no-shebang");
     }
 }
 

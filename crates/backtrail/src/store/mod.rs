@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, IoContext, Result, quoted};
-use crate::ids::{SessionId, is_id_like};
+use crate::ids::{SessionId, is_id_like, is_name_like};
 use crate::log::{Durability, Holder, LogDir, RepairPlan, repair_plan};
 use crate::random::{OsRandomness, Randomness, new_uuid};
 use crate::session::{
@@ -348,7 +348,7 @@ impl Store {
     }
 
     /// Finds the session that a reference names: an id, a prefix of one (4 characters or
-    /// more), or `latest`. A reference is never a path.
+    /// more), the name of a fork, or `latest`. A reference is never a path.
     ///
     /// # Errors
     ///
@@ -358,36 +358,68 @@ impl Store {
         if reference == "latest" {
             return self.latest(None);
         }
-        if !is_id_like(reference) {
-            return Err(Error::invalid(format!(
-                "{} is not a session; give an id, a prefix of {SHORTEST_PREFIX}+ characters, or latest",
-                quoted(reference)
-            )));
-        }
-        let mut fitting = self.sessions_like(|id| id.as_str().starts_with(reference))?;
+        let mut fitting = match is_id_like(reference) {
+            true => self.sessions_like(|id| id.as_str().starts_with(reference))?,
+            false => Vec::new(),
+        };
         if let Some(id) = fitting.iter().find(|id| id.as_str() == reference) {
             return Ok(id.clone());
         }
-        if reference.len() < SHORTEST_PREFIX {
-            return Err(Error::invalid(format!(
-                "{} is too short for a session; give {SHORTEST_PREFIX} characters or more",
-                quoted(reference)
-            )));
+        let is_short = reference.len() < SHORTEST_PREFIX;
+        let is_name = fitting.is_empty() || is_short;
+        if is_name {
+            fitting = self.forks_named(reference)?;
         }
         fitting.sort_unstable();
         match fitting.len() {
-            0 => Err(self.like_deleted(reference)?.unwrap_or_else(|| {
-                Error::new(
-                    ErrorKind::NotFound,
-                    format!("no session begins with {}", quoted(reference)),
-                )
-            })),
+            0 => Err(self.no_such_session(reference)?),
             1 => Ok(fitting.remove(0)),
-            n => Err(Error::ambiguous(
-                format!("{n} sessions begin with {}", quoted(reference)),
-                fitting,
-            )),
+            n => {
+                let what = match is_name {
+                    true => "forks have the name",
+                    false => "sessions begin with",
+                };
+                let what = format!("{n} {what} {}", quoted(reference));
+                Err(Error::ambiguous(what, fitting))
+            }
         }
+    }
+
+    /// Returns the forks of a name.
+    fn forks_named(&self, name: &str) -> Result<Vec<SessionId>> {
+        if !is_name_like(name) {
+            return Ok(Vec::new());
+        }
+        let is_named = |id: &SessionId| {
+            // One unreadable session must not hide the others.
+            let info = self.read_session(id).and_then(|reader| reader.info()).ok();
+            let origin = info.and_then(|info| info.forked_from);
+            origin.is_some_and(|origin| origin.branch_name.as_deref() == Some(name))
+        };
+        let mut named = self.sessions()?;
+        named.retain(is_named);
+        Ok(named)
+    }
+
+    /// Returns the error for a reference that fits no session.
+    fn no_such_session(&self, reference: &str) -> Result<Error> {
+        let quoted = quoted(reference);
+        if !is_id_like(reference) {
+            return Ok(Error::invalid(format!(
+                "{quoted} is not a session; give an id, a prefix of {SHORTEST_PREFIX}+ characters, \
+                 a fork's name, or latest"
+            )));
+        }
+        if reference.len() < SHORTEST_PREFIX {
+            return Ok(Error::invalid(format!(
+                "{quoted} is too short for a session; give {SHORTEST_PREFIX} characters or more"
+            )));
+        }
+        let deleted = self.like_deleted(reference)?;
+        Ok(deleted.unwrap_or_else(|| {
+            let what = format!("no session begins with {quoted}");
+            Error::new(ErrorKind::NotFound, what)
+        }))
     }
 
     /// Finds the session that a reference names, as [`resolve`](Self::resolve) does, but

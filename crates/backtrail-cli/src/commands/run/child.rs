@@ -2,16 +2,19 @@
 //! code.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
+use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::signals::{News, Signals, stop_too};
 use crate::error::CommandError;
+use crate::files;
 use crate::shell::quote;
 
 /// Backtrail failed, not the command.
@@ -20,6 +23,9 @@ pub(crate) const FAILED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 /// The command was not found.
 const NOT_FOUND: u8 = 127;
+
+/// The system reads no more of a script's first line.
+const LONGEST_LINE: u64 = 256;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,10 +203,66 @@ fn not_started(program: &OsStr, error: &io::Error) -> NotRun {
     )
 }
 
+/// Refuses a command that cannot start, before anything is written for it.
+pub(super) fn check(argv: &[OsString]) -> Result<(), NotRun> {
+    let Some(program) = argv.first() else {
+        return Err(lost(&io::ErrorKind::InvalidInput.into()));
+    };
+    let found = find(program).and_then(|path| check_interpreter(&path));
+    found.map_err(|errno| not_started(program, &errno.into()))
+}
+
+/// Finds the file that the system would execute.
+fn find(program: &OsStr) -> rustix::io::Result<PathBuf> {
+    let path = Path::new(program);
+    if program.as_encoded_bytes().contains(&b'/') {
+        return executable(path).map(|()| path.to_owned());
+    }
+    let mut refused = Errno::NOENT;
+    for dir in search_path() {
+        let path = dir.join(path);
+        match executable(&path) {
+            Ok(()) => return Ok(path),
+            Err(Errno::ACCESS) => refused = Errno::ACCESS,
+            Err(_) => {}
+        }
+    }
+    Err(refused)
+}
+
+fn executable(path: &Path) -> rustix::io::Result<()> {
+    if rustix::fs::stat(path)?.st_mode & 0o170_000 != 0o100_000 {
+        return Err(Errno::ACCESS);
+    }
+    rustix::fs::accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS)
+}
+
+/// Checks the interpreter in the first line of a script.
+fn check_interpreter(path: &Path) -> rustix::io::Result<()> {
+    let mut first = Vec::new();
+    // What may be executed need not be readable.
+    let read = files::open(path).and_then(|file| file.take(LONGEST_LINE).read_to_end(&mut first));
+    let line = first.strip_prefix(b"#!").filter(|_| read.is_ok());
+    let mut words = line
+        .unwrap_or_default()
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default()
+        .split(|byte| matches!(byte, b' ' | b'\t'))
+        .filter(|word| !word.is_empty());
+    words.next().map_or(Ok(()), |interpreter| {
+        executable(Path::new(OsStr::from_bytes(interpreter)))
+    })
+}
+
 /// Returns whether a directory of PATH has something of this name.
 fn is_in_path(name: &Path) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join(name).exists())
+    search_path().any(|dir| dir.join(name).exists())
+}
+
+fn search_path() -> impl Iterator<Item = PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    std::env::split_paths(&path).collect::<Vec<_>>().into_iter()
 }
 
 #[cfg(test)]

@@ -207,21 +207,6 @@ impl Scene {
         self.check_from(&workspace, done, is_new)
     }
 
-    /// Checks that the conversation did not move, and that the move overwrites what
-    /// is neither old nor new.
-    pub(crate) fn check_overwritten(&self, store: &Store) -> Checked {
-        let workspace = self.workspace(store)?;
-        if head(store, &self.session) != self.old.1 {
-            return Err("the conversation moved alone".to_owned());
-        }
-        let overwriting = |options: Rewind| options.overwrite();
-        perform_with(&workspace, &self.session, self.act, overwriting)?;
-        match self.state(store)? {
-            true => verify(store),
-            false => Err("it was done, and is not".to_owned()),
-        }
-    }
-
     fn check_from(&self, workspace: &Workspace, done: bool, is_new: bool) -> Checked {
         let store = workspace.store();
         if done && !is_new {
