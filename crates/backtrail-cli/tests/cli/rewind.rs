@@ -5,6 +5,7 @@ mod conflicts;
 mod merge;
 mod parts;
 mod patch;
+mod points;
 mod recovery;
 mod restore;
 mod review;
@@ -216,7 +217,8 @@ fn a_rewind_is_printed_as_json() {
             ],
             "kept": [], "not_restored": [], "conflicts": [], "on_conflict": "stop",
             "unchanged": 1, "skipped": {"count": 0, "first": []}, "tool_calls": [],
-            "other_sessions": [], "chat": null, "belongs_to": null, "active": [],
+            "other_sessions": [], "chat": null, "belongs_to": null, "chat_in_use": null,
+            "active": [],
         })
     );
     let undone = cli.run(&["undo", "--json"]).json();

@@ -109,10 +109,24 @@ impl Workspace {
         writer: Option<&Session>,
     ) -> Result<Option<RewindPlan>> {
         self.recover_with(writer)?;
-        let target = RewindTarget::find(self, request, &options)?;
+        let target = self.find_target(request, &options, writer)?;
         target
             .map(|target| self.plan(target, options, writer.cloned()))
             .transpose()
+    }
+
+    /// Finds what is asked for; `None` if there is nothing to undo or redo.
+    fn find_target(
+        &self,
+        request: Request<'_>,
+        options: &Rewind,
+        writer: Option<&Session>,
+    ) -> Result<Option<RewindTarget>> {
+        let mut target = RewindTarget::find(self, request, options)?;
+        if let Some(target) = &mut target {
+            target.leave_chat_in_use(self.store(), writer.map(Session::id))?;
+        }
+        Ok(target)
     }
 
     /// Does what is asked for, in one go; `None` if there is nothing to undo or redo.
@@ -123,7 +137,7 @@ impl Workspace {
         writer: Option<&Session>,
     ) -> Result<Option<Outcome>> {
         self.locked(&options, writer, || {
-            let target = RewindTarget::find(self, request, &options)?;
+            let target = self.find_target(request, &options, writer)?;
             target
                 .map(|target| self.go(&target, &options, None, writer))
                 .transpose()

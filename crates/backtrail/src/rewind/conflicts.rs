@@ -69,7 +69,7 @@ impl Merger<'_> {
         let store = self.workspace.store();
         let unseen = Author {
             unsaved: true,
-            ..Author::new(AuthorKind::Person, store.now(), None)
+            ..Author::new(AuthorKind::Person, (usize::MAX, store.now()))
         };
         let author = other.or(moved_on.then_some(&unseen))?;
         let own = by.iter().rev().find(|author| self.authors.is_own(author));
@@ -84,6 +84,7 @@ impl Merger<'_> {
         Some(Conflict {
             unsaved: author.unsaved,
             also: own.and_then(|own| own.step.as_ref()?.read(store)),
+            named: self.named_files.iter().any(|file| path.starts_with(file)),
             ..Conflict::new(path, changed_by, at)
         })
     }

@@ -32,6 +32,8 @@ pub(super) struct Merger<'a> {
     pub(super) moved_on: &'a BTreeSet<PathBuf>,
     /// The paths that differ from the target.
     pub(super) wanted: &'a BTreeSet<PathBuf>,
+    /// The files that are named, which is consent to replace them.
+    pub(super) named_files: &'a [PathBuf],
     /// The index of the state that changes are counted from.
     pub(super) since: usize,
     /// The index of the last state of the work to undo.
@@ -147,7 +149,7 @@ impl Merger<'_> {
             };
             return self.without(path, ours, &group);
         }
-        for group in &self.groups(&self.in_effect(path))? {
+        for group in &self.groups(path, &self.in_effect(path))? {
             ours = self.without(path, ours, group)?;
         }
         Ok(ours)
@@ -159,7 +161,7 @@ impl Merger<'_> {
         let base = self.histories.base(path);
         let chain = self.histories.chain(path).into_iter();
         let brought_back =
-            |link: &&AuthoredChange| link.after == base && self.is_own(link) != Ok(true);
+            |link: &&AuthoredChange| link.after == base && self.is_own(path, link) != Ok(true);
         chain.take_while(|link| !brought_back(link)).collect()
     }
 
@@ -167,20 +169,25 @@ impl Merger<'_> {
     /// nothing of that author's change is left.
     pub(super) fn other(&self, path: &Path) -> Option<&Author> {
         let chain = self.in_effect(path);
-        if !chain.iter().any(|link| self.is_own(link) != Ok(false)) {
+        let is_own = |link: &AuthoredChange| self.is_own(path, link);
+        if !chain.iter().any(|link| is_own(link) != Ok(false)) {
             return None;
         }
-        let others = chain.iter().filter(|link| self.is_own(link) != Ok(true));
+        let others = chain.iter().filter(|link| is_own(link) != Ok(true));
         others.filter_map(|link| link.by.last()).next()
     }
 
     /// Groups the changes to undo, the last first.
-    fn groups<'c>(&self, chain: &[&'c AuthoredChange]) -> Result<Vec<ChangeGroup<'c>>, Unmerged> {
+    fn groups<'c>(
+        &self,
+        path: &Path,
+        chain: &[&'c AuthoredChange],
+    ) -> Result<Vec<ChangeGroup<'c>>, Unmerged> {
         let mut groups: Vec<ChangeGroup<'c>> = Vec::new();
         // Whether the change after this one belongs to the last group.
         let mut goes_on = false;
         for link in chain {
-            let is_own = self.is_own(link)?;
+            let is_own = self.is_own(path, link)?;
             match groups.last_mut().filter(|_| is_own && goes_on) {
                 Some(group) if *group.before == link.after => group.before = &link.before,
                 _ if is_own => groups.push(ChangeGroup {
@@ -197,7 +204,7 @@ impl Merger<'_> {
 
     /// Returns whether a change is to be undone. One by these authors and by others at the
     /// same time cannot be merged.
-    fn is_own(&self, link: &AuthoredChange) -> Result<bool, Unmerged> {
+    fn is_own(&self, path: &Path, link: &AuthoredChange) -> Result<bool, Unmerged> {
         if link.is_gone || link.n > self.until {
             return Ok(false);
         }
@@ -205,15 +212,9 @@ impl Merger<'_> {
             // A restore is undone with the rest if it went back too far.
             return Ok(link.is_behind(self.since));
         }
-        let is_saved = link.n <= self.histories.saved;
-        let is_own = |author: &Author| {
-            let author = Author {
-                unsaved: author.unsaved && !is_saved,
-                ..author.clone()
-            };
-            self.authors.is_own(&author)
-        };
-        let own = link.by.iter().filter(|author| is_own(author)).count();
+        let by = link.by.iter();
+        let by = by.map(|author| self.histories.by_now(path, author));
+        let own = by.filter(|author| self.authors.is_own(author)).count();
         match own {
             0 => Ok(false),
             all if all == link.by.len() => Ok(true),

@@ -62,6 +62,8 @@ pub struct Outcome {
     pub chat: Option<ChatMove>,
     /// The agent that keeps the session, if its conversation stays for that reason.
     pub belongs_to: Option<String>,
+    /// The session whose conversation stays because another process is writing to it.
+    pub chat_in_use: Option<SessionId>,
     /// The turns and runs in progress in the workspace.
     #[cfg(feature = "snapshots")]
     pub active: Vec<Activity>,
@@ -180,6 +182,8 @@ pub struct Conflict {
     pub unsaved: bool,
     /// The turn or run to undo that changed it as well, as text.
     pub also: Option<String>,
+    /// Whether the file itself was named, which is consent: it is replaced.
+    pub named: bool,
     /// What a merge came to; `None` if none was asked for.
     pub merge: Option<Merge>,
 }
@@ -347,10 +351,17 @@ impl Outcome {
     pub fn stopping(&self) -> impl Iterator<Item = &Conflict> {
         let on_conflict = self.on_conflict;
         self.conflicts.iter().filter(move |one| match on_conflict {
-            OnConflict::Stop => true,
+            OnConflict::Stop => !one.named,
             OnConflict::Merge => one.is_unmerged(),
             OnConflict::Keep | OnConflict::Overwrite => false,
         })
+    }
+
+    /// Returns the conflicts whose changes are replaced because the files were named.
+    pub fn replaced(&self) -> impl Iterator<Item = &Conflict> {
+        let on_conflict = self.on_conflict;
+        let conflicts = self.conflicts.iter();
+        conflicts.filter(move |one| one.named && on_conflict == OnConflict::Stop)
     }
 
     /// Returns whether any path changes.
@@ -462,6 +473,7 @@ impl Conflict {
             at,
             unsaved: false,
             also: None,
+            named: false,
             merge: None,
         }
     }

@@ -210,7 +210,9 @@ impl FilePlanner<'_> {
             _ => None,
         };
         let wanted = paths.differences.iter().map(|want| want.path.clone());
+        let named_files = self.named_files(&present, &target)?;
         let merger = Merger {
+            named_files: &named_files,
             workspace: self.workspace,
             histories: &paths.histories,
             authors: &self.target.authors,
@@ -311,6 +313,24 @@ impl FilePlanner<'_> {
             moved_on,
             histories,
         })
+    }
+
+    /// Returns the files that are to go to a point and are named themselves.
+    fn named_files(&self, present: &Snapshot, target: &Snapshot) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        if self.target.scope != PathScope::Whole {
+            return Ok(files);
+        }
+        for path in &self.target.paths {
+            let node = match present.walk_down(path)? {
+                None => target.walk_down(path)?,
+                now => now,
+            };
+            if node.is_some_and(|node| !matches!(node, Node::Dir(_))) {
+                files.push(path.clone());
+            }
+        }
+        Ok(files)
     }
 
     /// Returns the paths that are named; `None` means all.

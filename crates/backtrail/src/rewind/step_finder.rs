@@ -279,6 +279,7 @@ impl<'a> StepFinder<'a> {
             about: self.description(step),
             step_id: Some(step.id),
             to: Some(before.clone()),
+            is_chat_optional: false,
             files,
         })
     }

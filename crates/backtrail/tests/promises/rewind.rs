@@ -24,3 +24,4 @@ mod repositories;
 mod review;
 mod scene;
 mod three_actors;
+mod workspace_points;

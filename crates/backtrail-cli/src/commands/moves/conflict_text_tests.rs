@@ -115,6 +115,7 @@ fn json_names_the_user_or_the_session() {
         conflicts[0],
         json!({
             "path": "a", "changed_by": "person", "at": then(), "unsaved": false, "also": null,
+            "named": false,
             "merge": null,
         })
     );

@@ -100,7 +100,7 @@ fn files_with_other_changes_are_overwritten_and_undo_restores_them() {
     assert_eq!(files(&cli.work()), now);
 }
 
-/// F31: another session's work in the same directory.
+/// F31: another session's work in the same directory, for a record of a session.
 #[test]
 fn f31_changes_by_another_session_name_it() {
     let cli = Cli::new();
@@ -108,15 +108,14 @@ fn f31_changes_by_another_session_name_it() {
     run(&cli, "echo 2 >> a");
     run(&cli, "echo 3 >> a");
     let log = cli.run(&["log", "--all", "--json"]).json();
-    let first = log.as_array().unwrap().last().unwrap()["id"].clone();
+    let first = log.as_array().unwrap().last().unwrap()["session"].clone();
+    let first = format!("{}:0", first.as_str().unwrap());
     let other = log[0]["session"].as_str().unwrap().to_owned();
-    let ran = cli.run(&["rewind", first.as_str().unwrap()]);
+    let ran = cli.run(&["rewind", &first]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     let row = format!("  a  session {}, ", &other[..8]);
     assert!(ran.stderr.contains(&row), "{ran:#?}");
-    let told = cli
-        .run(&["rewind", first.as_str().unwrap(), "--json"])
-        .json();
+    let told = cli.run(&["rewind", &first, "--json"]).json();
     assert_eq!(told["conflicts"][0]["changed_by"], other);
     assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"1\n2\n3\n");
 }
