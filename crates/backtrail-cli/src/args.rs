@@ -4,12 +4,10 @@ use std::path::PathBuf;
 
 use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 
-use crate::commands::{
-    cat, checkpoint, compact, completions, config, context, delete, diff, doctor, export, fork, gc,
-    help, import, list, log, man, pin, rebuild, record, redo, relink, repair, restore, rewind, run,
-    search, show, stats, status, tag, title, trash, undo, verify, version,
-};
+use crate::commands::{self, Answer, help};
+use crate::error::Result;
 use crate::examples;
+use crate::ui::Ui;
 
 /// Keep what AI agents say and do, and undo what they did to your files
 #[derive(Debug, Parser)]
@@ -49,8 +47,26 @@ pub(crate) struct Global {
     pub(crate) color: ColorChoice,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+/// Declares the verbs: each is a module of `commands` with its arguments and a `run`.
+macro_rules! verbs {
+    ($($(#[$attribute:meta])* $verb:ident($module:ident::$args:ident),)*) => {
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum Command {
+            $($(#[$attribute])* $verb(commands::$module::$args),)*
+        }
+
+        impl Command {
+            /// Runs the verb.
+            pub(crate) fn run(&self, ui: &Ui) -> Result<Answer> {
+                match self {
+                    $(Self::$verb(args) => commands::$module::run(args, ui),)*
+                }
+            }
+        }
+    };
+}
+
+verbs! {
     Run(run::RunArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Log(log::LogArgs),

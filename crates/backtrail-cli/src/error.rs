@@ -12,12 +12,13 @@ use crate::shell::quote;
 /// An error with hints. Hints are data, printed last.
 #[derive(Debug)]
 pub(crate) struct CommandError {
-    kind: &'static str,
+    pub(crate) kind: &'static str,
     message: String,
-    path: Option<PathBuf>,
-    causes: Vec<String>,
-    hints: Vec<String>,
-    broken_pipe: bool,
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) causes: Vec<String>,
+    pub(crate) hints: Vec<String>,
+    /// Whether the reader of our output closed it.
+    pub(crate) broken_pipe: bool,
 }
 
 /// The result of a command.
@@ -100,26 +101,6 @@ impl CommandError {
         self
     }
 
-    pub(crate) fn is_broken_pipe(&self) -> bool {
-        self.broken_pipe
-    }
-
-    pub(crate) fn kind(&self) -> &'static str {
-        self.kind
-    }
-
-    pub(crate) fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
-    }
-
-    pub(crate) fn causes(&self) -> &[String] {
-        &self.causes
-    }
-
-    pub(crate) fn hints(&self) -> &[String] {
-        &self.hints
-    }
-
     /// Returns the message and its causes on one line.
     pub(crate) fn with_causes(&self) -> String {
         let causes = self.causes.iter();
@@ -182,12 +163,7 @@ impl From<&backtrail::Error> for CommandError {
 
 /// Returns an error and its causes on one line.
 pub(crate) fn full_text(error: &backtrail::Error) -> String {
-    let mut text = error.message();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
+    let text = CommandError::from(error).with_causes();
     match error.path().map(Path::to_string_lossy) {
         Some(path) if !text.contains(&*path) => format!("{text} (in {path})"),
         _ => text,

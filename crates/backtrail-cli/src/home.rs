@@ -59,6 +59,14 @@ pub(crate) fn tilde(path: &Path) -> String {
     }
 }
 
+/// Returns the current directory.
+pub(crate) fn current_dir() -> Result<PathBuf> {
+    env::current_dir().map_err(|error| {
+        CommandError::io("cannot find the current directory", None, &error)
+            .hint("set the workspace: --workspace DIR")
+    })
+}
+
 /// Returns the root of the workspace around the current directory; `None` if the current
 /// directory is gone.
 pub(crate) fn workspace_root(store: &Store) -> Option<PathBuf> {

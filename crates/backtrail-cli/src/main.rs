@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     match result {
         Ok(answer) => answer.into(),
         // A reader that closed our output early is not an error.
-        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) if error.broken_pipe => ExitCode::SUCCESS,
         Err(error) => {
             ui.error(&error);
             ExitCode::from(2)

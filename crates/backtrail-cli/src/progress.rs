@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use backtrail::CheckpointOptions;
-use backtrail::snapshot::{Progress, ScanProgress, ScanStage};
+use backtrail::snapshot::{Diff, Progress, ScanProgress, ScanStage};
+use backtrail::{CheckpointOptions, Snapshot, Workspace};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::text::{grouped, size};
@@ -58,6 +58,18 @@ pub(crate) fn checkpoint<T>(
         Some(progress) => work(options.progress(progress)),
         None => work(options),
     })
+}
+
+/// Compares the files of a workspace with a snapshot, and shows the progress.
+pub(crate) fn changes_since(
+    ui: &Ui,
+    workspace: &Workspace,
+    before: &Snapshot,
+) -> backtrail::Result<Diff> {
+    let compared = while_shown(ui, |progress| {
+        workspace.changes_since_with(before, progress)
+    });
+    compared.map(|(diff, _)| diff)
 }
 
 #[derive(Debug)]

@@ -124,6 +124,14 @@ pub(crate) fn count(n: impl TryInto<u64>, thing: &str) -> String {
     }
 }
 
+/// Returns the word that agrees with a number: `file has`, `files have`.
+pub(crate) fn plural<'w>(n: impl TryInto<u64>, one: &'w str, many: &'w str) -> &'w str {
+    match n.try_into() {
+        Ok(1) => one,
+        _ => many,
+    }
+}
+
 /// Names the first `most` of `all` things: `a, b and 3 more`.
 pub(crate) fn some_of(names: impl Iterator<Item = String>, most: usize, all: usize) -> String {
     let names: Vec<String> = names.take(most).collect();

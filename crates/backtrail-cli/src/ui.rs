@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -10,16 +10,19 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::error::{CommandError, Result};
+use crate::home;
 use crate::layout::{DIM, Table, styled};
 use crate::pager;
 use crate::shell::quote_path;
 use crate::text::{clean, is_unsafe, path_json};
 
-/// How a command writes its output.
+/// How a command writes its output, and the store that it uses.
 #[derive(Debug)]
 pub(crate) struct Ui {
     json: bool,
     color: ColorChoice,
+    /// The store that was named on the command line.
+    store: Option<PathBuf>,
     /// How suggested commands begin, so that they use the same store.
     program: String,
 }
@@ -38,6 +41,7 @@ impl Ui {
         Self {
             json,
             color,
+            store: None,
             program: "backtrail".to_owned(),
         }
     }
@@ -46,8 +50,14 @@ impl Ui {
     pub(crate) fn store(mut self, dir: Option<&Path>) -> Self {
         if let Some(dir) = dir {
             self.program = format!("backtrail --store {}", quote_path(dir));
+            self.store = Some(dir.to_owned());
         }
         self
+    }
+
+    /// Returns the store's directory, and what its path comes from.
+    pub(crate) fn store_dir(&self) -> Result<(PathBuf, &'static str)> {
+        home::store_dir(self.store.as_deref())
     }
 
     /// Returns whether data is printed as JSON.
@@ -184,29 +194,27 @@ impl Ui {
     pub(crate) fn error(&self, error: &CommandError) {
         if self.json {
             let value = json!({"error": {
-                "kind": error.kind(),
+                "kind": error.kind,
                 "message": error.with_causes(),
-                "path": error.path().map(path_json),
-                "hints": error.hints(),
+                "path": error.path.as_deref().map(path_json),
+                "hints": error.hints,
             }});
             self.write_err(&value.to_string());
             return;
         }
         let message = error.to_string();
         self.write_err(&format!("{ERROR}error:{ERROR:#} {}", clean(&message)));
-        for cause in error.causes() {
+        for cause in &error.causes {
             self.write_err(&format!("  caused by: {}", clean(cause)));
         }
-        if let Some(path) = error
-            .path()
-            .filter(|path| !message.contains(&*path.to_string_lossy()))
-        {
-            self.write_err(&format!("  in: {}", clean(&path.to_string_lossy())));
+        let path = error.path.as_deref().map(Path::to_string_lossy);
+        if let Some(path) = path.filter(|path| !message.contains(&**path)) {
+            self.write_err(&format!("  in: {}", clean(&path)));
         }
-        if !error.hints().is_empty() {
+        if !error.hints.is_empty() {
             self.write_err("");
         }
-        for hint in error.hints() {
+        for hint in &error.hints {
             self.hint(hint);
         }
     }

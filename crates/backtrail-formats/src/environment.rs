@@ -56,4 +56,16 @@ impl Environment {
             None => Some(self.home()?.join(below_home)),
         }
     }
+
+    /// Returns folders of that directory, or none if there is no such directory.
+    pub(crate) fn folders(
+        &self,
+        variable: &str,
+        below_home: &str,
+        folders: &[&str],
+    ) -> Vec<PathBuf> {
+        let directory = self.directory(variable, below_home);
+        let folder = |folder: &&str| Some(directory.as_ref()?.join(folder));
+        folders.iter().filter_map(folder).collect()
+    }
 }

@@ -1,6 +1,7 @@
 //! What a session file says, as events in the order of the conversation.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use backtrail::{Json, Message, Timestamp, Usage};
@@ -50,6 +51,18 @@ impl Thread {
         Self {
             id: ThreadId::Main,
             origin,
+        }
+    }
+
+    /// Returns an abandoned branch, by the keys of its first own event and of the event of the
+    /// main thread that it continues.
+    pub(crate) fn branch(first: String, after: Option<String>) -> Self {
+        Self {
+            id: ThreadId::Branch(first),
+            origin: Origin::Continues {
+                session: None,
+                point: after.map_or(ForkPoint::Start, ForkPoint::After),
+            },
         }
     }
 }
@@ -310,12 +323,12 @@ impl ReadReport {
         }
     }
 
-    /// Counts damage in a file that is one JSON value.
-    pub(crate) fn add_damage(&mut self, bytes: u64, reason: impl Into<String>) {
+    /// Counts a damaged line, or a part of a file that is one JSON value.
+    pub(crate) fn add_damage(&mut self, line: u64, range: &Range<u64>, reason: impl Into<String>) {
         self.damage.add(DamagedLine {
-            line: 1,
-            byte: 0,
-            bytes,
+            line,
+            byte: range.start,
+            bytes: range.end - range.start,
             reason: reason.into(),
         });
     }

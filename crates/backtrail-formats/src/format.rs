@@ -67,7 +67,8 @@ pub trait Format: Sync + Send {
     /// Opens a file to read only what was appended since an earlier reading. Returns `None`
     /// if it must be read from the beginning.
     ///
-    /// The source up to `resume.read_to` is unchanged, and the sink has received its events.
+    /// The source up to `resume.read_to` is unchanged, nothing was added to the line that ends
+    /// there ([`Source::can_resume_at`]), and the sink has received its events.
     /// In the end, the sink has received the same as from reading the whole file at once.
     ///
     /// # Errors

@@ -11,6 +11,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::path::PathBuf;
 
 use backtrail::{Json, Text, Timestamp};
 use serde::de::{MapAccess, Visitor};
@@ -78,6 +79,21 @@ impl<'a> Object<'a> {
     /// Returns a string field, to compare or to show.
     pub(crate) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
         string(self.get(name)?)
+    }
+
+    /// Returns a string field that is not blank.
+    pub(crate) fn non_blank(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.string(name).filter(|text| !text.trim().is_empty())
+    }
+
+    /// Returns a string field without blanks around it, if that leaves anything.
+    pub(crate) fn trimmed(&self, name: &str) -> Option<String> {
+        Some(self.non_blank(name)?.trim().to_owned())
+    }
+
+    /// Returns a field that is a path.
+    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
+        Some(PathBuf::from(self.non_blank(name)?.into_owned()))
     }
 
     /// Returns a field that is an object.

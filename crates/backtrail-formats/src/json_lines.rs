@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::de::IgnoredAny;
 
 use crate::error::Result;
-use crate::event::{DamagedLine, ReadReport};
+use crate::event::ReadReport;
 use crate::json::{Object, not_an_object};
 use crate::lines::{Line, Lines, MAX_LINE};
 use crate::source::Source;
@@ -88,43 +88,17 @@ impl<'s> JsonLines<'s> {
                 Ok(parsed) => {
                     if line.nulls {
                         let reason = "surrounded by NUL bytes, but could be read";
-                        report.damage.add(damaged(&line, reason));
+                        report.add_damage(line.number, &line.range, reason);
                     }
                     return Ok(Some((parsed, line.number, line.range)));
                 }
-                Err(reason) => report.damage.add(damaged(&line, reason)),
+                Err(reason) => report.add_damage(line.number, &line.range, reason),
             }
         }
         report.read_to = report.read_to.max(self.lines.blank_to());
         // An incomplete line at the end is counted when it is complete.
         report.lines = self.lines.number() - u64::from(report.unfinished);
         Ok(None)
-    }
-}
-
-impl ReadReport {
-    /// Counts a line that is JSON but makes no sense.
-    pub(crate) fn add_damaged_line(
-        &mut self,
-        line: u64,
-        range: &Range<u64>,
-        reason: impl Into<String>,
-    ) {
-        self.damage.add(DamagedLine {
-            line,
-            byte: range.start,
-            bytes: range.end - range.start,
-            reason: reason.into(),
-        });
-    }
-}
-
-fn damaged(line: &Line<'_>, reason: impl Into<String>) -> DamagedLine {
-    DamagedLine {
-        line: line.number,
-        byte: line.range.start,
-        bytes: line.range.end - line.range.start,
-        reason: reason.into(),
     }
 }
 

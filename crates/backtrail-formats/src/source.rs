@@ -160,10 +160,10 @@ impl Source {
         }
     }
 
-    /// Returns a line as text. `None` if it cannot be read.
-    pub(crate) fn line_at(&self, range: std::ops::Range<u64>) -> Option<String> {
-        let bytes = self.read_range(range).ok()?;
-        Some(String::from_utf8_lossy(trim(&bytes)).into_owned())
+    /// Reads a line again, as text.
+    pub(crate) fn line_at(&self, range: std::ops::Range<u64>) -> Result<String> {
+        let bytes = self.read_range(range)?;
+        Ok(String::from_utf8_lossy(trim(&bytes)).into_owned())
     }
 
     /// Returns all of a file that is one JSON value, without line breaks between its tokens.
@@ -208,6 +208,18 @@ impl Source {
     fn failed(&self, error: io::Error) -> Error {
         Error::io("cannot read the file", &self.path, error)
     }
+}
+
+/// Returns the name of a file; empty if it is not UTF-8.
+pub(crate) fn file_name(path: &Path) -> &str {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.unwrap_or_default()
+}
+
+/// Returns whether a file has one JSON value per line, by its name.
+pub(crate) fn is_json_lines(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "jsonl")
 }
 
 /// Reads a file that accompanies a session.

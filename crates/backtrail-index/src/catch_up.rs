@@ -1,6 +1,7 @@
 //! Catching up: adds new records of the trails to the catalogue and the search index, in
 //! one pass.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::thread;
 use std::time::Duration;
 
@@ -9,9 +10,9 @@ use crate::error::{Error, Result};
 use crate::index::{CatchUp, Index};
 use crate::ingest::Ingest;
 use crate::lock::Lock;
-use crate::plan::Plan;
+use crate::plan::{Derived, Plan};
 use crate::search::{self, SearchIndex, SearchWriter};
-use crate::trail_dirs::{KnownDirs, KnownTrail, TrailDir, TrailFile, list_trail_dirs};
+use crate::trail_dirs::{KnownDirs, TrailDir, list_trail_dirs};
 
 /// How long to wait for another process.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -114,17 +115,15 @@ enum WriteTarget {
     Memory,
 }
 
-/// What the catalogue must add.
+/// A catalogue to update, and what it must add.
 #[derive(Debug)]
-struct CatalogueTask {
+struct CatalogueTarget {
+    catalogue: Catalogue,
+    place: CataloguePlace,
     plan: Plan,
     sessions: Vec<TrailDir>,
     workspaces: Vec<TrailDir>,
-    is_current: bool,
 }
-
-/// A catalogue to update.
-type CatalogueTarget = (Catalogue, CatalogueTask, CataloguePlace);
 
 /// Where a catalogue is that is updated.
 #[derive(Debug)]
@@ -178,35 +177,19 @@ impl Index {
     fn make_dir(&self) -> bool {
         let dir = self.dir();
         let mut builder = std::fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.mode(0o700);
         dir.is_dir() || builder.create(&dir).is_ok() || dir.is_dir()
     }
 
     fn bring_up_in(&self, place: WriteTarget, state: &mut IndexState, wants: Wants) -> Result<()> {
-        let (catalogue, task, target) = self.catalogue_target(place, state, wants)?;
+        let target = self.catalogue_target(place, state, wants)?;
         let search = match wants.search {
-            true => self.search_target(place, state, wants, &task.sessions)?,
+            true => self.search_target(place, state, wants, &target.sessions)?,
             false => None,
         };
-        let paths = self.paths();
-        let outdated = match target {
-            CataloguePlace::Done => None,
-            _ => Some((&catalogue, &task)),
-        };
-        if outdated.is_some() || search.is_some() {
-            let is_fresh = match target {
-                CataloguePlace::Beside(_) => true,
-                CataloguePlace::Memory => task.plan.bytes == task.plan.total,
-                CataloguePlace::Done | CataloguePlace::InPlace(_) => false,
-            };
-            let before_commit = || match target {
-                CataloguePlace::InPlace(_) => paths.begin_commit(),
-                _ => Ok(()),
-            };
-            self.ingest(state, outdated, search, is_fresh, before_commit)?;
-        }
-        state.catalogue = Some(match target {
+        self.ingest(state, &target, search)?;
+        let (catalogue, paths) = (target.catalogue, self.paths());
+        state.catalogue = Some(match target.place {
             CataloguePlace::InPlace(_) => {
                 paths.write_seal()?;
                 catalogue
@@ -221,29 +204,41 @@ impl Index {
     fn ingest(
         &self,
         state: &mut IndexState,
-        outdated: Option<(&Catalogue, &CatalogueTask)>,
-        search: Option<(SearchWriter, Plan, Lock)>,
-        fresh: bool,
-        before_commit: impl FnOnce() -> Result<()>,
+        target: &CatalogueTarget,
+        mut search: Option<(SearchWriter, Plan, Lock)>,
     ) -> Result<()> {
-        let (writer, plan, _lock) = match search {
-            Some((writer, plan, lock)) => (Some(writer), plan, Some(lock)),
-            None => (None, Plan::default(), None),
+        let mut update = match target.place {
+            CataloguePlace::Done => None,
+            _ => Some(target.catalogue.begin(&self.options.prices)?),
         };
-        let (update, workspaces) = match outdated {
-            Some((catalogue, task)) => {
-                let update = catalogue.begin(&self.options.prices)?;
-                (Some((update, &task.plan)), &task.workspaces[..])
-            }
-            None => (None, &[][..]),
+        let mut targets: Vec<(&mut dyn Derived, &Plan)> = Vec::new();
+        if let Some(update) = &mut update {
+            targets.push((update, &target.plan));
+        }
+        if let Some((writer, plan, _)) = &mut search {
+            targets.push((writer, plan));
+        }
+        if targets.is_empty() {
+            return Ok(());
+        }
+        let mut report = CatchUp::default();
+        Ingest::new(self, targets).run(&mut report)?;
+        let is_fresh = match target.place {
+            CataloguePlace::Beside(_) => true,
+            CataloguePlace::Memory => target.plan.bytes == target.plan.total,
+            CataloguePlace::Done | CataloguePlace::InPlace(_) => false,
         };
-        let mut work = Ingest::new(self, update, writer.map(|writer| (writer, &plan)));
-        work.feed()?;
+        let before_commit = || match target.place {
+            CataloguePlace::InPlace(_) => self.paths().begin_commit(),
+            _ => Ok(()),
+        };
         // Both have much to do at the end and are independent.
-        let search = work.search.take();
         let (index, ended) = thread::scope(|scope| {
-            let committing = scope.spawn(|| search.map(|(mut writer, _)| writer.commit()));
-            let ended = work.end_catalogue(workspaces, fresh, before_commit);
+            let commit = || search.as_mut().map(|(writer, ..)| writer.commit());
+            let committing = scope.spawn(commit);
+            let ended = update.map_or(Ok(()), |update| {
+                update.end(&self.store, &target.workspaces, is_fresh, before_commit)
+            });
             match committing.join() {
                 Ok(index) => (index, ended),
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -253,7 +248,8 @@ impl Index {
         if let Some(index) = index {
             state.search = Some(index?);
         }
-        work.report(&mut state.report);
+        state.report.bytes += report.bytes;
+        state.report.sessions += report.sessions;
         Ok(())
     }
 
@@ -271,19 +267,19 @@ impl Index {
                 Opened::Not(_) => None,
             },
         };
-        if let Some(catalogue) = opened.filter(|_| !wants.rebuild_catalogue) {
-            let task = self.task(&catalogue)?;
-            if task.is_current {
-                return Ok((catalogue, task, CataloguePlace::Done));
+        let Some(catalogue) = opened.filter(|_| !wants.rebuild_catalogue) else {
+            return match place {
+                WriteTarget::Disk => self.target_on_disk(state, wants, None),
+                WriteTarget::Memory => self.target_in_memory(None),
+            };
+        };
+        let target = self.target(catalogue, CataloguePlace::Memory)?;
+        match target.place {
+            CataloguePlace::Done => Ok(target),
+            _ if place == WriteTarget::Memory || target.catalogue.is_in_memory() => {
+                self.target_in_memory(Some(target.catalogue))
             }
-            if place == WriteTarget::Memory || catalogue.is_in_memory() {
-                return self.target_in_memory(Some(catalogue));
-            }
-            return self.target_on_disk(state, wants, Some(catalogue));
-        }
-        match place {
-            WriteTarget::Disk => self.target_on_disk(state, wants, None),
-            WriteTarget::Memory => self.target_in_memory(None),
+            _ => self.target_on_disk(state, wants, Some(target.catalogue)),
         }
     }
 
@@ -294,37 +290,33 @@ impl Index {
         opened: Option<Catalogue>,
     ) -> Result<CatalogueTarget> {
         let paths = self.paths();
-        let Some(lock) = Lock::take(&paths.lock(), self.patience(wants.rebuild_catalogue))? else {
+        let Some(lock) = Lock::take(
+            &paths.beside("lock"),
+            self.patience(wants.rebuild_catalogue),
+        )?
+        else {
             return self.target_in_memory(opened);
         };
         drop(opened);
-        if wants.rebuild_catalogue {
-            return self.target_beside(lock);
-        }
-        match paths.open(true)? {
-            Opened::Trusted(catalogue) => {
-                let task = self.task(&catalogue)?;
-                if task.is_current {
-                    return Ok((catalogue, task, CataloguePlace::Done));
+        if !wants.rebuild_catalogue {
+            match paths.open(true)? {
+                Opened::Trusted(catalogue) => {
+                    let mut target = self.target(catalogue, CataloguePlace::Memory)?;
+                    let bytes = target.plan.bytes;
+                    if bytes <= LARGE || bytes <= target.plan.total / 2 {
+                        if !matches!(target.place, CataloguePlace::Done) {
+                            target.place = CataloguePlace::InPlace(lock);
+                        }
+                        return Ok(target);
+                    }
                 }
-                if task.plan.bytes > LARGE && task.plan.bytes > task.plan.total / 2 {
-                    return self.target_beside(lock);
-                }
-                Ok((catalogue, task, CataloguePlace::InPlace(lock)))
-            }
-            Opened::Not(why) => {
-                if paths.database().exists() {
+                Opened::Not(why) if paths.database().exists() => {
                     state.note(format!("the catalogue was rebuilt: {why}"));
                 }
-                self.target_beside(lock)
+                Opened::Not(_) => {}
             }
         }
-    }
-
-    fn target_beside(&self, lock: Lock) -> Result<CatalogueTarget> {
-        let catalogue = self.paths().create_beside()?;
-        let task = self.task(&catalogue)?;
-        Ok((catalogue, task, CataloguePlace::Beside(lock)))
+        self.target(paths.create_beside()?, CataloguePlace::Beside(lock))
     }
 
     fn target_in_memory(&self, opened: Option<Catalogue>) -> Result<CatalogueTarget> {
@@ -333,16 +325,11 @@ impl Index {
             Some(catalogue) => catalogue.copy_to_memory()?,
             None => Catalogue::empty_in_memory()?,
         };
-        let task = self.task(&catalogue)?;
-        let place = match task.is_current {
-            true => CataloguePlace::Done,
-            false => CataloguePlace::Memory,
-        };
-        Ok((catalogue, task, place))
+        self.target(catalogue, CataloguePlace::Memory)
     }
 
-    /// Compares the catalogue with the trails.
-    fn task(&self, catalogue: &Catalogue) -> Result<CatalogueTask> {
+    /// Compares a catalogue with the trails. If it has everything, it stays where it is.
+    fn target(&self, catalogue: Catalogue, place: CataloguePlace) -> Result<CatalogueTarget> {
         let known = catalogue.known()?;
         let known_workspaces = catalogue.known_workspaces()?;
         let root = self.store.root();
@@ -352,11 +339,16 @@ impl Index {
         let prices = &self.options.prices;
         let of_workspaces = (&known_workspaces, workspaces.as_slice());
         let is_current = catalogue.is_current(&plan, of_workspaces, prices)?;
-        Ok(CatalogueTask {
+        Ok(CatalogueTarget {
+            catalogue,
+            place: if is_current {
+                CataloguePlace::Done
+            } else {
+                place
+            },
             plan,
             sessions,
             workspaces,
-            is_current,
         })
     }
 
@@ -418,21 +410,15 @@ impl Index {
     }
 }
 
-/// Returns whether the search index has exactly the existing records. Both are in order,
-/// so one pass is enough.
+/// Returns whether the search index has exactly the existing records. Both are in order.
 fn has_all(dir: &SearchIndex, look: &[TrailDir]) -> bool {
-    let mut known = dir.known().iter();
-    let mut is_known = |session: &TrailDir, trail: &TrailFile| {
-        known.next().is_some_and(|known| {
-            known.session.as_str() == session.id
-                && (known.number, known.bytes) == (trail.number, trail.bytes)
-                && known.modified == trail.modified
-        })
-    };
-    let mut trails = look
-        .iter()
-        .flat_map(|session| session.trails.iter().map(move |trail| (session, trail)));
-    trails.all(|(session, trail)| is_known(session, trail)) && known.next().is_none()
+    let known = dir.known().iter();
+    let known = known.map(|trail| (trail.session.as_str(), &trail.known.seen));
+    let seen = look.iter().flat_map(|session| {
+        let trails = session.trails.iter();
+        trails.map(|trail| (session.id.as_str(), trail))
+    });
+    known.eq(seen)
 }
 
 /// Returns what the search index has of each session.
@@ -440,15 +426,7 @@ fn known_of(dir: &SearchIndex) -> KnownDirs {
     let mut known = KnownDirs::new();
     for trail in dir.known() {
         let dir = known.entry(trail.session.to_string()).or_default();
-        dir.trails.push(KnownTrail {
-            seen: TrailFile {
-                number: trail.number,
-                bytes: trail.bytes,
-                modified: trail.modified,
-            },
-            read_to: trail.end,
-            sum: trail.sum,
-        });
+        dir.trails.push(trail.known);
     }
     known
 }

@@ -4,17 +4,16 @@ use backtrail::plumbing::{CallPlace, CallVisitor, Calls, MessageParts, ReadRecor
 use backtrail::{Block, Message, SessionId, SessionReader, ToolResult, ToolUse};
 
 use crate::error::Result;
+use crate::trail_dirs::TrailFile;
 
 /// A trail that is about to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrailPlace {
     pub(crate) session: SessionId,
-    pub(crate) number: u32,
+    /// Its file, as it was before it was read.
+    pub(crate) trail: TrailFile,
     /// The byte that it is read from: 0, or where the last reading ended.
     pub(crate) from: u64,
-    /// How long the file was, and when it was written, before it was read.
-    pub(crate) bytes: u64,
-    pub(crate) modified: i64,
 }
 
 /// A record of a trail.
@@ -71,7 +70,7 @@ pub(crate) fn feed(
     let Some((first, _)) = sinks.first() else {
         return Ok(0);
     };
-    let number = first.number;
+    let number = first.trail.number;
     let from = sinks.iter().map(|(place, _)| place.from).min().unwrap_or(0);
     // A trail that cannot be opened changes nothing for any sink.
     let mut records = reader.trail_records(number, from)?;

@@ -1,130 +1,92 @@
-//! Reads new records of the trails once, for the catalogue and the search index together.
+//! Reads new records of the trails once, for everything that is derived from them.
 
 use std::collections::BTreeMap;
 
 use backtrail::SessionId;
 
-use crate::catalogue::{CatalogueUpdate, full_text};
 use crate::error::{Error, Result};
 use crate::feed::{Sink, TrailPlace, feed};
 use crate::index::{CatchUp, Index, Progress};
-use crate::plan::{ChangedSession, Plan};
-use crate::search::SearchWriter;
-use crate::trail_dirs::TrailDir;
+use crate::plan::{ChangedSession, Derived, Plan};
 
 /// A pass over the new records.
 pub(crate) struct Ingest<'a> {
     index: &'a Index,
-    catalogue: Option<(CatalogueUpdate<'a>, &'a Plan)>,
-    pub(crate) search: Option<(SearchWriter, &'a Plan)>,
+    /// What is brought up to date, and what it must read.
+    targets: Vec<(&'a mut dyn Derived, &'a Plan)>,
     done: u64,
     total: u64,
-    sessions: u64,
 }
 
-/// What is to be read of one session.
-#[derive(Default)]
-struct SessionIngest<'a> {
-    catalogue: Option<&'a ChangedSession>,
-    search: Option<&'a ChangedSession>,
-}
+/// What targets want of a session or of a trail, by their positions.
+type Wishes<'a, T> = Vec<(usize, &'a T)>;
 
 impl<'a> Ingest<'a> {
-    pub(crate) fn new(
-        index: &'a Index,
-        catalogue: Option<(CatalogueUpdate<'a>, &'a Plan)>,
-        search: Option<(SearchWriter, &'a Plan)>,
-    ) -> Self {
-        let bytes = |plan: Option<&Plan>| plan.map_or(0, |plan| plan.bytes);
-        let total = bytes(catalogue.as_ref().map(|(_, plan)| *plan))
-            .max(bytes(search.as_ref().map(|(_, plan)| *plan)));
+    pub(crate) fn new(index: &'a Index, targets: Vec<(&'a mut dyn Derived, &'a Plan)>) -> Self {
+        let total = targets.iter().map(|(_, plan)| plan.bytes).max();
         Self {
             index,
-            catalogue,
-            search,
+            targets,
             done: 0,
-            total,
-            sessions: 0,
+            total: total.unwrap_or(0),
         }
     }
 
-    /// Reads everything new, session by session.
-    pub(crate) fn feed(&mut self) -> Result<()> {
-        let mut wishes: BTreeMap<&'a str, SessionIngest<'a>> = BTreeMap::new();
-        if let Some((catalogue, plan)) = &mut self.catalogue {
-            let plan: &'a Plan = plan;
-            for id in &plan.gone {
-                catalogue.forget(id)?;
-            }
+    /// Reads everything new, session by session, and adds it to a report.
+    pub(crate) fn run(mut self, report: &mut CatchUp) -> Result<()> {
+        let mut sessions: BTreeMap<&str, Wishes<'_, ChangedSession>> = BTreeMap::new();
+        let mut gone = 0;
+        for (n, (target, plan)) in self.targets.iter_mut().enumerate() {
+            target.start(plan)?;
+            gone = gone.max(plan.gone.len());
             for changed in &plan.changed {
-                wishes.entry(changed.id.as_str()).or_default().catalogue = Some(changed);
-            }
-            list_unreadable(catalogue, plan)?;
-            self.sessions += plan.gone.len() as u64;
-        }
-        if let Some((writer, plan)) = &mut self.search {
-            let plan: &'a Plan = plan;
-            for id in &plan.gone {
-                writer.forget_session(&id.parse()?);
-            }
-            for changed in &plan.changed {
-                wishes.entry(changed.id.as_str()).or_default().search = Some(changed);
+                let wishes = sessions.entry(changed.id.as_str()).or_default();
+                wishes.push((n, changed));
             }
         }
-        self.sessions += wishes.len() as u64;
+        report.sessions += (gone + sessions.len()) as u64;
         self.tell();
-        for wish in wishes.into_values() {
-            self.feed_session(&wish)?;
+        for wishes in sessions.into_values() {
+            self.read_session(&wishes)?;
         }
+        report.bytes += self.done;
         Ok(())
     }
 
-    fn feed_session(&mut self, wish: &SessionIngest<'a>) -> Result<()> {
-        let Some(changed) = wish.catalogue.or(wish.search) else {
+    fn read_session(&mut self, wishes: &Wishes<'_, ChangedSession>) -> Result<()> {
+        let Some((_, ChangedSession { id, .. })) = wishes.first() else {
             return Ok(());
         };
-        let id = &changed.id;
-        if let (Some((catalogue, _)), Some(changed)) = (&mut self.catalogue, wish.catalogue) {
-            if changed.from_start {
-                catalogue.forget(id.as_str())?;
-            }
-            catalogue.settle(id, changed.settled)?;
+        for (n, changed) in wishes {
+            self.targets[*n].0.session(changed)?;
         }
-        if let (Some((writer, _)), Some(changed)) = (&mut self.search, wish.search)
-            && changed.from_start
-        {
-            writer.forget_session(id);
-        }
-        match self.feed_trails(wish, id) {
+        match self.read_trails(id, wishes) {
             // It is listed as unreadable and hides no other session.
             Err(Error::Store(error)) => {
-                if let Some((writer, _)) = &mut self.search {
-                    writer.forget_session(id);
-                }
-                if let Some((catalogue, _)) = &mut self.catalogue {
-                    catalogue.unreadable(id, full_text(&error))?;
-                }
-                Ok(())
+                let mut targets = self.targets.iter_mut();
+                targets.try_for_each(|(target, _)| target.unreadable(id, &error))
             }
-            fed => fed,
+            read => read,
         }
     }
 
-    fn feed_trails(&mut self, wish: &SessionIngest<'_>, id: &SessionId) -> Result<()> {
+    fn read_trails(&mut self, id: &SessionId, wishes: &Wishes<'_, ChangedSession>) -> Result<()> {
         let reader = self.index.store.read_session(id)?;
-        let mut trails: BTreeMap<u32, [Option<&TrailPlace>; 2]> = BTreeMap::new();
-        for (who, changed) in [wish.catalogue, wish.search].into_iter().enumerate() {
-            for place in changed.iter().flat_map(|changed| &changed.places) {
-                trails.entry(place.number).or_default()[who] = Some(place);
+        let mut trails: BTreeMap<u32, Wishes<'_, TrailPlace>> = BTreeMap::new();
+        for (n, changed) in wishes {
+            for place in &changed.places {
+                trails
+                    .entry(place.trail.number)
+                    .or_default()
+                    .push((*n, place));
             }
         }
         for places in trails.into_values() {
             let mut sinks: Vec<(TrailPlace, &mut dyn Sink)> = Vec::new();
-            if let (Some((catalogue, _)), Some(place)) = (&mut self.catalogue, places[0]) {
-                sinks.push((place.clone(), catalogue.sink()));
-            }
-            if let (Some((writer, _)), Some(place)) = (&mut self.search, places[1]) {
-                sinks.push((place.clone(), writer));
+            for (n, (target, _)) in self.targets.iter_mut().enumerate() {
+                if let Some((_, place)) = places.iter().find(|(of, _)| *of == n) {
+                    sinks.push(((*place).clone(), &mut **target));
+                }
             }
             self.done += feed(&reader, &mut sinks)?;
         }
@@ -140,34 +102,4 @@ impl<'a> Ingest<'a> {
             });
         }
     }
-
-    pub(crate) fn end_catalogue(
-        &mut self,
-        workspaces: &[TrailDir],
-        fresh: bool,
-        before_commit: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        let Some((catalogue, _)) = self.catalogue.take() else {
-            return Ok(());
-        };
-        catalogue.end(&self.index.store, workspaces, fresh, before_commit)
-    }
-
-    pub(crate) fn report(&self, report: &mut CatchUp) {
-        report.bytes += self.done;
-        report.sessions += self.sessions;
-    }
-}
-
-/// Marks the sessions that are unreadable, and unmarks those that no longer are.
-fn list_unreadable(catalogue: &mut CatalogueUpdate<'_>, plan: &Plan) -> Result<()> {
-    for id in catalogue.were_unreadable()? {
-        if !plan.unreadable.iter().any(|(bad, _)| *bad == id) {
-            catalogue.settle(&id.parse()?, 0)?;
-        }
-    }
-    for (id, why) in &plan.unreadable {
-        catalogue.unreadable(&id.parse()?, why.clone())?;
-    }
-    Ok(())
 }

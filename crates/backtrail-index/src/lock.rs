@@ -2,6 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,9 +22,7 @@ impl Lock {
     pub(crate) fn take(path: &Path, patience: Duration) -> Result<Option<Self>> {
         let failed = |error| Error::io("cannot lock", path, error);
         let mut options = File::options();
-        options.create(true).truncate(false).write(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.create(true).truncate(false).write(true).mode(0o600);
         let file = match options.open(path) {
             Ok(file) => file,
             Err(error) if is_read_only(&error) => return Ok(None),

@@ -1,18 +1,18 @@
 //! A search, from the query to the messages.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use backtrail::plumbing::LinePart;
 use backtrail::{Block, Record, SessionId, SessionReader, Timestamp};
 
 use crate::catch_up::IndexState;
 use crate::error::{Error, Result};
-use crate::feed::{Sink, TrailPlace, feed};
+use crate::feed::{TrailPlace, feed};
 use crate::index::Index;
 use crate::plan::{ChangedSession, Plan};
 use crate::search::{
-    AllowedTrails, FoundRecords, Hit, KnownTrail, RawHit, SearchAnswer, SearchIndex, SearchRequest,
-    SearchWriter, find, snippet_of_record,
+    AllowedTrails, FoundRecords, Hit, IndexedTrail, RawHit, SearchAnswer, SearchIndex,
+    SearchRequest, SearchWriter, find, snippet_of_record,
 };
 
 /// How many bytes of unindexed trails are held in memory at a time.
@@ -46,7 +46,7 @@ impl SearchRequest {
     ) -> Result<FoundRecords> {
         let backlog = &state.backlog;
         // The index on disk has old records of these.
-        let replaced = |trail: &KnownTrail| {
+        let replaced = |trail: &IndexedTrail| {
             let id = trail.session.as_str();
             let reread = |changed: &ChangedSession| changed.from_start && changed.id.as_str() == id;
             backlog.changed.iter().any(reread) || backlog.gone.iter().any(|gone| gone == id)
@@ -187,7 +187,6 @@ impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
         let mut writer = SearchWriter::in_memory()?;
         let mut bytes = 0;
         let mut is_empty = true;
-        let mut unread = HashSet::new();
         while bytes < CHUNK
             && let Some(place) = self.places.next()
         {
@@ -198,7 +197,7 @@ impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
             match self.read(place, &mut writer) {
                 Ok(read) => bytes += read,
                 // It is listed as unreadable and hides no other session.
-                Err(Error::Store(_)) => drop(unread.insert(place.session.clone())),
+                Err(Error::Store(_)) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -212,7 +211,6 @@ impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
 
     fn read(&self, place: &TrailPlace, writer: &mut SearchWriter) -> Result<u64> {
         let reader = self.index.store.read_session(&place.session)?;
-        let sink: &mut dyn Sink = writer;
-        feed(&reader, &mut [(place.clone(), sink)])
+        feed(&reader, &mut [(place.clone(), writer)])
     }
 }

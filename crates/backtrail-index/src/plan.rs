@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use backtrail::{SessionId, Store};
 
 use crate::error::Result;
-use crate::feed::TrailPlace;
+use crate::feed::{Sink, TrailPlace};
 use crate::trail_dirs::{KnownDirs, KnownTrail, TrailDir};
 
 /// What is to be read.
@@ -35,6 +35,18 @@ pub(crate) struct ChangedSession {
     pub(crate) settled: i64,
 }
 
+/// Something that is derived from all trails.
+pub(crate) trait Derived: Sink {
+    /// Forgets the sessions that are gone, before anything is read.
+    fn start(&mut self, plan: &Plan) -> Result<()>;
+
+    /// The trails of a session follow.
+    fn session(&mut self, session: &ChangedSession) -> Result<()>;
+
+    /// A session could not be read.
+    fn unreadable(&mut self, id: &SessionId, error: &backtrail::Error) -> Result<()>;
+}
+
 impl Plan {
     /// Compares the existing trails with what was read.
     pub(crate) fn new(store: &Store, known: &KnownDirs, seen: &[TrailDir]) -> Result<Self> {
@@ -56,7 +68,7 @@ impl Plan {
             let changed = compare(store, session.id.parse()?, before, session);
             let from = changed.places.iter();
             plan.bytes += from
-                .map(|place| place.bytes.saturating_sub(place.from))
+                .map(|place| place.trail.bytes.saturating_sub(place.from))
                 .sum::<u64>();
             plan.changed.push(changed);
         }
@@ -86,10 +98,8 @@ fn compare(store: &Store, id: SessionId, known: &[KnownTrail], seen: &TrailDir) 
     let places = seen.unread(if from_start { &[] } else { known });
     let places = places.map(|(trail, from)| TrailPlace {
         session: id.clone(),
-        number: trail.number,
+        trail: *trail,
         from,
-        bytes: trail.bytes,
-        modified: trail.modified,
     });
     ChangedSession {
         from_start,

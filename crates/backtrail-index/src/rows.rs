@@ -106,23 +106,28 @@ impl Spending {
     }
 
     fn combine(&mut self, other: &Self, with: impl Fn(u64, u64) -> u64) {
-        let counters = [
-            (&mut self.calls, other.calls),
-            (&mut self.input_tokens, other.input_tokens),
-            (&mut self.output_tokens, other.output_tokens),
-            (&mut self.cache_write_tokens, other.cache_write_tokens),
-            (&mut self.cache_write_1h_tokens, other.cache_write_1h_tokens),
-            (&mut self.cache_read_tokens, other.cache_read_tokens),
-            (&mut self.reasoning_tokens, other.reasoning_tokens),
-            (&mut self.reported_calls, other.reported_calls),
-            (&mut self.unpriced_calls, other.unpriced_calls),
-            (&mut self.estimated_calls, other.estimated_calls),
-            (&mut self.estimated_tokens, other.estimated_tokens),
-            (&mut self.lower_bound_calls, other.lower_bound_calls),
-        ];
-        for (counter, other) in counters {
-            *counter = with(*counter, other);
+        let mut other = *other;
+        for (counter, other) in self.counters().into_iter().zip(other.counters()) {
+            *counter = with(*counter, *other);
         }
+    }
+
+    /// Returns everything that is counted, in the order of the catalogue's columns.
+    pub(crate) fn counters(&mut self) -> [&mut u64; 12] {
+        [
+            &mut self.calls,
+            &mut self.input_tokens,
+            &mut self.output_tokens,
+            &mut self.cache_write_tokens,
+            &mut self.cache_write_1h_tokens,
+            &mut self.cache_read_tokens,
+            &mut self.reasoning_tokens,
+            &mut self.reported_calls,
+            &mut self.unpriced_calls,
+            &mut self.estimated_calls,
+            &mut self.estimated_tokens,
+            &mut self.lower_bound_calls,
+        ]
     }
 }
 

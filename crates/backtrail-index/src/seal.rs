@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -95,9 +96,7 @@ impl Seal {
 /// Creates an empty file that only its owner can read, replacing an existing one.
 pub(crate) fn create_private(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::File::options();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.write(true).create(true).truncate(true).mode(0o600);
     options.open(path)
 }
 

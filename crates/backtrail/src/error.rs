@@ -4,8 +4,10 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 
 use crate::ids::SessionId;
 use crate::log::Holder;
@@ -27,7 +29,8 @@ impl<T> IoContext<T> for io::Result<T> {
 }
 
 /// What went wrong, as programs need to know it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// There is no such session, record or store.
@@ -79,6 +82,7 @@ impl ErrorKind {
 /// one, is the [`source`](StdError::source) and not repeated in the text.
 pub struct Error(Box<ErrorInner>);
 
+#[derive(Clone)]
 struct ErrorInner {
     kind: ErrorKind,
     message: String,
@@ -87,10 +91,11 @@ struct ErrorInner {
     byte: Option<u64>,
     reason: Option<Reason>,
     detail: Detail,
-    source: Option<io::Error>,
+    source: Option<Arc<io::Error>>,
 }
 
 /// Details that only some kinds have.
+#[derive(Clone)]
 enum Detail {
     None,
     Holder(Option<Holder>),
@@ -101,7 +106,7 @@ enum Detail {
     TooMuch(TooMuch),
     Deleted(SessionId),
     Purged(SessionId),
-    Restored(SessionId),
+    Restored,
 }
 
 impl Error {
@@ -125,7 +130,7 @@ impl Error {
     /// Creates an error for a failure of the machine that concerns no file.
     pub(crate) fn machine(doing: impl Into<String>, source: io::Error) -> Self {
         let mut error = Self::new(ErrorKind::Io, doing);
-        error.0.source = Some(source);
+        error.0.source = Some(Arc::new(source));
         error
     }
 
@@ -137,7 +142,7 @@ impl Error {
             _ => ErrorKind::Io,
         };
         let mut error = Self::new(kind, doing).at_path(path);
-        error.0.source = Some(source);
+        error.0.source = Some(Arc::new(source));
         error
     }
 
@@ -153,57 +158,49 @@ impl Error {
         self
     }
 
+    fn with_detail(mut self, detail: Detail) -> Self {
+        self.0.detail = detail;
+        self
+    }
+
     pub(crate) fn locked(message: String, path: &Path, holder: Option<Holder>) -> Self {
-        let mut error = Self::new(ErrorKind::Locked, message).at_path(path);
-        error.0.detail = Detail::Holder(holder);
-        error
+        let error = Self::new(ErrorKind::Locked, message).at_path(path);
+        error.with_detail(Detail::Holder(holder))
     }
 
     pub(crate) fn conflict(message: String, head: u64) -> Self {
-        let mut error = Self::new(ErrorKind::Conflict, message);
-        error.0.detail = Detail::Head(head);
-        error
+        Self::new(ErrorKind::Conflict, message).with_detail(Detail::Head(head))
     }
 
     pub(crate) fn ambiguous(message: String, candidates: Vec<SessionId>) -> Self {
-        let mut error = Self::new(ErrorKind::Ambiguous, message);
-        error.0.detail = Detail::Candidates(candidates);
-        error
+        let error = Self::new(ErrorKind::Ambiguous, message);
+        error.with_detail(Detail::Candidates(candidates))
     }
 
     /// Adds points that may have been meant.
-    pub(crate) fn with_points(mut self, points: Vec<String>) -> Self {
-        self.0.detail = Detail::Points(points);
-        self
+    pub(crate) fn with_points(self, points: Vec<String>) -> Self {
+        self.with_detail(Detail::Points(points))
     }
 
     /// Creates the error of a snapshot that exceeds its limits.
     #[cfg(feature = "snapshots")]
     pub(crate) fn stopped(message: String, too_much: TooMuch) -> Self {
-        let mut error = Self::new(ErrorKind::TooMuch, message);
-        error.0.detail = Detail::TooMuch(too_much);
-        error
+        Self::new(ErrorKind::TooMuch, message).with_detail(Detail::TooMuch(too_much))
     }
 
     /// Creates the error for a session that is in the trash.
     pub(crate) fn deleted(message: String, id: &SessionId) -> Self {
-        let mut error = Self::new(ErrorKind::NotFound, message);
-        error.0.detail = Detail::Deleted(id.clone());
-        error
+        Self::new(ErrorKind::NotFound, message).with_detail(Detail::Deleted(id.clone()))
     }
 
     /// Creates the error for a session that was purged.
     pub(crate) fn purged(message: String, id: &SessionId) -> Self {
-        let mut error = Self::new(ErrorKind::NotFound, message);
-        error.0.detail = Detail::Purged(id.clone());
-        error
+        Self::new(ErrorKind::NotFound, message).with_detail(Detail::Purged(id.clone()))
     }
 
     /// Creates the error for a session that is no longer in the trash.
-    pub(crate) fn restored(message: String, id: &SessionId) -> Self {
-        let mut error = Self::new(ErrorKind::NotFound, message);
-        error.0.detail = Detail::Restored(id.clone());
-        error
+    pub(crate) fn restored(message: String) -> Self {
+        Self::new(ErrorKind::NotFound, message).with_detail(Detail::Restored)
     }
 
     pub(crate) fn at_path(mut self, path: &Path) -> Self {
@@ -326,42 +323,13 @@ impl Error {
     pub fn is_moved(&self) -> bool {
         matches!(
             self.0.detail,
-            Detail::Deleted(_) | Detail::Purged(_) | Detail::Restored(_)
+            Detail::Deleted(_) | Detail::Purged(_) | Detail::Restored
         )
     }
 
     /// Copies the error for another waiter of the same group commit.
     pub(crate) fn duplicate(&self) -> Self {
-        let inner = &self.0;
-        Self(Box::new(ErrorInner {
-            kind: inner.kind,
-            message: inner.message.clone(),
-            path: inner.path.clone(),
-            line: inner.line,
-            byte: inner.byte,
-            reason: inner.reason.clone(),
-            detail: match &inner.detail {
-                Detail::None => Detail::None,
-                Detail::Holder(holder) => Detail::Holder(holder.clone()),
-                Detail::Head(seq) => Detail::Head(*seq),
-                Detail::Candidates(ids) => Detail::Candidates(ids.clone()),
-                Detail::Points(points) => Detail::Points(points.clone()),
-                #[cfg(feature = "snapshots")]
-                Detail::TooMuch(too_much) => Detail::TooMuch(too_much.clone()),
-                Detail::Deleted(id) => Detail::Deleted(id.clone()),
-                Detail::Purged(id) => Detail::Purged(id.clone()),
-                Detail::Restored(id) => Detail::Restored(id.clone()),
-            },
-            source: inner.source.as_ref().map(duplicate_io),
-        }))
-    }
-}
-
-/// Copies an I/O error as far as possible.
-fn duplicate_io(error: &io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(code) => io::Error::from_raw_os_error(code),
-        None => io::Error::new(error.kind(), error.to_string()),
+        Self(self.0.clone())
     }
 }
 
@@ -405,17 +373,15 @@ impl fmt::Debug for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0
-            .source
-            .as_ref()
-            .map(|error| error as &(dyn StdError + 'static))
+        let source = self.0.source.as_deref()?;
+        Some(source)
     }
 }
 
 impl Serialize for Error {
     /// Writes `{"kind","message","path","line","byte","causes"}`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let causes: Vec<String> = self.0.source.iter().map(io::Error::to_string).collect();
+        let causes: Vec<String> = self.0.source.iter().map(ToString::to_string).collect();
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", &self.kind())?;
         map.serialize_entry("message", &self.message())?;
@@ -424,12 +390,6 @@ impl Serialize for Error {
         map.serialize_entry("byte", &self.byte())?;
         map.serialize_entry("causes", &causes)?;
         map.end()
-    }
-}
-
-impl Serialize for ErrorKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
     }
 }
 

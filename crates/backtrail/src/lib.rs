@@ -235,6 +235,7 @@ mod session;
 pub mod snapshot;
 mod storage;
 mod store;
+mod sync;
 mod time;
 mod trail;
 mod transcript;

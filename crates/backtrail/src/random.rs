@@ -2,11 +2,17 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use crate::sync::lock;
 
 /// A source of random bytes.
 pub trait Randomness: Send + Sync + fmt::Debug + 'static {
     /// Fills `bytes` with unpredictable bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the source has no randomness to give.
     fn fill(&self, bytes: &mut [u8]) -> io::Result<()>;
 }
 
@@ -47,7 +53,7 @@ struct Ahead {
 
 impl IdSource {
     pub(crate) fn next(&self, random: &dyn Randomness) -> io::Result<uuid::Uuid> {
-        let mut ahead = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ahead = lock(&self.0);
         if ahead.left == 0 {
             random.fill(ahead.bytes.as_flattened_mut())?;
             ahead.left = ahead.bytes.len();

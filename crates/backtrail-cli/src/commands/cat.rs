@@ -9,7 +9,6 @@ use backtrail::{Point, Snapshot};
 use super::Answer;
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
-use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::shell::quote_path;
 use crate::text::{count, visible};
@@ -18,7 +17,7 @@ use crate::ui::Ui;
 /// Print a file as it was at a point
 #[derive(Debug, clap::Args)]
 pub(crate) struct CatArgs {
-    /// A checkpoint or record id, a label, last, last~N or REF:SEQ
+    /// A checkpoint or record id, a label, last, last~N or REF:SEQ (see: help diff)
     #[arg(value_name = "POINT")]
     point: Point,
 
@@ -30,8 +29,8 @@ pub(crate) struct CatArgs {
     here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &CatArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let workspace = args.here.require(global, ui, Finish::ToRead)?;
+pub(crate) fn run(args: &CatArgs, ui: &Ui) -> Result<Answer> {
+    let workspace = args.here.require(ui, Finish::ToRead)?;
     let snapshot = args.here.resolve(&workspace, &args.point, ui)?.snapshot()?;
     let path = within(workspace.root(), &args.path)?;
     let state = snapshot.entry(&path)?;

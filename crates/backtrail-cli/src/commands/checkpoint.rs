@@ -6,7 +6,6 @@ use backtrail::{Checkpoint, CheckpointOptions};
 
 use super::Answer;
 use super::workspace::{WorkspaceArgs, joined_session};
-use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::progress;
@@ -31,8 +30,8 @@ pub(crate) struct CheckpointArgs {
     yes: bool,
 }
 
-pub(crate) fn run(args: &CheckpointArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let workspace = args.here.open_or_create(global, args.yes, ui)?;
+pub(crate) fn run(args: &CheckpointArgs, ui: &Ui) -> Result<Answer> {
+    let workspace = args.here.open_or_create(args.yes, ui)?;
     let mut options = CheckpointOptions::new();
     if let Some(label) = &args.label {
         options = options.label(label.as_str());
@@ -46,8 +45,7 @@ pub(crate) fn run(args: &CheckpointArgs, global: &Global, ui: &Ui) -> Result<Ans
     let checkpoint = progress::checkpoint(ui, options, |options| workspace.checkpoint(options));
     let checkpoint = checkpoint.map_err(too_much)?;
     if ui.json() {
-        ui.print_json(&checkpoint)?;
-        return Ok(Answer::Done);
+        return ui.answer_json(&checkpoint);
     }
     ui.print_line(&checkpoint.id().prefix(8))?;
     ui.status(&summary(&checkpoint, &tilde(workspace.root())));

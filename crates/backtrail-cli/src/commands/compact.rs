@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use backtrail::Compaction;
 use serde_json::json;
 
-use super::{Answer, locked_hint, open_to_write, require_store, resolve, short};
-use crate::args::Global;
+use super::{Answer, find_session, locked_hint, open_to_write, short};
 use crate::error::Result;
 use crate::input::read_text;
 use crate::text::count;
@@ -14,7 +13,7 @@ use crate::ui::Ui;
 
 /// Replace earlier messages with a summary in the model's context
 ///
-/// The messages stay in the history; only the context starts with the summary from now on.
+/// The messages stay in the history; from now on, the context starts with the summary.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompactArgs {
     /// A session: its id, a prefix of 4+ characters, or latest
@@ -30,9 +29,8 @@ pub(crate) struct CompactArgs {
     keep: u64,
 }
 
-pub(crate) fn run(args: &CompactArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
-    let id = resolve(&store, &args.reference)?;
+pub(crate) fn run(args: &CompactArgs, ui: &Ui) -> Result<Answer> {
+    let (store, id) = find_session(&args.reference, ui)?;
     let summary = read_text(&args.summary_file, "the summary")?;
     let session = open_to_write(&store, &id, None, ui).map_err(|error| locked_hint(error, &id))?;
     let id = session.id().clone();
@@ -41,8 +39,7 @@ pub(crate) fn run(args: &CompactArgs, global: &Global, ui: &Ui) -> Result<Answer
     if ui.json() {
         let mut json = json!(done);
         json["session"] = json!(id);
-        ui.print_json(&json)?;
-        return Ok(Answer::Done);
+        return ui.answer_json(&json);
     }
     let id = short(&id);
     ui.print_line(&format!(

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use clap::{CommandFactory, ValueEnum};
 
 use super::Answer;
-use crate::args::{self, Global};
+use crate::args;
 use crate::error::Result;
 use crate::ui::Ui;
 
@@ -45,7 +45,7 @@ impl Shell {
     }
 }
 
-pub(crate) fn run(args: &CompletionsArgs, _global: &Global, _ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &CompletionsArgs, _ui: &Ui) -> Result<Answer> {
     let mut out = io::stdout().lock();
     out.write_all(args.shell.script().as_bytes())
         .and_then(|()| out.flush())?;

@@ -4,9 +4,7 @@ use backtrail_index::Price;
 use serde_json::{Value, json};
 
 use super::Answer;
-use crate::args::Global;
 use crate::error::Result;
-use crate::home;
 use crate::layout::{Column, DIM, Table};
 use crate::settings::{Setting, Settings};
 use crate::text::{exact_size, one_line, path_json};
@@ -19,8 +17,8 @@ pub(crate) struct ConfigArgs {}
 /// The name of a setting, its value as text and as JSON, and where it comes from.
 type Row = (&'static str, String, Value, Value);
 
-pub(crate) fn run(_args: &ConfigArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let (dir, source) = home::store_dir(global.store.as_deref())?;
+pub(crate) fn run(_args: &ConfigArgs, ui: &Ui) -> Result<Answer> {
+    let (dir, source) = ui.store_dir()?;
     let settings = Settings::read(&dir)?;
     let rows = rows(&settings);
     let store = dir.display().to_string();
@@ -30,8 +28,7 @@ pub(crate) fn run(_args: &ConfigArgs, global: &Global, ui: &Ui) -> Result<Answer
     }
     if ui.json() {
         let row = |(name, _, value, source): &Row| json!({"name": name, "value": value, "source": source});
-        ui.print_json(&rows.iter().map(row).collect::<Vec<_>>())?;
-        return Ok(Answer::Done);
+        return ui.answer_json(&rows.iter().map(row).collect::<Vec<_>>());
     }
     let mut table = Table::new([
         Column::text(""),

@@ -4,8 +4,7 @@ use std::io::{self, Write};
 
 use backtrail::Shape;
 
-use super::{Answer, report_gaps, require_store, resolve, short};
-use crate::args::Global;
+use super::{Answer, find_session, report_gaps, short};
 use crate::error::Result;
 use crate::text::count;
 use crate::ui::Ui;
@@ -26,10 +25,9 @@ pub(crate) struct ContextArgs {
     format: String,
 }
 
-pub(crate) fn run(args: &ContextArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ContextArgs, ui: &Ui) -> Result<Answer> {
     let shape: Shape = args.format.parse()?;
-    let store = require_store(global)?;
-    let id = resolve(&store, &args.reference)?;
+    let (store, id) = find_session(&args.reference, ui)?;
     let reader = store.read_session(&id)?;
     let context = reader.context(shape)?;
     let mut out = io::stdout().lock();

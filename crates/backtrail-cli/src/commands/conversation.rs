@@ -28,7 +28,8 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    pub(super) fn of(reader: &SessionReader, prices: &SessionPrices) -> Result<Self> {
+    pub(super) fn of(store: &Store, reader: &SessionReader, info: &SessionInfo) -> Result<Self> {
+        let prices = session_prices(store, info)?;
         let mut spending = Spending::default();
         let survey = reader.survey(|response| spending.add(&prices.spending(&response)))?;
         Ok(Self {

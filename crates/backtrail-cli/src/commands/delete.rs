@@ -6,8 +6,8 @@ use backtrail::trash::{
 use backtrail::{ErrorKind, SessionId, Store};
 use serde_json::{Value, json};
 
+use super::trash::warn_unknown;
 use super::{Answer, locked_hint, require_store, resolve, short};
-use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::text::{count, size, some_of, visible_path};
 use crate::ui::Ui;
@@ -20,8 +20,8 @@ use crate::when;
 ///
 /// --purge removes every byte of a session from the store and the trash, for example after a
 /// key leaked: its messages, payloads and saved files. The next gc frees the space of the
-/// files. Forks stay, without the part that was purged. Files are removed, not overwritten on
-/// the disk.
+/// files. Forks stay, without the part that was purged. Files are deleted, not overwritten:
+/// the disk may still hold their bytes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DeleteArgs {
     /// Sessions: ids, prefixes of 4+ characters, or latest
@@ -45,8 +45,8 @@ pub(crate) struct DeleteArgs {
     yes: bool,
 }
 
-pub(crate) fn run(args: &DeleteArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
+pub(crate) fn run(args: &DeleteArgs, ui: &Ui) -> Result<Answer> {
+    let store = require_store(ui)?;
     let scope = match args.cascade {
         true => DeleteScope::WithDescendants,
         false => DeleteScope::Named,
@@ -68,12 +68,11 @@ fn delete(args: &DeleteArgs, plan: DeletePlan, ui: &Ui) -> Result<Answer> {
         plan.apply().map_err(|error| locked(error, &deletions))?;
     }
     if ui.json() {
-        ui.print_json(&json!({
+        return ui.answer_json(&json!({
             "deleted": deletions,
             "forks": forks,
             "dry_run": args.dry_run,
-        }))?;
-        return Ok(Answer::Done);
+        }));
     }
     let moved = if args.dry_run { "would move" } else { "moved" };
     for deletion in &deletions {
@@ -268,10 +267,6 @@ fn warn_left(report: &PurgeReport, ui: &Ui) {
         ui.warning(&what, Some("backtrail verify"));
     }
     for path in &report.left {
-        let what = format!(
-            "{} is not part of the store; left alone",
-            visible_path(path)
-        );
-        ui.warning(&what, None);
+        warn_unknown(path, ui);
     }
 }

@@ -12,7 +12,6 @@ use super::cat::within_all;
 use super::checkpoint::named;
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
-use crate::args::Global;
 use crate::error::Result;
 use crate::home::tilde;
 use crate::layout::{self, BOLD, Cell, Column, Line, Span, Table, width_of};
@@ -64,8 +63,8 @@ pub(crate) struct DiffArgs {
     here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &DiffArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let workspace = args.here.require(global, ui, Finish::ToRead)?;
+pub(crate) fn run(args: &DiffArgs, ui: &Ui) -> Result<Answer> {
+    let workspace = args.here.require(ui, Finish::ToRead)?;
     let paths = within_all(workspace.root(), &args.paths)?;
     let diff = compare(args, &workspace, ui)?.only(&paths)?;
     if ui.json() {
@@ -101,12 +100,7 @@ fn compare(args: &DiffArgs, workspace: &Workspace, ui: &Ui) -> Result<Diff> {
             let after = args.here.resolve(workspace, point, ui)?.snapshot()?;
             Ok(before.diff(&after)?)
         }
-        None => {
-            let compared = progress::while_shown(ui, |progress| {
-                workspace.changes_since_with(&before, progress)
-            });
-            Ok(compared?.0)
-        }
+        None => Ok(progress::changes_since(ui, workspace, &before)?),
     }
 }
 

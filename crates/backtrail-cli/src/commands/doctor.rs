@@ -9,13 +9,13 @@ mod store;
 use std::io::Write;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use self::files::Files;
 use super::{Answer, open_files_store};
-use crate::args::Global;
 use crate::error::Result;
-use crate::home::{self, tilde};
+use crate::home::tilde;
 use crate::layout::{BOLD, hanging};
 use crate::settings::Settings;
 use crate::text::{count, visible};
@@ -28,14 +28,13 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {}
 
-pub(crate) fn run(_args: &DoctorArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let (dir, _) = home::store_dir(global.store.as_deref())?;
-    let checks = look(&dir, global, ui);
+pub(crate) fn run(_args: &DoctorArgs, ui: &Ui) -> Result<Answer> {
+    let (dir, _) = ui.store_dir()?;
+    let checks = look(&dir, ui);
     let found = checks.iter().filter(|check| !check.ok).count() as u64;
-    let warnings = checks.iter().filter(|check| check.is_warning()).count() as u64;
+    let warnings = checks.iter().filter(|check| check.warning).count() as u64;
     if ui.json() {
-        let rows: Vec<Value> = checks.iter().map(Check::to_json).collect();
-        ui.print_json(&json!({"ok": found == 0, "checks": rows}))?;
+        ui.print_json(&json!({"ok": found == 0, "checks": checks}))?;
     } else {
         print(&checks, ui)?;
         match found {
@@ -50,9 +49,12 @@ pub(crate) fn run(_args: &DoctorArgs, global: &Global, ui: &Ui) -> Result<Answer
 }
 
 /// The result of one check.
+#[derive(Serialize)]
 struct Check {
     name: &'static str,
     ok: bool,
+    /// Not a fault of the store.
+    warning: bool,
     message: String,
     /// The command that fixes it.
     hint: Option<String>,
@@ -63,6 +65,7 @@ impl Check {
         Self {
             name,
             ok: true,
+            warning: false,
             message: message.into(),
             hint: None,
         }
@@ -70,41 +73,25 @@ impl Check {
 
     fn found(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
-            name,
             ok: false,
-            message: message.into(),
             hint: Some(hint.into()),
+            ..Self::fine(name, message)
         }
     }
 
-    /// Makes a warning: not a fault of the store.
     fn warning(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             ok: true,
+            warning: true,
             ..Self::found(name, message, hint)
         }
     }
-
-    fn is_warning(&self) -> bool {
-        self.ok && self.hint.is_some()
-    }
-
-    fn to_json(&self) -> Value {
-        let Self {
-            name,
-            ok,
-            message,
-            hint,
-        } = self;
-        let warning = self.is_warning();
-        json!({"name": name, "ok": ok, "warning": warning, "message": message, "hint": hint})
-    }
 }
 
-fn look(dir: &Path, global: &Global, ui: &Ui) -> Vec<Check> {
+fn look(dir: &Path, ui: &Ui) -> Vec<Check> {
     let mut checks = vec![settings(dir)];
     // A mistake in the settings must not hide the state of the store.
-    let store = match open_files_store(global) {
+    let store = match open_files_store(ui) {
         Ok(store) => Ok(store),
         Err(_) => backtrail::Store::open(dir).map(Some),
     };
@@ -143,7 +130,7 @@ fn settings(dir: &Path) -> Check {
     match Settings::read(dir) {
         Ok(_) => Check::fine("settings", tilde(&dir.join("config.toml"))),
         Err(error) => {
-            let hints = error.hints().join("; ");
+            let hints = error.hints.join("; ");
             let path = tilde(&dir.join("config.toml"));
             let hint = match hints.is_empty() {
                 true => format!("fix it in {path}"),
@@ -160,7 +147,7 @@ fn print(checks: &[Check], ui: &Ui) -> std::io::Result<()> {
     let mut out = ui.out();
     for check in checks {
         let state = match check.ok {
-            true if check.is_warning() => "warn",
+            true if check.warning => "warn",
             true => "ok",
             false => "FAIL",
         };

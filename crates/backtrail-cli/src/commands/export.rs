@@ -6,7 +6,6 @@ mod html;
 mod markup;
 mod prose;
 mod removed;
-mod sha256;
 mod source;
 mod tool_call;
 
@@ -24,8 +23,7 @@ use serde_json::json;
 
 use self::removed::Removed;
 use super::markdown;
-use super::{Answer, require_store, resolve, short};
-use crate::args::Global;
+use super::{Answer, find_session, short};
 use crate::error::{CommandError, Result};
 use crate::shell::argument;
 use crate::text::{count, path_json, size};
@@ -34,9 +32,9 @@ use crate::ui::Ui;
 /// Export a session for people or for other programs
 ///
 /// html is one self-contained page, markdown is for reading, json is one object with all
-/// messages. An agent's name writes the files that the session was imported from, byte for
-/// byte. v1 is the JSON lines that older programs read; what does not fit becomes text or
-/// is omitted, and is listed.
+/// messages. An agent's name writes the file that the session was imported from, byte for byte.
+/// v1 is the JSON lines format that older programs read; what does not fit becomes text or is
+/// omitted, and is listed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
     /// A session: its id, a prefix of 4+ characters, or latest
@@ -230,9 +228,8 @@ pub(super) fn text_of(json: &Json) -> Option<Text> {
     serde_json::from_str(json.as_str()).ok()
 }
 
-pub(crate) fn run(args: &ExportArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
-    let id = resolve(&store, &args.reference)?;
+pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
+    let (store, id) = find_session(&args.reference, ui)?;
     let reader = store.read_session(&id)?;
     let mut export = Export {
         store: &store,
@@ -263,8 +260,7 @@ pub(crate) fn run(args: &ExportArgs, global: &Global, ui: &Ui) -> Result<Answer>
         if let Some(removed) = removed {
             report["removed"] = removed.to_json();
         }
-        ui.print_json(&report)?;
-        return Ok(Answer::Done);
+        return ui.answer_json(&report);
     }
     let shown = path.to_string_lossy();
     ui.print_line(&format!(

@@ -2,7 +2,6 @@
 
 mod moment;
 
-use std::env;
 use std::path::{Path, PathBuf};
 
 use backtrail::Store;
@@ -173,7 +172,7 @@ fn missing_name(name: &str, thing: &str, there: &[String]) -> String {
     const NAMED: usize = 8;
     let shown = one_line(name, 40);
     if there.is_empty() {
-        return format!("no session has the {thing} \"{shown}\"; known: none");
+        return format!("no session has the {thing} \"{shown}\"; there are no {thing}s yet");
     }
     let distance =
         |it: &&String| strsim::damerau_levenshtein(&it.to_lowercase(), &name.to_lowercase());
@@ -185,11 +184,10 @@ fn missing_name(name: &str, thing: &str, there: &[String]) -> String {
 
 /// Returns the workspace around the current directory.
 pub(crate) fn this_workspace(store: &Store) -> Result<WorkspaceFilter> {
-    let here = env::current_dir().map_err(|error| {
-        CommandError::io("cannot find the current directory", None, &error)
-            .hint("set the workspace: --workspace DIR")
-    })?;
-    let root = home::workspace_root(store).unwrap_or(here);
+    let root = match home::workspace_root(store) {
+        Some(root) => root,
+        None => home::current_dir()?,
+    };
     Ok(known(store, root))
 }
 

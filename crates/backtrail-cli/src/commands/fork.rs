@@ -9,7 +9,6 @@ use serde_json::json;
 
 use super::workspace::WorkspaceArgs;
 use super::{Answer, require_store, resolve, short, split_place};
-use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::text::one_line;
 use crate::ui::Ui;
@@ -17,13 +16,12 @@ use into::ForkIntoRequest;
 
 /// Start a new session that continues another one from any record
 ///
-/// Nothing is copied, and the original stays as it is. With --into, it continues in its own
-/// new directory, with the files as they were at that point, ready for
-/// another agent.
+/// Nothing is copied, and the original stays as it is. With --into, the new session gets its
+/// own directory with the files as they were at that point, ready for another agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ForkArgs {
-    /// A session and the last record to share, as REF:SEQ; without SEQ, its last one. With
-    /// --into, also a checkpoint or record id, a label, last or last~N
+    /// A session and the last record to share, as REF:SEQ; without :SEQ, all of it. With
+    /// --into, also a checkpoint or record id, a label, last or last~N (see: help diff)
     #[arg(value_name = "POINT")]
     point: String,
 
@@ -43,16 +41,16 @@ pub(crate) struct ForkArgs {
     here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &ForkArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ForkArgs, ui: &Ui) -> Result<Answer> {
     if let Some(dir) = &args.into {
-        return ForkIntoRequest { args, dir, ui }.run(global);
+        return ForkIntoRequest { args, dir, ui }.run();
     }
     if args.here.is_named() {
         let what = "--workspace needs --into: a fork without it has no files";
         return Err(CommandError::invalid(what).hint("pick a directory for the files: --into DIR"));
     }
     let (reference, seq) = split_place(&args.point)?;
-    let store = require_store(global)?;
+    let store = require_store(ui)?;
     let parent = resolve(&store, reference)?;
     let mut options = ForkOptions::new();
     if let Some(seq) = seq {
@@ -68,13 +66,12 @@ pub(crate) fn run(args: &ForkArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     let seq = origin.as_ref().and_then(|origin| origin.seq).unwrap_or(0);
     let name = origin.and_then(|origin| origin.branch_name);
     if ui.json() {
-        ui.print_json(&json!({
+        return ui.answer_json(&json!({
             "session": id,
             "parent": parent,
             "seq": seq,
             "branch_name": name,
-        }))?;
-        return Ok(Answer::Done);
+        }));
     }
     let called = name.map_or_else(String::new, |name| format!(" \"{}\"", one_line(&name, 60)));
     let (id, parent) = (short(&id), short(&parent));

@@ -8,7 +8,6 @@ use backtrail::gc::{DroppedStates, GcOptions, GcReport};
 
 use super::{Answer, relative, require_store};
 use crate::amount::{read_age, read_bytes};
-use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::text::{count, size};
@@ -18,7 +17,7 @@ use crate::when;
 /// Free space: remove unreferenced data
 ///
 /// Without a limit, only data that no checkpoint needs is removed. With a limit, the files of
-/// old checkpoints are dropped too: those around tool calls before others, oldest first.
+/// old checkpoints are dropped too: first those around tool calls, then others, oldest first.
 /// The checkpoints stay in the log, without their files. Labelled checkpoints and the latest of
 /// each session and workspace always keep their files. Other commands can run alongside.
 #[derive(Debug, clap::Args)]
@@ -36,8 +35,8 @@ pub(crate) struct GcArgs {
     dry_run: bool,
 }
 
-pub(crate) fn run(args: &GcArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
+pub(crate) fn run(args: &GcArgs, ui: &Ui) -> Result<Answer> {
+    let store = require_store(ui)?;
     let mut options = GcOptions::new();
     if let Some(age) = args.older_than {
         options = options.older_than(age);
@@ -171,8 +170,8 @@ impl Output<'_> {
         if report.over > 0 {
             let over = size(report.over);
             let what = format!("the store is still {over} over the limit");
-            let hint =
-                "sessions, labelled checkpoints and the latest of each session are never dropped";
+            let hint = "sessions, labelled checkpoints and the latest of each session are always \
+                        kept; to free more: delete sessions";
             ui.warning(&what, Some(hint));
         }
     }

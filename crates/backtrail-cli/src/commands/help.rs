@@ -6,7 +6,7 @@ use anstyle::{Effects, Style};
 use clap::Command;
 
 use super::Answer;
-use crate::args::{self, Global};
+use crate::args;
 use crate::error::{CommandError, Result};
 use crate::layout::hanging;
 use crate::ui::{Ui, terminal_width};
@@ -24,7 +24,7 @@ pub(crate) struct HelpArgs {
     all: bool,
 }
 
-pub(crate) fn run(args: &HelpArgs, _global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &HelpArgs, ui: &Ui) -> Result<Answer> {
     let mut whole = args::command();
     if args.all {
         let template = template(&whole, Shown::All);

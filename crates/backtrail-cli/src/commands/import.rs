@@ -14,7 +14,6 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Map, Value, json};
 
 use super::{Answer, open_files_store, open_or_create_store};
-use crate::args::Global;
 use crate::derived;
 use crate::error::{CommandError, Result};
 use crate::progress;
@@ -49,10 +48,10 @@ fn agents() -> PossibleValuesParser {
     PossibleValuesParser::new(formats().map(Format::name))
 }
 
-pub(crate) fn run(args: &ImportArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ImportArgs, ui: &Ui) -> Result<Answer> {
     let store = match args.dry_run {
-        true => open_files_store(global)?,
-        false => Some(open_or_create_store(global)?),
+        true => open_files_store(ui)?,
+        false => Some(open_or_create_store(ui)?),
     };
     let chosen = |format: &&dyn Format| {
         args.from.is_empty() || args.from.iter().any(|name| name == format.name())
@@ -142,7 +141,7 @@ fn as_json(args: &ImportArgs, report: &ImportReport, own: &Own) -> Value {
         json!({
             "file": error.path().map(path_json),
             "error": command_error.with_causes(),
-            "kind": command_error.kind(),
+            "kind": command_error.kind,
         })
     };
     let mut agents = Map::new();

@@ -3,14 +3,13 @@
 mod families;
 mod table;
 
-use backtrail::{SessionId, SessionInfo, SessionReader, Store, Timestamp};
+use backtrail::{SessionInfo, SessionReader, Store};
 use backtrail_index::{Field, Filter, Index, SessionRow};
 use serde_json::{Value, json};
 
 use self::families::Family;
 use super::filters::{Filters, Scope, at_least_one, this_workspace};
 use super::{Answer, how_to_begin, open_store, short};
-use crate::args::Global;
 use crate::derived;
 use crate::error::Result;
 use crate::text::{cost_json, count, grouped, path_json};
@@ -19,8 +18,8 @@ use crate::ui::Ui;
 /// List sessions, pinned first, then newest
 ///
 /// Without a filter: the sessions of this workspace if it has any, else all. Forks and
-/// sub-agents are folded under the newest session of their family; FILES, TOKENS and COST are
-/// then those of the whole family.
+/// sub-agents are folded under the newest session of their family; FILES, TOKENS and COST then
+/// add up the whole family.
 ///
 /// A star marks pinned sessions. Tokens after a ~ are estimated. A + marks a lower bound: some
 /// calls have no known price or under-report tokens.
@@ -30,7 +29,7 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     forks: bool,
 
-    /// Sort by
+    /// Sort order
     #[arg(long, value_name = "BY", default_value = "updated")]
     sort: Sort,
 
@@ -59,8 +58,8 @@ enum Sort {
     Title,
 }
 
-pub(crate) fn run(args: &ListArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let Some(store) = open_store(global)? else {
+pub(crate) fn run(args: &ListArgs, ui: &Ui) -> Result<Answer> {
+    let Some(store) = open_store(ui)? else {
         return nothing_yet(ui);
     };
     let found = find(args, &store, ui)?;
@@ -68,9 +67,8 @@ pub(crate) fn run(args: &ListArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         let mut rows = families::alone(found.rows);
         families::sort(&mut rows, args.sort);
         let rows = rows.iter().take(args.limit.unwrap_or(usize::MAX));
-        let rows = rows.map(|family| ListedSession::of(family.head(), &store));
-        ui.print_json(&rows.collect::<Vec<_>>())?;
-        return Ok(Answer::Done);
+        let rows = rows.map(|family| row_json(family.head(), &store));
+        return ui.answer_json(&rows.collect::<Vec<_>>());
     }
     if found.ids.is_empty() && found.rows.is_empty() {
         return nothing_yet(ui);
@@ -252,110 +250,55 @@ pub(super) fn first_words(reader: &SessionReader) -> Option<String> {
     None
 }
 
-/// A session as JSON: with its counts and costs, or the reason that it cannot be read.
-#[derive(serde::Serialize)]
-#[serde(untagged)]
-enum ListedSession<'a> {
-    Unreadable { id: &'a SessionId, error: &'a str },
-    Readable(Box<Row<'a>>),
-}
-
-#[derive(serde::Serialize)]
-struct Row<'a> {
-    id: &'a SessionId,
-    title: Option<&'a str>,
-    begins: Option<&'a str>,
-    agent: Option<&'a str>,
-    model: Option<&'a str>,
-    tags: &'a [String],
-    pinned: bool,
-    workspace: Option<Value>,
-    project: Option<&'a str>,
-    remote: Option<&'a str>,
-    created_at: Option<Timestamp>,
-    updated_at: Option<Timestamp>,
-    messages: u64,
-    turns: u64,
-    tool_calls: u64,
-    files_changed: u64,
-    tokens: Tokens,
-    cost_usd: Value,
-    unpriced_calls: u64,
-    last_seq: u64,
-    damaged: u64,
-    forked_from: Option<Value>,
-    spawned_by: Option<Value>,
-    belongs_to: Option<&'a str>,
-    original_id: Option<&'a str>,
-}
-
-#[derive(serde::Serialize)]
-struct Tokens {
-    input_tokens: u64,
-    output_tokens: u64,
-    cache_write_tokens: u64,
-    cache_read_tokens: u64,
-    reasoning_tokens: u64,
-    total: u64,
-}
-
-impl<'a> ListedSession<'a> {
-    fn of(row: &'a SessionRow, store: &Store) -> Self {
-        match &row.error {
-            Some(error) => Self::Unreadable { id: &row.id, error },
-            None => Self::Readable(Box::new(Row::of(row, store))),
-        }
+/// Returns a session as JSON: with its counts and costs, or the reason that it cannot be read.
+fn row_json(row: &SessionRow, store: &Store) -> Value {
+    if let Some(error) = &row.error {
+        return json!({"id": row.id, "error": error});
     }
-}
-
-impl<'a> Row<'a> {
-    fn of(row: &'a SessionRow, store: &Store) -> Self {
-        let forked_from = row.family.forked_from.as_ref().map(|(parent, seq)| {
-            json!({"parent_session_id": parent, "branch_name": row.family.branch, "seq": seq})
-        });
-        let spawned_by = row.family.spawned_by.as_ref().map(|parent| {
-            // Only the session knows which call it was.
-            let info = store.read_session(&row.id).and_then(|reader| reader.info());
-            let call = info.ok().and_then(|info| info.spawned_by);
-            call.map_or_else(|| json!({"session_id": parent}), |call| json!(call))
-        });
-        let project = row.project.as_ref();
-        let spent = &row.spending;
-        Self {
-            id: &row.id,
-            title: row.title.as_deref(),
-            begins: row.begins.as_deref(),
-            agent: row.agent.as_deref(),
-            model: row.model.as_deref(),
-            tags: &row.tags,
-            pinned: row.pinned,
-            workspace: row.workspace.as_deref().map(path_json),
-            project: project.map(|project| project.name.as_str()),
-            remote: project.and_then(|project| project.remote.as_deref()),
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-            messages: row.messages,
-            turns: row.turns,
-            tool_calls: row.tool_calls,
-            files_changed: row.files_changed,
-            tokens: Tokens {
-                input_tokens: spent.input_tokens,
-                output_tokens: spent.output_tokens,
-                cache_write_tokens: spent.cache_write_tokens,
-                cache_read_tokens: spent.cache_read_tokens,
-                reasoning_tokens: spent.reasoning_tokens,
-                total: spent.tokens(),
-            },
-            cost_usd: cost_json(spent),
-            unpriced_calls: spent.unpriced_calls,
-            last_seq: row.last_seq,
-            damaged: row.damaged,
-            forked_from,
-            spawned_by,
-            belongs_to: row.belongs_to.as_deref(),
-            original_id: row.original_id.as_deref(),
-        }
-    }
+    let forked_from = row.family.forked_from.as_ref().map(|(parent, seq)| {
+        json!({"parent_session_id": parent, "branch_name": row.family.branch, "seq": seq})
+    });
+    let spawned_by = row.family.spawned_by.as_ref().map(|parent| {
+        // Only the session knows which call it was.
+        let info = store.read_session(&row.id).and_then(|reader| reader.info());
+        let call = info.ok().and_then(|info| info.spawned_by);
+        call.map_or_else(|| json!({"session_id": parent}), |call| json!(call))
+    });
+    let (project, spent) = (row.project.as_ref(), &row.spending);
+    json!({
+        "id": row.id,
+        "title": row.title,
+        "begins": row.begins,
+        "agent": row.agent,
+        "model": row.model,
+        "tags": row.tags,
+        "pinned": row.pinned,
+        "workspace": row.workspace.as_deref().map(path_json),
+        "project": project.map(|project| &project.name),
+        "remote": project.and_then(|project| project.remote.as_ref()),
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "messages": row.messages,
+        "turns": row.turns,
+        "tool_calls": row.tool_calls,
+        "files_changed": row.files_changed,
+        "tokens": {
+            "input_tokens": spent.input_tokens,
+            "output_tokens": spent.output_tokens,
+            "cache_write_tokens": spent.cache_write_tokens,
+            "cache_read_tokens": spent.cache_read_tokens,
+            "reasoning_tokens": spent.reasoning_tokens,
+            "total": spent.tokens(),
+        },
+        "cost_usd": cost_json(spent),
+        "unpriced_calls": spent.unpriced_calls,
+        "last_seq": row.last_seq,
+        "damaged": row.damaged,
+        "forked_from": forked_from,
+        "spawned_by": spawned_by,
+        "belongs_to": row.belongs_to,
+        "original_id": row.original_id,
+    })
 }
 
 /// Returns the facts about a session; unknown ones are null.

@@ -15,7 +15,6 @@ use super::Answer;
 use super::cat::within_all;
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
-use crate::args::Global;
 use crate::derived::prefix;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
@@ -26,7 +25,8 @@ use crate::when;
 
 /// Show what happened in this workspace: turns, runs, checkpoints and your own changes
 ///
-/// The newest comes first. The id at the end of a line stands for the files after it.
+/// The newest comes first. The id at the end of a line is the checkpoint after it: a point for
+/// diff, cat, restore and rewind.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogArgs {
     /// With --steps, a session: its id, a prefix of 4+ characters, or latest
@@ -53,11 +53,11 @@ pub(crate) struct LogArgs {
     here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &LogArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &LogArgs, ui: &Ui) -> Result<Answer> {
     if args.steps {
-        return steps::run(args, global, ui);
+        return steps::run(args, ui);
     }
-    let Some(workspace) = args.here.find(global, ui, Finish::ToRead)? else {
+    let Some(workspace) = args.here.find(ui, Finish::ToRead)? else {
         if ui.json() {
             ui.print_json(&[(); 0])?;
         } else {
@@ -327,10 +327,8 @@ fn now_row(
         return Ok(None);
     };
     let compared = last.snapshot().and_then(|before| {
-        let compared = progress::while_shown(ui, |progress| {
-            workspace.changes_since_with(&before, progress)
-        });
-        compared?.0.only(paths)
+        let diff = progress::changes_since(ui, workspace, &before)?;
+        diff.only(paths)
     });
     let diff = match compared {
         // The directory may be gone; its log can be shown all the same.

@@ -8,7 +8,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use super::Answer;
 use super::help::find;
-use crate::args::{self, Global};
+use crate::args;
 use crate::error::Result;
 use crate::ui::Ui;
 
@@ -22,7 +22,7 @@ pub(crate) struct ManArgs {
     verb: Vec<String>,
 }
 
-pub(crate) fn run(args: &ManArgs, _global: &Global, _ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &ManArgs, _ui: &Ui) -> Result<Answer> {
     let mut whole = args::command();
     whole.build();
     let page = match args.verb.is_empty() {

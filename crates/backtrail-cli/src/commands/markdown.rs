@@ -24,13 +24,12 @@ const OTHER_SHOWN: usize = 2000;
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
     let info = export.info()?;
-    let prices = session_prices(export.store, &info)?;
-    let survey = Survey::of(export.reader, &prices)?;
+    let survey = Survey::of(export.store, export.reader, &info)?;
     write_head(out, &info, &survey)?;
     let mut writer = MarkdownWriter {
         out,
         changes: Changes::find(export.store, export.reader, &info),
-        spending: TurnSpending::new(prices),
+        spending: TurnSpending::new(session_prices(export.store, &info)?),
     };
     let mut conversation = export.reader.conversation()?;
     while let Some(item) = conversation.next().transpose()? {

@@ -51,13 +51,14 @@ use backtrail::verify::{GapReason, HistoryGap};
 use backtrail::{
     Durability, ErrorKind, ForkOptions, Session, SessionId, SessionInfo, Store, StoreOptions,
 };
+use serde::Serialize;
 
-use crate::args::{Args, Command, Global};
+use crate::args::Args;
 use crate::error::{CommandError, Result};
 use crate::home;
 use crate::settings::Settings;
 use crate::shell::quote;
-use crate::text::{count, one_line};
+use crate::text::{count, one_line, plural};
 use crate::ui::Ui;
 use crate::when;
 
@@ -92,55 +93,25 @@ impl From<Answer> for ExitCode {
     }
 }
 
-/// Runs a verb.
+impl Ui {
+    /// Prints the data of a command that is done.
+    fn answer_json(&self, value: &impl Serialize) -> Result<Answer> {
+        self.print_json(value)?;
+        Ok(Answer::Done)
+    }
+}
+
+/// Runs a verb; without one, shows an overview.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
-    let global = &args.global;
-    let Some(command) = &args.command else {
-        return overview::run(global, ui);
-    };
-    match command {
-        Command::Run(args) => run::run(args, global, ui),
-        Command::Record(args) => record::run(args, global, ui),
-        Command::List(args) => list::run(args, global, ui),
-        Command::Show(args) => show::run(args, global, ui),
-        Command::Fork(args) => fork::run(args, global, ui),
-        Command::Rewind(args) => rewind::run(args, global, ui),
-        Command::Restore(args) => restore::run(args, global, ui),
-        Command::Undo(args) => undo::run(args, global, ui),
-        Command::Redo(args) => redo::run(args, global, ui),
-        Command::Compact(args) => compact::run(args, global, ui),
-        Command::Context(args) => context::run(args, global, ui),
-        Command::Title(args) => title::run(args, global, ui),
-        Command::Tag(args) => tag::run(args, global, ui),
-        Command::Pin(args) => pin::run(args, global, ui),
-        Command::Stats(args) => stats::run(args, global, ui),
-        Command::Import(args) => import::run(args, global, ui),
-        Command::Export(args) => export::run(args, global, ui),
-        Command::Verify(args) => verify::run(args, global, ui),
-        Command::Repair(args) => repair::run(args, global, ui),
-        Command::Gc(args) => gc::run(args, global, ui),
-        Command::Delete(args) => delete::run(args, global, ui),
-        Command::Trash(args) => trash::run(args, global, ui),
-        Command::Config(args) => config::run(args, global, ui),
-        Command::Checkpoint(args) => checkpoint::run(args, global, ui),
-        Command::Log(args) => log::run(args, global, ui),
-        Command::Diff(args) => diff::run(args, global, ui),
-        Command::Cat(args) => cat::run(args, global, ui),
-        Command::Status(args) => status::run(args, global, ui),
-        Command::Search(args) => search::run(args, global, ui),
-        Command::Relink(args) => relink::run(args, global, ui),
-        Command::Doctor(args) => doctor::run(args, global, ui),
-        Command::Rebuild(args) => rebuild::run(args, global, ui),
-        Command::Completions(args) => completions::run(args, global, ui),
-        Command::Man(args) => man::run(args, global, ui),
-        Command::Help(args) => help::run(args, global, ui),
-        Command::Version(args) => version::run(args, global, ui),
+    match &args.command {
+        Some(command) => command.run(ui),
+        None => overview::run(ui),
     }
 }
 
 /// Returns the store's options, from its settings, and its directory.
-fn store_options(global: &Global) -> Result<(StoreOptions, PathBuf)> {
-    let (dir, _) = home::store_dir(global.store.as_deref())?;
+fn store_options(ui: &Ui) -> Result<(StoreOptions, PathBuf)> {
+    let (dir, _) = ui.store_dir()?;
     let settings = Settings::read(&dir)?;
     let options = StoreOptions::new()
         .durability(settings.durability.value)
@@ -155,8 +126,8 @@ fn store_options(global: &Global) -> Result<(StoreOptions, PathBuf)> {
 }
 
 /// Returns the store's options for work with files: with git's global ignore rules.
-fn files_options(global: &Global) -> Result<(StoreOptions, PathBuf)> {
-    let (options, dir) = store_options(global)?;
+fn files_options(ui: &Ui) -> Result<(StoreOptions, PathBuf)> {
+    let (options, dir) = store_options(ui)?;
     Ok(match home::global_excludes() {
         Some(path) => (options.global_excludes(path), dir),
         None => (options, dir),
@@ -164,19 +135,19 @@ fn files_options(global: &Global) -> Result<(StoreOptions, PathBuf)> {
 }
 
 /// Opens the store, creating it if there is none.
-fn open_or_create_store(global: &Global) -> Result<Store> {
-    let (options, dir) = files_options(global)?;
+fn open_or_create_store(ui: &Ui) -> Result<Store> {
+    let (options, dir) = files_options(ui)?;
     Ok(options.open_or_create(dir)?)
 }
 
 /// Opens the store if there is one. Looking creates nothing.
-fn open_store(global: &Global) -> Result<Option<Store>> {
-    open_if_there(store_options(global)?)
+fn open_store(ui: &Ui) -> Result<Option<Store>> {
+    open_if_there(store_options(ui)?)
 }
 
 /// Opens the store, if there is one, to work with files.
-fn open_files_store(global: &Global) -> Result<Option<Store>> {
-    open_if_there(files_options(global)?)
+fn open_files_store(ui: &Ui) -> Result<Option<Store>> {
+    open_if_there(files_options(ui)?)
 }
 
 fn open_if_there((options, dir): (StoreOptions, PathBuf)) -> Result<Option<Store>> {
@@ -188,20 +159,20 @@ fn open_if_there((options, dir): (StoreOptions, PathBuf)) -> Result<Option<Store
 }
 
 /// Opens the store; fails if there is none.
-fn require_store(global: &Global) -> Result<Store> {
-    required(open_store(global)?, global)
+fn require_store(ui: &Ui) -> Result<Store> {
+    required(open_store(ui)?, ui)
 }
 
 /// Opens the store to work with files; fails if there is none.
-fn require_files_store(global: &Global) -> Result<Store> {
-    required(open_files_store(global)?, global)
+fn require_files_store(ui: &Ui) -> Result<Store> {
+    required(open_files_store(ui)?, ui)
 }
 
-fn required(store: Option<Store>, global: &Global) -> Result<Store> {
+fn required(store: Option<Store>, ui: &Ui) -> Result<Store> {
     match store {
         Some(store) => Ok(store),
         None => {
-            let (dir, _) = home::store_dir(global.store.as_deref())?;
+            let (dir, _) = ui.store_dir()?;
             let what = format!("no store in {}", dir.display());
             Err(CommandError::not_found(what)
                 .at_path(&dir)
@@ -224,7 +195,7 @@ fn split_place(text: &str) -> Result<(&str, Option<u64>)> {
         Ok(seq) => Ok((reference, Some(seq))),
         Err(_) => {
             let what = format!("{} is not a record of a session", quote(text));
-            let way = "must be REF:SEQ, where SEQ is the number of a record";
+            let way = "write REF:SEQ, where SEQ is the number of a record";
             Err(CommandError::invalid(what).hint(way))
         }
     }
@@ -294,6 +265,13 @@ fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
     })
 }
 
+/// Opens the store and finds the session that a reference means.
+fn find_session(reference: &str, ui: &Ui) -> Result<(Store, SessionId)> {
+    let store = require_store(ui)?;
+    let id = resolve(&store, reference)?;
+    Ok((store, id))
+}
+
 /// Adds how to restore a session that is in the trash.
 fn deleted(error: backtrail::Error, id: &SessionId) -> CommandError {
     let id = short(id);
@@ -307,7 +285,7 @@ fn report_gaps(gaps: &[HistoryGap], ui: &Ui) {
         let session = short(&gap.session);
         match gap.reason {
             GapReason::Purged { .. } => {
-                let were = if gap.count() == 1 { "was" } else { "were" };
+                let were = plural(gap.count(), "was", "were");
                 ui.status(&format!(
                     "history starts at record {next}; {} before it {were} purged with session {session}",
                     count(gap.count(), "record")

@@ -5,29 +5,27 @@ mod agents;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use backtrail::workspace::{Activity, CheckpointReason, LogEntry, LogKind};
-use backtrail::{SessionInfo, Store, Timestamp, Workspace};
+use backtrail::workspace::{LogEntry, LogKind};
+use backtrail::{Checkpoint, SessionInfo, Store, Timestamp, Workspace};
 use serde_json::{Value, json};
 
 use self::agents::FoundAgent;
 use super::log::{about, kind};
 use super::recovery::Finish;
-use super::status::{bytes_in, running};
+use super::status::{Timeline, bytes_in, running};
 use super::workspace::WorkspaceArgs;
 use super::{Answer, open_files_store, short};
-use crate::args::Global;
 use crate::error::Result;
 use crate::home::{tilde, workspace_root};
 use crate::layout::{BOLD, Cell, Column, DIM, Table, hanging, styled};
-use crate::progress;
 use crate::text::{count, one_line, path_json, size, visible};
 use crate::ui::Ui;
 use crate::when;
 
-pub(crate) fn run(global: &Global, ui: &Ui) -> Result<Answer> {
-    let overview = match open_files_store(global)? {
+pub(crate) fn run(ui: &Ui) -> Result<Answer> {
+    let overview = match open_files_store(ui)? {
         Some(store) => {
-            let workspace = WorkspaceArgs::default().find(global, ui, Finish::ToRead)?;
+            let workspace = WorkspaceArgs::default().find(ui, Finish::ToRead)?;
             Overview::new(&store, workspace, ui)?
         }
         None => Overview {
@@ -53,12 +51,11 @@ struct Overview {
     sessions: u64,
     all_sessions: u64,
     latest: Option<SessionInfo>,
-    checkpoints: u64,
+    timeline: Timeline,
     /// What happened last that was not the person's own work.
     last: Option<LogEntry>,
     /// How many paths changed since the last checkpoint.
     changed: Option<u64>,
-    running: Vec<Activity>,
     /// The store and its size in bytes.
     store: Option<(PathBuf, u64)>,
     /// The agents that have sessions on this machine; not looked for once some were
@@ -105,33 +102,18 @@ impl Overview {
     /// Reads the checkpoints and compares the files. Errors are left to the verbs that need
     /// these.
     fn read_files(&mut self, workspace: &Workspace, ui: &Ui) {
-        let Ok(checkpoints) = workspace.checkpoints() else {
-            return;
-        };
-        let mut last = None;
-        for checkpoint in checkpoints.filter_map(backtrail::Result::ok) {
-            // A checkpoint made before a rewind serves undo alone.
-            self.checkpoints += u64::from(*checkpoint.reason() != CheckpointReason::BeforeRewind);
-            let at = checkpoint.at();
-            self.since = Some(self.since.map_or(at, |since| since.min(at)));
-            last = Some(checkpoint);
-        }
+        self.timeline = Timeline::of(workspace).unwrap_or_default();
+        let first = self.timeline.first.as_ref().map(Checkpoint::at);
+        self.since = self.since.into_iter().chain(first).min();
         let log = workspace.log().unwrap_or_default();
         let mut log = log.into_iter().rev();
         self.last = log.find(|entry| entry.kind() != LogKind::Person);
-        self.running = workspace.active().unwrap_or_default();
-        let before = last.and_then(|last| last.snapshot().ok());
-        let compared = before.and_then(|before| {
-            let compared = progress::while_shown(ui, |progress| {
-                workspace.changes_since_with(&before, progress)
-            });
-            compared.ok()
-        });
-        self.changed = compared.map(|(diff, _)| diff.changes().len() as u64);
+        let changed = self.timeline.changed(workspace, ui).ok().flatten();
+        self.changed = changed.map(|diff| diff.changes().len() as u64);
     }
 
     fn is_known(&self) -> bool {
-        self.sessions > 0 || self.checkpoints > 0
+        self.sessions > 0 || self.timeline.checkpoints > 0
     }
 
     /// Returns the commands that make sense now, and what each does.
@@ -159,7 +141,7 @@ impl Overview {
         if happened {
             commands.push(("undo", "undo the last step"));
         }
-        match self.checkpoints {
+        match self.timeline.checkpoints {
             0 => commands.push(("run -- COMMAND", "run a command that you can undo")),
             _ => commands.push(("log", "the whole timeline")),
         }
@@ -192,7 +174,7 @@ impl Overview {
             })),
             "known_since": self.since,
             "sessions": self.sessions,
-            "checkpoints": self.checkpoints,
+            "checkpoints": self.timeline.checkpoints,
             "last": last,
             "changed": self.changed,
             "store": self.store.as_ref().map(|(path, bytes)| {
@@ -246,11 +228,11 @@ impl Overview {
             "{} · {}, {}{since} · store {}",
             tilde(root),
             count(self.sessions, "session"),
-            count(self.checkpoints, "checkpoint"),
+            count(self.timeline.checkpoints, "checkpoint"),
             size(bytes)
         )];
         lines.extend(self.last_step());
-        for activity in &self.running {
+        for activity in &self.timeline.running {
             lines.push(format!("Running: {}.", running(activity)));
         }
         lines

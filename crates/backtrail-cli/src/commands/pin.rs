@@ -3,8 +3,7 @@
 use backtrail::Note;
 use serde_json::json;
 
-use super::{Answer, require_store, resolve, short};
-use crate::args::Global;
+use super::{Answer, find_session, short};
 use crate::error::Result;
 use crate::ui::Ui;
 
@@ -20,17 +19,15 @@ pub(crate) struct PinArgs {
     off: bool,
 }
 
-pub(crate) fn run(args: &PinArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
-    let id = resolve(&store, &args.reference)?;
+pub(crate) fn run(args: &PinArgs, ui: &Ui) -> Result<Answer> {
+    let (store, id) = find_session(&args.reference, ui)?;
     let before = store.read_session(&id)?.info()?.pinned;
     let pinned = !args.off;
     if before != pinned {
         store.note(&id, &Note::new().pinned(pinned))?;
     }
     if ui.json() {
-        ui.print_json(&json!({"session": id, "pinned": pinned, "before": before}))?;
-        return Ok(Answer::Done);
+        return ui.answer_json(&json!({"session": id, "pinned": pinned, "before": before}));
     }
     let id = short(&id);
     if before == pinned {

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::{Answer, require_store};
-use crate::args::Global;
 use crate::derived;
 use crate::error::Result;
 use crate::text::{count, size};
@@ -20,8 +19,8 @@ pub(crate) struct RebuildArgs {
     new: bool,
 }
 
-pub(crate) fn run(args: &RebuildArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
+pub(crate) fn run(args: &RebuildArgs, ui: &Ui) -> Result<Answer> {
+    let store = require_store(ui)?;
     let done = derived::ask(&store, ui, "reading sessions:", |index| match args.new {
         true => index.catch_up(),
         false => index.rebuild(),

@@ -14,7 +14,6 @@ use super::workspace::{joined_session, too_wide};
 use super::{
     Answer, locked_hint, open_or_create_store, open_to_write, require_files_store, resolve, short,
 };
-use crate::args::Global;
 use crate::error::{CommandError, Result, full_text};
 use crate::home;
 use crate::input::{LineReader, RawLine};
@@ -62,11 +61,11 @@ pub(crate) struct RecordArgs {
     text: Option<String>,
 }
 
-pub(crate) fn run(args: &RecordArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RecordArgs, ui: &Ui) -> Result<Answer> {
     let durability = args.durability.as_deref().map(str::parse).transpose()?;
     let store = match args.session.as_ref().or(args.spawned_by.as_ref()) {
-        Some(_) => require_files_store(global)?,
-        None => open_or_create_store(global)?,
+        Some(_) => require_files_store(ui)?,
+        None => open_or_create_store(ui)?,
     };
     let mut recorder = Recorder::new(store, args, durability, ui)?;
     match &args.text {

@@ -11,7 +11,6 @@ use backtrail::{ErrorKind, Store, WorkspaceId};
 use serde_json::{Value, json};
 
 use super::{Answer, open_files_store, required};
-use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::{self, tilde};
 use crate::layout::DIM;
@@ -35,12 +34,12 @@ pub(crate) struct RelinkArgs {
     yes: bool,
 }
 
-pub(crate) fn run(args: &RelinkArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = open_files_store(global)?;
+pub(crate) fn run(args: &RelinkArgs, ui: &Ui) -> Result<Answer> {
+    let store = open_files_store(ui)?;
     let Some(old) = &args.old else {
         return list(store.as_ref(), ui);
     };
-    let store = required(store, global)?;
+    let store = required(store, ui)?;
     let new = match &args.new {
         Some(new) => new.clone(),
         None => here(&store)?,
@@ -69,7 +68,7 @@ fn refused(store: &Store, error: backtrail::Error, old: &Path, new: &Path) -> Co
     let command = CommandError::from(error);
     match kind {
         ErrorKind::NotFound if !new.is_dir() => {
-            command.hint("pass the new directory: backtrail relink OLD NEW")
+            command.hint("NEW must be an existing directory: backtrail relink OLD NEW")
         }
         ErrorKind::NotFound => match nearest(store, old).as_slice() {
             [] => command.hint("see which directories are gone: backtrail relink"),
@@ -78,7 +77,9 @@ fn refused(store: &Store, error: backtrail::Error, old: &Path, new: &Path) -> Co
                 command.hint(format!("did you mean: {}", near.join(", ")))
             }
         },
-        ErrorKind::Invalid if old.is_dir() && new.is_dir() => {
+        ErrorKind::Invalid
+            if old.is_dir() && old.canonicalize().ok() != new.canonicalize().ok() =>
+        {
             command.hint("to continue anyway: --yes")
         }
         _ => command,
@@ -171,8 +172,7 @@ fn list(store: Option<&Store>, ui: &Ui) -> Result<Answer> {
                 })
             })
             .collect();
-        ui.print_json(&rows)?;
-        return Ok(Answer::Done);
+        return ui.answer_json(&rows);
     }
     if gone.is_empty() {
         ui.status("no moved directories");

@@ -8,9 +8,8 @@ use backtrail::{SessionId, Store};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::verify::{AsideFile, DamagedPlace, lost_json, lost_text};
-use super::{Answer, locked_hint, relative, require_files_store, require_store, resolve, short};
-use crate::args::Global;
+use super::verify::{AsideFile, DamagedPlace, lost_json, lost_text, write_damaged};
+use super::{Answer, find_session, locked_hint, relative, require_files_store, short};
 use crate::error::{Result, full_text};
 use crate::home::tilde;
 use crate::text::{count, path_json, size};
@@ -38,12 +37,11 @@ pub(crate) struct RepairArgs {
     give_up: bool,
 }
 
-pub(crate) fn run(args: &RepairArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RepairArgs, ui: &Ui) -> Result<Answer> {
     let Some(reference) = &args.reference else {
-        return repair_files(args, global, ui);
+        return repair_files(args, ui);
     };
-    let store = require_store(global)?;
-    let id = resolve(&store, reference)?;
+    let (store, id) = find_session(reference, ui)?;
     // A repair must not create a session.
     store.read_session(&id)?;
     let plan = store.repair_plan(&id)?;
@@ -123,13 +121,7 @@ impl SessionRepair {
             writeln!(out, "nothing to repair")?;
             return out.flush();
         }
-        for place in &self.damaged {
-            writeln!(out, "damaged  {place}")?;
-        }
-        let unlisted = self.damaged_count - self.damaged.len() as u64;
-        if unlisted > 0 {
-            writeln!(out, "damaged  {}", count(unlisted, "more place"))?;
-        }
+        write_damaged(&mut out, &self.damaged, self.damaged_count)?;
         for range in &self.missing {
             writeln!(out, "missing  {}", records(*range))?;
         }
@@ -160,8 +152,8 @@ impl SessionRepair {
 }
 
 /// Repairs the saved files of all workspaces.
-fn repair_files(args: &RepairArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_files_store(global)?;
+fn repair_files(args: &RepairArgs, ui: &Ui) -> Result<Answer> {
+    let store = require_files_store(ui)?;
     let mut options = SnapshotsRepairOptions::new();
     if args.give_up {
         options = options.give_up_lost();

@@ -9,7 +9,6 @@ use super::cat::within_all;
 use super::moves::{How, Move, MoveRequest, check_patch};
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
-use crate::args::Global;
 use crate::error::Result;
 use crate::shell::{quote, quote_paths};
 use crate::ui::Ui;
@@ -21,7 +20,7 @@ use crate::ui::Ui;
 /// reverses it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestoreArgs {
-    /// A checkpoint or record id, a label, last, last~N or REF:SEQ
+    /// A checkpoint or record id, a label, last, last~N or REF:SEQ (see: help diff)
     #[arg(value_name = "POINT")]
     point: Point,
 
@@ -40,9 +39,9 @@ pub(crate) struct RestoreArgs {
     here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &RestoreArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RestoreArgs, ui: &Ui) -> Result<Answer> {
     check_patch(args.patch, ui)?;
-    let workspace = args.here.require(global, ui, Finish::ToWrite)?;
+    let workspace = args.here.require(ui, Finish::ToWrite)?;
     let (here, how) = (args.here.flag(), args.how.flags());
     let point = quote(&args.point.to_string());
     let patch = if args.patch { " --patch" } else { "" };

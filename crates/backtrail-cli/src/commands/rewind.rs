@@ -11,7 +11,6 @@ use super::moves::{How, Move, MoveRequest, What, check_patch, no_files, workspac
 use super::recovery::Finish;
 use super::workspace::{WorkspaceArgs, record_of};
 use super::{Answer, open_store, require_store, resolve, short, split_place};
-use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::shell::{quote, quote_path, quote_paths};
@@ -20,14 +19,14 @@ use crate::ui::Ui;
 
 /// Rewind files and conversation to a point
 ///
-/// The files become what they were at that point, and the conversation ends
-/// there. It stops, touching nothing, if files have other changes since then.
-/// Nothing is lost: undo reverses it.
+/// The files become what they were at that point, and the conversation ends there. If the
+/// files have other changes since then, it stops and touches nothing. Nothing is lost: undo
+/// reverses it.
 ///
-/// Without a point, lists the last turns and runs and asks which.
+/// Without a point, lists the last turns and runs and asks which one to go back to.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RewindArgs {
-    /// A checkpoint or record id, a label, last, last~N or REF:SEQ
+    /// A checkpoint or record id, a label, last, last~N or REF:SEQ (see: help diff)
     #[arg(value_name = "POINT")]
     point: Option<Point>,
 
@@ -35,7 +34,7 @@ pub(crate) struct RewindArgs {
     #[arg(value_name = "PATHS")]
     paths: Vec<PathBuf>,
 
-    /// Show each hunk and ask whether to restore it; needs a terminal; keeps the conversation
+    /// Show each hunk and ask whether to restore it; needs a terminal, and the conversation stays
     #[arg(long, short = 'p', conflicts_with_all = ["chat", "dry_run", "keep", "merge", "overwrite"])]
     patch: bool,
 
@@ -49,10 +48,10 @@ pub(crate) struct RewindArgs {
     here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &RewindArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RewindArgs, ui: &Ui) -> Result<Answer> {
     check_patch(args.patch, ui)?;
     let Some(point) = &args.point else {
-        let workspace = args.here.require(global, ui, Finish::ToWrite)?;
+        let workspace = args.here.require(ui, Finish::ToWrite)?;
         return match choose::choose(&workspace, &args.here, ui)? {
             Some(point) => args.within(&workspace, &point, None, ui),
             None => Ok(Answer::No),
@@ -69,18 +68,18 @@ pub(crate) fn run(args: &RewindArgs, global: &Global, ui: &Ui) -> Result<Answer>
     if args.what.chat
         && let Some((reference, seq)) = record_of(point)
     {
-        return args.conversation(&reference, seq, global, ui);
+        return args.conversation(&reference, seq, ui);
     }
-    match args.here.find(global, ui, Finish::ToWrite)? {
+    match args.here.find(ui, Finish::ToWrite)? {
         Some(workspace) => args.within(&workspace, point, None, ui),
-        None => Err(args.nowhere(point, global, ui)?),
+        None => Err(args.nowhere(point, ui)?),
     }
 }
 
 impl RewindArgs {
     /// Moves only the conversation of a session that is named, wherever it works.
-    fn conversation(&self, reference: &str, seq: u64, global: &Global, ui: &Ui) -> Result<Answer> {
-        let store = require_store(global)?;
+    fn conversation(&self, reference: &str, seq: u64, ui: &Ui) -> Result<Answer> {
+        let store = require_store(ui)?;
         let id = resolve(&store, reference)?;
         if let Some(agent) = store.read_session(&id)?.info()?.belongs_to {
             return Err(not_ours(&id, seq, &agent, ui));
@@ -187,28 +186,28 @@ impl RewindArgs {
     }
 
     /// Returns the error of a rewind where there is no workspace.
-    fn nowhere(&self, point: &Point, global: &Global, ui: &Ui) -> Result<CommandError> {
+    fn nowhere(&self, point: &Point, ui: &Ui) -> Result<CommandError> {
         if let Some((reference, _)) = record_of(point) {
-            let store = require_store(global)?;
+            let store = require_store(ui)?;
             let id = resolve(&store, &reference)?;
             return Ok(match workspace_of(&store, &id)? {
                 None => no_files(&id, ui),
                 Some(workspace) => self
                     .here
-                    .unknown(global, ui)?
+                    .unknown(ui)?
                     .without_hints()
                     .hint(self.works_in(&workspace, point, ui)),
             });
         }
         if self.what.chat
-            && let Some(store) = open_store(global)?
+            && let Some(store) = open_store(ui)?
         {
             if let Some(id) = as_session(&store, point) {
                 return Ok(needs_record(&id, ui));
             }
             split_place(&point.to_string())?;
         }
-        self.here.unknown(global, ui)
+        self.here.unknown(ui)
     }
 }
 

@@ -22,9 +22,7 @@ use super::checkpoint::too_much;
 use super::recovery::Finish;
 use super::workspace::{RUN_VARIABLE, SESSION_VARIABLE, WorkspaceArgs, joined_session, run_around};
 use super::{Answer, open_or_create_store, resolve};
-use crate::args::Global;
 use crate::error::Result;
-use crate::home::store_dir;
 use crate::progress;
 use crate::shell::command_line;
 use crate::ui::Ui;
@@ -71,10 +69,9 @@ pub(crate) struct RunArgs {
 }
 
 /// Runs the command. Failures are reported here: the exit code belongs to the command.
-pub(crate) fn run(args: &RunArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &RunArgs, ui: &Ui) -> Result<Answer> {
     let running = Running {
         args,
-        global,
         ui,
         line: command_line(&args.command),
     };
@@ -87,7 +84,6 @@ pub(crate) fn run(args: &RunArgs, global: &Global, ui: &Ui) -> Result<Answer> {
 
 struct Running<'a> {
     args: &'a RunArgs,
-    global: &'a Global,
     ui: &'a Ui,
     /// The command as typed.
     line: String,
@@ -125,7 +121,7 @@ impl<'a> Running<'a> {
         let mut env = Vec::new();
         env.extend(start.as_ref().map(|id| (RUN_VARIABLE, OsStr::new(id))));
         // Absolute, so that the command can change its directory.
-        let store = store_dir(self.global.store.as_deref());
+        let store = self.ui.store_dir();
         if let Ok((store, _)) = &store {
             env.push(("BACKTRAIL_HOME", store.as_os_str()));
         }
@@ -192,7 +188,7 @@ impl<'a> Running<'a> {
 
     fn protect(&self) -> Result<Begun> {
         let here = &self.args.here;
-        let workspace = here.open_or_create(self.global, self.args.yes, self.ui)?;
+        let workspace = here.open_or_create(self.args.yes, self.ui)?;
         let named = self.named_session(workspace.store())?;
         let (start, session) = self.first_checkpoint(&workspace, named.as_ref())?;
         Ok(Begun {
@@ -205,7 +201,7 @@ impl<'a> Running<'a> {
 
     /// Returns the session of a command that runs without a checkpoint.
     fn session_alone(&self) -> Result<(Store, SessionId)> {
-        let store = open_or_create_store(self.global)?;
+        let store = open_or_create_store(self.ui)?;
         let id = match self.named_session(&store)? {
             Some(id) => id,
             None => store.create_session(self.session_options())?.id().clone(),

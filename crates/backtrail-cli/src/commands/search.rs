@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use super::filters::{Filters, at_least_one};
 use super::{Answer, require_store};
-use crate::args::Global;
 use crate::derived::{self, prefix};
 use crate::error::{CommandError, Result};
 use crate::layout::{BOLD, DIM};
@@ -49,7 +48,7 @@ pub(crate) struct SearchArgs {
     #[arg(long = "tool", value_name = "NAME", help_heading = "Filters")]
     tools: Vec<String>,
 
-    /// Sort by
+    /// Sort order
     #[arg(long, value_name = "BY", default_value = "best")]
     sort: Sort,
 
@@ -75,8 +74,8 @@ enum Sort {
     Newest,
 }
 
-pub(crate) fn run(args: &SearchArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
+pub(crate) fn run(args: &SearchArgs, ui: &Ui) -> Result<Answer> {
+    let store = require_store(ui)?;
     let query = query(args, &store)?;
     let found = derived::ask(&store, ui, "indexing sessions:", |index| {
         Found::find(args, &query, index)
@@ -233,21 +232,13 @@ impl Found {
             .sessions
             .get(&hit.session)
             .and_then(|row| row.title.as_ref());
-        json!({
-            "session": hit.session,
-            "id": hit.id,
-            "trail": hit.trail,
-            "seq": hit.seq,
-            "turn": hit.turn,
-            "at": hit.at,
-            "role": hit.role,
-            "tools": hit.tools,
-            "project": self.project(hit),
-            "title": title,
-            "score": (f64::from(hit.score) * 1e4).round() / 1e4,
-            "snippet": hit.snippet.text,
-            "highlights": snippet::characters(&hit.snippet),
-        })
+        let mut json = json!(hit);
+        json["project"] = json!(self.project(hit));
+        json["title"] = json!(title);
+        json["score"] = json!((f64::from(hit.score) * 1e4).round() / 1e4);
+        json["snippet"] = json!(hit.snippet.text);
+        json["highlights"] = json!(snippet::characters(&hit.snippet));
+        json
     }
 }
 

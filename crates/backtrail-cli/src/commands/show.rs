@@ -27,7 +27,6 @@ use super::conversation::{Survey, session_prices};
 use super::diff::styled;
 use super::list::info_json;
 use super::{Answer, relative, report_gaps, require_store, resolve, short, split_place};
-use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::pager::Paged;
 use crate::text::{count, size, visible};
@@ -39,7 +38,8 @@ use crate::ui::Ui;
 /// On a terminal the output goes through a pager.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// A session: its id, a prefix of 4+ characters, or latest; REF:SEQ: the turn with that record
+    /// A session: its id, a prefix of 4+ characters, or latest; or REF:SEQ for the turn with that
+    /// record
     #[arg(value_name = "REF")]
     reference: String,
 
@@ -65,8 +65,8 @@ pub(crate) struct ShowArgs {
     trail: Option<u32>,
 }
 
-pub(crate) fn run(args: &ShowArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
+pub(crate) fn run(args: &ShowArgs, ui: &Ui) -> Result<Answer> {
+    let store = require_store(ui)?;
     let (reference, seq) = split_place(&args.reference)?;
     if seq.is_some() && (args.turn.is_some() || args.follow) {
         let what = ":SEQ already selects a turn";
@@ -124,10 +124,7 @@ impl View<'_> {
     fn part(&self, args: &ShowArgs, seq: Option<u64>, info: &SessionInfo) -> Result<Part> {
         let is_text = !args.raw && !self.ui.json();
         let survey = match is_text || args.turn.is_some() || seq.is_some() {
-            true => {
-                let prices = session_prices(self.store, info)?;
-                Some(Survey::of(self.reader, &prices)?)
-            }
+            true => Some(Survey::of(self.store, self.reader, info)?),
             false => None,
         };
         let shown = match (&survey, &args.turn, seq) {
@@ -173,7 +170,7 @@ impl View<'_> {
         let id = short(&info.id);
         let what = format!("session {id} has no record {seq}");
         Err(CommandError::not_found(what)
-            .hint(format!("its last one is {}", info.last_seq))
+            .hint(format!("its last record is {}", info.last_seq))
             .hint(format!("see all of it: {} show {id}", self.ui.program())))
     }
 

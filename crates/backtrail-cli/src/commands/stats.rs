@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::filters::{Filters, at_least_one};
 use super::{Answer, require_store, resolve};
-use crate::args::Global;
 use crate::derived::{self, prefix};
 use crate::error::{CommandError, Result};
 use crate::text::{cost_json, one_line};
@@ -84,8 +83,8 @@ impl By {
 /// How many groups are shown by default.
 const PARTS: usize = 30;
 
-pub(crate) fn run(args: &StatsArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
+pub(crate) fn run(args: &StatsArgs, ui: &Ui) -> Result<Answer> {
+    let store = require_store(ui)?;
     if let Some(reference) = &args.reference {
         if args.filters.is_any() {
             let what = format!("{} cannot be used with a session", args.filters.words());
@@ -100,8 +99,7 @@ pub(crate) fn run(args: &StatsArgs, global: &Global, ui: &Ui) -> Result<Answer> 
         NamedReport::ask(index, &filter, by)
     })?;
     if ui.json() {
-        ui.print_json(&report_json(&found.report, args.limit))?;
-        return Ok(Answer::Done);
+        return ui.answer_json(&report_json(&found.report, args.limit));
     }
     if found.report.total == Spending::default() {
         ui.status(&match args.filters.is_any() {

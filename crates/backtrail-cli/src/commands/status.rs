@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
 use super::{Answer, describe_info};
-use crate::args::Global;
 use crate::error::Result;
 use crate::files;
 use crate::home::tilde;
@@ -28,8 +27,8 @@ pub(crate) struct StatusArgs {
     here: WorkspaceArgs,
 }
 
-pub(crate) fn run(args: &StatusArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let Some(workspace) = args.here.find(global, ui, Finish::ToRead)? else {
+pub(crate) fn run(args: &StatusArgs, ui: &Ui) -> Result<Answer> {
+    let Some(workspace) = args.here.find(ui, Finish::ToRead)? else {
         if ui.json() {
             ui.print_json(&json!({"workspace": null}))?;
         } else {
@@ -59,13 +58,52 @@ fn warn_of_strays(workspace: &Workspace, ui: &Ui) {
 /// A store larger than this gets a warning.
 const LARGE: u64 = 20 << 30;
 
+/// The checkpoints of a workspace, and what is running there.
+#[derive(Default)]
+pub(super) struct Timeline {
+    pub(super) checkpoints: u64,
+    pub(super) first: Option<Checkpoint>,
+    last: Option<Checkpoint>,
+    pub(super) running: Vec<Activity>,
+}
+
+impl Timeline {
+    pub(super) fn of(workspace: &Workspace) -> backtrail::Result<Self> {
+        let mut timeline = Self {
+            running: workspace.active()?,
+            ..Self::default()
+        };
+        for checkpoint in workspace.checkpoints()? {
+            let checkpoint = checkpoint?;
+            // A checkpoint made before a rewind serves undo alone.
+            let counts = *checkpoint.reason() != CheckpointReason::BeforeRewind;
+            timeline.checkpoints += u64::from(counts);
+            timeline.first.get_or_insert_with(|| checkpoint.clone());
+            timeline.last = Some(checkpoint);
+        }
+        Ok(timeline)
+    }
+
+    /// Returns what changed since the last checkpoint; `None` if its files were dropped: its
+    /// session may have been purged.
+    pub(super) fn changed(
+        &self,
+        workspace: &Workspace,
+        ui: &Ui,
+    ) -> backtrail::Result<Option<Diff>> {
+        match &self.last {
+            Some(last) if last.dropped()?.is_none() => {
+                progress::changes_since(ui, workspace, &last.snapshot()?).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
 struct Status {
     workspace: Workspace,
     session: Option<SessionInfo>,
-    running: Vec<Activity>,
-    checkpoints: u64,
-    first: Option<Checkpoint>,
-    last: Option<Checkpoint>,
+    timeline: Timeline,
     /// What changed since the last checkpoint.
     changed: Option<Diff>,
     store_bytes: u64,
@@ -78,34 +116,11 @@ impl Status {
             Some(id) => Some(store.read_session(&id)?.info()?),
             None => None,
         };
-        let mut all = workspace.checkpoints()?;
-        let first = all.next().transpose()?;
-        let (mut checkpoints, mut last) = (u64::from(first.is_some()), first.clone());
-        for checkpoint in all {
-            let checkpoint = checkpoint?;
-            // A checkpoint made before a rewind serves undo alone.
-            checkpoints += u64::from(*checkpoint.reason() != CheckpointReason::BeforeRewind);
-            last = Some(checkpoint);
-        }
-        let changed = match &last {
-            // Its session may have been purged.
-            Some(last) if last.dropped()?.is_some() => None,
-            Some(last) => {
-                let before = last.snapshot()?;
-                let compared = progress::while_shown(ui, |progress| {
-                    workspace.changes_since_with(&before, progress)
-                });
-                Some(compared?.0)
-            }
-            None => None,
-        };
+        let timeline = Timeline::of(&workspace)?;
         Ok(Self {
             session,
-            running: workspace.active()?,
-            checkpoints,
-            first,
-            last,
-            changed,
+            changed: timeline.changed(&workspace, ui)?,
+            timeline,
             store_bytes: bytes_in(store.root()),
             workspace,
         })
@@ -123,15 +138,15 @@ impl Status {
                 "title": info.title,
                 "updated_at": info.updated_at,
             })),
-            "running": self.running.iter().map(|activity| json!({
+            "running": self.timeline.running.iter().map(|activity| json!({
                 "checkpoint": activity.checkpoint,
                 "session": activity.session,
                 "about": activity.about,
                 "pid": activity.holder.pid,
                 "since": activity.holder.since,
             })).collect::<Vec<_>>(),
-            "checkpoints": self.checkpoints,
-            "last": self.last,
+            "checkpoints": self.timeline.checkpoints,
+            "last": self.timeline.last,
             "changed": self.changed.as_ref().map_or(Value::Null, |diff| json!(diff.changes())),
             "store": {"path": path_json(store), "bytes": self.store_bytes},
         })
@@ -141,21 +156,22 @@ impl Status {
         let mut out = ui.out();
         let mut line = |name: &str, text: String| writeln!(out, "{DIM}{name:<10}{DIM:#} {text}");
         let root = tilde(self.workspace.root());
-        let checkpoints = count(self.checkpoints, "checkpoint");
-        let since = self.first.as_ref().map_or_else(String::new, |first| {
+        let timeline = &self.timeline;
+        let checkpoints = count(timeline.checkpoints, "checkpoint");
+        let since = timeline.first.as_ref().map_or_else(String::new, |first| {
             format!(" since {}", when::brief(first.at()))
         });
         line("workspace", format!("{root} ({checkpoints}{since})"))?;
         if let Some(info) = &self.session {
             line("session", describe_info(info))?;
         }
-        for activity in &self.running {
+        for activity in &timeline.running {
             line("running", running(activity))?;
         }
-        if self.running.is_empty() {
+        if timeline.running.is_empty() {
             line("running", "nothing".to_owned())?;
         }
-        if let (Some(last), Some(changed)) = (&self.last, &self.changed) {
+        if let (Some(last), Some(changed)) = (&timeline.last, &self.changed) {
             line("changed", since_last(last, changed))?;
         }
         let store = tilde(self.workspace.store().root());
@@ -169,11 +185,7 @@ impl Status {
             );
             ui.warning(&what, Some(&hint));
         }
-        if self
-            .changed
-            .as_ref()
-            .is_some_and(|changed| !changed.is_empty())
-        {
+        if self.changed.as_ref().is_some_and(|it| !it.is_empty()) {
             ui.remark(&format!("see them: {} last", here.command(ui, "diff")));
         }
         Ok(())

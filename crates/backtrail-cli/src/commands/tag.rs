@@ -3,8 +3,7 @@
 use backtrail::Note;
 use serde_json::json;
 
-use super::{Answer, require_store, resolve, short};
-use crate::args::Global;
+use super::{Answer, find_session, short};
 use crate::error::{CommandError, Result};
 use crate::shell::{arguments, quote};
 use crate::ui::Ui;
@@ -25,9 +24,8 @@ pub(crate) struct TagArgs {
     remove: bool,
 }
 
-pub(crate) fn run(args: &TagArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
-    let id = resolve(&store, &args.reference)?;
+pub(crate) fn run(args: &TagArgs, ui: &Ui) -> Result<Answer> {
+    let (store, id) = find_session(&args.reference, ui)?;
     if args.tags.iter().any(|tag| tag.trim().is_empty()) {
         return Err(CommandError::invalid("a tag cannot be blank"));
     }
@@ -44,8 +42,7 @@ pub(crate) fn run(args: &TagArgs, global: &Global, ui: &Ui) -> Result<Answer> {
     }
     let tags = reader.info()?.tags;
     if ui.json() {
-        ui.print_json(&json!({"session": id, "tags": tags, "before": before}))?;
-        return Ok(Answer::Done);
+        return ui.answer_json(&json!({"session": id, "tags": tags, "before": before}));
     }
     if args.tags.is_empty() {
         for tag in &tags {

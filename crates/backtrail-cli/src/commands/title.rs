@@ -3,8 +3,7 @@
 use backtrail::Note;
 use serde_json::json;
 
-use super::{Answer, require_store, resolve, short};
-use crate::args::Global;
+use super::{Answer, find_session, short};
 use crate::error::{CommandError, Result};
 use crate::shell::{argument, quote};
 use crate::ui::Ui;
@@ -25,7 +24,7 @@ pub(crate) struct TitleArgs {
     clear: bool,
 }
 
-pub(crate) fn run(args: &TitleArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &TitleArgs, ui: &Ui) -> Result<Answer> {
     if args
         .title
         .as_ref()
@@ -33,8 +32,7 @@ pub(crate) fn run(args: &TitleArgs, global: &Global, ui: &Ui) -> Result<Answer> 
     {
         return Err(CommandError::invalid("a title cannot be blank").hint("to remove it: --clear"));
     }
-    let store = require_store(global)?;
-    let id = resolve(&store, &args.reference)?;
+    let (store, id) = find_session(&args.reference, ui)?;
     let before = store.read_session(&id)?.info()?.title;
     let new = if args.clear {
         Some("")
@@ -55,8 +53,7 @@ pub(crate) fn run(args: &TitleArgs, global: &Global, ui: &Ui) -> Result<Answer> 
     store.note(&id, &Note::new().title(new))?;
     let title = Some(new).filter(|title| !title.is_empty());
     if ui.json() {
-        ui.print_json(&json!({"session": id, "title": title, "before": before}))?;
-        return Ok(Answer::Done);
+        return ui.answer_json(&json!({"session": id, "title": title, "before": before}));
     }
     let id = short(&id);
     ui.print_line(&match title {

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::list::first_words;
 use super::{Answer, open_store, relative, require_store, short};
 use crate::amount::read_age;
-use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::layout::{BOLD, Column, Table};
 use crate::text::{count, one_line, path_json, size, some_of, visible_path};
@@ -66,19 +65,22 @@ struct EmptyArgs {
     yes: bool,
 }
 
-pub(crate) fn run(args: &TrashArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &TrashArgs, ui: &Ui) -> Result<Answer> {
     match &args.verb {
-        None => list(global, ui),
-        Some(Verb::Restore(args)) => restore(args, global, ui),
-        Some(Verb::Empty(args)) => empty(args, global, ui),
+        None => list(ui),
+        Some(Verb::Restore(args)) => restore(args, ui),
+        Some(Verb::Empty(args)) => empty(args, ui),
     }
 }
 
-fn list(global: &Global, ui: &Ui) -> Result<Answer> {
-    let Some(store) = open_store(global)? else {
+const EMPTY: &str = "the trash is empty";
+
+fn list(ui: &Ui) -> Result<Answer> {
+    let Some(store) = open_store(ui)? else {
         if ui.json() {
-            ui.print_json(&[(); 0])?;
+            return ui.answer_json(&[(); 0]);
         }
+        ui.status(EMPTY);
         return Ok(Answer::Done);
     };
     let mut contents = store.trash()?;
@@ -88,7 +90,7 @@ fn list(global: &Global, ui: &Ui) -> Result<Answer> {
     if ui.json() {
         ui.print_json(&contents.entries.iter().map(entry_json).collect::<Vec<_>>())?;
     } else if contents.entries.is_empty() {
-        ui.status("the trash is empty");
+        ui.status(EMPTY);
     } else {
         print(&contents, ui)?;
     }
@@ -103,7 +105,7 @@ fn list(global: &Global, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-fn warn_unknown(path: &Path, ui: &Ui) {
+pub(super) fn warn_unknown(path: &Path, ui: &Ui) {
     let what = "is not part of the store; left alone";
     ui.warning(&format!("{} {what}", visible_path(path)), None);
 }
@@ -157,8 +159,8 @@ fn entry_json(entry: &TrashEntry) -> Value {
     value
 }
 
-fn restore(args: &RestoreArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
+fn restore(args: &RestoreArgs, ui: &Ui) -> Result<Answer> {
+    let store = require_store(ui)?;
     let mut names: Vec<TrashName> = Vec::new();
     for reference in &args.references {
         let name = find(&store, reference, ui)?;
@@ -228,8 +230,8 @@ fn find(store: &Store, reference: &str, ui: &Ui) -> Result<TrashName> {
     }
 }
 
-fn empty(args: &EmptyArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    let store = require_store(global)?;
+fn empty(args: &EmptyArgs, ui: &Ui) -> Result<Answer> {
+    let store = require_store(ui)?;
     let mut options = EmptyOptions::new();
     if let Some(age) = args.older_than {
         options = options.older_than(age);

@@ -6,14 +6,13 @@ use backtrail::rewind::Verb;
 
 use super::Answer;
 use super::moves::StepArgs;
-use crate::args::Global;
 use crate::error::Result;
 use crate::ui::Ui;
 
 /// Undo the last step: a turn, a run, a rewind, a restore or a compaction
 ///
-/// Without REF it is the last step in this workspace, of any session. Only what the
-/// step changed in files and conversation is undone; redo restores it.
+/// Without REF, undoes the last step in this workspace, whichever session made it. Only what
+/// that step changed in files and conversation is undone; redo reverses it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct UndoArgs {
     /// Undo only these files and directories, in the last step that changed any of
@@ -25,6 +24,6 @@ pub(crate) struct UndoArgs {
     step: StepArgs,
 }
 
-pub(crate) fn run(args: &UndoArgs, global: &Global, ui: &Ui) -> Result<Answer> {
-    args.step.run(Verb::Undo, &args.paths, global, ui)
+pub(crate) fn run(args: &UndoArgs, ui: &Ui) -> Result<Answer> {
+    args.step.run(Verb::Undo, &args.paths, ui)
 }

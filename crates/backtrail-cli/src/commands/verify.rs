@@ -12,12 +12,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Answer, open_store, relative, require_store, resolve, short};
-use crate::args::Global;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
 use crate::layout::DIM;
 use crate::progress::while_read;
-use crate::text::{count, path_json, size, visible_path};
+use crate::text::{count, path_json, plural, size, visible_path};
 use crate::ui::Ui;
 
 /// Check the store for damage (read-only)
@@ -36,11 +35,11 @@ pub(crate) struct VerifyArgs {
     quick: bool,
 }
 
-pub(crate) fn run(args: &VerifyArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(args: &VerifyArgs, ui: &Ui) -> Result<Answer> {
     let mut total = Total::default();
     let store = match &args.reference {
-        Some(_) => Some(require_store(global)?),
-        None => open_store(global)?,
+        Some(_) => Some(require_store(ui)?),
+        None => open_store(ui)?,
     };
     if let Some(store) = &store {
         let ids = match &args.reference {
@@ -63,14 +62,10 @@ pub(crate) fn run(args: &VerifyArgs, global: &Global, ui: &Ui) -> Result<Answer>
         false => total.print(ui).map_err(Into::into),
     };
     // The exit code has the answer even if nobody reads the output.
-    printed.or_else(|error| {
-        if error.is_broken_pipe() {
-            Ok(())
-        } else {
-            Err(error)
-        }
-    })?;
-    Ok(Answer::no_if(!total.is_ok()))
+    match printed {
+        Err(error) if !error.broken_pipe => Err(error),
+        _ => Ok(Answer::no_if(!total.is_ok())),
+    }
 }
 
 /// How many lost saved files are printed one by one.
@@ -224,13 +219,7 @@ impl Total {
 
     fn print(&self, ui: &Ui) -> std::io::Result<()> {
         let mut out = ui.out();
-        for place in &self.damaged {
-            writeln!(out, "damaged  {place}")?;
-        }
-        let unlisted = self.damaged_count - self.damaged.len() as u64;
-        if unlisted > 0 {
-            writeln!(out, "damaged  {}", count(unlisted, "more place"))?;
-        }
+        write_damaged(&mut out, &self.damaged, self.damaged_count)?;
         let lost = &self.snapshots.lost;
         for state in lost.iter().take(LISTED) {
             writeln!(out, "lost     {}", lost_text(state))?;
@@ -268,10 +257,7 @@ impl Total {
             false => format!("{records} in {sessions}"),
         };
         if self.is_ok() {
-            let quick = match self.quick {
-                true => "; structure only",
-                false => "",
-            };
+            let quick = if self.quick { "; structure only" } else { "" };
             return format!("ok: {records_in}{}{quick}", self.snapshots_text());
         }
         let mut found = Vec::new();
@@ -282,7 +268,7 @@ impl Total {
             let lost = count(self.snapshots.lost.len(), "file state");
             found.push(format!("{lost} lost"));
         }
-        let are = if self.records == 1 { "is" } else { "are" };
+        let are = plural(self.records, "is", "are");
         let workspaces = count(self.snapshots.workspaces, "workspace");
         let all = match (self.sessions, self.snapshots.workspaces) {
             (_, 1..) if self.damaged_count == 0 => workspaces,
@@ -353,6 +339,21 @@ impl fmt::Display for DamagedPlace {
             write!(f, " (byte {byte})")?;
         }
         write!(f, ": {}", self.reason)
+    }
+}
+
+/// Writes the damaged places, of which only the first may be listed.
+pub(super) fn write_damaged(
+    out: &mut impl Write,
+    listed: &[DamagedPlace],
+    all: u64,
+) -> std::io::Result<()> {
+    for place in listed {
+        writeln!(out, "damaged  {place}")?;
+    }
+    match all - listed.len() as u64 {
+        0 => Ok(()),
+        more => writeln!(out, "damaged  {}", count(more, "more place")),
     }
 }
 

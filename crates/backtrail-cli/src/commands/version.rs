@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::Answer;
-use crate::args::Global;
 use crate::error::Result;
 use crate::ui::Ui;
 
@@ -11,7 +10,7 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 pub(crate) struct VersionArgs {}
 
-pub(crate) fn run(_args: &VersionArgs, _global: &Global, ui: &Ui) -> Result<Answer> {
+pub(crate) fn run(_args: &VersionArgs, ui: &Ui) -> Result<Answer> {
     let version = env!("CARGO_PKG_VERSION");
     match ui.json() {
         true => ui.print_json(&json!({"version": version}))?,

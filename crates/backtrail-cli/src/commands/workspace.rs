@@ -8,9 +8,8 @@ use backtrail::{Checkpoint, CheckpointId, ErrorKind, Point, SessionId, Store, Wo
 
 use super::recovery::Finish;
 use super::{open_files_store, open_or_create_store, resolve};
-use crate::args::Global;
 use crate::error::{CommandError, Result};
-use crate::home::tilde;
+use crate::home::{current_dir, tilde};
 use crate::shell::{quote, quote_path};
 use crate::text::{one_line, visible};
 use crate::ui::Ui;
@@ -53,10 +52,7 @@ impl WorkspaceArgs {
         if let Some(dir) = &self.workspace {
             return Ok(dir.clone());
         }
-        let here = env::current_dir().map_err(|error| {
-            CommandError::io("cannot find the current directory", None, &error)
-                .hint("set the workspace: --workspace DIR")
-        })?;
+        let here = current_dir()?;
         match store {
             Some(store) => Ok(store.workspace_root(&here)?),
             None => Ok(here),
@@ -65,16 +61,13 @@ impl WorkspaceArgs {
 
     /// Opens the workspace, creating it if it is new. Refuses the whole file system and the
     /// home directory unless `anywhere`. Finishes an interrupted rewind first.
-    pub(crate) fn open_or_create(
-        &self,
-        global: &Global,
-        anywhere: bool,
-        ui: &Ui,
-    ) -> Result<Workspace> {
-        let store = open_or_create_store(global)?;
+    pub(crate) fn open_or_create(&self, anywhere: bool, ui: &Ui) -> Result<Workspace> {
+        let store = open_or_create_store(ui)?;
         let root = self.root(Some(&store))?;
-        if !anywhere {
-            refuse_too_wide(&root)?;
+        if !anywhere && let Some(what) = too_wide(&root) {
+            return Err(CommandError::invalid(what)
+                .hint("cd to a project, or pass --workspace DIR")
+                .hint("to do it anyway: --yes"));
         }
         let workspace = store.workspace(&root)?;
         Finish::ToWrite.finish(&workspace, ui)?;
@@ -83,13 +76,8 @@ impl WorkspaceArgs {
 
     /// Opens the workspace if it is known; creates nothing. Finishes an interrupted rewind
     /// first.
-    pub(crate) fn find(
-        &self,
-        global: &Global,
-        ui: &Ui,
-        finish: Finish,
-    ) -> Result<Option<Workspace>> {
-        let Some(store) = open_files_store(global)? else {
+    pub(crate) fn find(&self, ui: &Ui, finish: Finish) -> Result<Option<Workspace>> {
+        let Some(store) = open_files_store(ui)? else {
             return Ok(None);
         };
         let root = self.root(Some(&store))?;
@@ -101,16 +89,16 @@ impl WorkspaceArgs {
     }
 
     /// Opens the workspace; fails if it is not known.
-    pub(crate) fn require(&self, global: &Global, ui: &Ui, finish: Finish) -> Result<Workspace> {
-        match self.find(global, ui, finish)? {
+    pub(crate) fn require(&self, ui: &Ui, finish: Finish) -> Result<Workspace> {
+        match self.find(ui, finish)? {
             Some(workspace) => Ok(workspace),
-            None => Err(self.unknown(global, ui)?),
+            None => Err(self.unknown(ui)?),
         }
     }
 
     /// Returns the error for an unknown workspace, with how to start.
-    pub(crate) fn unknown(&self, global: &Global, ui: &Ui) -> Result<CommandError> {
-        let store = open_files_store(global)?;
+    pub(crate) fn unknown(&self, ui: &Ui) -> Result<CommandError> {
+        let store = open_files_store(ui)?;
         let root = self.root(store.as_ref())?;
         let what = format!("no checkpoints in {} yet", tilde(&root));
         Ok(CommandError::not_found(what)
@@ -154,10 +142,10 @@ impl WorkspaceArgs {
         ui: &Ui,
         error: backtrail::Error,
     ) -> CommandError {
-        // A point that names a session is one of its records.
+        let is_session = |reference: &str| workspace.store().resolve(reference).is_ok();
         let all = match record_of(point) {
-            Some(_) => format!("{} list", ui.program()),
-            None => self.command(ui, "log"),
+            Some((reference, _)) if !is_session(&reference) => format!("{} list", ui.program()),
+            _ => self.command(ui, "log"),
         };
         let points = error.points().to_vec();
         let kind = error.kind();
@@ -178,15 +166,6 @@ impl WorkspaceArgs {
             (ErrorKind::NotFound, true) => command.hint(format!("see what there is: {all}")),
             _ => command,
         }
-    }
-}
-
-fn refuse_too_wide(root: &Path) -> Result<()> {
-    match too_wide(root) {
-        Some(what) => Err(CommandError::invalid(what)
-            .hint("cd to a project, or pass --workspace DIR")
-            .hint("to do it anyway: --yes")),
-        None => Ok(()),
     }
 }
 

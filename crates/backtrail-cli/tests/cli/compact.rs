@@ -42,7 +42,7 @@ err: to reverse: backtrail undo <id>
         screen(&back, &cli, &[&id]),
         "\
 exit 0
-out: Undid the compaction at record 6 (3 messages) (<when>)
+out: Undid the compaction of 3 messages at record 6 (<when>)
 out: <id> now ends at record 5
 err: to reverse: backtrail redo <id>
 "

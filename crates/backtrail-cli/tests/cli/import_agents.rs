@@ -204,7 +204,7 @@ fn nothing_to_import_is_reported() {
     let ran = run(&cli, &["import", "--from", "codex", "--from", "pi"]);
     assert_eq!(
         screen(&ran, &cli, &[]),
-        "exit 0\nerr: found no sessions from Codex, pi\n"
+        "exit 0\nerr: found no sessions from Codex, pi\nerr: to import from elsewhere: backtrail import PATH\n"
     );
 }
 

@@ -333,7 +333,7 @@ fn log_steps_lists_what_undo_and_redo_would_take_and_changes_nothing() {
 exit 0
 out: → redo  <when>       the rewind from record 4 to record 2
 out: → undo  <when>       the rewind from record 6 to record 4
-out:   undo  <when>       the compaction at record 6 (4 messages)
+out:   undo  <when>       the compaction of 4 messages at record 6
 "
     );
     // Without a reference it is the latest, as with undo and redo.
@@ -392,7 +392,7 @@ err: hint: make checkpoints with: backtrail checkpoint, or backtrail run -- COMM
     for wrong in [":x", ":", ":-1", ":18446744073709551616"] {
         let ran = cli.run(&["rewind", &format!("{id}{wrong}"), "--chat"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{wrong}");
-        let way = "must be REF:SEQ, where SEQ is the number of a record";
+        let way = "write REF:SEQ, where SEQ is the number of a record";
         assert!(ran.stderr.contains(way), "{wrong}: {}", ran.stderr);
     }
     assert_eq!(cli.conversation(&id), before);

@@ -101,7 +101,11 @@ fn wrong_directories_are_refused_with_a_hint() {
     std::fs::create_dir(&other).unwrap();
     let wrok = beside(&cli, "wrok");
     let ran = cli.run(&["relink", text(&wrok), text(&other)]);
-    says(&ran, 2, &["is not known here", "did you mean: ", "/work"]);
+    says(
+        &ran,
+        2,
+        &["no checkpoints or sessions in", "did you mean: ", "/work"],
+    );
     let ran = cli.run(&["relink", text(&old), text(&wrok)]);
     says(&ran, 2, &["does not exist", "relink OLD NEW"]);
     let ran = cli.run(&["relink", text(&old), text(&other)]);

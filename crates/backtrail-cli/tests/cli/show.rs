@@ -283,7 +283,9 @@ fn turns_are_chosen_from_either_end_and_records_lead_to_theirs() {
     }
     let ran = cli.run(&["show", &format!("{id}:99")]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("has no record 99") && ran.stderr.contains("its last one is 10"));
+    assert!(
+        ran.stderr.contains("has no record 99") && ran.stderr.contains("its last record is 10")
+    );
     let ran = cli.run(&["show", &format!("{id}:2"), "--turn", "1"]);
     assert!(
         ran.code == 2 && ran.stderr.contains("omit :SEQ"),

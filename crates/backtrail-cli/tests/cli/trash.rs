@@ -39,7 +39,7 @@ fn a_session_is_deleted_listed_in_the_trash_and_restored() {
         let ran = cli.run(&[verb, &id[..6]]);
         assert_eq!(ran.code, 2, "{verb}: {ran:#?}");
         assert!(
-            ran.stderr.contains("is in the trash since"),
+            ran.stderr.contains("is in the trash (deleted at "),
             "{verb}: {ran:#?}"
         );
         let hint = format!("hint: restore it: backtrail trash restore {}", short(&id));

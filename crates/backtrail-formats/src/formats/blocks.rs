@@ -1,6 +1,8 @@
 //! Blocks and messages that several formats need.
 
-use backtrail::{Block, Fields, Json, Media, Message, Text, TextBlock};
+use backtrail::{
+    Block, Fields, Json, Media, Message, Text, TextBlock, Thinking, ToolResult, ToolUse,
+};
 
 use crate::json::{Object, to_json, to_text};
 
@@ -57,12 +59,51 @@ pub(crate) fn data_url_block(kind: &str, url: &str) -> Option<Block> {
         Some("") | None => "application/octet-stream",
         Some(media_type) => media_type,
     };
-    Some(Block::Media(Media {
+    Some(media(kind, media_type.into(), Json::from_value(data).ok()?))
+}
+
+/// Creates a block of a medium.
+pub(crate) fn media(kind: &str, media_type: Text, data: Json) -> Block {
+    Block::Media(Media {
         kind: kind.to_owned(),
-        media_type: media_type.into(),
-        data: Json::from_value(data).ok()?,
+        media_type,
+        data,
         extra: Fields::default(),
-    }))
+    })
+}
+
+/// Creates a block of thinking.
+pub(crate) fn thinking(thinking: Text, signature: Option<Text>) -> Block {
+    Block::Thinking(Thinking {
+        thinking,
+        signature,
+        extra: Fields::default(),
+    })
+}
+
+/// Creates a call of a tool. What is missing is empty.
+pub(crate) fn tool_use(id: Option<Text>, name: Option<Text>, input: Option<Json>) -> ToolUse {
+    ToolUse {
+        id: id.unwrap_or_default(),
+        name: name.unwrap_or_default(),
+        input: input.unwrap_or_else(empty_object),
+        extra: Fields::default(),
+    }
+}
+
+/// Creates a successful result of a tool. What is missing is empty.
+pub(crate) fn tool_result(
+    id: Option<Text>,
+    name: Option<Text>,
+    output: Option<Json>,
+) -> ToolResult {
+    ToolResult {
+        tool_use_id: id.unwrap_or_default(),
+        tool_name: name,
+        output: output.unwrap_or_else(|| string_json(&Text::default())),
+        is_error: false,
+        extra: Fields::default(),
+    }
 }
 
 /// Returns whether a text starts with one of these, apart from blanks.
@@ -100,19 +141,14 @@ pub(crate) fn media_block(media_type: Text, data: Json) -> Block {
         _ if media_type.as_str() == "application/pdf" => "document",
         _ => "file",
     };
-    Block::Media(Media {
-        kind: kind.to_owned(),
-        media_type,
-        data,
-        extra: Fields::default(),
-    })
+    media(kind, media_type, data)
 }
 
-/// Returns blocks as the output of a tool: a single text as a string.
-pub(crate) fn tool_output(blocks: &[Block]) -> Json {
+/// Returns blocks as the output of a tool: a single text as a string, none as nothing.
+pub(crate) fn tool_output(blocks: &[Block]) -> Option<Json> {
     match blocks {
-        [Block::Text(block)] => string_json(&block.text),
-        [] => string_json(&Text::default()),
-        blocks => Json::from_value(blocks).unwrap_or_else(|_| string_json(&Text::default())),
+        [Block::Text(block)] => Some(string_json(&block.text)),
+        [] => None,
+        blocks => Json::from_value(blocks).ok(),
     }
 }

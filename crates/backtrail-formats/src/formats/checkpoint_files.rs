@@ -6,9 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use backtrail::{Block, Fields, Json, Message, Role, Text, Timestamp, ToolResult, ToolUse};
+use backtrail::{Block, Json, Message, Role, Text, Timestamp};
 
-use super::blocks::{call_input, empty_object, meta, string_json};
+use super::blocks::{call_input, meta, tool_result, tool_use};
 use super::keys::{hash, hash_json, valid_key};
 use super::value::open_value;
 use crate::environment::Environment;
@@ -119,32 +119,24 @@ fn text_of(json: &str) -> Text {
 fn emit_calls(calls: &[&str], sink: &mut dyn EventSink) -> Result<()> {
     for (n, json) in calls.iter().enumerate() {
         let key = format!("c{n}-{}", hash_json(json, 8));
-        let id = Text::from(format!("call-{n}"));
+        let id = Some(Text::from(format!("call-{n}")));
         let Some(call) = Object::from_json(json) else {
             continue;
         };
         let name = call.text("tool_name").unwrap_or_default();
-        let tool_use = Block::ToolUse(ToolUse {
-            id: id.clone(),
-            name: name.clone(),
-            input: call_input(call.get("arguments")).unwrap_or_else(empty_object),
-            extra: Fields::default(),
-        });
-        let event = MessageEvent::new(key.clone(), Message::assistant([tool_use]));
+        let tool_use = tool_use(
+            id.clone(),
+            Some(name.clone()),
+            call_input(call.get("arguments")),
+        );
+        let event = MessageEvent::new(key.clone(), Message::assistant([tool_use.into()]));
         sink.event(Event::Message(event))?;
         if !call.has("success") && !call.has("result") {
             continue;
         }
-        let result = ToolResult {
-            tool_use_id: id,
-            tool_name: Some(name),
-            output: call
-                .json("result")
-                .filter(|_| call.has("result"))
-                .unwrap_or_else(|| string_json(&Text::default())),
-            is_error: call.get("success") == Some("false"),
-            extra: Fields::default(),
-        };
+        let output = call.json("result").filter(|_| call.has("result"));
+        let mut result = tool_result(id, Some(name), output);
+        result.is_error = call.get("success") == Some("false");
         let event = MessageEvent::new(format!("{key}/result"), Message::tool_result(result));
         sink.event(Event::Message(event))?;
     }

@@ -29,10 +29,10 @@ use emitter::{Emitter, line_hash};
 use entry::{Entry, LineKind, scan};
 use names::Naming;
 use recognise::Content;
-use state::{ClaudeState, SeenUuids};
+use state::ClaudeState;
 use tree::{MAIN, Node, Tips, Tree};
 
-use super::keys::valid_key;
+use super::keys::{SeenIds, valid_key};
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport};
@@ -66,8 +66,7 @@ impl Format for ClaudeCode {
     }
 
     fn is_sub_agent_file(&self, path: &Path) -> bool {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with("agent-"))
+        names::is_sub_agent_file(path)
     }
 
     fn joins_files(&self) -> bool {
@@ -86,9 +85,8 @@ impl Format for ClaudeCode {
 
     fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
         // If nothing was read, perhaps not even the name is known.
-        let state = ClaudeState::from_json(&resume.state).filter(|_| resume.read_to > 0);
-        match (state, resume_at(source, resume.read_to)?) {
-            (Some(state), Some(from)) => resume_lines(source, from, state),
+        match ClaudeState::from_json(&resume.state) {
+            Some(state) if resume.read_to > 0 => resume_lines(source, resume.read_to, state),
             _ => Ok(None),
         }
     }
@@ -102,6 +100,7 @@ struct FirstPass {
     /// are repeated.
     first_lines: HashMap<u64, u32>,
     repeated: HashMap<u64, HashSet<u64>>,
+    seen: SeenIds,
     session: Option<String>,
     copied: Option<String>,
 }
@@ -115,6 +114,7 @@ impl FirstPass {
             tree: Tree::default(),
             first_lines: HashMap::new(),
             repeated: HashMap::new(),
+            seen: SeenIds::default(),
             session: None,
             copied: None,
         };
@@ -165,6 +165,7 @@ impl FirstPass {
             } else {
                 let at = u32::try_from(self.tree.nodes.len()).unwrap_or(u32::MAX);
                 self.first_lines.insert(uuid, at);
+                self.seen.add(uuid);
             }
         }
         self.tree.add(entry, number, &range);
@@ -206,8 +207,7 @@ impl FirstPass {
             Content::Lines(_) => {
                 state.memory = emitter.finish();
                 state.tips = self.tree.tips();
-                let uuids: Vec<u64> = self.first_lines.into_keys().collect();
-                state.seen = SeenUuids::new(&uuids);
+                state.seen = self.seen;
                 state.lines = report.lines;
                 report.state = state.to_json();
             }
@@ -228,7 +228,7 @@ fn resume_lines(
     let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
     let mut appended = Appended {
         tips: std::mem::take(&mut state.tips),
-        seen: state.seen.take(),
+        seen: std::mem::take(&mut state.seen),
         uuids: HashSet::new(),
         nodes: Vec::new(),
     };
@@ -261,7 +261,7 @@ fn resume_lines(
 /// The lines that were appended since the last reading.
 struct Appended {
     tips: Tips,
-    seen: Option<SeenUuids>,
+    seen: SeenIds,
     uuids: HashSet<u64>,
     nodes: Vec<Node>,
 }
@@ -273,20 +273,11 @@ impl Appended {
             return Some(());
         }
         if let Some(uuid) = entry.uuid.filter(|_| entry.kind.is_event()) {
-            let known = self.seen.as_ref().is_some_and(|seen| seen.contains(uuid));
-            if known || self.tips.uuids.contains(&uuid) || !self.uuids.insert(uuid) {
+            let known = self.seen.may_have(uuid) || self.tips.uuids.contains(&uuid);
+            if known || !self.uuids.insert(uuid) {
                 return None;
             }
-            if let Some(seen) = &mut self.seen {
-                seen.insert(uuid);
-                if seen.is_full() {
-                    // Reading the whole file makes room for more.
-                    if !seen.is_largest() {
-                        return None;
-                    }
-                    self.seen = None;
-                }
-            }
+            self.seen.add(uuid);
         }
         match entry.kind.is_in_tree() && !entry.is_side {
             true => self.tips.push(entry)?,
@@ -301,20 +292,6 @@ impl Appended {
     }
 }
 
-/// Returns where reading resumes. `None` if something was added to the last line.
-fn resume_at(source: &Source, read_to: u64) -> Result<Option<u64>> {
-    let Some(before) = read_to.checked_sub(1) else {
-        return Ok(Some(0));
-    };
-    let around = source.read_range(before..read_to + 2)?;
-    Ok(match around.as_slice() {
-        [b'\n', ..] | [_] => Some(read_to),
-        [_, b'\n', ..] => Some(read_to + 1),
-        [_, b'\r', b'\n'] => Some(read_to + 2),
-        _ => None,
-    })
-}
-
 /// Counts unknown and damaged lines.
 fn count(report: &mut ReadReport, entry: &Entry, number: u64, range: &Range<u64>) {
     if let Some(kind) = &entry.unknown {
@@ -322,7 +299,7 @@ fn count(report: &mut ReadReport, entry: &Entry, number: u64, range: &Range<u64>
     }
     if entry.kind == LineKind::Broken {
         let reason = "message record without a message";
-        report.add_damaged_line(number, range, reason);
+        report.add_damage(number, range, reason);
     }
 }
 

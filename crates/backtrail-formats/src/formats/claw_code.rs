@@ -20,7 +20,7 @@ use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json::field_names;
 use crate::json_lines::JsonLines;
 use crate::lines::Lines;
-use crate::source::Source;
+use crate::source::{Source, file_name};
 
 /// claw-code: JSON lines, and one JSON object before that.
 #[derive(Debug, Clone, Copy)]
@@ -40,14 +40,13 @@ impl Format for ClawCode {
     /// directory, that is here.
     fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
         let home = environment.home();
-        home.map(|home| home.join(".claw/sessions"))
-            .into_iter()
+        home.iter()
+            .map(|home| home.join(".claw/sessions"))
             .collect()
     }
 
     fn is_session_file(&self, path: &Path) -> bool {
-        let name = path.file_name().and_then(|name| name.to_str());
-        let name = name.unwrap_or_default();
+        let name = file_name(path);
         let is_kind = name.ends_with(".jsonl") || name.ends_with(".json");
         match original_of(path) {
             _ if !is_kind || is_temporary(path) => false,
@@ -74,11 +73,8 @@ impl Format for ClawCode {
         let Ok(mut state) = resume.state.parse::<ClawState>() else {
             return Ok(None);
         };
-        if !source.can_resume_at(from) || has_meta(source, from)? {
-            return Ok(None);
-        }
         // The lines that were read before may have been the beginning of one object.
-        if find_object(source)?.is_some() {
+        if has_meta(source, from)? || find_object(source)?.is_some() {
             return Ok(None);
         }
         let (session, origin) = (state.session.clone(), origin_of(state.parent.clone()));
@@ -278,7 +274,7 @@ fn open_object(source: &Source, object: V1Object) -> Result<OpenFile<'_>> {
             let json = String::from_utf8_lossy(&bytes);
             let is_sent = check_message(&json).is_ok() && state.emit_message(&json, sink)?;
             if !is_sent {
-                report.add_damaged_line(element.line, &element.place, BAD_MESSAGE);
+                report.add_damage(element.line, &element.place, BAD_MESSAGE);
             }
         }
         Ok(report)
@@ -334,7 +330,7 @@ fn emit_lines(
             LineContent::Messages(messages) => {
                 for json in messages {
                     if !state.emit_message(&json, sink)? {
-                        report.add_damaged_line(number, &range, BAD_MESSAGE);
+                        report.add_damage(number, &range, BAD_MESSAGE);
                     }
                 }
             }

@@ -23,7 +23,7 @@ use crate::event::{Details, Origin, ReadReport};
 use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json::Object;
 use crate::json_lines::JsonLines;
-use crate::source::Source;
+use crate::source::{Source, file_name};
 use reader::Reader;
 use state::{CodexState, begin};
 
@@ -45,19 +45,13 @@ impl Format for Codex {
     }
 
     fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
-        let Some(home) = environment.directory("CODEX_HOME", ".codex") else {
-            return Vec::new();
-        };
-        vec![home.join("sessions"), home.join("archived_sessions")]
+        environment.folders("CODEX_HOME", ".codex", &["sessions", "archived_sessions"])
     }
 
     fn is_session_file(&self, path: &Path) -> bool {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| {
-            let is_rollout = name.starts_with("rollout-");
-            let endings = [".jsonl", ".jsonl.zst", ".json"];
-            is_rollout && endings.iter().any(|ending| name.ends_with(ending))
-        })
+        let name = file_name(path);
+        let endings = [".jsonl", ".jsonl.zst", ".json"];
+        name.starts_with("rollout-") && endings.iter().any(|ending| name.ends_with(ending))
     }
 
     fn recognises(&self, source: &Source) -> bool {
@@ -201,7 +195,7 @@ fn open_value(source: &Source) -> Result<OpenFile<'_>> {
         Ok(begun) => begun,
         Err(reason) => {
             let mut report = ReadReport::default();
-            report.add_damage(source.len(), reason);
+            report.add_damage(1, &(0..source.len()), reason);
             return Ok(without_records(source, report));
         }
     };

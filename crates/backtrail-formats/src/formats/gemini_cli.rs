@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::keys::{hash, hash_json, save_state, valid_key};
+use super::keys::{SeenIds, hash, hash_json, save_state, valid_key};
 use super::value::open_value;
 use crate::environment::Environment;
 use crate::error::Result;
@@ -23,7 +23,7 @@ use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json::{Object, elements, field_names, string};
 use crate::json_lines::JsonLines;
 use crate::lines::first_line;
-use crate::source::Source;
+use crate::source::{Source, file_name};
 
 use log::Log;
 use messages::{Emitter, MessageKind, message_kind};
@@ -49,15 +49,11 @@ impl Format for GeminiCli {
     }
 
     fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
-        let home = environment.directory("GEMINI_CLI_HOME", "");
-        home.map(|home| home.join(".gemini/tmp"))
-            .into_iter()
-            .collect()
+        environment.folders("GEMINI_CLI_HOME", "", &[".gemini/tmp"])
     }
 
     fn is_session_file(&self, path: &Path) -> bool {
-        let name = path.file_name().and_then(|name| name.to_str());
-        let name = name.unwrap_or_default();
+        let name = file_name(path);
         let is_lines = name.ends_with(".jsonl");
         if name.ends_with(".meta.json") || !(is_lines || name.ends_with(".json")) {
             return false;
@@ -94,10 +90,8 @@ impl Format for GeminiCli {
     /// the beginning.
     fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
         match resume.state.parse::<GeminiState>() {
-            Ok(state) if source.can_resume_at(resume.read_to) => {
-                open_lines(source, resume.read_to, state)
-            }
-            _ => Ok(None),
+            Ok(state) => open_lines(source, resume.read_to, state),
+            Err(_) => Ok(None),
         }
     }
 }
@@ -114,7 +108,7 @@ struct GeminiState {
     parent: Option<String>,
     model: Option<String>,
     lines: u64,
-    ids: String,
+    ids: SeenIds,
     answered: Vec<String>,
 }
 
@@ -123,7 +117,7 @@ struct GeminiState {
 fn open_lines(source: &Source, from: u64, mut state: GeminiState) -> Result<Option<OpenFile<'_>>> {
     let is_resumed = from > 0;
     let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
-    let mut log = Log::new(&state.ids, is_resumed);
+    let mut log = Log::new(std::mem::take(&mut state.ids), is_resumed);
     while let Some(line) = lines.next(&mut report)? {
         log.add(&line, &mut report);
         if log.revises {
@@ -158,7 +152,7 @@ fn open_lines(source: &Source, from: u64, mut state: GeminiState) -> Result<Opti
                     parent: state.parent,
                     model: emitter.model,
                     lines: report.lines,
-                    ids: log.seen.as_str().to_owned(),
+                    ids: log.seen,
                     answered: emitter.answered,
                 });
             }
@@ -201,13 +195,7 @@ fn project_root(source: &Source) -> Option<PathBuf> {
 
 /// Reads the details of a session from a header or a change of it.
 fn read_details(object: &Object<'_>, details: &mut Details) {
-    let text = |name: &str| {
-        let text = object.string(name).filter(|text| !text.trim().is_empty());
-        text.map(|text| text.into_owned())
-    };
-    if let Some(title) = text("summary") {
-        details.title = Some(title);
-    }
+    details.title = object.trimmed("summary").or(details.title.take());
     details.started_at = details.started_at.or_else(|| object.time("startTime"));
     let directories = object.list("directories").unwrap_or_default();
     if let Some(directory) = directories.first().and_then(|directory| string(directory)) {
@@ -250,7 +238,7 @@ fn read_value(
     for (n, json) in value.messages.iter().enumerate() {
         let Some(record) = Object::from_json(json) else {
             let reason = format!("message {n} is not an object");
-            report.add_damage(json.len() as u64, reason);
+            report.add_damage(1, &(0..json.len() as u64), reason);
             continue;
         };
         if let MessageKind::Unknown(kind) = message_kind(&record) {
@@ -293,7 +281,7 @@ impl<'a> Value<'a> {
             });
         };
         details.directory = details.directory.or_else(|| project_root(source));
-        let session = object.string("sessionId").filter(|id| !id.is_empty());
+        let session = object.non_blank("sessionId");
         let session = session.as_deref().unwrap_or_else(|| source.stem());
         Ok(Self {
             session: valid_key(session),

@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 
 use backtrail::Json;
+use serde::{Deserialize, Serialize};
 
 /// Returns a name as a key: itself, if a key can be like that, or else a hash of it.
-pub(crate) fn valid_key(name: &str) -> String {
+pub(crate) fn valid_key(name: impl AsRef<str>) -> String {
+    let name = name.as_ref();
     let is_valid = !name.is_empty() && name.len() <= 200 && !name.chars().any(char::is_control);
     match is_valid {
         true => name.to_owned(),
@@ -17,6 +19,11 @@ pub(crate) fn valid_key(name: &str) -> String {
 pub(crate) fn short_hash<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let hash = blake3::hash(bytes);
     *hash.as_bytes().first_chunk().expect("a hash has 32 bytes")
+}
+
+/// Returns a hash of a name, to compare it with others.
+pub(crate) fn hash_name(name: &str) -> u64 {
+    u64::from_le_bytes(short_hash(name.as_bytes()))
 }
 
 /// Adds an element; the oldest is dropped if there are too many.
@@ -59,31 +66,21 @@ pub(crate) fn hash_without_blanks(json: &str) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// Shortened ids that were seen: enough to tell that one is new.
+/// Shortened hashes of ids that were seen: enough to tell that one is new.
 ///
-/// It is part of the state from which reading resumes, so its size is limited.
-#[derive(Debug, Clone, Default)]
+/// It is part of the state from which reading resumes, so its size is limited. In a file with
+/// more ids than fit, all others are assumed to be new.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SeenIds(String);
 
 impl SeenIds {
     /// How many ids it keeps.
-    const MAX: usize = 512;
+    const MAX: usize = 680;
     const DIGITS: usize = 6;
 
-    /// Restores what [`as_str`](Self::as_str) returned.
-    pub(crate) fn from_state(text: &str) -> Self {
-        let len = text.len() - text.len() % Self::DIGITS;
-        let fits = text.is_ascii() && len <= Self::MAX * Self::DIGITS;
-        Self(if fits {
-            text[..len].to_owned()
-        } else {
-            String::new()
-        })
-    }
-
-    /// Returns it as text.
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
+    fn short(id: u64) -> String {
+        let [first, second, third, ..] = id.to_le_bytes();
+        format!("{first:02x}{second:02x}{third:02x}")
     }
 
     /// Returns whether it cannot keep more.
@@ -91,24 +88,24 @@ impl SeenIds {
         self.0.len() >= Self::MAX * Self::DIGITS
     }
 
-    /// Returns whether an id may have been seen.
-    pub(crate) fn may_have(&self, id: &str) -> bool {
-        let short = hash(id.as_bytes(), Self::DIGITS);
-        let all = self.0.as_bytes().chunks_exact(Self::DIGITS);
-        all.into_iter().any(|seen| seen == short.as_bytes())
+    /// Returns whether the id with this hash may have been seen.
+    pub(crate) fn may_have(&self, id: u64) -> bool {
+        let mut all = self.0.as_bytes().chunks_exact(Self::DIGITS);
+        let short = Self::short(id);
+        all.any(|seen| seen == short.as_bytes())
     }
 
-    /// Adds an id.
-    pub(crate) fn add(&mut self, id: &str) {
+    /// Adds the id with this hash.
+    pub(crate) fn add(&mut self, id: u64) {
         if !self.is_full() {
-            self.0.push_str(&hash(id.as_bytes(), Self::DIGITS));
+            self.0.push_str(&Self::short(id));
         }
     }
 }
 
 /// Serialises the state from which reading resumes. `None` if it is too large; the file is
 /// then read from the beginning.
-pub(crate) fn save_state<T: serde::Serialize>(state: &T) -> Option<Json> {
+pub(crate) fn save_state<T: Serialize>(state: &T) -> Option<Json> {
     const MAX: usize = 6 << 10;
     let json = Json::from_value(state).ok()?;
     (json.as_str().len() <= MAX).then_some(json)

@@ -6,27 +6,27 @@
 
 mod tree;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Block, Fields, Message, Role, Thinking, Timestamp, ToolResult, ToolUse, Usage};
+use backtrail::{Block, Message, Role, Timestamp, ToolResult, ToolUse, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::blocks::{
-    empty_object, media_block, meta, meta_text, text_block, tool_output, unknown_block,
+    self, media_block, meta, meta_text, text_block, thinking, tool_output, unknown_block,
 };
-use super::keys::{hash, hash_json, save_state, valid_key};
+use super::keys::{SeenIds, hash, hash_json, save_state, valid_key};
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{
-    Details, Event, EventSink, ForkPoint, MessageEvent, Origin, ReadReport, SummaryEvent, Thread,
-    ThreadId, UsageEvent,
+    Details, Event, EventSink, MessageEvent, Origin, ReadReport, SummaryEvent, Thread, UsageEvent,
 };
 use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json::{Object, elements, field_names, is_string, to_json, to_text};
 use crate::json_lines::JsonLines;
 use crate::lines::first_line;
-use crate::source::Source;
+use crate::source::{Source, is_json_lines};
 
 use tree::Tree;
 
@@ -50,16 +50,11 @@ impl Format for Pi {
         if let Some(sessions) = environment.variable("PI_CODING_AGENT_SESSION_DIR") {
             return vec![PathBuf::from(sessions)];
         }
-        let agent = environment.directory("PI_CODING_AGENT_DIR", ".pi/agent");
-        agent
-            .map(|agent| agent.join("sessions"))
-            .into_iter()
-            .collect()
+        environment.folders("PI_CODING_AGENT_DIR", ".pi/agent", &["sessions"])
     }
 
     fn is_session_file(&self, path: &Path) -> bool {
-        path.extension()
-            .is_some_and(|extension| extension == "jsonl")
+        is_json_lines(path)
     }
 
     fn recognises(&self, source: &Source) -> bool {
@@ -84,10 +79,8 @@ impl Format for Pi {
     /// branch is read from the beginning.
     fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
         match resume.state.parse::<PiState>() {
-            Ok(state) if source.can_resume_at(resume.read_to) => {
-                open_lines(source, resume.read_to, state)
-            }
-            _ => Ok(None),
+            Ok(state) => open_lines(source, resume.read_to, state),
+            Err(_) => Ok(None),
         }
     }
 }
@@ -118,23 +111,22 @@ struct PiState {
     entries: u64,
     said: u32,
     last: Option<String>,
-    ids: String,
+    ids: SeenIds,
 }
 
 impl PiState {
     /// Reads the header of a file, and returns what describes the session.
     fn read_header(&mut self, header: &Object<'_>) -> Details {
-        if let Some(id) = header.string("id").filter(|id| !id.is_empty()) {
-            self.session = valid_key(&id);
+        if let Some(id) = header.non_blank("id") {
+            self.session = valid_key(id);
         }
-        let parent = header.string("parentSession");
-        let parent = parent.or_else(|| header.string("branchedFrom"));
-        let parent = parent.filter(|parent| !parent.is_empty());
+        let parent = header.non_blank("parentSession");
+        let parent = parent.or(header.non_blank("branchedFrom"));
         self.origin = parent.map(|parent| valid_key(name_of(file_stem(&parent))));
-        self.model = header.string("modelId").map(|model| model.into_owned());
+        self.model = header.string("modelId").map(Cow::into_owned);
         Details {
             model: self.model.clone(),
-            directory: header.string("cwd").map(|cwd| PathBuf::from(cwd.as_ref())),
+            directory: header.path("cwd"),
             started_at: header.time("timestamp"),
             ..Details::default()
         }
@@ -160,7 +152,7 @@ fn file_stem(path: &str) -> &str {
 fn open_lines(source: &Source, from: u64, mut state: PiState) -> Result<Option<OpenFile<'_>>> {
     let is_resumed = from > 0;
     let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
-    let mut tree = Tree::new(&state);
+    let mut tree = Tree::new(&mut state);
     let mut details = Details::default();
     let mut is_empty = !is_resumed;
     while let Some(line) = lines.next(&mut report)? {
@@ -195,7 +187,7 @@ fn open_lines(source: &Source, from: u64, mut state: PiState) -> Result<Option<O
                 entries: state.entries + tree.len() as u64,
                 said: tree.messages(),
                 last: tree.last_id,
-                ids: tree.seen.as_str().to_owned(),
+                ids: tree.seen,
                 session: state.session.clone(),
                 origin: state.origin,
             });
@@ -242,21 +234,15 @@ fn emit_branches(
         };
         let leaves = tree.last_event_up_to(branch.leaves);
         let after = leaves.and_then(|at| key_at(source, tree, at, &mut keys));
-        sink.thread(&Thread {
-            id: ThreadId::Branch(key),
-            origin: Origin::Continues {
-                session: None,
-                point: after.map_or(ForkPoint::Start, ForkPoint::After),
-            },
-        })?;
+        sink.thread(&Thread::branch(key, after))?;
         let mut emitter = Emitter {
             sink: &mut *sink,
             session,
             model: None,
         };
         for at in branch.stem.iter().chain(&branch.own) {
-            let line = source.line_at(tree.range(*at));
-            if let Some(Ok(entry)) = line.as_deref().map(Object::parse) {
+            let line = source.line_at(tree.range(*at))?;
+            if let Ok(entry) = Object::parse(&line) {
                 emitter.emit(&entry, &tree.key(*at, &entry), tree.keep(*at, false))?;
             }
         }
@@ -274,7 +260,7 @@ fn key_at(
     if let Some(key) = keys.get(&at) {
         return Some(key.clone());
     }
-    let line = source.line_at(tree.range(at))?;
+    let line = source.line_at(tree.range(at)).ok()?;
     let key = tree.key(at, &Object::parse(&line).ok()?);
     keys.insert(at, key.clone());
     Some(key)
@@ -293,7 +279,7 @@ fn open_single_message(source: &Source) -> Result<OpenFile<'_>> {
                 ..ReadReport::default()
             });
         };
-        let model = body.string("model").map(|model| model.into_owned());
+        let model = body.string("model").map(Cow::into_owned);
         let at = body.time("timestamp");
         sink.details(Details {
             model: model.clone(),
@@ -339,9 +325,9 @@ fn entry_kind(entry: &Object<'_>) -> EntryKind {
         },
         "compaction" => EntryKind::Summary,
         "branch_summary" | "custom_message" => EntryKind::Message,
-        "session_info" => match entry.string("name") {
-            Some(name) if !name.trim().is_empty() => EntryKind::Title(name.into_owned()),
-            _ => EntryKind::Other,
+        "session_info" => match entry.trimmed("name") {
+            Some(name) => EntryKind::Title(name),
+            None => EntryKind::Other,
         },
         "leaf" => EntryKind::Leaf,
         "model_change" | "thinking_level_change" | "label" | "custom" => EntryKind::Other,
@@ -400,7 +386,7 @@ impl Emitter<'_> {
             return Ok(());
         };
         let at = entry.time("timestamp").or_else(|| body.time("timestamp"));
-        let model = body.string("model").map(|model| model.into_owned());
+        let model = body.string("model").map(Cow::into_owned);
         if message.role != Role::Assistant {
             // The usage of a tool itself, such as a sub-agent.
             let usage = message.usage.take();
@@ -525,11 +511,12 @@ fn reply(body: &Object<'_>) -> Message {
 fn tool_result(body: &Object<'_>) -> ToolResult {
     let blocks = content_blocks(body.get("content"));
     ToolResult {
-        tool_use_id: body.text("toolCallId").unwrap_or_default(),
-        tool_name: body.text("toolName"),
-        output: tool_output(&blocks),
         is_error: body.is_true("isError"),
-        extra: Fields::default(),
+        ..blocks::tool_result(
+            body.text("toolCallId"),
+            body.text("toolName"),
+            tool_output(&blocks),
+        )
     }
 }
 
@@ -564,11 +551,7 @@ fn block(json: &str) -> Option<Block> {
             let text = object.text("text")?;
             text_block(text, "signature", object.json("textSignature"))
         }
-        "thinking" => Block::Thinking(Thinking {
-            thinking: object.text("thinking")?,
-            signature: object.text("thinkingSignature"),
-            extra: Fields::default(),
-        }),
+        "thinking" => thinking(object.text("thinking")?, object.text("thinkingSignature")),
         "toolCall" => Block::ToolUse(tool_call(&object)?),
         "image" => {
             let data = object.string_json("data")?;
@@ -579,16 +562,12 @@ fn block(json: &str) -> Option<Block> {
 }
 
 fn tool_call(object: &Object<'_>) -> Option<ToolUse> {
-    let mut extra = Fields::default();
+    let name = object.text("name")?;
+    let mut call = blocks::tool_use(object.text("id"), Some(name), object.json("arguments"));
     if let Some(signature) = object.json("thoughtSignature") {
-        extra.push("signature", signature);
+        call.extra.push("signature", signature);
     }
-    Some(ToolUse {
-        id: object.text("id").unwrap_or_default(),
-        name: object.text("name")?,
-        input: object.json("arguments").unwrap_or_else(empty_object),
-        extra,
-    })
+    Some(call)
 }
 
 /// Returns the files that version 1 kept beside a prompt.
@@ -618,8 +597,7 @@ fn usage(counts: &Object<'_>) -> Option<Usage> {
 
 /// Returns the cost of a call, as reported by the agent.
 fn cost(message: &Object<'_>) -> Option<f64> {
-    let cost = message.object("usage")?.object("cost")?.float("total")?;
-    (cost.is_finite() && cost >= 0.0).then_some(cost)
+    message.object("usage")?.object("cost")?.float("total")
 }
 
 #[cfg(test)]

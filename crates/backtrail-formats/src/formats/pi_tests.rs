@@ -3,6 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::collector::{CollectedThread, EventCollector};
+use crate::event::{ForkPoint, ThreadId};
 use crate::testing::{check, read, resume};
 
 const PATH: &str = "/s/2026-01-02T03-04-05-678Z_0190.jsonl";

@@ -23,7 +23,7 @@ pub(super) fn open_value<'s>(
             Ok(_) => read(&text, &mut report, sink)?,
             Err(reason) => {
                 report.unfinished = true;
-                report.add_damage(source.len(), reason);
+                report.add_damage(1, &(0..source.len()), reason);
             }
         }
         Ok(report)

@@ -115,9 +115,3 @@ fn copy(new: &Source, into: &mut File) -> Result<()> {
 fn failed(new: &Source, error: io::Error) -> Error {
     Error::io("cannot combine the files of a session", new.path(), error)
 }
-
-/// Returns whether a file has one object per line: only such files can be combined.
-pub(super) fn can_be_combined(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|extension| extension == "jsonl")
-}

@@ -197,17 +197,41 @@ pub(super) fn is_only_file(path: &Path, sources: &[KeptSource]) -> bool {
     !sources.iter().any(is_other)
 }
 
-/// Reads the record of a file at the place where it should be.
+/// Returns the newest record of a file, if it is where the cache says. The cache may be older
+/// than the session, or of another store: what the session has counts.
+pub(super) fn newest_source_at(
+    reader: &SessionReader,
+    path: &Path,
+    (trail, seq, byte): RecordPlace,
+) -> Result<Option<SourceRecord>> {
+    let Some(record) = source_record_at(reader, path, (trail, seq, byte))? else {
+        return Ok(None);
+    };
+    if reader.info()?.trails != trail + 1 {
+        return Ok(None);
+    }
+    let mut records = reader.trail_records(trail, byte)?;
+    while let Some(found) = records.next()? {
+        let source = found.record.source().filter(|source| source.path == path);
+        if source.is_some() && found.record.seq() > seq {
+            return Ok(None);
+        }
+    }
+    Ok(Some(record))
+}
+
+/// Reads the record of a file at a place; `None` if there is another or none.
 pub(super) fn source_record_at(
     reader: &SessionReader,
     path: &Path,
     (trail, seq, byte): RecordPlace,
-) -> Option<SourceRecord> {
-    let record = reader.trail_record(trail, seq, byte).ok()??;
-    record
-        .as_ref()
-        .source()
-        .filter(|source| source.path == path)
+) -> Result<Option<SourceRecord>> {
+    let record = match reader.trail_record(trail, seq, byte) {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        record => record?,
+    };
+    let source = record.and_then(|record| record.as_ref().source());
+    Ok(source.filter(|source| source.path == path))
 }
 
 /// Returns whether a session has no event after a source record.

@@ -47,13 +47,10 @@ pub(super) enum OnDifference {
     reason = "most are events, and each is taken apart at once"
 )]
 pub(super) enum Step {
-    /// Append an event.
-    Append(Event),
+    /// Make a change of the file. An event to rewind to that is not there was undone before.
+    Make(Change),
     /// Rewind to a record; `None` for the record before the session's first one.
     RewindToRecord(Option<u64>),
-    /// Rewind to the event with this key, or to the beginning. An event that is not there was
-    /// undone before.
-    RewindToKey(Option<String>),
     /// Leave the session: the changes belong to another one, which parts from this one after
     /// the record `common`, or has nothing in common with it.
     Leave {
@@ -147,18 +144,18 @@ impl<I: Iterator<Item = Result<Existing>>> Diff<I> {
             (Mode::AppendAfter(keys), Change::Add(event)) if keys.contains(event.key()) => {}
             (Mode::AddMissing(keys), Change::Add(event)) => {
                 if keys.insert(event.key().to_owned()) {
-                    plan.push(Step::Append(event));
+                    plan.push(Step::Make(Change::Add(event)));
                 }
             }
             (Mode::AppendAfter(_), change) => {
                 self.mode = Mode::Append;
-                plan.push(change.into());
+                plan.push(Step::Make(change));
             }
-            (Mode::Append | Mode::AddMissing(_), change) => plan.push(change.into()),
+            (Mode::Append | Mode::AddMissing(_), change) => plan.push(Step::Make(change)),
             (Mode::Compare(compare), Change::Add(event)) => {
                 if let Some(event) = compare.add(event)? {
                     self.stop_comparing()?;
-                    plan.push(Step::Append(event));
+                    plan.push(Step::Make(Change::Add(event)));
                 } else if compare.held.len() > MAX_HELD {
                     self.part(plan)?;
                 }
@@ -169,7 +166,7 @@ impl<I: Iterator<Item = Result<Existing>>> Diff<I> {
                 }
                 if compare.held.is_empty() {
                     self.stop_comparing()?;
-                    plan.push(Step::RewindToKey(key));
+                    plan.push(Step::Make(Change::RewindTo(key)));
                 } else {
                     compare.held.push(Change::RewindTo(key));
                     self.part(plan)?;
@@ -195,7 +192,7 @@ impl<I: Iterator<Item = Result<Existing>>> Diff<I> {
             }
         }
         let late = std::mem::take(&mut self.late_usage).into_iter();
-        plan.extend(late.map(|usage| Step::Append(Event::Usage(usage))));
+        plan.extend(late.map(|usage| Step::Make(Change::Add(Event::Usage(usage)))));
         Ok(())
     }
 
@@ -213,7 +210,7 @@ impl<I: Iterator<Item = Result<Existing>>> Diff<I> {
         }
         self.stop_comparing()?;
         plan.push(Step::RewindToRecord(common));
-        plan.extend(changes.into_iter().map(Step::from));
+        plan.extend(changes.into_iter().map(Step::Make));
         Ok(())
     }
 
@@ -225,15 +222,6 @@ impl<I: Iterator<Item = Result<Existing>>> Diff<I> {
         }
         self.mode = Mode::Append;
         Ok(())
-    }
-}
-
-impl From<Change> for Step {
-    fn from(change: Change) -> Self {
-        match change {
-            Change::Add(event) => Self::Append(event),
-            Change::RewindTo(key) => Self::RewindToKey(key),
-        }
     }
 }
 

@@ -43,15 +43,15 @@ fn apply(session: &mut Session, plan: &[Step]) -> Option<(Option<u64>, Vec<Chang
     let mut next = session.last().map_or(1, |(_, seq)| seq + 1) + 1_000;
     for step in plan {
         match step {
-            Step::Append(event) => {
+            Step::Make(Change::Add(event)) => {
                 session.push((event.key().to_owned(), next));
                 next += 1;
             }
             Step::RewindToRecord(seq) => {
                 session.retain(|(_, own)| seq.is_some_and(|seq| *own <= seq));
             }
-            Step::RewindToKey(None) => session.clear(),
-            Step::RewindToKey(Some(key)) => {
+            Step::Make(Change::RewindTo(None)) => session.clear(),
+            Step::Make(Change::RewindTo(Some(key))) => {
                 if let Some(at) = session.iter().rposition(|(own, _)| own == key) {
                     session.truncate(at + 1);
                 }
@@ -149,7 +149,7 @@ proptest! {
                 prop_assert_eq!(&after, &before);
                 let mut branch = before;
                 branch.retain(|(_, seq)| common.is_some_and(|common| *seq <= common));
-                let steps: Vec<Step> = changes.into_iter().map(Step::from).collect();
+                let steps: Vec<Step> = changes.into_iter().map(Step::Make).collect();
                 apply(&mut branch, &steps);
                 // What follows in the file goes to the branch as well.
                 apply(&mut branch, &plan[1..]);
@@ -212,7 +212,7 @@ fn usage_that_a_session_lacks_is_added_once_at_the_end() {
         let diff = Diff::compare(existing, OnDifference::Rewind).unwrap();
         let steps = plan(diff, &changes).into_iter();
         let keys = steps.map(|step| match step {
-            Step::Append(event) => event.key().to_owned(),
+            Step::Make(Change::Add(event)) => event.key().to_owned(),
             other => panic!("{other:?}"),
         });
         keys.collect::<Vec<_>>()

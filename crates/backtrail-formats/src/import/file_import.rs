@@ -8,9 +8,9 @@ use backtrail::{Json, SessionId, SessionInfo, SessionReader, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::cache::CachedFile;
-use super::combined::{FirstTime, NewFile, can_be_combined, combine};
+use super::combined::{FirstTime, NewFile, combine};
 use super::destination::{
-    Claim, Destination, RecordPlace, has_no_event_after, is_only_file, kept_file, source_record_at,
+    Claim, Destination, RecordPlace, has_no_event_after, is_only_file, kept_file, newest_source_at,
 };
 use super::diff::OnDifference;
 use super::found::{FileStamp, FoundFile};
@@ -20,9 +20,9 @@ use super::report::{FileResult, Outcome};
 use super::session_import::SessionImport;
 use crate::compressed;
 use crate::error::Result;
-use crate::event::{DamagedLine, Details, Origin, ReadReport};
+use crate::event::{Details, Origin, ReadReport};
 use crate::format::{OpenFile, Resume};
-use crate::source::Source;
+use crate::source::{Source, is_json_lines};
 
 /// What is noted in a session about a file that was imported, for the next time.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -56,6 +56,16 @@ impl FileNote {
     /// Reads a note; an empty one if there is none that can be read.
     pub(super) fn parse(note: Option<&Json>) -> Self {
         note.and_then(|note| note.parse().ok()).unwrap_or_default()
+    }
+
+    /// Creates the note on a session whose agent calls it `name`.
+    fn new(name: &str, report: &ReadReport) -> Self {
+        let mut note = Self {
+            name: name.to_owned(),
+            ..Self::default()
+        };
+        note.add(report);
+        note
     }
 
     fn add(&mut self, report: &ReadReport) {
@@ -184,14 +194,14 @@ fn earlier_import(
         return Ok(None);
     };
     let reader = store.read_session(&cached.session)?;
-    let at_place = cached.place.and_then(|place| {
-        let record = source_record_at(&reader, &found.path, place)?;
-        Some(KeptFile {
+    let at_place = match cached.place {
+        Some(place) => newest_source_at(&reader, &found.path, place)?.map(|record| KeptFile {
             bytes: record.to,
             place,
             note: FileNote::parse(record.note.as_ref()),
-        })
-    });
+        }),
+        None => None,
+    };
     let kept = match at_place {
         None => find_kept(&reader, found)?,
         kept => kept,
@@ -316,18 +326,9 @@ impl FileImport<'_> {
             return Ok(Done::without_session(Outcome::Deleted));
         };
         if let Some(reason) = damage {
-            report.damage.add(DamagedLine {
-                line: report.lines + 1,
-                byte: content.len(),
-                bytes: 0,
-                reason,
-            });
+            report.add_damage(report.lines + 1, &(content.len()..content.len()), reason);
         }
-        let mut note = FileNote {
-            name,
-            ..FileNote::default()
-        };
-        note.add(&report);
+        let note = FileNote::new(&name, &report);
         self.finish(report, sessions, earlier, note, Beginning::MayDiffer)
     }
 
@@ -378,13 +379,13 @@ impl FileImport<'_> {
     /// are not unique are given to more than one session.
     fn is_one_of_several(&self, name: &str, sources: &[KeptSource]) -> bool {
         let path = &self.found.path;
-        let may_combine = self.found.format.joins_files() && can_be_combined(path);
+        let may_combine = self.found.format.joins_files() && is_json_lines(path);
         if !may_combine || uuid::Uuid::try_parse(name).is_err() {
             return false;
         }
         let is_other = |kept: &&KeptSource| kept.held_by.is_none() && kept.path != *path;
         let mut others = sources.iter().filter(is_other).peekable();
-        others.peek().is_some() && others.all(|kept| can_be_combined(&kept.path))
+        others.peek().is_some() && others.all(|kept| is_json_lines(&kept.path))
     }
 
     /// Returns what to do where the file differs from a session that keeps these files. A
@@ -454,12 +455,8 @@ impl FileImport<'_> {
         let Some((_, sessions)) = self.read(opened, main)? else {
             return Ok(Done::without_session(Outcome::Deleted));
         };
-        let mut note = FileNote {
-            name: name.to_owned(),
-            first_at: first.at,
-            ..FileNote::default()
-        };
-        note.add(&report);
+        let mut note = FileNote::new(name, &report);
+        note.first_at = first.at;
         // It knows nothing of the other files: next time all are combined again.
         note.state = None;
         self.finish(report, sessions, earlier, note, Beginning::MayDiffer)
@@ -503,8 +500,7 @@ impl FileImport<'_> {
     /// Reports on a file whose session is not known yet.
     fn without_session(&self, opened: OpenFile<'_>) -> Result<Done> {
         let report = opened.read(&mut FirstTime::new())?;
-        let mut note = FileNote::default();
-        note.add(&report);
+        let note = FileNote::new("", &report);
         let result = self.result(Outcome::Unchanged, &note, report);
         Ok(Done::Imported(result, None))
     }

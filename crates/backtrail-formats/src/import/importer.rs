@@ -239,7 +239,7 @@ impl<'i> Importer<'i> {
                 self.leave(common, changes)?;
                 continue;
             }
-            let is_rewind = !matches!(step, Step::Append(_));
+            let is_rewind = !matches!(step, Step::Make(Change::Add(_)));
             let name = (self.current == ThreadId::Main).then(|| self.main.name.clone());
             let session = self.session()?;
             if is_rewind && session.is_new() {
@@ -247,9 +247,9 @@ impl<'i> Importer<'i> {
             }
             session.open(destination, agent, name.as_deref())?;
             match step {
-                Step::Append(event) => session.append(event)?,
+                Step::Make(Change::Add(event)) => session.append(event)?,
+                Step::Make(Change::RewindTo(key)) => session.rewind_to_key(key)?,
                 Step::RewindToRecord(seq) => session.rewind_to_record(seq)?,
-                Step::RewindToKey(key) => session.rewind_to_key(key)?,
                 Step::Leave { .. } => {}
             }
         }

@@ -40,7 +40,7 @@ use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::format::{Format, formats};
 use cache::{Cache, CachedFile};
-use destination::{Destination, lock};
+use destination::{Destination, lock, source_record_at};
 use file_import::{Done, Patience, import_file};
 use found::FoundFile;
 use report::FileResult;
@@ -286,7 +286,10 @@ impl Import<'_> {
     /// Imports one file. Returns whether it is done, or must wait; an error is the store's.
     fn one(&self, file: &FoundFile, patience: Patience) -> Result<bool> {
         let cached = self.cached(file);
-        if let Some(cached) = cached.as_ref().filter(|it| it.stamp == file.stamp) {
+        let unchanged = cached.as_ref().filter(|it| it.stamp == file.stamp);
+        if let Some(cached) = unchanged
+            && self.is_kept(file, cached)?
+        {
             let result = FileResult {
                 damaged: cached.damaged,
                 unknown: cached.unknown.clone(),
@@ -320,6 +323,20 @@ impl Import<'_> {
         let cached = lock(&self.cache).get(&file.path).cloned()?;
         let exists = self.sessions.contains(&cached.session);
         (exists || self.destination.was_deleted(&cached.session)).then_some(cached)
+    }
+
+    /// Returns whether the session has the record that the cache names: the cache may be newer
+    /// than a session that was restored from a backup.
+    fn is_kept(&self, file: &FoundFile, cached: &CachedFile) -> Result<bool> {
+        let place = cached
+            .place
+            .filter(|_| self.sessions.contains(&cached.session));
+        let (Some(place), Some(store)) = (place, self.destination.find_store(&cached.session)?)
+        else {
+            return Ok(true);
+        };
+        let reader = store.read_session(&cached.session)?;
+        Ok(source_record_at(&reader, &file.path, place).is_ok_and(|record| record.is_some()))
     }
 
     fn add(&self, file: &FoundFile, result: Result<FileResult>) {

@@ -1,6 +1,7 @@
 //! Import, one promise at a time.
 
 use backtrail::SessionId;
+use backtrail::plumbing::SourceRecord;
 use backtrail::trash::DeleteScope;
 use backtrail_formats::{import, preview};
 
@@ -43,6 +44,86 @@ fn the_cache_can_be_deleted_at_any_time() {
     assert_eq!(
         kit.kept("a.toy").unwrap().1,
         lines(NAME, &["1", "2", "3"]).into_bytes()
+    );
+}
+
+// F5: a crash between the session's last sync and the cache's, or a backup of `derived/`.
+#[test]
+fn f5_a_cache_that_is_older_than_the_session_decides_nothing() {
+    let kit = Kit::new();
+    let all = ["1", "2", "3", "4", "5"];
+    let mut caches = Vec::new();
+    for to in 1..all.len() {
+        kit.write("a.toy", lines(NAME, &all[..to]));
+        kit.import();
+        caches.push(kit.cache());
+    }
+    let whole = lines(NAME, &all);
+    for cache in &caches {
+        kit.set_cache(cache.as_deref());
+        assert_eq!(kit.counts(), (0, 0, 1));
+    }
+    for cache in &caches {
+        kit.set_cache(cache.as_deref());
+        kit.write("a.toy", &whole);
+        kit.import();
+        assert_eq!(kit.keys(&id()), all);
+        assert_eq!(kit.kept("a.toy").unwrap().1, whole.as_bytes());
+    }
+}
+
+#[test]
+fn a_cache_that_is_newer_than_a_restored_session_decides_nothing() {
+    let kit = Kit::new();
+    kit.write("a.toy", lines(NAME, &["1", "2"]));
+    kit.import();
+    let dir = kit.store.root().join("sessions").join(NAME);
+    let backup: Vec<_> = std::fs::read_dir(&dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (std::fs::read(&path).unwrap(), path))
+        .collect();
+    let whole = lines(NAME, &["1", "2", "3"]);
+    kit.write("a.toy", &whole);
+    kit.import();
+    for (bytes, path) in backup {
+        std::fs::write(path, bytes).unwrap();
+    }
+    assert_eq!(kit.counts(), (0, 1, 0));
+    assert_eq!(kit.keys(&id()), ["1", "2", "3"]);
+    assert_eq!(kit.kept("a.toy").unwrap().1, whole.as_bytes());
+}
+
+#[test]
+fn a_part_of_a_file_that_was_kept_twice_is_exported_once() {
+    let kit = Kit::new();
+    let lengths: [&[&str]; 3] = [&["1"], &["1", "2"], &["1", "2", "3"]];
+    for keys in lengths {
+        kit.write("a.toy", lines(NAME, keys));
+        kit.import();
+    }
+    let whole = lines(NAME, lengths[2]);
+    for from in [lengths[1], lengths[0], &[]].map(|keys| lines(NAME, keys).len()) {
+        // Where no record ended, bytes before the part are missing.
+        let is_boundary = from > lines(NAME, &[]).len();
+        let mut writer = kit.store.resume_import(&id()).unwrap();
+        let mut again = SourceRecord::new("toy", kit.path("a.toy")).from(from as u64);
+        writer.keep(&mut again, &whole.as_bytes()[from..]).unwrap();
+        writer.source(&again).unwrap();
+        writer.close().unwrap();
+        let sources = kit.store.read_session(&id()).unwrap().sources().unwrap();
+        assert_eq!(sources[0].incomplete, !is_boundary, "{from}");
+        if is_boundary {
+            assert_eq!(kit.kept("a.toy").unwrap().1, whole.as_bytes());
+        }
+    }
+    // The next reading keeps the whole file.
+    kit.write("a.toy", lines(NAME, &["1", "2", "3", "4"]));
+    kit.forget_cache();
+    kit.import();
+    assert_eq!(
+        kit.kept("a.toy").unwrap().1,
+        lines(NAME, &["1", "2", "3", "4"]).into_bytes()
     );
 }
 

@@ -21,6 +21,8 @@ enum Change {
     Rewrite(u8, u8),
     /// The cache is lost.
     Forget,
+    /// The cache is as it was after an earlier import.
+    OldCache(u8),
     /// Nothing: the file is only imported again.
     Nothing,
 }
@@ -33,6 +35,7 @@ fn change() -> impl Strategy<Value = Change> {
         1 => any::<u8>().prop_map(Change::Cut),
         1 => (any::<u8>(), 1..4_u8).prop_map(|(at, n)| Change::Rewrite(at, n)),
         1 => Just(Change::Forget),
+        1 => any::<u8>().prop_map(Change::OldCache),
         1 => Just(Change::Nothing),
     ]
 }
@@ -97,6 +100,7 @@ fn follow(changes: &[Change], again: u8) -> Result<(), TestCaseError> {
         next: 0,
     };
     let mut longest: Vec<u8> = Vec::new();
+    let mut caches: Vec<Option<Vec<u8>>> = Vec::new();
     for (n, change) in changes.iter().enumerate() {
         let mut cut = false;
         match change {
@@ -129,12 +133,18 @@ fn follow(changes: &[Change], again: u8) -> Result<(), TestCaseError> {
                 file.say(*count, false);
             }
             Change::Forget => kit.forget_cache(),
+            Change::OldCache(at) => {
+                if let Some(cache) = caches.get(usize::from(*at) % caches.len().max(1)) {
+                    kit.set_cache(cache.as_deref());
+                }
+            }
             Change::Nothing => {}
         }
         let content = file.content();
         kit.write("a.toy", &content);
         let before = kit.all();
         kit.import();
+        caches.push(kit.cache());
         let has_record = File::has_record(&content);
         let Some((id, held)) = kit.kept("a.toy") else {
             // It never had a line that can be read, so its session is not known yet.
@@ -201,15 +211,11 @@ proptest! {
 /// Every case that ever failed.
 #[test]
 fn a_session_follows_its_file_in_the_cases_that_once_failed() {
-    use Change::{Cut, Damage, Say};
-    let cases = [vec![
-        Damage,
-        Damage,
-        Say(2, false),
-        Cut(4),
-        Damage,
-        Say(1, false),
-    ]];
+    use Change::{Cut, Damage, OldCache, Say};
+    let cases = [
+        vec![Damage, Damage, Say(2, false), Cut(4), Damage, Say(1, false)],
+        vec![Say(1, false), Say(1, false), OldCache(0), Say(1, false)],
+    ];
     for changes in cases {
         for again in 0..3 {
             follow(&changes, again).unwrap();

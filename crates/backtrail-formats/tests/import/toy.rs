@@ -216,6 +216,21 @@ impl Kit {
         std::fs::remove_dir_all(self.store.root().join("derived")).ok();
     }
 
+    fn cache_path(&self) -> PathBuf {
+        self.store.root().join("derived/import-1")
+    }
+
+    pub(crate) fn cache(&self) -> Option<Vec<u8>> {
+        std::fs::read(self.cache_path()).ok()
+    }
+
+    pub(crate) fn set_cache(&self, cache: Option<&[u8]>) {
+        match cache {
+            Some(cache) => std::fs::write(self.cache_path(), cache).unwrap(),
+            None => self.forget_cache(),
+        }
+    }
+
     /// Returns the keys of a session's conversation.
     pub(crate) fn keys(&self, id: &SessionId) -> Vec<String> {
         let mut keys = Vec::new();

@@ -2,6 +2,7 @@
 //! replaces it.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -44,25 +45,10 @@ impl Paths {
         self.dir.join(&self.name)
     }
 
-    pub(crate) fn lock(&self) -> PathBuf {
-        self.beside("lock")
-    }
-
-    fn seal(&self) -> PathBuf {
-        self.beside("seal")
-    }
-
-    /// Exists while a commit is running, or since one was interrupted.
-    fn busy(&self) -> PathBuf {
-        self.beside("busy")
-    }
-
-    fn new_database(&self) -> PathBuf {
-        self.beside("new")
-    }
-
-    fn beside(&self, what: &str) -> PathBuf {
-        self.database().with_extension(what)
+    /// Returns a file beside the database, by its ending: `lock`, `seal`, `new`, or `busy`,
+    /// which exists while a commit is running, or since one was interrupted.
+    pub(crate) fn beside(&self, ending: &str) -> PathBuf {
+        self.database().with_extension(ending)
     }
 
     fn journal(&self) -> PathBuf {
@@ -71,7 +57,7 @@ impl Paths {
 
     fn sealed(&self) -> Option<bool> {
         let now = Seal::of(&self.dir, &[self.name.as_str()]).ok()?;
-        let sealed = Seal::read(&self.seal()).ok()??;
+        let sealed = Seal::read(&self.beside("seal")).ok()??;
         Some(now == sealed)
     }
 
@@ -81,7 +67,7 @@ impl Paths {
         if !self.database().is_file() {
             return Ok(Opened::Not("it was missing"));
         }
-        let busy = self.busy().exists();
+        let busy = self.beside("busy").exists();
         if !busy && self.sealed() != Some(true) {
             return Ok(Opened::Not("another program changed it"));
         }
@@ -120,7 +106,7 @@ impl Paths {
     /// Marks that a commit is running: until it is sealed, no other process trusts the
     /// file.
     pub(crate) fn begin_commit(&self) -> Result<()> {
-        let path = self.busy();
+        let path = self.beside("busy");
         let made = create_private(&path).map(drop);
         made.map_err(|error| Error::io("cannot write", &path, error))
     }
@@ -129,23 +115,18 @@ impl Paths {
     pub(crate) fn write_seal(&self) -> Result<()> {
         let failed = |error| Error::io("cannot seal the catalogue", &self.database(), error);
         let seal = Seal::of(&self.dir, &[self.name.as_str()]).map_err(failed)?;
-        seal.write(&self.seal()).map_err(failed)?;
-        remove(&self.busy())
+        seal.write(&self.beside("seal")).map_err(failed)?;
+        remove(&self.beside("busy"))
     }
 
     /// Creates an empty catalogue beside the existing one.
     pub(crate) fn create_beside(&self) -> Result<Catalogue> {
-        let path = self.new_database();
+        let path = self.beside("new");
         remove(&path)?;
         let opening = failed("cannot create a catalogue");
         let db = Connection::open(&path).map_err(&opening)?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let private = fs::Permissions::from_mode(0o600);
-            fs::set_permissions(&path, private)
-                .map_err(|error| Error::io("cannot create a catalogue", &path, error))?;
-        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
+            .map_err(|error| Error::io("cannot create a catalogue", &path, error))?;
         set_up(&db).map_err(&opening)?;
         // It only counts once it is complete, and is discarded until then.
         db.pragma_update(None, "journal_mode", "OFF")
@@ -158,15 +139,15 @@ impl Paths {
 
     /// Replaces the old catalogue with the new one and opens it.
     pub(crate) fn put_in_place(&self, new_catalogue: Catalogue) -> Result<Catalogue> {
-        let (new, path) = (self.new_database(), self.database());
+        let (new, path) = (self.beside("new"), self.database());
         let failed_io = |error| Error::io("cannot replace the catalogue", &path, error);
         let closed = new_catalogue.db.close();
         closed.map_err(|(_, error)| failed("cannot close the new catalogue")(error))?;
         fs::File::open(&new)
             .and_then(|file| file.sync_all())
             .map_err(failed_io)?;
-        remove(&self.seal())?;
-        remove(&self.busy())?;
+        remove(&self.beside("seal"))?;
+        remove(&self.beside("busy"))?;
         // The journal of an interrupted commit belongs only to the old file.
         remove(&self.journal())?;
         if path.is_dir() {
@@ -255,7 +236,7 @@ fn in_memory() -> Result<Connection> {
 }
 
 fn make_tables(db: &Connection) -> Result<()> {
-    db.execute_batch(schema::TABLES)
+    db.execute_batch(&schema::tables())
         .and_then(|()| db.pragma_update(None, "user_version", schema::VERSION))
         .map_err(failed("cannot create the tables of the catalogue"))
 }

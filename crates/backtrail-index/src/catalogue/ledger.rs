@@ -322,48 +322,25 @@ fn replace_totals(
 
 /// Inserts a row that begins with other columns.
 fn insert_sum(db: &Catalogue, sql: &str, place: &[&dyn ToSql], sum: &Spending) -> Result<()> {
-    let sums = columns(sum);
+    let mut sum = *sum;
+    let mut sums = sum.counters().map(|counter| clamp(*counter)).to_vec();
+    sums.push(sum.cost.0);
     let sums = sums.iter().map(|sum| sum as &dyn ToSql);
     db.run(sql, params_from_iter(place.iter().copied().chain(sums)))
 }
 
-/// The columns of a sum, in the order of [`columns`].
+/// The columns of a sum: the counters, in the order of [`Spending::counters`], and the cost.
 pub(super) const SUMS: &str = "calls, input, output, cache_write, cache_write_1h, cache_read, \
-    reasoning, cost, reported, unpriced, estimated_calls, estimated_tokens, lower_bounds";
-
-fn columns(sum: &Spending) -> [i64; 13] {
-    [
-        clamp(sum.calls),
-        clamp(sum.input_tokens),
-        clamp(sum.output_tokens),
-        clamp(sum.cache_write_tokens),
-        clamp(sum.cache_write_1h_tokens),
-        clamp(sum.cache_read_tokens),
-        clamp(sum.reasoning_tokens),
-        sum.cost.0,
-        clamp(sum.reported_calls),
-        clamp(sum.unpriced_calls),
-        clamp(sum.estimated_calls),
-        clamp(sum.estimated_tokens),
-        clamp(sum.lower_bound_calls),
-    ]
-}
+    reasoning, reported, unpriced, estimated_calls, estimated_tokens, lower_bounds, cost";
 
 /// Reads a sum whose columns begin at one.
 pub(super) fn read_sum(row: &Row<'_>, at: usize) -> rusqlite::Result<Spending> {
-    Ok(Spending {
-        calls: count(row, at)?,
-        input_tokens: count(row, at + 1)?,
-        output_tokens: count(row, at + 2)?,
-        cache_write_tokens: count(row, at + 3)?,
-        cache_write_1h_tokens: count(row, at + 4)?,
-        cache_read_tokens: count(row, at + 5)?,
-        reasoning_tokens: count(row, at + 6)?,
-        cost: Money(row.get(at + 7)?),
-        reported_calls: count(row, at + 8)?,
-        unpriced_calls: count(row, at + 9)?,
-        estimated_calls: count(row, at + 10)?,
-        estimated_tokens: count(row, at + 11)?,
-        lower_bound_calls: count(row, at + 12)?,
-    })
+    let mut sum = Spending::default();
+    let counters = sum.counters();
+    let behind = at + counters.len();
+    for (column, counter) in (at..).zip(counters) {
+        *counter = count(row, column)?;
+    }
+    sum.cost = Money(row.get(behind)?);
+    Ok(sum)
 }

@@ -18,12 +18,10 @@ use backtrail::{SessionId, Store, Timestamp};
 use rusqlite::{Connection, params};
 
 pub(crate) use self::db::{Opened, Paths};
-pub(crate) use self::sessions::full_text;
 use self::workspaces::Workspaces;
-use self::writer::Writer;
+use self::writer::Trail;
 use crate::error::Result;
-use crate::feed::Sink;
-use crate::plan::Plan;
+use crate::plan::{ChangedSession, Derived, Plan};
 use crate::prices::Prices;
 use crate::trail_dirs::{KnownDir, KnownDirs, KnownTrail, TrailDir, TrailFile};
 
@@ -60,11 +58,6 @@ impl Catalogue {
         })
     }
 
-    /// Returns how far each workspace was read.
-    pub(crate) fn known_workspaces(&self) -> Result<KnownDirs> {
-        workspaces::known(self)
-    }
-
     /// Returns whether there is nothing to do.
     pub(crate) fn is_current(
         &self,
@@ -94,10 +87,11 @@ impl Catalogue {
     pub(crate) fn begin<'a>(&'a self, prices: &'a Prices) -> Result<CatalogueUpdate<'a>> {
         self.run("BEGIN IMMEDIATE", [])?;
         Ok(CatalogueUpdate {
-            catalogue: self,
-            writer: Writer::new(self, prices),
+            db: self,
             prices,
-            forgotten: BTreeSet::new(),
+            trail: None,
+            touched: BTreeSet::new(),
+            responses: BTreeSet::new(),
             unread: Vec::new(),
             came_or_went: false,
             is_over: false,
@@ -122,11 +116,14 @@ fn known_trail(row: &rusqlite::Row<'_>) -> rusqlite::Result<KnownTrail> {
 /// A running update. If it is dropped before it ends, nothing changes.
 #[derive(Debug)]
 pub(crate) struct CatalogueUpdate<'a> {
-    catalogue: &'a Catalogue,
-    writer: Writer<'a>,
+    db: &'a Catalogue,
     prices: &'a Prices,
-    /// Responses of forgotten sessions, which other sessions may have too.
-    forgotten: BTreeSet<i64>,
+    /// The trail that is being read.
+    trail: Option<Trail>,
+    /// The sessions of which something was read.
+    touched: BTreeSet<i64>,
+    /// The responses whose rows were written or forgotten: other sessions may have them too.
+    responses: BTreeSet<i64>,
     /// Sessions that could not be read, with the reason.
     unread: Vec<(i64, String)>,
     came_or_went: bool,
@@ -137,20 +134,27 @@ impl Drop for CatalogueUpdate<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             // Closing the file would do the same.
-            self.catalogue.db.execute_batch("ROLLBACK").ok();
+            self.db.db.execute_batch("ROLLBACK").ok();
         }
     }
 }
 
 impl CatalogueUpdate<'_> {
-    /// Returns the sink that receives records.
-    pub(crate) fn sink(&mut self) -> &mut dyn Sink {
-        &mut self.writer
+    /// Returns the key of a session, adding a row for a new one.
+    fn session_key(&self, id: &SessionId) -> Result<i64> {
+        let sql = "SELECT key FROM sessions WHERE id = ?1";
+        match self.db.first(sql, [id.as_str()], |row| row.get(0))? {
+            Some(key) => Ok(key),
+            None => {
+                let sql = "INSERT INTO sessions (id) VALUES (?1)";
+                self.db.insert(sql, [id.as_str()])
+            }
+        }
     }
 
     /// Forgets a session that is gone or read again from the beginning.
-    pub(crate) fn forget(&mut self, id: &str) -> Result<()> {
-        let db = self.catalogue;
+    fn forget(&mut self, id: &str) -> Result<()> {
+        let db = self.db;
         let sql = "SELECT key FROM sessions WHERE id = ?1";
         let Some(key) = db.first(sql, [id], |row| row.get::<_, i64>(0))? else {
             return Ok(());
@@ -160,7 +164,7 @@ impl CatalogueUpdate<'_> {
             [key],
             |row| row.get(0),
         )?;
-        self.forgotten.extend(shared);
+        self.responses.extend(shared);
         for sql in [
             "DELETE FROM messages WHERE trail IN (SELECT key FROM trails WHERE session = ?1)",
             "DELETE FROM tool_calls WHERE trail IN (SELECT key FROM trails WHERE session = ?1)",
@@ -177,24 +181,19 @@ impl CatalogueUpdate<'_> {
     }
 
     /// Sets when names in a session's directory last changed.
-    pub(crate) fn settle(&mut self, id: &SessionId, settled: i64) -> Result<()> {
-        let key = self.writer.session_key(id)?;
-        self.writer.touched.insert(key);
+    fn settle(&mut self, id: &SessionId, settled: i64) -> Result<()> {
+        let key = self.session_key(id)?;
+        self.touched.insert(key);
         let sql = "UPDATE sessions SET settled = ?2 WHERE key = ?1";
-        self.catalogue.run(sql, [key, settled])
+        self.db.run(sql, [key, settled])
     }
 
     /// Marks a session as unreadable and keeps what is known of it.
-    pub(crate) fn unreadable(&mut self, id: &SessionId, why: String) -> Result<()> {
-        let key = self.writer.session_key(id)?;
+    fn mark_unreadable(&mut self, id: &SessionId, why: String) -> Result<()> {
+        let key = self.session_key(id)?;
         self.came_or_went = true;
         self.unread.push((key, why));
         Ok(())
-    }
-
-    /// Returns the sessions that were unreadable before.
-    pub(crate) fn were_unreadable(&self) -> Result<Vec<String>> {
-        self.catalogue.unreadable()
     }
 
     /// Updates everything that depends on the new records, and commits. `fresh` means
@@ -206,10 +205,8 @@ impl CatalogueUpdate<'_> {
         fresh: bool,
         before_commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let db = self.catalogue;
-        let touched = std::mem::take(&mut self.writer.touched);
-        let mut responses = std::mem::take(&mut self.forgotten);
-        responses.extend(std::mem::take(&mut self.writer.responses));
+        let db = self.db;
+        let touched = std::mem::take(&mut self.touched);
         let mut of_files = workspaces::catch_up(db, store, workspaces)?;
         let mut roots = Workspaces::new(db);
         for key in &touched {
@@ -228,9 +225,9 @@ impl CatalogueUpdate<'_> {
         }
         sessions::write_files_changed(db, &of_files)?;
         db.run(schema::LATE, [])?;
-        let settled = ledger::settle_shared(db, (!fresh).then_some(&responses))?;
+        let settled = ledger::settle_shared(db, (!fresh).then_some(&self.responses))?;
         let fingerprint = self.prices.fingerprint();
-        let repriced = !fresh && self.catalogue.priced_with()?.as_deref() != Some(&fingerprint);
+        let repriced = !fresh && db.priced_with()?.as_deref() != Some(&fingerprint);
         let summed: BTreeSet<i64> = match repriced {
             true => db.rows("SELECT key FROM sessions", [], |row| row.get(0))?,
             false => &touched | &settled,
@@ -244,6 +241,35 @@ impl CatalogueUpdate<'_> {
         db.run("COMMIT", [])?;
         self.is_over = true;
         Ok(())
+    }
+}
+
+impl Derived for CatalogueUpdate<'_> {
+    fn start(&mut self, plan: &Plan) -> Result<()> {
+        for id in &plan.gone {
+            self.forget(id)?;
+        }
+        // Those that no longer are unreadable are unmarked.
+        for id in self.db.unreadable()? {
+            if !plan.unreadable.iter().any(|(bad, _)| *bad == id) {
+                self.settle(&id.parse()?, 0)?;
+            }
+        }
+        for (id, why) in &plan.unreadable {
+            self.mark_unreadable(&id.parse()?, why.clone())?;
+        }
+        Ok(())
+    }
+
+    fn session(&mut self, session: &ChangedSession) -> Result<()> {
+        if session.from_start {
+            self.forget(session.id.as_str())?;
+        }
+        self.settle(&session.id, session.settled)
+    }
+
+    fn unreadable(&mut self, id: &SessionId, error: &backtrail::Error) -> Result<()> {
+        self.mark_unreadable(id, sessions::full_text(error))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
 use backtrail::{SessionId, Timestamp};
@@ -421,7 +422,7 @@ fn read_session(
         return Ok(None);
     };
     let workspace = match row.get::<_, Option<Vec<u8>>>(11)? {
-        Some(bytes) => Some(path_of(bytes)),
+        Some(bytes) => Some(OsString::from_vec(bytes).into()),
         None => row.get::<_, Option<String>>(10)?.map(PathBuf::from),
     };
     let project = row.get::<_, Option<String>>(13)?;
@@ -464,15 +465,4 @@ fn read_session(
         original_id: row.get(28)?,
         spending: spent.get(&row.get(0)?).copied().unwrap_or_default(),
     }))
-}
-
-#[cfg(unix)]
-fn path_of(bytes: Vec<u8>) -> PathBuf {
-    let text: OsString = std::os::unix::ffi::OsStringExt::from_vec(bytes);
-    PathBuf::from(text)
-}
-
-#[cfg(not(unix))]
-fn path_of(bytes: Vec<u8>) -> PathBuf {
-    PathBuf::from(OsString::from(String::from_utf8_lossy(&bytes).into_owned()))
 }

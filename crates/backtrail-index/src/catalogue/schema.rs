@@ -4,8 +4,27 @@
 /// program never use the same file.
 pub(super) const VERSION: u32 = 2;
 
-/// The statements that create an empty catalogue.
-pub(super) const TABLES: &str = "
+/// Returns the statements that create an empty catalogue.
+pub(super) fn tables() -> String {
+    TABLES.replace("{sums}", SUMS)
+}
+
+/// The columns of a sum.
+const SUMS: &str = "calls            INTEGER NOT NULL,
+    input            INTEGER NOT NULL,
+    output           INTEGER NOT NULL,
+    cache_write      INTEGER NOT NULL,
+    cache_write_1h   INTEGER NOT NULL,
+    cache_read       INTEGER NOT NULL,
+    reasoning        INTEGER NOT NULL,
+    cost             INTEGER NOT NULL,
+    reported         INTEGER NOT NULL,
+    unpriced         INTEGER NOT NULL,
+    estimated_calls  INTEGER NOT NULL,
+    estimated_tokens INTEGER NOT NULL,
+    lower_bounds     INTEGER NOT NULL,";
+
+const TABLES: &str = "
 CREATE TABLE about (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
@@ -151,19 +170,7 @@ CREATE TABLE ledger (
 CREATE TABLE totals (
     session          INTEGER NOT NULL,
     model            TEXT NOT NULL,
-    calls            INTEGER NOT NULL,
-    input            INTEGER NOT NULL,
-    output           INTEGER NOT NULL,
-    cache_write      INTEGER NOT NULL,
-    cache_write_1h   INTEGER NOT NULL,
-    cache_read       INTEGER NOT NULL,
-    reasoning        INTEGER NOT NULL,
-    cost             INTEGER NOT NULL,
-    reported         INTEGER NOT NULL,
-    unpriced         INTEGER NOT NULL,
-    estimated_calls  INTEGER NOT NULL,
-    estimated_tokens INTEGER NOT NULL,
-    lower_bounds     INTEGER NOT NULL,
+{sums}
     first_at         INTEGER,
     last_at          INTEGER,
     PRIMARY KEY (session, model)
@@ -173,19 +180,7 @@ CREATE TABLE totals_by_time (
     session          INTEGER NOT NULL,
     model            TEXT NOT NULL,
     slot             INTEGER NOT NULL,
-    calls            INTEGER NOT NULL,
-    input            INTEGER NOT NULL,
-    output           INTEGER NOT NULL,
-    cache_write      INTEGER NOT NULL,
-    cache_write_1h   INTEGER NOT NULL,
-    cache_read       INTEGER NOT NULL,
-    reasoning        INTEGER NOT NULL,
-    cost             INTEGER NOT NULL,
-    reported         INTEGER NOT NULL,
-    unpriced         INTEGER NOT NULL,
-    estimated_calls  INTEGER NOT NULL,
-    estimated_tokens INTEGER NOT NULL,
-    lower_bounds     INTEGER NOT NULL,
+{sums}
     PRIMARY KEY (session, model, slot)
 ) WITHOUT ROWID;
 ";

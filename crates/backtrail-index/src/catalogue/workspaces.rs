@@ -77,22 +77,24 @@ fn root_bytes(root: &Path) -> Option<&[u8]> {
     }
 }
 
-/// Returns what was read of workspaces.
-pub(super) fn known(db: &Catalogue) -> Result<KnownDirs> {
-    let mut known = KnownDirs::new();
-    let () = db.rows(
-        "SELECT w.id, t.number, t.bytes, t.modified, t.read_to, t.sum, w.settled
-         FROM workspaces AS w JOIN workspace_trails AS t ON t.workspace = w.key
-         ORDER BY w.key, t.number",
-        [],
-        |row| {
-            let dir = known.entry(row.get(0)?).or_default();
-            dir.settled = row.get(6)?;
-            dir.trails.push(known_trail(row)?);
-            Ok(())
-        },
-    )?;
-    Ok(known)
+impl Catalogue {
+    /// Returns how far each workspace was read.
+    pub(crate) fn known_workspaces(&self) -> Result<KnownDirs> {
+        let mut known = KnownDirs::new();
+        let () = self.rows(
+            "SELECT w.id, t.number, t.bytes, t.modified, t.read_to, t.sum, w.settled
+             FROM workspaces AS w JOIN workspace_trails AS t ON t.workspace = w.key
+             ORDER BY w.key, t.number",
+            [],
+            |row| {
+                let dir = known.entry(row.get(0)?).or_default();
+                dir.settled = row.get(6)?;
+                dir.trails.push(known_trail(row)?);
+                Ok(())
+            },
+        )?;
+        Ok(known)
+    }
 }
 
 /// Returns whether workspaces are other than they were at the last look.
@@ -113,7 +115,7 @@ pub(super) fn catch_up(
     seen: &[TrailDir],
 ) -> Result<BTreeSet<String>> {
     let mut sessions = BTreeSet::new();
-    let mut all = known(db)?;
+    let mut all = db.known_workspaces()?;
     let mut workspaces = Workspaces::new(db);
     for seen in seen {
         let known = all.remove(&seen.id).unwrap_or_default().trails;

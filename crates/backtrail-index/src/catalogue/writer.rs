@@ -1,34 +1,20 @@
 //! Writes what trails hold into the catalogue while they are read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use backtrail::{Block, Message, SessionId, ToolResult};
+use backtrail::{Block, Message, ToolResult};
 use rusqlite::params;
 
-use super::Catalogue;
 use super::ledger::LedgerWriter;
+use super::{Catalogue, CatalogueUpdate};
 use crate::error::Result;
 use crate::feed::{End, FedRecord, FedResult, Sink, TrailPlace};
-use crate::prices::Prices;
-
 /// How much of a prompt is kept: enough to recognise it.
 const PROMPT: usize = 200;
 
-/// Writes records to the catalogue within the caller's transaction.
-#[derive(Debug)]
-pub(super) struct Writer<'a> {
-    db: &'a Catalogue,
-    prices: &'a Prices,
-    trail: Option<Trail>,
-    /// The sessions of which something was read.
-    pub(super) touched: BTreeSet<i64>,
-    /// The responses that a row was written for.
-    pub(super) responses: Vec<i64>,
-}
-
 /// The trail that is being read.
 #[derive(Debug)]
-struct Trail {
+pub(super) struct Trail {
     key: i64,
     session: i64,
     place: TrailPlace,
@@ -39,29 +25,7 @@ struct Trail {
     ledger: LedgerWriter,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(db: &'a Catalogue, prices: &'a Prices) -> Self {
-        Self {
-            db,
-            prices,
-            trail: None,
-            touched: BTreeSet::new(),
-            responses: Vec::new(),
-        }
-    }
-
-    /// Returns the key of a session, adding a row for a new one.
-    pub(super) fn session_key(&self, id: &SessionId) -> Result<i64> {
-        let sql = "SELECT key FROM sessions WHERE id = ?1";
-        match self.db.first(sql, [id.as_str()], |row| row.get(0))? {
-            Some(key) => Ok(key),
-            None => {
-                let sql = "INSERT INTO sessions (id) VALUES (?1)";
-                self.db.insert(sql, [id.as_str()])
-            }
-        }
-    }
-
+impl CatalogueUpdate<'_> {
     fn trail_key(&self, session: i64, number: u32) -> Result<(i64, u64)> {
         let place = params![session, number];
         let sql = "SELECT key, unread FROM trails WHERE session = ?1 AND number = ?2";
@@ -115,10 +79,10 @@ impl<'a> Writer<'a> {
     }
 }
 
-impl Sink for Writer<'_> {
+impl Sink for CatalogueUpdate<'_> {
     fn begin(&mut self, place: &TrailPlace) -> Result<()> {
         let session = self.session_key(&place.session)?;
-        let (key, unread) = self.trail_key(session, place.number)?;
+        let (key, unread) = self.trail_key(session, place.trail.number)?;
         self.touched.insert(session);
         self.trail = Some(Trail {
             key,
@@ -126,7 +90,12 @@ impl Sink for Writer<'_> {
             place: place.clone(),
             damaged: (0, 0),
             open_calls: BTreeMap::new(),
-            ledger: LedgerWriter::new(session, key, unread, place.from > 0 || place.number > 0),
+            ledger: LedgerWriter::new(
+                session,
+                key,
+                unread,
+                place.from > 0 || place.trail.number > 0,
+            ),
         });
         Ok(())
     }
@@ -156,7 +125,7 @@ impl Sink for Writer<'_> {
             self.db.run(ADD_CALL, row)?;
         }
         trail.ledger.finish(self.db, self.prices)?;
-        self.responses.append(&mut trail.ledger.shared);
+        self.responses.extend(&trail.ledger.shared);
         // If nothing new was found, the place of the last record stays.
         self.db.run(
             "UPDATE trails SET bytes = ?2, modified = ?3, read_to = coalesce(?4, read_to),
@@ -164,8 +133,8 @@ impl Sink for Writer<'_> {
              WHERE key = ?1",
             params![
                 trail.key,
-                trail.place.bytes as i64,
-                trail.place.modified,
+                trail.place.trail.bytes as i64,
+                trail.place.trail.modified,
                 end.map(|end| end.byte as i64),
                 end.map(|end| i64::from_be_bytes(end.sum)),
                 trail.damaged.0 as i64,
@@ -194,7 +163,7 @@ fn write_result(
         let row = params![trail.key, seq, call.n, name, id, result.is_error];
         return db.run(ADD_CALL, row);
     }
-    let (session, number, seq) = (trail.session, trail.place.number, call.seq as i64);
+    let (session, number, seq) = (trail.session, trail.place.trail.number, call.seq as i64);
     db.run(
         "UPDATE tool_calls SET failed = ?5 WHERE (trail, seq, n) IN (
              SELECT c.trail, c.seq, c.n FROM trails AS t JOIN tool_calls AS c ON c.trail = t.key

@@ -12,6 +12,7 @@ use backtrail::SessionId;
 
 use crate::error::{Error, Result};
 use crate::seal::{Seal, create_private};
+use crate::trail_dirs::{KnownTrail, TrailFile};
 
 /// The name of the file.
 pub(super) const NAME: &str = "commit";
@@ -22,15 +23,9 @@ const HEAD: &[u8] = b"backtrail search 1\n";
 
 /// A trail in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KnownTrail {
+pub(crate) struct IndexedTrail {
     pub(crate) session: SessionId,
-    pub(crate) number: u32,
-    /// The file's length and time when it was last read.
-    pub(crate) bytes: u64,
-    pub(crate) modified: i64,
-    /// The byte after the last indexed record, and that record's sum.
-    pub(crate) end: u64,
-    pub(crate) sum: [u8; 8],
+    pub(crate) known: KnownTrail,
     /// The number of the trail in the index.
     pub(crate) ordinal: u32,
     /// How many of its records are in the index.
@@ -49,7 +44,7 @@ pub(super) struct Commit {
     /// The number of records, including those of removed trails.
     pub(super) docs: u64,
     /// The trails by session and number.
-    pub(super) trails: Vec<KnownTrail>,
+    pub(super) trails: Vec<IndexedTrail>,
 }
 
 impl Commit {
@@ -92,11 +87,12 @@ impl Commit {
         body.extend((self.trails.len() as u32).to_le_bytes());
         for trail in &self.trails {
             put_slice(&mut body, trail.session.as_str().as_bytes());
-            body.extend(trail.number.to_le_bytes());
-            body.extend(trail.bytes.to_le_bytes());
-            body.extend(trail.modified.to_le_bytes());
-            body.extend(trail.end.to_le_bytes());
-            body.extend(trail.sum);
+            let KnownTrail { seen, read_to, sum } = trail.known;
+            body.extend(seen.number.to_le_bytes());
+            body.extend(seen.bytes.to_le_bytes());
+            body.extend(seen.modified.to_le_bytes());
+            body.extend(read_to.to_le_bytes());
+            body.extend(sum);
             body.extend(trail.ordinal.to_le_bytes());
             body.extend(trail.docs.to_le_bytes());
         }
@@ -176,15 +172,19 @@ impl<'a> FieldReader<'a> {
         Some(taken)
     }
 
-    fn trail(&mut self) -> Option<KnownTrail> {
+    fn trail(&mut self) -> Option<IndexedTrail> {
         let session = std::str::from_utf8(self.slice()?).ok()?;
-        Some(KnownTrail {
+        Some(IndexedTrail {
             session: session.parse().ok()?,
-            number: u32::from_le_bytes(self.take()?),
-            bytes: u64::from_le_bytes(self.take()?),
-            modified: i64::from_le_bytes(self.take()?),
-            end: u64::from_le_bytes(self.take()?),
-            sum: self.take()?,
+            known: KnownTrail {
+                seen: TrailFile {
+                    number: u32::from_le_bytes(self.take()?),
+                    bytes: u64::from_le_bytes(self.take()?),
+                    modified: i64::from_le_bytes(self.take()?),
+                },
+                read_to: u64::from_le_bytes(self.take()?),
+                sum: self.take()?,
+            },
             ordinal: u32::from_le_bytes(self.take()?),
             docs: u32::from_le_bytes(self.take()?),
         })
@@ -196,13 +196,17 @@ mod tests {
     use super::*;
 
     fn commit() -> Commit {
-        let trail = |number| KnownTrail {
+        let trail = |number| IndexedTrail {
             session: "7f3a".parse().expect("an id"),
-            number,
-            bytes: 1000,
-            modified: 5,
-            end: 990,
-            sum: *b"12345678",
+            known: KnownTrail {
+                seen: TrailFile {
+                    number,
+                    bytes: 1000,
+                    modified: 5,
+                },
+                read_to: 990,
+                sum: *b"12345678",
+            },
             ordinal: 3 + number,
             docs: 9,
         };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tantivy::{Index, ReloadPolicy, Searcher};
 
 use super::commit::Commit;
-pub(crate) use super::commit::KnownTrail;
+pub(crate) use super::commit::IndexedTrail;
 use super::document::{schema, tokenizers};
 use super::files::Files;
 use crate::error::Result;
@@ -86,7 +86,7 @@ impl SearchIndex {
     }
 
     /// Returns the trails in the index by session and number.
-    pub(crate) fn known(&self) -> &[KnownTrail] {
+    pub(crate) fn known(&self) -> &[IndexedTrail] {
         &self.commit.trails
     }
 

@@ -13,7 +13,7 @@ use tantivy::query::{EnableScoring, Query, Weight};
 use super::SearchQuery;
 use super::collect::{Candidate, Collected, Conditions, collect};
 use super::compile::{compile, unreadable};
-use super::dir::{KnownTrail, SearchIndex, guarded};
+use super::dir::{IndexedTrail, SearchIndex, guarded};
 use super::document::ROLES;
 use super::query::ParsedQuery;
 use super::statistics::{Counted, Statistics};
@@ -56,7 +56,7 @@ const NOT: u32 = u32::MAX;
 impl AllowedTrails {
     /// Creates the set of known trails that satisfy `fits`. `known` must be all trails of
     /// the index, in order.
-    pub(crate) fn of(known: &[KnownTrail], mut fits: impl FnMut(&KnownTrail) -> bool) -> Self {
+    pub(crate) fn of(known: &[IndexedTrail], mut fits: impl FnMut(&IndexedTrail) -> bool) -> Self {
         let most = known.iter().map(|trail| trail.ordinal as usize + 1).max();
         let mut ranks = vec![NOT; most.unwrap_or(0)];
         for (rank, trail) in known.iter().enumerate() {
@@ -109,11 +109,11 @@ pub(crate) struct RawHit {
 }
 
 impl RawHit {
-    fn new(found: &Candidate, known: &[KnownTrail]) -> Option<Self> {
+    fn new(found: &Candidate, known: &[IndexedTrail]) -> Option<Self> {
         let trail = known.get(found.rank.0 as usize)?;
         Some(Self {
             session: trail.session.clone(),
-            number: trail.number,
+            number: trail.known.seen.number,
             seq: found.seq,
             byte: found.byte,
             at: (found.at != i64::MIN).then_some(found.at),

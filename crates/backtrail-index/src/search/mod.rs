@@ -30,7 +30,7 @@ mod trail_table;
 mod word_pair;
 mod writer;
 
-pub(crate) use dir::{KnownTrail, Opened, SearchIndex};
+pub(crate) use dir::{IndexedTrail, Opened, SearchIndex};
 pub(crate) use find::{AllowedTrails, FoundRecords, RawHit, SearchRequest, find};
 pub(crate) use snippet::snippet_of_record;
 pub(crate) use writer::SearchWriter;

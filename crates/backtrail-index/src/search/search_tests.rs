@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::testing::{TestTrail, built, opened, search, wanted};
 use super::*;
 use crate::feed::Sink as _;
+use crate::plan::{Derived as _, Plan};
 
 /// The searched texts, known by their numbers.
 const TEXTS: &[&str] = &[
@@ -213,7 +214,7 @@ fn records_are_not_indexed_twice() {
     writer.end(None).expect("ended");
     let index = writer.commit().expect("committed");
     assert_eq!(search(&index, &wanted("apple or pear")).total, 2);
-    assert_eq!(index.known()[0].end, 200);
+    assert_eq!(index.known()[0].known.read_to, 200);
 }
 
 #[test]
@@ -343,7 +344,11 @@ fn what_is_forgotten_or_given_up_is_not_found() {
     );
     let index = built(dir.path(), &[one.clone(), two.clone()]);
     let mut writer = SearchWriter::resume(dir.path(), &index).expect("a writer");
-    writer.forget_session(&"two".parse().expect("an id"));
+    let plan = Plan {
+        gone: vec!["two".to_owned()],
+        ..Plan::default()
+    };
+    writer.start(&plan).expect("forgotten");
     // Reading it fails after the first record: it stays as it was.
     writer.begin(&one.place(0)).expect("begun");
     one.feed_one(0, &mut writer);

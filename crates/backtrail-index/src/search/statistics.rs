@@ -10,7 +10,7 @@ use tantivy::query::Bm25StatisticsProvider;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet as _, Searcher, TERMINATED, Term};
 
-use super::commit::KnownTrail;
+use super::commit::IndexedTrail;
 use super::document::NUMBERS;
 
 /// The average number of words in a record. It is fixed, so that no record changes the
@@ -27,7 +27,7 @@ pub(super) struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    pub(super) fn new(searcher: &'a Searcher, known: &[KnownTrail]) -> Self {
+    pub(super) fn new(searcher: &'a Searcher, known: &[IndexedTrail]) -> Self {
         let docs = known.iter().map(|trail| u64::from(trail.docs)).sum();
         let live = (searcher.num_docs() != docs).then(|| {
             let most = known.iter().map(|trail| trail.ordinal).max().unwrap_or(0);

@@ -8,6 +8,7 @@ use backtrail::{Block, Message, RecordKind, Timestamp};
 
 use super::*;
 use crate::feed::{End, FedRecord, FedResult, Sink, TrailPlace};
+use crate::trail_dirs::TrailFile;
 
 /// A trail with messages, one second apart.
 #[derive(Debug, Clone)]
@@ -49,10 +50,12 @@ impl TestTrail {
     pub(super) fn place(&self, from: usize) -> TrailPlace {
         TrailPlace {
             session: self.session.parse().expect("an id"),
-            number: self.number,
+            trail: TrailFile {
+                number: self.number,
+                bytes: 100 * self.messages.len() as u64,
+                modified: 7,
+            },
             from: 100 * from as u64,
-            bytes: 100 * self.messages.len() as u64,
-            modified: 7,
         }
     }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use backtrail::SessionId;
 
-use super::commit::KnownTrail;
+use super::commit::IndexedTrail;
 use crate::error::{Error, Result};
 use crate::feed::{End, TrailPlace};
+use crate::trail_dirs::KnownTrail;
 
 /// The trails in an index, and the one being read.
 ///
@@ -16,7 +17,7 @@ use crate::feed::{End, TrailPlace};
 /// the next update reads it from its beginning.
 #[derive(Debug, Default)]
 pub(super) struct TrailTable {
-    trails: BTreeMap<(SessionId, u32), KnownTrail>,
+    trails: BTreeMap<(SessionId, u32), IndexedTrail>,
     next_ordinal: u32,
     open: Option<OpenTrail>,
 }
@@ -24,7 +25,7 @@ pub(super) struct TrailTable {
 /// The trail that is being read.
 #[derive(Debug)]
 struct OpenTrail {
-    trail: KnownTrail,
+    trail: IndexedTrail,
     goes_on: bool,
     /// Everything before this was read already.
     from: u64,
@@ -32,8 +33,8 @@ struct OpenTrail {
 
 impl TrailTable {
     /// Continues with the known trails.
-    pub(super) fn new(trails: &[KnownTrail], next_ordinal: u32) -> Self {
-        let entry = |trail: &KnownTrail| ((trail.session.clone(), trail.number), trail.clone());
+    pub(super) fn new(trails: &[IndexedTrail], next_ordinal: u32) -> Self {
+        let entry = |trail: &IndexedTrail| (key(trail), trail.clone());
         Self {
             trails: trails.iter().map(entry).collect(),
             next_ordinal,
@@ -44,38 +45,38 @@ impl TrailTable {
     /// Begins or continues a trail.
     pub(super) fn begin(&mut self, place: &TrailPlace) -> Result<()> {
         self.give_up();
-        let known = self.trails.get(&(place.session.clone(), place.number));
-        let goes_on = known.filter(|_| place.from > 0).cloned();
-        let trail = match &goes_on {
-            Some(known) => known.clone(),
+        let known = self
+            .trails
+            .get(&(place.session.clone(), place.trail.number));
+        let known = known.filter(|_| place.from > 0).cloned();
+        let goes_on = known.is_some();
+        let mut trail = match known {
+            Some(known) => known,
             None => self.new_trail(place)?,
         };
+        trail.known.seen = place.trail;
         self.open = Some(OpenTrail {
-            trail: KnownTrail {
-                bytes: place.bytes,
-                modified: place.modified,
-                ..trail
-            },
-            goes_on: goes_on.is_some(),
+            trail,
+            goes_on,
             from: place.from,
         });
         Ok(())
     }
 
-    fn new_trail(&mut self, place: &TrailPlace) -> Result<KnownTrail> {
+    fn new_trail(&mut self, place: &TrailPlace) -> Result<IndexedTrail> {
         let ordinal = self.next_ordinal;
         let next = ordinal.checked_add(1).ok_or(Error::Search {
             doing: "cannot add to the full-text index",
             what: "it has too many trails; delete it to rebuild it".to_owned(),
         });
         self.next_ordinal = next?;
-        Ok(KnownTrail {
+        Ok(IndexedTrail {
             session: place.session.clone(),
-            number: place.number,
-            bytes: place.bytes,
-            modified: place.modified,
-            end: place.from,
-            sum: [0; 8],
+            known: KnownTrail {
+                seen: place.trail,
+                read_to: place.from,
+                sum: [0; 8],
+            },
             ordinal,
             docs: 0,
         })
@@ -101,11 +102,10 @@ impl TrailTable {
             return;
         };
         if let Some(end) = end {
-            trail.end = end.byte;
-            trail.sum = end.sum;
+            trail.known.read_to = end.byte;
+            trail.known.sum = end.sum;
         }
-        let key = (trail.session.clone(), trail.number);
-        self.trails.insert(key, trail);
+        self.trails.insert(key(&trail), trail);
     }
 
     /// Stops reading the current trail.
@@ -116,26 +116,25 @@ impl TrailTable {
             ..
         }) = self.open.take()
         {
-            self.forget_trail(&trail.session, trail.number);
+            self.trails.remove(&key(&trail));
         }
-    }
-
-    /// Forgets one trail.
-    pub(super) fn forget_trail(&mut self, session: &SessionId, number: u32) {
-        self.trails.remove(&(session.clone(), number));
     }
 
     /// Forgets all trails of a session.
     pub(super) fn forget_session(&mut self, session: &SessionId) {
         let all = (session.clone(), 0)..=(session.clone(), u32::MAX);
-        let numbers: Vec<u32> = self.trails.range(all).map(|((_, n), _)| *n).collect();
-        for number in numbers {
-            self.forget_trail(session, number);
+        let keys: Vec<_> = self.trails.range(all).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            self.trails.remove(&key);
         }
     }
 
     /// Returns the trails by session and number, and the number for the next one.
-    pub(super) fn known(&self) -> (Vec<KnownTrail>, u32) {
+    pub(super) fn known(&self) -> (Vec<IndexedTrail>, u32) {
         (self.trails.values().cloned().collect(), self.next_ordinal)
     }
+}
+
+fn key(trail: &IndexedTrail) -> (SessionId, u32) {
+    (trail.session.clone(), trail.known.seen.number)
 }

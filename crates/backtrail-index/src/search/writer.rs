@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::fs;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use backtrail::SessionId;
@@ -17,6 +17,7 @@ use super::segments::{SegmentBuilder, SegmentBuilders, merge_small, settings};
 use super::trail_table::TrailTable;
 use crate::error::{Error, Result};
 use crate::feed::{End, FedRecord, Sink, TrailPlace};
+use crate::plan::{ChangedSession, Derived, Plan};
 use crate::seal::Seal;
 
 /// How much text is sent to a thread at once.
@@ -102,11 +103,6 @@ impl SearchWriter {
         }
     }
 
-    /// Forgets all trails of a session.
-    pub(crate) fn forget_session(&mut self, session: &SessionId) {
-        self.trails.forget_session(session);
-    }
-
     /// Makes the added records durable and visible, and returns the new index. After an
     /// error, drop this writer; earlier commits remain.
     pub(crate) fn commit(&mut self) -> Result<SearchIndex> {
@@ -172,6 +168,27 @@ fn seal(dir: &Path, meta: &IndexMeta) -> Result<Seal> {
     let files = meta.list_segment_files();
     let names: Vec<&str> = files.iter().filter_map(|path| path.to_str()).collect();
     Seal::of(dir, &names).map_err(|error| Error::io("cannot inspect the files in", dir, error))
+}
+
+impl Derived for SearchWriter {
+    fn start(&mut self, plan: &Plan) -> Result<()> {
+        for id in &plan.gone {
+            self.trails.forget_session(&id.parse()?);
+        }
+        Ok(())
+    }
+
+    fn session(&mut self, session: &ChangedSession) -> Result<()> {
+        if session.from_start {
+            self.trails.forget_session(&session.id);
+        }
+        Ok(())
+    }
+
+    fn unreadable(&mut self, id: &SessionId, _error: &backtrail::Error) -> Result<()> {
+        self.trails.forget_session(id);
+        Ok(())
+    }
 }
 
 impl Sink for SearchWriter {
@@ -259,9 +276,7 @@ fn failed(what: String) -> Error {
 
 /// Makes the files in a directory readable by their owner only, which tantivy does not
 /// do.
-#[cfg(unix)]
 fn make_private(dir: &Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
     let private = |path: &Path| {
         let meta = fs::metadata(path)?;
         match meta.permissions().mode() & 0o077 {
@@ -276,10 +291,5 @@ fn make_private(dir: &Path) -> Result<()> {
             private(&path).map_err(failed)?;
         }
     }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn make_private(_dir: &Path) -> Result<()> {
     Ok(())
 }

@@ -11,7 +11,7 @@ use super::mend::MendRule;
 use super::shape::Shape;
 use crate::message::{Block, Role, ToolResult, ToolUse};
 
-/// All calls, and what happens to each block of each message.
+/// All calls, and the fate of each block of each message.
 pub(super) struct Calls<'a> {
     pub(super) calls: Vec<Matched<'a>>,
     /// The blocks of each message.
@@ -28,7 +28,7 @@ pub(super) struct Matched<'a> {
     pub(super) result: Option<(u64, &'a ToolResult)>,
 }
 
-/// What happens to a block.
+/// The fate of a block.
 pub(super) enum BlockFate<'a> {
     /// A block that is neither a call nor a result.
     Plain(&'a Block),

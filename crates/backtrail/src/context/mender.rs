@@ -1,4 +1,4 @@
-//! Applies the rules to one message after the other.
+//! Applies the rules to one message after another.
 
 use std::borrow::Cow;
 
@@ -23,8 +23,8 @@ const OPENING: &str = "(The conversation continues from here.)";
 /// The text before the summary of a compaction.
 const SUMMARY: &str = "This is a summary of the conversation up to this point:";
 
-/// How deep an object may be nested inside a request: parsers give up at about 128, and
-/// the request has levels of its own.
+/// The deepest nesting of an object inside a request: parsers give up at about 128, and
+/// the request itself adds levels.
 const MAX_DEPTH: usize = 100;
 
 pub(super) fn mend(shape: Shape, input: &ContextInput) -> Mended<'_> {
@@ -72,7 +72,7 @@ struct DraftTurn<'a> {
     place: MediaPlace,
     model: Option<&'a str>,
     parts: Vec<TurnPart<'a>>,
-    /// Parts that must become the user's, whoever's message they were in.
+    /// Parts that must become the user's, whichever message they were in.
     aside: Vec<TurnPart<'a>>,
     calls: Vec<usize>,
     /// Whether it contains anything besides calls and results.

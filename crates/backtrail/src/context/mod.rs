@@ -28,7 +28,7 @@ mod golden_tests;
 #[cfg(test)]
 mod property_tests;
 #[cfg(test)]
-mod valid;
+mod valid_tests;
 
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 
 use super::mender::INTERRUPTED;
-use super::valid::check;
+use super::valid_tests::check;
 use super::{ContextInput, ContextMessage, MendRule, Shape, render};
 use crate::json::Json;
 use crate::message::{Block, Message, Role, ToolResult, ToolUse};

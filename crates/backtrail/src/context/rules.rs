@@ -1,4 +1,4 @@
-//! What each shape accepts.
+//! The limits of each shape.
 //!
 //! The limits are those that the providers enforce, as far as they are known. A history
 //! that was never refused anywhere passes unchanged.
@@ -114,7 +114,7 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// Judges by the media type, because the kinds have varying names.
+    /// Decides by the media type, because the kinds have varying names.
     pub(super) fn of(media_type: &str) -> Self {
         match media_type {
             "image/png" | "image/jpeg" | "image/gif" | "image/webp" => Self::Image,
@@ -142,7 +142,7 @@ enum Maker {
 }
 
 impl Maker {
-    /// Judges by the first known part of the name, as in `us.anthropic.claude-…` or
+    /// Decides by the first known part of the name, as in `us.anthropic.claude-…` or
     /// `openrouter/deepseek/…`.
     fn of(model: Option<&str>) -> Self {
         let Some(model) = model else {

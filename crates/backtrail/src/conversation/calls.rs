@@ -1,9 +1,9 @@
-//! Which result answers which call of a tool.
+//! Matches results with tool calls.
 //!
-//! A result answers the oldest call of its id that still waits. A call waits until the
-//! next prompt, since by then the model has continued without it, and for at most 1,000
+//! A result answers the oldest open call with its id. A call stays open until the next
+//! prompt, since by then the model has continued without it, and for at most 1,000
 //! messages, so that memory stays bounded in a session whose calls are never answered.
-//! A result that comes later, or again, answers nothing.
+//! A later or second result answers nothing.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,28 +12,28 @@ use crate::json::Text;
 use crate::message::{Block, Message, ToolResult, ToolUse};
 use crate::session::SessionReader;
 
-/// How many messages a call waits.
+/// How many messages a call stays open.
 const PATIENCE: u64 = 1_000;
 
 /// Receives the blocks of messages, in order, from [`Calls::read`].
 pub trait CallVisitor {
-    /// What a call is remembered by until its result comes.
+    /// What to remember of a call until its result comes.
     type Call;
 
-    /// The message is a prompt: no earlier call waits any longer.
+    /// The message is a prompt: earlier calls are no longer open.
     fn prompt(&mut self) {}
 
-    /// A call of a tool.
+    /// A tool call.
     fn call(&mut self, call: &ToolUse) -> Self::Call;
 
-    /// A result, and the call that it answers, if it answers one.
+    /// A result, and the call that it answers, if any.
     fn result(&mut self, call: Option<Self::Call>, result: &ToolResult);
 
     /// Any other block.
     fn other(&mut self, _block: &Block) {}
 }
 
-/// The calls that wait for their results.
+/// The open calls.
 #[derive(Debug)]
 pub struct Calls<C> {
     /// The calls of each id, oldest first.
@@ -94,7 +94,7 @@ impl<C> Calls<C> {
         }
     }
 
-    /// Returns whether a call of this id waits.
+    /// Returns whether a call with this id is open.
     pub fn has_waiting(&self, id: &str) -> bool {
         let waits = |waiting: &Waiting<C>| self.waits(waiting.message);
         self.waiting
@@ -107,7 +107,7 @@ impl<C> Calls<C> {
         self.messages
     }
 
-    /// Returns whether a call that the message of this number made may still be answered.
+    /// Returns whether a call in the message with this number may still be answered.
     pub(crate) fn waits(&self, message: u64) -> bool {
         message >= self.prompt && self.messages - message <= PATIENCE
     }
@@ -123,7 +123,7 @@ impl<C> Calls<C> {
         }
     }
 
-    /// Takes the oldest call of this id that still waits.
+    /// Removes and returns the oldest open call with this id.
     fn answer(&mut self, id: &str) -> Option<C> {
         let mut same_id = self.waiting.remove(id)?;
         let mut answered = None;
@@ -138,7 +138,7 @@ impl<C> Calls<C> {
         answered
     }
 
-    /// Forgets the calls that waited long enough.
+    /// Drops the calls that are no longer open.
     fn forget(&mut self) {
         let messages = self.messages;
         self.waiting.retain(|_, same_id| {
@@ -159,7 +159,7 @@ pub struct CallPlace {
     pub name: Text,
 }
 
-/// Reads calls by their places.
+/// Collects calls by their places.
 struct Places {
     seq: u64,
     n: u32,
@@ -181,9 +181,8 @@ impl CallVisitor for Places {
 }
 
 impl SessionReader {
-    /// Returns the calls that wait for their results before record `seq` of one of the
-    /// session's own trails. It reads back to the last prompt, and no further than 1,000
-    /// messages.
+    /// Returns the calls that are open before record `seq` of one of the session's own
+    /// trails. It reads back to the last prompt, and no further than 1,000 messages.
     ///
     /// # Errors
     ///
@@ -194,7 +193,7 @@ impl SessionReader {
         while (messages.len() as u64) < PATIENCE
             && let Some(record) = back.next()?
         {
-            // What cannot be read holds no call that could be answered.
+            // An unreadable message has no call that could be answered.
             let Ok(Some(message)) = record.stored_message() else {
                 continue;
             };
@@ -216,7 +215,7 @@ impl SessionReader {
 mod tests {
     use super::*;
 
-    /// Numbers the calls from 0, and notes which of them are answered.
+    /// Numbers the calls from 0, and records which of them are answered.
     #[derive(Default)]
     struct Numbers {
         calls: u64,
@@ -269,7 +268,7 @@ mod tests {
         }
         let waiting: usize = calls.waiting.values().map(VecDeque::len).sum();
         assert!(waiting as u64 <= 2 * PATIENCE + 2, "{waiting}");
-        // Of those with one id, the oldest that still waits.
+        // With several of one id, the oldest open one.
         calls.read(&result("the same"), &mut seen);
         assert_eq!(seen.answered, [20 * PATIENCE - PATIENCE + 1]);
         calls.read(&Message::user_text("stop"), &mut seen);

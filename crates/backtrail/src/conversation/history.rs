@@ -1,4 +1,4 @@
-//! Prompts, answers and calls of tools, apart and together.
+//! Prompts, answers and tool calls, together and separately.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,11 +12,11 @@ use crate::session::SessionReader;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum HistoryItem {
-    /// A message of the user's.
+    /// A user message.
     Prompt(Prompt),
-    /// The text of an assistant's message.
+    /// The text of an assistant message.
     Answer(Answer),
-    /// A tool was called.
+    /// A tool call.
     ToolCall(ToolCall),
 }
 
@@ -24,12 +24,11 @@ impl SessionReader {
     /// Reads prompts, answers and tool calls from the beginning on, each call with its
     /// result: the [`conversation`](Self::conversation) in its simplest form.
     ///
-    /// Items come in the order of their records; the text of an assistant's message is
-    /// one answer, and comes before the calls in it. A call is given out when its result
-    /// is there, and what follows it waits for that. It waits until the next prompt, for
-    /// 1,000 messages or 64 MiB, or until the history ends, whichever comes first, and is
-    /// then given out without a result; a result that comes later is not taken for its
-    /// own. Only what waits is held in memory.
+    /// Items come in the order of their records; the text of an assistant message is one
+    /// answer, and comes before its calls. A call is returned when its result is known, and
+    /// later items wait for it: until the next prompt, for 1,000 messages or 64 MiB, or until
+    /// the history ends, whichever comes first. Then it is returned without a result, and a
+    /// later result is not matched with it. Only waiting items are held in memory.
     ///
     /// # Errors
     ///
@@ -56,7 +55,8 @@ impl SessionReader {
         self.history().map(Answers)
     }
 
-    /// Reads the tool calls from the beginning on, in the order in which they were made; [`history`](Self::history) says how they find their results.
+    /// Reads the tool calls from the beginning on, in the order in which they were made;
+    /// [`history`](Self::history) describes how they are matched with results.
     ///
     /// # Errors
     ///
@@ -66,13 +66,13 @@ impl SessionReader {
     }
 }
 
-/// Prompts, answers and calls of tools, in order. An error ends it.
+/// Prompts, answers and tool calls, in order. An error ends the iteration.
 #[derive(Debug)]
 pub struct History(Conversation);
 
 impl History {
-    /// Returns how many places could not be read so far, messages of unknown
-    /// shape or with a lost part included.
+    /// Returns how many places could not be read so far, including messages of unknown
+    /// shape or with a lost part.
     pub fn damaged(&self) -> u64 {
         self.0.damaged()
     }
@@ -99,8 +99,8 @@ macro_rules! parts_of_history {
         pub struct $iterator(History);
 
         impl $iterator {
-            /// Returns how many places could not be read so far, messages of
-            /// unknown shape or with a lost part included.
+            /// Returns how many places could not be read so far, including messages of
+            /// unknown shape or with a lost part.
             pub fn damaged(&self) -> u64 {
                 self.0.damaged()
             }
@@ -121,10 +121,10 @@ macro_rules! parts_of_history {
 }
 
 parts_of_history!(
-    /// The prompts, in order. An error ends it.
+    /// The prompts, in order. An error ends the iteration.
     Prompts Prompt,
-    /// The answers, in order. An error ends it.
+    /// The answers, in order. An error ends the iteration.
     Answers Answer,
-    /// The calls of tools, in order. An error ends it.
+    /// The tool calls, in order. An error ends the iteration.
     ToolCalls ToolCall
 );

@@ -20,52 +20,52 @@ use crate::trail::ForkOrigin;
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Item {
-    /// Records that are gone from the history, or that are in the trash. Gaps come
-    /// before everything else.
+    /// Records that are gone from the history, or are in the trash. Gaps come before
+    /// everything else.
     Gap(HistoryGap),
-    /// A message of the user's. It begins a turn.
+    /// A user message, which begins a turn.
     Prompt(Prompt),
-    /// A message that is not part of the dialogue: instructions, or what an agent added
+    /// A message that is not part of the dialogue: instructions, or one that an agent added
     /// in the user's name.
     Injected(InjectedMessage),
     /// The assistant begins to answer, once per turn.
     Reply(Reply),
-    /// A text of the assistant's.
+    /// A text of the assistant.
     Answer(Answer),
-    /// What the assistant thought.
+    /// The assistant's thinking.
     Thinking(ThinkingItem),
-    /// A call of a tool, with its result.
+    /// A tool call, with its result.
     ToolCall(ToolCall),
-    /// A result that is not with its call: it came too late, again, or answers nothing.
+    /// A result that is not with its call: it came too late, or twice, or answers nothing.
     ToolResult(ToolResultItem),
     /// An image or another block that is not text.
     Attachment(Attachment),
-    /// What a response of a provider used.
+    /// The usage of a provider's response.
     Spending(SpendingItem),
     /// A turn is over.
     TurnEnd(TurnEnd),
-    /// A summary took the place of earlier messages, for the model.
+    /// A summary replaced earlier messages in the context.
     Compaction(CompactionItem),
     /// A command ran.
     Run(RunItem),
-    /// The title, the tags or the like changed.
+    /// The title, the tags or other details changed.
     Note(NoteItem),
-    /// A sub-agent began a session of its own.
+    /// A sub-agent began its own session.
     Spawned(SpawnedItem),
-    /// The part that was forked from another session is over.
+    /// The part that was forked from another session ends.
     Fork(ForkItem),
-    /// The conversation continues from an earlier record; only while it is followed.
+    /// The conversation continues from an earlier record; only when following it.
     Moved(Moved),
-    /// Places of the history that could not be read.
+    /// Damaged places in the history.
     Damage(DamageItem),
-    /// A record that could not be read, or not completely.
+    /// A record that could not be read, completely or in part.
     Unreadable(UnreadableItem),
     /// A record of a kind that this version does not know.
     Other(OtherItem),
 }
 
 impl Item {
-    /// Returns the number of the record that the item comes from.
+    /// Returns the seq of the item's record.
     pub fn seq(&self) -> u64 {
         match self {
             Self::Gap(gap) => gap.from,
@@ -91,7 +91,7 @@ impl Item {
         }
     }
 
-    /// Returns roughly how much memory the texts of the item take.
+    /// Returns the approximate memory of the item's texts.
     pub(super) fn weight(&self) -> usize {
         let block = |block: &Block| match block {
             Block::Text(block) => block.text.len(),
@@ -117,16 +117,16 @@ impl Item {
     }
 }
 
-/// A message of the user's that has anything in it but results of tools, and that no agent
-/// put there.
+/// A user message with anything besides tool results, unless an agent inserted
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Prompt {
-    /// The number of its record.
+    /// The seq of its record.
     pub seq: u64,
-    /// When it was made, if the record says so.
+    /// When it was made, if known.
     pub at: Option<Timestamp>,
-    /// Its text blocks, joined by newlines; empty where it is an image alone.
+    /// Its text blocks, joined by newlines; empty if it is only an image.
     pub text: String,
     /// Its other blocks, such as images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -137,15 +137,15 @@ pub struct Prompt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InjectedMessage {
-    /// The number of its record.
+    /// The seq of its record.
     pub seq: u64,
-    /// When it was made, if the record says so.
+    /// When it was made, if known.
     pub at: Option<Timestamp>,
-    /// The role of the message. In one of the user's, an agent spoke in their name.
+    /// The role of the message. A user message was written by an agent in the user's name.
     pub role: Role,
     /// Its text blocks, joined by newlines.
     pub text: String,
-    /// Its other blocks, calls and results of tools aside.
+    /// Its other blocks, without tool calls and results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Block>,
 }
@@ -154,56 +154,56 @@ pub struct InjectedMessage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Reply {
-    /// The number of its first record.
+    /// The seq of its first record.
     pub seq: u64,
-    /// When that was made, if the record says so.
+    /// When that was made, if known.
     pub at: Option<Timestamp>,
-    /// The model, where the record says so.
+    /// The model, if known.
     pub model: Option<String>,
 }
 
-/// A text of the assistant's.
+/// A text of the assistant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Answer {
-    /// The number of its record.
+    /// The seq of its record.
     pub seq: u64,
-    /// When it was made, if the record says so.
+    /// When it was made, if known.
     pub at: Option<Timestamp>,
     /// The text. In a [`HistoryItem`](crate::conversation::HistoryItem) it is all text of a message,
     /// joined by newlines.
     pub text: String,
 }
 
-/// What the assistant thought.
+/// The assistant's thinking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ThinkingItem {
-    /// The number of its record.
+    /// The seq of its record.
     pub seq: u64,
-    /// When it was made, if the record says so.
+    /// When it was made, if known.
     pub at: Option<Timestamp>,
-    /// The thought; empty where the provider does not show it.
+    /// The text; empty if the provider does not show it.
     pub text: String,
 }
 
-/// A call of a tool and its result.
+/// A tool call and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// The number of the record with the call.
+    /// The seq of the call's record.
     pub seq: u64,
-    /// When it was made, if the record says so.
+    /// When it was made, if known.
     pub at: Option<Timestamp>,
     /// The call's id.
     pub id: Text,
     /// The tool.
     pub name: Text,
-    /// What it was called with, byte for byte.
+    /// The arguments, byte for byte.
     pub arguments: Json,
     /// The first result that answers the call; `None` if there is none.
     pub result: Option<ToolOutcome>,
-    /// Whether the tool succeeded; `None` as long as there is no result.
+    /// Whether the tool succeeded; `None` without a result.
     pub success: Option<bool>,
 }
 
@@ -211,20 +211,20 @@ pub struct ToolCall {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolOutcome {
-    /// The number of the record with the result.
+    /// The seq of the result's record.
     pub seq: u64,
-    /// When it was made, if the record says so.
+    /// When it was made, if known.
     pub at: Option<Timestamp>,
-    /// The output, byte for byte: mostly a string, sometimes a list of blocks.
+    /// The output, byte for byte: usually a string, sometimes a list of blocks.
     pub output: Json,
-    /// Whether its record holds nothing but results.
+    /// Whether its record contains only results.
     #[serde(default)]
     pub is_alone: bool,
 }
 
 impl ToolOutcome {
-    /// Returns the output as text: a string as it reads; of a list of blocks
-    /// their texts, joined by newlines; anything else as its JSON.
+    /// Returns the output as text: a string's content, the texts of a list of blocks
+    /// joined by newlines, or the JSON of anything else.
     pub fn text(&self) -> String {
         output_text(&self.output).into_owned()
     }
@@ -234,14 +234,14 @@ impl ToolOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolResultItem {
-    /// The number of its record.
+    /// The seq of its record.
     pub seq: u64,
     /// The id of the call.
     pub id: Text,
-    /// The tool, where that is known.
+    /// The tool, if known.
     pub name: Option<Text>,
-    /// The record of the call that it answers, where there is one that was given out
-    /// before its result came.
+    /// The record of the call that it answers, if that call was returned before its result
+    /// came.
     pub call: Option<u64>,
     /// The result.
     pub result: ToolOutcome,
@@ -253,24 +253,24 @@ pub struct ToolResultItem {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Attachment {
-    /// The number of its record.
+    /// The seq of its record.
     pub seq: u64,
-    /// When it was made, if the record says so.
+    /// When it was made, if known.
     pub at: Option<Timestamp>,
     /// The block.
     pub block: Block,
 }
 
-/// What a response used since it was last mentioned: it comes once, and again only if
-/// later records of it say something else.
+/// The usage of a response since it was last reported. It is reported once, and again only
+/// if later records change it.
 ///
-/// The sum of all `response`s less all `already`s is what the conversation used.
+/// The sum of all `response`s minus all `already`s is the usage of the conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SpendingItem {
-    /// The response, by all records of it so far.
+    /// The response, from all its records so far.
     pub response: Response,
-    /// The response as it was mentioned before, if it was.
+    /// The response as it was last reported, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub already: Option<Box<Response>>,
 }
@@ -289,11 +289,11 @@ pub struct TurnEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompactionItem {
-    /// The number of its record.
+    /// The seq of its record.
     pub seq: u64,
-    /// When it was made, if the record says so.
+    /// When it was made, if known.
     pub at: Option<Timestamp>,
-    /// The summary and what it covers; `None` where that cannot be read.
+    /// The summary and what it covers; `None` if it cannot be read.
     pub stored: Option<StoredCompaction>,
 }
 
@@ -301,11 +301,11 @@ pub struct CompactionItem {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RunItem {
-    /// The number of its record.
+    /// The seq of its record.
     pub seq: u64,
-    /// When it was made, if the record says so.
+    /// When it was made, if known.
     pub at: Option<Timestamp>,
-    /// The run; `None` where that cannot be read.
+    /// The run; `None` if it cannot be read.
     pub run: Option<Run>,
 }
 
@@ -313,15 +313,15 @@ pub struct RunItem {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NoteItem {
-    /// The number of its record.
+    /// The seq of its record.
     pub seq: u64,
-    /// When it was made, if the record says so.
+    /// When it was made, if known.
     pub at: Option<Timestamp>,
-    /// What it changed.
+    /// The changes.
     pub changes: Vec<NoteChange>,
 }
 
-/// Something that a note changed, as it is now.
+/// A detail that a note changed, with its new value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -332,23 +332,23 @@ pub enum NoteChange {
     Tags(Vec<String>),
     /// The agent.
     Agent(Option<String>),
-    /// The model that the session is set to.
+    /// The session's model.
     Model(Option<String>),
-    /// Whether it is pinned.
+    /// Whether the session is pinned.
     Pinned(bool),
 }
 
-/// A session that a tool call began.
+/// A session that a tool call started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SpawnedItem {
-    /// The number of its record.
+    /// The seq of its record.
     pub seq: u64,
-    /// The session; `None` where that cannot be read.
+    /// The session; `None` if it cannot be read.
     pub spawned: Option<Spawned>,
 }
 
-/// Where the part that was forked ends.
+/// The end of the part that was forked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ForkItem {
@@ -358,11 +358,11 @@ pub struct ForkItem {
     pub origin: ForkOrigin,
 }
 
-/// Places of the history that could not be read.
+/// Damaged places in the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DamageItem {
-    /// The record behind them; the last record if they are at the end.
+    /// The record after them; the last record if they are at the end.
     pub seq: u64,
     /// Whether they are at the end.
     pub is_at_end: bool,
@@ -370,11 +370,11 @@ pub struct DamageItem {
     pub places: u64,
 }
 
-/// A record that could not be read.
+/// A record that could not be read, completely or in part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct UnreadableItem {
-    /// The number of the record.
+    /// The seq of the record.
     pub seq: u64,
     /// Whether a part of it can be read, and follows.
     pub in_part: bool,
@@ -384,7 +384,7 @@ pub struct UnreadableItem {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OtherItem {
-    /// The number of the record.
+    /// The seq of the record.
     pub seq: u64,
     /// Its kind, as it is written.
     pub kind: String,

@@ -1,13 +1,12 @@
 //! The conversation of a session: turns, calls with their results, and spending.
 //!
 //! [`Conversation`] reads the records of a session once and yields [`Item`]s. Everything
-//! that shows or counts a conversation is built on what is here, so that all of it
-//! agrees: a turn begins where [`Message::is_prompt`](crate::Message::is_prompt) says,
-//! `calls.rs` decides which result answers which call, and `responses.rs` counts
-//! each response of a provider once.
+//! that shows or counts a conversation is built on this module, so that all of it agrees: a
+//! turn begins where [`Message::is_prompt`](crate::Message::is_prompt) says, `calls.rs`
+//! decides which result answers which call, and `responses.rs` counts each response of a
+//! provider once.
 //!
-//! What a provider accepts in a request is another question, which `context` answers
-//! by its own rules.
+//! The `context` module has its own rules for what a provider accepts in a request.
 
 pub(crate) mod calls;
 mod history;

@@ -1,8 +1,8 @@
-//! The reader of conversations.
+//! Reads conversations.
 //!
-//! It goes once through records and yields items. A call of a tool comes with its
-//! result, so the call and what follows it wait for that, within bounds; nothing else is
-//! held in memory.
+//! The reader goes through the records once and yields items. A tool call comes with its
+//! result, so the call and the items after it wait for the result, within bounds; nothing
+//! else is held in memory.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -24,16 +24,16 @@ use crate::time::Timestamp;
 use crate::trail::present::Present;
 use crate::trail::{DamageReport, ForkOrigin, RecordKind, RecordRef};
 
-/// Items that wait take no more memory than this: beyond it, calls are given out without
-/// their results, which then come as items of their own.
+/// The memory limit for waiting items: beyond it, calls are returned without their results,
+/// which then come as separate items.
 const MOST_HELD: usize = 64 << 20;
 
 impl SessionReader {
     /// Reads the conversation from its beginning.
     ///
-    /// A call is given out when its result is there, and what follows it waits for that:
-    /// until the next prompt, for 1,000 messages or 64 MiB, or until the history ends,
-    /// whichever comes first. Only what waits is held in memory.
+    /// A call is returned when its result is known, and later items wait for it: until the
+    /// next prompt, for 1,000 messages or 64 MiB, or until the history ends, whichever comes
+    /// first. Only waiting items are held in memory.
     ///
     /// # Errors
     ///
@@ -49,10 +49,10 @@ impl SessionReader {
     }
 
     /// Reads the turns whose records are `first` to `last`. Both are as
-    /// [`Stats`](crate::conversation::Stats) count them: `first` is a prompt, and behind `last` is
-    /// another, or nothing; or `first` is 0, for what comes before the first turn.
+    /// [`Stats`](crate::conversation::Stats) count them: `first` is a prompt, and `last` is
+    /// followed by another or by nothing; or `first` is 0, for the records before the first turn.
     ///
-    /// Results that come with the next prompt are with their calls here, too.
+    /// Results that come with the next prompt are included with their calls.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl SessionReader {
         Ok(turns)
     }
 
-    /// Reads the last `count` turns. The cost is that of what is read, however long the
-    /// session is.
+    /// Reads the last `count` turns. The cost does not depend on the length of the
+    /// session.
     ///
     /// # Errors
     ///
@@ -87,15 +87,15 @@ impl SessionReader {
             first = record.seq();
             prompts += usize::from(is_prompt(&record));
         }
-        // Where there are fewer, all that is there.
+        // If there are fewer, all of them.
         if prompts < count {
             return self.conversation();
         }
         self.turns(first, u64::MAX)
     }
 
-    /// Reads the turn that a record of one of the session's own trails is in, be it on
-    /// the line of history or undone. Only the part of the turn that is in that trail is
+    /// Reads the turn that contains a record of one of the session's own trails, whether it is
+    /// on the line of history or undone. Only the part of the turn in that trail is
     /// read.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl SessionReader {
         Ok(conversation)
     }
 
-    /// Returns the numbers of the records that [`turn_in_trail`](Self::turn_in_trail)
+    /// Returns the seqs of the records that [`turn_in_trail`](Self::turn_in_trail)
     /// reads.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl SessionReader {
         })
     }
 
-    /// Reads what [`History`](crate::conversation::History) is made of.
+    /// Reads the conversation for a [`History`](crate::conversation::History).
     pub(super) fn plain_conversation(&self) -> Result<Conversation> {
         let assembler = Assembler::new(Order::AnswerFirst);
         Ok(Conversation::new(Source::Line(self.records()?), assembler))
@@ -158,15 +158,15 @@ fn is_prompt(record: &RecordRef<'_>) -> bool {
     matches!(record.stored_message(), Ok(Some(message)) if message.is_prompt())
 }
 
-/// The items of a conversation, in order. An error ends it.
+/// The items of a conversation, in order. An error ends the iteration.
 #[derive(Debug)]
 pub struct Conversation {
     source: Source,
     assembler: Assembler,
-    /// The records that are wanted.
+    /// The range of records to return.
     first: u64,
     last: u64,
-    /// How many damaged places were mentioned.
+    /// How many damaged places were reported.
     mentioned: u64,
     incomplete: u64,
     is_at_end: bool,
@@ -191,13 +191,13 @@ impl Conversation {
         }
     }
 
-    /// Returns how many places could not be read so far, messages of unknown shape or
-    /// with a lost part included.
+    /// Returns how many places could not be read so far, including messages of unknown shape
+    /// or with a lost part.
     pub fn damaged(&self) -> u64 {
         self.damage().count() + self.incomplete
     }
 
-    /// Returns the damage of the trails so far.
+    /// Returns the damage in the trails so far.
     pub fn damage(&self) -> &DamageReport {
         match &self.source {
             Source::Line(records) => records.damage(),
@@ -205,8 +205,8 @@ impl Conversation {
         }
     }
 
-    /// Returns the length of an unfinished last line, if there is one: a record that is
-    /// being written now, or whose writer died.
+    /// Returns the length of an unfinished last line, if there is one: its record is being
+    /// written, or its writer died.
     pub fn unfinished_bytes(&self) -> u64 {
         match &self.source {
             Source::Line(records) => records.unfinished_bytes(),
@@ -280,13 +280,13 @@ impl Iterator for Conversation {
     }
 }
 
-/// A conversation that is read while it is written. Nothing waits: a call comes without
-/// its result, and the result when it is there.
+/// Reads a conversation while it is written. Nothing waits: a call comes without its result,
+/// and the result comes separately.
 #[derive(Debug)]
 pub struct LiveConversation {
     follower: Follower,
     assembler: Assembler,
-    /// How many damaged places were mentioned.
+    /// How many damaged places were reported.
     mentioned: u64,
 }
 
@@ -328,17 +328,17 @@ impl LiveConversation {
     }
 }
 
-/// The order of what is in one message of the assistant's.
+/// The order of the items of one assistant message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     /// Block by block.
     AsWritten,
-    /// All text of it as one answer, then its calls. Nothing but prompts, answers and
-    /// calls is wanted.
+    /// All its text as one answer, then its calls. Only prompts, answers and calls are
+    /// returned.
     AnswerFirst,
 }
 
-/// Makes items of records.
+/// Turns records into items.
 #[derive(Debug)]
 struct Assembler {
     order: Order,
@@ -346,22 +346,22 @@ struct Assembler {
     holds: bool,
     calls: Calls<Made>,
     queue: VecDeque<Queued>,
-    /// How many items were given out.
+    /// How many items were returned.
     given: u64,
     held_bytes: usize,
     is_at_end: bool,
     counter: ResponseCounter,
-    /// The response whose records come in now, and as it was mentioned before.
+    /// The response whose records are being read, and as it was last reported.
     response: Option<(String, Option<Response>)>,
-    /// The title, tags and the like, as of the last note.
+    /// The title, tags and other details, as of the last note.
     known: Present,
-    /// The session that it was forked from, until that part is over.
+    /// The session that it was forked from, until that part ends.
     fork: Option<ForkOrigin>,
     turn: Option<OpenTurn>,
     has_reply: bool,
     /// The last record so far.
     last: Option<u64>,
-    /// Whether results in the first record belong to a turn before it.
+    /// Whether results in the first record belong to an earlier turn.
     skips_results: bool,
 }
 
@@ -375,7 +375,7 @@ struct OpenTurn {
 #[derive(Debug)]
 struct Queued {
     item: Item,
-    /// The number of the message that made the call, if it is one.
+    /// The number of the message with the call, if the item is one.
     message: u64,
 }
 
@@ -409,7 +409,7 @@ impl Assembler {
         }
     }
 
-    /// Takes the next item that waits for nothing.
+    /// Removes and returns the next item that does not wait.
     fn pop(&mut self) -> Option<Item> {
         if self.queue.front().is_some_and(|first| self.waits(first)) {
             return None;
@@ -468,7 +468,7 @@ impl Assembler {
         self.last = Some(seq);
     }
 
-    /// Adds the results in a prompt behind the last turn that is wanted.
+    /// Adds the results in the prompt after the last turn to return.
     fn add_results_of(&mut self, read: &ReadRecord<'_>) {
         let Some(message) = read.message.as_ref().filter(|message| message.is_prompt()) else {
             return;
@@ -513,7 +513,7 @@ impl Assembler {
         self.calls = calls;
     }
 
-    /// Mentions the response before, where another one begins.
+    /// Reports the previous response if another one begins.
     fn begin_response(&mut self, id: Option<&str>) {
         let is_same = |(before, _): &(String, _)| Some(before.as_str()) == id;
         if self.response.as_ref().is_some_and(is_same) {
@@ -534,7 +534,7 @@ impl Assembler {
         }
     }
 
-    /// Counts what a record says was spent.
+    /// Counts the usage and cost in a record.
     fn spend(&mut self, read: &ReadRecord<'_>) {
         let id = read.details.response_id.as_deref();
         let is_open = self
@@ -545,7 +545,7 @@ impl Assembler {
             .filter(|_| !is_open)
             .and_then(|id| self.counter.get(id).cloned());
         self.counter.add(read);
-        // Those with an id are mentioned when they end.
+        // Those with an id are reported when they end.
         for response in self.counter.take_finished() {
             if response.id.is_none() {
                 let already = None;
@@ -579,7 +579,7 @@ impl Assembler {
         }
     }
 
-    /// Mentions where the part ends that was forked from another session.
+    /// Reports the end of the part that was forked from another session.
     fn pass_fork(&mut self, seq: u64) {
         let is_passed = |fork: &mut ForkOrigin| fork.seq.is_some_and(|end| seq > end);
         let Some(origin) = self.fork.take_if(is_passed) else {
@@ -603,7 +603,7 @@ impl Assembler {
             at: record.at(),
             stored: record.compaction().ok().flatten(),
         }));
-        // The turn continues behind it, if it is not over.
+        // The turn continues after it, unless it is over.
         self.turn = is_cut.then_some(OpenTurn { first: seq, is_cut });
     }
 
@@ -621,10 +621,10 @@ impl Assembler {
                 }
             }
             RecordKind::Spawned => {
-                let spawned = serde_json::from_slice(record.bytes()).ok();
+                let spawned = record.parse().ok();
                 self.push(Item::Spawned(SpawnedItem { seq, spawned }));
             }
-            // Where the session was imported from is no part of the conversation.
+            // The source of an import is not part of the conversation.
             RecordKind::Source => {}
             kind => {
                 let kind = kind.as_str().to_owned();
@@ -633,9 +633,9 @@ impl Assembler {
         }
     }
 
-    /// Returns what a note changes.
+    /// Returns the changes that a note makes.
     fn learn(&mut self, record: &RecordRef<'_>) -> Vec<NoteChange> {
-        let Ok(now) = serde_json::from_slice::<Present>(record.bytes()) else {
+        let Ok(now) = record.parse::<Present>() else {
             return Vec::new();
         };
         let before = std::mem::replace(&mut self.known, now);
@@ -650,7 +650,7 @@ impl Assembler {
         changes.into_iter().flatten().collect()
     }
 
-    /// The conversation continues from an earlier record.
+    /// Continues the conversation from an earlier record.
     fn continue_at(&mut self, moved: Moved) {
         self.end_turn();
         self.calls = Calls::default();
@@ -665,7 +665,7 @@ impl Assembler {
     }
 }
 
-/// A message that is being made into items.
+/// A message that is being turned into items.
 struct ConversationReading<'a> {
     assembler: &'a mut Assembler,
     message: &'a Message,
@@ -673,7 +673,7 @@ struct ConversationReading<'a> {
     at: Option<Timestamp>,
     /// The message's number among all messages.
     number: u64,
-    /// Whether the message holds nothing but results.
+    /// Whether the message contains only results.
     is_alone: bool,
     skips_results: bool,
 }
@@ -781,7 +781,7 @@ impl CallVisitor for ConversationReading<'_> {
     }
 }
 
-/// Returns whether a message is shown as one that is not part of the dialogue.
+/// Returns whether a message is not part of the dialogue.
 fn is_injected(message: &Message) -> bool {
     match message.role {
         Role::User => message.is_meta(),
@@ -790,7 +790,7 @@ fn is_injected(message: &Message) -> bool {
     }
 }
 
-/// Returns the blocks that are neither text nor a call or a result.
+/// Returns the blocks that are neither text, nor calls, nor results.
 fn attachments(message: &Message) -> Vec<Block> {
     let is_attachment = |block: &&Block| {
         !matches!(

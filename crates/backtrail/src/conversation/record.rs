@@ -1,4 +1,4 @@
-//! A record, read once for everything that is built on it.
+//! A record, parsed once for everything that is built on it.
 
 use crate::error::{ErrorKind, Result};
 use crate::json::Text;
@@ -6,7 +6,7 @@ use crate::message::{Block, Details, Message, Role, Usage, parts};
 use crate::time::Timestamp;
 use crate::trail::{RecordKind, RecordRef};
 
-/// Which parts of a message are read that are stored apart from its line.
+/// Which separately stored parts of a message to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageParts {
     /// All of them.
@@ -20,19 +20,19 @@ pub enum MessageParts {
 pub struct ReadRecord<'a> {
     /// Its kind.
     pub kind: RecordKind<'a>,
-    /// Its number.
+    /// Its seq.
     pub seq: u64,
-    /// When it was made, where it says so.
+    /// When it was made, if known.
     pub at: Option<Timestamp>,
     /// Its line.
     pub bytes: &'a [u8],
     /// Its message. `None` if it has none, or one of an unknown shape.
     pub message: Option<Message>,
-    /// Whether it has a message that is lost, or of which a part is lost.
+    /// Whether its message is lost, completely or in part.
     pub is_incomplete: bool,
     /// The model call that it comes from.
     pub details: Details,
-    /// The usage in a compaction, or in a record of a usage alone.
+    /// The usage of a compaction, or of a separate usage record.
     pub usage: Option<Usage>,
     /// The summary of a compaction.
     pub summary: Option<Text>,
@@ -87,7 +87,7 @@ impl<'a> ReadRecord<'a> {
         }
         match record.message() {
             Ok(Some(message)) => self.message = Some(message),
-            // What is in the line is still there.
+            // The part in the line is still there.
             Ok(None) => self.is_incomplete = true,
             Err(error) if error.kind() == ErrorKind::Corrupt => self.is_incomplete = true,
             Err(error) => return Err(error),
@@ -107,7 +107,7 @@ fn lacks_text(block: &Block) -> bool {
     }
 }
 
-/// Returns whether a message is an answer: one of the assistant's with text.
+/// Returns whether a message is an answer: an assistant message with text.
 pub(super) fn is_answer(message: &Message) -> bool {
     let has_text = |block: &Block| match block {
         Block::Text(block) => !block.text.trim().is_empty(),

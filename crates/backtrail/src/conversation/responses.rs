@@ -1,4 +1,4 @@
-//! Spending: each response of a provider counts once.
+//! Spending: counts each response of a provider once.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::convert::Infallible;
@@ -11,30 +11,30 @@ use crate::time::Timestamp;
 use crate::trail::RecordKind;
 use crate::trail::sum::Sum;
 
-/// How many responses stay open for more records of theirs.
+/// How many responses stay open for further records.
 const OPEN: usize = 1_024;
 
-/// What one model call used, took and cost, by all records of it.
+/// The usage, duration and cost of one model call, from all its records.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Response {
-    /// The provider's id of it; `None` for a record that is a response by itself.
+    /// The provider's id; `None` for a record that is a response by itself.
     pub id: Option<String>,
-    /// The last record of it.
+    /// The seq of its last record.
     pub seq: u64,
-    /// When the first record of it was made.
+    /// When its first record was made.
     pub at: Option<Timestamp>,
     /// The model.
     pub model: Option<String>,
     /// Whether it wrote the summary of a compaction.
     pub is_compaction: bool,
-    /// What it used, by the last record that says so.
+    /// The usage in its last record that has one.
     pub usage: Option<Usage>,
-    /// The tokens of its texts, estimated: they count only if there is no usage.
+    /// The estimated tokens of its texts, which count only without a usage.
     pub estimated_tokens: u64,
-    /// How long it took.
+    /// The duration of the call.
     pub duration_ms: Option<u64>,
-    /// What the provider says it cost.
+    /// The cost that the provider reports.
     pub cost_usd: Option<f64>,
 }
 
@@ -47,7 +47,7 @@ impl Response {
             at: record.at,
             model: details.model.clone(),
             is_compaction: record.kind == RecordKind::Compaction,
-            // A sum of one usage has no fields that are not ours.
+            // A sum with one usage has no unknown fields.
             usage: usage.map(|usage| {
                 let mut counters = Usage::default();
                 counters.add(usage);
@@ -59,13 +59,13 @@ impl Response {
         }
     }
 
-    /// Returns whether a record of it says what it used or cost.
+    /// Returns whether one of its records has a usage or a cost.
     pub fn is_measured(&self) -> bool {
         self.usage.is_some() || self.cost_usd.is_some()
     }
 
-    /// Adds what a later record of the same response says: the last usage, cost,
-    /// duration and model count, and the texts of all records.
+    /// Adds a later record of the same response: the last usage, cost, duration and model
+    /// count, and the texts of all records.
     fn update(&mut self, later: Self) {
         self.usage = later.usage.or(self.usage.take());
         self.duration_ms = later.duration_ms.or(self.duration_ms);
@@ -79,19 +79,19 @@ impl Response {
 
 /// Counts the responses of a conversation, each once, however many records it has.
 ///
-/// A provider's response is often recorded in several records, each of which repeats
-/// its usage, or the usage so far: the last one counts. A response stays open until
-/// 1,024 newer ones came. It is finished then: only a hash of its id is kept, and
-/// further records of it count for nothing.
+/// A provider's response often has several records, each of which repeats its usage, or the
+/// usage so far: the last one counts. A response stays open until there are 1,024 newer
+/// ones. Then it is finished: only a hash of its id is kept, and further records of it are
+/// ignored.
 ///
-/// A record without a response id is a response by itself if it is the assistant's, or
-/// if it says what was used or what it cost.
+/// A record without a response id is a response by itself if it is the assistant's, or if
+/// it has a usage or a cost.
 ///
 /// # Estimates
 ///
-/// A response whose records have no usage is estimated by its texts and by those of the
-/// messages since the assistant spoke last: one token for every four bytes, rounded up
-/// for each message.
+/// A response without a usage is estimated by its texts and those of the messages since the
+/// assistant's last message: one token for every four bytes, rounded up for each
+/// message.
 #[derive(Debug, Default)]
 pub struct ResponseCounter {
     open: HashMap<Sum, Response>,
@@ -104,7 +104,7 @@ pub struct ResponseCounter {
 }
 
 impl ResponseCounter {
-    /// Makes a counter that continues where so many tokens were not read by any call.
+    /// Creates a counter that begins with this many tokens that no call has read yet.
     pub fn with_unread_tokens(unread_tokens: u64) -> Self {
         Self {
             unread_tokens,
@@ -121,12 +121,12 @@ impl ResponseCounter {
         }
     }
 
-    /// Counts a record where earlier responses may have been counted already: `earlier`
-    /// returns what is known of the one with this id.
+    /// Counts a record when earlier responses may already be counted: `earlier` returns the
+    /// known state of the response with this id.
     ///
     /// # Errors
     ///
-    /// Fails if `earlier` does.
+    /// Fails if `earlier` fails.
     pub fn add_to<E>(
         &mut self,
         record: &ReadRecord<'_>,
@@ -149,7 +149,7 @@ impl ResponseCounter {
             (RecordKind::Compaction, _) => {
                 let tokens = record.summary.as_deref().map_or(0, estimated_tokens);
                 if record.usage.is_none() && record.details == Details::default() {
-                    // Nothing says that a model wrote it; but the next call reads it.
+                    // It may not be a model's, but the next call reads it.
                     self.add_unread(tokens);
                     return Ok(());
                 }
@@ -174,12 +174,12 @@ impl ResponseCounter {
         self.unread_tokens
     }
 
-    /// Takes the responses that are finished.
+    /// Removes and returns the finished responses.
     pub fn take_finished(&mut self) -> Vec<Response> {
         std::mem::take(&mut self.finished)
     }
 
-    /// Finishes all responses, and takes those that were not taken yet.
+    /// Finishes all responses, and returns those that were not returned yet.
     pub fn finish(&mut self) -> Vec<Response> {
         while !self.order.is_empty() {
             self.close_oldest();
@@ -187,7 +187,7 @@ impl ResponseCounter {
         self.take_finished()
     }
 
-    /// Returns how long other work took than model calls.
+    /// Returns the duration of work other than model calls.
     pub(super) fn other_ms(&self) -> u64 {
         self.other_ms
     }
@@ -196,7 +196,7 @@ impl ResponseCounter {
         self.unread_tokens = self.unread_tokens.saturating_add(tokens);
     }
 
-    /// Counts what a message says was spent that is not the assistant's.
+    /// Counts the usage and cost in a message that is not the assistant's.
     fn count_aside<E>(
         &mut self,
         response: Response,
@@ -246,8 +246,8 @@ impl ResponseCounter {
         Ok(())
     }
 
-    /// The call behind the first record of an assistant's response read the messages before
-    /// it. Messages that come in the middle of a response are read by the next call.
+    /// The model call of an assistant's response read the messages before its first record.
+    /// Messages in the middle of a response are read by the next call.
     fn read_unread(&mut self, response: &mut Response, reads: Reads) {
         if reads == Reads::Unread {
             let read = std::mem::take(&mut self.unread_tokens);
@@ -265,15 +265,15 @@ impl ResponseCounter {
     }
 }
 
-/// What the call behind a response reads, for estimates.
+/// What the call of a response reads, for estimates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reads {
     Nothing,
     Unread,
 }
 
-/// An id is known by a hash of eight bytes: among a million of them, the chance that any
-/// two collide is one in thirty million.
+/// Identifies an id by a hash of eight bytes: among a million of them, the chance of any
+/// collision is one in thirty million.
 fn key(response_id: &str) -> Sum {
     Sum::of(response_id.as_bytes())
 }

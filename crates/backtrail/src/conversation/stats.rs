@@ -1,7 +1,7 @@
 //! Statistics of a session: messages, tool calls, time, tokens and cost.
 //!
-//! They describe the whole line of history up to the head, and not what a model
-//! would be sent now: what a compaction summarised has been used and paid for.
+//! They cover the whole line of history up to the head, not just the present context:
+//! messages that a compaction summarised have been used and paid for.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -30,26 +30,26 @@ use crate::workspace::Checkpoint;
 ///
 /// # Tokens
 ///
-/// A *response* is what one model call gave: an assistant message, or several
-/// with one response id, of which the last usage and the last cost count; and any
-/// other message or compaction that carries a usage or a cost. If its usage is
-/// known, it is in [`usage`](Self::usage), and nowhere else. If not, its
-/// text (thinking, text and the input of tools) and that of the messages since
-/// the assistant spoke last are in [`estimated_tokens`](Self::estimated_tokens):
-/// one token for every four bytes, rounded up for each message. So is what no
-/// answer follows yet. Images and other media are not estimated, nor is the
-/// history that was sent again with each call, so estimates are rather low.
+/// A *response* is the output of one model call: an assistant message, or several with one
+/// response id, of which the last usage and the last cost count; and any other message or
+/// compaction that has a usage or a cost. If its usage is known, it is in
+/// [`usage`](Self::usage), and nowhere else. Otherwise its text (thinking, text and the
+/// input of tools) and that of the messages since the assistant's last message are in
+/// [`estimated_tokens`](Self::estimated_tokens): one token for every four bytes, rounded
+/// up for each message. So are messages without an answer yet. Images and other media are
+/// not estimated, nor is the history that is sent again with each call, so estimates are
+/// rather low.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// When the first record was made, or the session if no record says so.
+    /// When the first record was made, or the session if no record has a time.
     pub started_at: Option<Timestamp>,
     /// When the last record was made.
     pub last_at: Option<Timestamp>,
     /// The messages.
     pub messages: MessageCounts,
-    /// How many prompts there are, each with what answers it.
+    /// How many prompts there are.
     pub turns: u64,
     /// How often tools were called.
     pub tool_calls: u64,
@@ -57,16 +57,16 @@ pub struct Stats {
     pub failed_tool_calls: u64,
     /// How many of the calls have no result.
     pub open_tool_calls: u64,
-    /// How long the work took.
+    /// The time spent.
     pub time_spent_ms: u64,
-    /// Whether a part of the time is the span of a turn, since no duration was
+    /// Whether a part of the time is the span of a turn, because no duration was
     /// recorded there.
     pub time_has_spans: bool,
-    /// What responses used, as far as it was measured.
+    /// The measured usage of responses.
     pub usage: Usage,
-    /// The tokens of responses without a usage, estimated.
+    /// The estimated tokens of responses without a usage.
     pub estimated_tokens: u64,
-    /// What providers say it cost; `None` if none does.
+    /// The cost that providers report; `None` if none does.
     pub cost_usd: Option<f64>,
     /// How many responses there are.
     pub responses: u64,
@@ -76,61 +76,60 @@ pub struct Stats {
     pub compactions: u64,
     /// The models that messages and compactions name, in alphabetical order.
     pub models: Vec<String>,
-    /// How many places could not be read, messages of unknown shape or with a lost
-    /// part included.
+    /// How many places could not be read, including messages of unknown shape or with a lost
+    /// part.
     pub damaged: u64,
-    /// How many records of the history are gone, purged or emptied with the trash: they
+    /// How many records of the history are gone, purged or removed with the trash: they
     /// are not counted.
     pub gone: u64,
 }
 
-/// How many messages there are, by their role.
+/// The number of messages by role.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct MessageCounts {
     /// All messages.
     pub total: u64,
-    /// Those of the role system.
+    /// Those with the role system.
     pub system: u64,
-    /// Those of the role user, results of tools included.
+    /// Those with the role user, including tool results.
     pub user: u64,
-    /// Those of the role assistant.
+    /// Those with the role assistant.
     pub assistant: u64,
-    /// Those of the role tool.
+    /// Those with the role tool.
     pub tool: u64,
-    /// Those of another role.
+    /// Those with another role.
     pub other: u64,
-    /// Those of the user that are prompts.
+    /// User messages that are prompts.
     pub prompts: u64,
-    /// Those of the assistant that have text, and do not only call tools.
+    /// Assistant messages with text, not only tool calls.
     pub answers: u64,
 }
 
 impl Stats {
-    /// Returns how long the work took.
+    /// Returns the time spent.
     pub fn time_spent(&self) -> Duration {
         Duration::from_millis(self.time_spent_ms)
     }
 }
 
-/// A session's statistics, with where its turns begin.
+/// A session's statistics, and where its turns begin.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionSurvey {
     /// The statistics.
     pub stats: Stats,
-    /// The record that each turn begins with.
+    /// The seqs at which turns begin.
     pub turns: Vec<u64>,
 }
 
 impl SessionReader {
     /// Returns the session's statistics, reading its history once.
     ///
-    /// That takes constant memory, apart from the distinct models and, for each
-    /// response id, a hash of eight bytes: a response is counted once, however
-    /// many records it has. Once 1,024 newer responses came, further records of
-    /// it change nothing.
+    /// That takes constant memory, apart from the distinct models and, for each response id, a
+    /// hash of eight bytes: a response is counted once, however many records it has. After
+    /// 1,024 newer responses, further records of it are ignored.
     ///
     /// # Errors
     ///
@@ -187,7 +186,7 @@ impl SessionReader {
 
 #[cfg(feature = "snapshots")]
 impl Checkpoint {
-    /// Returns the statistics of its session as they were then; `None` if it belongs to
+    /// Returns the statistics of its session at that time; `None` if it belongs to
     /// none.
     ///
     /// # Errors
@@ -202,7 +201,7 @@ impl Checkpoint {
     }
 }
 
-/// Writes a duration as people say it: `42s`, `3m 7s`, `2h 5m`.
+/// Formats a duration: `42s`, `3m 7s`, `2h 5m`.
 ///
 /// Smaller units are cut off, not rounded.
 pub fn format_duration(duration: Duration) -> String {
@@ -215,7 +214,7 @@ pub fn format_duration(duration: Duration) -> String {
     }
 }
 
-/// Statistics in the making.
+/// Collects statistics.
 #[derive(Debug, Default)]
 struct Tally {
     stats: Stats,
@@ -226,7 +225,7 @@ struct Tally {
     span_ms: u64,
     models: BTreeSet<String>,
     has_records: bool,
-    /// The record that is being counted.
+    /// The current record.
     seq: u64,
 }
 
@@ -234,8 +233,8 @@ impl Tally {
     fn add(&mut self, record: &ReadRecord<'_>) {
         let at = record.at;
         self.seq = record.seq;
-        // Records of version 1 have no time: then the session began before any
-        // that has.
+        // Records of version 1 have no time: then the session began before the first
+        // record with one.
         if !std::mem::replace(&mut self.has_records, true) {
             self.stats.started_at = at;
         }
@@ -298,7 +297,7 @@ impl Tally {
             }
         }
         match response.cost_usd {
-            // Still a number if the largest there is was recorded twice.
+            // Stays a number even if the largest possible cost was recorded twice.
             Some(cost) => {
                 stats.cost_usd = Some((stats.cost_usd.unwrap_or(0.0) + cost).min(f64::MAX));
             }
@@ -355,7 +354,7 @@ impl CallVisitor for Tally {
 struct TurnTime {
     first: Option<Timestamp>,
     last: Option<Timestamp>,
-    /// Whether a message in it says how long it took.
+    /// Whether one of its messages has a duration.
     is_timed: bool,
 }
 

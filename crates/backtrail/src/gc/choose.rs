@@ -2,13 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::io;
 
 use super::trails::{KeptCheckpoint, WorkspaceRecords};
-use crate::error::{Error, Result};
+use crate::error::{IoContext, Result};
 use crate::ids::{CheckpointId, SessionId, WorkspaceId};
-use crate::log::is_absent;
 use crate::objects::ObjectId;
+use crate::storage::names_in;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::CheckpointReason;
@@ -57,15 +56,10 @@ impl StatesInUse {
         let mut in_use = Self::default();
         for dir in ["sessions", "trash"] {
             let dir = store.root().join(dir);
-            match store.storage().list(&dir) {
-                Ok(names) => {
-                    let names = names.iter().map(|name| name.to_string_lossy().into_owned());
-                    in_use.names.extend(names);
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) if is_absent(&error) => {}
-                Err(error) => return Err(Error::io("cannot list the sessions", &dir, error)),
-            }
+            let names = names_in(store.storage(), &dir);
+            let names = names.context("cannot list the sessions", &dir)?;
+            let names = names.iter().map(|name| name.to_string_lossy().into_owned());
+            in_use.names.extend(names);
         }
         Ok(in_use)
     }

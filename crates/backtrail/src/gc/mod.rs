@@ -8,7 +8,6 @@
 mod choose;
 #[cfg(test)]
 mod gc_tests;
-mod lock;
 mod mark;
 mod report;
 mod size;
@@ -27,7 +26,6 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::{DropReason, Workspace, by_id};
 use choose::{FileVersion, KeepReason, StatesInUse, by_worth, states};
-use lock::GcLock;
 use mark::{Marked, mark_snapshot, unreadable};
 use size::bytes_below;
 use trails::Trails;
@@ -69,7 +67,8 @@ impl Store {
     /// with [`Corrupt`](crate::ErrorKind::Corrupt), before anything is removed, where
     /// something cannot be read that may name objects.
     pub fn gc(&self, options: &GcOptions) -> Result<GcReport> {
-        let _lock = GcLock::take(self)?;
+        let lock = self.lock_file("gc.lock")?;
+        let _lock = lock.take(&self.holder(), "another gc is running in")?;
         // The files of a session that is being purged must not count as needed.
         self.clear_emptying()?;
         if options.drops() {
@@ -315,12 +314,11 @@ impl<'a> Collection<'a> {
         snapshots: &HashSet<ObjectId>,
         reason: DropReason,
     ) -> Result<()> {
-        let lock = match self.mode {
+        let guard = match self.mode {
             Mode::Plan => None,
-            Mode::Apply => Some(workspace.snapshot_lock()?),
+            Mode::Apply => Some(workspace.hold_snapshots(None)?),
         };
-        let _guard = lock.as_ref().map(|lock| lock.wait(None)).transpose()?;
-        if lock.is_some() {
+        if guard.is_some() {
             // An interrupted step is finished first: it may need what is dropped.
             if let Err(error) = workspace.recover_locked(None) {
                 self.report.skipped_workspaces.push(SkippedWorkspace {

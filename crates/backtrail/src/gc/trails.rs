@@ -11,8 +11,9 @@ use serde::Deserialize;
 
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId, WorkspaceId};
-use crate::log::{LogDir, LogReader, is_absent};
+use crate::log::{LogDir, LogReader};
 use crate::objects::ObjectId;
+use crate::storage::is_absent;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::lines::STREAM_BUFFER;
@@ -229,7 +230,6 @@ impl WorkspaceRecords {
                 .at_path(&path)
                 .with_reason(reason)
         };
-        let syntax = |error: serde_json::Error| flawed(Reason::Syntax(error.to_string()));
         self.latest = self.latest.max(record.at());
         match record.kind() {
             RecordKind::Opener => match Opener::read(record, files.id(), trail).map_err(flawed) {
@@ -238,24 +238,24 @@ impl WorkspaceRecords {
                 Err(_) => {}
             },
             RecordKind::Checkpoint => {
-                self.keep(CheckpointRecord::read(record).map_err(flawed)?);
+                self.keep(record.parse::<CheckpointRecord>().map_err(flawed)?);
                 // A checkpoint has the files that were marked.
                 self.marks.clear();
             }
-            RecordKind::Done => self.keep(CheckpointRecord::read(record).map_err(flawed)?),
+            RecordKind::Done => self.keep(record.parse::<CheckpointRecord>().map_err(flawed)?),
             RecordKind::Rewind => {
-                let begun = StepRecord::read(record).map_err(flawed)?;
+                let begun = record.parse::<StepRecord>().map_err(flawed)?;
                 self.rewinds.insert(begun.id, begun);
             }
             RecordKind::GivenUp => {
-                let given_up: GivenUp = serde_json::from_slice(record.bytes()).map_err(syntax)?;
+                let given_up: GivenUp = record.parse().map_err(flawed)?;
                 self.given_up.insert(given_up.of);
             }
             RecordKind::Dropped => self
                 .dropped
                 .extend(dropped::read(record).map_err(flawed)?.1),
             RecordKind::Mark => {
-                let mark: Mark = serde_json::from_slice(record.bytes()).map_err(syntax)?;
+                let mark: Mark = record.parse().map_err(flawed)?;
                 self.marks.push(mark.snapshot);
             }
             RecordKind::MarksCleared => self.marks.clear(),

@@ -1,9 +1,8 @@
-//! The line of history: which trails, cut where, make up a session.
+//! The line of history: the trails, and the part of each, that make up a session.
 //!
-//! The walk goes from the head backwards, one opener per trail and no more of
-//! the history. A trail that says it continues something impossible is taken to
-//! continue the trail before it, just before its first readable record; what is
-//! wrong is noted as damage.
+//! The walk goes backwards from the head, and reads only one opener per trail. If a trail
+//! claims to continue something impossible, the walk continues with the trail before it,
+//! just before its first readable record, and records the damage.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -33,25 +32,25 @@ pub(crate) struct Segment {
     pub(crate) trail: u32,
     pub(crate) path: PathBuf,
     files: LogDir,
-    /// `None` where it cannot be read.
+    /// `None` if it cannot be read.
     pub(crate) opener: Option<Opener>,
     /// The opener's own sum.
     pub(crate) opener_sum: Option<Sum>,
-    /// The first seq that can be read, where there is no opener to ask.
+    /// The first seq that can be read, if the opener cannot.
     first_seq: Option<u64>,
     /// The last seq that belongs to the line.
     pub(crate) until: u64,
     /// Whether the trail may still grow: it is the session's head.
     pub(crate) is_head: bool,
-    /// Whether what it continues is known to be gone.
+    /// Whether the records that it continues are known to be gone.
     severed: bool,
-    /// Set where the trail is a file of version 1.
+    /// Set if the trail is a file of version 1.
     version_1: Option<V1Trail>,
 }
 
 impl Segment {
-    /// Opens a trail and reads its opener. In a workspace a purge may have
-    /// rewritten it since it was listed; then this is the head of the new line.
+    /// Opens a trail and reads its opener. A purge may have rewritten a workspace's trail
+    /// since it was listed; then this is the head of the new line.
     pub(crate) fn open(files: &LogDir, trail: u32, until: u64) -> Result<Self> {
         match Self::open_there(files, trail, until) {
             Err(error) if error.kind() == ErrorKind::NotFound && files.is_of_workspace() => {
@@ -61,7 +60,7 @@ impl Segment {
         }
     }
 
-    /// Opens the head of the line that a purge wrote in the place of a trail.
+    /// Opens the head of the line with which a purge replaced a trail.
     fn open_instead(files: &LogDir, trail: u32, until: u64) -> Result<Option<Self>> {
         let mut seen = trail;
         loop {
@@ -72,7 +71,7 @@ impl Segment {
                 _ => return Ok(None),
             }
             match Self::open_head_after_purge(files, &newer, until) {
-                // Another purge came by.
+                // Another purge followed.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 found => return found,
             }
@@ -98,7 +97,7 @@ impl Segment {
         self.files.is_of_workspace() && error.kind() == ErrorKind::NotFound
     }
 
-    /// Opens the line that a purge wrote in the place of the trail, oldest first.
+    /// Opens the line with which a purge replaced the trail, oldest first.
     pub(crate) fn line_instead(&self, until: u64) -> Result<Vec<Self>> {
         let mut line = vec![Self::open(&self.files, self.trail, until)?];
         while let Some(segment) = line.last()
@@ -148,8 +147,7 @@ impl Segment {
         })
     }
 
-    /// Returns the first trail of a session that is known to be a file of
-    /// version 1.
+    /// Returns a session's first trail, which is known to be a file of version 1.
     pub(crate) fn version_1(files: &LogDir, until: u64) -> Self {
         Self {
             trail: 0,
@@ -165,8 +163,8 @@ impl Segment {
         }
     }
 
-    /// Returns the file of version 1 that the trail continues, if that has no record that
-    /// could be named.
+    /// Returns the file of version 1 that the trail continues, if that has no record to
+    /// refer to.
     pub(crate) fn imported_without_records(&self) -> Option<Self> {
         let opener = self.opener.as_ref()?;
         let imported = opener.reason == TrailReason::Import && opener.continues.is_none();
@@ -187,14 +185,14 @@ impl Segment {
         }
     }
 
-    /// Opens the trail's file. It is not held: a line can have more trails than a
-    /// process may have files.
+    /// Opens the trail's file. It is not kept open: a line can have more trails than a
+    /// process may have open files.
     pub(crate) fn file(&self) -> Result<Arc<dyn StorageFile>> {
         self.files.open_read(self.trail)
     }
 
-    /// Returns whether the trail is known to begin without instructions, without
-    /// a look at it: a file of version 1 is long, and has to be gone through.
+    /// Returns whether the trail is known to begin without instructions. It is not read: a
+    /// file of version 1 is long, and would have to be scanned.
     pub(crate) fn is_uninstructed(&self) -> Result<bool> {
         if !self.is_version_1() {
             return Ok(false);
@@ -203,7 +201,7 @@ impl Segment {
         Ok(imported.is_some_and(|imported| imported.uninstructed))
     }
 
-    /// Returns where the large parts of its messages are.
+    /// Returns the payloads of its messages.
     pub(crate) fn payloads(&self) -> Payloads {
         Payloads::new(&self.files)
     }
@@ -213,8 +211,8 @@ impl Segment {
         self.files.id() == files.id()
     }
 
-    /// Returns the seq that the trail's own records come after; `None` where
-    /// only the records themselves tell.
+    /// Returns the seq before the trail's own records; `None` if only the records themselves
+    /// tell.
     pub(crate) fn after(&self) -> Option<u64> {
         match &self.opener {
             Some(opener) => Some(opener.seq),
@@ -222,8 +220,8 @@ impl Segment {
         }
     }
 
-    /// Reads the trail from record `first` on, or from its beginning where that
-    /// is 0. `buffer` is how much is read at a time.
+    /// Reads the trail from record `first` on, or from its beginning if that is 0. `buffer` is
+    /// how much is read at a time.
     pub(crate) fn forwards(&self, first: u64, buffer: usize, sums: Sums) -> Result<TrailReader> {
         let file = self.file()?;
         if let Some(trail) = &self.version_1 {
@@ -237,8 +235,8 @@ impl Segment {
         Ok(reader.with_payloads(Arc::new(self.payloads())))
     }
 
-    /// Reads the trail backwards from the last record that belongs to the line, or
-    /// from a line behind it: in a damaged line two records can be side by side.
+    /// Reads the trail backwards from the last record that belongs to the line, or from a
+    /// line after it: a damaged line can contain two records.
     pub(crate) fn backwards(&self, sums: Sums) -> Result<TrailReader> {
         let file = self.file()?;
         let beyond = self.until.checked_add(1);
@@ -282,21 +280,21 @@ impl Segment {
         Ok(None)
     }
 
-    /// Returns what this trail says it continues, if the last record before it
-    /// is another one. `before` has the sums of that record and of the opener
-    /// of the trail that it was read from: a trail may continue either.
+    /// Returns the link of this trail if it is broken: if the record before is not the one
+    /// that this trail continues. `before` has the sums of that record and of its trail's
+    /// opener: a trail may continue either.
     pub(crate) fn broken_link(&self, before: &[Option<Sum>]) -> Option<Reason> {
         let continues = self.opener.as_ref()?.continues.as_ref()?;
         if self.until < continues.seq || continues.seq == 0 || self.severed {
-            // The line was cut before that record, or nothing comes before it, or
-            // what came was purged.
+            // The line was cut before that record, or nothing precedes it, or the records before
+            // it were purged.
             return None;
         }
         let linked = before.contains(&Some(continues.sum));
         (!linked).then(|| Reason::BrokenLink(continues.to_string()))
     }
 
-    /// Returns the last seq that can lie before this trail's own records.
+    /// Returns the last seq that can precede this trail's own records.
     fn before_first(&self) -> u64 {
         match (&self.opener, self.first_seq) {
             (Some(opener), _) => opener.seq,
@@ -306,7 +304,7 @@ impl Segment {
     }
 }
 
-/// Which parts of which trails make up a line of history, the oldest first.
+/// The trails and parts of trails that make up a line of history, oldest first.
 #[derive(Debug)]
 pub(crate) struct Line(pub(crate) Vec<LinePart>);
 
@@ -336,7 +334,7 @@ pub(crate) struct Walk {
     pub(crate) damage: DamageReport,
     /// The records that are gone from the line, or in the trash; the newest first.
     pub(crate) gaps: Vec<HistoryGap>,
-    /// The trails that continue what is gone.
+    /// The trails that continue missing records.
     severed: Vec<PathBuf>,
 }
 
@@ -345,7 +343,7 @@ struct Target {
     files: LogDir,
     trail: u32,
     until: u64,
-    /// The trail that says that the line continues here; none for the head.
+    /// The trail that names this target; `None` for the head.
     named_in: Option<PathBuf>,
 }
 
@@ -372,7 +370,7 @@ impl Walk {
         }
     }
 
-    /// Begins again at a trail that was rewritten.
+    /// Restarts at a trail that was rewritten.
     pub(crate) fn again_at(&mut self, segment: &Segment) {
         self.visited.clear();
         self.next = Some(Target {
@@ -457,7 +455,7 @@ impl Walk {
         }))
     }
 
-    /// Continues from a trail that is missing with the one below it, if any.
+    /// Continues with the trail below a missing one, if there is any.
     fn go_around_missing(&mut self, mut target: Target) -> Result<Option<Segment>> {
         let named_in = target.named_in.take().unwrap_or_default();
         if let Some(gone) = gap::look(&target.files, target.trail, target.until)? {
@@ -500,7 +498,7 @@ impl Walk {
             }))
     }
 
-    /// Notes that a trail was read in the trash, where it may be emptied.
+    /// Records that a trail was read in the trash, which may be emptied.
     fn note_trash(&mut self, files: &LogDir, segment: &Segment) {
         if segment.path.starts_with(files.trails_in_trash()) {
             self.add_gap(HistoryGap {

@@ -1,11 +1,12 @@
-//! A promise that a record will be durable.
+//! A handle to a record that will be durable.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use crate::error::Result;
+use crate::sync::{lock, wait};
 
 /// A record that is being written.
 ///
@@ -19,18 +20,14 @@ impl Commit {
     ///
     /// # Errors
     ///
-    /// Fails as the append does that it belongs to.
+    /// Fails as the append itself would.
     pub fn wait(self) -> Result<u64> {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         loop {
             if let Some(result) = state.result.take() {
                 return result;
             }
-            state = self
-                .0
-                .done
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.0.done, state);
         }
     }
 }
@@ -39,7 +36,7 @@ impl Future for Commit {
     type Output = Result<u64>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         match state.result.take() {
             Some(result) => Poll::Ready(result),
             None => {
@@ -50,7 +47,7 @@ impl Future for Commit {
     }
 }
 
-/// Where the result of a record is left for its waiter.
+/// Passes the result of a record to the waiting caller.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     state: Mutex<SlotState>,
@@ -70,7 +67,7 @@ impl Slot {
 
     pub(crate) fn fill(&self, result: Result<u64>) {
         let waker = {
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             state.result = Some(result);
             state.waker.take()
         };
@@ -81,10 +78,6 @@ impl Slot {
     }
 
     pub(crate) fn take(&self) -> Option<Result<u64>> {
-        self.lock().result.take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SlotState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).result.take()
     }
 }

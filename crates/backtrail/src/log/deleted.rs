@@ -1,4 +1,4 @@
-//! Where the files of a deleted session are: in the trash, or nowhere.
+//! The files of deleted sessions: in the trash, or purged.
 
 use std::path::Path;
 
@@ -12,18 +12,18 @@ use crate::time::Timestamp;
 
 /// The trash's directory in the store.
 pub(crate) const TRASH: &str = "trash";
-/// Follows a session's id in the name of a directory of its older trails.
+/// Follows a session's id in the name of the directory of its trashed trails.
 pub(crate) const TRAILS: &str = ".trails";
-/// Follows a session's id in the name of the file that says that it was purged.
+/// Follows a session's id in the name of the file that records its purge.
 pub(crate) const PURGED: &str = ".purged";
-/// The file in a deleted directory that says when it was deleted. In a session that is
+/// The file in a deleted directory that records when it was deleted. In a session that is
 /// not in the trash it means nothing: a deletion was interrupted, or the session was
 /// restored.
 pub(crate) const DELETED: &str = "deleted";
-/// No such file is longer.
+/// The limit for the length of such a file.
 const MAX_FILE: u64 = 256 << 10;
 
-/// Reads a file that says when something was deleted; `None` if it does not exist or is
+/// Reads a file that records when something was deleted; `None` if it does not exist or is
 /// incomplete.
 pub(crate) fn read_deleted<T: for<'a> Deserialize<'a>>(
     storage: &dyn Storage,
@@ -41,13 +41,13 @@ struct DeletedAt {
 }
 
 /// Returns the error for a session that was deleted, purged or restored meanwhile; `None`
-/// for any other.
+/// for any other session.
 pub(super) fn deleted_error(files: &LogDir) -> Option<Error> {
     let id = files.id();
     let dir = files.trash().join(id.as_str());
     if files.storage().is_dir(&dir).ok()? {
         let since = match read_deleted::<DeletedAt>(files.storage(), &dir.join(DELETED)) {
-            Some(deleted) => format!(" since {}", deleted.at),
+            Some(deleted) => format!(" (deleted at {})", deleted.at),
             None => String::new(),
         };
         let what = format!("session {id} is in the trash{since}");
@@ -61,7 +61,7 @@ pub(super) fn deleted_error(files: &LogDir) -> Option<Error> {
     let home = files.trash().with_file_name(SESSIONS).join(id.as_str());
     if files.path() == dir && files.storage().is_dir(&home).ok()? {
         let what = format!("session {id} is not in the trash any more");
-        return Some(Error::restored(what, id).at_path(&home));
+        return Some(Error::restored(what).at_path(&home));
     }
     None
 }

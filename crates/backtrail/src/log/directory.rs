@@ -8,7 +8,9 @@ use std::sync::Arc;
 use super::deleted::{TRAILS, TRASH, deleted_error};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ids::{SessionId, WorkspaceId};
-use crate::storage::{Storage, StorageFile, append_all, directory, for_each_chunk, if_found};
+use crate::storage::{
+    Storage, StorageFile, append_all, directory, for_each_chunk, if_found, is_absent, names_in,
+};
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::opener::{Opener, Owner, TrailReason};
@@ -22,7 +24,7 @@ pub(crate) struct LogDir {
     owner: Owner,
     id: SessionId,
     dir: PathBuf,
-    /// The trash, where a session's files are read once they are there.
+    /// The trash, where a deleted session's files are read.
     trash: PathBuf,
 }
 
@@ -37,7 +39,7 @@ impl LogDir {
         }
     }
 
-    /// Returns the files of a session that was deleted, where they are now.
+    /// Returns the files of a deleted session, in their present place.
     pub(crate) fn deleted(&self) -> Self {
         Self {
             dir: self.trash.join(self.id.as_str()),
@@ -45,7 +47,7 @@ impl LogDir {
         }
     }
 
-    /// Returns the files of a workspace, which keeps a trail as a session does.
+    /// Returns the files of a workspace, which has trails like a session.
     pub(crate) fn of_workspace(
         storage: Arc<dyn Storage>,
         workspaces: &Path,
@@ -65,7 +67,7 @@ impl LogDir {
         }
     }
 
-    /// Makes the opener of a trail that continues nothing yet.
+    /// Creates the opener of a trail that continues nothing yet.
     pub(crate) fn opener(&self, trail: u32, reason: TrailReason, at: Timestamp) -> Opener {
         Opener {
             owner: self.owner,
@@ -73,7 +75,7 @@ impl LogDir {
         }
     }
 
-    /// Returns the files of the log that a trail of this one continues.
+    /// Returns the files of a log that a trail of this one continues.
     pub(crate) fn of(&self, store: &Store, id: &SessionId) -> Self {
         if *id == self.id {
             self.clone()
@@ -105,10 +107,8 @@ impl LogDir {
 
     /// Returns the numbers of the session's trails, lowest first.
     pub(crate) fn trails(&self) -> Result<Vec<u32>> {
-        let names = match self.storage.list(&self.dir) {
-            Err(error) if is_absent(&error) => Vec::new(),
-            names => names.context("cannot list the trails", &self.dir)?,
-        };
+        let names = names_in(self.storage(), &self.dir);
+        let names = names.context("cannot list the trails", &self.dir)?;
         let mut trails: Vec<u32> = names.iter().filter_map(|name| trail_number(name)).collect();
         trails.sort_unstable();
         Ok(trails)
@@ -122,7 +122,7 @@ impl LogDir {
             .ok_or_else(|| self.not_found())
     }
 
-    /// Reads the head, and the next one if a purge rewrote it meanwhile.
+    /// Reads the head, or the next one if a purge rewrote it meanwhile.
     pub(crate) fn with_head<T>(&self, read: impl Fn(u32) -> Result<T>) -> Result<T> {
         let mut head = self.head()?;
         loop {
@@ -149,8 +149,8 @@ impl LogDir {
         Error::new(ErrorKind::NotFound, what).at_path(&self.dir)
     }
 
-    /// Refuses the id of a session in the trash, or of one that was purged: its forks must
-    /// not continue another.
+    /// Refuses the id of a session that is in the trash or was purged: its forks must not
+    /// continue another session.
     pub(crate) fn refuse_gone(&self) -> Result<()> {
         deleted_error(self).map_or(Ok(()), Err)
     }
@@ -161,14 +161,14 @@ impl LogDir {
             .map_err(|error| self.unopened(trail, error))
     }
 
-    /// Opens a trail where it is now, which is the trash for one that was deleted.
+    /// Opens a trail in its present place: the trash if it was deleted.
     pub(crate) fn find_trail(&self, trail: u32) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
         self.find_read(&file_name(trail))
             .map_err(|error| self.unopened(trail, error))
     }
 
     fn unopened(&self, trail: u32, error: io::Error) -> Error {
-        // The session may be moved, or purged, while it is read.
+        // The session may be moved or purged while it is read.
         if is_absent(&error)
             && !self.is_of_workspace()
             && !self.storage.is_dir(&self.dir).unwrap_or(true)
@@ -179,8 +179,8 @@ impl LogDir {
         Error::io("cannot open the trail", &self.trail_path(trail), error)
     }
 
-    /// Opens one of the files to read, wherever it is now. A session may be moved to the
-    /// trash, and back, while it is read.
+    /// Opens one of the files for reading, in its present place. A session may be moved to
+    /// the trash, and back, while it is read.
     pub(crate) fn find_read(&self, name: &str) -> io::Result<(PathBuf, Arc<dyn StorageFile>)> {
         let home = self.dir.join(name);
         let open = |path: PathBuf| self.storage.open_read(&path).map(|file| (path, file));
@@ -194,11 +194,11 @@ impl LogDir {
                 opened => return opened,
             }
         }
-        // Restored in between.
+        // Restored meanwhile.
         open(home).map_err(|_| missing)
     }
 
-    /// Returns the directory of trails of this session that were moved to the trash.
+    /// Returns the directory of this session's trails in the trash.
     pub(crate) fn trails_in_trash(&self) -> PathBuf {
         self.trash.join(format!("{}{TRAILS}", self.id))
     }
@@ -207,8 +207,8 @@ impl LogDir {
         &self.trash
     }
 
-    /// Returns the numbers of all trails that can be read, lowest first: also of those
-    /// in the trash.
+    /// Returns the numbers of all readable trails, lowest first, including those in the
+    /// trash.
     pub(crate) fn readable_trails(&self) -> Result<Vec<u32>> {
         let mut trails = self.trails()?;
         if !self.is_of_workspace() {
@@ -231,12 +231,7 @@ impl LogDir {
             .context("cannot open the trail", &path)
     }
 
-    /// Opens a lock file, creating it if it is missing.
-    pub(crate) fn open_lock(&self, name: &str) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
-        open_lock(self.storage.as_ref(), &self.dir, name)
-    }
-
-    /// Creates a trail: written aside, synced, then put in place
+    /// Creates a trail: writes it to a temporary file, syncs it, and moves it into place
     /// without replacing anything, so that a crash leaves all of it or nothing.
     pub(crate) fn create_trail(
         &self,
@@ -248,7 +243,7 @@ impl LogDir {
         let storage = self.storage.as_ref();
         let failed = |error| Error::io("cannot create the trail", &path, error);
         let created = create_whole(storage, &aside, &path, |file| write(file.as_ref()));
-        // Also after a failure: a full disk gets its space back at once.
+        // Even after a failure, so that a full disk regains the space at once.
         let removed = if_found(storage.remove_file(&aside)).map_err(failed);
         created.and(removed)?;
         storage.sync_dir(&self.dir).map_err(failed)?;
@@ -275,9 +270,9 @@ impl LogDir {
         })
     }
 
-    /// Copies a part of a trail to a file beside it, synced, and returns its path.
-    /// The file's name keeps the highest seq that may have been `given` there:
-    /// once the part is cut off, nothing else would tell.
+    /// Copies a part of a trail to a file beside it, synced, and returns its path. The file's
+    /// name contains the highest seq that may have been assigned there: once the part is cut
+    /// off, nothing else records it.
     pub(crate) fn set_aside(
         &self,
         trail: u32,
@@ -290,15 +285,15 @@ impl LogDir {
         copy_aside(self.storage.as_ref(), source, place, name)
     }
 
-    /// Makes the names of the session's files, its own and those in the store's
-    /// directory durable. A process that died between making a name and syncing
-    /// it leaves one that is there today and gone after a power cut.
+    /// Makes the names of the session's files, and its own name in the store's directory,
+    /// durable. If a process died between creating a name and syncing it, the name exists now
+    /// but is gone after a power cut.
     pub(crate) fn sync_names(&self) -> Result<()> {
         for dir in self.dir.ancestors().take(3) {
             self.storage
                 .sync_dir(dir)
                 .map_err(|error| match error.kind() {
-                    // Deleted in this moment.
+                    // Deleted at this moment.
                     io::ErrorKind::NotFound if dir == self.dir => self.not_found(),
                     _ => Error::io("cannot sync the directory", dir, error),
                 })?;
@@ -306,7 +301,7 @@ impl LogDir {
         Ok(())
     }
 
-    /// Returns the highest seq that may have been given in what was cut off a
+    /// Returns the highest seq that may have been assigned in parts that were cut off a
     /// trail.
     pub(crate) fn given(&self, trail: u32) -> Result<Option<u64>> {
         let asides = self.asides()?;
@@ -314,7 +309,7 @@ impl LogDir {
         Ok(names.filter_map(|name| given_in(name, trail)).max())
     }
 
-    /// Returns the files that hold what was set aside.
+    /// Returns the files of parts that were set aside.
     pub(crate) fn asides(&self) -> Result<Vec<PathBuf>> {
         let names = self
             .storage
@@ -330,28 +325,8 @@ impl LogDir {
     }
 }
 
-/// Opens a lock file in a directory, creating it if it is missing.
-pub(crate) fn open_lock(
-    storage: &dyn Storage,
-    dir: &Path,
-    name: &str,
-) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
-    let path = dir.join(name);
-    let mut opened = storage.open_append(&path);
-    if matches!(&opened, Err(error) if error.kind() == io::ErrorKind::NotFound) {
-        opened = match storage.create_new(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                storage.open_append(&path)
-            }
-            created => created,
-        };
-    }
-    let file = opened.context("cannot open the lock", &path)?;
-    Ok((path, file))
-}
-
-/// Creates a file whole: written aside, synced, then put in place without replacing
-/// anything. Its name is not durable yet, and the caller removes `aside`.
+/// Creates a complete file: writes it to `aside`, syncs it, and moves it into place without
+/// replacing anything. Its name is not durable yet, and the caller removes `aside`.
 pub(crate) fn create_whole(
     storage: &dyn Storage,
     aside: &Path,
@@ -369,7 +344,7 @@ pub(crate) fn create_whole(
 }
 
 /// Copies a part of a file to a new file, synced, and returns its path. `name` makes a
-/// path of a number, in case the one before is taken.
+/// path from a number, for the case that a path is in use.
 pub(crate) fn copy_aside(
     storage: &dyn Storage,
     source: &dyn StorageFile,
@@ -399,7 +374,7 @@ pub(crate) fn copy_aside(
     Ok(path)
 }
 
-/// A trail that was just made, and its end.
+/// A trail that was just created, and its end.
 #[derive(Debug)]
 pub(crate) struct CreatedTrail {
     pub(crate) file: Arc<dyn StorageFile>,
@@ -415,8 +390,8 @@ fn aside_name(trail: u32, offset: u64, given: Option<u64>, again: u32) -> String
     }
 }
 
-/// Returns the highest seq that may have been given in a part of `trail` that was
-/// set aside in a file of this name.
+/// Returns the highest seq that may have been assigned in a part of `trail` that was set
+/// aside in a file of this name.
 fn given_in(name: &str, trail: u32) -> Option<u64> {
     let (number, rest) = name.split_once(".aside-")?;
     let (_, given) = rest.split_once(".given-")?;
@@ -441,12 +416,4 @@ pub(crate) fn is_session_file(name: &str) -> bool {
         "gone-trails.new",
     ];
     known.contains(&name) || is_aside(name) || trail_number(name.as_ref()).is_some()
-}
-
-/// Returns whether a listing failed because there is no such directory.
-pub(crate) fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }

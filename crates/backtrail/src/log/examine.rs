@@ -1,4 +1,4 @@
-//! Checks one trail record by record, and says what is wrong with each.
+//! Checks one trail record by record.
 
 use std::ops::Range;
 
@@ -10,24 +10,24 @@ use crate::trail::reader::{Found, TrailReader};
 use crate::trail::sum::Sum;
 use crate::trail::{Damage, RecordKind, RecordRef, Sums};
 
-/// Reads a trail and checks what single lines cannot tell: that each record
-/// follows the one before, and that its body can be used.
+/// Reads a trail and checks what a single line cannot show: that each record follows the
+/// one before, and that its body is usable.
 #[derive(Debug)]
 pub(crate) struct Examiner {
     reader: TrailReader,
-    /// Where its messages' large parts are; a version-1 file has none.
+    /// The payloads of its messages; a version-1 file has none.
     payloads: Option<Payloads>,
     before: Option<(u64, Sum)>,
-    /// Whether the record before is the one that was written before.
+    /// Whether the record before is certainly the preceding one.
     certain: bool,
 }
 
-/// What the examiner found.
+/// An item that the examiner found.
 #[derive(Debug)]
 pub(crate) enum Finding {
-    /// A record, which [`Examiner::record`] lends, and what is wrong about it.
+    /// A record, which [`Examiner::record`] returns, and its damage.
     Record(Option<Damage>),
-    /// Bytes that are lost.
+    /// Lost bytes.
     Lost(Damage),
 }
 
@@ -45,7 +45,7 @@ impl Examiner {
         self.reader.record()
     }
 
-    /// Returns where the present record is in its file.
+    /// Returns the place of the current record in its file.
     pub(crate) fn place(&self) -> Range<u64> {
         self.reader.place()
     }
@@ -74,7 +74,7 @@ impl Examiner {
 
     fn flaw_of(&self, record: &RecordRef<'_>) -> Option<Reason> {
         if record.kind() == RecordKind::Opener {
-            // Only the first record of a trail opens it.
+            // Only the first record of a trail may be an opener.
             let again = self.before.is_some();
             return again.then(|| Reason::UnsupportedType("session_meta".to_owned()));
         }
@@ -96,7 +96,7 @@ impl Examiner {
     /// Returns the first part of a message that is not in the payload file.
     fn lost_payload(&self) -> Result<Option<Reason>> {
         let record = self.reader.record();
-        // A message that cannot be read is a flaw already.
+        // A message that cannot be read is already damage.
         let (Some(payloads), Ok(references)) = (&self.payloads, record.references()) else {
             return Ok(None);
         };

@@ -44,7 +44,7 @@ struct Place {
     offset: u64,
 }
 
-/// The conversation continued from another place than its end.
+/// A move of the conversation: it continues from another place than its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moved {
     /// The reason.
@@ -176,7 +176,7 @@ impl Follower {
         Ok(!self.newer.is_empty())
     }
 
-    /// Changes to the line that ends in a new trail, from where both lines are the same.
+    /// Switches to the line that ends in a new trail, from the last place that both share.
     fn turn_to(&mut self, trail: u32) -> Result<()> {
         let (segments, mut damage) = Walk::new(&self.store, &self.files, trail).collect()?;
         self.damage.take_in(&mut damage);
@@ -206,7 +206,7 @@ fn places(segments: &[Segment]) -> Vec<(PathBuf, u64)> {
         .collect()
 }
 
-/// Returns the last seq up to which two lines are the same.
+/// Returns the last seq that two lines share.
 fn shared_until(old: &[(PathBuf, u64)], new: &[(PathBuf, u64)]) -> u64 {
     let mut shared = 0;
     for ((old_path, old_until), (new_path, new_until)) in old.iter().zip(new) {

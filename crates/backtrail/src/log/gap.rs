@@ -1,8 +1,8 @@
 //! Records that are gone from a line of history without being damaged.
 //!
-//! A purged session leaves a file in the trash that says so. Trails that were moved to the
-//! trash are named in a file beside the others, with what each of them continues, so that
-//! the line can be followed when they are gone from the trash, too.
+//! A purged session leaves a file in the trash that records the purge. Trails that were
+//! moved to the trash are listed in a file beside the others, with the record that each
+//! continues, so that the line can be followed after the trash is emptied.
 
 use std::fmt;
 use std::io;
@@ -10,10 +10,10 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::deleted::purged_at;
-use super::directory::{LogDir, is_absent};
+use super::directory::LogDir;
 use crate::error::{IoContext, Result};
 use crate::ids::SessionId;
-use crate::storage::read_range;
+use crate::storage::{is_absent, read_range};
 use crate::time::Timestamp;
 use crate::trail::opener::Continues;
 
@@ -27,25 +27,25 @@ pub struct HistoryGap {
     pub from: u64,
     /// The last of them.
     pub until: u64,
-    /// Why they are gone.
+    /// The reason.
     #[serde(flatten)]
     pub reason: GapReason,
 }
 
-/// Why records are gone.
+/// The reason why records are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GapReason {
-    /// Their trails were moved to the trash, since there were too many, and the trash was
+    /// Their trails were moved to the trash because there were too many, and the trash was
     /// emptied.
     Emptied,
-    /// Their trails were moved to the trash, since there were too many. They are read there
-    /// until it is emptied.
+    /// Their trails were moved to the trash because there were too many. They can be read
+    /// there until it is emptied.
     InTrash,
     /// Their session was purged.
     Purged {
-        /// When, where that can be read.
+        /// When, if that can be read.
         at: Option<Timestamp>,
     },
 }
@@ -56,12 +56,12 @@ impl HistoryGap {
         self.reason != GapReason::InTrash
     }
 
-    /// Returns how many seqs it covers.
+    /// Returns how many seqs the gap covers.
     pub fn count(&self) -> u64 {
         (self.until + 1).saturating_sub(self.from)
     }
 
-    /// Returns whether another gap of the same kind is right before this one.
+    /// Returns whether another gap of the same kind directly precedes this one.
     pub(super) fn joins(&self, before: &Self) -> bool {
         self.session == before.session
             && self.reason == before.reason
@@ -89,9 +89,9 @@ impl fmt::Display for HistoryGap {
     }
 }
 
-/// The file that names the trails that were moved to the trash.
+/// The file that lists the trails that were moved to the trash.
 pub(crate) const GONE_TRAILS: &str = "gone-trails";
-/// No such file is longer.
+/// The limit for the length of such a file.
 const MAX_FILE: u64 = 16 << 20;
 
 /// The trails of a session that were moved to the trash.
@@ -100,7 +100,7 @@ pub(crate) struct GoneTrails {
     pub(crate) trails: Vec<GoneTrail>,
 }
 
-/// One of them, and where the line continues before it.
+/// A trashed trail, and where the line continues before it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct GoneTrail {
     pub(crate) trail: u32,
@@ -109,7 +109,7 @@ pub(crate) struct GoneTrail {
 }
 
 impl GoneTrails {
-    /// Reads the file of a session; a missing one names none.
+    /// Reads the list of a session; it is empty if the file is missing.
     pub(crate) fn read(files: &LogDir) -> Result<Self> {
         let file = match files.find_read(GONE_TRAILS) {
             Err(error) if is_absent(&error) => return Ok(Self::default()),
@@ -118,7 +118,7 @@ impl GoneTrails {
         let bytes = file.and_then(|file| read_range(file.as_ref(), 0..file.len()?.min(MAX_FILE)));
         let what = "cannot read the list of trashed trails";
         let bytes = bytes.context(what, &files.path().join(GONE_TRAILS))?;
-        // A file that is not valid names none: then a missing trail is damage.
+        // An invalid file counts as empty: then a missing trail is damage.
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
@@ -131,7 +131,7 @@ impl GoneTrails {
     }
 }
 
-/// What is in the place of a missing trail.
+/// The replacement of a missing trail.
 #[derive(Debug)]
 pub(super) struct Gone {
     pub(super) gap: HistoryGap,
@@ -139,7 +139,7 @@ pub(super) struct Gone {
     pub(super) continues: Option<Continues>,
 }
 
-/// Finds out whether a missing trail is known to be gone.
+/// Returns whether a missing trail is known to be gone, and what replaces it.
 pub(super) fn look(files: &LogDir, trail: u32, until: u64) -> Result<Option<Gone>> {
     if files.is_of_workspace() {
         return Ok(None);

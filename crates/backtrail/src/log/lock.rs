@@ -1,7 +1,7 @@
 //! Locks: the writer's lock, and the short lock of each append.
 //!
-//! Both are locks of the operating system on files of their own. They end with their
-//! process, however it ends; the files stay and mean nothing.
+//! Both are locks of the operating system on separate files. They end with their process,
+//! however it ends; the files stay and mean nothing.
 
 use std::fmt;
 use std::io;
@@ -11,16 +11,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::directory::{LogDir, open_lock};
+use super::directory::LogDir;
 use crate::error::{Error, IoContext, Result};
 use crate::storage::{Storage, StorageFile, append_all, if_found, read_full};
+use crate::store::Store;
 use crate::time::Timestamp;
 
-/// The process that holds a lock, as far as it says.
+/// The process that holds a lock, as recorded in the lock's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Holder {
-    /// The process.
+    /// The process id.
     pub pid: u32,
     /// The program's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,59 +40,20 @@ impl fmt::Display for Holder {
     }
 }
 
-/// The right to write messages to a session, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct WriterLock {
-    file: Arc<dyn StorageFile>,
-}
-
 /// How often a lock is tried before it counts as held.
 const PATIENCE: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(2);
 const WRITER: &str = "speaker.lock";
 const APPEND: &str = "append.lock";
 
-impl WriterLock {
-    /// Takes the lock, or fails with its holder.
-    pub(crate) fn take(files: &LogDir, me: &Holder) -> Result<Self> {
-        let (path, file) = files.open_lock(WRITER)?;
-        let failed = |error| Error::io("cannot lock the session", &path, error);
-        let mut tries = 1;
-        while !file.try_lock().map_err(failed)? {
-            // Another process may only be looking, or be about to write its name.
-            if tries < PATIENCE {
-                tries += 1;
-                std::thread::sleep(Duration::from_millis(2));
-                continue;
-            }
-            let holder = read_holder(file.as_ref());
-            let by = holder
-                .as_ref()
-                .map_or_else(|| "another process".to_owned(), ToString::to_string);
-            let message = format!("session {} is open for writing in {by}", files.id());
-            return Err(Error::locked(message, &path, holder));
-        }
-        let lock = Self { file };
-        // Only for the message to a process that finds the session locked.
-        write_holder(lock.file.as_ref(), me).ok();
-        Ok(lock)
-    }
+/// Takes the right to write messages to a session, or fails with who has it.
+pub(crate) fn hold_writer(store: &Store, files: &LogDir) -> Result<HeldLock> {
+    let lock = LockFile::open(files.storage(), files.path(), WRITER)?;
+    let message = format!("session {} is being written to by", files.id());
+    lock.take(&store.holder(), &message)
 }
 
-/// Writes the holder to a lock's file.
-pub(crate) fn write_holder(file: &dyn StorageFile, me: &Holder) -> io::Result<()> {
-    let word = serde_json::to_vec(me).map_err(io::Error::other)?;
-    file.truncate(0)?;
-    append_all(file, &word)
-}
-
-impl Drop for WriterLock {
-    fn drop(&mut self) {
-        // Closing the file would do, but a clone of the handle may live longer.
-        self.file.unlock().ok();
-    }
-}
-
-/// Returns whether a process is writing to the session now, and which.
+/// Returns whether a process is writing to the session, and which.
 pub(crate) fn writer(files: &LogDir) -> Result<Option<Option<Holder>>> {
     let path = files.path().join(WRITER);
     let file = if_found(files.storage().open_read(&path)).context("cannot open the lock", &path)?;
@@ -105,88 +67,128 @@ pub(crate) fn writer(files: &LogDir) -> Result<Option<Option<Holder>>> {
     Ok(Some(read_holder(file.as_ref())))
 }
 
-/// Reads the holder of a lock, as far as its file says.
-pub(crate) fn read_holder(file: &dyn StorageFile) -> Option<Holder> {
+/// Reads the holder of a lock from its file, if it is recorded there.
+fn read_holder(file: &dyn StorageFile) -> Option<Holder> {
     let mut word = [0; 1024];
     let len = read_full(file, &mut word, 0).ok()?;
     serde_json::from_slice(&word[..len]).ok()
 }
 
-/// The lock that every append takes for as long as its write.
+/// The file of a lock. Every append holds one during its write.
 #[derive(Debug, Clone)]
-pub(crate) struct AppendLock {
-    file: Arc<dyn StorageFile>,
-    path: PathBuf,
+pub(crate) struct LockFile {
+    pub(crate) path: PathBuf,
+    pub(crate) file: Arc<dyn StorageFile>,
 }
 
-impl AppendLock {
-    pub(crate) fn open(files: &LogDir) -> Result<Self> {
-        Self::named(files, APPEND)
+impl LockFile {
+    /// Opens the lock that every append to a log takes.
+    pub(crate) fn append(files: &LogDir) -> Result<Self> {
+        Self::open(files.storage(), files.path(), APPEND)
     }
 
-    /// Opens a lock with a purpose of its own, beside a trail.
-    pub(crate) fn named(files: &LogDir, name: &str) -> Result<Self> {
-        let (path, file) = files.open_lock(name)?;
-        Ok(Self { file, path })
-    }
-
-    /// Makes a lock of a file itself, which is not in a store.
-    pub(crate) fn of_file(path: &Path, file: Arc<dyn StorageFile>) -> Self {
-        Self {
-            file,
-            path: path.to_owned(),
+    /// Opens a lock in a directory, creating it if it does not exist.
+    pub(crate) fn open(storage: &dyn Storage, dir: &Path, name: &str) -> Result<Self> {
+        let path = dir.join(name);
+        let mut opened = storage.open_append(&path);
+        if matches!(&opened, Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            opened = match storage.create_new(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    storage.open_append(&path)
+                }
+                created => created,
+            };
         }
+        let file = opened.context("cannot open the lock", &path)?;
+        Ok(Self { path, file })
     }
 
-    /// Opens the lock of a directory of the store.
-    pub(crate) fn in_dir(storage: &dyn Storage, dir: &Path) -> Result<Self> {
-        let (path, file) = open_lock(storage, dir, APPEND)?;
-        Ok(Self { file, path })
-    }
-
-    /// Opens the lock without creating it; `None` if nothing was ever appended.
-    pub(crate) fn open_existing(files: &LogDir) -> Result<Option<Self>> {
+    /// Opens the lock of appends without creating it; `None` if nothing was ever appended.
+    pub(crate) fn existing(files: &LogDir) -> Result<Option<Self>> {
         let path = files.path().join(APPEND);
         let file = if_found(files.storage().open_read(&path));
         let file = file.context("cannot open the lock", &path)?;
-        Ok(file.map(|file| Self { file, path }))
+        Ok(file.map(|file| Self { path, file }))
+    }
+
+    /// Takes the lock for long and records by whom, or fails with its holder. `message` is
+    /// followed by the holder.
+    pub(crate) fn take(&self, me: &Holder, message: &str) -> Result<HeldLock> {
+        // Another process may only be checking the lock, or be about to write its name.
+        if let Some(held) = self.try_for(PATIENCE, PAUSE)? {
+            // Used only in the message of a process that finds it locked.
+            write_holder(self.file.as_ref(), me).ok();
+            return Ok(held);
+        }
+        let holder = read_holder(self.file.as_ref());
+        let by = match &holder {
+            Some(holder) => holder.to_string(),
+            None => "another process".to_owned(),
+        };
+        Err(Error::locked(format!("{message} {by}"), &self.path, holder))
     }
 
     /// Holds the lock if it is free.
-    pub(crate) fn try_hold(&self) -> Result<Option<AppendGuard<'_>>> {
-        let is_free = self
-            .file
-            .try_lock()
-            .context("cannot lock the trail", &self.path)?;
-        Ok(is_free.then(|| AppendGuard(self.file.as_ref())))
+    pub(crate) fn try_hold(&self) -> Result<Option<HeldLock>> {
+        let is_free = self.file.try_lock().context("cannot lock", &self.path)?;
+        Ok(is_free.then(|| HeldLock(Arc::clone(&self.file))))
+    }
+
+    /// Tries to take the lock a few times.
+    pub(crate) fn try_for(&self, tries: u32, pause: Duration) -> Result<Option<HeldLock>> {
+        let mut held = self.try_hold()?;
+        for _ in 1..tries {
+            if held.is_none() {
+                std::thread::sleep(pause);
+                held = self.try_hold()?;
+            }
+        }
+        Ok(held)
     }
 
     /// Waits for the lock and holds it until the guard is dropped.
-    pub(crate) fn hold(&self) -> Result<AppendGuard<'_>> {
+    pub(crate) fn hold(&self) -> Result<HeldLock> {
+        self.wait(|file| file.lock())
+    }
+
+    /// Waits for the lock and holds it together with others that share it.
+    pub(crate) fn hold_shared(&self) -> Result<HeldLock> {
+        self.wait(|file| file.lock_shared())
+    }
+
+    fn wait(&self, take: impl Fn(&dyn StorageFile) -> io::Result<()>) -> Result<HeldLock> {
         loop {
-            match self.file.lock() {
+            match take(self.file.as_ref()) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                locked => {
-                    locked.context("cannot lock the trail", &self.path)?;
-                    return Ok(AppendGuard(self.file.as_ref()));
+                taken => {
+                    taken.context("cannot lock", &self.path)?;
+                    return Ok(HeldLock(Arc::clone(&self.file)));
                 }
             }
         }
     }
 }
 
-/// The short lock, held.
+/// A lock, held until it is dropped.
 #[derive(Debug)]
-pub(crate) struct AppendGuard<'a>(&'a dyn StorageFile);
+pub(crate) struct HeldLock(Arc<dyn StorageFile>);
 
-impl Drop for AppendGuard<'_> {
+impl Drop for HeldLock {
     fn drop(&mut self) {
+        // Closing the file would be enough, but a clone of the handle may live longer.
         self.0.unlock().ok();
     }
 }
 
-/// Returns whether a file is in a session's directory of some store: those have locks
-/// beside them.
+/// Writes the holder to a lock's file.
+fn write_holder(file: &dyn StorageFile, me: &Holder) -> io::Result<()> {
+    let word = serde_json::to_vec(me).map_err(io::Error::other)?;
+    file.truncate(0)?;
+    append_all(file, &word)
+}
+
+/// Returns whether a file is in a session's directory of some store: those contain lock
+/// files.
 pub(crate) fn lies_in_store(storage: &dyn Storage, path: &Path) -> Result<bool> {
     storage
         .exists(&path.with_file_name(APPEND))

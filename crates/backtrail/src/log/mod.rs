@@ -1,9 +1,9 @@
-//! A log: a chain of trails in a directory of its own.
+//! A log: a chain of trails in its own directory.
 //!
-//! A session has one, and so has a workspace. A log is written by one process at a
-//! time and read by any number; appending adds a record to its newest trail, and
-//! everything else begins a new trail that names the record it continues. What the
-//! records mean is the business of `session` and `workspace`.
+//! Every session and every workspace has one. A log is written by one process at a time and
+//! read by any number. An append adds a record to its newest trail; everything else begins
+//! a new trail that names the record it continues. The modules `session` and `workspace`
+//! define what the records mean.
 
 pub(crate) mod chain;
 mod commit;
@@ -41,20 +41,16 @@ pub use writer::Durability;
 
 pub(crate) use chain::Line;
 pub(crate) use deleted::{DELETED, PURGED, TRAILS, TRASH, read_deleted};
-pub(crate) use directory::{
-    LogDir, copy_aside, create_whole, is_absent, is_session_file, open_lock,
-};
+pub(crate) use directory::{LogDir, copy_aside, create_whole, is_session_file};
 pub(crate) use gap::{GONE_TRAILS, GoneTrail, GoneTrails};
-pub(crate) use lock::{
-    AppendGuard, AppendLock, WriterLock, lies_in_store, read_holder, write_holder,
-};
+pub(crate) use lock::{HeldLock, LockFile, hold_writer, lies_in_store};
 pub(crate) use payloads::{PayloadWriter, move_out};
 pub(crate) use place::end as end_of_line;
 pub(crate) use present::present_at;
 pub(crate) use queue::Queue;
 pub(crate) use reader::LogReader;
 pub(crate) use repair::plan as repair_plan;
-pub(crate) use rewrite::{Editor, Rewritten, fields_of, rewrite_line, rewrite_only_trail};
+pub(crate) use rewrite::{Editor, Rewritten, rewrite_line, rewrite_only_trail};
 pub(crate) use tail::{Entry, FileTail, append_entries, append_entry, numbers_in};
 pub(crate) use version1::{OPENING, first_opener};
 pub(crate) use writer::{LogWriter, WriterOptions};

@@ -1,4 +1,4 @@
-//! Places on a session's line of history, found by their number.
+//! Places on a session's line of history, found by seq.
 
 use super::chain::{Segment, Walk, continues_at};
 use super::directory::LogDir;
@@ -12,7 +12,7 @@ use crate::trail::record::Position;
 /// The end of a line of history, with everything the next record needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
-    /// One of the session's own trails that leads to it.
+    /// One of the session's own trails, which leads to it.
     pub(crate) trail: u32,
     pub(crate) position: Position,
 }
@@ -125,7 +125,7 @@ pub(crate) fn before(segment: &Segment, seq: u64) -> Result<Option<Place>> {
     }))
 }
 
-/// Returns whether a trail has messages after record `seq`, up to where it is cut.
+/// Returns whether a trail has messages after record `seq`, up to the cut.
 pub(crate) fn is_spoken_after(segment: &Segment, seq: u64) -> Result<bool> {
     let mut reader = segment.backwards(Sums::Check)?;
     while let Some(record) = reader.next_record()? {

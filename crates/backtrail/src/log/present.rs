@@ -1,4 +1,4 @@
-//! The present state of a log's owner: title, tags and the like, as of a position.
+//! A log's metadata (title, tags and so on) at a position.
 
 use super::chain::{Segment, Walk};
 use super::directory::LogDir;
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::store::Store;
 use crate::trail::present::Present;
 use crate::trail::record::Position;
-use crate::trail::{RecordKind, RecordRef, Sums};
+use crate::trail::{RecordKind, Sums};
 
 /// Returns the metadata of a session at a position in one of its trails: from the newest
 /// note there, otherwise from the opener; if that is lost, from the trail that it
@@ -68,19 +68,15 @@ impl LogReader {
 /// Reads the note `seq`, or the newest readable one before it.
 fn read_note(segment: &Segment, seq: u64) -> Result<Option<Present>> {
     if let Some(note) = segment.find(seq)? {
-        return Ok(parse_note(&note.as_ref()));
+        return Ok(note.as_ref().parse().ok());
     }
     let mut before = segment.clone();
     before.until = seq;
     let mut reader = before.backwards(Sums::Check)?;
     while let Some(record) = reader.next_record()? {
         if record.seq() < seq && record.kind() == RecordKind::Note {
-            return Ok(parse_note(&record));
+            return Ok(record.parse().ok());
         }
     }
     Ok(None)
-}
-
-fn parse_note(record: &RecordRef<'_>) -> Option<Present> {
-    serde_json::from_slice(record.bytes()).ok()
 }

@@ -6,13 +6,14 @@
 //! nothing for it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::commit::{Commit, Slot};
 use super::writer::{Durability, LogWriter, Pending};
 use crate::error::{Error, Result};
+use crate::sync::{lock, wait};
 
-/// The records that wait to be written.
+/// The records that are waiting to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     state: Mutex<QueueState>,
@@ -23,12 +24,12 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct QueueState {
     waiting: VecDeque<(Pending, Arc<Slot>)>,
-    /// Whether a thread leads a round now.
+    /// Whether a thread is leading a round.
     leading: bool,
-    /// How many threads wait for the end of a round. Waking none would be a system call
-    /// too.
+    /// How many threads are waiting for the end of a round. Waking none would be a system
+    /// call too.
     sleeping: usize,
-    /// Whether a thread writes records that no thread waits for.
+    /// Whether a thread is writing records that no thread waits for.
     has_background_writer: bool,
     closed: bool,
 }
@@ -40,7 +41,7 @@ const ROUND_BYTES: usize = 8 << 20;
 impl Queue {
     /// Appends one record and waits until it is durable.
     pub(crate) fn append(&self, live: &LogWriter, pending: Pending) -> Result<u64> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.closed {
             return Err(closed());
         }
@@ -63,7 +64,7 @@ impl Queue {
         live: &LogWriter,
         encoded: Vec<Result<Pending>>,
     ) -> Vec<Result<u64>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let mut slots = Vec::with_capacity(encoded.len());
         for pending in encoded {
             slots.push(match pending {
@@ -79,7 +80,7 @@ impl Queue {
         drop(state);
         slots
             .into_iter()
-            .map(|slot| slot.and_then(|slot| self.wait_for(live, self.lock(), &slot)))
+            .map(|slot| slot.and_then(|slot| self.wait_for(live, lock(&self.state), &slot)))
             .collect()
     }
 
@@ -87,7 +88,7 @@ impl Queue {
     pub(crate) fn append_deferred(live: &Arc<LogWriter>, encoded: Result<Pending>) -> Commit {
         let queue = &live.queue;
         let slot = Arc::new(Slot::default());
-        let mut state = queue.lock();
+        let mut state = lock(&queue.state);
         let pending = match encoded {
             _ if state.closed => Err(closed()),
             encoded => encoded,
@@ -106,10 +107,10 @@ impl Queue {
         slot.commit()
     }
 
-    /// Does something else with the trail, after everything that was queued before and
-    /// while no other thread writes.
+    /// Runs `work` on the trail after all records that were queued before, while no other
+    /// thread writes.
     pub(crate) fn alone<T>(&self, live: &LogWriter, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while state.leading || !state.waiting.is_empty() {
             state = self.next_round(live, state);
         }
@@ -124,16 +125,16 @@ impl Queue {
 
     /// Refuses new records and waits for the queued ones.
     pub(crate) fn close(&self, live: &LogWriter) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.closed = true;
         while state.leading || !state.waiting.is_empty() {
             state = self.next_round(live, state);
         }
     }
 
-    /// Leads rounds until nothing waits.
+    /// Leads rounds until the queue is empty.
     fn write_all_waiting(&self, live: &LogWriter) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while !state.waiting.is_empty() {
             state = self.next_round(live, state);
         }
@@ -163,10 +164,7 @@ impl Queue {
     ) -> MutexGuard<'a, QueueState> {
         if state.leading {
             state.sleeping += 1;
-            state = self
-                .round
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.round, state);
             state.sleeping -= 1;
             return state;
         }
@@ -179,11 +177,7 @@ impl Queue {
             slot.fill(result);
         }
         drop(lead);
-        self.lock()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -212,7 +206,7 @@ struct Lead<'a>(&'a Queue);
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         state.leading = false;
         let awaited = state.sleeping > 0;
         drop(state);

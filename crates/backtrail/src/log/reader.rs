@@ -36,8 +36,8 @@ impl LogReader {
         }
     }
 
-    /// Returns a reader whose conversation does not move, so that several reads see the
-    /// same line.
+    /// Returns a reader whose head does not move, so that several reads see the same
+    /// line.
     pub(crate) fn pinned(&self) -> Result<Self> {
         Ok(Self {
             pinned: Some(self.head()?),
@@ -64,7 +64,7 @@ impl LogReader {
         self.records_with(Sums::Check)
     }
 
-    /// Reads the history from its beginning, with sums recomputed or not.
+    /// Reads the history from its beginning, recomputing sums or not.
     pub(crate) fn records_with(&self, sums: Sums) -> Result<Records> {
         self.whole_line(self.walk()?, sums)
     }
@@ -100,8 +100,8 @@ impl LogReader {
         Ok(Some(records))
     }
 
-    /// Reads the history from record `seq` on. The cost is that of what is read, however
-    /// much comes before it.
+    /// Reads the history from record `seq` on. The cost does not depend on the records before
+    /// it.
     pub(crate) fn records_from(&self, seq: u64) -> Result<Records> {
         let mut walk = self.walk()?;
         let mut segments = Vec::new();
@@ -123,8 +123,8 @@ impl LogReader {
         ))
     }
 
-    /// Reads the history from its end backwards. The cost is that of what is
-    /// read, however long the session is.
+    /// Reads the history backwards from its end. The cost does not depend on the length of the
+    /// session.
     pub(crate) fn records_back(&self) -> Result<Records> {
         Ok(Records::backwards(self.walk()?, Sums::Check))
     }
@@ -236,8 +236,8 @@ impl LogReader {
         Ok(None)
     }
 
-    /// Returns what must be kept of a trail that is removed; `None` if it must stay: the
-    /// first one, and those with instructions up to record `instructed`.
+    /// Returns the entry to keep for a trail that is removed; `None` if the trail must stay:
+    /// the first one, and those with instructions up to record `instructed`.
     pub(crate) fn gone_trail(&self, trail: u32, instructed: u64) -> Result<Option<GoneTrail>> {
         let segment = Segment::open(&self.dir, trail, u64::MAX)?;
         // Without an opener it is unknown what the line continues.
@@ -256,8 +256,8 @@ impl LogReader {
         verify::verify(&self.store, &self.dir)
     }
 
-    /// Checks that the trails begin as they should and continue each other, without
-    /// reading their records.
+    /// Checks that each trail has a valid opener and continues another, without reading the
+    /// records.
     pub(crate) fn verify_structure(&self) -> Result<VerifyReport> {
         verify::verify_structure(&self.store, &self.dir)
     }

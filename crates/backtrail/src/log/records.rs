@@ -1,4 +1,4 @@
-//! The records of a session along its line of history, either way.
+//! The records of a session along its line of history, in either direction.
 
 use std::collections::VecDeque;
 
@@ -12,25 +12,25 @@ use crate::trail::{Damage, DamageReport, Record, RecordKind, RecordRef, Sums};
 /// How many records are remembered.
 const RECENT: usize = 4096;
 
-/// The records of a session, lent one after the other.
+/// The records of a session, returned one after another from a buffer.
 ///
-/// Openers are not among them: they say how the files are linked, not what happened.
-/// Damage is skipped, and returned by [`damage`](Self::damage).
+/// Openers are not among them: they link the files, and are not events. Damage is skipped,
+/// and returned by [`damage`](Self::damage).
 #[derive(Debug)]
 pub struct Records {
     direction: Direction,
     sums: Sums,
     reader: Option<TrailReader>,
-    /// The bounds of the segment that is being read.
+    /// The bounds of the current segment.
     after: Option<u64>,
     until: u64,
     is_head: bool,
-    /// The highest seq so far; backwards, the last one.
+    /// The highest seq so far; when reading backwards, the last one.
     last_seq: Option<u64>,
     /// Whether a record was out of order: then others may come twice.
     disorder: bool,
-    /// The sums of the records returned last, by which duplicate lines are recognized.
-    /// Remembering all would take memory in proportion to the history.
+    /// The sums of the most recent records, to recognise duplicate lines. Remembering all
+    /// would take memory in proportion to the history.
     recent: VecDeque<Sum>,
     damage: DamageReport,
     unfinished: u64,
@@ -38,7 +38,7 @@ pub struct Records {
     gone: u64,
 }
 
-/// Which way the line is read, and what only that way needs to know.
+/// The direction of reading, with its state.
 #[derive(Debug)]
 enum Direction {
     Forwards(Forwards),
@@ -47,35 +47,35 @@ enum Direction {
 
 #[derive(Debug)]
 struct Forwards {
-    /// What is to come, oldest first.
+    /// The segments still to read, oldest first.
     segments: VecDeque<Segment>,
-    /// The first record that is wanted.
+    /// The first record to return.
     first: u64,
     buffer: usize,
-    /// The sums of the last record and of the opener of its trail: what the
-    /// next segment must continue.
+    /// The sums of the last record and of its trail's opener, which the next segment must
+    /// continue.
     last_sums: [Option<Sum>; 2],
-    /// Whether numbers are missing in the segment that is being read, so that they may
-    /// still come.
+    /// Whether seqs are missing in the current segment, so that their records may still
+    /// come.
     gap: bool,
-    /// Whether the segment's numbers are those of its lines: none comes late.
+    /// Whether the segment's seqs are line numbers: then no record comes late.
     by_line: bool,
 }
 
 #[derive(Debug)]
 struct Backwards {
-    /// Opens trails as it gets to them.
+    /// Opens trails as they are reached.
     walk: Box<Walk>,
-    /// Whether the reader is still where the line was cut.
+    /// Whether the reader is still at the cut of the line.
     at_cut: bool,
-    /// Damage that may be behind the last record of the cut: only the record before it
+    /// Damage that may be after the last record before the cut: only the record before it
     /// shows whether it belongs to the line.
     doubtful: DamageReport,
 }
 
 impl Records {
-    /// Reads from record `first` on, or from the beginning where that is 0, so
-    /// many bytes at a time.
+    /// Reads from record `first` on, or from the beginning if that is 0, `buffer` bytes at a
+    /// time.
     pub(crate) fn forwards(
         segments: Vec<Segment>,
         first: u64,
@@ -96,7 +96,7 @@ impl Records {
         records
     }
 
-    /// Reads from the last record back.
+    /// Reads backwards from the last record.
     pub(crate) fn backwards(walk: Walk, sums: Sums) -> Self {
         let backwards = Backwards {
             walk: Box::new(walk),
@@ -124,7 +124,7 @@ impl Records {
         }
     }
 
-    /// Sets which records are gone from the line.
+    /// Sets the records that are gone from the line.
     #[must_use]
     pub(crate) fn with_gaps(mut self, gaps: &[HistoryGap]) -> Self {
         let gone = gaps.iter().filter(|gap| gap.is_gone());
@@ -132,19 +132,23 @@ impl Records {
         self
     }
 
-    /// Returns how many records of a line that is read from its beginning are known to
-    /// be gone.
+    /// Returns how many records are known to be gone from a line that is read from its
+    /// beginning.
     pub(crate) fn gone(&self) -> u64 {
         self.gone
     }
 
     /// Returns the next record, or `None` at the end.
     ///
-    /// What it lends is valid until the next call. For an ordinary iterator see
-    /// [`owned`](Self::owned).
+    /// The record borrows from the reader until the next call. [`owned`](Self::owned) gives
+    /// an ordinary iterator.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a trail cannot be read; damage is skipped.
     #[expect(
         clippy::should_implement_trait,
-        reason = "it lends, which Iterator cannot"
+        reason = "the record borrows from the reader, which Iterator cannot express"
     )]
     pub fn next(&mut self) -> Result<Option<RecordRef<'_>>> {
         while self.advance()? {
@@ -167,13 +171,13 @@ impl Records {
         &self.damage
     }
 
-    /// Returns the length of an unfinished last line, if there is one: a record
-    /// that is being written now, or whose writer died.
+    /// Returns the length of an unfinished last line, if there is one: its record is being
+    /// written, or its writer died.
     pub fn unfinished_bytes(&self) -> u64 {
         self.unfinished
     }
 
-    /// Goes to the next record of any segment; false at the end.
+    /// Advances to the next record of any segment; false at the end.
     fn advance(&mut self) -> Result<bool> {
         loop {
             if self.is_past_cut() {
@@ -198,8 +202,8 @@ impl Records {
         }
     }
 
-    /// Returns whether the rest of the segment is not part of the line, whole or damaged.
-    /// Only records that are missing may still come.
+    /// Returns whether the rest of the segment, readable or damaged, is not part of the line.
+    /// Only missing records may still come.
     fn is_past_cut(&self) -> bool {
         match &self.direction {
             Direction::Forwards(forwards) => {
@@ -268,8 +272,8 @@ impl Records {
         Ok(())
     }
 
-    /// Continues in the line that a purge wrote in place of a segment and of those after
-    /// it: the records have the numbers that they had.
+    /// Continues in the line with which a purge replaced a segment and those after it: the
+    /// records keep their seqs.
     fn begin_again(&mut self, segment: &Segment) -> Result<()> {
         match &mut self.direction {
             Direction::Forwards(forwards) => {
@@ -279,7 +283,7 @@ impl Records {
                     .map_or(segment.until, |it| it.until);
                 forwards.segments = segment.line_instead(until)?.into();
                 forwards.first = self.last_seq.map_or(forwards.first, |last| last + 1);
-                // Their links were rewritten, too.
+                // Their links were rewritten too.
                 forwards.last_sums = [None; 2];
             }
             Direction::Backwards(backwards) => backwards.walk.again_at(segment),
@@ -287,7 +291,7 @@ impl Records {
         Ok(())
     }
 
-    /// Returns whether the record that was just found belongs to the line.
+    /// Returns whether the record just found belongs to the line.
     fn belongs(&mut self) -> bool {
         let Some(reader) = &self.reader else {
             return false;
@@ -300,7 +304,7 @@ impl Records {
                 && seq == self.until
             {
                 // The line was cut before the trail's first record: all of the damage is
-                // beyond it.
+                // after the cut.
                 backwards.doubtful = DamageReport::default();
             }
             return false;
@@ -321,7 +325,7 @@ impl Records {
             let damage = reader.damage_here(Reason::OutOfOrder { seq, after });
             self.damage.add(damage);
         }
-        // A record out of order is reported as damage, and still returned, once.
+        // A record out of order is reported as damage, but still returned once.
         let sum = record.sum();
         self.disorder |= !in_order;
         if self.disorder && self.recent.contains(&sum) {
@@ -335,7 +339,7 @@ impl Records {
         true
     }
 
-    /// Notes a record that is returned.
+    /// Remembers a record that is returned.
     fn move_on(&mut self, seq: u64, sum: Sum) {
         match &mut self.direction {
             Direction::Forwards(forwards) => {
@@ -348,7 +352,7 @@ impl Records {
                 self.last_seq = Some(seq);
                 if std::mem::take(&mut backwards.at_cut) {
                     let mut doubtful = std::mem::take(&mut backwards.doubtful);
-                    // Right behind the last record of the cut, it is beyond it.
+                    // Damage directly after the last record before the cut is after the cut.
                     if seq != self.until {
                         self.damage.take_in(&mut doubtful);
                     }

@@ -1,8 +1,8 @@
-//! Repairing a session: plan, then act.
+//! Repairs a session: plans, then applies.
 //!
 //! A repair rewrites nothing. It begins a new trail that continues the last record before
-//! the first damage, and holds every readable record after it, in order. The old trails
-//! stay as they are; the new opener names the places that were bypassed, and the damage
+//! the first damage, and contains every readable record after it, in order. The old trails
+//! stay unchanged; the new opener names the places that were bypassed, and the damage
 //! beside the line, which cannot be repaired.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::chain::{Segment, Walk, continues_at};
 use super::directory::LogDir;
 use super::examine::{Examiner, Finding};
-use super::lock::{AppendLock, WriterLock};
+use super::lock::{LockFile, hold_writer};
 use super::payloads::PayloadWriter;
 use super::payloads::adopt;
 use super::present::present_at;
@@ -28,7 +28,7 @@ use crate::trail::record::Position;
 use crate::trail::sum::Sum;
 use crate::trail::{Damage, DamageReport, RecordKind, trail_number};
 
-/// What a repair would do.
+/// A planned repair.
 #[derive(Debug)]
 pub struct RepairPlan {
     store: Store,
@@ -36,19 +36,19 @@ pub struct RepairPlan {
     survey: Survey,
 }
 
-/// What a repair did.
+/// The outcome of a repair.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RepairReport {
     /// The number of the new trail, or `None` if none was needed.
     pub trail: Option<u32>,
-    /// How many records it holds; the others are reached where they were.
+    /// How many records it contains; the others stay in their trails.
     pub copied: u64,
-    /// What was bypassed.
+    /// The damage that was bypassed.
     pub damage: DamageReport,
     /// The seqs that no longer have a record.
     pub missing: Vec<RangeInclusive<u64>>,
-    /// The unfinished last line, where there was one.
+    /// The unfinished last line, if there was one.
     pub set_aside: Vec<SetAside>,
 }
 
@@ -62,12 +62,12 @@ pub(crate) fn plan(store: &Store, files: &LogDir) -> Result<RepairPlan> {
 }
 
 impl RepairPlan {
-    /// Returns what is damaged in the session's line of history.
+    /// Returns the damage in the session's line of history.
     pub fn damage(&self) -> &DamageReport {
         &self.survey.damage
     }
 
-    /// Returns how many records the new trail would hold.
+    /// Returns how many records the new trail would contain.
     pub fn copied(&self) -> u64 {
         self.survey.kept.len() as u64
     }
@@ -87,7 +87,7 @@ impl RepairPlan {
         self.survey.damage.is_empty() && self.survey.unfinished == 0
     }
 
-    /// Carries the repair out, on the session as it is now.
+    /// Applies the repair to the session in its present state.
     ///
     /// # Errors
     ///
@@ -95,9 +95,8 @@ impl RepairPlan {
     /// be written.
     pub fn apply(self) -> Result<RepairReport> {
         let Self { store, files, .. } = self;
-        let _writer = WriterLock::take(&files, &store.holder())?;
-        let lock = AppendLock::open(&files)?;
-        let _guard = lock.hold()?;
+        let _writer = hold_writer(&store, &files)?;
+        let _guard = LockFile::append(&files)?.hold()?;
         let mut tail = Tail::load(&store, &files)?;
         let survey = Survey::take(&store, &files)?;
         let mut report = RepairReport {
@@ -113,7 +112,7 @@ impl RepairPlan {
         let opener = Opener {
             repaired: survey.repaired.clone(),
             given: Some(tail.position().seq),
-            // What was done before it can still be undone.
+            // Steps before the repair can still be undone.
             as_at: Some(tail.spot()),
             present: present_at(&store, &files, tail.trail, tail.position())?,
             ..files.opener(tail.trail + 1, TrailReason::Repair, store.now())
@@ -122,8 +121,8 @@ impl RepairPlan {
             Some((from, compacted)) => opener.continuing(from, compacted),
             None => opener,
         };
-        // What the new trail continues must not be less durable than itself, nor may a
-        // line that was cut off come back where no reader looks any more.
+        // The records that the new trail continues must be at least as durable as the trail,
+        // and a line that was cut off must not reappear where no reader looks.
         tail.sync()?;
         let path = files.trail_path(opener.trail);
         files.create_trail(opener.trail, |file| {
@@ -137,13 +136,13 @@ impl RepairPlan {
     }
 }
 
-/// The line of history, with where it is whole and where it is not.
+/// The line of history, with its intact and damaged parts.
 #[derive(Debug)]
 struct Survey {
     segments: Vec<Segment>,
     damage: DamageReport,
     repaired: Vec<Repaired>,
-    /// The last record before the first damage, and what was compacted there.
+    /// The last record before the first damage, and the newest compaction there.
     continues: Option<(Continues, Option<u64>)>,
     kept: Vec<ReadableRecord>,
     missing: Vec<RangeInclusive<u64>>,
@@ -156,9 +155,9 @@ struct Last {
     seq: u64,
     /// Its sum, and that of its trail's opener.
     sums: [Option<Sum>; 2],
-    /// Whether something is lost after it.
+    /// Whether there is damage after it.
     lost: bool,
-    /// Whether numbers were left out in this segment: they may yet turn up.
+    /// Whether seqs are missing in this segment: their records may still come.
     gap: bool,
     shown: Shown,
 }
@@ -198,7 +197,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Copies the records that are kept.
+    /// Copies the records to the new trail.
     fn copy_to(&self, mut copy: TrailCopy<'_>, files: &LogDir) -> Result<()> {
         let mut payloads = PayloadWriter::new(files);
         let mut source = None;
@@ -219,15 +218,15 @@ impl Survey {
         copy.flush()
     }
 
-    /// Adds damage that is beside the line: in what was undone, or behind a cut. Nothing
-    /// can be repaired there, but it is known.
+    /// Adds damage that is beside the line: in records that were undone, or after a cut. It
+    /// cannot be repaired, but is recorded.
     fn look_beyond(&mut self, store: &Store, files: &LogDir) -> Result<()> {
         let report = verify(store, files)?;
         let head = files.trail_path(files.head()?);
         for damage in report.damage.first() {
             let trail = damage.file.file_name().and_then(trail_number);
             let known = |place: &Repaired| trail.is_some_and(|trail| place.covers(trail, damage));
-            // Neither a lost payload nor a file of version 1 that changed can be
+            // Neither a lost payload nor a changed file of version 1 can be
             // bypassed.
             let imported = trail == Some(0) && self.segments.iter().any(Segment::is_version_1);
             let mended = damage.reason == Reason::Unfinished && damage.file == head
@@ -274,7 +273,7 @@ impl Survey {
             let record = examiner.record();
             let position = Position::after(&record);
             if record.kind() == RecordKind::Opener {
-                // A trail without messages can be continued, too.
+                // A trail without messages can be continued too.
                 if flaw.is_none() && position.seq <= segment.until {
                     self.reach(files, segment, &position);
                 }
@@ -283,7 +282,7 @@ impl Survey {
             if position.seq > segment.until {
                 break;
             }
-            // A payload that is lost cannot be bypassed: the record stays.
+            // A lost payload cannot be bypassed: the record stays.
             let flaw = flaw.filter(|flaw| !matches!(flaw.reason, Reason::LostPayload(_)));
             if let Some(flaw) = flaw {
                 last.lost = true;
@@ -312,7 +311,7 @@ impl Survey {
         Ok(())
     }
 
-    /// Passes a file of version 1, which is as it was imported.
+    /// Surveys a file of version 1, which is as it was imported.
     fn version_1(&mut self, files: &LogDir, segment: &Segment, last: &mut Last) -> Result<()> {
         if let Some(position) = segment.last_position()? {
             last.seq = position.seq;
@@ -322,10 +321,10 @@ impl Survey {
         Ok(())
     }
 
-    /// Notes the last whole record before the first damage.
+    /// Records the last intact record before the first damage.
     fn reach(&mut self, files: &LogDir, segment: &Segment, position: &Position) {
         if self.damage.is_empty() {
-            // One of the session's own trails leads to what was inherited: see `chain`.
+            // One of the session's own trails leads to inherited records: see `chain`.
             let trail = if segment.is_of(files) {
                 segment.trail
             } else {
@@ -343,8 +342,8 @@ impl Survey {
         self.damage.add(damage);
     }
 
-    /// Notes a place that is bypassed. Places that follow each other become one: a file
-    /// of garbage must not make an opener that is as long.
+    /// Adds a place that is bypassed. Adjacent places become one, so that a file of garbage
+    /// does not make the opener as long as the file.
     fn go_around(&mut self, trail: u32, damage: &Damage) {
         let end = damage.byte + damage.bytes;
         if let Some(last) = self.repaired.last_mut()
@@ -361,8 +360,8 @@ impl Survey {
         });
     }
 
-    /// Puts the records that are kept in order, and drops from the missing ones
-    /// what turned up out of order.
+    /// Sorts the records to copy, and removes those that came out of order from the missing
+    /// ones.
     fn put_in_order(&mut self) {
         self.kept.sort_by_key(|kept| kept.seq);
         let found: BTreeSet<u64> = self.kept.iter().map(|kept| kept.seq).collect();
@@ -386,7 +385,7 @@ impl Survey {
 #[derive(Debug)]
 struct ReadableRecord {
     seq: u64,
-    /// The segment that holds it.
+    /// The index of its segment.
     segment: usize,
     place: Range<u64>,
 }

@@ -1,15 +1,15 @@
-//! Rewriting trails, to remove text from them.
+//! Rewrites trails, to remove text from them.
 //!
-//! This is the one exception to the rule that nothing already written changes, and only a
-//! purge uses it. The records keep their numbers; their sums and links are computed again.
+//! This is the one exception to the rule that written data never changes, and only a purge
+//! uses it. The records keep their seqs; their sums and links are recomputed.
 
 use super::chain::{Segment, Walk};
 use super::directory::LogDir;
-use super::lock::{AppendLock, WriterLock};
+use super::lock::{LockFile, hold_writer};
 use super::present::present_at;
 use super::tail::Tail;
 use super::trail_copy::TrailCopy;
-use crate::error::{Error, IoContext, Reason, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::json::Fields;
 use crate::storage::{if_found, read_range};
 use crate::store::Store;
@@ -18,14 +18,14 @@ use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::reader::Found;
 use crate::trail::{RecordKind, RecordRef, Sums};
 
-/// What becomes of a record.
+/// An editor's decision about a record.
 pub(crate) enum Rewritten {
     AsItIs,
-    /// These fields instead, from `type` on.
+    /// Replaces the fields, from `type` on.
     Fields(Fields),
 }
 
-/// Decides what becomes of each record, and which bytes must go.
+/// Decides how to rewrite each record, and which bytes must be removed.
 pub(crate) trait Editor {
     fn edit(&self, record: &RecordRef<'_>) -> Result<Rewritten>;
 
@@ -33,12 +33,10 @@ pub(crate) trait Editor {
     fn may_stay(&self, bytes: &[u8]) -> bool;
 }
 
-/// Rewrites the trails of a workspace as one, and removes the old ones. Where the editor
-/// changes no record, the trails stay as they are. A crash leaves the old line or the new
-/// one.
+/// Rewrites the trails of a workspace as one, and removes the old ones. If the editor
+/// changes no record, the trails stay. A crash leaves the old line or the new one.
 pub(crate) fn rewrite_line(store: &Store, files: &LogDir, editor: &dyn Editor) -> Result<()> {
-    let lock = AppendLock::open(files)?;
-    let _guard = lock.hold()?;
+    let _guard = LockFile::append(files)?.hold()?;
     remove_superseded(files)?;
     remove_asides(files, editor)?;
     let mut tail = Tail::load(store, files)?;
@@ -101,7 +99,7 @@ fn remove_superseded(files: &LogDir) -> Result<()> {
         .context(what, files.path())
 }
 
-/// Removes the bytes that were set aside and must go.
+/// Removes bytes that were set aside, unless the editor lets them stay.
 fn remove_asides(files: &LogDir, editor: &dyn Editor) -> Result<()> {
     let what = "cannot remove the old bytes";
     for path in files.asides()? {
@@ -117,12 +115,11 @@ fn remove_asides(files: &LogDir, editor: &dyn Editor) -> Result<()> {
         .context(what, files.path())
 }
 
-/// Rewrites the only trail of a session, in its own place. The caller knows that no
-/// other trail continues it. Fails where another process is writing to it.
+/// Rewrites the only trail of a session in place. The caller makes sure that no other
+/// trail continues it. Fails if another process is writing to it.
 pub(crate) fn rewrite_only_trail(store: &Store, files: &LogDir, editor: &dyn Editor) -> Result<()> {
-    let _writer = WriterLock::take(files, &store.holder())?;
-    let lock = AppendLock::open(files)?;
-    let _guard = lock.hold()?;
+    let _writer = hold_writer(store, files)?;
+    let _guard = LockFile::append(files)?.hold()?;
     let mut tail = Tail::load(store, files)?;
     tail.sync()?;
     let segment = Segment::open(files, tail.trail, u64::MAX)?;
@@ -139,7 +136,7 @@ pub(crate) fn rewrite_only_trail(store: &Store, files: &LogDir, editor: &dyn Edi
     files.storage().sync_dir(files.path()).map_err(failed)
 }
 
-/// Copies the records of a segment as the editor wants them. Openers are copied only
+/// Copies the records of a segment with the editor's changes. Openers are copied only
 /// `with_opener`.
 fn copy_segment(
     copy: &mut TrailCopy<'_>,
@@ -151,7 +148,7 @@ fn copy_segment(
     let mut reader = segment.forwards(0, STREAM_BUFFER, Sums::Check)?;
     while let Some(found) = reader.advance()? {
         if let Found::Damage(damage) = found {
-            // It stays beside the trail, as far as it may.
+            // The damaged bytes stay beside the trail, if they may.
             let place = damage.byte..damage.byte + damage.bytes;
             let source = segment.file()?;
             let bytes = read_range(source.as_ref(), place.clone());
@@ -166,7 +163,7 @@ fn copy_segment(
             continue;
         }
         let prev = match record.prev() {
-            // What it continues is as it was.
+            // The record that it continues is unchanged.
             Some(prev) if is_opener => prev,
             _ => copy.prev,
         };
@@ -194,9 +191,4 @@ fn body_of(fields: &Fields) -> Result<Vec<u8>> {
         separator = b',';
     }
     Ok(out)
-}
-
-/// Reads the fields of a record, to change some of them.
-pub(crate) fn fields_of(record: &RecordRef<'_>) -> Result<Fields, Reason> {
-    serde_json::from_slice(record.bytes()).map_err(|error| Reason::Syntax(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Writes a new trail of records that were in others.
+//! Writes a new trail with records of others.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use crate::trail::opener::Opener;
 use crate::trail::record::{finish_line, split_prev, split_sum};
 use crate::trail::sum::Sum;
 
-/// A new trail while it is written. The records keep their numbers; their sums and links
-/// are computed again.
+/// A new trail that is being written. The records keep their seqs; their sums and links
+/// are recomputed.
 pub(super) struct TrailCopy<'a> {
     file: &'a dyn StorageFile,
     path: &'a Path,
@@ -18,7 +18,7 @@ pub(super) struct TrailCopy<'a> {
     pub(super) prev: Sum,
 }
 
-/// How much is written at a time.
+/// The size of a write.
 const CHUNK: usize = 1 << 20;
 
 impl<'a> TrailCopy<'a> {
@@ -36,7 +36,7 @@ impl<'a> TrailCopy<'a> {
         Ok(())
     }
 
-    /// Adds a record that continues the one with the sum `prev`. Its line may be whole, or
+    /// Adds a record that continues the one with the sum `prev`. Its line may be complete, or
     /// end before its own `prev`.
     pub(super) fn add(&mut self, line: &[u8], prev: Sum) -> Result<()> {
         let covered = split_sum(line).map_or(line, |(covered, _)| covered);

@@ -1,7 +1,7 @@
-//! The records of single trails, by their place in the file: what derived data reads.
+//! The records of single trails, by their place in the file, for derived data.
 //!
-//! An index of a store reads every trail once, however many lines of history it is a part
-//! of, and continues where it stopped.
+//! An index of a store reads every trail once, however many lines of history share it, and
+//! continues from where it stopped.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::trail::{DamageReport, Record, RecordRef, Sums};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinePart {
-    /// The session that the trail is of.
+    /// The session that owns the trail.
     pub session: SessionId,
     /// The trail.
     pub trail: u32,
-    /// The last seq of it that is on the line; later ones may be on others.
+    /// The last seq of it that is on the line; later ones may be on other lines.
     pub until: u64,
 }
 
-/// The records of one trail, lent one after the other, openers included.
+/// The records of one trail, returned one after another from a buffer, openers included.
 #[derive(Debug)]
 pub struct TrailRecords {
     reader: TrailReader,
@@ -33,26 +33,30 @@ pub struct TrailRecords {
     is_version_1: bool,
 }
 
-/// A record, and where it is in its file.
+/// A record, and its place in the file.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct TrailRecord<'a> {
     /// The record.
     pub record: RecordRef<'a>,
-    /// Where it begins.
+    /// The byte at which it begins.
     pub byte: u64,
-    /// Where its line ends, newline included: a later read continues there.
+    /// The end of its line, newline included: a later read continues there.
     pub end: u64,
     /// How many places before it could not be read, since reading began.
     pub damaged: u64,
 }
 
 impl TrailRecords {
-    /// Returns the next record, or `None` at the end. Damage is skipped, and
-    /// returned by [`damage`](Self::damage).
+    /// Returns the next record, or `None` at the end. Damage is skipped, and returned by
+    /// [`damage`](Self::damage).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trail cannot be read.
     #[expect(
         clippy::should_implement_trait,
-        reason = "it lends, which Iterator cannot"
+        reason = "the record borrows from the reader, which Iterator cannot express"
     )]
     pub fn next(&mut self) -> Result<Option<TrailRecord<'_>>> {
         loop {
@@ -77,8 +81,8 @@ impl TrailRecords {
         }))
     }
 
-    /// Returns whether it is a file of version 1, which never grows and is only read
-    /// from its beginning.
+    /// Returns whether it is a file of version 1, which never grows and can only be read from
+    /// its beginning.
     pub fn is_version_1(&self) -> bool {
         self.is_version_1
     }
@@ -122,7 +126,7 @@ impl TrailRecords {
         Ok(found.is_some_and(|record| record.sum_bytes() == sum))
     }
 
-    /// Reads record `seq` of a trail, which is expected at a byte of the file.
+    /// Reads record `seq` of a trail, which is expected at a given byte of the file.
     pub(crate) fn one(files: &LogDir, trail: u32, seq: u64, byte: u64) -> Result<Option<Record>> {
         let mut records = Self::open_with(files, trail, byte, PEEK_BUFFER)?;
         if !records.is_version_1()

@@ -1,4 +1,4 @@
-//! Checks a log: every line of every trail, and how the trails are linked. It only reads.
+//! Checks a log: every line of every trail, and their links. It only reads.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::chain::{Segment, Walk};
 use super::directory::LogDir;
 use super::examine::{Examiner, Finding};
 use super::gap::{self, HistoryGap};
-use super::lock::AppendLock;
+use super::lock::LockFile;
 use super::reader::LogReader;
 use super::version1::{hash_of, second_opener};
 use crate::error::{ErrorKind, IoContext, Reason, Result};
@@ -18,24 +18,24 @@ use crate::trail::opener::{Continues, Repaired};
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{Damage, DamageReport, Sums};
 
-/// What a check of a session found.
+/// The outcome of checking a session.
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct VerifyReport {
-    /// How many records are whole, on all branches, openers included.
+    /// How many records are intact, on all branches, openers included.
     pub records: u64,
-    /// What is damaged.
+    /// The damage.
     pub damage: DamageReport,
-    /// What is damaged but was bypassed by a repair.
+    /// The damage that a repair bypassed.
     pub repaired: DamageReport,
     /// The records that are gone from the line of history, or in the trash: not damage.
     pub gaps: Vec<HistoryGap>,
-    /// Files that hold what was set aside, with their lengths.
+    /// Files of parts that were set aside, with their lengths.
     pub set_aside: Vec<(PathBuf, u64)>,
 }
 
 impl VerifyReport {
-    /// Returns whether nothing is damaged that was not repaired.
+    /// Returns whether all damage was repaired.
     pub fn is_ok(&self) -> bool {
         self.damage.is_empty()
     }
@@ -46,8 +46,8 @@ pub(crate) fn verify(store: &Store, files: &LogDir) -> Result<VerifyReport> {
     check(store, files, |check, segment| check.trail(segment))
 }
 
-/// Checks that all trails of a session begin as they should, and are linked. Their
-/// records are not read.
+/// Checks the openers and links of all trails of a session. Their records are not
+/// read.
 pub(crate) fn verify_structure(store: &Store, files: &LogDir) -> Result<VerifyReport> {
     check(store, files, |check, segment| {
         check.opener(segment);
@@ -116,7 +116,7 @@ impl Check<'_> {
                     flaw
                 }
             };
-            // Only the head's last line can be about to be finished.
+            // Only the head's last line may still be completed.
             let may_grow = damage.reason == Reason::Unfinished && segment.is_head;
             if !may_grow || self.is_unfinished(&damage)? {
                 self.add(segment.trail, damage);
@@ -133,8 +133,8 @@ impl Check<'_> {
         }
     }
 
-    /// Checks that a file of version 1 is as it was imported. What was damaged in it then
-    /// does not count: it was reported when it was imported.
+    /// Checks that a file of version 1 is as it was imported. Damage that it had then does
+    /// not count: the import reported it.
     fn version_1(&mut self, segment: &Segment) -> Result<()> {
         let mut reader = segment.forwards(0, PEEK_BUFFER, Sums::Check)?;
         while reader.next_record()?.is_some() {
@@ -150,13 +150,13 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Looks at an unfinished last line again while no process can be writing it.
+    /// Reads an unfinished last line again while no process can be writing it.
     fn is_unfinished(&self, damage: &Damage) -> Result<bool> {
-        let Some(lock) = AppendLock::open_existing(self.files)? else {
+        let Some(lock) = LockFile::existing(self.files)? else {
             return Ok(true);
         };
         let Some(guard) = lock.try_hold()? else {
-            // Another process writes now, perhaps this line.
+            // Another process is writing, perhaps this line.
             return Ok(false);
         };
         let file = self
@@ -171,7 +171,7 @@ impl Check<'_> {
         Ok(matches!(found, Some(Found::Damage(damage)) if damage.reason == Reason::Unfinished))
     }
 
-    /// Checks that each trail continues a record that is where its opener says.
+    /// Checks that each trail continues a record that exists where its opener says.
     fn links(&mut self, segments: &[Segment]) -> Result<()> {
         for segment in segments {
             let Some(continues) = segment
@@ -208,12 +208,12 @@ impl Check<'_> {
             if named.is_some_and(|record| record.as_ref().sum() == continues.sum) {
                 return Ok(true);
             }
-            // The number may count lines that are lost: then it is the last
-            // record before them.
+            // The seq may count lost lines: then it means the last record before
+            // them.
             match segment.last_position()? {
                 Some(position) if position.sum == continues.sum => return Ok(true),
                 Some(position) if segment.after() != Some(position.seq) => return Ok(false),
-                // Only an opener: the record itself is in a trail before it.
+                // Only an opener: the record itself is in an earlier trail.
                 _ => {}
             }
         }

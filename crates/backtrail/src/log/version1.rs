@@ -1,8 +1,7 @@
-//! An old store's session may begin with a file of version 1: such a file is read, and
-//! continued, as the session's first trail.
+//! Reads and continues a file of version 1 as the first trail of a session in an old store.
 //!
-//! Earlier versions imported such files byte for byte, with a second trail that says
-//! so. New imports are trails of this version.
+//! Earlier versions imported such files byte for byte, with a second trail that records
+//! the import. New imports are trails of this version.
 
 use std::ops::Range;
 use std::path::Path;
@@ -27,15 +26,15 @@ use crate::trail::record::{split_prev, split_sum};
 use crate::trail::{RecordKind, Sums};
 use crate::version1::{V1Index, V1Line, V1Record, V1Session, hash, read, scan_object};
 
-/// How every opener of a session begins.
+/// The beginning of every opener of a session.
 pub(crate) const OPENING: &[u8] = b"{\"type\":\"session_meta\",\"version\":";
 /// The longest name that notes and openers repeat.
 const LONGEST_NAME: usize = 4096;
 
 /// Returns whether the first trail of a session is a file of version 1.
 ///
-/// The second trail says so. Where that is missing or its opener is lost, the file
-/// itself must tell.
+/// The second trail records it. If that is missing or its opener is lost, the file itself
+/// decides.
 pub(crate) fn is_version_1(files: &LogDir, file: &Arc<dyn StorageFile>) -> Result<bool> {
     if files.is_of_workspace() {
         return Ok(false);
@@ -46,7 +45,7 @@ pub(crate) fn is_version_1(files: &LogDir, file: &Arc<dyn StorageFile>) -> Resul
     }
     match second_opener(files)?.map(|opener| opener.reason) {
         Some(TrailReason::Import) => Ok(true),
-        // A repair puts its own opener in place of a lost one.
+        // A repair replaces a lost opener with its own.
         None | Some(TrailReason::Repair) => looks_like_version_1(file, &path),
         Some(_) => Ok(false),
     }
@@ -75,7 +74,7 @@ fn looks_like_version_1(file: &Arc<dyn StorageFile>, path: &Path) -> Result<bool
             return Ok(false);
         };
         let bytes = lines.bytes(&line);
-        // A line of a trail, whatever its sum, would else pass for one of version 1.
+        // A line of a trail, even with a wrong sum, must not pass for one of version 1.
         let sum = split_sum(bytes.trim_ascii_end());
         if sum.is_some_and(|(covered, _)| split_prev(covered).is_some()) {
             return Ok(false);
@@ -87,7 +86,7 @@ fn looks_like_version_1(file: &Arc<dyn StorageFile>, path: &Path) -> Result<bool
     }
 }
 
-/// Reads the opener of a session's second trail, where there is one.
+/// Reads the opener of a session's second trail, if there is one.
 pub(crate) fn second_opener(files: &LogDir) -> Result<Option<Opener>> {
     let file = match files.open_read(1) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -104,8 +103,8 @@ pub(crate) fn second_opener(files: &LogDir) -> Result<Option<Opener>> {
     Ok(Opener::read(&record, files.id(), 1).ok())
 }
 
-/// Reads the opener that says where a session comes from: that of its first trail, or
-/// of the second where the first is a file of version 1. `None` where it is unreadable.
+/// Reads the opener that records a session's origin: that of its first trail, or of the
+/// second if the first is a file of version 1. `None` if it is unreadable.
 pub(crate) fn first_opener(files: &LogDir) -> Result<Option<Opener>> {
     let Some(first) = files.trails()?.first().copied() else {
         return Ok(None);
@@ -124,7 +123,7 @@ pub(crate) fn hash_of(files: &LogDir) -> Result<String> {
     Ok(to_hex(&hash))
 }
 
-/// Where the records of a version-1 file are, found on first use.
+/// The places of the records of a version-1 file, found on first use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct V1Trail(Arc<OnceLock<Arc<V1Index>>>);
 
@@ -168,23 +167,23 @@ impl V1Trail {
     }
 }
 
-/// Which way records are read.
+/// The direction of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Forwards,
     Backwards,
 }
 
-/// The records of a version-1 file, as a trail has them.
+/// The records of a version-1 file, read as those of a trail.
 #[derive(Debug)]
 struct V1Records {
     file: Arc<dyn StorageFile>,
     index: Arc<V1Index>,
-    /// The seqs that are still to come.
+    /// The seqs still to read.
     coming: Range<u64>,
     direction: Direction,
     buffer: Vec<u8>,
-    /// What the last line holds, in reverse order.
+    /// The items of the last line, in reverse order.
     found: Vec<ForeignRecord>,
 }
 
@@ -215,7 +214,7 @@ impl ForeignRecords for V1Records {
 }
 
 impl V1Records {
-    /// Returns what is lost in a line, and then its record.
+    /// Returns the damage of a line, and then its record.
     fn look(&mut self, path: &Path, seq: u64) -> Result<Vec<ForeignRecord>> {
         let Some(place) = self.index.place(seq) else {
             return Ok(Vec::new());
@@ -247,7 +246,7 @@ impl V1Records {
     }
 }
 
-/// Returns the kind of a record, and where in `buffer` its message is. `None` for a line
+/// Returns the kind of a record, and the place of its message in `buffer`. `None` for a line
 /// that is not a record of the conversation.
 fn content(
     buffer: &[u8],
@@ -267,9 +266,9 @@ fn content(
     }
 }
 
-/// Begins the second trail of a session whose import died after the first.
+/// Begins the second trail of a session whose import was interrupted after the first.
 pub(super) fn begin_second(store: &Store, files: &LogDir) -> Result<()> {
-    // The file's own name is not known any more; the id was often made of it.
+    // The file's original name is unknown; the id was often derived from it.
     let path = files.path().with_extension("jsonl");
     let file = files.open_read(0)?;
     let session = read(&file, &path, &mut |_| Ok(()))?;
@@ -315,9 +314,9 @@ fn imported(
     })
 }
 
-/// Returns whether a conversation begins without instructions, and with which prompt.
+/// Returns whether a conversation begins without instructions, and its first prompt.
 fn beginning(segment: &Segment) -> Result<(bool, Option<String>)> {
-    /// A file without a prompt for so long is not searched to its end.
+    /// How many messages are searched for a prompt.
     const LOOKED_AT: usize = 50;
     const SHOWN: usize = 200;
     let mut reader = segment.forwards(0, STREAM_BUFFER, Sums::Check)?;
@@ -338,7 +337,7 @@ fn beginning(segment: &Segment) -> Result<(bool, Option<String>)> {
     Ok((uninstructed, None))
 }
 
-/// Returns a name that notes can repeat. A longer one stays in the file.
+/// Returns a name that notes can repeat. A longer one stays in the file only.
 fn short(name: &Option<String>) -> Option<String> {
     name.clone().filter(|name| is_short(name))
 }

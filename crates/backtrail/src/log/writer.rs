@@ -1,9 +1,9 @@
-//! The writing end of a log: one process appends, its threads share the work.
+//! Writes a log: one process appends, and its threads share the work.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::directory::LogDir;
-use super::lock::{AppendGuard, AppendLock, WriterLock};
+use super::lock::{HeldLock, LockFile, hold_writer};
 use super::payloads::PayloadWriter;
 use super::queue::Queue;
 use super::reader::LogReader;
@@ -11,20 +11,22 @@ use super::tail::{Entry, SetAside, Tail};
 use crate::error::{Error, IoContext, Result};
 use crate::message::Draft;
 use crate::random::IdSource;
+use crate::storage::make_dir;
 use crate::store::Store;
+use crate::sync::lock;
 
 /// When an append returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// When the record is on disk, by a write and a sync of its own.
+    /// When the record is on disk, by its own write and sync.
     #[default]
     Record,
-    /// When the record is on disk; records that wait at the same time share one
-    /// write and one sync. As safe, and faster with many threads.
+    /// When the record is on disk; concurrent records share one write and one sync. As
+    /// safe, and faster with many threads.
     Batch,
-    /// When the operating system has the record. It survives a crash of the
-    /// process, not one of the machine.
+    /// When the operating system has the record. It survives a crash of the process, but
+    /// not of the machine.
     Os,
 }
 
@@ -63,59 +65,56 @@ pub(crate) struct LogWriter {
     pub(crate) store: Store,
     pub(crate) dir: LogDir,
     pub(super) durability: Durability,
-    pub(crate) append_lock: AppendLock,
-    /// Given back when the log is closed.
-    lock: Mutex<Option<WriterLock>>,
+    pub(crate) append_lock: LockFile,
+    /// Released when the log is closed.
+    lock: Mutex<Option<HeldLock>>,
     tail: Mutex<Tail>,
     pub(crate) queue: Queue,
-    pub(crate) ids: IdSource,
+    ids: IdSource,
     pub(crate) payloads: Mutex<PayloadWriter>,
     pub(crate) set_aside: Vec<SetAside>,
     /// Called after each rotation, with the short lock held.
     rotated: fn(&Store, &LogDir),
 }
 
-/// How a log is opened to write to.
+/// Options for opening a log for writing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriterOptions {
-    /// When an append returns; without it, as the store says.
+    /// When an append returns; `None` for the store's setting.
     pub(crate) durability: Option<Durability>,
     /// Called after each rotation, with the short lock held.
     pub(crate) rotated: fn(&Store, &LogDir),
 }
 
 impl LogWriter {
-    /// Creates a log whose first trail `make` makes, and takes its lock.
+    /// Creates a log whose first trail `make` makes, and locks it.
     pub(crate) fn create(
         store: &Store,
         dir: LogDir,
         options: WriterOptions,
         make: impl FnOnce(&LogDir) -> Result<()>,
     ) -> Result<Self> {
-        match store.storage().create_dir(dir.path()) {
-            // Left by a crash before it was acknowledged.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            created => created.context("cannot create the session", dir.path())?,
-        }
-        let lock = WriterLock::take(&dir, &store.holder())?;
+        // One that exists was left by a crash before the session was acknowledged.
+        make_dir(store.storage(), dir.path()).context("cannot create the session", dir.path())?;
+        let lock = hold_writer(store, &dir)?;
         make(&dir)?;
         Self::start(store, dir, lock, options)
     }
 
-    /// Takes the lock of a log that exists.
+    /// Locks an existing log.
     pub(crate) fn open(store: &Store, dir: LogDir, options: WriterOptions) -> Result<Self> {
         dir.head()?;
-        let lock = WriterLock::take(&dir, &store.holder())?;
+        let lock = hold_writer(store, &dir)?;
         Self::start(store, dir, lock, options)
     }
 
-    fn start(store: &Store, dir: LogDir, lock: WriterLock, options: WriterOptions) -> Result<Self> {
-        let append_lock = AppendLock::open(&dir)?;
+    fn start(store: &Store, dir: LogDir, lock: HeldLock, options: WriterOptions) -> Result<Self> {
+        let append_lock = LockFile::append(&dir)?;
         let guard = append_lock.hold()?;
         let mut tail = Tail::load(store, &dir)?;
         drop(guard);
-        // A later append may be refused because of records found here, so a power
-        // cut must not take them away afterwards.
+        // A later append may be refused because of records found here, so they must
+        // survive a power cut.
         tail.sync()?;
         let set_aside = std::mem::take(&mut tail.set_aside);
         Ok(Self {
@@ -133,8 +132,8 @@ impl LogWriter {
         })
     }
 
-    /// Waits for what was handed in, makes it durable whatever the mode, and gives
-    /// the lock back.
+    /// Waits for queued records, syncs them whatever the mode, and releases the
+    /// lock.
     pub(crate) fn close(&self) -> Result<()> {
         self.queue.close(self);
         let synced = {
@@ -144,8 +143,7 @@ impl LogWriter {
                 None => tail.sync(),
             }
         };
-        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(lock.take());
+        drop(lock(&self.lock).take());
         synced
     }
 }
@@ -160,7 +158,7 @@ impl Drop for LogWriter {
     }
 }
 
-/// A record that waits for its turn: what comes behind its numbers.
+/// A queued record: the part after its numbers.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(super) body: Vec<u8>,
@@ -179,8 +177,7 @@ fn entry(body: &[u8]) -> Entry<'_> {
 
 impl LogWriter {
     pub(crate) fn encode(&self, draft: &Draft) -> Result<Pending> {
-        let (body, at) =
-            draft.encode(|| self.store.now(), || self.ids.next(self.store.random()))?;
+        let (body, at) = draft.encode(|| self.store.now(), || self.new_id())?;
         Ok(Pending {
             message_at: draft.may_have_parts(&body[at..]).then_some(at),
             body,
@@ -188,12 +185,18 @@ impl LogWriter {
         })
     }
 
-    pub(crate) fn lock_tail(&self) -> MutexGuard<'_, Tail> {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Makes the id of a record.
+    pub(crate) fn new_id(&self) -> Result<uuid::Uuid> {
+        let id = self.ids.next(self.store.random());
+        id.map_err(|error| Error::machine("cannot create an id", error))
     }
 
-    /// Writes one record: what most appends are, without the bookkeeping that a
-    /// group needs.
+    pub(crate) fn lock_tail(&self) -> MutexGuard<'_, Tail> {
+        lock(&self.tail)
+    }
+
+    /// Writes one record, which is what most appends do, without the bookkeeping of a
+    /// group.
     pub(super) fn write_one(&self, pending: &Pending) -> Result<u64> {
         let mut tail = self.lock_tail();
         let body = self.body_of(pending)?;
@@ -205,8 +208,8 @@ impl LogWriter {
         Ok(tail.position().seq)
     }
 
-    /// Writes a group of records with one `write` and, unless the mode leaves
-    /// that to the OS, one sync.
+    /// Writes a group of records with one `write` and, unless the mode leaves it to the
+    /// operating system, one sync.
     pub(super) fn write_group(&self, group: &[Pending]) -> Vec<Result<u64>> {
         let mut tail = self.lock_tail();
         match self.try_write_group(&mut tail, group) {
@@ -244,7 +247,7 @@ impl LogWriter {
     }
 
     /// Takes the short lock and moves the tail to the trail's end.
-    pub(crate) fn begin_write(&self, tail: &mut Tail) -> Result<AppendGuard<'_>> {
+    pub(crate) fn begin_write(&self, tail: &mut Tail) -> Result<HeldLock> {
         if let Some(error) = tail.stopped() {
             return Err(error);
         }
@@ -257,8 +260,8 @@ impl LogWriter {
         Ok(guard)
     }
 
-    /// Makes what was written durable, as far as the mode goes. The short lock
-    /// is not held meanwhile: it orders writes, and a sync covers them all.
+    /// Syncs the written records, if the mode requires it. The short lock is not held
+    /// meanwhile: it orders writes, and a sync covers them all.
     pub(crate) fn end_write(&self, tail: &mut Tail) -> Result<()> {
         match self.durability {
             Durability::Os => Ok(()),

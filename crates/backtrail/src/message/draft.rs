@@ -209,7 +209,7 @@ impl Draft {
     pub(crate) fn encode(
         &self,
         now: impl FnOnce() -> Timestamp,
-        new_id: impl FnOnce() -> std::io::Result<uuid::Uuid>,
+        new_id: impl FnOnce() -> Result<uuid::Uuid>,
     ) -> Result<(Vec<u8>, usize)> {
         self.check()?;
         let mut out = Vec::with_capacity(512 + self.body.size_hint());
@@ -219,7 +219,7 @@ impl Draft {
         match &self.id {
             Some(id) => to_json(&mut out, id)?,
             None => {
-                let id = new_id().map_err(|error| Error::machine("cannot make an id", error))?;
+                let id = new_id()?;
                 let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
                 out.push(b'"');
                 out.extend_from_slice(id.hyphenated().encode_lower(&mut text).as_bytes());

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::format::BlockKind;
+use crate::sync::lock;
 
 /// On source code, level 1 compresses to 27 % and level 3 to 26 %, but takes longer.
 const LEVEL: i32 = 1;
@@ -108,12 +109,11 @@ fn try_compress(
 }
 
 fn take<T>(pool: &Mutex<Vec<T>>) -> Option<T> {
-    pool.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    lock(pool).pop()
 }
 
 fn give_back<T>(pool: &Mutex<Vec<T>>, context: T) {
-    let mut pool = pool.lock().unwrap_or_else(PoisonError::into_inner);
-    pool.push(context);
+    lock(pool).push(context);
 }
 
 impl fmt::Debug for Codec {

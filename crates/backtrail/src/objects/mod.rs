@@ -22,7 +22,6 @@ mod codec;
 mod entry;
 mod extents;
 mod format;
-mod id;
 mod inventory;
 mod object_table;
 mod pack;
@@ -48,7 +47,7 @@ mod testing;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use id::ObjectId;
+pub use crate::ids::ObjectId;
 pub(crate) use inventory::Inventory;
 pub(crate) use object_table::{Mark, ObjectTable};
 pub(crate) use sweep::{LiveObjects, SkipReason, Sweep, Swept};

@@ -13,10 +13,11 @@ use std::sync::{Arc, Mutex};
 use super::Objects;
 use super::pack::{Pack, PackFile};
 use super::pack_name::PackName;
-use super::pack_set::{PackSet, Packs, lock};
+use super::pack_set::{PackSet, Packs};
 use super::pack_writer::{PackLimits, PackWriter};
 use crate::error::{Error, IoContext, Result};
-use crate::storage::{StorageFile, if_found};
+use crate::storage::{StorageFile, if_found, make_dir};
+use crate::sync::lock;
 
 /// Packs by the stem of their name.
 #[derive(Debug, Default)]
@@ -181,10 +182,7 @@ fn try_new_in(
 pub(super) fn new_pack(objects: &Objects, limits: PackLimits) -> Result<PackWriter> {
     let pack_set = &objects.0.pack_set;
     let failed = |error| Error::io("cannot begin a pack of objects", &pack_set.dir, error);
-    match pack_set.storage.create_dir(&pack_set.dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
-        _ => {}
-    }
+    make_dir(pack_set.storage.as_ref(), &pack_set.dir).map_err(failed)?;
     let mut stem = [0; 8];
     objects.0.random.fill(&mut stem).map_err(failed)?;
     let name = PackName::open(u64::from_be_bytes(stem));

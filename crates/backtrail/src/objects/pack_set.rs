@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::ObjectId;
 use super::codec::Codec;
@@ -14,6 +14,7 @@ use super::pack::{Pack, PackFile};
 use super::pack_name::PackName;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::storage::{Storage, StorageFile, directory, if_found};
+use crate::sync::lock;
 
 /// How many packs are kept open; a store may have more packs than a process may open
 /// files.
@@ -65,14 +66,14 @@ impl PackSet {
 
     /// Returns the packs as last listed, listing them if that has not happened yet.
     pub(super) fn packs(&self) -> Result<Packs> {
-        let known = self.cache().packs.clone();
+        let known = lock(&self.cache).packs.clone();
         known.map_or_else(|| self.refresh(), Ok)
     }
 
     /// Lists the packs and opens those that are new or have changed.
     pub(super) fn refresh(&self) -> Result<Packs> {
         let _listing = lock(&self.listing);
-        let before = self.cache().packs.clone().unwrap_or_default();
+        let before = lock(&self.cache).packs.clone().unwrap_or_default();
         let before: HashMap<u64, &Arc<Pack>> =
             before.iter().map(|pack| (pack.name.stem, pack)).collect();
         let (mut packs, mut empty, mut newer) = (Vec::new(), Vec::new(), None);
@@ -93,7 +94,7 @@ impl PackSet {
         }
         let packs = Packs::from(packs);
         self.forget_others(&packs);
-        let mut known = self.cache();
+        let mut known = lock(&self.cache);
         known.packs = Some(Arc::clone(&packs));
         (known.empty, known.newer) = (empty, newer);
         Ok(packs)
@@ -103,7 +104,7 @@ impl PackSet {
     fn forget_others(&self, packs: &Packs) {
         let there: HashSet<u64> = packs.iter().map(|pack| pack.name.stem).collect();
         lock(&self.files).retain(|(stem, _)| there.contains(stem));
-        let mut known = self.cache();
+        let mut known = lock(&self.cache);
         known.settled.retain(|stem, _| there.contains(stem));
         known.broken.retain(|(stem, _)| there.contains(stem));
         known.rescanned.retain(|(stem, _)| there.contains(stem));
@@ -117,10 +118,14 @@ impl PackSet {
     /// Reads every block of every pack to find entries hidden by damage.
     pub(super) fn rescan(&self) -> Result<Packs> {
         let _listing = lock(&self.listing);
-        let mut packs: Vec<_> = self.cache().packs.iter().flat_map(|p| p.to_vec()).collect();
+        let mut packs: Vec<_> = lock(&self.cache)
+            .packs
+            .iter()
+            .flat_map(|p| p.to_vec())
+            .collect();
         for pack in &mut packs {
             let seen = (pack.name.stem, pack.len);
-            if self.cache().rescanned.contains(&seen) {
+            if lock(&self.cache).rescanned.contains(&seen) {
                 continue;
             }
             let file = self.file(pack.name);
@@ -128,14 +133,14 @@ impl PackSet {
             let Some(found) = if_found(found).context(UNREADABLE, &self.path(pack.name))? else {
                 continue;
             };
-            self.cache().rescanned.insert(seen);
+            lock(&self.cache).rescanned.insert(seen);
             if let Some(mut found) = found {
                 self.apply_settled(&mut found);
                 *pack = Arc::new(found);
             }
         }
         let packs = Packs::from(packs);
-        self.cache().packs = Some(Arc::clone(&packs));
+        lock(&self.cache).packs = Some(Arc::clone(&packs));
         Ok(packs)
     }
 
@@ -183,7 +188,7 @@ impl PackSet {
     }
 
     pub(super) fn apply_settled(&self, pack: &mut Pack) {
-        let settled = self.cache().settled.get(&pack.name.stem).copied();
+        let settled = lock(&self.cache).settled.get(&pack.name.stem).copied();
         if let Some(settled) = settled.filter(|settled| *settled <= pack.end) {
             pack.settled = pack.settled.max(settled);
         }
@@ -231,7 +236,7 @@ impl PackSet {
 
     /// Remembers that the entry at an offset failed its check.
     pub(super) fn mark_broken(&self, pack: &Pack, at: u32) {
-        self.cache().broken.insert((pack.name.stem, at));
+        lock(&self.cache).broken.insert((pack.name.stem, at));
     }
 
     pub(super) fn find(&self, pack: &Pack, id: &ObjectId) -> io::Result<Vec<u32>> {
@@ -251,22 +256,22 @@ impl PackSet {
     }
 
     pub(super) fn is_broken(&self, pack: &Pack, at: u32) -> bool {
-        self.cache().broken.contains(&(pack.name.stem, at))
+        lock(&self.cache).broken.contains(&(pack.name.stem, at))
     }
 
     /// Remembers that a pack is durable up to `end`.
     pub(super) fn settle(&self, name: PackName, end: u64) {
-        self.cache().settled.insert(name.stem, end);
+        lock(&self.cache).settled.insert(name.stem, end);
     }
 
     /// Returns the files that hold nothing yet.
     pub(super) fn empty(&self) -> Vec<PackName> {
-        self.cache().empty.clone()
+        lock(&self.cache).empty.clone()
     }
 
     /// Returns an error if a pack has a newer format, in which an object may be hidden.
     pub(super) fn newer(&self) -> Option<Error> {
-        let path = self.cache().newer.clone()?;
+        let path = lock(&self.cache).newer.clone()?;
         let what = "a pack of objects was written by a newer version; upgrade Backtrail";
         Some(Error::new(ErrorKind::NewerFormat, what).at_path(&path))
     }
@@ -294,17 +299,9 @@ impl PackSet {
         self.storage.sync_dir(&self.dir)?;
         self.storage.sync_dir(directory(&self.dir))
     }
-
-    fn cache(&self) -> MutexGuard<'_, PackCache> {
-        lock(&self.cache)
-    }
 }
 
 enum Refreshed {
     Same(Arc<Pack>),
     New(PackFile),
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,10 +10,10 @@ use super::entry::{Identity, RawEntry};
 use super::format::{BLOCK_HEADER, Block, PACK_HEADER, Record};
 use super::pack::{Leftover, Pack, PackFile, is_header};
 use super::pack_name::PackName;
-use super::pack_set::lock;
 use super::{ObjectId, Objects};
 use crate::error::{IoContext, Result};
 use crate::storage::{StorageFile, Window, if_found, read_range};
+use crate::sync::lock;
 
 /// The most threads that read packs; more would only wait for the disk.
 const THREADS: usize = 4;

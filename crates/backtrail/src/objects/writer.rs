@@ -12,10 +12,11 @@ use super::entry::PackEntry;
 use super::format::{BlockKind, List};
 use super::pack::Pack;
 use super::pack_locks::PackLocks;
-use super::pack_set::{PackSet, Packs, lock};
+use super::pack_set::{PackSet, Packs};
 use super::pack_writer::{PackLimits, PackWriter};
 use super::{ObjectId, Objects};
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::sync::lock;
 
 /// Contents up to this length are stored in one piece.
 const PIECE: usize = 4 << 20;

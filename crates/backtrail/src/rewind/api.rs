@@ -151,8 +151,7 @@ impl Workspace {
         writer: Option<&Session>,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let lock = self.snapshot_lock()?;
-        let _held = lock.wait(options.progress.as_deref())?;
+        let _held = self.hold_snapshots(options.progress.as_deref())?;
         self.recover_locked(writer)?;
         // Only tidiness: what cannot be cleared away now is cleared away later.
         self.clear_strays().ok();

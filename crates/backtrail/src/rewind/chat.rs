@@ -5,6 +5,7 @@ use super::outcome::{ChatMove, Outcome, Stage, Verb};
 use super::target::Request;
 use crate::error::Result;
 use crate::session::{MovedChat, Session};
+use crate::trail::TrailReason;
 
 impl Session {
     /// Undoes its last step: a turn with its file changes, a rewind, a restore or a
@@ -21,7 +22,7 @@ impl Session {
         if let Some(workspace) = self.workspace()? {
             return self.step_in(&workspace, Request::Undo);
         }
-        let moved = self.undo_chat()?;
+        let moved = self.step_chat(TrailReason::Undo)?;
         Ok(moved.map(|moved| self.chat_outcome(Verb::Undo, moved)))
     }
 
@@ -36,7 +37,7 @@ impl Session {
         if let Some(workspace) = self.workspace()? {
             return self.step_in(&workspace, Request::Redo);
         }
-        let moved = self.redo_chat()?;
+        let moved = self.step_chat(TrailReason::Redo)?;
         Ok(moved.map(|moved| self.chat_outcome(Verb::Redo, moved)))
     }
 
@@ -51,6 +52,7 @@ impl Session {
     /// [`NotFound`](crate::ErrorKind::NotFound) if the session has no such record, and
     /// [`Invalid`](crate::ErrorKind::Invalid) if another agent keeps the session.
     pub fn rewind_chat(&self, seq: u64) -> Result<Option<Outcome>> {
+        self.must_be_ours(seq)?;
         let moved = self.move_to_record(seq)?;
         Ok(moved.map(|moved| self.chat_outcome(Verb::Rewind, moved)))
     }

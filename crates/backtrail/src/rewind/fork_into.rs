@@ -13,16 +13,15 @@ use std::sync::Arc;
 use super::apply::{NewDir, NewEntry, new_dir_name};
 use super::outcome::TargetPoint;
 use super::path_change::PathEntry;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::SessionId;
-use crate::random::new_uuid;
+use crate::log::HeldLock;
 use crate::session::{ForkOptions, Session, SessionOptions};
 use crate::snapshot::edit::Edit;
 use crate::snapshot::entry::{Node, Skipped};
 use crate::snapshot::scan::ScanProgress;
 use crate::snapshot::scan::sys::Root;
 use crate::snapshot::{Progress, SkippedReason, Snapshot, Totals, shown};
-use crate::store::ObjectsLock;
 use crate::workspace::new_checkpoint::CapturedState;
 use crate::workspace::new_directory::NewDirectory;
 use crate::workspace::{
@@ -250,9 +249,7 @@ impl ForkIntoPlan {
         if let Some(progress) = &self.options.progress {
             progress.update(ScanProgress::moving(all.len() as u64));
         }
-        let id = new_uuid(store.random());
-        let id = id.map_err(|error| Error::machine("cannot make an id", error))?;
-        let aside = self.place.parent.join(new_dir_name(id));
+        let aside = self.place.parent.join(new_dir_name(store.new_id()?));
         let new_dir = NewDir::create(&aside, &self.place, store.touch_hook())?;
         new_dir.clear_strays();
         let live = Root::open(self.workspace.root()).ok();
@@ -309,7 +306,7 @@ impl ForkIntoPlan {
         &self,
         empty: SessionOptions,
         first: CapturedState,
-        objects: ObjectsLock,
+        objects: HeldLock,
     ) -> Result<(Workspace, Checkpoint, Session)> {
         let store = self.workspace.store();
         let workspace = store.workspace(&self.dir())?;

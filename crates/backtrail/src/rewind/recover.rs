@@ -57,8 +57,7 @@ impl Workspace {
         if self.open_step()?.is_none() {
             return Ok(false);
         }
-        let lock = self.snapshot_lock()?;
-        let free = lock.try_hold()?.is_some();
+        let free = self.try_hold_snapshots()?.is_some();
         Ok(!free && self.open_step()?.is_some())
     }
 
@@ -67,8 +66,7 @@ impl Workspace {
         if self.open_step()?.is_none() {
             return Ok(None);
         }
-        let lock = self.snapshot_lock()?;
-        match lock.try_hold()? {
+        match self.try_hold_snapshots()? {
             Some(_held) => self.recover_locked(writer),
             None => Ok(None),
         }

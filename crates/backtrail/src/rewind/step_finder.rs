@@ -16,24 +16,13 @@ use super::target::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{
-    Step, StepKind, Steps, Taken, Undone, all_steps, newest_step, opener_of, undone_step,
+    ChatStep, Step, StepKind, Steps, all_steps, newest_step, opener_of, undone_step,
 };
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::step_record::{ChatMoveRecord, StepRecord, TrailPlace};
 use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
 use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace, Workspace};
-
-/// A step of a conversation alone.
-#[derive(Debug)]
-struct ChatStep {
-    step: Step,
-    /// Where the conversation goes to undo or redo it.
-    to: SessionPlace,
-    /// Where the step is: the trail that it began, or its record.
-    place: (u32, u64),
-    at: Option<Timestamp>,
-}
 
 /// The steps of a workspace, or of one session there.
 pub(super) struct StepFinder<'a> {
@@ -90,7 +79,7 @@ impl<'a> StepFinder<'a> {
                 return Ok(Some(target));
             }
         }
-        Ok(chat.map(|chat| chat.target(Verb::Undo)))
+        Ok(chat.map(|chat| target(chat, Verb::Undo)))
     }
 
     /// Finds the newest step that changed any of some paths, to undo what it did to
@@ -130,7 +119,7 @@ impl<'a> StepFinder<'a> {
     fn is_newer(&self, chat: &ChatStep, step: &FileStep) -> bool {
         let ended = step.after.map(|after| &self.timeline.checkpoints[after]);
         match ended.and_then(Checkpoint::session) {
-            Some(place) if place.id == chat.to.id => chat.place > (place.trail, place.seq),
+            Some(place) if place.id == chat.session => chat.place() > (place.trail, place.seq),
             _ => chat.at > Some(self.at(step)),
         }
     }
@@ -156,7 +145,7 @@ impl<'a> StepFinder<'a> {
         let newest = newest.and_then(|newest| newest.at);
         let ended = self.steps.done.last().map(|step| self.at(step));
         let chat = chat.filter(|chat| chat.at >= ended && chat.at >= newest);
-        Ok(chat.map(|chat| chat.target(Verb::Redo)))
+        Ok(chat.map(|chat| target(chat, Verb::Redo)))
     }
 
     /// Lists what undo and redo would take, the next one first.
@@ -376,30 +365,23 @@ impl<'a> StepFinder<'a> {
 
     /// Finds the newest step of a conversation alone.
     fn newest_chat(&self) -> Result<Option<ChatStep>> {
-        self.newest_of(|session| {
-            let taken = newest_step(self.workspace.store(), session)?;
-            let taken = taken.filter(|taken| !self.is_with_files(session, taken.began));
-            Ok(taken.map(|taken| ChatStep::taken(session, taken)))
-        })
+        self.newest_of(newest_step)
     }
 
     /// Finds the step of a conversation alone that was undone last.
     fn undone_chat(&self) -> Result<Option<ChatStep>> {
-        self.newest_of(|session| {
-            let undone = undone_step(self.workspace.store(), session)?;
-            let undone = undone.filter(|undone| !self.is_with_files(session, Some(undone.trail)));
-            Ok(undone.map(|undone| ChatStep::undone(session, undone)))
-        })
+        self.newest_of(undone_step)
     }
 
     /// Returns the newest step that `find` finds in the sessions that count.
     fn newest_of(
         &self,
-        find: impl Fn(&SessionId) -> Result<Option<ChatStep>>,
+        find: impl Fn(&Store, &SessionId) -> Result<Option<ChatStep>>,
     ) -> Result<Option<ChatStep>> {
         let mut newest: Option<ChatStep> = None;
         for session in self.sessions()? {
-            let chat = readable(find(&session))?;
+            let chat = readable(find(self.workspace.store(), &session))?;
+            let chat = chat.filter(|chat| !self.is_with_files(&session, chat.began));
             if chat.as_ref().map(|chat| chat.at) > newest.as_ref().map(|newest| newest.at) {
                 newest = chat;
             }
@@ -408,34 +390,11 @@ impl<'a> StepFinder<'a> {
     }
 }
 
-impl ChatStep {
-    fn taken(session: &SessionId, taken: Taken) -> Self {
-        Self {
-            at: taken.step.at,
-            place: match taken.began {
-                Some(trail) => (trail, 0),
-                None => (taken.before.trail, taken.before.seq + 1),
-            },
-            step: taken.step,
-            to: TrailPlace::from(taken.before).of(session),
-        }
-    }
-
-    fn undone(session: &SessionId, undone: Undone) -> Self {
-        Self {
-            at: Some(undone.at),
-            place: (undone.trail, 0),
-            step: undone.step,
-            to: TrailPlace::from(undone.ahead).of(session),
-        }
-    }
-
-    fn target(self, verb: Verb) -> RewindTarget {
-        let mut target = RewindTarget::chat(verb, self.to);
-        target.about = self.step.to_string().into();
-        target.outcome.step = Some(self.step);
-        target
-    }
+fn target(chat: ChatStep, verb: Verb) -> RewindTarget {
+    let mut target = RewindTarget::chat(verb, TrailPlace::from(chat.to).of(&chat.session));
+    target.about = chat.step.to_string().into();
+    target.outcome.step = Some(chat.step);
+    target
 }
 
 /// Finds the step that undo or redo takes in a conversation without files.
@@ -444,19 +403,18 @@ pub(super) fn chat_step(
     session: &SessionId,
     request: Request<'_>,
 ) -> Result<Option<RewindTarget>> {
-    Ok(match request {
-        Request::Redo => undone_step(store, session)?
-            .map(|undone| ChatStep::undone(session, undone).target(Verb::Redo)),
-        _ => newest_step(store, session)?
-            .map(|taken| ChatStep::taken(session, taken).target(Verb::Undo)),
-    })
+    let (found, verb) = match request {
+        Request::Redo => (undone_step(store, session)?, Verb::Redo),
+        _ => (newest_step(store, session)?, Verb::Undo),
+    };
+    Ok(found.map(|chat| target(chat, verb)))
 }
 
 /// Returns whether a step of a conversation came after a step with files. Where both
 /// moved the same conversation, the trails say so; clocks may go backwards.
 fn came_after(chat: &ChatStep, begun: &StepRecord) -> bool {
     match &begun.chat {
-        Some(moved) if moved.session == chat.to.id => chat.place >= (moved.trail, 0),
+        Some(moved) if moved.session == chat.session => chat.place() >= (moved.trail, 0),
         _ => chat.at > Some(begun.at),
     }
 }

@@ -3,10 +3,14 @@
 use std::path::Path;
 use std::{fmt, io};
 
-/// Is asked before each change to a workspace's files. For tests: what it refuses
-/// fails as if the system had refused it.
+/// A hook that is called before each change to a workspace's files. For tests: a refused
+/// change fails as if the system had refused it.
 pub trait TouchHook: fmt::Debug + Send + Sync {
-    /// Lets the change happen, or returns the error to fail with.
+    /// Allows the change.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error with which the change must fail.
     fn before(&self, touch: &Touch<'_>) -> io::Result<()>;
 }
 

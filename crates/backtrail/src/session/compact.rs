@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::{Session, SessionReader};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::log::LogWriter;
 use crate::log::tail::Entry;
 use crate::message::{Block, Compaction, Covered, Message, Role};
@@ -55,11 +55,7 @@ impl LogWriter {
         let reader = SessionReader::new(&self.store, self.dir.clone());
         let seq = tail.position().seq.saturating_add(1);
         let (covered, kept) = cover(&reader, compaction.kept(), seq)?;
-        let id = self
-            .ids
-            .next(self.store.random())
-            .map_err(|error| Error::machine("cannot make an id", error))?;
-        let body = compaction.encode(self.store.now(), id, &covered)?;
+        let body = compaction.encode(self.store.now(), self.new_id()?, &covered)?;
         tail.append(&[Entry {
             kind: "compaction",
             body: &body,

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::log::Durability;
 use crate::log::directory::LogDir;
-use crate::log::lock::AppendLock;
+use crate::log::lock::LockFile;
 use crate::log::place::{self, Place};
 use crate::log::present_at;
 use crate::store::Store;
@@ -88,8 +88,8 @@ pub(crate) fn fork(store: &Store, parent: &SessionId, options: &ForkOptions) -> 
     let files = store.files(parent);
     let head = files.head()?;
     // The session must not be deleted before the fork exists and refers to it.
-    let lock = AppendLock::open_existing(&files)?;
-    let _guard = lock.as_ref().map(AppendLock::hold).transpose()?;
+    let lock = LockFile::existing(&files)?;
+    let _guard = lock.map(|lock| lock.hold()).transpose()?;
     files.head()?;
     let end = place::end(store, &files, head)?;
     let on_head = options.trail.is_none_or(|trail| trail == head);

@@ -4,11 +4,8 @@
 //! times and ids that they have in the agent's files, many at a time, and if the agent
 //! rewound the conversation, it is rewound here. No other process moves it.
 
-use std::sync::PoisonError;
-
 use serde::Serialize;
 
-use super::moves::MoveTarget;
 use super::{Session, SessionOptions, SessionReader, append_note};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
@@ -19,6 +16,7 @@ use crate::log::tail::Entry;
 use crate::message::{Compaction, Draft, Usage};
 use crate::session::Note;
 use crate::store::Store;
+use crate::sync::lock;
 use crate::time::Timestamp;
 use crate::trail::SourceRecord;
 use crate::trail::opener::{Opener, TrailReason};
@@ -117,7 +115,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Fails with `Conflict` if the session exists, and if it was deleted or the store cannot be written.
+    /// Fails with `Conflict` if the session exists, and if it was deleted or the store cannot be
+    /// written.
     pub fn begin_import(
         &self,
         id: &SessionId,
@@ -262,14 +261,7 @@ impl ImportWriter {
     /// Fails with `NotFound` if there is no such record, and if the session cannot be written.
     pub fn back_to(&mut self, seq: u64) -> Result<()> {
         self.flush()?;
-        let moved = self.session.0.move_to(|live, tail| {
-            if seq == tail.position().seq {
-                return Ok(None);
-            }
-            let target = place::find(&live.store, &live.dir, tail.trail, seq)?;
-            Ok(Some(MoveTarget::rewind(target)))
-        });
-        moved.map(drop)
+        self.session.move_to_record(seq).map(drop)
     }
 
     /// Stores bytes of a file that the session is imported from, after those already stored
@@ -280,7 +272,7 @@ impl ImportWriter {
     /// Fails if the session's payloads cannot be written.
     pub fn keep(&mut self, source: &mut SourceRecord, bytes: &[u8]) -> Result<()> {
         let payloads = &self.session.0.payloads;
-        let mut payloads = payloads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut payloads = lock(payloads);
         source.keep(bytes, &mut payloads)
     }
 
@@ -292,11 +284,7 @@ impl ImportWriter {
     /// Fails if the session cannot be written.
     pub fn source(&mut self, source: &SourceRecord) -> Result<(u32, u64, u64)> {
         let live = &self.session.0;
-        let id = live
-            .ids
-            .next(live.store.random())
-            .map_err(|error| Error::machine("cannot make an id", error))?;
-        let body = source.encode(live.store.now(), id)?;
+        let body = source.encode(live.store.now(), live.new_id()?)?;
         self.flush()?;
         let before = self.write(&[("source", body)])?;
         let tail = self.session.0.lock_tail();

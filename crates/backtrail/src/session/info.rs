@@ -1,4 +1,4 @@
-//! What can be told about a session without reading its history.
+//! A session's details, found without reading its history.
 
 use std::path::PathBuf;
 
@@ -42,9 +42,9 @@ pub struct SessionInfo {
     /// The workspace, if that directory has checkpoints.
     #[serde(skip)]
     pub workspace_id: Option<WorkspaceId>,
-    /// When it began; `None` if no record tells.
+    /// When it began; `None` if no record has a time.
     pub created_at: Option<Timestamp>,
-    /// When its last record was made; `None` if no record tells.
+    /// When its last record was made; `None` if no record has a time.
     pub updated_at: Option<Timestamp>,
     /// The seq of its last record; 0 if there is none.
     pub last_seq: u64,

@@ -56,7 +56,7 @@ pub(crate) use moves::{MovedChat, not_ours};
 pub(crate) use note::append_note;
 pub(crate) use run::append_run;
 pub(crate) use spawn::spawn;
-pub(crate) use steps::{Taken, Undone, all_steps, newest_step, opener_of, undone_step};
+pub(crate) use steps::{ChatStep, all_steps, newest_step, opener_of, undone_step};
 
 /// A session to write to.
 ///

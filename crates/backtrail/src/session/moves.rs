@@ -28,50 +28,40 @@ pub(crate) struct MovedChat {
 impl Session {
     /// Ends the conversation at a record. `None` if it already ends there.
     pub(crate) fn move_to_record(&self, seq: u64) -> Result<Option<MovedChat>> {
-        self.must_be_ours(seq)?;
         self.0.move_to(|live, tail| {
             if seq == tail.position().seq {
                 return Ok(None);
             }
-            let target = place::find(&live.store, &live.dir, tail.trail, seq)?;
-            Ok(Some(MoveTarget::rewind(target)))
-        })
-    }
-
-    /// Undoes the last step of a session without a workspace.
-    pub(crate) fn undo_chat(&self) -> Result<Option<MovedChat>> {
-        self.0.move_to(|live, tail| {
-            let Some(taken) = steps::newest(&live.dir, tail.spot())? else {
-                return Ok(None);
-            };
             Ok(Some(MoveTarget {
-                reason: TrailReason::Undo,
-                place: place::at(&live.dir, taken.before)?,
-                as_at: Some(taken.before),
-                step: Some(taken.step),
+                reason: TrailReason::Rewind,
+                place: place::find(&live.store, &live.dir, tail.trail, seq)?,
+                as_at: None,
+                step: None,
             }))
         })
     }
 
-    /// Redoes the last undone step of a session without a workspace.
-    pub(crate) fn redo_chat(&self) -> Result<Option<MovedChat>> {
+    /// Undoes the last step of a session without a workspace, or redoes its last undone step.
+    pub(crate) fn step_chat(&self, reason: TrailReason) -> Result<Option<MovedChat>> {
         self.0.move_to(|live, tail| {
-            let Some(undone) = steps::undone(&live.dir, tail.spot())? else {
-                return Ok(None);
+            let found = match reason {
+                TrailReason::Redo => steps::undone(&live.dir, tail.spot())?,
+                _ => steps::newest(&live.dir, tail.spot())?,
             };
-            Ok(Some(MoveTarget {
-                reason: TrailReason::Redo,
-                place: place::at(&live.dir, undone.ahead)?,
-                as_at: Some(undone.ahead),
-                step: Some(undone.step),
-            }))
+            let target = found.map(|found| {
+                Ok(MoveTarget {
+                    reason,
+                    place: place::at(&live.dir, found.to)?,
+                    as_at: Some(found.to),
+                    step: Some(found.step),
+                })
+            });
+            target.transpose()
         })
     }
-}
 
-impl Session {
     /// Refuses to move a conversation that another agent keeps.
-    fn must_be_ours(&self, seq: u64) -> Result<()> {
+    pub(crate) fn must_be_ours(&self, seq: u64) -> Result<()> {
         match self.reader().log.present()?.belongs_to {
             Some(agent) => Err(not_ours(self.id(), seq, &agent)),
             None => Ok(()),
@@ -136,7 +126,7 @@ pub(crate) fn not_ours(id: &SessionId, seq: u64, agent: &str) -> Error {
 }
 
 /// The place that a conversation moves to.
-pub(super) struct MoveTarget {
+struct MoveTarget {
     reason: TrailReason,
     place: Place,
     as_at: Option<Spot>,
@@ -144,21 +134,9 @@ pub(super) struct MoveTarget {
     step: Option<Step>,
 }
 
-impl MoveTarget {
-    /// Targets an earlier place.
-    pub(super) fn rewind(place: Place) -> Self {
-        Self {
-            reason: TrailReason::Rewind,
-            place,
-            as_at: None,
-            step: None,
-        }
-    }
-}
-
 impl LogWriter {
     /// Begins a new trail at the place that `choose` returns, after all queued messages.
-    pub(super) fn move_to(
+    fn move_to(
         &self,
         choose: impl FnOnce(&Self, &Tail) -> Result<Option<MoveTarget>>,
     ) -> Result<Option<MovedChat>> {

@@ -7,10 +7,9 @@ use serde::Serialize;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::body;
 use crate::log::directory::LogDir;
-use crate::log::lock::AppendLock;
+use crate::log::lock::LockFile;
 use crate::log::present_at;
 use crate::log::tail::{Entry, Tail};
-use crate::random::new_uuid;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::present::{Present, WorkspaceRef};
@@ -204,8 +203,7 @@ struct NoteBody<'a> {
 pub(crate) fn append_note(store: &Store, files: &LogDir, note: &Note) -> Result<u64> {
     note.check()?;
     files.head()?;
-    let lock = AppendLock::open(files)?;
-    let guard = lock.hold()?;
+    let guard = LockFile::append(files)?.hold()?;
     let mut tail = Tail::load(store, files)?;
     let seq = append_to(store, files, &mut tail, note)?;
     drop(guard);
@@ -227,11 +225,9 @@ pub(crate) fn append_to(
     let mut present = present_at(store, files, tail.trail, tail.position())?;
     note.apply(&mut present);
     check_texts(present.tags.iter())?;
-    let id = new_uuid(store.random())
-        .map_err(|error| Error::io("cannot make an id", files.path(), error))?;
     let note = NoteBody {
         at: store.now(),
-        id,
+        id: store.new_id()?,
         present: &present,
     };
     let entry = Entry {

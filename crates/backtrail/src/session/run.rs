@@ -5,12 +5,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::Result;
 use crate::hex::{lossy_path, lossy_paths, path_of, to_hex};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::body;
 use crate::log::append_entry;
-use crate::random::new_uuid;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::{RecordKind, RecordRef};
@@ -121,21 +120,13 @@ impl RecordRef<'_> {
     ///
     /// Fails with `Corrupt` if the record is not that of a run.
     pub fn run(&self) -> Result<Option<Run>> {
-        if self.kind() != RecordKind::Run {
-            return Ok(None);
-        }
-        let read = serde_json::from_slice::<RunRecord>(self.bytes()).map_err(|error| {
-            let what = format!("cannot read the run of record {}", self.seq());
-            Error::new(ErrorKind::Corrupt, what).with_reason(Reason::Syntax(error.to_string()))
-        });
-        Ok(Some(read?.into()))
+        let read = self.parse_as::<RunRecord>(RecordKind::Run)?;
+        Ok(read.map(Run::from))
     }
 }
 
 /// Records a command in a session, even if another process is writing to it.
 pub(crate) fn append_run(store: &Store, session: &SessionId, run: &Run) -> Result<u64> {
-    let id =
-        new_uuid(store.random()).map_err(|error| Error::machine("cannot create an id", error))?;
-    let body = body(&run.body(store.now(), id))?;
+    let body = body(&run.body(store.now(), store.new_id()?))?;
     append_entry(store, &store.files(session), RUN, &body)
 }

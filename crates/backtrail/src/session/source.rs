@@ -80,12 +80,24 @@ impl KeptSource {
         }
     }
 
+    /// Drops the bytes from `to` on, which a later reading replaces. Returns whether all before
+    /// them are there.
+    fn truncate(&mut self, to: u64) -> bool {
+        let mut at = 0;
+        let is_before = |piece: &&Piece| {
+            let is_before = at < to;
+            at += if is_before { piece.unpacked } else { 0 };
+            is_before
+        };
+        let kept = self.pieces.iter().take_while(is_before).count();
+        self.pieces.truncate(kept);
+        at == to
+    }
+
     fn go_on(&mut self, record: SourceRecord) {
-        if record.from == 0 && !record.pieces.is_empty() {
-            self.pieces.clear();
-            self.incomplete = false;
-        } else {
-            self.incomplete |= record.from != self.bytes && !record.pieces.is_empty();
+        if !record.pieces.is_empty() {
+            let is_complete = self.truncate(record.from);
+            self.incomplete = !is_complete || (self.incomplete && record.from > 0);
         }
         self.bytes = record.to;
         self.agent = record.agent;

@@ -12,7 +12,6 @@ use crate::ids::SessionId;
 use crate::json::body;
 use crate::log::tail::append_entry;
 use crate::message::Block;
-use crate::random::new_uuid;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::RecordKind;
@@ -59,7 +58,7 @@ impl SessionReader {
             if record.kind() != RecordKind::Spawned {
                 continue;
             }
-            let Ok(spawned) = serde_json::from_slice::<Spawned>(record.bytes()) else {
+            let Ok(spawned) = record.parse::<Spawned>() else {
                 continue;
             };
             if !store.files(&spawned.session_id).trails()?.is_empty() {
@@ -104,13 +103,14 @@ pub(crate) fn spawn(
     let call = store.read_session(parent)?.find_call(tool_use_id)?;
     options.check()?;
     let id = store.new_session_id()?;
-    let spawned = Spawned {
-        session_id: id.clone(),
-        call,
-        tool_use_id: tool_use_id.to_owned(),
+    let spawned = SpawnedBody {
         at: store.now(),
+        id: store.new_id()?,
+        session_id: &id,
+        call,
+        tool_use_id,
     };
-    append_spawned(store, parent, &spawned)?;
+    append_entry(store, &store.files(parent), "spawned", &body(&spawned)?)?;
     let by = SpawnedBy {
         session_id: parent.clone(),
         seq: call,
@@ -119,25 +119,11 @@ pub(crate) fn spawn(
     Session::create_as(store, id, options, Some(by))
 }
 
-/// Records the new session on the caller's trail, under the short lock only.
-fn append_spawned(store: &Store, parent: &SessionId, spawned: &Spawned) -> Result<()> {
-    #[derive(Serialize)]
-    struct SpawnedBody<'a> {
-        at: Timestamp,
-        id: uuid::Uuid,
-        session_id: &'a SessionId,
-        call: u64,
-        tool_use_id: &'a str,
-    }
-    let files = store.files(parent);
-    let id =
-        new_uuid(store.random()).map_err(|error| Error::machine("cannot make an id", error))?;
-    let spawned = SpawnedBody {
-        at: spawned.at,
-        id,
-        session_id: &spawned.session_id,
-        call: spawned.call,
-        tool_use_id: &spawned.tool_use_id,
-    };
-    append_entry(store, &files, "spawned", &body(&spawned)?).map(drop)
+#[derive(Serialize)]
+struct SpawnedBody<'a> {
+    at: Timestamp,
+    id: uuid::Uuid,
+    session_id: &'a SessionId,
+    call: u64,
+    tool_use_id: &'a str,
 }

@@ -133,14 +133,14 @@ impl fmt::Display for Step {
                 seq,
                 removed_message_count: 1,
                 ..
-            } => write!(f, "the compaction at record {seq} (1 message)"),
+            } => write!(f, "the compaction of 1 message at record {seq}"),
             StepKind::Compaction {
                 seq,
                 removed_message_count,
                 ..
             } => write!(
                 f,
-                "the compaction at record {seq} ({removed_message_count} messages)"
+                "the compaction of {removed_message_count} messages at record {seq}"
             ),
         }
     }
@@ -191,60 +191,64 @@ pub struct Steps {
     pub to_redo: Vec<Step>,
 }
 
-/// A step, and where the conversation was before it.
+/// A step of a conversation alone that undo or redo takes.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct ChatStep {
+    pub(crate) session: SessionId,
     pub(crate) step: Step,
-    pub(crate) before: Spot,
-    /// The trail that it began; `None` for a compaction.
+    /// Where the conversation goes: to before the step, or to where it was undone.
+    pub(crate) to: Spot,
+    /// The trail that the step, or its undo, began; a compaction begins none.
     pub(crate) began: Option<u32>,
+    /// When it was done, or undone.
+    pub(crate) at: Option<Timestamp>,
 }
 
-/// An undone step, and where the conversation was then.
-#[derive(Debug)]
-pub(crate) struct Undone {
-    pub(crate) step: Step,
-    pub(crate) ahead: Spot,
-    /// The trail that the undo began.
-    pub(crate) trail: u32,
-    pub(crate) at: Timestamp,
+impl ChatStep {
+    /// Returns where the step is: the trail that it began, or its record.
+    pub(crate) fn place(&self) -> (u32, u64) {
+        let record = (self.to.trail, self.to.seq + 1);
+        self.began.map_or(record, |trail| (trail, 0))
+    }
 }
 
 /// Lists the steps of a session that is at `spot`.
 pub(crate) fn list(files: &LogDir, spot: Spot) -> Result<Steps> {
-    let mut steps = Steps::default();
-    let mut at = spot;
-    while let Some(taken) = newest(files, at)? {
-        steps.to_undo.push(taken.step);
-        at = taken.before;
-    }
-    let mut at = spot;
-    while let Some(undone) = undone(files, at)? {
-        steps.to_redo.push(undone.step);
-        at = undone.ahead;
+    let steps = |all: Vec<ChatStep>| all.into_iter().map(|found| found.step).collect();
+    Ok(Steps {
+        to_undo: steps(follow(files, spot, newest)?),
+        to_redo: steps(follow(files, spot, undone)?),
+    })
+}
+
+/// Returns all steps that `find` finds one after the other.
+fn follow(
+    files: &LogDir,
+    mut spot: Spot,
+    find: impl Fn(&LogDir, Spot) -> Result<Option<ChatStep>>,
+) -> Result<Vec<ChatStep>> {
+    let mut steps = Vec::new();
+    while let Some(found) = find(files, spot)? {
+        spot = found.to;
+        steps.push(found);
     }
     Ok(steps)
 }
 
 /// Returns the newest step of a conversation that is not undone.
-pub(crate) fn newest_step(store: &Store, id: &SessionId) -> Result<Option<Taken>> {
+pub(crate) fn newest_step(store: &Store, id: &SessionId) -> Result<Option<ChatStep>> {
     let (files, spot) = end_of(store, id)?;
     newest(&files, spot)
 }
 
 /// Returns all steps of a conversation that are not undone, the newest first.
-pub(crate) fn all_steps(store: &Store, id: &SessionId) -> Result<Vec<Taken>> {
-    let (files, mut spot) = end_of(store, id)?;
-    let mut steps = Vec::new();
-    while let Some(taken) = newest(&files, spot)? {
-        spot = taken.before;
-        steps.push(taken);
-    }
-    Ok(steps)
+pub(crate) fn all_steps(store: &Store, id: &SessionId) -> Result<Vec<ChatStep>> {
+    let (files, spot) = end_of(store, id)?;
+    follow(&files, spot, newest)
 }
 
 /// Returns the next step to redo in a conversation.
-pub(crate) fn undone_step(store: &Store, id: &SessionId) -> Result<Option<Undone>> {
+pub(crate) fn undone_step(store: &Store, id: &SessionId) -> Result<Option<ChatStep>> {
     let (files, spot) = end_of(store, id)?;
     undone(&files, spot)
 }
@@ -263,9 +267,16 @@ pub(crate) fn opener_of(store: &Store, id: &SessionId, trail: u32) -> Result<Opt
 }
 
 /// Returns the newest step of a place that is not undone.
-pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<Taken>> {
+pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<ChatStep>> {
     let (mut segment, position) = place::look_at(files, spot)?;
     let mut compacted = position.compacted;
+    let found = |step: Step, to, began| ChatStep {
+        session: files.id().clone(),
+        at: step.at,
+        step,
+        to,
+        began,
+    };
     loop {
         let Some(opener) = &segment.opener else {
             return Ok(None);
@@ -278,11 +289,7 @@ pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<Taken>> {
             spot = before.spot();
             // An unreadable one is skipped, and does not hide others.
             if let Some(step) = step {
-                return Ok(Some(Taken {
-                    step,
-                    before: spot,
-                    began: None,
-                }));
+                return Ok(Some(found(step, spot, None)));
             }
             compacted = before.position.compacted;
             segment = Segment::open(files, spot.trail, spot.seq)?;
@@ -290,11 +297,8 @@ pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<Taken>> {
         }
         if opener.reason == TrailReason::Rewind {
             let before = opener.before.filter(|before| before.trail < opener.trail);
-            return Ok(rewind_of(opener).zip(before).map(|(step, before)| Taken {
-                step,
-                before,
-                began: Some(opener.trail),
-            }));
+            let step = rewind_of(opener).zip(before);
+            return Ok(step.map(|(step, before)| found(step, before, Some(opener.trail))));
         }
         let Some(other) = shared_with(files, opener) else {
             return Ok(None);
@@ -313,7 +317,7 @@ pub(crate) fn newest(files: &LogDir, mut spot: Spot) -> Result<Option<Taken>> {
 }
 
 /// Returns the next step to redo at a place, and where it leads.
-pub(crate) fn undone(files: &LogDir, mut spot: Spot) -> Result<Option<Undone>> {
+pub(crate) fn undone(files: &LogDir, mut spot: Spot) -> Result<Option<ChatStep>> {
     loop {
         let segment = Segment::open(files, spot.trail, spot.seq)?;
         let Some(opener) = &segment.opener else {
@@ -329,22 +333,17 @@ pub(crate) fn undone(files: &LogDir, mut spot: Spot) -> Result<Option<Undone>> {
                 return Ok(None);
             };
             // An undone turn is not a step of the conversation alone.
-            let step = match newest(files, ahead)? {
-                Some(taken) => Some(taken.step),
-                None => Some(Step {
-                    kind: StepKind::Messages {
-                        after: opener.seq,
-                        until: ahead.seq,
-                    },
-                    at: Some(opener.at),
-                    session: None,
-                }),
+            let messages = StepKind::Messages {
+                after: opener.seq,
+                until: ahead.seq,
             };
-            return Ok(step.map(|step| Undone {
-                step,
-                ahead,
-                trail: opener.trail,
-                at: opener.at,
+            let step = newest(files, ahead)?.map(|taken| taken.step);
+            return Ok(Some(ChatStep {
+                session: files.id().clone(),
+                step: step.unwrap_or_else(|| Step::new(messages, Some(opener.at))),
+                to: ahead,
+                began: Some(opener.trail),
+                at: Some(opener.at),
             }));
         }
         match shared_with(files, opener) {
@@ -380,15 +379,11 @@ fn shared_with(files: &LogDir, opener: &Opener) -> Option<Spot> {
 
 /// Returns the step that a rewind's opener records.
 pub(crate) fn rewind_of(opener: &Opener) -> Option<Step> {
-    let before = opener.before?;
-    Some(Step {
-        kind: StepKind::Rewind {
-            from: before.seq,
-            to: opener.seq,
-        },
-        at: Some(opener.at),
-        session: None,
-    })
+    let kind = StepKind::Rewind {
+        from: opener.before?.seq,
+        to: opener.seq,
+    };
+    Some(Step::new(kind, Some(opener.at)))
 }
 
 fn compaction(segment: &Segment, seq: u64) -> Result<Option<Step>> {
@@ -399,13 +394,10 @@ fn compaction(segment: &Segment, seq: u64) -> Result<Option<Step>> {
     let Ok(Some(stored)) = record.compaction() else {
         return Ok(None);
     };
-    Ok(Some(Step {
-        kind: StepKind::Compaction {
-            seq,
-            count: stored.count,
-            removed_message_count: stored.removed_message_count,
-        },
-        at: record.at(),
-        session: None,
-    }))
+    let kind = StepKind::Compaction {
+        seq,
+        count: stored.count,
+        removed_message_count: stored.removed_message_count,
+    };
+    Ok(Some(Step::new(kind, record.at())))
 }

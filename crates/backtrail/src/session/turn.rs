@@ -4,13 +4,14 @@
 //! The snapshot of the files runs in the background. Only a tool can change files, so
 //! only the beginning of a tool call waits for it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::thread::JoinHandle;
 
 use super::{Session, SessionOptions};
 use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::CheckpointId;
 use crate::message::{Block, Draft, Message, ToolResult, ToolUse};
+use crate::sync::lock;
 use crate::workspace::{
     Active, Checkpoint, CheckpointOptions, CheckpointReason, SessionPlace, Workspace, by_id,
     moved_home,
@@ -209,7 +210,7 @@ impl Turn {
 
     /// Returns this turn's tool calls without a result, in order.
     pub fn open_tool_calls(&self) -> Vec<ToolUse> {
-        self.lock_calls().clone()
+        lock(&self.calls).clone()
     }
 
     /// Begins a tool call: waits until the state of the files before it is saved.
@@ -222,8 +223,7 @@ impl Turn {
     /// Fails with `Invalid` if this turn has no open call with this id, and if the state before the
     /// turn could not be saved: then the tool must not run.
     pub fn begin_tool(&self, tool_use_id: &str) -> Result<Tool<'_>> {
-        let call = self
-            .lock_calls()
+        let call = lock(&self.calls)
             .iter()
             .find(|call| *call.id == *tool_use_id)
             .cloned();
@@ -242,7 +242,7 @@ impl Turn {
     /// Waits until the current state of the files is saved, before the next tool call, and
     /// returns the checkpoint that the turn began with.
     fn kept_until_now(&self) -> Result<CheckpointId> {
-        let mut background = self.lock_background();
+        let mut background = lock(&self.background);
         let start = background.wait()?;
         if background.stale {
             let again = CheckpointOptions::new()
@@ -279,7 +279,7 @@ impl Turn {
     }
 
     fn finish(&self, reason: CheckpointReason) -> Result<Checkpoint> {
-        let start = self.lock_background().wait()?;
+        let start = lock(&self.background).wait()?;
         let end = CheckpointOptions::new()
             .reason(reason)
             .session(self.session.id())
@@ -289,7 +289,7 @@ impl Turn {
 
     /// Updates the list of open calls.
     fn take_note(&self, message: &Message) {
-        let mut calls = self.lock_calls();
+        let mut calls = lock(&self.calls);
         for block in &message.blocks {
             match block {
                 Block::ToolUse(call) => calls.push(call.clone()),
@@ -300,16 +300,6 @@ impl Turn {
                 _ => {}
             }
         }
-    }
-
-    fn lock_calls(&self) -> MutexGuard<'_, Vec<ToolUse>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_background(&self) -> MutexGuard<'_, Background> {
-        self.background
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -355,7 +345,7 @@ impl Tool<'_> {
             })
             .begun_by(self.start);
         let pending = begin_checkpoint(&turn.workspace, end)?;
-        turn.lock_background().pending.push(pending);
+        lock(&turn.background).pending.push(pending);
         Ok(seq)
     }
 }

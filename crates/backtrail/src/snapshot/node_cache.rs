@@ -7,11 +7,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::source::{Contents, Nodes};
 use crate::error::Result;
 use crate::objects::ObjectId;
+use crate::sync::lock;
 
 /// The limit in bytes: enough for the directories of some 500,000 files.
 const ROOM: usize = 32 << 20;
@@ -36,19 +37,15 @@ impl CachedNodes {
             cache: Mutex::default(),
         }
     }
-
-    fn cache(&self) -> MutexGuard<'_, NodeCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Nodes for CachedNodes {
     fn node(&self, id: &ObjectId) -> Result<Cow<'_, [u8]>> {
-        if let Some(bytes) = self.cache().nodes.get(id) {
+        if let Some(bytes) = lock(&self.cache).nodes.get(id) {
             return Ok(Cow::Owned(bytes.to_vec()));
         }
         let bytes = self.source.node(id)?;
-        self.cache().insert(*id, &bytes);
+        lock(&self.cache).insert(*id, &bytes);
         Ok(bytes)
     }
 }

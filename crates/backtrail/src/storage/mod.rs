@@ -22,8 +22,13 @@ pub(crate) use unsynced::Unsynced;
 
 /// A file system with the operations the engine needs.
 ///
-/// Paths are absolute or relative to the process, and always inside the store. Errors are
-/// plain [`io::Error`]s; the engine adds the path.
+/// Paths are absolute or relative to the process, and always inside the store.
+///
+/// # Errors
+///
+/// Every method fails with the plain [`io::Error`] of its operation; the engine adds the
+/// path. The kinds `NotFound` and `AlreadyExists` must be exact, because the engine relies
+/// on them.
 pub trait Storage: Send + Sync + fmt::Debug + 'static {
     /// Creates a new empty file for reading and appending.
     ///
@@ -74,8 +79,7 @@ pub trait Storage: Send + Sync + fmt::Debug + 'static {
     fn is_dir(&self, path: &Path) -> io::Result<bool> {
         match self.list(path) {
             Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
+            Err(error) if is_absent(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -98,6 +102,10 @@ pub trait Storage: Send + Sync + fmt::Debug + 'static {
 }
 
 /// An open file.
+///
+/// # Errors
+///
+/// Every method fails with the plain [`io::Error`] of its operation.
 pub trait StorageFile: Send + Sync + fmt::Debug {
     /// Returns the current length in bytes.
     fn len(&self) -> io::Result<u64>;
@@ -196,8 +204,8 @@ pub(crate) fn append_all(file: &dyn StorageFile, mut bytes: &[u8]) -> io::Result
 
 /// Reads a range of a file, or as much of it as exists.
 ///
-/// The range is within the measured length of the file, so no number in the file can
-/// demand more memory than the file is long.
+/// The range is within the measured length of the file, so no number in a file can
+/// make it allocate more memory than the file is long.
 pub(crate) fn read_range(file: &dyn StorageFile, range: Range<u64>) -> io::Result<Vec<u8>> {
     let len = range.end.saturating_sub(range.start);
     let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
@@ -208,7 +216,7 @@ pub(crate) fn read_range(file: &dyn StorageFile, range: Range<u64>) -> io::Resul
 }
 
 /// Calls `each` with a range of a file chunk by chunk, each with its offset, while it
-/// returns true. Returns whether that was so to the end, and the file did not end before.
+/// returns true. Returns whether it did until the end, and the file was long enough.
 pub(crate) fn for_each_chunk(
     file: &dyn StorageFile,
     range: Range<u64>,
@@ -230,6 +238,30 @@ pub(crate) fn for_each_chunk(
     Ok(true)
 }
 
+/// Creates a directory unless it exists.
+pub(crate) fn make_dir(storage: &dyn Storage, path: &Path) -> io::Result<()> {
+    match storage.create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        created => created,
+    }
+}
+
+/// Returns the names in a directory; none if it does not exist.
+pub(crate) fn names_in(storage: &dyn Storage, dir: &Path) -> io::Result<Vec<OsString>> {
+    match storage.list(dir) {
+        Err(error) if is_absent(&error) => Ok(Vec::new()),
+        names => names,
+    }
+}
+
+/// Returns whether an error means that a file or its directory does not exist.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
 /// Returns what was found, or `None` if it does not exist.
 pub(crate) fn if_found<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
@@ -242,9 +274,9 @@ pub(crate) fn if_found<T>(found: io::Result<T>) -> io::Result<Option<T>> {
 #[derive(Debug)]
 pub(crate) struct Window<'a> {
     file: &'a dyn StorageFile,
-    /// How long the file is taken to be.
+    /// The assumed length of the file.
     len: u64,
-    /// How much is read at a time.
+    /// The size of a read.
     size: usize,
     start: u64,
     bytes: Vec<u8>,

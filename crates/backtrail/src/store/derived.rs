@@ -6,18 +6,14 @@ use std::path::Path;
 
 use super::Store;
 use crate::error::{Error, Result};
-use crate::log::is_absent;
+use crate::storage::{is_absent, names_in};
 
 impl Store {
     /// Removes the catalogue and the search index, after waiting for a process that is
     /// writing them. They are rebuilt from the rest of the store.
     pub(crate) fn forget_derived(&self) -> Result<()> {
         let dir = self.root().join("derived");
-        let names = match self.storage().list(&dir) {
-            Ok(names) => names,
-            Err(error) if is_absent(&error) => return Ok(()),
-            Err(error) => return Err(failed(&dir, error)),
-        };
+        let names = names_in(self.storage(), &dir).map_err(|error| failed(&dir, error))?;
         // Removing a lock file would allow two processes to hold the lock.
         let is_lock = |name: &OsString| Path::new(name).extension() == Some("lock".as_ref());
         let (locks, others): (Vec<_>, Vec<_>) = names.into_iter().partition(is_lock);

@@ -5,10 +5,9 @@ use std::io;
 use std::path::Path;
 
 use super::{OBJECTS, SESSIONS, Store, WORKSPACES};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::log::TRASH;
-use crate::log::is_absent;
-use crate::storage::{Storage, append_all, read_full};
+use crate::storage::{Storage, append_all, is_absent, make_dir, read_full};
 
 /// The version of the store's layout.
 const STORE_VERSION: u32 = 2;
@@ -55,9 +54,7 @@ impl Store {
             };
             match storage.sync_dir(dir) {
                 Err(error) if n >= made && cannot_be_ours(&error) => {}
-                synced => {
-                    synced.map_err(|error| Error::io("cannot create the store", dir, error))?;
-                }
+                synced => synced.context("cannot create the store", dir)?,
             }
         }
         Ok(())
@@ -169,12 +166,7 @@ impl Store {
 
     pub(super) fn make_part(&self, doing: &str, path: &Path) -> Result<()> {
         let failed = |error| Error::io(doing, path, error);
-        match self.storage().create_dir(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed(error));
-            }
-            _ => {}
-        }
+        make_dir(self.storage(), path).map_err(failed)?;
         self.storage().sync_dir(self.root()).map_err(failed)
     }
 }
@@ -202,16 +194,11 @@ fn is_setting(name: &OsStr) -> bool {
 
 /// Creates a directory unless it exists.
 fn create_dir(storage: &dyn Storage, path: &Path) -> Result<()> {
-    match storage.create_dir(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(Error::io("cannot create the store", path, error))
-        }
-        _ => Ok(()),
-    }
+    make_dir(storage, path).context("cannot create the store", path)
 }
 
 fn sync_dir(storage: &dyn Storage, path: &Path) -> Result<()> {
     storage
         .sync_dir(path)
-        .map_err(|error| Error::io("cannot create the store", path, error))
+        .context("cannot create the store", path)
 }

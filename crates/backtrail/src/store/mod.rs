@@ -12,21 +12,19 @@ mod staging;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{Error, ErrorKind, Result, quoted};
+use crate::error::{Error, ErrorKind, IoContext, Result, quoted};
 use crate::ids::{SessionId, is_id_like};
-use crate::log::{Durability, Holder, LogDir, RepairPlan, is_absent, repair_plan};
+use crate::log::{Durability, Holder, LogDir, RepairPlan, repair_plan};
 use crate::random::{OsRandomness, Randomness, new_uuid};
 use crate::session::{
     ForkOptions, Note, Run, Session, SessionInfo, SessionOptions, SessionReader, append_note,
     append_run, fork, spawn,
 };
-use crate::storage::{LocalStorage, Storage};
+use crate::storage::{LocalStorage, Storage, names_in};
 use crate::time::{Clock, SystemClock, Timestamp};
 #[cfg(feature = "snapshots")]
 use crate::workspace::SessionsHere;
 
-#[cfg(feature = "snapshots")]
-pub(crate) use objects_lock::ObjectsLock;
 #[cfg(feature = "snapshots")]
 pub use staging::Staging;
 
@@ -328,14 +326,8 @@ impl Store {
 
     /// Returns the ids of the sessions that match; reads only their directories.
     fn sessions_like(&self, fits: impl Fn(&SessionId) -> bool) -> Result<Vec<SessionId>> {
-        let names = match self.storage().list(&self.0.sessions) {
-            Ok(names) => names,
-            Err(error) if is_absent(&error) => Vec::new(),
-            Err(error) => {
-                let what = "cannot list the sessions";
-                return Err(Error::io(what, &self.0.sessions, error));
-            }
-        };
+        let dir = self.sessions_dir();
+        let names = names_in(self.storage(), dir).context("cannot list the sessions", dir)?;
         let ids = names
             .iter()
             .filter_map(|name| name.to_str()?.parse::<SessionId>().ok())
@@ -482,9 +474,11 @@ impl Store {
     }
 
     pub(crate) fn new_session_id(&self) -> Result<SessionId> {
-        new_uuid(self.random())
-            .map(SessionId::from_uuid)
-            .map_err(|error| Error::io("cannot create an id", self.root(), error))
+        self.new_id().map(SessionId::from_uuid)
+    }
+
+    pub(crate) fn new_id(&self) -> Result<uuid::Uuid> {
+        new_uuid(self.random()).map_err(|error| Error::machine("cannot create an id", error))
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {

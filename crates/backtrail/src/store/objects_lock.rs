@@ -7,15 +7,12 @@
 //! that they cannot keep it waiting forever. That lasts only a moment: if a snapshot takes
 //! long or was stopped, `gc` gives up instead.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::{OBJECTS, Store};
-use crate::error::{Error, Result};
-use crate::log::open_lock;
-use crate::storage::StorageFile;
+use crate::error::{IoContext, Result};
+use crate::log::{HeldLock, LockFile};
+use crate::storage::make_dir;
 
 const LOCK: &str = "objects.lock";
 const GATE: &str = "gate.lock";
@@ -25,84 +22,34 @@ const OPEN_TRIES: u32 = 20;
 const SHUT_TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A lock file and its path.
-type Lock = (PathBuf, Arc<dyn StorageFile>);
-
-/// The lock, held shared or exclusively until it is dropped.
-#[derive(Debug)]
-pub(crate) struct ObjectsLock(Arc<dyn StorageFile>);
-
-impl Drop for ObjectsLock {
-    fn drop(&mut self) {
-        self.0.unlock().ok();
-    }
-}
-
 impl Store {
     /// Shares the lock: no object is removed until the guard is dropped.
-    pub(crate) fn share_objects(&self) -> Result<ObjectsLock> {
-        let shared = |file: &dyn StorageFile| file.lock_shared();
-        let gate = self.lock_file(GATE)?;
-        wait(&gate, shared)?;
-        let _through = ObjectsLock(gate.1);
-        let lock = self.lock_file(LOCK)?;
-        wait(&lock, shared)?;
-        Ok(ObjectsLock(lock.1))
+    pub(crate) fn share_objects(&self) -> Result<HeldLock> {
+        let _through = self.lock_file(GATE)?.hold_shared()?;
+        self.lock_file(LOCK)?.hold_shared()
     }
 
     /// Takes the lock exclusively: no process relies on an object that no record names.
     /// `None` if a snapshot holds it too long.
-    pub(crate) fn own_objects(&self) -> Result<Option<ObjectsLock>> {
+    pub(crate) fn own_objects(&self) -> Result<Option<HeldLock>> {
         let gate = self.lock_file(GATE)?;
         let lock = self.lock_file(LOCK)?;
         for _ in 0..ATTEMPTS {
-            if try_for(&lock, OPEN_TRIES)? {
-                return Ok(Some(ObjectsLock(lock.1)));
+            if let Some(held) = lock.try_for(OPEN_TRIES, PAUSE)? {
+                return Ok(Some(held));
             }
-            wait(&gate, |file| file.lock())?;
-            let _shut = ObjectsLock(Arc::clone(&gate.1));
-            if try_for(&lock, SHUT_TRIES)? {
-                return Ok(Some(ObjectsLock(lock.1)));
+            let _shut = gate.hold()?;
+            if let Some(held) = lock.try_for(SHUT_TRIES, PAUSE)? {
+                return Ok(Some(held));
             }
         }
         Ok(None)
     }
 
     /// Opens a lock file among the objects, and creates it if it is missing.
-    pub(crate) fn lock_file(&self, name: &str) -> Result<Lock> {
+    pub(crate) fn lock_file(&self, name: &str) -> Result<LockFile> {
         let dir = self.root().join(OBJECTS);
-        match self.storage().create_dir(&dir) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(Error::io("cannot lock the store", &dir, error));
-            }
-            _ => {}
-        }
-        open_lock(self.storage(), &dir, name)
+        make_dir(self.storage(), &dir).context("cannot lock the store", &dir)?;
+        LockFile::open(self.storage(), &dir, name)
     }
-}
-
-fn wait((path, file): &Lock, take: impl Fn(&dyn StorageFile) -> io::Result<()>) -> Result<()> {
-    loop {
-        match take(file.as_ref()) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            taken => return taken.map_err(|error| failed(path, error)),
-        }
-    }
-}
-
-/// Tries to take a lock a few times, and returns whether it succeeded.
-fn try_for((path, file): &Lock, tries: u32) -> Result<bool> {
-    for n in 0..tries {
-        if file.try_lock().map_err(|error| failed(path, error))? {
-            return Ok(true);
-        }
-        if n + 1 < tries {
-            std::thread::sleep(PAUSE);
-        }
-    }
-    Ok(false)
-}
-
-fn failed(path: &Path, error: io::Error) -> Error {
-    Error::io("cannot lock the store", path, error)
 }

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::{SESSIONS, Store, StoreOptions};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
-use crate::log::{Durability, is_absent, open_lock};
-use crate::storage::{StorageFile, Unsynced};
+use crate::log::{Durability, HeldLock, LockFile};
+use crate::storage::{Unsynced, is_absent, make_dir};
 
 /// Sessions that are staged. Other processes that stage sessions wait.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Staging {
     staged: Store,
     /// Whether sessions were moved into place that are not durable there yet.
     unsynced: AtomicBool,
-    _lock: Arc<dyn StorageFile>,
+    _lock: HeldLock,
 }
 
 impl Store {
@@ -35,14 +35,8 @@ impl Store {
         let storage = self.storage();
         let derived = self.root().join("derived");
         let failed = |error| Error::io("cannot stage sessions", &derived, error);
-        match storage.create_dir(&derived) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed(error));
-            }
-            _ => {}
-        }
-        let (_, lock) = open_lock(storage, &derived, "import.lock")?;
-        lock.lock().map_err(failed)?;
+        make_dir(storage, &derived).map_err(failed)?;
+        let lock = LockFile::open(storage, &derived, "import.lock")?.hold()?;
         let root = derived.join("import");
         // Left by an interrupted process. The sessions that it moved into place may not be
         // durable yet; the others are removed.

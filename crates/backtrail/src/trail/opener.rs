@@ -176,7 +176,7 @@ pub(crate) struct Opener {
     /// may be lost, but their numbers are not reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) given: Option<u64>,
-    /// When a transcript last changed, if no record tells.
+    /// When a transcript last changed, if no record has that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) updated_at_ms: Option<i64>,
     /// Read separately: flattened, any unknown field that serde cannot hold (a lone

@@ -157,7 +157,7 @@ impl TrailReader {
     /// Returns the record that [`advance`](Self::advance) found last.
     pub(crate) fn record(&self) -> RecordRef<'_> {
         let (range, envelope) = self.record.clone().expect("advance found a record");
-        let line = self.line.as_ref().expect("a record stands in a line");
+        let line = self.line.as_ref().expect("every record is in a line");
         let bytes = &self.lines.bytes(line)[range];
         RecordRef::new(bytes, envelope, self.payloads.as_ref())
     }

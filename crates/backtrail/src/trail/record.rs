@@ -339,7 +339,23 @@ impl<'a> RecordRef<'a> {
     }
 }
 
-impl RecordRef<'_> {
+impl<'a> RecordRef<'a> {
+    /// Reads the record as one of its kind.
+    pub(crate) fn parse<T: Deserialize<'a>>(&self) -> Result<T, Reason> {
+        serde_json::from_slice(self.bytes).map_err(|error| Reason::Syntax(error.to_string()))
+    }
+
+    /// Reads a record of one kind; `None` if it is another.
+    pub(crate) fn parse_as<T: Deserialize<'a>>(&self, kind: RecordKind<'_>) -> Result<Option<T>> {
+        if self.kind() != kind {
+            return Ok(None);
+        }
+        self.parse().map(Some).map_err(|reason| {
+            let what = format!("cannot read the {} of record {}", kind.as_str(), self.seq());
+            Error::new(ErrorKind::Corrupt, what).with_reason(reason)
+        })
+    }
+
     /// Parses the compaction; `None` for other kinds of records.
     ///
     /// # Errors
@@ -347,15 +363,7 @@ impl RecordRef<'_> {
     /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) if the record is not a valid
     /// compaction.
     pub fn compaction(&self) -> Result<Option<StoredCompaction>> {
-        if self.kind() != RecordKind::Compaction {
-            return Ok(None);
-        }
-        serde_json::from_slice(self.bytes())
-            .map(Some)
-            .map_err(|error| {
-                let what = format!("cannot read the compaction of record {}", self.seq());
-                Error::new(ErrorKind::Corrupt, what).with_reason(Reason::Syntax(error.to_string()))
-            })
+        self.parse_as(RecordKind::Compaction)
     }
 }
 

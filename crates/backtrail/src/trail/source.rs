@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::{RecordKind, RecordRef};
 use crate::error::{Error, Result};
 use crate::hex::path_fields;
+use crate::ids::ObjectId;
 use crate::ids::SessionId;
 use crate::json::{Json, write_fields};
-use crate::message::parts::{PayloadHash, Reference};
+use crate::message::parts::Reference;
 use crate::time::Timestamp;
 
 /// One reading of a file that a session was imported from.
@@ -104,7 +105,7 @@ impl SourceRecord {
 /// A piece of a file, and its place in the payload file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Piece {
-    pub(crate) payload: PayloadHash,
+    pub(crate) payload: ObjectId,
     /// Its compressed length.
     pub(crate) bytes: u64,
     /// Where it begins in the payload file.
@@ -118,10 +119,7 @@ impl RecordRef<'_> {
     /// and for a record that cannot be read.
     #[doc(hidden)]
     pub fn source(&self) -> Option<SourceRecord> {
-        if self.kind() != RecordKind::Source {
-            return None;
-        }
-        serde_json::from_slice(self.bytes()).ok()
+        self.parse_as(RecordKind::Source).ok().flatten()
     }
 }
 

@@ -67,7 +67,7 @@ impl Content {
         self.updated_at_ms = at_ms;
     }
 
-    /// Adds the message or compaction of a record, and returns what is wrong with it.
+    /// Adds the message or compaction of a record, and returns its damage, if any.
     /// `seqs` are those of the messages.
     pub(super) fn add_record(
         &mut self,

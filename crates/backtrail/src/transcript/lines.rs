@@ -1,6 +1,6 @@
 //! A transcript's records as lines of a trail.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
@@ -10,6 +10,7 @@ use crate::json::{Text, write_fields};
 use crate::log::{PayloadWriter, move_out};
 use crate::message::{Message, parts};
 use crate::random::{OsRandomness, new_uuid};
+use crate::sync::lock;
 use crate::time::Timestamp;
 use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::record::Position;
@@ -96,7 +97,7 @@ impl Lines {
             && let Ok(json) = std::str::from_utf8(&body[front..])
             && parts::may_have_parts(json.as_bytes())
         {
-            let mut payloads = payloads.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut payloads = lock(payloads);
             body = move_out(&mut payloads, &body[..front], json)?;
         }
         self.line(out, "message", &body)?;
@@ -199,7 +200,7 @@ impl Lines {
 }
 
 fn record_id() -> Result<uuid::Uuid> {
-    new_uuid(&OsRandomness).map_err(|error| Error::machine("cannot make an id", error))
+    new_uuid(&OsRandomness).map_err(|error| Error::machine("cannot create an id", error))
 }
 
 fn moment(ms: i64) -> Result<Timestamp> {

@@ -11,7 +11,7 @@ use super::content::Content;
 use super::lines::{Lines, New};
 use super::load::{Kind, Loaded, kind_of, read_trail};
 use crate::error::{Error, ErrorKind, Reason, Result};
-use crate::log::{AppendLock, FileTail, copy_aside, create_whole, lies_in_store};
+use crate::log::{FileTail, LockFile, copy_aside, create_whole, lies_in_store};
 use crate::message::Message;
 use crate::random::{OsRandomness, new_uuid};
 use crate::storage::{Storage, StorageFile, directory};
@@ -145,7 +145,10 @@ impl Place {
             }
             Err(error) => return Err(Error::io("cannot open the file", &self.path, error)),
         };
-        let lock = AppendLock::of_file(&self.path, Arc::clone(&file));
+        let lock = LockFile {
+            path: self.path.clone(),
+            file: Arc::clone(&file),
+        };
         let _guard = lock.hold()?;
         let mut tail = FileTail::new(&self.path, file);
         self.attach(&mut tail, content)?;
@@ -192,7 +195,7 @@ impl Place {
         Ok(())
     }
 
-    /// Returns what is known of a file that holds the beginning of this transcript.
+    /// Returns the known part of a file that holds the beginning of this transcript.
     fn adopt(&self, file: &Arc<dyn StorageFile>, content: &Content) -> Result<Known> {
         if kind_of(file.as_ref(), &self.path)? == Kind::Version1 {
             return Err(Refusal::Version1.error(&self.path));

@@ -6,7 +6,7 @@ use super::deleted::Deleted;
 use super::family::Family;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
-use crate::log::{AppendLock, WriterLock};
+use crate::log::{HeldLock, LockFile, hold_writer};
 use crate::store::Store;
 #[cfg(feature = "snapshots")]
 use crate::workspace::{self, Workspace};
@@ -138,11 +138,10 @@ impl DeletePlan {
 }
 
 /// Takes the write lock of a session.
-pub(super) fn hold_session(store: &Store, id: &SessionId) -> Result<WriterLock> {
+pub(super) fn hold_session(store: &Store, id: &SessionId) -> Result<HeldLock> {
     let files = store.files(id);
     files.head()?;
-    let lock = WriterLock::take(&files, &store.holder())
-        .map_err(|error| gone_meanwhile(store, id, error))?;
+    let lock = hold_writer(store, &files).map_err(|error| gone_meanwhile(store, id, error))?;
     #[cfg(feature = "snapshots")]
     refuse_active(store, id)?;
     Ok(lock)
@@ -175,7 +174,7 @@ pub(super) fn refuse_active(store: &Store, id: &SessionId) -> Result<()> {
 
 fn move_to_trash(store: &Store, id: &SessionId) -> Result<()> {
     let files = store.files(id);
-    let lock = AppendLock::open(&files).map_err(|error| gone_meanwhile(store, id, error))?;
+    let lock = LockFile::append(&files).map_err(|error| gone_meanwhile(store, id, error))?;
     // Nothing is appended meanwhile: a process that waits finds the session gone.
     let _guard = lock.hold()?;
     files.head()?;

@@ -1,6 +1,5 @@
 //! The file that says when something was deleted, and by which program.
 
-use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::inherited_names::NameHashes;
 use crate::error::{Error, Result};
 use crate::log::{DELETED, Holder, read_deleted};
-use crate::storage::{Storage, append_all};
+use crate::storage::{Storage, append_all, if_found};
 use crate::store::Store;
 use crate::time::Timestamp;
 
@@ -52,10 +51,7 @@ impl Deleted {
     pub(super) fn write_file(&self, storage: &dyn Storage, path: &Path) -> Result<()> {
         let failed = |error| Error::io("cannot record the deletion time", path, error);
         let bytes = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
-        match storage.remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
+        if_found(storage.remove_file(path)).map_err(failed)?;
         let file = storage.create_new(path).map_err(failed)?;
         append_all(file.as_ref(), &bytes).map_err(failed)?;
         file.sync().map_err(failed)

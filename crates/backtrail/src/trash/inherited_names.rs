@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::ids::ObjectId;
 use crate::json::{Fields, Json};
-use crate::log::{Editor, LogDir, LogReader, Rewritten, fields_of};
-use crate::message::parts::PayloadHash;
+use crate::log::{Editor, LogDir, LogReader, Rewritten};
 
 use crate::trail::{RecordKind, RecordRef};
 
@@ -16,9 +16,9 @@ use crate::trail::{RecordKind, RecordRef};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NameHashes {
     #[serde(default)]
-    titles: HashSet<PayloadHash>,
+    titles: HashSet<ObjectId>,
     #[serde(default)]
-    tags: HashSet<PayloadHash>,
+    tags: HashSet<ObjectId>,
 }
 
 impl NameHashes {
@@ -44,8 +44,8 @@ impl NameHashes {
     }
 }
 
-fn hash(word: &str) -> PayloadHash {
-    PayloadHash::of(word.as_bytes())
+fn hash(word: &str) -> ObjectId {
+    ObjectId::of(word.as_bytes())
 }
 
 fn each_record(files: &LogDir, mut look: impl FnMut(&RecordRef<'_>)) -> Result<()> {
@@ -118,7 +118,7 @@ fn said_in(record: &RecordRef<'_>) -> (Option<String>, Vec<String>) {
     if !matches!(record.kind(), RecordKind::Opener | RecordKind::Note) {
         return (None, Vec::new());
     }
-    let Ok(fields) = fields_of(record) else {
+    let Ok(fields) = record.parse::<Fields>() else {
         return (None, Vec::new());
     };
     let title = fields.get("title").and_then(|title| title.parse().ok());
@@ -131,7 +131,7 @@ impl Editor for Inherited {
         if !self.is_in(record) {
             return Ok(Rewritten::AsItIs);
         }
-        let Ok(fields) = fields_of(record) else {
+        let Ok(fields) = record.parse::<Fields>() else {
             return Ok(Rewritten::AsItIs);
         };
         let seq = record.seq();

@@ -21,14 +21,12 @@ mod remove;
 mod restore;
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{IoContext, Result};
 use crate::ids::SessionId;
-use crate::log::{PURGED, TRAILS, TRASH, is_absent, open_lock};
-use crate::storage::{Storage, StorageFile};
+use crate::log::{HeldLock, LockFile, PURGED, TRAILS, TRASH};
+use crate::storage::{Storage, names_in};
 use crate::store::Store;
 
 pub use delete::{DeletePlan, DeleteScope, Deletion, DeletionReason};
@@ -98,42 +96,19 @@ impl Named {
     }
 }
 
-/// The trash's lock, held until it is dropped.
-#[derive(Debug)]
-struct TrashLock(Arc<dyn StorageFile>);
-
-impl Drop for TrashLock {
-    fn drop(&mut self) {
-        self.0.unlock().ok();
-    }
-}
-
 impl Store {
     pub(crate) fn trash_dir(&self) -> PathBuf {
         self.root().join(TRASH)
     }
 
-    /// Waits for the trash's lock, and creates the trash where there is none.
-    fn hold_trash(&self) -> Result<TrashLock> {
-        self.make_trash_dir()?;
-        let (path, file) = open_lock(self.storage(), &self.trash_dir(), LOCK)?;
-        loop {
-            match file.lock() {
-                Ok(()) => return Ok(TrashLock(file)),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io("cannot lock the trash", &path, error)),
-            }
-        }
+    /// Waits until nobody else changes the trash.
+    fn hold_trash(&self) -> Result<HeldLock> {
+        self.trash_lock()?.hold()
     }
 
-    /// Takes the trash's lock if it is free.
-    fn try_hold_trash(&self) -> Result<Option<TrashLock>> {
+    fn trash_lock(&self) -> Result<LockFile> {
         self.make_trash_dir()?;
-        let (path, file) = open_lock(self.storage(), &self.trash_dir(), LOCK)?;
-        match file.try_lock() {
-            Ok(free) => Ok(free.then_some(TrashLock(file))),
-            Err(error) => Err(Error::io("cannot lock the trash", &path, error)),
-        }
+        LockFile::open(self.storage(), &self.trash_dir(), LOCK)
     }
 
     /// Returns the names in the trash, sorted; none where there is no trash.
@@ -160,11 +135,8 @@ impl Store {
 
     fn list_trash(&self) -> Result<Vec<OsString>> {
         let dir = self.trash_dir();
-        let mut names = match self.storage().list(&dir) {
-            Ok(names) => names,
-            Err(error) if is_absent(&error) => return Ok(Vec::new()),
-            Err(error) => return Err(Error::io("cannot list the trash", &dir, error)),
-        };
+        let names = names_in(self.storage(), &dir);
+        let mut names = names.context("cannot list the trash", &dir)?;
         names.sort_unstable();
         Ok(names)
     }
@@ -210,5 +182,5 @@ impl Store {
 fn sync(storage: &dyn Storage, dir: &Path) -> Result<()> {
     storage
         .sync_dir(dir)
-        .map_err(|error| Error::io("cannot sync the directory", dir, error))
+        .context("cannot sync the directory", dir)
 }

@@ -5,13 +5,11 @@
 //! and has its instructions. The trails that go are named in a file beside the others
 //! first; as long as they are in the trash they are read there, and belong to the history.
 
-use std::io;
-
 use super::deleted::Deleted;
 use crate::error::{Error, Result};
 use crate::log::{GONE_TRAILS, GoneTrail, GoneTrails, LogDir};
 use crate::session::SessionReader;
-use crate::storage::append_all;
+use crate::storage::{append_all, if_found, make_dir};
 use crate::store::Store;
 
 /// Moves the trails of a session to the trash that are older than the newest `keep` and
@@ -23,17 +21,14 @@ pub(crate) fn move_old_trails(store: &Store, files: &LogDir, keep: u32) -> Resul
         return Ok(0);
     }
     // The next rotation is soon enough.
-    let Some(_guard) = store.try_hold_trash()? else {
+    let Some(_guard) = store.trash_lock()?.try_hold()? else {
         return Ok(0);
     };
     name_them(files, &trails)?;
     let storage = store.storage();
     let dir = files.trails_in_trash();
     let failed = |error| Error::io("cannot move older trails to the trash", &dir, error);
-    match storage.create_dir(&dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
-        _ => {}
-    }
+    make_dir(storage, &dir).map_err(failed)?;
     super::sync(storage, &store.trash_dir())?;
     Deleted::now(store).write(storage, &dir)?;
     for gone in &trails {
@@ -78,10 +73,7 @@ fn name_them(files: &LogDir, trails: &[GoneTrail]) -> Result<()> {
     let path = files.path().join(GONE_TRAILS);
     let aside = path.with_extension("new");
     let failed = |error| Error::io("cannot record which trails are trashed", &path, error);
-    match storage.remove_file(&aside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
+    if_found(storage.remove_file(&aside)).map_err(failed)?;
     let file = storage.create_new(&aside).map_err(failed)?;
     let bytes = gone.to_bytes().map_err(failed)?;
     append_all(file.as_ref(), &bytes).map_err(failed)?;

@@ -21,7 +21,7 @@ use super::{LEFT, Named, PURGED_NEW, PURGING};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hex::lossy_paths;
 use crate::ids::{CheckpointId, SessionId};
-use crate::log::{AppendLock, LogDir, rewrite_only_trail};
+use crate::log::{LockFile, LogDir, rewrite_only_trail};
 use crate::log::{PURGED, TRAILS};
 use crate::store::Store;
 use crate::workspace::remaining_files::RemainingFiles;
@@ -162,8 +162,7 @@ impl Store {
             Some(_) => live,
             None => live.deleted(),
         };
-        let lock = AppendLock::open(&files)?;
-        let _guard = lock.hold()?;
+        let _guard = LockFile::append(&files)?.hold()?;
         let (trash, storage) = (self.trash_dir(), self.storage());
         let said = self.said_purged(id);
         let now = Deleted {
@@ -237,8 +236,13 @@ impl Store {
                     to = trash.join(format!("{id}{LEFT}-{again}"));
                 }
                 renamed => {
-                    renamed
-                        .map_err(|error| Error::io("cannot set foreign files aside", dir, error))?;
+                    renamed.map_err(|error| {
+                        Error::io(
+                            "cannot set aside files that are not part of the store",
+                            dir,
+                            error,
+                        )
+                    })?;
                     break;
                 }
             }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::{EMPTYING, EMPTYING_TRAILS, Named, TrashKind, TrashName};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::ids::SessionId;
-use crate::log::{is_absent, is_session_file};
+use crate::log::is_session_file;
+use crate::storage::is_absent;
 use crate::store::Store;
 
 /// What was removed of a directory.
@@ -70,9 +71,8 @@ impl Store {
     }
 
     pub(super) fn is_dir(&self, path: &Path) -> Result<bool> {
-        self.storage()
-            .is_dir(path)
-            .map_err(|error| Error::io("cannot read the trash", path, error))
+        let is_dir = self.storage().is_dir(path);
+        is_dir.context("cannot read the trash", path)
     }
 
     /// Completes interrupted emptyings and purges. The caller holds no lock: a purge waits

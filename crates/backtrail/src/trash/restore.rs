@@ -5,7 +5,7 @@ use std::io;
 use super::{TrashKind, TrashName};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::DELETED;
-use crate::log::is_absent;
+use crate::storage::is_absent;
 use crate::store::Store;
 use crate::trail::trail_number;
 

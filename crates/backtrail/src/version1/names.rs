@@ -1,12 +1,11 @@
 //! The names of version-1 files: ids, times and copies.
 
 use std::ffi::OsStr;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
-use crate::storage::{Storage, directory};
+use crate::storage::{Storage, directory, names_in};
 
 /// Returns the path of a session's file or, if it is missing, of its newest older
 /// copy.
@@ -19,10 +18,7 @@ pub fn find_file(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
     if storage.exists(path).map_err(failed)? {
         return Ok(path.to_owned());
     }
-    let names = match storage.list(directory(path)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        names => names.map_err(failed)?,
-    };
+    let names = names_in(storage, directory(path)).map_err(failed)?;
     let copies = names.iter().filter_map(|name| {
         let copy = path.with_file_name(name);
         let (original, when) = rotation_of(&copy)?;

@@ -1,9 +1,9 @@
-//! What checkpoints and steps are about.
+//! The descriptions of checkpoints and steps.
 //!
-//! A workspace's trail has commands, labels and paths, but no text of a session. Where a
-//! prompt belongs in a description, the record names the message, and the text is read
-//! from the session. So a session that is deleted takes its text along, and a purge has
-//! none to remove here.
+//! A workspace's trail has commands, labels and paths, but no text of a session. If a
+//! description includes a prompt, the record names the message, and the text is read from
+//! the session. So when a session is deleted, its text is gone here too, and a purge has
+//! none to remove.
 
 use std::fmt;
 
@@ -14,22 +14,22 @@ use crate::error::ErrorKind;
 use crate::ids::SessionId;
 use crate::store::Store;
 
-/// How much of a prompt or a command is kept or shown.
+/// The longest part of a prompt or a command that is kept or shown.
 const MAX_TEXT: usize = 200;
 
-/// What a checkpoint is about.
+/// The description of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "snake_case")]
 pub enum About {
-    /// The beginning of the prompt, the command, or what a step did.
+    /// The beginning of the prompt, the command, or a summary of the step.
     Text(String),
-    /// The session that has the text is in the trash, or gone.
+    /// The session with the text is in the trash or was purged.
     SessionDeleted,
 }
 
 impl About {
-    /// Returns the text; `None` where the session is deleted.
+    /// Returns the text; `None` if the session is deleted.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -44,7 +44,7 @@ impl fmt::Display for About {
     }
 }
 
-/// A description as a trail has it: a text, which may end with a prompt.
+/// A description as the trail stores it: a text, which may end with a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Description {
     pub(crate) text: Option<String>,
@@ -68,7 +68,7 @@ impl Description {
         }
     }
 
-    /// Puts words before the text.
+    /// Prefixes the text.
     pub(crate) fn prefixed(self, words: &str) -> Self {
         Self {
             text: Some(format!("{words}{}", self.text.unwrap_or_default())),
@@ -98,8 +98,8 @@ impl From<String> for Description {
 }
 
 impl Checkpoint {
-    /// Returns what the turn, run or step was about. The prompt of a turn is read from its
-    /// session; `None` where there is no text, or it cannot be read.
+    /// Returns the description of the turn, run or step. The prompt of a turn is read from its
+    /// session; `None` if there is no text, or it cannot be read.
     pub fn about(&self) -> Option<About> {
         let store = self.workspace.store();
         if !self.reason().begins() {
@@ -108,7 +108,7 @@ impl Checkpoint {
         if let Some(place) = &self.record.prompt {
             return prompt(store, place);
         }
-        // Earlier versions copied the prompt. It counts as long as the session is there.
+        // Earlier versions copied the prompt. It counts as long as the session exists.
         let about = &self.record.about;
         let copied = *self.reason() == CheckpointReason::TurnStart || about.is_none();
         match self.session() {
@@ -125,8 +125,8 @@ impl Checkpoint {
         }
     }
 
-    /// Returns where the prompt of the turn is that began with it. Earlier versions did
-    /// not say so: it came right after the session's last record.
+    /// Returns the place of the prompt of the turn that began with it. Earlier versions did
+    /// not record it: it came right after the session's last record.
     fn prompt_place(&self) -> Option<SessionPlace> {
         let after = || {
             let place = self.session().cloned()?;
@@ -153,7 +153,7 @@ fn is_deleted(store: &Store, id: &SessionId) -> bool {
     reader.is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
-/// Returns the first line of a text, cut at a length; `None` where there is none.
+/// Returns the first line of a text, cut at a length; `None` if it is blank.
 pub(super) fn first_line(text: &str) -> Option<String> {
     let line = text.lines().find(|line| !line.trim().is_empty())?.trim();
     let mut end = line.len().min(MAX_TEXT);

@@ -1,7 +1,7 @@
 //! The turns and runs that are running in a workspace.
 //!
-//! Each has a file beside the trail, locked by its process. The lock goes with the process,
-//! so a file without a lock is what a crash left, and the next process removes it.
+//! Each has a file beside the trail, locked by its process. The lock ends with the process,
+//! so a file without a lock was left by a crash, and the next process removes it.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use super::about::prompt;
 use super::checkpoint::{Checkpoint, SessionPlace};
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
-use crate::log::{AppendLock, Holder};
+use crate::log::{Holder, LockFile};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
 
@@ -36,14 +36,14 @@ pub struct Activity {
     pub holder: Holder,
 }
 
-/// What becomes of the files of dead processes.
+/// Whether to remove the files of dead processes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leftovers {
     Remove,
     Keep,
 }
 
-/// The content of its file.
+/// The content of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct ActivityFile {
     #[serde(flatten)]
@@ -97,9 +97,8 @@ impl Workspace {
         };
         let failed = |error| self.failed("cannot mark the run as running", error);
         let bytes = serde_json::to_vec(&activity).map_err(|error| failed(error.into()))?;
-        // No other process removes it before it is locked.
-        let lock = AppendLock::open(self.files())?;
-        let _guard = lock.hold()?;
+        // No other process removes the file before it is locked.
+        let _guard = LockFile::append(self.files())?.hold()?;
         let file = self.store().storage().create_new(&path).map_err(failed)?;
         file.lock().map_err(failed)?;
         append_all(file.as_ref(), &bytes).map_err(failed)?;
@@ -119,14 +118,14 @@ impl Workspace {
         self.read_active(Leftovers::Remove)
     }
 
-    /// Returns the turns and runs that are running, and changes nothing.
+    /// Returns the turns and runs that are running, without changing anything.
     pub(crate) fn at_work(&self) -> Result<Vec<Activity>> {
         self.read_active(Leftovers::Keep)
     }
 
     fn read_active(&self, leftovers: Leftovers) -> Result<Vec<Activity>> {
         let storage = self.store().storage();
-        let Some(lock) = AppendLock::open_existing(self.files())? else {
+        let Some(lock) = LockFile::existing(self.files())? else {
             return Ok(Vec::new());
         };
         let guard = lock.hold()?;
@@ -142,7 +141,7 @@ impl Workspace {
                 continue;
             };
             if file.try_lock().unwrap_or(false) {
-                // Its process is gone.
+                // The process is gone.
                 if leftovers == Leftovers::Remove {
                     storage.remove_file(&path).ok();
                 }

@@ -1,9 +1,9 @@
 //! The stat cache of a workspace.
 //!
-//! It is derived data and only a hint: a cache that cannot be read is ignored, and a
-//! failure to write one only costs time at the next snapshot. What it names was stored when
-//! it was written. So the list of packs follows it: if one of them is gone or shorter, the
-//! cache is ignored, too.
+//! It is derived data and only a hint: an unreadable cache is ignored, and a failure to
+//! write one only costs time at the next snapshot. The objects that it names were stored
+//! when it was written. So it ends with the list of packs: if one of them is missing or
+//! shorter now, the cache is ignored too.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use super::Workspace;
 use crate::objects::Inventory;
 use crate::snapshot::scan::StatCache;
-use crate::storage::{append_all, read_full};
+use crate::storage::{append_all, make_dir, read_full};
 
 const DERIVED: &str = "derived";
 /// The version of the cache is part of its name.
@@ -30,8 +30,8 @@ impl Workspace {
         StatCache::empty()
     }
 
-    /// Writes a cache and removes those before it. Called under the snapshot
-    /// lock, after the objects that it names are durable.
+    /// Writes a cache and removes the earlier ones. Called under the snapshot lock, after the
+    /// objects that it names are durable.
     pub(super) fn save_cache(&self, cache: &StatCache) {
         let numbers = self.cache_numbers();
         let next = numbers.last().map_or(0, |last| last + 1);
@@ -51,7 +51,7 @@ impl Workspace {
         }
     }
 
-    /// Removes the caches. The next snapshot reads everything again.
+    /// Removes the caches. The next snapshot reads all files again.
     pub(crate) fn forget_cache(&self) {
         for number in self.cache_numbers() {
             let path = self.cache_path(number);
@@ -86,10 +86,7 @@ impl Workspace {
     fn write_cache(&self, number: u64, bytes: &[u8]) -> io::Result<()> {
         let storage = self.store().storage();
         for dir in [self.derived_dir(), self.cache_dir()] {
-            match storage.create_dir(&dir) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => {}
-            }
+            make_dir(storage, &dir)?;
         }
         let path = self.cache_path(number);
         let file = storage.create_new(&path)?;
@@ -126,7 +123,7 @@ impl Workspace {
     }
 }
 
-/// The length of the check over the list of packs.
+/// The length of the checksum over the list of packs.
 const CHECK: usize = 8;
 
 fn check(bytes: &[u8]) -> [u8; CHECK] {

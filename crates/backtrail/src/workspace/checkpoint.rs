@@ -14,7 +14,7 @@ use crate::objects::ObjectId;
 use crate::snapshot::{Diff, SkippedEntry, Snapshot};
 use crate::time::Timestamp;
 
-/// The state of a workspace at a moment, and the reason for keeping it.
+/// The state of a workspace at a moment, and the reason for saving it.
 #[derive(Debug, Clone)]
 pub struct Checkpoint {
     pub(crate) workspace: Workspace,
@@ -22,12 +22,12 @@ pub struct Checkpoint {
     pub(super) record: CheckpointRecord,
 }
 
-/// Why a checkpoint was made.
+/// The reason for a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum CheckpointReason {
-    /// It was asked for.
+    /// It was requested.
     #[default]
     Manual,
     /// A turn began.
@@ -42,7 +42,7 @@ pub enum CheckpointReason {
     RunEnd,
     /// A turn was interrupted.
     Interrupted,
-    /// Files were about to be moved by a rewind, restore, undo or redo.
+    /// A rewind, restore, undo or redo was about to change files.
     BeforeRewind,
     /// Files were rewound to a point.
     Rewind,
@@ -82,7 +82,7 @@ impl CheckpointReason {
         matches!(self, Self::TurnStart | Self::RunStart)
     }
 
-    /// Returns whether Backtrail itself moved files.
+    /// Returns whether Backtrail itself changed files.
     pub(crate) fn moved(&self) -> bool {
         matches!(self, Self::Rewind | Self::Restore | Self::Undo | Self::Redo)
     }
@@ -137,7 +137,7 @@ impl Checkpoint {
         self.record.at
     }
 
-    /// Returns why it was made.
+    /// Returns the reason for it.
     pub fn reason(&self) -> &CheckpointReason {
         &self.record.reason
     }
@@ -152,18 +152,18 @@ impl Checkpoint {
         self.record.session.as_ref()
     }
 
-    /// Returns the checkpoint that its turn or run began with, unless it is that one; for
-    /// the first checkpoint of a run within another, that of the other.
+    /// Returns the checkpoint that its turn or run began with, unless it is that one; for the
+    /// first checkpoint of a nested run, that of the outer one.
     pub fn begun_by(&self) -> Option<CheckpointId> {
         self.record.of
     }
 
-    /// Returns the caller's name for it.
+    /// Returns the label.
     pub fn label(&self) -> Option<&str> {
         self.record.label.as_deref()
     }
 
-    /// Returns the label, or else the beginning of the id.
+    /// Returns the label, or the beginning of the id if there is none.
     pub(super) fn name(&self) -> String {
         let label = self.label().map(ToOwned::to_owned);
         label.unwrap_or_else(|| self.id().prefix(8))
@@ -174,12 +174,12 @@ impl Checkpoint {
         self.record.snapshot
     }
 
-    /// Returns how many files and links were captured.
+    /// Returns how many files and links the snapshot has.
     pub fn files(&self) -> u64 {
         self.record.files
     }
 
-    /// Returns how many bytes those files have.
+    /// Returns the total size of the files in bytes.
     pub fn bytes(&self) -> u64 {
         self.record.bytes
     }
@@ -189,7 +189,7 @@ impl Checkpoint {
         self.record.changed
     }
 
-    /// Returns what was skipped.
+    /// Returns the files that were skipped.
     pub fn skipped(&self) -> &SkippedFiles {
         &self.record.skipped
     }
@@ -214,7 +214,7 @@ impl Checkpoint {
         self.workspace.drop_of(self.record.id)
     }
 
-    /// Returns what changed since the checkpoint before it; nothing for the first.
+    /// Returns the changes since the checkpoint before it; none for the first.
     ///
     /// # Errors
     ///
@@ -223,8 +223,8 @@ impl Checkpoint {
         self.changes_from(self.workspace.checkpoint_before(self.seq)?)
     }
 
-    /// Returns what changed since its turn or run began, or else since the checkpoint
-    /// before it.
+    /// Returns the changes since its turn or run began, or else since the checkpoint before
+    /// it.
     ///
     /// # Errors
     ///
@@ -246,7 +246,7 @@ impl Checkpoint {
 }
 
 impl Serialize for Checkpoint {
-    /// Writes it with the text that it is about, and with whether its files were dropped.
+    /// Includes the description, and whether its files were dropped.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Shown<'a> {

@@ -1,19 +1,16 @@
 //! The record of a checkpoint on its workspace's trail.
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
-use crate::error::{Reason, Result};
+use crate::error::Result;
 use crate::ids::CheckpointId;
 use crate::json::body;
 use crate::log::append_entry;
 use crate::objects::ObjectId;
-use crate::random::new_uuid;
 use crate::snapshot::Totals;
 use crate::time::Timestamp;
-use crate::trail::RecordRef;
 
 /// The type of its record.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
@@ -31,7 +28,7 @@ pub(crate) struct CheckpointRecord {
     pub(crate) of: Option<CheckpointId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) label: Option<String>,
-    /// A command, or what a step did; in a turn of an earlier version the prompt.
+    /// A command, or a summary of a step; in a turn of an earlier version, the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) about: Option<String>,
     /// The message that a turn began with, or that the text ends with.
@@ -46,7 +43,7 @@ pub(crate) struct CheckpointRecord {
 }
 
 impl CheckpointRecord {
-    /// Makes the record of a stored state.
+    /// Creates the record of a stored state.
     pub(crate) fn new(
         (at, id): (Timestamp, CheckpointId),
         reason: CheckpointReason,
@@ -69,7 +66,7 @@ impl CheckpointRecord {
         }
     }
 
-    /// Returns the checkpoint whose record has a seq.
+    /// Returns the checkpoint of the record at `seq`.
     pub(super) fn at(self, workspace: &Workspace, seq: u64) -> Checkpoint {
         Checkpoint {
             workspace: workspace.clone(),
@@ -77,27 +74,15 @@ impl CheckpointRecord {
             record: self,
         }
     }
-
-    /// Reads the record of a checkpoint.
-    pub(crate) fn read(record: &RecordRef<'_>) -> Result<Self, Reason> {
-        read(record)
-    }
-}
-
-/// Reads the fields of a record.
-pub(super) fn read<T: DeserializeOwned>(record: &RecordRef<'_>) -> Result<T, Reason> {
-    serde_json::from_slice(record.bytes()).map_err(|error| Reason::Syntax(error.to_string()))
 }
 
 impl Workspace {
-    /// Appends a record to the trail. Durable when it returns.
+    /// Appends a record to the trail. It is durable when this returns.
     pub(super) fn append(&self, kind: &str, fields: &impl Serialize) -> Result<u64> {
         append_entry(self.store(), self.files(), kind, &body(fields)?)
     }
 
     pub(crate) fn new_checkpoint_id(&self) -> Result<CheckpointId> {
-        let id = new_uuid(self.store().random());
-        id.map(CheckpointId::from_uuid)
-            .map_err(|error| self.failed("cannot create an id", error))
+        self.store().new_id().map(CheckpointId::from_uuid)
     }
 }

@@ -14,7 +14,7 @@ use crate::trail::{DamageReport, RecordKind};
 #[derive(Debug)]
 pub struct Checkpoints {
     workspace: Workspace,
-    /// `None` where the workspace has no trail.
+    /// `None` if the workspace has no trail.
     records: Option<Records>,
     flawed: u64,
 }
@@ -33,7 +33,7 @@ impl Checkpoints {
         self.records.as_ref().map(Records::damage)
     }
 
-    /// Returns how many records so far are undamaged, but cannot be read as checkpoints.
+    /// Returns how many intact records so far are not valid checkpoints.
     pub fn flawed(&self) -> u64 {
         self.flawed
     }
@@ -46,7 +46,7 @@ impl Checkpoints {
             if !matches!(record.kind(), RecordKind::Checkpoint | RecordKind::Done) {
                 continue;
             }
-            match CheckpointRecord::read(&record) {
+            match record.parse::<CheckpointRecord>() {
                 Ok(stored) => return Ok(Some(stored.at(&self.workspace, record.seq()))),
                 Err(_) => self.flawed += 1,
             }
@@ -73,7 +73,7 @@ impl Workspace {
         self.records().map(|records| Checkpoints::of(self, records))
     }
 
-    /// Returns the checkpoints, newest first. Only what is iterated over is read.
+    /// Returns the checkpoints, newest first. Reads only as far as the caller iterates.
     ///
     /// # Errors
     ///
@@ -83,12 +83,12 @@ impl Workspace {
             .map(|records| Checkpoints::of(self, records))
     }
 
-    /// Returns the records of the trail, oldest first; `None` where there is no trail.
+    /// Returns the records of the trail, oldest first; `None` if there is no trail.
     pub(super) fn records(&self) -> Result<Option<Records>> {
         if_there(self.trail().records())
     }
 
-    /// Returns the records of the trail, newest first; `None` where there is no trail.
+    /// Returns the records of the trail, newest first; `None` if there is no trail.
     pub(super) fn records_back(&self) -> Result<Option<Records>> {
         if_there(self.trail().records_back())
     }
@@ -111,12 +111,12 @@ impl Workspace {
         self.find_back(|checkpoint| checkpoint.id() == id)
     }
 
-    /// Returns the newest checkpoint before a number on the trail.
+    /// Returns the newest checkpoint before record `seq` of the trail.
     pub(super) fn checkpoint_before(&self, seq: u64) -> Result<Option<Checkpoint>> {
         self.find_back(|checkpoint| checkpoint.seq < seq)
     }
 
-    /// Returns the newest checkpoint that fits.
+    /// Returns the newest checkpoint that matches.
     pub(super) fn find_back(
         &self,
         mut fits: impl FnMut(&Checkpoint) -> bool,

@@ -1,27 +1,28 @@
-//! Checkpoints whose files were dropped, so that the store stays small.
+//! Checkpoints whose files were dropped to keep the store small.
 //!
-//! The checkpoints stay on the trail; a `let_go` record names those that have no files any
-//! more. It is durable before the first object is removed, so that a missing object is
+//! The checkpoints stay on the trail; a `let_go` record names those that no longer have
+//! files. It is durable before the first object is removed, so that a missing object is
 //! explained.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::Workspace;
 use super::checkpoint::Checkpoint;
-use super::{Workspace, checkpoint_record};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::CheckpointId;
+use crate::sync::lock;
 use crate::time::Timestamp;
 use crate::trail::{RecordKind, RecordRef};
 
 /// The type of the record.
 const LET_GO: &str = "let_go";
-/// How many checkpoints one record names, at most.
+/// The limit of checkpoints in one record.
 const IN_ONE: usize = 1000;
-/// How many checkpoints an error names, before and after one without files.
+/// How many checkpoints with files an error names, before and after one without.
 const NEAR: usize = 2;
 
 /// When and why the files of a checkpoint were dropped.
@@ -30,11 +31,11 @@ const NEAR: usize = 2;
 pub struct Dropped {
     /// When they were dropped.
     pub at: Timestamp,
-    /// Why they were dropped.
+    /// The reason.
     pub reason: DropReason,
 }
 
-/// Why files were dropped.
+/// The reason for dropping files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -64,18 +65,14 @@ impl fmt::Display for DropReason {
     }
 }
 
-/// The dropped checkpoints, as of a length of the newest trail. Every look at a checkpoint's
-/// files asks for them.
+/// The dropped checkpoints, up to a length of the newest trail. Every access to a
+/// checkpoint's files needs them.
 #[derive(Debug, Default)]
 pub(super) struct DroppedCache {
     as_of: Option<(u32, u64)>,
     /// The last record that was read.
     seq: Option<u64>,
     all: Arc<HashMap<CheckpointId, Dropped>>,
-}
-
-fn lock(cache: &Mutex<DroppedCache>) -> MutexGuard<'_, DroppedCache> {
-    cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -86,9 +83,9 @@ struct DroppedRecord {
     checkpoints: Vec<CheckpointId>,
 }
 
-/// Reads the record: when and why, and which checkpoints.
+/// Parses the record: the time, the reason and the checkpoints.
 pub(crate) fn read(record: &RecordRef<'_>) -> Result<(Dropped, Vec<CheckpointId>), Reason> {
-    let stored: DroppedRecord = checkpoint_record::read(record)?;
+    let stored: DroppedRecord = record.parse()?;
     let dropped = Dropped {
         at: stored.at,
         reason: stored.reason,
@@ -97,7 +94,7 @@ pub(crate) fn read(record: &RecordRef<'_>) -> Result<(Dropped, Vec<CheckpointId>
 }
 
 impl Workspace {
-    /// Records that the files of checkpoints are dropped. Durable when it returns. The
+    /// Records that the files of checkpoints are dropped. It is durable when this returns. The
     /// caller holds the snapshot lock, and no step is half done.
     pub(crate) fn drop_files(&self, ids: &[CheckpointId], reason: DropReason) -> Result<()> {
         for ids in ids.chunks(IN_ONE) {
@@ -127,14 +124,14 @@ impl Workspace {
         })?;
         let mut cache = lock(&self.0.dropped);
         if cache.as_of != Some((head, len)) {
-            // Records that are appended meanwhile make it longer than that.
+            // Records that are appended meanwhile make the trail longer than that.
             self.read_dropped(&mut cache)?;
             cache.as_of = Some((head, len));
         }
         Ok(Arc::clone(&cache.all))
     }
 
-    /// Reads what is new, from the end back to what is known.
+    /// Reads the new records, from the end back to the known ones.
     fn read_dropped(&self, cache: &mut DroppedCache) -> Result<()> {
         let mut records = self.trail().records_back()?;
         let mut newest = cache.seq;
@@ -143,7 +140,7 @@ impl Workspace {
                 break;
             }
             newest = newest.max(Some(record.seq()));
-            // `verify` names a record that cannot be read, and `gc` stops at it.
+            // `verify` reports an unreadable record, and `gc` stops at it.
             if record.kind() == RecordKind::Dropped
                 && let Ok((dropped, checkpoints)) = read(&record)
             {
@@ -160,8 +157,8 @@ impl Workspace {
         Ok(self.all_dropped()?.get(&id).copied())
     }
 
-    /// Refuses a checkpoint whose files were dropped, and names the nearest ones that have
-    /// theirs.
+    /// Refuses a checkpoint whose files were dropped, and names the nearest ones that still
+    /// have files.
     pub(crate) fn must_be_kept(&self, id: CheckpointId) -> Result<()> {
         let gone = self.all_dropped()?;
         let Some(dropped) = gone.get(&id) else {
@@ -170,7 +167,7 @@ impl Workspace {
         let all = self.checkpoints()?.collect::<Result<Vec<_>>>()?;
         let own = all.iter().position(|checkpoint| checkpoint.id() == id);
         let is_kept = |checkpoint: &&Checkpoint| !gone.contains_key(&checkpoint.id());
-        // Another checkpoint may keep the same files.
+        // Another checkpoint may have the same files.
         let is_same =
             |kept: &Checkpoint| own.is_some_and(|own| kept.snapshot_id() == all[own].snapshot_id());
         if all.iter().filter(is_kept).any(is_same) {

@@ -1,10 +1,10 @@
-//! Which workspace a directory is.
+//! Finds the workspace of a directory.
 //!
-//! A workspace is known by its path. A directory that was moved is recognised by its
-//! device, inode and time of birth, as long as there is no other directory at the old
-//! path. The new path is then noted on the workspace's trail, with the old one, which
-//! sessions may name. The note also has the remote of its git repository, so that the
-//! project is known when the directory is gone.
+//! A workspace is identified by its path. A directory that was moved is recognised by its
+//! device, inode and creation time, as long as there is no other directory at the old path.
+//! The new path is then recorded on the workspace's trail, with the old one, which
+//! sessions may refer to. The record also has the remote of its git repository, so that
+//! the project is known when the directory is gone.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -14,11 +14,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::new_checkpoint::SNAPSHOT;
 use super::remote::{self, Remote};
 use super::{FormerRoot, Workspace};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ids::WorkspaceId;
-use crate::log::{AppendLock, LogDir, end_of_line, is_absent, present_at};
-use crate::random::new_uuid;
+use crate::log::{HeldLock, LockFile, LogDir, end_of_line, present_at};
 use crate::session::{Note, append_note};
+use crate::storage::names_in;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::opener::{Opener, TrailReason};
@@ -27,7 +27,7 @@ use crate::trail::present::{DirectoryId, FormerDirectory, Present, WorkspaceRef}
 /// How many former directories of a workspace are kept: every note repeats them.
 const MOST_FORMER: usize = 32;
 
-/// A directory, as it is now.
+/// An existing directory.
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) root: PathBuf,
@@ -60,13 +60,13 @@ fn directory_at(path: &Path) -> io::Result<Option<DirectoryId>> {
     }))
 }
 
-/// A workspace that the store knows.
+/// A workspace of the store.
 #[derive(Debug)]
 pub(crate) struct KnownWorkspace {
     pub(super) id: WorkspaceId,
     /// Its last known directory.
     pub(super) root: PathBuf,
-    /// What its trail says about where it is.
+    /// Its directory, as recorded on its trail.
     pub(super) noted: WorkspaceRef,
 }
 
@@ -85,7 +85,7 @@ impl KnownWorkspace {
         self.noted.superseded_by.is_some()
     }
 
-    /// Returns whether it was moved to a directory.
+    /// Returns whether it was moved to this directory.
     pub(super) fn moved_to(&self, place: &Directory) -> bool {
         let is_it = place.directory.born.is_some() && self.noted.directory == Some(place.directory);
         // A directory at the old path is the workspace, whatever its identity.
@@ -101,20 +101,16 @@ impl KnownWorkspace {
 
 /// Returns all workspaces whose trail can be read.
 pub(crate) fn known(store: &Store) -> Result<Vec<KnownWorkspace>> {
-    // One that cannot be read must not hide the others; `verify` reports it.
+    // An unreadable workspace must not hide the others; `verify` reports it.
     let all = all(store)?.into_iter();
     Ok(all.filter_map(|(_, known)| known.ok().flatten()).collect())
 }
 
-/// Returns all workspaces, or the error where one cannot be read; `None` for one that a
-/// crash left half created.
+/// Returns all workspaces, or the error of one that cannot be read; `None` for one that a
+/// crash left incomplete.
 pub(crate) fn all(store: &Store) -> Result<Vec<(WorkspaceId, Result<Option<KnownWorkspace>>)>> {
     let dir = store.workspaces_dir();
-    let names = match store.storage().list(dir) {
-        Ok(names) => names,
-        Err(error) if is_absent(&error) => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io("cannot list the workspaces", dir, error)),
-    };
+    let names = names_in(store.storage(), dir).context("cannot list the workspaces", dir)?;
     // There is also a lock file.
     let ids = names.iter().filter_map(|name| name.to_str()?.parse().ok());
     Ok(ids
@@ -140,8 +136,8 @@ pub(super) fn read_known(store: &Store, id: WorkspaceId) -> Result<Option<KnownW
     }))
 }
 
-/// Refuses a workspace without a trail that had checkpoints once: a crash while it is
-/// created does not leave that.
+/// Refuses a workspace that has no trail, but had checkpoints: a crash during its creation
+/// does not leave that.
 pub(crate) fn must_be_new(files: &LogDir) -> Result<()> {
     let path = files.path().join(SNAPSHOT);
     let was_used = files.storage().exists(&path);
@@ -167,7 +163,7 @@ fn present(store: &Store, files: &LogDir, head: u32) -> Result<Present> {
 pub(crate) fn by_id(store: &Store, id: &WorkspaceId) -> Result<Workspace> {
     let known = read_known(store, id.clone())?;
     let known = known.ok_or_else(|| store.workspace_files(id).not_found())?;
-    // One step only, so that damage cannot lead in circles.
+    // One step only: damage must not cause an endless loop.
     let taken = match &known.noted.superseded_by {
         Some(by) => read_known(store, by.clone())?,
         None => None,
@@ -175,8 +171,8 @@ pub(crate) fn by_id(store: &Store, id: &WorkspaceId) -> Result<Workspace> {
     Ok(taken.unwrap_or(known).open(store))
 }
 
-/// Finds the workspace of a directory, without creating one. A directory that is gone is
-/// found by its path.
+/// Finds the workspace of a directory, without creating one. If the directory is gone, it
+/// is found by its path.
 pub(crate) fn find(store: &Store, path: &Path) -> Result<Option<Workspace>> {
     let known = known(store)?;
     let found = match Directory::of(path) {
@@ -217,8 +213,8 @@ pub(super) fn find_known(all: Vec<KnownWorkspace>, place: &Directory) -> Option<
     by_path.into_iter().next().or(moved)
 }
 
-/// Finds the workspace of a directory, creates it where it is new, and notes where it was
-/// moved to.
+/// Finds the workspace of a directory, creates it if there is none, and records a new path
+/// if the directory was moved.
 pub(crate) fn register(store: &Store, path: &Path) -> Result<Workspace> {
     let place = Directory::of(path)?;
     not_in_the_store(store, &place)?;
@@ -230,10 +226,9 @@ pub(crate) fn register(store: &Store, path: &Path) -> Result<Workspace> {
         return Ok(Workspace::new(store, known.id.clone(), place.root));
     }
     store.make_workspaces_dir()?;
-    // One at a time, so that no directory becomes two workspaces.
-    let lock = lock(store)?;
-    let _guard = lock.hold()?;
-    // One that was found and cannot be read now must not be created again.
+    // One at a time, so that a directory does not become two workspaces.
+    let _guard = hold(store)?;
+    // A workspace that was found but cannot be read now must not be created again.
     let again = match seen {
         Some(known) => read_known(store, known.id)?,
         None => None,
@@ -254,8 +249,8 @@ pub(crate) fn register(store: &Store, path: &Path) -> Result<Workspace> {
 }
 
 /// Returns the lock for creating or moving workspaces.
-pub(super) fn lock(store: &Store) -> Result<AppendLock> {
-    AppendLock::in_dir(store.storage(), store.workspaces_dir())
+pub(super) fn hold(store: &Store) -> Result<HeldLock> {
+    LockFile::open(store.storage(), store.workspaces_dir(), "append.lock")?.hold()
 }
 
 /// Refuses a directory in the store.
@@ -272,8 +267,8 @@ pub(super) fn not_in_the_store(store: &Store, place: &Directory) -> Result<()> {
 }
 
 impl KnownWorkspace {
-    /// Returns the note for its present directory. Former directories stay known, and so
-    /// does its remote unless there is another one.
+    /// Returns the record for its present directory. It keeps the former directories, and the
+    /// remote unless there is another one.
     pub(super) fn now(&self, place: &Directory, remote: &Remote, now: Timestamp) -> WorkspaceRef {
         let formerly = match self.root == place.root {
             true => self.noted.formerly.clone(),
@@ -290,12 +285,12 @@ impl KnownWorkspace {
         }
     }
 
-    /// Returns its former directories once it has left the present one.
+    /// Returns its former directories, including the present one that it leaves.
     pub(super) fn left(&self, now: Timestamp) -> Vec<FormerDirectory> {
         let mut formerly = self.noted.formerly.clone();
         let been = formerly.iter().filter(|former| !former.sessions_only);
         let mut since = been.map(|former| former.until).max();
-        // One entry per directory, however often it was there.
+        // One entry per directory, even if it was there several times.
         let here = |former: &FormerDirectory| former.root() == self.root;
         if let Some(again) = formerly.iter().find(|former| here(former)) {
             since = again.since.min(since);
@@ -307,17 +302,14 @@ impl KnownWorkspace {
     }
 }
 
-/// Notes on a workspace's trail where it is.
+/// Records the directory on a workspace's trail.
 pub(super) fn note(store: &Store, id: &WorkspaceId, workspace: WorkspaceRef) -> Result<()> {
     let note = Note::new().workspace(workspace);
     append_note(store, &store.workspace_files(id), &note).map(drop)
 }
 
 pub(super) fn create(store: &Store, place: Directory) -> Result<Workspace> {
-    let dir = store.workspaces_dir();
-    let id =
-        new_uuid(store.random()).map_err(|error| Error::io("cannot create an id", dir, error))?;
-    let id = WorkspaceId::from_uuid(id);
+    let id = WorkspaceId::from_uuid(store.new_id()?);
     let files = store.workspace_files(&id);
     store
         .storage()
@@ -345,8 +337,8 @@ fn reference(place: &Directory) -> WorkspaceRef {
     }
 }
 
-/// Returns the root of the workspace that a directory belongs to: the nearest
-/// known one around it, else the nearest directory with a `.git`, else itself.
+/// Returns the root of the workspace that a directory belongs to: the nearest known
+/// workspace that contains it, else the nearest directory with a `.git`, else itself.
 pub(crate) fn root_around(store: &Store, dir: &Path) -> Result<PathBuf> {
     let dir = Directory::of(dir)?.root;
     let known = known(store)?;

@@ -1,4 +1,4 @@
-//! What happened in a workspace, as the log shows it.
+//! The events of a workspace, as the log shows them.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::snapshot::Diff;
 use crate::time::Timestamp;
 
-/// What a line of the log shows.
+/// The kind of an entry of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "snake_case")]
@@ -18,9 +18,9 @@ pub enum LogKind {
     Turn,
     /// A command that ran.
     Run,
-    /// A checkpoint that was asked for.
+    /// A checkpoint that was requested.
     Checkpoint,
-    /// What you did in between.
+    /// Your changes in between.
     Person,
     /// Files were rewound to a point.
     Rewind,
@@ -32,7 +32,7 @@ pub enum LogKind {
     Redo,
 }
 
-/// Something that happened in a workspace.
+/// An entry of a workspace's log.
 #[derive(Debug, Clone, Serialize)]
 pub struct LogEntry {
     kind: LogKind,
@@ -52,12 +52,12 @@ impl LogEntry {
         self.after.at()
     }
 
-    /// Returns the checkpoint that it begins with; the first has none.
+    /// Returns the checkpoint that it begins with; `None` for the first.
     pub fn before(&self) -> Option<&Checkpoint> {
         self.before.as_ref()
     }
 
-    /// Returns the checkpoint that has its outcome.
+    /// Returns the checkpoint of its outcome.
     pub fn after(&self) -> &Checkpoint {
         &self.after
     }
@@ -68,7 +68,7 @@ impl LogEntry {
         self.ended
     }
 
-    /// Returns what it changed; `None` for the first checkpoint.
+    /// Returns its changes; `None` for the first checkpoint.
     ///
     /// # Errors
     ///
@@ -84,8 +84,8 @@ impl LogEntry {
 }
 
 impl Workspace {
-    /// Returns what happened here, oldest first: turns and runs, each as one entry;
-    /// checkpoints that were asked for; and what changed between them.
+    /// Returns the log, oldest first: turns and runs, each as one entry; requested
+    /// checkpoints; and the changes between them.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ fn entries(checkpoints: &[Checkpoint]) -> Vec<LogEntry> {
             after: checkpoint.clone(),
             ended: true,
         };
-        // A change while another turn or run was running is that one's.
+        // A change while another turn or run was active belongs to that one.
         let changed = before.is_some_and(|before| before.snapshot_id() != checkpoint.snapshot_id());
         let persons = changed && !is_open(n);
         if let Some(span) = starts.next_if(|span| span.start == n) {

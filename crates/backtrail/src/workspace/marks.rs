@@ -1,8 +1,8 @@
-//! Files that were marked before an edit, so that their first state is kept.
+//! Marks files before an edit, so that their first state is kept.
 //!
-//! A checkpoint covers every file. A mark is for changes between checkpoints: it keeps the
-//! state of one file, or that there is none, durably. The first mark since the last
-//! checkpoint counts, and the next checkpoint ends it.
+//! A checkpoint covers every file. A mark is for changes between checkpoints: it durably
+//! saves the state of one file, or its absence. The first mark since the last checkpoint
+//! counts, and the next checkpoint clears it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,21 +30,21 @@ const MARKS_CLEARED: &str = "marks_cleared";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct MarkRecord {
     at: Timestamp,
-    /// Lossy where there is a `path_hex`.
+    /// Lossy if there is a `path_hex`.
     path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path_hex: Option<String>,
-    /// A snapshot of this path alone.
+    /// A snapshot of this path only.
     snapshot: ObjectId,
 }
 
-/// The record that all marks were cleared.
+/// The record that clears all marks.
 #[derive(Debug, Serialize)]
 struct Cleared {
     at: Timestamp,
 }
 
-/// What happened to one file since it was marked, or else since the last checkpoint.
+/// The change of one file since it was marked, or else since the last checkpoint.
 #[derive(Debug, Clone, Serialize)]
 pub struct FileChange {
     change: Change,
@@ -55,22 +55,22 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Returns what happened.
+    /// Returns the change.
     pub fn change(&self) -> &Change {
         &self.change
     }
 
-    /// Returns when the state before was kept.
+    /// Returns when the earlier state was saved.
     pub fn since(&self) -> Timestamp {
         self.since
     }
 
-    /// Returns whether the state before comes from a mark, not from the last checkpoint.
+    /// Returns whether the earlier state comes from a mark, not from the last checkpoint.
     pub fn is_marked(&self) -> bool {
         self.marked
     }
 
-    /// Reads what was there before: a file's bytes or a link's target.
+    /// Reads the earlier content: a file's bytes or a link's target.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl FileChange {
         self.diff.before(&self.change)
     }
 
-    /// Reads what is there now: a file's bytes or a link's target.
+    /// Reads the present content: a file's bytes or a link's target.
     ///
     /// # Errors
     ///
@@ -106,9 +106,9 @@ impl fmt::Display for FileChange {
 }
 
 impl Workspace {
-    /// Keeps the state of one file or link before an edit, or that there is none. Durable
-    /// when it returns. A path that is already marked since the last checkpoint keeps its
-    /// first state. The path is relative to the workspace.
+    /// Saves the state of one file or link before an edit, or its absence. It is durable when
+    /// this returns. A path that is already marked since the last checkpoint keeps its first
+    /// state. The path is relative to the workspace.
     ///
     /// # Errors
     ///
@@ -116,9 +116,7 @@ impl Workspace {
     /// and if the file cannot be read or the store cannot be written.
     pub fn mark(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = checked_path(path.as_ref())?;
-        let lock = self.snapshot_lock()?;
-        let _guard = lock.wait(None)?;
-        self.recover_locked(None)?;
+        let _guard = self.hold_recovered()?;
         if self.marks()?.contains_key(&path) {
             return Ok(());
         }
@@ -147,9 +145,7 @@ impl Workspace {
     ///
     /// Fails if the workspace's trail cannot be written.
     pub fn clear_marks(&self) -> Result<()> {
-        let lock = self.snapshot_lock()?;
-        let _guard = lock.wait(None)?;
-        self.recover_locked(None)?;
+        let _guard = self.hold_recovered()?;
         if self.marks()?.is_empty() {
             return Ok(());
         }
@@ -157,8 +153,8 @@ impl Workspace {
         self.append(MARKS_CLEARED, &Cleared { at }).map(drop)
     }
 
-    /// Returns what happened to one file since it was marked, or else since the last
-    /// checkpoint; `None` where it is unchanged.
+    /// Returns the change of one file since it was marked, or else since the last checkpoint;
+    /// `None` if it is unchanged.
     ///
     /// # Errors
     ///
@@ -172,8 +168,8 @@ impl Workspace {
         }
     }
 
-    /// Returns what happened since the last checkpoint, and to marked files since the mark,
-    /// sorted by path. Without a checkpoint only marked files are known.
+    /// Returns the changes since the last checkpoint, and of marked files since the mark,
+    /// sorted by path. Without a checkpoint, only marked files are compared.
     ///
     /// # Errors
     ///
@@ -209,9 +205,9 @@ impl Workspace {
             match record.kind() {
                 RecordKind::Checkpoint | RecordKind::Done | RecordKind::MarksCleared => break,
                 RecordKind::Mark => {
-                    // `verify` reports one that cannot be read.
-                    if let Ok(marked) = serde_json::from_slice::<MarkRecord>(record.bytes()) {
-                        // An earlier one, which is read later, replaces it.
+                    // `verify` reports an unreadable one.
+                    if let Ok(marked) = record.parse::<MarkRecord>() {
+                        // An earlier mark, which is read later, replaces it.
                         marks.insert(marked.path(), marked);
                     }
                 }
@@ -221,7 +217,7 @@ impl Workspace {
         Ok(marks)
     }
 
-    /// Stores a snapshot of one path, durably.
+    /// Stores a snapshot of one path durably.
     fn store_one(&self, path: &Path) -> Result<ObjectId> {
         let writer = self.objects().writer()?;
         let (seen, node) = self.capture_one(path, &writer)?;
@@ -315,7 +311,7 @@ fn one(diff: Diff, since: Timestamp, marked: bool) -> Option<FileChange> {
     })
 }
 
-/// Returns the part of a change that concerns paths that are not marked.
+/// Returns the part of a change that affects unmarked paths.
 fn unmarked(change: &Change, marks: &BTreeMap<PathBuf, MarkRecord>) -> Vec<Change> {
     let is_marked = |path: &Path| marks.contains_key(path);
     let Some(from) = &change.from else {

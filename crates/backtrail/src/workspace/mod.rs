@@ -1,6 +1,6 @@
 //! A directory that an agent works in, and its checkpoints.
 //!
-//! A workspace has a log, as a session does: its checkpoints, in the order in which they
+//! A workspace has a log, like a session: its checkpoints, in the order in which they
 //! were made. A checkpoint names a snapshot, the reason for it, and the place in a session
 //! that it belongs to, if any. Objects are durable before the checkpoint that names them,
 //! so a checkpoint that can be read is complete.
@@ -67,7 +67,7 @@ pub(crate) use remaining_files::remaining_files;
 pub(crate) use repair::repair_snapshots_plan;
 pub(crate) use verify::verify;
 
-/// A directory that an agent works in. Cheap to clone, and shared between threads.
+/// A directory that an agent works in. Cheap to clone and to share between threads.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -88,7 +88,7 @@ pub(crate) use verify::verify;
 #[derive(Debug, Clone)]
 pub struct Workspace(Arc<WorkspaceInner>);
 
-/// A workspace is shown as its id and its directory.
+/// Serializes the id and the directory.
 impl Serialize for Workspace {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
@@ -104,7 +104,7 @@ struct WorkspaceInner {
     files: LogDir,
     id: WorkspaceId,
     root: PathBuf,
-    /// What was read of snapshots, for a handle that keeps it.
+    /// A cache of snapshot nodes, for a handle that has one.
     read: Option<Arc<CachedNodes>>,
     dropped: Mutex<dropped::DroppedCache>,
 }
@@ -121,8 +121,8 @@ impl Workspace {
         }))
     }
 
-    /// Returns a handle that keeps in memory what it reads of snapshots: for one operation,
-    /// not for long.
+    /// Returns a handle that caches the nodes of snapshots in memory: for one operation, not
+    /// for long.
     pub(crate) fn remembering(&self) -> Self {
         let WorkspaceInner {
             store, id, root, ..
@@ -149,7 +149,7 @@ impl Workspace {
         &self.0.root
     }
 
-    /// Returns the store that keeps it.
+    /// Returns its store.
     pub fn store(&self) -> &Store {
         &self.0.store
     }
@@ -165,7 +165,7 @@ impl Workspace {
         Ok(newest.map(|info| info.id))
     }
 
-    /// Returns the sessions that work here, in no order.
+    /// Returns the sessions that work here, in no particular order.
     ///
     /// # Errors
     ///
@@ -175,13 +175,13 @@ impl Workspace {
         Ok(infos.map(|info| info.id).collect())
     }
 
-    /// Returns the sessions that work here. One that cannot be read must not hide the
+    /// Returns the sessions that work here. An unreadable session must not hide the
     /// others.
     fn session_infos(&self) -> Result<Vec<SessionInfo>> {
         let homes = SessionHomes::of(&self.0.store)?;
         let is_here = |info: &SessionInfo| match homes.home(info) {
             Some(id) => id == self.id(),
-            // It may have been moved, which is not noted yet.
+            // It may have been moved, and the move not recorded yet.
             None => {
                 info.workspace_id.is_none() && info.workspace_root.as_deref() == Some(self.root())
             }
@@ -191,7 +191,7 @@ impl Workspace {
         Ok(infos.filter(is_here).collect())
     }
 
-    /// Returns how a session refers to it.
+    /// Returns the reference that sessions store.
     pub(crate) fn reference(&self) -> WorkspaceRef {
         WorkspaceRef {
             id: Some(self.0.id.clone()),
@@ -207,7 +207,7 @@ impl Workspace {
         self.0.store.objects()
     }
 
-    /// Returns its trail to read from.
+    /// Returns a reader of its trail.
     fn trail(&self) -> LogReader {
         LogReader::new(&self.0.store, self.0.files.clone())
     }
@@ -221,11 +221,19 @@ impl Workspace {
 impl Workspace {
     /// Reads the records of one of the workspace's trails, from byte `from` on; see
     /// [`SessionReader::trail_records`](crate::SessionReader::trail_records).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trail cannot be opened.
     pub fn trail_records(&self, trail: u32, from: u64) -> Result<TrailRecords> {
         TrailRecords::open(self.files(), trail, from)
     }
 
     /// Returns whether the last record before byte `end` of a trail has this sum.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trail cannot be read.
     pub fn trail_has(&self, trail: u32, end: u64, sum: [u8; 8]) -> Result<bool> {
         TrailRecords::is_there(self.files(), trail, end, sum)
     }

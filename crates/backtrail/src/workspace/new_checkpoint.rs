@@ -1,4 +1,4 @@
-//! Creating a checkpoint: a snapshot is stored, then named on the trail.
+//! Creates a checkpoint: stores a snapshot, then names it on the trail.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::scan::scan_time;
 use crate::error::{Error, Reason, Result, quoted};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::Fields;
-use crate::log::{AppendGuard, AppendLock};
+use crate::log::{HeldLock, LockFile};
 use crate::message::{read_object, take};
 use crate::objects::ObjectId;
 use crate::session::{Session, SessionOptions};
@@ -23,7 +23,6 @@ use crate::snapshot::scan::{
     Progress, ScanOptions, ScanProgress, Scanned, Sink, SnapshotLimits, StatCache, scan,
 };
 use crate::snapshot::{SkippedEntry, Snapshot};
-use crate::store::{ObjectsLock, Store};
 
 /// The lock file of a workspace's snapshots.
 pub(super) const SNAPSHOT: &str = "snapshot.lock";
@@ -45,7 +44,7 @@ pub struct CheckpointOptions {
 }
 
 impl CheckpointOptions {
-    /// Returns options for a checkpoint that was asked for.
+    /// Returns options for a requested checkpoint.
     pub fn new() -> Self {
         Self::default()
     }
@@ -71,22 +70,22 @@ impl CheckpointOptions {
         self
     }
 
-    /// Sets the checkpoint that the same turn or run began with; for a turn or run that
-    /// begins within another, that of the other.
+    /// Sets the checkpoint that the same turn or run began with; for the beginning of a nested
+    /// turn or run, that of the outer one.
     #[must_use]
     pub fn begun_by(mut self, start: CheckpointId) -> Self {
         self.of = Some(start);
         self
     }
 
-    /// Sets a name that the checkpoint can be found by.
+    /// Sets a label, by which the checkpoint can be found.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// Sets what a run is about: the command. Only the first line is kept, cut at 200 bytes.
+    /// Sets the command of a run. Only its first line is kept, cut at 200 bytes.
     #[must_use]
     pub fn about(mut self, about: &str) -> Self {
         self.about = first_line(about);
@@ -107,19 +106,19 @@ impl CheckpointOptions {
         self
     }
 
-    /// Sets where progress is reported.
+    /// Sets the receiver of progress reports.
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = Some(progress);
         self
     }
 
-    /// Reads the options from one JSON object: `{"type":"checkpoint","label":"…"}`, where
-    /// the label may be missing.
+    /// Parses the options from one JSON object: `{"type":"checkpoint","label":"…"}`. The label
+    /// is optional.
     ///
     /// # Errors
     ///
-    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the line is something else.
+    /// Fails with [`Invalid`](crate::ErrorKind::Invalid) if the line is anything else.
     pub fn from_json(line: &str) -> Result<Self> {
         let read = read_object(line).and_then(read_request);
         let refused = |reason| Error::invalid("this line cannot be recorded").with_reason(reason);
@@ -175,9 +174,9 @@ fn check_label(label: &str) -> Result<()> {
 }
 
 impl Workspace {
-    /// Keeps the state of the directory. Durable when it returns.
+    /// Saves the state of the directory. It is durable when this returns.
     ///
-    /// One snapshot of a workspace is made at a time, across all processes.
+    /// Only one snapshot of a workspace is taken at a time, across all processes.
     ///
     /// # Errors
     ///
@@ -191,8 +190,8 @@ impl Workspace {
         })
     }
 
-    /// Keeps the state of the directory and creates a session that works here. Where the
-    /// state cannot be kept, no session is created.
+    /// Saves the state of the directory and creates a session that works here. If the state
+    /// cannot be saved, no session is created.
     ///
     /// # Errors
     ///
@@ -207,7 +206,7 @@ impl Workspace {
         })
     }
 
-    /// Keeps the state of the directory, in a session that is created once that is stored.
+    /// Saves the state of the directory, in a session that is created once the state is stored.
     pub(crate) fn checkpoint_in_session(
         &self,
         options: CheckpointOptions,
@@ -223,16 +222,15 @@ impl Workspace {
         Ok((checkpoint, made.expect("it was made with the checkpoint")))
     }
 
-    /// Keeps the state of the directory. `place` is called once that is stored.
+    /// Saves the state of the directory. `place` is called once it is stored.
     fn make(
         &self,
         options: CheckpointOptions,
         place: impl FnOnce() -> Result<Option<SessionPlace>>,
     ) -> Result<Checkpoint> {
         options.check()?;
-        let lock = self.snapshot_lock()?;
-        let _guard = lock.wait(options.progress.as_deref())?;
-        // A step that a crash interrupted is finished first, or it would be kept half done.
+        let _guard = self.hold_snapshots(options.progress.as_deref())?;
+        // Finish a step that a crash interrupted; otherwise its half-done state would be saved.
         self.recover_locked(None)?;
         let before = self.last_checkpoint()?;
         let state = self.store_state(&options, before.as_ref())?;
@@ -244,19 +242,22 @@ impl Workspace {
     }
 
     /// Creates a session with the first checkpoint of a new directory whose state is already
-    /// stored. `objects` was held since that state was read. Where another process was
-    /// faster, it is an ordinary checkpoint.
+    /// stored. `objects` was held since that state was read. If another process made a
+    /// checkpoint first, this becomes an ordinary one.
     pub(crate) fn first_checkpoint(
         &self,
         options: CheckpointOptions,
         state: CapturedState,
-        objects: ObjectsLock,
+        objects: HeldLock,
         begin: impl FnOnce() -> Result<Session>,
     ) -> Result<(Checkpoint, Session)> {
-        let lock = self.snapshot_lock()?;
-        // Never wait while the objects are held: a clean-up waits for them, and the process
-        // that holds the lock may wait for the clean-up.
-        let guard = lock.try_hold_with(objects)?;
+        // Never wait while the objects are held: `gc` waits for them, and the process that
+        // holds the lock may wait for `gc`.
+        let held = self.snapshot_lock()?.try_hold()?;
+        let guard = held.map(|held| SnapshotGuard {
+            _objects: objects,
+            _lock: held,
+        });
         if guard.is_none() || self.last_checkpoint()?.is_some() {
             drop(guard);
             return self.checkpoint_in_session(options, begin);
@@ -293,7 +294,7 @@ impl Workspace {
         Ok(record.at(self, seq))
     }
 
-    /// Stores what the directory holds now. Durable when it returns.
+    /// Stores the present state of the directory. It is durable when this returns.
     fn store_state(
         &self,
         options: &CheckpointOptions,
@@ -305,11 +306,11 @@ impl Workspace {
             let before = before.filter(|_| options.of.is_some());
             return self.store_absence(before.ok_or_else(|| self.not_there())?);
         }
-        // Only the first snapshot is limited: later ones are no surprise.
+        // Only the first snapshot is limited: the size of later ones is no surprise.
         let limits = (!options.unlimited && before.is_none()).then(SnapshotLimits::default);
         let mut scan_options = self.scan_options(limits, options.progress.clone());
-        // A turn or run may change the ignore rules: what was captured before is captured
-        // to its end.
+        // A turn or run may change the ignore rules: files captured at its beginning are
+        // captured until its end.
         scan_options.keep = options.of.is_some() && !options.reason.begins();
         self.store_scan(&scan_options)
     }
@@ -323,8 +324,8 @@ impl Workspace {
         Ok(CapturedState::from(scanned))
     }
 
-    /// Stores what the directory holds now, for a copy elsewhere. What the last checkpoint
-    /// has is captured whatever the rules say; a directory that is gone is empty.
+    /// Stores the present state of the directory, to copy it elsewhere. Files in the last
+    /// checkpoint are captured even if ignored; a directory that is gone counts as empty.
     pub(crate) fn store_present(
         &self,
         last: &Checkpoint,
@@ -342,16 +343,7 @@ impl Workspace {
         Ok(state)
     }
 
-    /// Opens the lock of snapshots and steps that move files.
-    pub(crate) fn snapshot_lock(&self) -> Result<SnapshotLock> {
-        let lock = AppendLock::named(self.files(), SNAPSHOT)?;
-        Ok(SnapshotLock {
-            lock,
-            store: self.store().clone(),
-        })
-    }
-
-    /// Stores that the directory is gone, as an empty one.
+    /// Stores the absence of the directory, as an empty one.
     fn store_absence(&self, before: &Checkpoint) -> Result<CapturedState> {
         let mode = before.snapshot()?.root().mode;
         let writer = self.objects().writer()?;
@@ -367,13 +359,13 @@ impl Workspace {
         let open = |id| self.open_snapshot(id);
         match open(before).and_then(|before| before.diff(&open(after)?)) {
             Ok(diff) => Ok(diff.changes().len() as u64),
-            // A damaged snapshot must not stop later ones.
+            // A damaged snapshot must not block later ones.
             Err(error) if error.kind() == crate::ErrorKind::Corrupt => Ok(0),
             Err(error) => Err(error),
         }
     }
 
-    /// Stores a snapshot with some paths changed. Durable when it returns.
+    /// Stores a snapshot with some paths changed. It is durable when this returns.
     pub(crate) fn store_edited(
         &self,
         snapshot: &Snapshot,
@@ -394,57 +386,53 @@ impl Workspace {
     }
 }
 
-/// The lock of snapshots and steps that move files, in one workspace.
+/// The lock of snapshots and steps that move files, held. No object of the store is removed
+/// meanwhile, so that stored objects can be relied on.
 #[derive(Debug)]
-pub(crate) struct SnapshotLock {
-    lock: AppendLock,
-    store: Store,
+pub(crate) struct SnapshotGuard {
+    _objects: HeldLock,
+    _lock: HeldLock,
 }
 
-/// The lock, held. No object of the store is removed meanwhile, so that stored objects can
-/// be relied on.
-#[derive(Debug)]
-pub(crate) struct SnapshotGuard<'a> {
-    _objects: ObjectsLock,
-    _lock: AppendGuard<'a>,
-}
-
-impl SnapshotLock {
-    /// Takes the lock if it is free.
-    pub(crate) fn try_hold(&self) -> Result<Option<SnapshotGuard<'_>>> {
-        let held = self.lock.try_hold()?;
+impl Workspace {
+    /// Takes the lock of snapshots and steps if it is free.
+    pub(crate) fn try_hold_snapshots(&self) -> Result<Option<SnapshotGuard>> {
+        let held = self.snapshot_lock()?.try_hold()?;
         held.map(|held| self.guard(held)).transpose()
     }
 
-    /// Takes the lock if it is free. The caller already holds the objects.
-    fn try_hold_with(&self, objects: ObjectsLock) -> Result<Option<SnapshotGuard<'_>>> {
-        let held = self.lock.try_hold()?;
-        Ok(held.map(|held| SnapshotGuard {
-            _objects: objects,
-            _lock: held,
-        }))
-    }
-
-    /// Waits for the lock, and reports that it waits.
-    pub(crate) fn wait(&self, progress: Option<&dyn Progress>) -> Result<SnapshotGuard<'_>> {
-        if let Some(held) = self.lock.try_hold()? {
+    /// Waits for the lock of snapshots and steps, and reports that it waits.
+    pub(crate) fn hold_snapshots(&self, progress: Option<&dyn Progress>) -> Result<SnapshotGuard> {
+        let lock = self.snapshot_lock()?;
+        if let Some(held) = lock.try_hold()? {
             return self.guard(held);
         }
         if let Some(progress) = progress {
             progress.update(ScanProgress::waiting());
         }
-        self.guard(self.lock.hold()?)
+        self.guard(lock.hold()?)
     }
 
-    fn guard<'a>(&'a self, held: AppendGuard<'a>) -> Result<SnapshotGuard<'a>> {
+    /// Waits for the lock, and finishes a step that a crash interrupted.
+    pub(crate) fn hold_recovered(&self) -> Result<SnapshotGuard> {
+        let guard = self.hold_snapshots(None)?;
+        self.recover_locked(None)?;
+        Ok(guard)
+    }
+
+    fn snapshot_lock(&self) -> Result<LockFile> {
+        LockFile::open(self.store().storage(), self.files().path(), SNAPSHOT)
+    }
+
+    fn guard(&self, held: HeldLock) -> Result<SnapshotGuard> {
         Ok(SnapshotGuard {
-            _objects: self.store.share_objects()?,
+            _objects: self.store().share_objects()?,
             _lock: held,
         })
     }
 }
 
-/// The state of a directory that was stored.
+/// The stored state of a directory.
 #[derive(Debug)]
 pub(crate) struct CapturedState {
     pub(crate) id: ObjectId,
@@ -454,7 +442,7 @@ pub(crate) struct CapturedState {
 }
 
 impl CapturedState {
-    /// Returns the state of a stored snapshot that skipped nothing.
+    /// Returns the state of a snapshot that skipped nothing.
     pub(crate) fn whole(id: ObjectId, totals: Totals) -> Self {
         Self {
             id,
@@ -476,7 +464,7 @@ impl From<Scanned> for CapturedState {
     }
 }
 
-/// Returns what a scan skipped.
+/// Returns the files that a scan skipped.
 pub(super) fn skipped(scanned: &Scanned) -> SkippedFiles {
     let first = scanned.skipped.iter();
     SkippedFiles {

@@ -15,7 +15,7 @@ use crate::store::Store;
 /// How many names in a directory an error shows.
 const NAMED: usize = 3;
 
-/// Where a new directory will be.
+/// The place of a new directory.
 #[derive(Debug, Clone)]
 pub(crate) struct NewDirectory {
     /// Its parent, without links.
@@ -26,8 +26,8 @@ pub(crate) struct NewDirectory {
 }
 
 impl NewDirectory {
-    /// Accepts a path where nothing is, or an empty directory, that is neither in nor around
-    /// a workspace or the store.
+    /// Accepts a path that does not exist or is an empty directory, and that neither is in nor
+    /// contains a workspace or the store.
     pub(crate) fn find(store: &Store, path: &Path) -> Result<Self> {
         let place = Self::at(path)?;
         let whole = place.path();
@@ -44,7 +44,7 @@ impl NewDirectory {
         self.parent.join(&self.name)
     }
 
-    /// Finds what is there. A link at the end is not followed.
+    /// Inspects the path. A link at its end is not followed.
     fn at(path: &Path) -> Result<Self> {
         if path.as_os_str().is_empty() {
             return Err(Error::invalid("the directory's name is empty; name one"));
@@ -132,7 +132,7 @@ impl NewDirectory {
                 let moved = around.iter().any(|place| known.moved_to(place));
                 moved.then(|| within(&known.root))
             };
-            // A workspace without checkpoints does not matter.
+            // A workspace without checkpoints does not count.
             if let Some(why) = why.or_else(moved).filter(|_| known.is_used(store)) {
                 return Err(refused(whole, &why));
             }
@@ -141,7 +141,7 @@ impl NewDirectory {
     }
 }
 
-/// Returns why a workspace conflicts with a new directory, if it does.
+/// Returns the reason why a workspace conflicts with a new directory, if it does.
 fn conflict_with(root: &Path, whole: &Path) -> Option<String> {
     if root == whole {
         return Some("is already a workspace with checkpoints; use another directory".to_owned());

@@ -1,4 +1,4 @@
-//! One path of a workspace: what is there, and a snapshot of it alone.
+//! Looks up one path of a workspace, and makes a snapshot of it alone.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,17 +18,17 @@ use crate::snapshot::scan::STAGING;
 use crate::snapshot::scan::sys::{self, Root, Seen, TRIES};
 use crate::snapshot::{FileKind, Snapshot, shown};
 
-/// The mode of directories that have none of their own in a snapshot of one path.
+/// The mode for directories without a known one, in a snapshot of one path.
 const ANY: u32 = 0o755;
 
-/// What is at a path.
+/// The result of a lookup.
 #[derive(Debug)]
 pub(super) struct PathLookup {
     /// The directories that lead to it, and their modes.
     pub(super) dirs: Vec<(PathBuf, u32)>,
-    /// The last of them, and what is there, if anything.
+    /// The last of those directories, and the file in it, if any.
     found: Option<(OwnedFd, Seen)>,
-    /// A link or file system that the path leads through, so that nothing is there.
+    /// A link or another file system on the way, so that there is no file.
     through: Option<(PathBuf, &'static str)>,
 }
 
@@ -106,7 +106,7 @@ pub(super) fn lookup(root: &Path, path: &Path) -> Result<PathLookup> {
             FileKind::Dir if seen.dev == handle.dev => None,
             FileKind::Dir => Some("another file system"),
             FileKind::Link => Some("a link"),
-            // Nothing can be in it.
+            // It cannot contain anything.
             _ => return Ok(lookup),
         };
         if let Some(what) = through {
@@ -120,7 +120,7 @@ pub(super) fn lookup(root: &Path, path: &Path) -> Result<PathLookup> {
     Ok(lookup)
 }
 
-/// Returns what is at a path, without storing it; of a directory only its mode. Anything
+/// Returns the node at a path, without storing it; for a directory only its mode. Anything
 /// but a file, a link or a directory counts as nothing.
 pub(super) fn node_at(root: &Path, path: &Path) -> Result<(PathLookup, Option<Node>)> {
     for _ in 0..TRIES {
@@ -186,7 +186,7 @@ impl Workspace {
         edit(&empty, &edits, put)
     }
 
-    /// Returns a snapshot of what is at one path now, without storing it.
+    /// Returns a snapshot of the present state of one path, without storing it.
     pub(super) fn present_at(&self, path: &Path) -> Result<Snapshot> {
         let (lookup, node) = node_at(self.root(), path)?;
         self.unstored(|put| self.write_one(path, &lookup.dirs, node, put))

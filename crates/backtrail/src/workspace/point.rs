@@ -81,7 +81,7 @@ impl FromStr for Point {
         }
         if let Some(count) = text.strip_prefix("last~") {
             let digits = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
-            // A number that is too large is more than there are.
+            // A number that is too large exceeds the number of turns.
             let number = count.parse().or(digits.then_some(u64::MAX).ok_or(()));
             return number.map(Self::turns_back).map_err(|()| {
                 let what = "needs a number after last~, as in last~1";
@@ -103,7 +103,7 @@ fn split_record(text: &str) -> Option<(&str, u64)> {
     digits.then(|| Some((reference, seq.parse().ok()?)))?
 }
 
-/// Returns why a text cannot be a label, if so: it must not be another kind of point.
+/// Returns the reason why a text cannot be a label, if so: it must not be another kind of point.
 pub(super) fn reserved(label: &str) -> Option<&'static str> {
     match label.parse() {
         Ok(Point(Named::Text(_))) => None,

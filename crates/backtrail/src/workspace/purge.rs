@@ -1,8 +1,8 @@
-//! Purging a session from a workspace.
+//! Purges a session from a workspace.
 //!
-//! The files of its checkpoints are dropped, and its text leaves the trail: commands,
-//! labels, the names of files that only its checkpoints skipped, and prompts that earlier
-//! versions copied. The checkpoints themselves stay. Where none of that text is on the
+//! The files of its checkpoints are dropped, and its text is removed from the trail:
+//! commands, labels, the names of files that only its checkpoints skipped, and prompts that
+//! earlier versions copied. The checkpoints themselves stay. If none of that text is on the
 //! trail, the trail is not rewritten.
 
 use std::collections::HashSet;
@@ -16,20 +16,18 @@ use super::step_record::StepRecord;
 use crate::error::{Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::{Fields, Json};
-use crate::log::{Editor, Rewritten, fields_of, rewrite_line};
+use crate::log::{Editor, Rewritten, rewrite_line};
 use crate::trail::{Damage, RecordKind, RecordRef};
 
 impl Workspace {
     /// Removes a session's text and drops the files of its checkpoints. A second call
     /// changes nothing.
     pub(crate) fn purge_session(&self, session: &SessionId) -> Result<PurgedHere> {
-        // The ids stay when the text is gone, so an interrupted purge is found again.
+        // The ids stay when the text is gone, so an interrupted purge can be finished.
         if self.traces_of(session)?.is_empty() {
             return Ok(PurgedHere::default());
         }
-        let lock = self.snapshot_lock()?;
-        let _guard = lock.wait(None)?;
-        self.recover_locked(None)?;
+        let _guard = self.hold_recovered()?;
         self.must_be_whole()?;
         // This also removes the activity files of dead processes.
         self.active()?;
@@ -48,7 +46,7 @@ impl Workspace {
         })
     }
 
-    /// Refuses a damaged trail: a rewritten one would look whole and hide what is missing.
+    /// Refuses a damaged trail: a rewritten one would look intact and hide the damage.
     fn must_be_whole(&self) -> Result<()> {
         let mut records = self.trail().records()?;
         while records.next()?.is_some() {}
@@ -56,7 +54,7 @@ impl Workspace {
         let len = self.files().open_read(head)?.len();
         let len = len.map_err(|error| self.failed("cannot read the trail", error))?;
         let path = self.files().trail_path(head);
-        // The rest of a last record that a power cut left was never reported as written.
+        // A torn last record left by a power cut was never acknowledged.
         let is_last = |damage: &Damage| {
             let end = damage.byte + damage.bytes;
             damage.reason == Reason::Unfinished || damage.file == path && end + 1 >= len
@@ -68,7 +66,7 @@ impl Workspace {
         }
     }
 
-    /// Returns the checkpoints of others whose own text quotes the session. They stay.
+    /// Returns the checkpoints of other sessions whose text quotes this one. They stay.
     fn quoting(&self, traces: &Traces) -> Result<Vec<CheckpointId>> {
         let mut quoting = Vec::new();
         for checkpoint in self.checkpoints()? {
@@ -81,7 +79,7 @@ impl Workspace {
         Ok(quoting)
     }
 
-    /// Finds what a session left on the trail.
+    /// Finds the traces of a session on the trail.
     pub(super) fn traces_of(&self, session: &SessionId) -> Result<Traces> {
         let mut traces = Traces::new(session);
         let Some(mut records) = self.records()? else {
@@ -94,32 +92,32 @@ impl Workspace {
     }
 }
 
-/// What a session left on the trail of a workspace.
+/// The traces of a session on the trail of a workspace.
 pub(super) struct Traces {
     session: SessionId,
     /// Its checkpoints.
     pub(super) own: HashSet<CheckpointId>,
-    /// Steps that moved files and describe its work.
+    /// Steps that changed files and describe its work.
     steps: HashSet<CheckpointId>,
     /// Steps that undo or redo such steps, and quote them.
     quoting: HashSet<CheckpointId>,
     /// Its commands, labels and copied prompts.
     texts: HashSet<String>,
-    /// The skipped files that checkpoints of others name.
+    /// The skipped files that checkpoints of other sessions name.
     known_files: HashSet<PathBuf>,
 }
 
 /// The shortest text that is searched for in damaged bytes.
 const SEARCHED: usize = 4;
-/// The shortest text that others do not write by chance.
+/// The shortest text that other sessions do not write by chance.
 const UNMISTAKABLE: usize = 12;
 
-/// What a purge did to a workspace's trail.
+/// The outcome of a purge for a workspace.
 #[derive(Debug, Default)]
 pub(crate) struct PurgedHere {
     /// How many checkpoints the session had.
     pub(crate) checkpoints: u64,
-    /// The checkpoints of others that quote the session.
+    /// The checkpoints of other sessions that quote this one.
     pub(crate) quoted: Vec<CheckpointId>,
 }
 
@@ -142,12 +140,12 @@ impl Traces {
     fn add(&mut self, record: &RecordRef<'_>) {
         match record.kind() {
             RecordKind::Checkpoint | RecordKind::Done => {
-                if let Ok(stored) = CheckpointRecord::read(record) {
+                if let Ok(stored) = record.parse::<CheckpointRecord>() {
                     self.add_checkpoint(stored);
                 }
             }
             RecordKind::Rewind => {
-                if let Ok(begun) = StepRecord::read(record) {
+                if let Ok(begun) = record.parse::<StepRecord>() {
                     if self.is_about(&begun) {
                         self.steps.insert(begun.id);
                     } else if begun.step.is_some_and(|step| self.loses_text(step)) {
@@ -172,7 +170,7 @@ impl Traces {
 
     fn is_own(&self, stored: &CheckpointRecord) -> bool {
         let of = stored.of.is_some_and(|start| self.own.contains(&start));
-        // A redo of its work has it.
+        // A redo of its work quotes it.
         let again = stored.reason == CheckpointReason::Redo && self.steps.contains(&stored.id);
         match &stored.session {
             Some(place) => place.id == self.session,
@@ -189,25 +187,25 @@ impl Traces {
         sessions.contains(&Some(&self.session)) || named.any(|id| self.own.contains(&id))
     }
 
-    /// Returns whether a text quotes the session, in that many bytes or more.
+    /// Returns whether a text contains one of the session's texts that has `len` or more bytes.
     fn quotes(&self, text: &str, len: usize) -> bool {
         let mut texts = self.texts.iter().filter(|own| own.len() >= len);
         texts.any(|own| text.contains(own.as_str()))
     }
 
-    /// Returns whether a checkpoint or a step loses its text.
+    /// Returns whether the text of a checkpoint or a step is removed.
     fn loses_text(&self, id: CheckpointId) -> bool {
         let all = [&self.own, &self.steps, &self.quoting];
         all.iter().any(|ids| ids.contains(&id))
     }
 
-    /// Returns the fields of a record without the text; `None` where it has none.
+    /// Returns the fields of a record without the text; `None` if it has none.
     fn without_text(&self, fields: &Fields, is_own: bool) -> Result<Option<Fields>> {
         let mut rest = Fields::default();
         let mut is_changed = false;
         for (name, value) in fields.iter() {
             match name {
-                // With a prompt, the text is only what comes before it.
+                // With a prompt, the text is only the part before it.
                 "about" if fields.get("prompt").is_none() => is_changed = true,
                 "label" if is_own => is_changed = true,
                 "not_captured" if is_own => {
@@ -230,16 +228,16 @@ impl Editor for Traces {
     fn edit(&self, record: &RecordRef<'_>) -> Result<Rewritten> {
         let id = match record.kind() {
             RecordKind::Checkpoint | RecordKind::Done => {
-                CheckpointRecord::read(record).map(|it| it.id)
+                record.parse::<CheckpointRecord>().map(|it| it.id)
             }
-            RecordKind::Rewind => StepRecord::read(record).map(|it| it.id),
+            RecordKind::Rewind => record.parse::<StepRecord>().map(|it| it.id),
             _ => return Ok(Rewritten::AsItIs),
         };
-        // A record that cannot be read may have anything in it.
+        // An unreadable record may contain anything.
         if id.as_ref().is_ok_and(|id| !self.loses_text(*id)) {
             return Ok(Rewritten::AsItIs);
         }
-        let Ok(fields) = fields_of(record) else {
+        let Ok(fields) = record.parse::<Fields>() else {
             return Ok(Rewritten::AsItIs);
         };
         let is_own = id.is_ok_and(|id| self.own.contains(&id));

@@ -1,9 +1,9 @@
 //! Former directories of workspaces, and relinking a workspace to another directory.
 //!
-//! A session may name a directory and no workspace. While a workspace is at a directory,
-//! such sessions belong to it. When it leaves, its trail notes from when to when it was
-//! there, so that the sessions of that time stay with it, and later ones belong to
-//! whatever is at the old path then.
+//! A session may name a directory but no workspace. While a workspace is at a directory,
+//! such sessions belong to it. When it moves away, its trail records the time that it was
+//! there, so that the sessions of that time stay with it; later ones belong to the
+//! workspace that is at the old path then.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::Workspace;
 use super::identity::{
-    Directory, KnownWorkspace, absent_root, by_id, create, find_known, known, lock,
+    Directory, KnownWorkspace, absent_root, by_id, create, find_known, hold, known,
     not_in_the_store, note, read_known,
 };
 use super::remote;
@@ -30,9 +30,9 @@ pub struct FormerRoot {
     /// The directory.
     #[serde(serialize_with = "lossy_path")]
     pub root: PathBuf,
-    /// When the workspace came there; `None` if it was there from the beginning.
+    /// When the workspace was moved there; `None` if it was there from the beginning.
     pub since: Option<Timestamp>,
-    /// When it left.
+    /// When it was moved away.
     pub until: Timestamp,
     /// Whether only sessions were there, and never the workspace itself.
     pub sessions_only: bool,
@@ -40,7 +40,7 @@ pub struct FormerRoot {
 
 impl FormerRoot {
     /// Returns whether a session that names this directory and no workspace belongs to the
-    /// workspace, since it began there in this time.
+    /// workspace, because it began there in this time.
     pub fn covers(&self, root: &Path, began: Option<Timestamp>) -> bool {
         let in_time =
             |began: Timestamp| began < self.until && self.since.is_none_or(|since| began >= since);
@@ -80,7 +80,7 @@ impl RelinkOptions {
     }
 }
 
-/// What [`Store::relink`] did.
+/// The outcome of [`Store::relink`].
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Relinked {
@@ -89,34 +89,34 @@ pub struct Relinked {
     /// The old directory.
     #[serde(serialize_with = "lossy_path")]
     pub from: PathBuf,
-    /// What was relinked.
+    /// The kind of relink.
     pub what: RelinkedWhat,
 }
 
-/// What was relinked.
+/// The kind of a relink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 #[serde(rename_all = "snake_case")]
 pub enum RelinkedWhat {
     /// A workspace with its checkpoints.
     Workspace,
-    /// Sessions alone: the old directory has no checkpoints.
+    /// Sessions only: the old directory has no checkpoints.
     Sessions,
-    /// Sessions that an earlier call relinked are where they were before it.
+    /// Sessions, back to the directory from which an earlier call relinked them.
     SessionsBack,
 }
 
 impl Store {
     /// Moves the workspace at `old` to `new`, for a directory that is not recognised, such
-    /// as one that was copied to another disk. Where only sessions are known of `old`, they
-    /// belong to `new` from then on. Swap the arguments to undo it; then `new` need not
-    /// exist, and `old` may.
+    /// as one that was copied to another disk. If `old` has only sessions, they belong to
+    /// `new` from then on. Swap the arguments to undo it; then `new` need not exist, and `old`
+    /// may.
     ///
     /// # Errors
     ///
-    /// Fails with [`Invalid`](ErrorKind::Invalid) if `old` still exists or `new` has
-    /// checkpoints of its own, and with [`NotFound`](ErrorKind::NotFound) if nothing is
-    /// known of `old` or `new` does not exist.
+    /// Fails with [`Invalid`](ErrorKind::Invalid) if `old` still exists or `new` has its own
+    /// checkpoints, and with [`NotFound`](ErrorKind::NotFound) if `old` is unknown or `new`
+    /// does not exist.
     pub fn relink(&self, old: &Path, new: &Path, options: RelinkOptions) -> Result<Relinked> {
         let (root, place) = match Directory::of(new) {
             Ok(place) => (place.root.clone(), Some(place)),
@@ -127,11 +127,10 @@ impl Store {
             not_in_the_store(self, place)?;
         }
         self.make_workspaces_dir()?;
-        let lock = lock(self)?;
-        let _guard = lock.hold()?;
+        let _guard = hold(self)?;
         let (from, known) = find_old(self, old)?;
         if from == root {
-            let what = format!("{} is already linked", from.display());
+            let what = format!("{} is already at this path", from.display());
             return Err(Error::invalid(what).at_path(&from));
         }
         let relinked = |id: WorkspaceId, root: &Path, what| Relinked {
@@ -175,9 +174,9 @@ impl Store {
     }
 }
 
-/// Finds the old directory, and the workspace that is there, unless only sessions name it.
+/// Finds the old directory, and its workspace unless it only has sessions.
 fn find_old(store: &Store, path: &Path) -> Result<(PathBuf, Option<KnownWorkspace>)> {
-    // The path as given, too: its links may lead elsewhere by now.
+    // The path as given counts too: its links may have changed since.
     let written = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut ways = vec![absent_root(path), written];
     ways.extend(path.canonicalize());
@@ -190,7 +189,7 @@ fn find_old(store: &Store, path: &Path) -> Result<(PathBuf, Option<KnownWorkspac
     match roots.find(|root| ways.contains(root)) {
         Some(root) => Ok((root, None)),
         None => {
-            let what = format!("{} is not known here", ways[0].display());
+            let what = format!("no checkpoints or sessions in {}", ways[0].display());
             Err(Error::new(ErrorKind::NotFound, what).at_path(&ways[0]))
         }
     }
@@ -209,7 +208,7 @@ impl KnownWorkspace {
         Ok(gave)
     }
 
-    /// Notes another directory, which may not exist.
+    /// Records another directory, which may not exist.
     fn move_to(&self, store: &Store, root: &Path, place: Option<Directory>) -> Result<()> {
         let noted = match place {
             Some(place) => {
@@ -266,7 +265,7 @@ fn adopt_sessions(store: &Store, from: &Path, place: Directory) -> Result<Worksp
     Ok(id)
 }
 
-/// Which workspace each session works in.
+/// Maps sessions to the workspaces they work in.
 #[derive(Debug)]
 pub(crate) struct SessionHomes(Vec<KnownWorkspace>);
 
@@ -294,7 +293,7 @@ impl SessionHomes {
             let mut all = self.0.iter();
             all.find(|known| known.root == root && !known.is_superseded())
         };
-        // The one that was there then, not a later one.
+        // The workspace that was there at the time, not a later one.
         former
             .min_by_key(|(until, _)| *until)
             .map(|(_, id)| id)
@@ -322,7 +321,7 @@ pub(crate) struct SessionsHere<'a> {
 
 impl<'a> SessionsHere<'a> {
     pub(crate) fn at(store: &Store, root: &'a Path) -> Self {
-        // Where workspaces cannot be read, paths are compared.
+        // If the workspaces cannot be read, paths are compared.
         let homes = || {
             let place = Directory::of(root).ok()?;
             let id = find_known(known(store).ok()?, &place)?.id;

@@ -1,7 +1,7 @@
-//! Files of sessions that checkpoints of others still have.
+//! Files of sessions that are still in checkpoints of others.
 //!
-//! A file that a session made is followed by its content: along the trail of the workspace
-//! where it first appeared, and in all others, since a fork may work elsewhere.
+//! A file that a session created is tracked by its content: along the trail of the
+//! workspace in which it first appeared, and in all others, since a fork may work elsewhere.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub struct RemainingFiles {
 /// How many paths are named.
 const NAMED: usize = 3;
 
-/// Returns the checkpoints of others that have files of these sessions.
+/// Returns the checkpoints of other sessions that contain files of these sessions.
 pub(crate) fn remaining_files(
     workspaces: &[Workspace],
     sessions: &[SessionId],
@@ -52,7 +52,7 @@ pub(crate) fn remaining_files(
         }
         owns.push((workspace, own));
     }
-    // A content that appeared in one workspace may be in any other.
+    // Content that appeared in one workspace may be in any other.
     let mut came_up: HashMap<ObjectId, Timestamp> = HashMap::new();
     for (workspace, own) in owns.iter().filter(|(_, own)| !own.is_empty()) {
         let mut found = Introduced::by(own.clone(), HashMap::new());
@@ -71,15 +71,15 @@ pub(crate) fn remaining_files(
     Ok(held)
 }
 
-/// The contents that sessions made, followed along a trail.
+/// The contents that sessions created, tracked along a trail.
 struct Introduced {
     /// The sessions' checkpoints.
     own: HashSet<CheckpointId>,
-    /// Contents that were there before, or came from others.
+    /// Contents that existed before, or came from others.
     known: HashSet<ObjectId>,
-    /// Contents that came from the sessions, and when they first appeared.
+    /// Contents that the sessions created, and when they first appeared.
     theirs: HashMap<ObjectId, Timestamp>,
-    /// The paths of those now.
+    /// The present paths of those contents.
     present: HashMap<PathBuf, ObjectId>,
 }
 
@@ -93,7 +93,7 @@ impl Introduced {
         }
     }
 
-    /// Follows a trail, and returns the checkpoints of others that have the sessions'
+    /// Follows a trail, and returns the checkpoints of others that contain the sessions'
     /// files.
     fn follow(&mut self, workspace: &Workspace) -> Result<Vec<RemainingFiles>> {
         let mut held = Vec::new();
@@ -101,7 +101,7 @@ impl Introduced {
         let gone = workspace.all_dropped()?;
         for checkpoint in workspace.checkpoints()? {
             let checkpoint = checkpoint?;
-            // A checkpoint that cannot be read has no files to name.
+            // An unreadable checkpoint has no files to name.
             if gone.contains_key(&checkpoint.id()) || checkpoint.snapshot().is_err() {
                 continue;
             }
@@ -143,7 +143,7 @@ impl Introduced {
             return;
         };
         let at = checkpoint.at();
-        // A content that was there when one of their turns began is not theirs, nor is one
+        // Content that existed when one of their turns began is not theirs, nor is content
         // that was elsewhere before.
         let brought = self.is_theirs(checkpoint) && !checkpoint.reason().begins();
         let followed = self.theirs.get(&content).is_some_and(|first| *first <= at);

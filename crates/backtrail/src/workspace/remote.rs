@@ -1,8 +1,8 @@
-//! Which project a directory belongs to: the remote of its git repository.
+//! The project of a directory: the remote of its git repository.
 //!
-//! Read from git's own files, which are never written, and without git. What is returned
-//! names a place and nothing else: who may go there (a name, a password, a token, a
-//! query) is cut off, and a form in which that cannot be told apart is no remote.
+//! It is read from git's own files, without git and without writing them. The result only
+//! names a place: credentials (a user, a password, a token, a query) are cut off, and a form
+//! in which they cannot be recognised is not accepted as a remote.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,27 +10,27 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::snapshot::scan::sys::read_path;
 
-/// A file that names another place is this long at most.
+/// The longest file that points to another one.
 const LONGEST_POINTER: u64 = 16 << 10;
-/// A configuration that is longer is not read.
+/// The longest configuration that is read.
 const LONGEST_CONFIG: u64 = 1 << 20;
-/// A remote that is longer is none: every note of the workspace repeats it.
+/// The longest remote that is accepted: every note of the workspace repeats it.
 const LONGEST_REMOTE: usize = 512;
 
-/// What the repository of a directory says.
+/// The remote of a directory's repository.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Remote {
-    /// It has this one.
+    /// The repository has this remote.
     Is(String),
-    /// It has none.
+    /// The repository has no remote.
     None,
     /// There is no repository, or it cannot be read.
     Unknown,
 }
 
 /// Reads the remote of a directory's repository from its `.git/config`:
-/// `github.com/acme/shop`, without scheme, port and credentials. `origin` comes first,
-/// then the first that there is. A directory without a repository of its own has none.
+/// `github.com/acme/shop`, without scheme, port and credentials. `origin` is preferred,
+/// then the first remote. `None` if the directory is not the root of a repository.
 pub fn remote_of(root: &Path) -> Option<String> {
     match read(root) {
         Remote::Is(remote) => Some(remote),
@@ -58,7 +58,7 @@ fn config_of(root: &Path) -> Option<String> {
         Some(pointer) => {
             let own = pointer.strip_prefix(b"gitdir:")?.trim_ascii();
             let own = root.join(OsStr::from_bytes(own));
-            // A worktree's own directory names the one that it shares with the others.
+            // A worktree's own directory names the one that all worktrees share.
             let common = match read(&own.join("commondir"), LONGEST_POINTER) {
                 Some(common) => own.join(OsStr::from_bytes(common.trim_ascii())),
                 None => own,
@@ -69,7 +69,7 @@ fn config_of(root: &Path) -> Option<String> {
     String::from_utf8(config?).ok()
 }
 
-/// Returns the address of `origin`, else of the first remote.
+/// Returns the URL of `origin`, else of the first remote.
 fn url_in(config: &str) -> Option<String> {
     let mut first = None;
     let mut remote: Option<String> = None;
@@ -104,8 +104,8 @@ fn url_in(config: &str) -> Option<String> {
     first
 }
 
-/// Takes a section's header off a line; returns the remote that it is about, if it is
-/// about one, and what is behind it.
+/// Splits a section header off a line; returns the name of the remote if the section is
+/// about one, and the rest of the line.
 fn section(line: &str) -> (Option<String>, &str) {
     let inner = &line[1..];
     let Some(quote) = inner.find(['"', ']']) else {
@@ -152,7 +152,7 @@ fn value_of(text: &str) -> String {
     value.trim_end().to_owned()
 }
 
-/// Writes an address as host and path, without user or password.
+/// Normalises a URL to host and path, without user or password.
 fn normal(url: &str, root: &Path) -> Option<String> {
     let url = url.trim();
     if url.chars().any(char::is_control) || is_helper(url) {
@@ -178,8 +178,8 @@ fn is_scheme(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(plain)
 }
 
-/// Tells whether an address is handed to a program (`ext::sh -c …`): what follows is
-/// that program's, and may hold anything.
+/// Returns whether a URL is passed to a program (`ext::sh -c …`): the rest is for that
+/// program, and may contain anything.
 fn is_helper(url: &str) -> bool {
     url.split_once("::")
         .is_some_and(|(name, _)| is_scheme(name))
@@ -188,18 +188,18 @@ fn is_helper(url: &str) -> bool {
 /// Removes the user, the password and the query.
 fn bare(text: &str) -> Option<&str> {
     let (place, asked) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
-    // A password may have any character in it, `/` and `@` as well: what is behind the
-    // last `@` is certain to be no part of it. One behind a `?` may end a password that
-    // has this in it, or be a part of what is asked.
+    // A password may contain any character, even `/` and `@`: only the part after the last
+    // `@` is certainly not part of it. An `@` after a `?` may end a password that contains a
+    // `?`, or be part of the query.
     (!asked.contains('@')).then(|| place.rsplit('@').next().unwrap_or(place))
 }
 
-/// Reads what is behind `scheme://`.
+/// Parses the part after `scheme://`.
 fn with_scheme(rest: &str, ssh: bool) -> Option<String> {
     let rest = bare(rest)?;
     let (authority, path) = rest.split_once('/')?;
     let (host, port) = host_and_port(authority);
-    // `ssh://git@github.com:acme/shop` is a common slip.
+    // `ssh://git@github.com:acme/shop` is a common mistake.
     let slipped = ssh && !port.is_empty() && !is_number(port);
     match slipped {
         true => at_host(host, &format!("{port}/{path}")),
@@ -219,8 +219,8 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Reads the short form of ssh, `git@github.com:acme/shop.git`; `None` where it is a
-/// path instead.
+/// Parses the short form of ssh, `git@github.com:acme/shop.git`; `None` if it is a path
+/// instead.
 fn scp(url: &str) -> Option<Option<String>> {
     let is_path = url.starts_with(['/', '.', '~']) || is_drive(url);
     let colon = url.find(':').filter(|_| !is_path)?;
@@ -232,7 +232,7 @@ fn scp(url: &str) -> Option<Option<String>> {
 
 fn scp_place(url: &str) -> Option<String> {
     let (host, path) = match url.find('[') {
-        // `[git@host:22]:path`, or an address of IPv6 in brackets
+        // `[git@host:22]:path`, or an IPv6 address in brackets
         Some(open) if !url[..open].contains(':') => {
             let (inside, path) = url[open + 1..].split_once("]:")?;
             let inside = bare(inside)?;
@@ -247,7 +247,7 @@ fn scp_place(url: &str) -> Option<String> {
         }
     };
     let path = bare(path)?;
-    // A port is no part of this form, and written all the same.
+    // A port is not part of this form, but some write it.
     let path = match path.trim_start_matches('/').split_once('/') {
         Some((port, rest)) if is_number(port) && rest.trim_matches('/').contains('/') => rest,
         _ => path,
@@ -276,7 +276,7 @@ fn without_git(path: &str) -> String {
     bare.trim_end_matches('/').to_owned()
 }
 
-/// Reads what is behind `file://`.
+/// Parses the part after `file://`.
 fn file(rest: &str) -> Option<String> {
     match rest.find('/')? {
         0 => local(rest, Path::new("/")),
@@ -285,10 +285,10 @@ fn file(rest: &str) -> Option<String> {
     }
 }
 
-/// Reads a path on this machine.
+/// Parses a path on this machine.
 fn local(path: &str, root: &Path) -> Option<String> {
     let path = path.split('?').next().unwrap_or_default();
-    // What has a user in it was meant to lead to another machine.
+    // A path with a user in it was meant to name another machine.
     let meant = path.starts_with(['/', '.', '~']) || !path.contains(['@', '[']);
     if path.is_empty() || !meant {
         return None;

@@ -1,10 +1,10 @@
-//! Repairing snapshots: damaged objects are captured again where the same content is still
-//! in a workspace.
+//! Repairs snapshots: captures damaged objects again if the same content is still in a
+//! workspace.
 //!
-//! An object is its content, wherever that comes from. So a damaged or missing object is
-//! whole again as soon as a workspace is found that has the content, at any path. The
-//! listing of a directory is restored in the same way, if the directory is unchanged. The
-//! damaged copy stays where it is and is not read.
+//! An object is identified by its content. So a damaged or missing object is restored as
+//! soon as any workspace has that content, at any path. The listing of a directory is
+//! restored in the same way, if the directory is unchanged. The damaged copy stays in its
+//! pack and is not read.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -25,23 +25,23 @@ use crate::snapshot::entry::Node;
 use crate::snapshot::scan::{Sink, StatCache, capture, scan};
 use crate::store::Store;
 
-/// What a repair of snapshots did, or would do.
+/// The outcome of a repair of snapshots, or its plan.
 #[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct SnapshotsRepair {
     /// The objects that were captured again, or can be.
     pub recaptured: Vec<Recaptured>,
-    /// What is nowhere any more.
+    /// The states that are in no workspace any more.
     pub lost: Vec<LostState>,
     /// The workspaces' trails that were repaired; empty in a plan.
     pub trails: Vec<(Workspace, RepairReport)>,
     /// How many of the workspaces' trails are damaged.
     pub damaged_trails: u64,
-    /// Workspaces whose files could not be read, and why.
+    /// Workspaces whose files could not be read, with the error.
     pub unseen: Vec<(Workspace, crate::Error)>,
     /// Workspaces whose trail cannot be read at all: none of it can be recovered.
     pub unreadable: Vec<Incomplete>,
-    /// How many checkpoints were given up.
+    /// How many checkpoints lost their files for good.
     pub given_up: u64,
     /// Whether this is a plan, and nothing was done.
     pub dry_run: bool,
@@ -81,13 +81,13 @@ pub struct SnapshotsRepairOptions {
 }
 
 impl SnapshotsRepairOptions {
-    /// Returns options that give nothing up.
+    /// Returns options that drop no files.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Drops the files of checkpoints that have lost a whole directory for good: as long as
-    /// they count, nothing can be cleaned up. Their records stay.
+    /// Drops the files of checkpoints that lost a whole directory for good: otherwise `gc`
+    /// cannot free anything. Their records stay.
     #[must_use]
     pub fn give_up_lost(mut self) -> Self {
         self.give_up_lost = true;
@@ -95,13 +95,13 @@ impl SnapshotsRepairOptions {
     }
 }
 
-/// A repair of snapshots that was planned.
+/// A planned repair of snapshots.
 #[derive(Debug)]
 pub struct SnapshotsRepairPlan {
     store: Store,
     options: SnapshotsRepairOptions,
     damaged: Vec<Workspace>,
-    /// The objects that are damaged or missing.
+    /// The damaged or missing objects.
     needed: HashSet<ObjectId>,
     present: Vec<PresentFiles>,
     planned: SnapshotsRepair,
@@ -141,12 +141,12 @@ pub(crate) fn repair_snapshots_plan(
 }
 
 impl SnapshotsRepairPlan {
-    /// Returns what the repair would do.
+    /// Returns the planned repair.
     pub fn repair(&self) -> &SnapshotsRepair {
         &self.planned
     }
 
-    /// Repairs what can be repaired.
+    /// Applies the repair, as far as possible.
     ///
     /// # Errors
     ///
@@ -159,8 +159,7 @@ impl SnapshotsRepairPlan {
             ..SnapshotsRepair::default()
         };
         for workspace in &self.damaged {
-            let lock = workspace.snapshot_lock()?;
-            let _guard = lock.wait(None)?;
+            let _guard = workspace.hold_snapshots(None)?;
             let plan = repair_plan(workspace.store(), workspace.files())?;
             repair.trails.push((workspace.clone(), plan.apply()?));
         }
@@ -175,7 +174,7 @@ impl SnapshotsRepairPlan {
     fn recapture(self, repair: &mut SnapshotsRepair) -> Result<()> {
         let mut needed = self.needed;
         let mut lost = None;
-        // What a listing names is known once it can be read.
+        // The objects in a listing are known once the listing can be read.
         while !needed.is_empty() {
             let before = repair.recaptured.len();
             for present in &self.present {
@@ -191,7 +190,7 @@ impl SnapshotsRepairPlan {
         repair.lost = match lost {
             Some(lost) => lost,
             None if self.planned.recaptured.is_empty() => self.planned.lost,
-            // Files changed since they were planned for.
+            // Files changed since the plan was made.
             None => verify(&self.store, &VerifyOptions::new())?.lost,
         };
         Ok(())
@@ -199,8 +198,8 @@ impl SnapshotsRepairPlan {
 }
 
 impl SnapshotsRepair {
-    /// Drops the files of the checkpoints that have lost a directory: what was in it is
-    /// not known.
+    /// Drops the files of the checkpoints that lost a directory, whose content is
+    /// unknown.
     fn give_up(&mut self) -> Result<()> {
         let mut by_workspace: BTreeMap<PathBuf, (Workspace, HashSet<CheckpointId>)> =
             BTreeMap::new();
@@ -211,9 +210,7 @@ impl SnapshotsRepair {
             known.1.extend(lost.checkpoints.iter().copied());
         }
         for (workspace, ids) in by_workspace.into_values() {
-            let lock = workspace.snapshot_lock()?;
-            let _guard = lock.wait(None)?;
-            workspace.recover_locked(None)?;
+            let _guard = workspace.hold_recovered()?;
             let mut ids: Vec<CheckpointId> = ids.into_iter().collect();
             ids.sort_unstable_by_key(CheckpointId::to_string);
             workspace.drop_files(&ids, DropReason::Damage)?;
@@ -222,7 +219,7 @@ impl SnapshotsRepair {
         Ok(())
     }
 
-    /// Reads what all workspaces hold now.
+    /// Reads the present files of all workspaces.
     fn read_workspaces(&mut self, store: &Store) -> Result<Vec<PresentFiles>> {
         let mut present = Vec::new();
         for workspace in store.workspaces()? {
@@ -231,15 +228,15 @@ impl SnapshotsRepair {
             }
             match PresentFiles::read(&workspace) {
                 Ok(found) => present.push(found),
-                // One that cannot be read must not stop the others.
+                // An unreadable workspace must not stop the repair of others.
                 Err(error) => self.unseen.push((workspace, error)),
             }
         }
         Ok(present)
     }
 
-    /// Names the objects that can be captured again. The content of a directory that is
-    /// found is found with it.
+    /// Lists the objects that can be captured again. Finding a directory includes finding its
+    /// content.
     fn find_in(&mut self, present: &[PresentFiles], lost: Vec<LostState>) {
         let mut named = HashSet::new();
         for state in lost {
@@ -258,7 +255,7 @@ impl SnapshotsRepair {
     }
 }
 
-/// What a workspace holds now.
+/// The present files of a workspace.
 #[derive(Debug)]
 struct PresentFiles {
     workspace: Workspace,
@@ -269,7 +266,7 @@ struct PresentFiles {
 }
 
 impl PresentFiles {
-    /// Reads everything: what the stat cache knows may be what is damaged.
+    /// Reads all files: the stat cache may name the damaged objects.
     fn read(workspace: &Workspace) -> Result<Self> {
         let mut options = workspace.scan_options(None, None);
         options.keep = true;
@@ -292,22 +289,21 @@ impl PresentFiles {
         })
     }
 
-    /// Returns the path of an object.
+    /// Returns the path of an object's content.
     fn path_of(&self, id: &ObjectId) -> Option<PathBuf> {
         let file = self.files.get(id).map(PathBuf::as_path);
         let path = file.or(self.nodes.contains_key(id).then_some(Path::new("")))?;
         Some(self.workspace.root().join(path))
     }
 
-    /// Stores the needed objects that are here. They are durable when it returns.
+    /// Stores the needed objects that are here. They are durable when this returns.
     fn store(&self, needed: &HashSet<ObjectId>) -> Result<Vec<Recaptured>> {
         let is_here = |id: &&ObjectId| self.path_of(id).is_some();
         let here: Vec<&ObjectId> = needed.iter().filter(is_here).collect();
         if here.is_empty() {
             return Ok(Vec::new());
         }
-        let lock = self.workspace.snapshot_lock()?;
-        let _guard = lock.wait(None)?;
+        let _guard = self.workspace.hold_snapshots(None)?;
         let writer = self.workspace.objects().writer()?;
         let mut stored = Vec::new();
         for id in here {

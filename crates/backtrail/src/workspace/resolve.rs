@@ -1,4 +1,4 @@
-//! Finding the checkpoint that a point means.
+//! Finds the checkpoint that a point names.
 
 use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
@@ -13,11 +13,11 @@ const SHORTEST_PREFIX: usize = 4;
 /// How many points an error names.
 const NAMED: usize = 5;
 
-/// What a point means: a checkpoint, and a place in a conversation.
+/// The moment that a point names: a checkpoint, and a place in a conversation.
 #[derive(Debug, Clone)]
 pub(crate) struct Moment {
     pub(crate) checkpoint: Checkpoint,
-    /// Its last record, where it belongs to a session.
+    /// Its last record, if it belongs to a session.
     pub(crate) session: Option<SessionPlace>,
     /// Whether the point is a record of that session, and not a moment of the workspace.
     pub(crate) is_record: bool,
@@ -81,10 +81,10 @@ impl Workspace {
         }
     }
 
-    /// Finds the place in a conversation that a point means, if it means one.
+    /// Finds the place in a conversation that a point names, if it names one.
     pub(crate) fn locate_chat(&self, point: &Point) -> Result<Option<SessionPlace>> {
         match &point.0 {
-            // No state of the files is needed.
+            // The state of the files is not needed.
             Named::Record(reference, seq) => {
                 let session = self.session_meant(reference.as_deref())?;
                 self.store().record_place(&session, *seq).map(Some)
@@ -107,7 +107,9 @@ impl Workspace {
                 let what = match spans.len() {
                     0 => "no turns or runs here yet".to_owned(),
                     1 => "there is only one turn or run to go back to: last~1".to_owned(),
-                    n => format!("there are only {n} turns and runs to go back to: last~{n}"),
+                    n => format!(
+                        "there are only {n} turns and runs to go back to; the oldest is last~{n}"
+                    ),
                 };
                 Err(Error::new(ErrorKind::NotFound, what).at_path(self.root()))
             }
@@ -124,8 +126,8 @@ impl Workspace {
         }
     }
 
-    /// Finds the newest checkpoint at or before a record of a session. Those on
-    /// branches that the session has left do not count.
+    /// Finds the newest checkpoint at or before a record of a session. Checkpoints on branches
+    /// that the session has left do not count.
     fn at_record(&self, session: &SessionId, seq: u64) -> Result<Moment> {
         let place = self.store().record_place(session, seq)?;
         let line = self.store().read_session(session)?.log.line()?;
@@ -150,7 +152,7 @@ impl Workspace {
         })
     }
 
-    /// Finds what a text matches: checkpoints and records by their ids, or a label.
+    /// Finds the matches of a text: checkpoints and records by their ids, or a label.
     fn by_text(&self, text: &str) -> Result<Moment> {
         let mut found: Vec<Checkpoint> = Vec::new();
         let mut sessions: Vec<SessionId> = Vec::new();
@@ -172,7 +174,7 @@ impl Workspace {
         }
         let mut records = Vec::new();
         for session in sessions.into_iter().filter(|_| is_prefix) {
-            // One that cannot be read must not hide the others.
+            // An unreadable session must not hide the others.
             let reader = self.store().read_session(&session);
             let by_id = reader.and_then(|reader| reader.log.records_by_id(text));
             for (seq, id) in by_id.unwrap_or_default() {
@@ -207,13 +209,13 @@ impl Workspace {
         error.with_points(self.nearest_points(text))
     }
 
-    /// Returns the labels and ids that begin most like a text.
+    /// Returns the labels and ids with the longest common beginning with a text.
     fn nearest_points(&self, text: &str) -> Vec<String> {
         let mut near: Vec<(usize, String)> = Vec::new();
         for checkpoint in self.checkpoints_back().into_iter().flatten().flatten() {
             let id = checkpoint.id().prefix(8);
             let label = checkpoint.record.label.map(|label| (label, 1));
-            // One or two digits of an id are alike by chance.
+            // A match of one or two digits of an id is chance.
             for (name, least) in label.into_iter().chain([(id, 3)]) {
                 let shared = text.bytes().zip(name.bytes()).take_while(|(a, b)| a == b);
                 let shared = shared.count();

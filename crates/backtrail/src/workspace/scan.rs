@@ -1,4 +1,4 @@
-//! What a workspace holds now, without keeping it, and what changed.
+//! Compares a workspace's present files with snapshots, without storing them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::snapshot::{Diff, Snapshot};
 use crate::time::Timestamp;
 
 impl Workspace {
-    /// Compares a snapshot with what the directory holds now. Nothing is stored.
+    /// Compares a snapshot with the present state of the directory. Nothing is stored.
     ///
     /// # Errors
     ///
@@ -25,8 +25,8 @@ impl Workspace {
         self.changes_since_with(before, None).map(|(diff, _)| diff)
     }
 
-    /// Compares a snapshot with what the directory holds now, and reports progress; also
-    /// returns what was skipped.
+    /// Compares a snapshot with the present state of the directory, and reports progress; also
+    /// returns the files that were skipped.
     ///
     /// # Errors
     ///
@@ -40,8 +40,8 @@ impl Workspace {
         Ok((before.diff(&present)?, skipped))
     }
 
-    /// Scans what the directory holds now; also returns what was skipped. A directory that
-    /// is gone counts as empty, with the mode that it had before.
+    /// Scans the present state of the directory; also returns the files that were skipped. A
+    /// directory that is gone counts as empty, with the mode that it had before.
     pub(crate) fn scan_present(
         &self,
         before: &Snapshot,
@@ -52,7 +52,7 @@ impl Workspace {
             return Ok((empty, SkippedFiles::default()));
         }
         let mut options = self.scan_options(None, progress);
-        // What the last checkpoint has is scanned whatever the ignore rules say.
+        // Files in the last checkpoint are scanned even if ignored.
         options.keep = true;
         let cache = self.load_cache();
         let scanned = scan(self.root(), &options, &cache, Sink::HashOnly, scan_time())?;
@@ -94,8 +94,8 @@ impl Workspace {
     }
 }
 
-/// Returns the time that files' times are compared with: the system's, whatever clock the
-/// store has.
+/// Returns the time to compare files' times with: the system's, even if the store has
+/// another clock.
 pub(super) fn scan_time() -> Timestamp {
     SystemTime::now().into()
 }

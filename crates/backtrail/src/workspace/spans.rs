@@ -9,13 +9,12 @@ use crate::ids::CheckpointId;
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) start: usize,
-    /// `None` while it runs, or where its process died.
+    /// `None` while it is running, or if its process died.
     pub(super) end: Option<usize>,
 }
 
-/// Finds the turns and runs among checkpoints, which are in the order in which they were
-/// made. One that began within another, or is within another of the same session, is a
-/// part of it.
+/// Finds the turns and runs among checkpoints, which are in order. A turn or run that began
+/// within another, or is within another of the same session, is a part of it.
 pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
     let ends = ends(checkpoints);
     let starts = checkpoints.iter().enumerate();
@@ -27,7 +26,7 @@ pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
         })
         .collect();
     let mut outer: Vec<Span> = Vec::new();
-    // The ends ahead, by session: a span that starts before one is within it.
+    // The open ends by session, going backwards: a span that starts before one is within it.
     let mut open: HashMap<&str, usize> = HashMap::new();
     for span in all {
         let place = checkpoints[span.start].session();
@@ -49,7 +48,7 @@ pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
     outer
 }
 
-/// Returns where turns and runs ended, by the checkpoint that they began with.
+/// Returns the ends of turns and runs, by the checkpoint that they began with.
 pub(crate) fn ends(checkpoints: &[Checkpoint]) -> HashMap<CheckpointId, usize> {
     let ends = checkpoints.iter().enumerate();
     ends.filter_map(|(n, checkpoint)| {
@@ -59,8 +58,8 @@ pub(crate) fn ends(checkpoints: &[Checkpoint]) -> HashMap<CheckpointId, usize> {
     .collect()
 }
 
-/// Returns the newest checkpoint of a turn or run that did not end: its own, and those of
-/// turns and runs within it.
+/// Returns the newest checkpoint of a turn or run that did not end: its own, or one of a
+/// nested turn or run.
 pub(crate) fn newest_of(checkpoints: &[Checkpoint], start: usize) -> usize {
     let mut newest = start;
     let mut own = HashSet::from([checkpoints[start].id()]);

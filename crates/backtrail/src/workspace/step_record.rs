@@ -1,16 +1,16 @@
-//! The records of a step that moves files.
+//! The records of a step that changes files.
 //!
-//! `rewind` is durable before any file is touched, and has all that is needed to finish the
-//! step; `done` ends it, and is the checkpoint of the files after it; `given_up` ends it
-//! where nothing was changed. The process holds the snapshot lock from before the first of
-//! them to the last, so a `rewind` without an end was interrupted by a crash.
+//! `rewind` is durable before any file is touched, and has everything needed to finish the
+//! step; `done` ends it, and is the checkpoint of the files after it; `given_up` ends it if
+//! nothing was changed. The process holds the snapshot lock from before the first record
+//! until after the last, so a `rewind` without an end was interrupted by a crash.
 
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::about::Description;
 use super::checkpoint::{CheckpointReason, SessionPlace};
-use super::checkpoint_record::{CHECKPOINT, CheckpointRecord, read};
+use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::body;
@@ -18,14 +18,14 @@ use crate::log::{Entry, append_entries};
 use crate::objects::ObjectId;
 use crate::snapshot::Totals;
 use crate::time::Timestamp;
+use crate::trail::RecordKind;
 use crate::trail::opener::Spot;
-use crate::trail::{RecordKind, RecordRef};
 
 const REWIND: &str = "rewind";
 const DONE: &str = "done";
 const GIVEN_UP: &str = "given_up";
 
-/// The `rewind` record: a step that moves files, as it was begun.
+/// The `rewind` record: the beginning of a step that changes files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StepRecord {
     pub(crate) at: Timestamp,
@@ -36,36 +36,36 @@ pub(crate) struct StepRecord {
     /// The step that it undoes or redoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) step: Option<CheckpointId>,
-    /// The session whose work it undoes, where it is only one.
+    /// The session whose work it undoes, if it is only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) of_session: Option<SessionId>,
     /// The checkpoint of the files before it.
     pub(crate) from: CheckpointId,
-    /// The checkpoint that the files go to.
+    /// The checkpoint that the files are restored to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<CheckpointId>,
     /// The snapshot of the files before it.
     pub(crate) before: ObjectId,
     /// The snapshot of the files after it.
     pub(crate) after: ObjectId,
-    /// Whether the workspace's own directory is gone, and is created again.
+    /// Whether the workspace's own directory was missing, and is created again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) makes_root: bool,
-    /// How the conversation moves with the files.
+    /// The move of the conversation, if it moves with the files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chat: Option<ChatMoveRecord>,
-    /// What it does, in a few words.
+    /// A short description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) about: Option<String>,
     /// The message whose first line follows `about`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<SessionPlace>,
-    /// What it undid, where it kept other changes to the same paths.
+    /// What it undid, if it kept other changes to the same paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) merge: Option<MergeRecord>,
 }
 
-/// What a merge undid: the work of some after one checkpoint and up to another.
+/// What a merge undid: the work of some authors after one checkpoint and up to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MergeRecord {
     #[serde(rename = "whose")]
@@ -76,7 +76,7 @@ pub(crate) struct MergeRecord {
     pub(crate) until: Option<CheckpointId>,
 }
 
-/// Whose work a merge undid.
+/// The authors whose work a merge undid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MergedWork {
@@ -93,11 +93,11 @@ pub(crate) enum MergedWork {
     Other,
 }
 
-/// How a conversation moves with the files.
+/// The move of a conversation together with the files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ChatMoveRecord {
     pub(crate) session: SessionId,
-    /// Its last record before.
+    /// The last record before the move.
     pub(crate) from: TrailPlace,
     /// The record that it continues from.
     pub(crate) to: TrailPlace,
@@ -169,23 +169,18 @@ impl StepRecord {
         }
     }
 
-    /// Returns what it does, as the record describes it.
+    /// Returns the description in the record.
     pub(crate) fn description(&self) -> Description {
         Description {
             text: self.about.clone(),
             prompt: self.prompt.clone(),
         }
     }
-
-    /// Reads the record of a step.
-    pub(crate) fn read(record: &RecordRef<'_>) -> Result<Self, Reason> {
-        read(record)
-    }
 }
 
 impl Workspace {
-    /// Records that a step begins, after the checkpoint of the files before it where that is
-    /// not on the trail yet. Durable when it returns.
+    /// Records that a step begins, after the checkpoint of the files before it if that is not on
+    /// the trail yet. It is durable when this returns.
     pub(crate) fn begin_step(
         &self,
         before: Option<&CheckpointRecord>,
@@ -200,7 +195,7 @@ impl Workspace {
         append_entries(self.store(), self.files(), &entries).map(drop)
     }
 
-    /// Records that a step is done, now.
+    /// Records that a step is complete.
     pub(crate) fn end_step(&self, ended: &CheckpointRecord) -> Result<()> {
         let ended = CheckpointRecord {
             at: self.store().now(),
@@ -209,7 +204,7 @@ impl Workspace {
         self.append(DONE, &ended).map(drop)
     }
 
-    /// Records that a step was given up and nothing was changed.
+    /// Records that a step was abandoned and nothing was changed.
     pub(crate) fn give_up_step(&self, begun: &StepRecord) -> Result<()> {
         let given_up = GivenUp {
             at: self.store().now(),
@@ -219,7 +214,7 @@ impl Workspace {
     }
 
     /// Returns the last step, if it did not end. A running one looks the same: only the
-    /// holder of the snapshot lock knows.
+    /// holder of the snapshot lock can tell.
     pub(crate) fn open_step(&self) -> Result<Option<StepRecord>> {
         let Some(mut back) = self.records_back()? else {
             return Ok(None);
@@ -227,10 +222,8 @@ impl Workspace {
         while let Some(record) = back.next()? {
             match record.kind() {
                 RecordKind::Rewind => {
-                    return match StepRecord::read(&record) {
-                        Ok(begun) => Ok(Some(begun)),
-                        Err(reason) => Err(self.unreadable_step(record.seq(), reason)),
-                    };
+                    let begun = record.parse().map(Some);
+                    return begun.map_err(|reason| self.unreadable_step(record.seq(), reason));
                 }
                 // Nothing else is appended during a step.
                 RecordKind::Note

@@ -1,4 +1,4 @@
-//! Everything that was done to the files of a workspace, in order, and what was undone.
+//! The steps that changed the files of a workspace, in order, and which were undone.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,7 @@ pub(crate) struct Timeline {
     pub(crate) checkpoints: Vec<Checkpoint>,
     /// The position of each checkpoint.
     places: HashMap<CheckpointId, usize>,
-    /// The steps that moved files, by the id of the checkpoint that they ended with.
+    /// The rewinds, restores, undos and redos, by the id of the checkpoint that they ended with.
     pub(crate) moves: HashMap<CheckpointId, StepRecord>,
     /// The turns and runs that are running, by the checkpoint that they began with.
     pub(crate) active: HashSet<CheckpointId>,
@@ -26,17 +26,17 @@ pub(crate) struct Timeline {
 /// A step that changed files.
 #[derive(Debug, Clone)]
 pub(crate) struct FileStep {
-    /// The checkpoint that it began with, or for a move the one it ended with.
+    /// The checkpoint that it began with; for a move, the one it ended with.
     pub(crate) id: CheckpointId,
     /// The checkpoint before it.
     pub(crate) before: usize,
-    /// The checkpoint with its outcome; `None` where that is the present state.
+    /// The checkpoint of its outcome; `None` if that is the present state.
     pub(crate) after: Option<usize>,
     pub(crate) kind: FileStepKind,
     pub(crate) session: Option<SessionId>,
     /// The checkpoint at which it was done or redone: the highest is the newest.
     came: usize,
-    /// The steps that a rewind undid, as long as it is in effect itself.
+    /// The steps that a rewind undid, while the rewind itself is in effect.
     covers: Vec<FileStep>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) enum FileStepKind {
 pub(crate) struct FileSteps {
     /// Newest last.
     pub(crate) done: Vec<FileStep>,
-    /// The one that was undone last is last, with the move that undid it.
+    /// The most recently undone is last, each with the move that undid it.
     pub(crate) undone: Vec<(FileStep, CheckpointId)>,
 }
 
@@ -71,7 +71,7 @@ impl Timeline {
         while let Some(record) = records.next()? {
             match record.kind() {
                 RecordKind::Checkpoint | RecordKind::Done => {
-                    if let Ok(stored) = CheckpointRecord::read(&record) {
+                    if let Ok(stored) = record.parse::<CheckpointRecord>() {
                         let checkpoint = stored.at(workspace, record.seq());
                         let place = timeline.checkpoints.len();
                         timeline.places.insert(checkpoint.id(), place);
@@ -79,7 +79,7 @@ impl Timeline {
                     }
                 }
                 RecordKind::Rewind => {
-                    if let Ok(begun) = StepRecord::read(&record) {
+                    if let Ok(begun) = record.parse::<StepRecord>() {
                         timeline.moves.insert(begun.id, begun);
                     }
                 }
@@ -112,7 +112,7 @@ impl Timeline {
         spans
     }
 
-    /// Works out which steps are in effect.
+    /// Determines the steps in effect.
     pub(crate) fn steps(&self) -> FileSteps {
         let spans = spans(&self.checkpoints);
         let by_start: HashMap<usize, &Span> = spans.iter().map(|span| (span.start, span)).collect();
@@ -125,7 +125,7 @@ impl Timeline {
             if let Some(span) = by_start.get(&n) {
                 steps.add(self.span_step(n, span));
             } else if let Some(span) = by_end.get(&n) {
-                // It was undone while it ran, and then continued.
+                // It was undone while running, and then continued.
                 steps.end(self.span_step(n, span));
             } else if checkpoint.reason().moved()
                 && let Some(begun) = self.moves.get(&checkpoint.id())
@@ -144,7 +144,7 @@ impl Timeline {
             before: span.start,
             after: match span.end {
                 None if is_active => None,
-                // It died: the next checkpoint has what it did last.
+                // Its process died: the next checkpoint has its last changes.
                 None => {
                     let next = newest_of(&self.checkpoints, span.start) + 1;
                     (next < self.checkpoints.len()).then_some(next)
@@ -169,8 +169,8 @@ impl FileSteps {
         self.undone.clear();
     }
 
-    /// Adds the end of a turn or run. One that was undone while it ran is a step again,
-    /// since it continued.
+    /// Adds the end of a turn or run. One that was undone while running is a step again,
+    /// because it continued.
     fn end(&mut self, step: FileStep) {
         // It is usually one of the last.
         if self.done.iter().rev().any(|done| done.id == step.id) {
@@ -222,8 +222,8 @@ impl FileSteps {
         }
     }
 
-    /// Removes the steps that a rewind undid: those of its session, or all where it belongs
-    /// to none.
+    /// Removes the steps that a rewind undid: those of its session, or all if it belongs to
+    /// none.
     fn covered_by(&mut self, begun: &StepRecord, timeline: &Timeline) -> Vec<FileStep> {
         let to = begun.to.and_then(|to| timeline.index_of(to));
         let Some(to) = to.filter(|_| begun.reason == CheckpointReason::Rewind) else {

@@ -1,4 +1,4 @@
-//! Checking that every checkpoint is complete. It only reads.
+//! Checks that every checkpoint is complete. It only reads.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -32,8 +32,8 @@ impl VerifyOptions {
         Self::default()
     }
 
-    /// Checks the structure only: that every record and object that is named exists. The
-    /// bytes of files and messages are not read.
+    /// Checks the structure only: that every referenced record and object exists. The bytes
+    /// of files and messages are not read.
     #[must_use]
     pub fn quick(mut self) -> Self {
         self.quick = true;
@@ -65,25 +65,25 @@ pub struct SnapshotsReport {
     pub workspaces: u64,
     /// How many checkpoints they have.
     pub checkpoints: u64,
-    /// How many of those have had their files dropped.
+    /// How many of those have dropped files.
     pub dropped: u64,
-    /// What was found on their trails.
+    /// The reports on their trails.
     pub trails: Vec<(Workspace, VerifyReport)>,
     /// Workspaces and records that cannot be read.
     pub incomplete: Vec<Incomplete>,
-    /// What checkpoints name and is damaged or missing.
+    /// Damaged or missing states in checkpoints.
     pub lost: Vec<LostState>,
-    /// How many copies of objects are whole.
+    /// How many copies of objects are intact.
     pub objects: u64,
-    /// How many bytes the packs have.
+    /// The size of the packs in bytes.
     pub bytes: u64,
-    /// What is damaged in the packs: the first few.
+    /// The first damaged places in the packs.
     pub damage: Vec<ObjectDamage>,
     /// How many places in the packs are damaged.
     pub damaged: u64,
-    /// How many damaged copies there are of objects with an undamaged copy.
+    /// How many damaged copies there are of objects that also have an intact one.
     pub spare: u64,
-    /// How many packs end in bytes that a crash left, or that are being written now.
+    /// How many packs end in bytes that a crash left, or that are being written.
     pub leftovers: u64,
 }
 
@@ -94,11 +94,11 @@ pub struct Incomplete {
     /// The directory of its workspace's trail.
     #[serde(serialize_with = "lossy_path")]
     pub trail: PathBuf,
-    /// What is wrong.
+    /// The error.
     pub error: Error,
 }
 
-/// A state of a path that checkpoints name and that is damaged or missing.
+/// A state of a path in checkpoints that is damaged or missing.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct LostState {
@@ -107,13 +107,13 @@ pub struct LostState {
     /// The path in it; `.` is the workspace itself.
     #[serde(serialize_with = "lossy_path")]
     pub path: PathBuf,
-    /// Whether it is a directory: what was in it is unknown.
+    /// Whether it is a directory: its content is unknown.
     pub is_dir: bool,
-    /// The object that is damaged or missing.
+    /// The damaged or missing object.
     pub object: ObjectId,
     /// The checkpoints that have it, oldest first.
     pub checkpoints: Vec<CheckpointId>,
-    /// What is wrong.
+    /// The error.
     pub error: Error,
 }
 
@@ -126,9 +126,9 @@ pub struct ObjectDamage {
     pub file: PathBuf,
     /// The position in it.
     pub byte: u64,
-    /// The object there, where that is known.
+    /// The object there, if known.
     pub object: Option<ObjectId>,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 
@@ -216,7 +216,7 @@ impl Workspace {
         };
         report.trails.push((self.clone(), trail));
         let gone = self.all_dropped()?;
-        // By path and object: many checkpoints share one.
+        // By path and object, which many checkpoints share.
         let mut lost: BTreeMap<(PathBuf, ObjectId), LostState> = BTreeMap::new();
         let mut checkpoints = self.checkpoints()?;
         for checkpoint in &mut checkpoints {

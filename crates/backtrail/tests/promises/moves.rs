@@ -192,7 +192,7 @@ fn the_steps_are_listed_as_text() {
         kinds(&steps.to_undo),
         [
             "the rewind from record 5 to record 3",
-            "the compaction at record 5 (3 messages)"
+            "the compaction of 3 messages at record 5"
         ]
     );
     assert_eq!(

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use clap::builder::StyledStr;
 use clap::{Arg, Command};
 
 use super::values::Values;
@@ -192,12 +193,7 @@ impl<'a> CommandLine<'a> {
         let verbs = self.command.get_subcommands();
         let shown = verbs.filter(|verb| !verb.is_hide_set());
         let named = shown.filter(|verb| verb.get_name().starts_with(current));
-        let candidate = |verb: &Command| {
-            let about = verb
-                .get_about()
-                .map_or_else(String::new, ToString::to_string);
-            Candidate::new(verb.get_name(), &about)
-        };
+        let candidate = |verb: &Command| Candidate::new(verb.get_name(), &plain(verb.get_about()));
         named.filter_map(candidate).collect()
     }
 
@@ -206,10 +202,7 @@ impl<'a> CommandLine<'a> {
         let shown = all.filter(|option| !option.is_hide_set());
         let candidate = |option: &Arg| {
             let name = format!("--{}", option.get_long()?);
-            let help = option
-                .get_help()
-                .map_or_else(String::new, ToString::to_string);
-            Candidate::new(&name, &help).filter(|_| name.starts_with(current))
+            Candidate::new(&name, &plain(option.get_help())).filter(|_| name.starts_with(current))
         };
         shown.filter_map(candidate).collect()
     }
@@ -232,10 +225,7 @@ impl<'a> CommandLine<'a> {
         if !known.is_empty() && takes_value(argument) {
             let shown = known.iter().filter(|value| !value.is_hide_set());
             let candidate = |value: &clap::builder::PossibleValue| {
-                let what = value
-                    .get_help()
-                    .map_or_else(String::new, ToString::to_string);
-                Candidate::new(value.get_name(), &what)
+                Candidate::new(value.get_name(), &plain(value.get_help()))
             };
             let all = shown.filter_map(candidate);
             return all.filter(|it| it.value.starts_with(current)).collect();
@@ -266,6 +256,11 @@ impl<'a> CommandLine<'a> {
         whole.build();
         CommandLine::new(&whole).verbs_like(current)
     }
+}
+
+/// Returns a help text without its styles.
+fn plain(help: Option<&StyledStr>) -> String {
+    help.map(ToString::to_string).unwrap_or_default()
 }
 
 fn takes_value(option: &Arg) -> bool {

@@ -3,10 +3,13 @@
 use std::io::{self, Write};
 
 use backtrail::{SessionInfo, Timestamp};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
 
 use super::html::write_when;
 use super::markup::Html;
-use super::{sha256, title_of};
+use super::title_of;
 use crate::commands::conversation::Survey;
 use crate::text::{count, one_line};
 
@@ -33,8 +36,8 @@ pub(super) fn write_head(
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; \
          base-uri 'none'; form-action 'none'",
-        sha256::base64(STYLE),
-        sha256::base64(SCRIPT),
+        sha256(STYLE),
+        sha256(SCRIPT),
     );
     let mut html = Html::new();
     html.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\"");
@@ -55,6 +58,11 @@ pub(super) fn write_head(
     write_facts(&mut html, info, survey);
     html.raw("</header>\n");
     out.write_all(html.as_str().as_bytes())
+}
+
+/// Returns the digest in Base64 by which a page names the only script and style it may use.
+fn sha256(text: &str) -> String {
+    STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
 /// Writes the bar with search and buttons.

@@ -31,8 +31,7 @@ const MOST_PROMPTS: usize = 5000;
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
     let info = export.info()?;
-    let prices = session_prices(export.store, &info)?;
-    let mut survey = Survey::of(export.reader, &prices)?;
+    let mut survey = Survey::of(export.store, export.reader, &info)?;
     for model in &mut survey.stats.models {
         *model = export.text(model);
     }
@@ -42,7 +41,7 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
         out,
         store: export.store,
         changes,
-        spending: TurnSpending::new(prices),
+        spending: TurnSpending::new(session_prices(export.store, &info)?),
         name: short(&info.id).to_owned(),
         anchored: HashSet::new(),
         prompts: Vec::new(),

@@ -21,14 +21,10 @@ pub(super) fn write(out: &mut Html, text: &str) {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer = Writer::new(out);
-    out_events(&mut writer, Parser::new_ext(text, options));
-    writer.finish();
-}
-
-fn out_events<'t>(writer: &mut Writer<'_>, events: impl Iterator<Item = Event<'t>>) {
-    for event in events {
+    for event in Parser::new_ext(text, options) {
         writer.take(event);
     }
+    writer.finish();
 }
 
 struct Writer<'a> {

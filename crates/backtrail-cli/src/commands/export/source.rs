@@ -7,7 +7,7 @@ use backtrail::{SessionReader, Store};
 
 use super::super::short;
 use crate::error::{CommandError, Result};
-use crate::text::clean;
+use crate::text::{clean, count, visible_path};
 
 /// Writes the file of `agent` that a session was imported from; the longest, if there are
 /// several. Returns remarks about it.
@@ -24,9 +24,9 @@ pub(super) fn write(
         let others = sources.iter().filter(|other| other.agent == agent).count() - 1;
         if others > 0 {
             remarks.push(format!(
-                "the session was imported from {others} other {} too; this is the longest, {}",
-                if others == 1 { "file" } else { "files" },
-                clean(&source.path.to_string_lossy())
+                "the session was imported from {} too; this is the longest, {}",
+                count(others, "other file"),
+                visible_path(&source.path)
             ));
         }
         refuse_packed(source, redacting)?;
@@ -55,12 +55,7 @@ pub(super) fn write(
 
 /// Refuses to remove secrets from a compressed file.
 fn refuse_packed(source: &KeptSource, redacting: bool) -> Result<()> {
-    if redacting
-        && source
-            .path
-            .extension()
-            .is_some_and(|extension| extension == "zst")
-    {
+    if redacting && source.path.extension().is_some_and(|it| it == "zst") {
         let what = "this session's file is compressed, so --redact cannot edit it";
         let error = CommandError::invalid(what).at_path(&source.path);
         return Err(error.hint("export it as html, markdown or json"));

@@ -13,7 +13,6 @@ use super::super::rewind::as_session;
 use super::super::workspace::record_of;
 use super::super::{open_files_store, require_files_store, resolve, short};
 use super::{Answer, ForkArgs};
-use crate::args::Global;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::progress;
@@ -29,9 +28,9 @@ pub(super) struct ForkIntoRequest<'a> {
 }
 
 impl ForkIntoRequest<'_> {
-    pub(super) fn run(&self, global: &Global) -> Result<Answer> {
+    pub(super) fn run(&self) -> Result<Answer> {
         let point: Point = self.args.point.parse()?;
-        let (workspace, point) = self.find(point, global)?;
+        let (workspace, point) = self.find(point)?;
         progress::while_shown(self.ui, |progress| {
             let mut options = ForkInto::new();
             if let Some(name) = &self.args.name {
@@ -56,14 +55,14 @@ impl ForkIntoRequest<'_> {
     }
 
     /// Finds the point and its workspace: if a session is named, the one that it works in.
-    fn find(&self, point: Point, global: &Global) -> Result<(Workspace, Point)> {
+    fn find(&self, point: Point) -> Result<(Workspace, Point)> {
         let here = &self.args.here;
         let found = match here.is_named() {
-            true => Some(here.require(global, self.ui, Finish::ToWrite)?),
-            false => here.find(global, self.ui, Finish::ToWrite)?,
+            true => Some(here.require(self.ui, Finish::ToWrite)?),
+            false => here.find(self.ui, Finish::ToWrite)?,
         };
         if let Some((reference, _)) = record_of(&point) {
-            let store = require_files_store(global)?;
+            let store = require_files_store(self.ui)?;
             let id = resolve(&store, &reference)?;
             return Ok((self.works_in(&store, &id, found)?, point));
         }
@@ -71,7 +70,7 @@ impl ForkIntoRequest<'_> {
             let resolved = workspace.resolve(&point);
             !resolved.is_err_and(|error| error.kind() == ErrorKind::NotFound)
         });
-        let store = open_files_store(global)?;
+        let store = open_files_store(self.ui)?;
         let session = store.as_ref().and_then(|store| as_session(store, &point));
         match (found, store, session) {
             (found, Some(store), Some(_)) if !is_point => {
@@ -83,7 +82,7 @@ impl ForkIntoRequest<'_> {
                 Ok((workspace, Point::record(&id, seq)))
             }
             (Some(workspace), ..) => Ok((workspace, point)),
-            (None, ..) => Err(here.unknown(global, self.ui)?),
+            (None, ..) => Err(here.unknown(self.ui)?),
         }
     }
 

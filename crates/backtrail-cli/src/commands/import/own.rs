@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::error::{CommandError, Result};
 use crate::files;
-use crate::text::{clean, count, path_json};
+use crate::text::{count, path_json, visible_path};
 use crate::ui::Ui;
 
 /// The outcome of importing Backtrail's own files.
@@ -151,13 +151,13 @@ impl Own {
 
     pub(super) fn errors_json(&self) -> impl Iterator<Item = Value> {
         self.errors.iter().map(|(file, error)| {
-            json!({"file": path_json(file), "error": error.with_causes(), "kind": error.kind()})
+            json!({"file": path_json(file), "error": error.with_causes(), "kind": error.kind})
         })
     }
 
     pub(super) fn print(&self, ui: &Ui) -> Result<()> {
         for import in &self.imported {
-            let file = clean_path(&import.file);
+            let file = visible_path(&import.file);
             let messages = count(import.messages, "message");
             let outcome = import.outcome;
             ui.print_line(&format!(
@@ -177,19 +177,15 @@ impl Own {
             }
         }
         for file in &self.not_tried {
-            let file = clean_path(file);
+            let file = visible_path(file);
             ui.status(&format!(
                 "{file} is from no known agent; it would be imported as a Backtrail file"
             ));
         }
         for (file, error) in &self.errors {
-            let what = format!("{} was not imported", clean_path(file));
+            let what = format!("{} was not imported", visible_path(file));
             ui.error(&CommandError::invalid(what).cause(error.with_causes()));
         }
         Ok(())
     }
-}
-
-fn clean_path(path: &Path) -> String {
-    clean(&path.to_string_lossy()).into_owned()
 }

@@ -6,7 +6,7 @@ use super::failed;
 use super::own::Own;
 use crate::error::{CommandError, Result};
 use crate::layout::{Cell, Column, Table};
-use crate::text::{clean, count, grouped, one_line, some_of};
+use crate::text::{count, grouped, one_line, plural, some_of, visible_path};
 use crate::ui::Ui;
 
 const HEADS: [&str; 7] = [
@@ -45,8 +45,12 @@ pub(super) fn print(dry_run: bool, report: &ImportReport, own: &Own, ui: &Ui) ->
     }
     if !report.other_files.is_empty() {
         let all = report.other_files.len();
-        let names = some_of(report.other_files.iter().map(|path| shown(path)), 3, all);
-        let belong = if all == 1 { "belongs" } else { "belong" };
+        let names = some_of(
+            report.other_files.iter().map(|path| visible_path(path)),
+            3,
+            all,
+        );
+        let belong = plural(all, "belongs", "belong");
         let files = count(all, "file");
         ui.status(&format!(
             "skipped {files} that {belong} to no known agent: {names}"
@@ -56,7 +60,7 @@ pub(super) fn print(dry_run: bool, report: &ImportReport, own: &Own, ui: &Ui) ->
     match (dry_run, news) {
         (true, _) => ui.status("nothing was imported: --dry-run"),
         (false, 0) => {}
-        (false, _) => ui.remark("see them: backtrail list --all"),
+        (false, _) => ui.remark(&format!("see them: {} list --all", ui.program())),
     }
     Ok(())
 }
@@ -65,6 +69,8 @@ fn print_nothing_found(report: &ImportReport, own: &Own, ui: &Ui) {
     if own.is_empty() && report.errors.is_empty() {
         let names: Vec<_> = report.agents.iter().map(|agent| agent.title).collect();
         ui.status(&format!("found no sessions from {}", names.join(", ")));
+        let program = ui.program();
+        ui.status(&format!("to import from elsewhere: {program} import PATH"));
     }
 }
 
@@ -92,14 +98,11 @@ fn print_details(agent: &AgentReport, ui: &Ui) {
     let title = agent.title;
     if let Some(damaged) = agent.first_damaged.first() {
         let all = count(agent.damaged_lines, "damaged line");
-        let first = match agent.damaged_lines {
-            1 => ":",
-            _ => "; the first is",
-        };
+        let first = plural(agent.damaged_lines, ":", "; the first is");
         let text = format!(
             "{title}: {all} skipped{first} line {} of {}: {}",
             damaged.line.line,
-            shown(&damaged.file),
+            visible_path(&damaged.file),
             one_line(&damaged.line.reason, 120)
         );
         ui.warning(&text, None);
@@ -114,22 +117,14 @@ fn print_details(agent: &AgentReport, ui: &Ui) {
     }
     if agent.unfinished_files > 0 {
         let files = count(agent.unfinished_files, "file");
-        let end = if agent.unfinished_files == 1 {
-            "ends"
-        } else {
-            "end"
-        };
+        let end = plural(agent.unfinished_files, "ends", "end");
         ui.status(&format!(
             "{title}: {files} {end} in an incomplete line, perhaps still being written; it will be read next time"
         ));
     }
     if agent.deleted_here > 0 {
         let files = count(agent.deleted_here, "file");
-        let were = if agent.deleted_here == 1 {
-            "was"
-        } else {
-            "were"
-        };
+        let were = plural(agent.deleted_here, "was", "were");
         ui.status(&format!(
             "{title}: {files} of deleted sessions {were} not imported again"
         ));
@@ -142,13 +137,9 @@ fn print_details(agent: &AgentReport, ui: &Ui) {
 /// Names the file first, then the reason.
 fn not_imported(error: &backtrail_formats::Error) -> CommandError {
     let reason = failed(error);
-    let Some(path) = reason.path().filter(|_| error.store().is_none()) else {
+    let Some(path) = reason.path.as_deref().filter(|_| error.store().is_none()) else {
         return reason;
     };
-    let not_imported = CommandError::invalid(format!("{} was not imported", shown(path)));
+    let not_imported = CommandError::invalid(format!("{} was not imported", visible_path(path)));
     not_imported.cause(reason.with_causes())
-}
-
-fn shown(path: &std::path::Path) -> String {
-    clean(&path.to_string_lossy()).into_owned()
 }

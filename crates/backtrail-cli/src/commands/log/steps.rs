@@ -6,7 +6,6 @@ use backtrail::Step;
 use serde_json::json;
 
 use super::LogArgs;
-use crate::args::Global;
 use crate::commands::moves::Scope;
 use crate::commands::recovery::Finish;
 use crate::commands::{Answer, short};
@@ -16,9 +15,9 @@ use crate::text::clean;
 use crate::ui::Ui;
 use crate::when;
 
-pub(super) fn run(args: &LogArgs, global: &Global, ui: &Ui) -> Result<Answer> {
+pub(super) fn run(args: &LogArgs, ui: &Ui) -> Result<Answer> {
     let reference = args.reference.as_deref();
-    let scope = Scope::find(reference, &args.here, global, ui, Finish::ToRead)?;
+    let scope = Scope::find(reference, &args.here, ui, Finish::ToRead)?;
     let session = scope.session();
     let (steps, workspace) = match (&scope, session) {
         (Scope::Session(store, id), _) => (store.read_session(id)?.steps()?, None),
@@ -28,13 +27,12 @@ pub(super) fn run(args: &LogArgs, global: &Global, ui: &Ui) -> Result<Answer> {
         (Scope::Workspace { workspace, .. }, None) => (workspace.steps()?, Some(workspace)),
     };
     if ui.json() {
-        ui.print_json(&json!({
+        return ui.answer_json(&json!({
             "session": session,
             "workspace": workspace.map(|workspace| workspace.id()),
             "undo": steps.to_undo,
             "redo": steps.to_redo,
-        }))?;
-        return Ok(Answer::Done);
+        }));
     }
     if steps.to_undo.is_empty() && steps.to_redo.is_empty() {
         ui.status(&match session {

@@ -8,7 +8,7 @@ use super::outcome_text::OutcomeText;
 use super::reverse;
 use crate::commands::short;
 use crate::layout::{Cell, Column, Table, styled};
-use crate::text::{count, one_line, visible, visible_path};
+use crate::text::{count, one_line, plural, visible, visible_path};
 use crate::when;
 
 /// How many conflicts are listed.
@@ -25,7 +25,7 @@ impl OutcomeText<'_> {
         if self.merges() {
             return format!("{files} cannot be merged; nothing was touched");
         }
-        let have = if stopping.len() == 1 { "has" } else { "have" };
+        let have = plural(stopping.len(), "has", "have");
         match &self.outcome.step {
             Some(step) => format!(
                 "{files} {have} later changes that are not part of this {}; nothing was touched",

@@ -2,10 +2,9 @@
 
 use backtrail::{SessionId, Store, Workspace};
 
-use crate::args::Global;
 use crate::commands::recovery::Finish;
 use crate::commands::workspace::WorkspaceArgs;
-use crate::commands::{require_files_store, resolve, short};
+use crate::commands::{open_files_store, require_files_store, resolve, short};
 use crate::error::{CommandError, Result};
 use crate::home::{tilde, workspace_root};
 use crate::shell::quote_path;
@@ -30,24 +29,23 @@ impl Scope {
     pub(in crate::commands) fn find(
         reference: Option<&str>,
         here: &WorkspaceArgs,
-        global: &Global,
         ui: &Ui,
         finish: Finish,
     ) -> Result<Self> {
         if let Some(reference) = reference {
-            return Self::of_session(reference, here, global, ui, finish);
+            return Self::of_session(reference, here, ui, finish);
         }
-        if let Some(workspace) = here.find(global, ui, finish)? {
+        if let Some(workspace) = here.find(ui, finish)? {
             return Ok(Self::Workspace {
                 workspace,
                 session: None,
                 place: None,
             });
         }
-        if here.is_named() {
-            return Err(here.unknown(global, ui)?);
-        }
-        let store = require_files_store(global)?;
+        let store = match open_files_store(ui)? {
+            Some(store) if !here.is_named() => store,
+            _ => return Err(here.unknown(ui)?),
+        };
         let id = resolve(&store, "latest")?;
         match workspace_of(&store, &id)? {
             None => Ok(Self::Session(store, id)),
@@ -63,18 +61,12 @@ impl Scope {
         }
     }
 
-    fn of_session(
-        reference: &str,
-        here: &WorkspaceArgs,
-        global: &Global,
-        ui: &Ui,
-        finish: Finish,
-    ) -> Result<Self> {
-        let store = require_files_store(global)?;
+    fn of_session(reference: &str, here: &WorkspaceArgs, ui: &Ui, finish: Finish) -> Result<Self> {
+        let store = require_files_store(ui)?;
         let id = resolve(&store, reference)?;
         let workspace = workspace_of(&store, &id)?;
         if here.is_named() {
-            let named = here.find(global, ui, finish)?;
+            let named = here.find(ui, finish)?;
             let same = |named: &Workspace| workspace.as_ref().is_some_and(|w| w.id() == named.id());
             if !named.as_ref().is_some_and(same) {
                 let what = format!("session {} is not in that workspace", short(&id));

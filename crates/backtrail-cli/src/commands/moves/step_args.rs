@@ -7,7 +7,6 @@ use backtrail::rewind::Verb;
 
 use super::scope::{Scope, no_files};
 use super::{How, Move, MoveRequest, What};
-use crate::args::Global;
 use crate::commands::cat::within_all;
 use crate::commands::recovery::Finish;
 use crate::commands::workspace::WorkspaceArgs;
@@ -19,7 +18,7 @@ use crate::ui::Ui;
 /// Which step, and how
 #[derive(Debug, clap::Args)]
 pub(crate) struct StepArgs {
-    /// A session: its id, a prefix of 4+ characters, or latest
+    /// Only the steps of this session: its id, a prefix of 4+ characters, or latest
     #[arg(value_name = "REF")]
     reference: Option<String>,
 
@@ -40,11 +39,10 @@ impl StepArgs {
         &self,
         verb: Verb,
         paths: &[PathBuf],
-        global: &Global,
         ui: &Ui,
     ) -> Result<Answer> {
         let reference = self.reference.as_deref();
-        let scope = Scope::find(reference, &self.here, global, ui, Finish::ToWrite)?;
+        let scope = Scope::find(reference, &self.here, ui, Finish::ToWrite)?;
         let behind = match scope.session() {
             Some(id) => format!(" {}{}", short(id), self.here.flag()),
             None => self.here.flag(),

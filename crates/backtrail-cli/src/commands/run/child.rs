@@ -144,53 +144,57 @@ fn not_started(program: &OsStr, error: &io::Error) -> NotRun {
     let name = quote(&program.to_string_lossy());
     let path = Path::new(program);
     let is_path = program.as_encoded_bytes().contains(&b'/');
-    let not_executable = |reason: &str| {
-        let what = format!("cannot run {name}: {reason}");
-        (NOT_EXECUTABLE, CommandError::invalid(what))
+    let exists = match is_path {
+        true => path.exists(),
+        false => is_in_path(path),
     };
-    let (code, error) = match Errno::from_io_error(error) {
-        Some(Errno::NOENT) if (is_path && path.exists()) || (!is_path && is_in_path(path)) => {
-            let what = format!("cannot run {name}: its interpreter does not exist");
+    let no_hint = String::new;
+    let (code, reason, hint) = match Errno::from_io_error(error) {
+        Some(Errno::NOENT) if exists => {
             let hint = "check its first line (#!) or its ELF interpreter";
-            (NOT_FOUND, CommandError::not_found(what).hint(hint))
+            (NOT_FOUND, "its interpreter does not exist", hint.to_owned())
         }
-        Some(Errno::NOENT) if is_path => {
-            let what = format!("cannot run {name}: no such file");
-            (NOT_FOUND, CommandError::not_found(what))
-        }
+        Some(Errno::NOENT) if is_path => (NOT_FOUND, "no such file", no_hint()),
         // An unreadable directory of PATH counts as empty.
-        Some(Errno::NOENT | Errno::ACCESS) if !is_path && !is_in_path(path) => {
-            let what = format!("cannot run {name}: command not found");
+        Some(Errno::NOENT | Errno::ACCESS) if !exists && !is_path => {
             let hint = "shell functions and aliases cannot be run; use sh -c '…'";
-            (NOT_FOUND, CommandError::not_found(what).hint(hint))
+            (NOT_FOUND, "command not found", hint.to_owned())
         }
-        Some(Errno::ACCESS) if is_path && path.is_dir() => not_executable("is a directory"),
-        Some(Errno::ACCESS) => {
-            let (code, error) = not_executable("not executable");
-            match is_path {
-                true => (
-                    code,
-                    error.hint(format!("make it executable: chmod +x {name}")),
-                ),
-                false => (code, error),
-            }
+        Some(Errno::ACCESS) if is_path && path.is_dir() => {
+            (NOT_EXECUTABLE, "is a directory", no_hint())
         }
+        Some(Errno::ACCESS) if is_path => {
+            let hint = format!("make it executable: chmod +x {name}");
+            (NOT_EXECUTABLE, "not executable", hint)
+        }
+        Some(Errno::ACCESS) => (NOT_EXECUTABLE, "not executable", no_hint()),
         Some(Errno::NOEXEC) => {
-            let (code, error) = not_executable("not an executable and no #! line");
             let hint = format!("if it is a shell script: backtrail run -- sh {name}");
-            (code, error.hint(hint))
+            (NOT_EXECUTABLE, "not an executable and no #! line", hint)
         }
-        // The system is out of resources; the command may be fine.
-        Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => {
+        errno => {
+            use Errno as E;
+            // The system is out of resources; the command may be fine.
+            let code = match errno {
+                Some(E::AGAIN | E::NOMEM | E::MFILE | E::NFILE) => FAILED,
+                _ => NOT_EXECUTABLE,
+            };
             let what = format!("cannot run {name}");
-            (FAILED, CommandError::io(what, None, error))
-        }
-        _ => {
-            let what = format!("cannot run {name}");
-            (NOT_EXECUTABLE, CommandError::io(what, None, error))
+            return NotRun::new(code, CommandError::io(what, None, error));
         }
     };
-    NotRun::new(code, error)
+    let what = format!("cannot run {name}: {reason}");
+    let error = match code {
+        NOT_FOUND => CommandError::not_found(what),
+        _ => CommandError::invalid(what),
+    };
+    NotRun::new(
+        code,
+        match hint.is_empty() {
+            true => error,
+            false => error.hint(hint),
+        },
+    )
 }
 
 /// Returns whether a directory of PATH has something of this name.

@@ -111,10 +111,10 @@ mod tests {
                 .starts_with("the command was not started")
         );
         assert_eq!(
-            not_run.error.causes(),
+            not_run.error.causes,
             ["cannot write to /store", "no space left"]
         );
-        let hint = not_run.error.hints().last().unwrap();
+        let hint = not_run.error.hints.last().unwrap();
         assert!(hint.ends_with("backtrail run --unprotected -- make -j2"));
     }
 

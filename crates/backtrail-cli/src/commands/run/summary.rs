@@ -12,7 +12,7 @@ use super::messages::Suggestions;
 use crate::commands::checkpoint::{describe_skipped, skipped_path};
 use crate::home::tilde;
 use crate::layout::DIM;
-use crate::text::{count, grouped, one_line, some_of};
+use crate::text::{count, grouped, one_line, plural, some_of};
 
 /// At most this many skipped entries are named.
 const NAMED: usize = 3;
@@ -49,10 +49,7 @@ impl Summary {
             modes,
             ..
         } = self.changes;
-        let mode = match modes {
-            1 => "mode change",
-            _ => "mode changes",
-        };
+        let mode = plural(modes, "mode change", "mode changes");
         [
             (edited, "edited"),
             (new, "new"),

@@ -5,7 +5,7 @@ use backtrail_index::{Spending, SpendingReport, SpendingRow};
 use unicode_width::UnicodeWidthStr;
 
 use crate::layout::{BOLD, Cell, Column, DIM, Table, pad_end, pad_start, styled};
-use crate::text::{cost, count, grouped, one_line, short_number, tokens};
+use crate::text::{cost, count, grouped, one_line, plural, short_number, tokens};
 use crate::when;
 
 /// How wide it is without a terminal.
@@ -203,11 +203,7 @@ pub(super) fn remarks(total: &Spending) -> String {
     let mut say = |text: String| out += &format!("{DIM}{text}{DIM:#}\n");
     if total.unpriced_calls > 0 {
         let calls = count(total.unpriced_calls, "call");
-        let have = if total.unpriced_calls == 1 {
-            "has"
-        } else {
-            "have"
-        };
+        let have = plural(total.unpriced_calls, "has", "have");
         say(format!("{calls} {have} no price"));
     }
     if total.estimated_calls > 0 {

@@ -8,7 +8,7 @@ use backtrail_index::{Filter, Spending, SpendingReport};
 use serde_json::{Value, json};
 
 use super::{NamedReport, StatsArgs, bars, numbers, report_json};
-use crate::commands::conversation::{Survey, session_prices};
+use crate::commands::conversation::Survey;
 use crate::commands::{Answer, report_gaps, short};
 use crate::derived;
 use crate::error::Result;
@@ -19,8 +19,7 @@ use crate::when;
 
 pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> Result<Answer> {
     let reader = store.read_session(id)?;
-    let prices = session_prices(store, &reader.info()?)?;
-    let survey = Survey::of(&reader, &prices)?;
+    let survey = Survey::of(store, &reader, &reader.info()?)?;
     let stats = &survey.stats;
     let (spent, family) = derived::ask(store, ui, "reading sessions:", |index| {
         let mut filter = Filter::default();

@@ -3,21 +3,19 @@
 //! All that it remembers from line to line is in its [`Memory`], so that resumed reading sends
 //! the same as reading the whole file.
 
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
-
-use super::entry::{LineKind, hash};
+use super::entry::LineKind;
 use super::message;
 use super::state::Memory;
 use super::tree::{Branch, MAIN, Node};
 use crate::error::Result;
 use crate::event::{
-    Details, Event, EventSink, ForkPoint, MessageEvent, Origin, SummaryEvent, Thread, ThreadId,
+    Details, Event, EventSink, MessageEvent, Origin, SummaryEvent, Thread, ThreadId,
 };
-use crate::formats::keys::{short_hash, valid_key};
+use crate::formats::keys::{hash_name as hash, short_hash, valid_key};
 use crate::json::Object;
 use crate::lines::Lines;
 use crate::source::Source;
+use std::collections::{HashMap, HashSet};
 
 /// The longest title, in characters.
 const MAX_TITLE: usize = 500;
@@ -129,23 +127,18 @@ impl<'t> Emitter<'t> {
         self.switch_to_main()?;
         let mut details = Details::default();
         if !self.memory.directory {
-            details.directory = directory(record, "cwd");
+            details.directory = record.path("cwd");
             self.memory.directory = details.directory.is_some();
         }
         if !self.memory.began {
             details.started_at = record.time("timestamp");
             self.memory.began = details.started_at.is_some();
         }
-        let key = line_key(record, node, self.source)?;
-        let event = event_of(record, node, key, &mut self.memory, self.source);
+        let (_, event) = read_line(record, node, &mut self.memory, self.source)?;
         if let Some(Event::Message(message)) = &event {
-            if let Some(model) = message
-                .model
-                .as_ref()
-                .filter(|model| self.memory.model.as_ref() != Some(model))
-            {
-                self.memory.model = Some(model.clone());
-                details.model = Some(model.clone());
+            if message.model.is_some() && message.model != self.memory.model {
+                self.memory.model.clone_from(&message.model);
+                details.model.clone_from(&message.model);
             }
             self.memory.add_message(node.uuid.unwrap_or_default());
         }
@@ -161,7 +154,7 @@ impl<'t> Emitter<'t> {
             Some("ai-title") => (2, "aiTitle"),
             Some("summary") => (1, "summary"),
             _ => {
-                let directory = directory(record, "relocatedCwd");
+                let directory = record.path("relocatedCwd");
                 return self.send_details(Details {
                     directory,
                     ..Details::default()
@@ -192,35 +185,24 @@ impl<'t> Emitter<'t> {
         nodes: &[Node],
         branch: &Branch,
     ) -> Result<()> {
-        let key = line_key(record, node, self.source)?;
-        let known = self.branch_keys.get(node.owner as usize).cloned();
-        let known = known.flatten();
+        let (key, event) = read_line(record, node, &mut self.memory, self.source)?;
+        let owner = node.owner as usize;
+        let known = self.branch_keys.get(owner).cloned().flatten();
         let is_new = known.is_none();
-        let name = known.unwrap_or_else(|| key.clone());
         let after = branch.after.and_then(|at| nodes.get(at as usize));
-        let point = match after.filter(|_| is_new) {
-            Some(after) => self
-                .key_at(after)?
-                .map_or(ForkPoint::Start, ForkPoint::After),
-            None => ForkPoint::Start,
+        let after = match after.filter(|_| is_new) {
+            Some(after) => self.key_at(after)?,
+            None => None,
         };
-        self.switch(&Thread {
-            id: ThreadId::Branch(name.clone()),
-            origin: Origin::Continues {
-                session: None,
-                point,
-            },
-        })?;
+        let name = known.unwrap_or(key);
+        self.switch(&Thread::branch(name.clone(), after))?;
         if is_new {
-            if let Some(known) = self.branch_keys.get_mut(node.owner as usize) {
+            if let Some(known) = self.branch_keys.get_mut(owner) {
                 *known = Some(name);
             }
             self.repeat_before(nodes, branch)?;
         }
-        match event_of(record, node, key, &mut self.memory, self.source) {
-            Some(event) => self.sink.event(event),
-            None => Ok(()),
-        }
+        event.map_or(Ok(()), |event| self.sink.event(event))
     }
 
     /// Returns the key of a line at which many branches may leave.
@@ -228,7 +210,7 @@ impl<'t> Emitter<'t> {
         if let Some(key) = self.fork_keys.get(&node.at) {
             return Ok(key.clone());
         }
-        let line = line_at(node, self.source)?;
+        let line = self.source.line_at(node.at..node.end)?;
         let key = match Object::from_json(&line) {
             Some(record) => Some(line_key(&record, node, self.source)?),
             None => None,
@@ -245,12 +227,11 @@ impl<'t> Emitter<'t> {
             .iter()
             .filter_map(|at| nodes.get(*at as usize))
         {
-            let line = line_at(node, self.source)?;
+            let line = self.source.line_at(node.at..node.end)?;
             let Some(record) = Object::from_json(&line) else {
                 continue;
             };
-            let key = line_key(&record, node, self.source)?;
-            if let Some(event) = event_of(&record, node, key, &mut memory, self.source) {
+            if let (_, Some(event)) = read_line(&record, node, &mut memory, self.source)? {
                 self.sink.event(event)?;
             }
         }
@@ -259,20 +240,15 @@ impl<'t> Emitter<'t> {
 
     /// Sends a line of a sidechain.
     fn emit_side(&mut self, record: &Object<'_>, node: &Node) -> Result<()> {
-        let key = line_key(record, node, self.source)?;
-        let agent = match record.string("agentId").filter(|id| !id.is_empty()) {
-            Some(id) => valid_key(&id),
-            None => {
-                let parent = record.string("parentUuid").map(|parent| hash(&parent));
-                let known = parent.and_then(|parent| self.memory.agent_of_side(Some(parent)));
-                known.map_or_else(|| key.clone(), str::to_owned)
-            }
-        };
+        let (key, event) = read_line(record, node, &mut self.memory, self.source)?;
+        let agent = record.non_blank("agentId").map(valid_key);
+        let agent = agent.unwrap_or_else(|| {
+            let parent = record.string("parentUuid").map(|parent| hash(&parent));
+            let known = parent.and_then(|parent| self.memory.agent_of_side(parent));
+            known.map_or(key, str::to_owned)
+        });
         self.memory.add_side(node.uuid.unwrap_or_default(), &agent);
-        if let Some(event) = event_of(record, node, key, &mut self.memory, self.source) {
-            self.emit_agent(&agent, None, record, event)?;
-        }
-        Ok(())
+        event.map_or(Ok(()), |event| self.emit_agent(&agent, None, record, event))
     }
 
     /// Sends the messages of a sub-agent that its caller's progress contains.
@@ -280,18 +256,15 @@ impl<'t> Emitter<'t> {
         let Some(data) = record.object("data") else {
             return Ok(());
         };
-        let call = record.string("parentToolUseID").filter(|id| !id.is_empty());
-        let id = data.string("agentId").filter(|id| !id.is_empty());
-        let Some(agent) = id.as_deref().or(call.as_deref()).map(valid_key) else {
+        let call = record.non_blank("parentToolUseID").map(valid_key);
+        let id = data.non_blank("agentId").map(valid_key);
+        let Some(agent) = id.or(call.clone()) else {
             return Ok(());
         };
-        let call = call.map(|call| valid_key(&call));
         let outer = line_key(record, node, self.source)?;
         for (n, message) in self.new_messages(&data, &agent).into_iter().enumerate() {
-            let key = match message.string("uuid").filter(|uuid| !uuid.is_empty()) {
-                Some(uuid) => valid_key(&uuid),
-                None => valid_key(&format!("{outer}/{n}")),
-            };
+            let key = message.non_blank("uuid").map(valid_key);
+            let key = key.unwrap_or_else(|| valid_key(format!("{outer}/{n}")));
             let is_message = matches!(
                 message.string("type").as_deref(),
                 Some("user" | "assistant")
@@ -362,9 +335,7 @@ impl<'t> Emitter<'t> {
         let is_new = self.memory.last_of_agent(id).is_none();
         let task = text.filter(|_| is_new && call.is_none());
         let task = task.and_then(|text| self.memory.take_task(hash(text.trim())));
-        let tool_use_id = call
-            .map(str::to_owned)
-            .or(task.map(|task| valid_key(&task)));
+        let tool_use_id = call.map(str::to_owned).or(task.map(valid_key));
         self.switch(&Thread {
             id: ThreadId::SubAgent(agent.to_owned()),
             origin: Origin::Spawned {
@@ -375,7 +346,7 @@ impl<'t> Emitter<'t> {
         let mut details = Details::default();
         if is_new {
             details.started_at = at;
-            details.directory = directory(outer, "cwd");
+            details.directory = outer.path("cwd");
         }
         let known = self.memory.agent(id);
         known.last = hash(event.key());
@@ -391,27 +362,24 @@ impl<'t> Emitter<'t> {
     }
 }
 
-fn directory(record: &Object<'_>, field: &str) -> Option<PathBuf> {
-    let path = record.string(field).filter(|path| !path.is_empty())?;
-    Some(PathBuf::from(path.into_owned()))
-}
-
-/// Returns the event of a line.
-fn event_of(
+/// Returns the key of a line, and its event if it has one.
+fn read_line(
     record: &Object<'_>,
     node: &Node,
-    key: String,
     memory: &mut Memory,
     source: &Source,
-) -> Option<Event> {
-    match node.kind {
-        LineKind::Summary => Some(Event::Summary(summary(record, key, memory, source))),
-        LineKind::Queued => message::queued_prompt(record, key).map(Event::Message),
-        LineKind::User | LineKind::Assistant => Some(Event::Message(message::message_event(
-            record, key, memory, source,
-        ))),
+) -> Result<(String, Option<Event>)> {
+    let key = line_key(record, node, source)?;
+    let event = match node.kind {
+        LineKind::Summary => Some(Event::Summary(summary(record, key.clone(), memory, source))),
+        LineKind::Queued => message::queued_prompt(record, key.clone()).map(Event::Message),
+        LineKind::User | LineKind::Assistant => {
+            let message = message::message_event(record, key.clone(), memory, source);
+            Some(Event::Message(message))
+        }
         _ => None,
-    }
+    };
+    Ok((key, event))
 }
 
 fn summary(record: &Object<'_>, key: String, memory: &mut Memory, source: &Source) -> SummaryEvent {
@@ -439,23 +407,14 @@ fn kept(record: &Object<'_>, memory: &Memory) -> u64 {
 
 /// Returns the key of a line: its uuid, or else its number.
 fn line_key(record: &Object<'_>, node: &Node, source: &Source) -> Result<String> {
-    let uuid = record.string("uuid").filter(|uuid| !uuid.is_empty());
-    Ok(match uuid {
+    Ok(match record.non_blank("uuid") {
         None => format!("line-{}", node.number),
-        Some(uuid) if node.is_repeated => valid_key(&format!(
-            "{uuid}~{:016x}",
-            line_hash(node.at..node.end, source)?
-        )),
-        Some(uuid) => valid_key(&uuid),
+        Some(uuid) if node.is_repeated => {
+            let hash = line_hash(node.at..node.end, source)?;
+            valid_key(format!("{uuid}~{hash:016x}"))
+        }
+        Some(uuid) => valid_key(uuid),
     })
-}
-
-/// Reads a line again.
-fn line_at(node: &Node, source: &Source) -> Result<String> {
-    let bytes = source.read_range(node.at..node.end)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let is_blank = |c: char| c.is_ascii_whitespace() || matches!(c, '\0' | '\u{feff}');
-    Ok(text.trim_matches(is_blank).to_owned())
 }
 
 /// Returns a hash of a line without its line break.

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use crate::formats::keys::short_hash;
+use crate::formats::keys::hash_name as hash;
 use crate::json::Object;
 
 /// What a line is.
@@ -118,11 +118,6 @@ const IGNORED: [&str; 31] = [
     "worktree",
     "worktree-state",
 ];
-
-/// Returns a hash of a name.
-pub(super) fn hash(name: &str) -> u64 {
-    u64::from_le_bytes(short_hash(name.as_bytes()))
-}
 
 /// Reads a line; the error is the reason why it is not one.
 pub(super) fn scan(text: &str, want_session: bool) -> Result<Entry, String> {

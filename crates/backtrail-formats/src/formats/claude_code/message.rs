@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
-use backtrail::{Block, Fields, Json, Media, Message, Role, Text, ToolResult, ToolUse, Usage};
+use backtrail::{Block, Json, Message, Role, Text, ToolResult, Usage};
 
-use super::entry::hash;
 use super::state::Memory;
 use crate::event::MessageEvent;
-use crate::formats::blocks::{data_url_block, empty_object, mark_meta, starts_with_any};
-use crate::formats::keys::valid_key;
+use crate::formats::blocks::{self, data_url_block, mark_meta, starts_with_any, tool_use};
+use crate::formats::keys::{hash_name as hash, valid_key};
 use crate::json::{Object, elements, to_json, to_text};
 use crate::source::Source;
 
@@ -47,7 +46,7 @@ pub(super) fn queued_prompt(record: &Object<'_>, key: String) -> Option<MessageE
     if attachment.string("type").as_deref() != Some("queued_command") {
         return None;
     }
-    let mut message = Message::new(Role::User, blocks(attachment.get("prompt")?));
+    let mut message = Message::new(Role::User, content_blocks(attachment.get("prompt")?));
     if attachment.string("commandMode").as_deref() == Some("task-notification")
         || is_meta_text(&message)
     {
@@ -76,11 +75,10 @@ fn assistant(
     let mut event = MessageEvent::new(key, reply);
     if !synthetic {
         event.model = model.map(Cow::into_owned);
-        let id = message.string("id").or_else(|| record.string("requestId"));
-        event.response_id = id.filter(|id| !id.is_empty()).map(|id| valid_key(&id));
+        let id = message.non_blank("id").or(record.non_blank("requestId"));
+        event.response_id = id.map(valid_key);
         event.duration_ms = record.number("durationMs");
-        let cost = record.float("costUSD");
-        event.cost_usd = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
+        event.cost_usd = record.float("costUSD");
     }
     event
 }
@@ -149,11 +147,14 @@ pub(super) fn first_text(message: &Message) -> Option<&str> {
 }
 
 fn content(message: &Object<'_>) -> Vec<Block> {
-    message.get("content").map(blocks).unwrap_or_default()
+    message
+        .get("content")
+        .map(content_blocks)
+        .unwrap_or_default()
 }
 
 /// Reads a content: a text, or a list of blocks.
-fn blocks(content: &str) -> Vec<Block> {
+fn content_blocks(content: &str) -> Vec<Block> {
     match content.as_bytes().first() {
         Some(b'[') => {
             let list = elements(content).unwrap_or_default();
@@ -182,13 +183,8 @@ fn provider_block(object: &Object<'_>) -> Option<Block> {
         "tool_result" => tool_result(object).map(Block::ToolResult),
         // A call without an id is still a call.
         "tool_use" if object.get("id").is_none() => {
-            let input = object.json("input");
-            Some(Block::ToolUse(ToolUse {
-                id: Text::default(),
-                name: object.text("name")?,
-                input: input.unwrap_or_else(empty_object),
-                extra: Fields::default(),
-            }))
+            let name = object.text("name")?;
+            Some(tool_use(None, Some(name), object.json("input")).into())
         }
         kind @ ("image" | "document") => media(kind, object),
         _ => None,
@@ -196,12 +192,12 @@ fn provider_block(object: &Object<'_>) -> Option<Block> {
 }
 
 fn tool_result(object: &Object<'_>) -> Option<ToolResult> {
-    let content = object.get("content").filter(|content| *content != "null");
-    let output = match content {
-        Some(content) => to_json(content)?,
-        None => Json::new("\"\"").ok()?,
+    let output = match object.get("content").filter(|content| *content != "null") {
+        Some(content) => Some(to_json(content)?),
+        None => None,
     };
-    let mut extra = Fields::default();
+    let mut result = blocks::tool_result(Some(object.text("tool_use_id")?), None, output);
+    result.is_error = object.is_true("is_error");
     for (name, value) in object.fields() {
         let known = [
             "type",
@@ -212,27 +208,19 @@ fn tool_result(object: &Object<'_>) -> Option<ToolResult> {
             "output",
         ];
         if !known.contains(&name) {
-            extra.push(name, to_json(value)?);
+            result.extra.push(name, to_json(value)?);
         }
     }
-    Some(ToolResult {
-        tool_use_id: object.text("tool_use_id")?,
-        tool_name: None,
-        output,
-        is_error: object.is_true("is_error"),
-        extra,
-    })
+    Some(result)
 }
 
 fn media(kind: &str, object: &Object<'_>) -> Option<Block> {
     let source = object.object("source")?;
     match source.string("type")?.as_ref() {
-        "base64" => Some(Block::Media(Media {
-            kind: kind.to_owned(),
-            media_type: source.text("media_type")?,
-            data: source.json("data")?,
-            extra: Fields::default(),
-        })),
+        "base64" => {
+            let (media_type, data) = (source.text("media_type")?, source.json("data")?);
+            Some(blocks::media(kind, media_type, data))
+        }
         "url" => data_url_block(kind, &source.text("url")?),
         _ => None,
     }

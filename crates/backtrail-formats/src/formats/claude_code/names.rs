@@ -7,7 +7,7 @@ use crate::event::{Details, Origin, sub_agent_name};
 use crate::formats::keys::valid_key;
 use crate::json::Object;
 use crate::lines::Lines;
-use crate::source::Source;
+use crate::source::{Source, file_name, is_json_lines};
 
 /// Returns the directories of sessions.
 pub(super) fn directories(environment: &Environment) -> Vec<PathBuf> {
@@ -33,15 +33,14 @@ pub(super) fn directories(environment: &Environment) -> Vec<PathBuf> {
 /// Returns whether a file in one of the directories is a session. Of the files that belong to
 /// a session, only those of its sub-agents are.
 pub(super) fn is_session_file(path: &Path) -> bool {
-    let is_lines = path
-        .extension()
-        .is_some_and(|extension| extension == "jsonl");
     let below = |name: &str| path.iter().any(|part| part == name);
-    let is_agent = || {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with("agent-"))
-    };
-    is_lines && !below("tool-results") && (!below("subagents") || is_agent())
+    let is_own = !below("subagents") || is_sub_agent_file(path);
+    is_json_lines(path) && !below("tool-results") && is_own
+}
+
+/// Returns whether a file belongs to a sub-agent.
+pub(super) fn is_sub_agent_file(path: &Path) -> bool {
+    file_name(path).starts_with("agent-")
 }
 
 /// Where the name of a file's session comes from.
@@ -90,13 +89,10 @@ impl Naming {
         let first = first.filter(|name| !name.is_empty());
         match self {
             Self::File(name) => name.clone(),
-            Self::Agent { parent, id } => {
-                let parent = parent.as_deref().or(first);
-                parent.map_or_else(
-                    || id.clone(),
-                    |parent| sub_agent_name(&valid_key(parent), id),
-                )
-            }
+            Self::Agent { parent, id } => match parent.as_deref().or(first) {
+                Some(parent) => sub_agent_name(&valid_key(parent), id),
+                None => id.clone(),
+            },
             Self::Lines => first.map_or_else(|| hashed_name(source), valid_key),
         }
     }
@@ -107,47 +103,37 @@ impl Naming {
         let Self::Agent { parent, id } = self else {
             return None;
         };
-        let text = meta_text(source).unwrap_or_default();
+        let text = meta_text(source);
         let meta = Object::parse(&text).unwrap_or_default();
         let own = name.and_then(|name| name.strip_suffix(id.as_str())?.strip_suffix("/agent/"));
         let session = parent.as_deref().or(own).or(name).map(valid_key);
-        let caller = meta
-            .string("parentAgentId")
-            .filter(|caller| !caller.is_empty());
-        let session = match (session, caller) {
-            (Some(session), Some(caller)) => Some(sub_agent_name(&session, &valid_key(&caller))),
+        let session = match (session, meta.non_blank("parentAgentId")) {
+            (Some(session), Some(caller)) => Some(sub_agent_name(&session, &valid_key(caller))),
             (session, _) => session,
         };
-        let call = meta.string("toolUseId").filter(|call| !call.is_empty());
         Some(Origin::Spawned {
             session,
-            tool_use_id: call.map(|call| valid_key(&call)),
+            tool_use_id: meta.non_blank("toolUseId").map(valid_key),
         })
     }
 
     /// Returns the details in the file beside a sub-agent's file.
     pub(super) fn details(&self, source: &Source) -> Option<Details> {
-        let Self::Agent { .. } = self else {
-            return None;
-        };
-        let text = meta_text(source)?;
+        let text = self.is_agent().then(|| meta_text(source))?;
         let meta = Object::parse(&text).ok()?;
-        let text = |name: &str| {
-            let text = meta.string(name)?.trim().to_owned();
-            (!text.is_empty()).then_some(text)
-        };
         Some(Details {
-            title: text("description"),
-            tags: text("agentType").map(|kind| vec![kind]),
+            title: meta.trimmed("description"),
+            tags: meta.trimmed("agentType").map(|kind| vec![kind]),
             ..Details::default()
         })
     }
 }
 
-fn meta_text(source: &Source) -> Option<String> {
+/// Returns the file beside a sub-agent's file; empty if there is none.
+fn meta_text(source: &Source) -> String {
     let name = format!("{}.meta.json", source.stem());
-    let bytes = source.read_beside(Path::new(&name))?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    let bytes = source.read_beside(Path::new(&name)).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Returns the session that a file in a directory of sub-agents belongs to.

@@ -8,10 +8,10 @@ use backtrail::Json;
 use serde::{Deserialize, Serialize};
 
 use super::tree::Tips;
-use crate::formats::keys::push_limited;
+use crate::formats::keys::{SeenIds, push_limited};
 
 /// The version of the state.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Where reading ended.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -25,7 +25,8 @@ pub(super) struct ClaudeState {
     pub(super) lines: u64,
     #[serde(flatten)]
     pub(super) tips: Tips,
-    pub(super) seen: Option<SeenUuids>,
+    /// The uuids of events, to notice repeated ones.
+    pub(super) seen: SeenIds,
     pub(super) memory: Memory,
 }
 
@@ -50,91 +51,6 @@ impl ClaudeState {
     /// Saves the state.
     pub(super) fn to_json(&self) -> Option<Json> {
         Json::from_value(self).ok()
-    }
-}
-
-/// The uuids that were seen, to notice repeated ones. A Bloom filter: it may take a new uuid
-/// for a repeated one, but not the other way round.
-///
-/// In a file with more uuids than fit, all are assumed to be unique.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct SeenUuids {
-    count: usize,
-    #[serde(with = "hex")]
-    bits: Vec<u8>,
-}
-
-/// The largest size, and how many bits each uuid needs and sets.
-const MAX_BYTES: usize = 1024;
-const BITS_EACH: usize = 12;
-const SET: u32 = 5;
-
-impl SeenUuids {
-    /// Creates one with room for twice as many. `None` if there are too many.
-    pub(super) fn new(uuids: &[u64]) -> Option<Self> {
-        let bytes = (uuids.len() * 2 * BITS_EACH / 8)
-            .next_power_of_two()
-            .max(64);
-        let bytes = bytes.min(MAX_BYTES);
-        let mut seen = Self {
-            count: 0,
-            bits: vec![0; bytes],
-        };
-        uuids.iter().for_each(|uuid| seen.insert(*uuid));
-        (!seen.is_full()).then_some(seen)
-    }
-
-    /// Returns whether no more fit.
-    pub(super) fn is_full(&self) -> bool {
-        self.count * BITS_EACH > self.bits.len() * 8
-    }
-
-    /// Returns whether a larger one could be made.
-    pub(super) fn is_largest(&self) -> bool {
-        self.bits.len() >= MAX_BYTES
-    }
-
-    /// Adds a uuid.
-    pub(super) fn insert(&mut self, uuid: u64) {
-        self.count += 1;
-        for bit in bits_of(uuid, self.bits.len()) {
-            if let Some(byte) = self.bits.get_mut(bit / 8) {
-                *byte |= 1 << (bit % 8);
-            }
-        }
-    }
-
-    /// Returns whether a uuid may have been seen.
-    pub(super) fn contains(&self, uuid: u64) -> bool {
-        let is_set = |bit: usize| {
-            self.bits
-                .get(bit / 8)
-                .is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
-        };
-        bits_of(uuid, self.bits.len()).all(is_set)
-    }
-}
-
-fn bits_of(uuid: u64, bytes: usize) -> impl Iterator<Item = usize> {
-    let bits = (bytes * 8).max(1) as u64;
-    let (first, step) = (uuid & 0xffff_ffff, uuid >> 32 | 1);
-    (0..u64::from(SET)).map(move |n| (first.wrapping_add(n.wrapping_mul(step)) % bits) as usize)
-}
-
-mod hex {
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
-        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        to.serialize_str(&digits)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
-        let digits = String::deserialize(from)?;
-        let pairs = digits.as_bytes().chunks(2);
-        let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
-        let bytes: Option<Vec<u8>> = pairs.map(byte).collect();
-        bytes.ok_or_else(|| de::Error::custom("not hexadecimal"))
     }
 }
 
@@ -256,8 +172,8 @@ impl Memory {
     }
 
     /// Returns the agent of a sidechain's line, or else the last agent.
-    pub(super) fn agent_of_side(&self, parent: Option<u64>) -> Option<&str> {
-        let parent = parent.and_then(|uuid| self.sides.iter().rev().find(|side| side.0 == uuid));
+    pub(super) fn agent_of_side(&self, parent: u64) -> Option<&str> {
+        let parent = self.sides.iter().rev().find(|side| side.0 == parent);
         let side = parent.or(self.sides.back())?;
         Some(&side.1)
     }

@@ -1,19 +1,17 @@
 //! The items of a conversation, as Codex sends them to the model and writes them down, and the
 //! events for the screen that repeat them.
 
-use backtrail::{Block, Fields, Json, Message, Role, Text, Thinking, ToolResult, ToolUse};
+use backtrail::{Block, Fields, Json, Message, Role, Text, Thinking};
 
-use crate::formats::blocks::{call_input, data_url_block, mark_meta, starts_with_any};
+use crate::formats::blocks::{
+    self, call_input, data_url_block, mark_meta, starts_with_any, tool_output, tool_use,
+};
 use crate::json::{Object, elements, is_string, to_json, to_text};
 
 /// An item of the conversation.
 #[derive(Debug)]
 pub(super) enum Item {
     Message(Message),
-    /// A tool call.
-    Call(Message),
-    /// A tool result.
-    Result(ToolResult),
     /// Known, but not part of the conversation.
     Ignored,
     Unknown,
@@ -45,7 +43,7 @@ pub(super) fn read(kind: &str, payload: &Object<'_>, key: &dyn Fn() -> String) -
 /// Reads a message.
 pub(super) fn message(payload: &Object<'_>) -> Option<Message> {
     let content = payload.get("content").or_else(|| payload.get("message"))?;
-    let blocks = blocks(content);
+    let blocks = content_blocks(content);
     let role = payload.string("role")?;
     let role = match role.as_ref() {
         "developer" | "system" => Role::System,
@@ -74,7 +72,7 @@ pub(super) fn directory(message: &Message) -> Option<&str> {
 
 /// Reads a message from one agent to another.
 pub(super) fn between_agents(payload: &Object<'_>) -> Message {
-    let mut content = payload.get("content").map_or_else(Vec::new, blocks);
+    let mut content = payload.get("content").map_or_else(Vec::new, content_blocks);
     if let Some(encrypted) = payload.get("encrypted_content")
         && is_string(encrypted)
         && let Ok(block) = Json::new(format!(
@@ -95,9 +93,8 @@ pub(super) fn between_agents(payload: &Object<'_>) -> Message {
 
 /// Reads a message that was spoken. `None` if it is blank.
 pub(super) fn spoken(payload: &Object<'_>) -> Option<Message> {
-    let text = payload
-        .text("text")
-        .filter(|text| !text.trim().is_empty())?;
+    payload.non_blank("text")?;
+    let text = payload.text("text")?;
     let role = Role::from(payload.string("role")?.as_ref());
     Some(Message::new(role, [Block::text(text)]))
 }
@@ -141,20 +138,21 @@ fn tool_call(payload: &Object<'_>, input: &str, tool: &str, key: &dyn Fn() -> St
     let name = payload
         .text("name")
         .or_else(|| payload.object("function")?.text("name"));
-    let id = payload.text("call_id").or_else(|| payload.text("id"));
-    let mut extra = Fields::default();
-    if let Some(namespace) = payload.string_json("namespace") {
-        extra.push("namespace", namespace);
-    }
     let Some(input) = call_input(payload.get(input)) else {
         return Item::Unknown;
     };
-    Item::Call(Message::assistant([Block::ToolUse(ToolUse {
-        id: id.unwrap_or_else(|| key().into()),
-        name: name.unwrap_or_else(|| tool.into()),
-        input,
-        extra,
-    })]))
+    let name = name.unwrap_or_else(|| tool.into());
+    let mut call = tool_use(Some(call_id(payload, key)), Some(name), Some(input));
+    if let Some(namespace) = payload.string_json("namespace") {
+        call.extra.push("namespace", namespace);
+    }
+    Item::Message(Message::assistant([call.into()]))
+}
+
+/// Returns the id of a call.
+fn call_id(payload: &Object<'_>, key: &dyn Fn() -> String) -> Text {
+    let id = payload.text("call_id").or_else(|| payload.text("id"));
+    id.unwrap_or_else(|| key().into())
 }
 
 fn image_call(payload: &Object<'_>, key: &dyn Fn() -> String) -> Item {
@@ -166,19 +164,15 @@ fn image_call(payload: &Object<'_>, key: &dyn Fn() -> String) -> Item {
     let Ok(input) = Json::new(input) else {
         return Item::Unknown;
     };
-    let id = payload.text("call_id").or_else(|| payload.text("id"));
-    let mut message = Message::assistant([Block::ToolUse(ToolUse {
-        id: id.unwrap_or_else(|| key().into()),
-        name: "image_generation".into(),
-        input,
-        extra: Fields::default(),
-    })]);
+    let name = Text::from("image_generation");
+    let call = tool_use(Some(call_id(payload, key)), Some(name), Some(input));
+    let mut message = Message::assistant([call.into()]);
     if let Some(result) = payload.text("result").filter(|result| !result.is_empty())
         && let Ok(image) = Block::image("image/png", result)
     {
         message.blocks.push(image);
     }
-    Item::Call(message)
+    Item::Message(message)
 }
 
 fn tool_result(payload: &Object<'_>, names: &[&str]) -> Item {
@@ -187,23 +181,18 @@ fn tool_result(payload: &Object<'_>, names: &[&str]) -> Item {
     let (output, failed) = match json {
         Some(json) if names[0] == "tools" && elements(json).is_some() => (to_json(json), false),
         Some(json) => output(json),
-        None => (Json::new("\"\"").ok(), false),
+        None => (None, false),
     };
-    let Some(output) = output else {
+    if json.is_some() && output.is_none() {
         return Item::Unknown;
-    };
-    let failed = failed || payload.get("success") == Some("false");
-    Item::Result(ToolResult {
-        tool_use_id: id.unwrap_or_default(),
-        tool_name: payload.text("name"),
-        output,
-        is_error: failed,
-        extra: Fields::default(),
-    })
+    }
+    let mut result = blocks::tool_result(id, payload.text("name"), output);
+    result.is_error = failed || payload.get("success") == Some("false");
+    Item::Message(Message::tool_result(result))
 }
 
 /// Reads a content: a string, or a list of parts.
-pub(super) fn blocks(content: &str) -> Vec<Block> {
+pub(super) fn content_blocks(content: &str) -> Vec<Block> {
     if let Some(text) = to_text(content) {
         return vec![Block::text(text)];
     }
@@ -268,12 +257,7 @@ fn output_of_parts(json: &str) -> (Option<Json>, bool) {
     if is_string(json) {
         return string_output(json);
     }
-    let blocks = blocks(json);
-    let output = match &blocks[..] {
-        [Block::Text(only)] => Json::from_value(&only.text).ok(),
-        [] => None,
-        blocks => Json::from_value(blocks).ok(),
-    };
+    let output = tool_output(&content_blocks(json));
     (output.or_else(|| to_json(json)), false)
 }
 
@@ -410,17 +394,8 @@ pub(super) fn event_prompt(payload: &Object<'_>) -> Message {
     message
 }
 
-/// Returns whether an event contains nothing that no item does.
-pub(super) fn is_ignored_event(kind: &str) -> bool {
-    IGNORED_EVENTS.contains(&kind)
-}
-
-/// Returns whether a completed item is an item of the conversation as well.
-pub(super) fn is_duplicate_item(kind: &str) -> bool {
-    DUPLICATE_ITEMS.contains(&kind)
-}
-
-const DUPLICATE_ITEMS: &[&str] = &[
+/// The types of completed items that are items of the conversation as well.
+pub(super) const DUPLICATE_ITEMS: &[&str] = &[
     "CommandExecution",
     "FileChange",
     "McpToolCall",
@@ -438,7 +413,8 @@ const DUPLICATE_ITEMS: &[&str] = &[
     "Extension",
 ];
 
-const IGNORED_EVENTS: &[&str] = &[
+/// The types of events that contain nothing that no item does.
+pub(super) const IGNORED_EVENTS: &[&str] = &[
     "task_started",
     "turn_started",
     "task_complete",

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use uuid::Uuid;
 
 use crate::json::Object;
+use crate::source::file_name;
 
 /// The most that is read of the index.
 const MAX_INDEX: u64 = 64 << 20;
@@ -20,9 +21,7 @@ pub(crate) type Titles = BTreeMap<String, String>;
 /// Returns the thread and the rollout of a file, by its name:
 /// `rollout-2026-09-02T09-10-00-<thread>[_<rollout>].jsonl`.
 pub(super) fn ids_in(path: &Path) -> (Option<String>, Option<String>) {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-        return (None, None);
-    };
+    let name = file_name(path);
     let name = name.strip_suffix(".zst").unwrap_or(name);
     let stem = name.strip_suffix(".jsonl").or(name.strip_suffix(".json"));
     let stem = stem.unwrap_or(name);
@@ -70,10 +69,8 @@ pub(crate) fn read_titles(home: &Path) -> Titles {
         let Ok(object) = Object::parse(&line) else {
             continue;
         };
-        if let (Some(id), Some(name)) = (object.string("id"), object.string("thread_name"))
-            && !name.trim().is_empty()
-        {
-            titles.insert(id.into_owned(), name.trim().to_owned());
+        if let (Some(id), Some(name)) = (object.string("id"), object.trimmed("thread_name")) {
+            titles.insert(id.into_owned(), name);
         }
     }
     titles

@@ -1,10 +1,12 @@
 //! Turns the records of a rollout into events.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use backtrail::{Block, Message, Role, Text, Timestamp};
 
-use super::items::{self, Item, is_duplicate_item, is_ignored_event};
+use super::items::{self, DUPLICATE_ITEMS, IGNORED_EVENTS, Item};
+use super::lookahead::{Duplicate, Duplicates};
 use super::names;
 use super::state::{CodexState, Predecessor, ordinal_key};
 use super::usage::Tokens;
@@ -18,6 +20,13 @@ const UNREADABLE: &str = "The conversation so far was summarised. The summary is
 
 /// The longest name of a model.
 const MAX_MODEL: usize = 256;
+
+/// What is known of the items of a kind of message that is shown.
+type ShownKind = fn(&mut Duplicates) -> &mut Duplicate;
+
+const PROMPTS: ShownKind = |twice| &mut twice.prompts;
+const REPLIES: ShownKind = |twice| &mut twice.replies;
+const THOUGHTS: ShownKind = |twice| &mut twice.thoughts;
 
 /// Turns records into events.
 pub(super) struct Reader<'a> {
@@ -149,7 +158,7 @@ impl<'a> Reader<'a> {
             "user_message" => state.duplicates.prompts.items,
             "agent_message" => state.duplicates.replies.items,
             "agent_reasoning" | "agent_reasoning_raw_content" => state.duplicates.thoughts.items,
-            kind => is_ignored_event(kind),
+            kind => IGNORED_EVENTS.contains(&kind),
         }
     }
 
@@ -161,25 +170,28 @@ impl<'a> Reader<'a> {
             None => "(no type)".to_owned(),
         };
         match items::read(&kind, payload, &|| self.key_of(record)) {
-            Item::Message(message) => {
+            Item::Message(mut message) => {
                 self.find_directory(&message)?;
+                self.name_tools(&mut message);
                 self.message(record, message)
-            }
-            Item::Call(message) => {
-                for block in &message.blocks {
-                    if let Block::ToolUse(call) = block {
-                        self.state.calls.push(&call.id, &call.name);
-                    }
-                }
-                self.message(record, message)
-            }
-            Item::Result(mut result) => {
-                let tool = self.state.calls.remove(&result.tool_use_id);
-                result.tool_name = result.tool_name.or(tool.map(Text::from));
-                self.message(record, Message::tool_result(result))
             }
             Item::Ignored => Ok(()),
             Item::Unknown => self.unknown(&format!("{prefix}{kind}")),
+        }
+    }
+
+    /// Remembers the tools of calls, and names them in their results.
+    fn name_tools(&mut self, message: &mut Message) {
+        let calls = &mut self.state.calls;
+        for block in &mut message.blocks {
+            match block {
+                Block::ToolUse(call) => calls.push(&call.id, &call.name),
+                Block::ToolResult(result) => {
+                    let tool = calls.remove(&result.tool_use_id).map(Text::from);
+                    result.tool_name = result.tool_name.take().or(tool);
+                }
+                _ => {}
+            }
         }
     }
 
@@ -188,15 +200,18 @@ impl<'a> Reader<'a> {
         let kind = payload.string("type").unwrap_or_default();
         match kind.as_ref() {
             "user_message" => match payload.text("message") {
-                Some(_) => self.prompt(record, items::event_prompt(payload)),
+                Some(_) => self.shown(record, PROMPTS, items::event_prompt(payload)),
                 None => self.unknown("event_msg/user_message"),
             },
             "agent_message" => match payload.text("message") {
-                Some(text) => self.reply(record, [Block::text(text)]),
+                Some(text) => self.shown(record, REPLIES, Message::assistant([Block::text(text)])),
                 None => self.unknown("event_msg/agent_message"),
             },
             "agent_reasoning" | "agent_reasoning_raw_content" => match payload.text("text") {
-                Some(text) => self.thought(record, text),
+                Some(text) => {
+                    let thought = Message::assistant([Block::thinking(text)]);
+                    self.shown(record, THOUGHTS, thought)
+                }
                 None => self.unknown(&format!("event_msg/{kind}")),
             },
             "item_completed" => self.completed(record, payload),
@@ -204,7 +219,7 @@ impl<'a> Reader<'a> {
             "thread_rolled_back" => self.roll_back(payload.number("num_turns").unwrap_or(0)),
             "thread_name_updated" if !record.copied => self.renamed(payload),
             "thread_name_updated" => Ok(()),
-            kind if is_ignored_event(kind) => Ok(()),
+            kind if IGNORED_EVENTS.contains(&kind) => Ok(()),
             kind => self.unknown(&format!("event_msg/{kind}")),
         }
     }
@@ -215,25 +230,24 @@ impl<'a> Reader<'a> {
             return self.unknown("event_msg/item_completed");
         };
         let kind = item.string("type").unwrap_or_default();
+        let content = || {
+            item.get("content")
+                .map_or_else(Vec::new, items::content_blocks)
+        };
         match kind.as_ref() {
-            "UserMessage" => {
-                let content = item.get("content").map_or_else(Vec::new, items::blocks);
-                self.prompt(record, Message::new(Role::User, content))
-            }
-            "AgentMessage" => {
-                let content = item.get("content").map_or_else(Vec::new, items::blocks);
-                self.reply(record, content)
-            }
+            "UserMessage" => self.shown(record, PROMPTS, Message::new(Role::User, content())),
+            "AgentMessage" => self.shown(record, REPLIES, Message::assistant(content())),
             "Reasoning" => {
                 let mut texts = items::texts(&item, "summary_text");
                 texts.extend(items::texts(&item, "raw_content"));
-                self.thought(record, items::join(texts))
+                let thought = Message::assistant([Block::thinking(items::join(texts))]);
+                self.shown(record, THOUGHTS, thought)
             }
             "Plan" => match item.text("text") {
                 Some(text) => self.message(record, Message::assistant([Block::text(text)])),
                 None => Ok(()),
             },
-            kind if is_duplicate_item(kind) => Ok(()),
+            kind if DUPLICATE_ITEMS.contains(&kind) => Ok(()),
             kind => self.unknown(&format!("item_completed/{kind}")),
         }
     }
@@ -251,37 +265,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Sends a prompt, if there is no item for it.
-    fn prompt(&mut self, record: &Record<'_>, message: Message) -> Result<()> {
-        if self.state.duplicates.prompts.items {
+    /// Sends a message that was shown, if there is no item for it.
+    fn shown(&mut self, record: &Record<'_>, kind: ShownKind, message: Message) -> Result<()> {
+        self.state.counting.active |= !record.copied && message.role == Role::Assistant;
+        let twice = kind(&mut self.state.duplicates);
+        if twice.items {
             return Ok(());
         }
-        self.state.duplicates.prompts.events = true;
+        twice.events = true;
         self.message(record, message)
-    }
-
-    /// Sends a reply, if there is no item for it.
-    fn reply(
-        &mut self,
-        record: &Record<'_>,
-        blocks: impl IntoIterator<Item = Block>,
-    ) -> Result<()> {
-        self.state.counting.active |= !record.copied;
-        if self.state.duplicates.replies.items {
-            return Ok(());
-        }
-        self.state.duplicates.replies.events = true;
-        self.message(record, Message::assistant(blocks))
-    }
-
-    /// Sends a thought, if there is no item for it.
-    fn thought(&mut self, record: &Record<'_>, text: Text) -> Result<()> {
-        self.state.counting.active |= !record.copied;
-        if self.state.duplicates.thoughts.items {
-            return Ok(());
-        }
-        self.state.duplicates.thoughts.events = true;
-        self.message(record, Message::assistant([Block::thinking(text)]))
     }
 
     fn message(&mut self, record: &Record<'_>, mut message: Message) -> Result<()> {
@@ -320,11 +312,9 @@ impl<'a> Reader<'a> {
             self.state.model = Some(model.clone().into_owned());
             details.model = self.state.model.clone();
         }
-        if !self.state.has_directory
-            && let Some(directory) = payload.string("cwd").filter(|cwd| !cwd.trim().is_empty())
-        {
-            self.state.has_directory = true;
-            details.directory = Some(directory.into_owned().into());
+        if !self.state.has_directory {
+            details.directory = payload.path("cwd");
+            self.state.has_directory = details.directory.is_some();
         }
         self.send_details(details)
     }
@@ -349,11 +339,8 @@ impl<'a> Reader<'a> {
             .string("thread_id")
             .is_none_or(|id| *id == *self.state.thread);
         if self.title.is_none() && is_own {
-            let title = payload
-                .string("thread_name")
-                .map(|name| name.trim().to_owned());
             self.send_details(Details {
-                title: title.filter(|title| !title.is_empty()),
+                title: payload.trimmed("thread_name"),
                 ..Details::default()
             })?;
         }
@@ -381,9 +368,7 @@ impl<'a> Reader<'a> {
             return Ok(());
         };
         let model = payload.string("model").or_else(|| info.string("model"));
-        let model = model
-            .filter(|model| is_model(model))
-            .map(|model| model.into_owned());
+        let model = model.filter(|model| is_model(model)).map(Cow::into_owned);
         self.usage(record, tokens, model)
     }
 
@@ -420,10 +405,7 @@ impl<'a> Reader<'a> {
             .string("compaction_response_id")
             .filter(|_| !record.copied);
         let tokens = id.and_then(|id| self.state.counting.compaction(&id));
-        let summary = payload
-            .string("message")
-            .map(|message| message.trim().to_owned());
-        let summary = summary.filter(|summary| !summary.is_empty());
+        let summary = payload.trimmed("message");
         let summary = summary.or_else(|| readable_summary(payload));
         let summary = summary.unwrap_or_else(|| UNREADABLE.to_owned());
         let event = SummaryEvent {

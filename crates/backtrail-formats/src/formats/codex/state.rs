@@ -2,8 +2,9 @@
 //!
 //! The field names are stored with sessions, so they do not change.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use backtrail::Json;
 use serde::{Deserialize, Serialize};
@@ -59,7 +60,7 @@ pub(super) struct CodexState {
 impl CodexState {
     /// Loads a saved state.
     pub(super) fn load(json: &Json) -> Option<Self> {
-        let state: Self = serde_json::from_str(json.as_str()).ok()?;
+        let state: Self = json.parse().ok()?;
         (state.version == VERSION).then_some(state)
     }
 
@@ -226,17 +227,15 @@ pub(super) fn begin(
         _ => Object::default(),
     };
     let (thread_in_name, rollout) = names::ids_in(path);
-    let thread = text(&head, "id").or_else(|| text(&head, "session_id"));
-    let thread = thread
-        .or(thread_in_name)
-        .unwrap_or_else(|| hashed_name(record));
-    let thread = valid_key(&thread);
+    let thread = head.non_blank("id").or(head.non_blank("session_id"));
+    let thread = thread.or(thread_in_name.map(Cow::Owned));
+    let thread = thread.map_or_else(|| hashed_name(record), valid_key);
     let session = match rollout {
         Some(rollout) => format!("{thread}_{rollout}"),
         None => thread.clone(),
     };
     let started_at = head.time("timestamp").or_else(|| record.time("timestamp"));
-    let directory = text(&head, "cwd").map(PathBuf::from);
+    let directory = head.path("cwd");
     let is_copy = copied.as_deref().is_some_and(|copied| copied != thread);
     let from = predecessor(&head, &thread, copied);
     let mut state = CodexState {
@@ -262,26 +261,26 @@ pub(super) fn begin(
 
 /// Returns where a session comes from.
 fn predecessor(head: &Object<'_>, thread: &str, copied: Option<String>) -> Predecessor {
-    let forked = text(head, "forked_from_id").map(|id| valid_key(&id));
+    let forked = head.non_blank("forked_from_id").map(valid_key);
     if let Some(parent) = spawned_by(head, forked.as_deref(), thread) {
         return Predecessor::Spawned(parent);
     }
     let base = head.object("history_base");
     if let Some(base) = base
         && let (Some(rollout), Some(end)) = (
-            text(&base, "thread_id"),
+            base.non_blank("thread_id"),
             base.number("end_ordinal_exclusive"),
         )
     {
         // A thread that was rolled back has several rollouts; the first has its id.
         let owner = forked.as_deref().unwrap_or(thread);
-        let rollout = valid_key(&rollout);
+        let rollout = valid_key(rollout);
         return match rollout == owner {
             true => Predecessor::Continues(rollout, end),
             false => Predecessor::Continues(format!("{owner}_{rollout}"), end),
         };
     }
-    let parent = forked.or(copied.map(|id| valid_key(&id)));
+    let parent = forked.or(copied.map(valid_key));
     match parent.filter(|parent| parent != thread) {
         Some(parent) => Predecessor::Copy(parent),
         None => Predecessor::Start,
@@ -290,21 +289,21 @@ fn predecessor(head: &Object<'_>, thread: &str, copied: Option<String>) -> Prede
 
 /// Returns the thread whose agent started this one.
 fn spawned_by(head: &Object<'_>, forked: Option<&str>, thread: &str) -> Option<String> {
-    let named = text(head, "parent_thread_id").or_else(|| {
+    let named = head.non_blank("parent_thread_id").or_else(|| {
         let spawn = subagent(head)?.object("thread_spawn")?;
-        text(&spawn, "parent_thread_id")
+        spawn.non_blank("parent_thread_id")
     });
     let is_agent = || {
         let source = head.string("thread_source");
         subagent(head).is_some() || source.is_some_and(|source| source == "subagent")
     };
     let parent = match named {
-        Some(parent) => valid_key(&parent),
+        Some(parent) => valid_key(parent),
         None if !is_agent() => return None,
         // Otherwise it is the session that the thread belongs to.
         None => match forked {
             Some(parent) => parent.to_owned(),
-            None => valid_key(&text(head, "session_id")?),
+            None => valid_key(head.non_blank("session_id")?),
         },
     };
     (parent != thread).then_some(parent)
@@ -334,8 +333,8 @@ fn tags(head: &Object<'_>) -> Option<Vec<String>> {
     let agent = subagent(head);
     let spawn = agent.and_then(|agent| agent.object("thread_spawn"));
     let field = |name: &str| {
-        let tag = text(head, name).or_else(|| text(spawn.as_ref()?, name));
-        tag.filter(|tag| tag.len() <= 128)
+        let tag = head.non_blank(name);
+        short_tag(tag.or_else(|| spawn.as_ref()?.non_blank(name)))
     };
     let mut tags: Vec<String> = ["agent_role", "agent_nickname"]
         .into_iter()
@@ -344,17 +343,15 @@ fn tags(head: &Object<'_>) -> Option<Vec<String>> {
     if tags.is_empty() {
         // A review, a compaction, a guardian.
         let source = head.object("source");
-        let named = source.and_then(|source| text(&source, "subagent"));
-        let other = || text(&subagent(head)?, "other");
-        tags.extend(named.or_else(other).filter(|tag| tag.len() <= 128));
+        let named = source.and_then(|source| source.non_blank("subagent"));
+        let other = || subagent(head)?.non_blank("other");
+        tags.extend(short_tag(named.or_else(other)));
     }
     (!tags.is_empty()).then_some(tags)
 }
 
-/// Returns a string field that is not blank.
-fn text(object: &Object<'_>, name: &str) -> Option<String> {
-    let text = object.string(name)?;
-    (!text.trim().is_empty()).then(|| text.into_owned())
+fn short_tag(tag: Option<Cow<'_, str>>) -> Option<String> {
+    tag.filter(|tag| tag.len() <= MAX_NAME).map(Cow::into_owned)
 }
 
 /// Returns a name for a session that has none, from its first record.

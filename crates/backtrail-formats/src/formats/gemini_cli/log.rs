@@ -1,10 +1,11 @@
 //! The lines of a file, as they revise each other: where the content of each message is, and
 //! in which order the messages come.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::super::keys::{SeenIds, hash_json, hash_without_blanks, short_hash};
+use super::super::keys::{SeenIds, hash_json, hash_name, hash_without_blanks, short_hash};
 use super::messages::{Emitter, MessageKind, is_results, message_kind, message_text};
 use super::read_details;
 use crate::error::Result;
@@ -75,11 +76,11 @@ pub(super) struct Log {
 
 impl Log {
     /// Starts at the beginning, or after lines with these ids that were read before.
-    pub(super) fn new(ids: &str, is_resumed: bool) -> Self {
+    pub(super) fn new(seen: SeenIds, is_resumed: bool) -> Self {
         Self {
             is_resumed,
             is_named: is_resumed,
-            seen: SeenIds::from_state(ids),
+            seen,
             ..Self::default()
         }
     }
@@ -104,7 +105,7 @@ impl Log {
     fn add_message(&mut self, object: &Object<'_>, line: &JsonLine<'_>, report: &mut ReadReport) {
         let Some(id) = object.string("id") else {
             let reason = "message whose id is not a string";
-            return report.add_damaged_line(line.number, &line.range, reason);
+            return report.add_damage(line.number, &line.range, reason);
         };
         let kind = message_kind(object);
         if let MessageKind::Unknown(name) = kind {
@@ -134,8 +135,8 @@ impl Log {
         kind: &MessageKind,
         place: MessagePlace,
     ) {
-        self.revises |= self.is_resumed && self.seen.may_have(id);
-        self.seen.add(id);
+        self.revises |= self.is_resumed && self.seen.may_have(hash_name(id));
+        self.seen.add(hash_name(id));
         let message = self.places.len() as u32;
         self.places.push(place);
         self.steps.push(LogStep::Message(message));
@@ -173,8 +174,7 @@ impl Log {
     fn set(&mut self, set: &Object<'_>, line: &JsonLine<'_>) {
         read_details(set, &mut self.details);
         if self.session.is_none() {
-            let session = set.string("sessionId").filter(|id| !id.is_empty());
-            self.session = session.map(|id| id.into_owned());
+            self.session = set.non_blank("sessionId").map(Cow::into_owned);
             self.is_named |= self.session.is_some();
         }
         // A sub-agent must be known as one from the beginning.
@@ -227,7 +227,7 @@ impl Log {
         for (one, known) in list.iter().zip(matched) {
             if let Some(known) = known {
                 self.current[*known].id = hash_id(&one.id);
-                self.seen.add(&one.id);
+                self.seen.add(hash_name(&one.id));
             }
         }
         self.index();
@@ -278,7 +278,7 @@ impl Log {
         self.by_id.clear();
         let step = self.steps.len() as u32 - 1;
         for (one, known) in list.iter().zip(matched) {
-            self.seen.add(&one.id);
+            self.seen.add(hash_name(&one.id));
             self.push(CurrentMessage {
                 id: hash_id(&one.id),
                 content: one.content,
@@ -424,7 +424,7 @@ impl LastList {
     /// Returns the JSON of a message.
     fn message(&mut self, source: &Source, place: &MessagePlace) -> Option<String> {
         let Some(element) = place.element else {
-            return source.line_at(place.line.clone());
+            return source.line_at(place.line.clone()).ok();
         };
         self.load(source, &place.line);
         self.list.get(element as usize).cloned()

@@ -1,13 +1,13 @@
 //! Messages, and the events that they become.
 
+use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use backtrail::{Block, Fields, Json, Message, Role, Text, Thinking, ToolResult, ToolUse, Usage};
+use backtrail::{Block, Json, Message, Role, ToolResult, ToolUse, Usage};
 
 use super::super::blocks::{
-    empty_object, media_block, meta, meta_text, starts_with_any, string_json, text_block,
-    unknown_block,
+    self, media_block, meta, meta_text, starts_with_any, text_block, thinking, unknown_block,
 };
 use super::super::keys::{hash_json, short_hash, valid_key};
 use crate::error::Result;
@@ -46,7 +46,7 @@ pub(super) fn is_results(record: &Object<'_>) -> bool {
 
 /// Returns the text of a message.
 pub(super) fn message_text(record: &Object<'_>) -> String {
-    let message = Message::new(Role::User, blocks(record, &HashSet::new()));
+    let message = Message::new(Role::User, content_blocks(record, &HashSet::new()));
     message.text().trim().to_owned()
 }
 
@@ -129,7 +129,7 @@ impl<'s> Emitter<'s> {
     }
 
     fn emit_user(&mut self, record: &Object<'_>, key: &str) -> Result<()> {
-        let (mut results, content): (Vec<_>, Vec<_>) = blocks(record, &HashSet::new())
+        let (mut results, content): (Vec<_>, Vec<_>) = content_blocks(record, &HashSet::new())
             .into_iter()
             .partition(|block| matches!(block, Block::ToolResult(_)));
         let answered: HashSet<&str> = self.answered.iter().map(String::as_str).collect();
@@ -159,8 +159,7 @@ impl<'s> Emitter<'s> {
     fn emit_reply(&mut self, record: &Object<'_>, id: &str, key: &str) -> Result<()> {
         let calls = record.list("toolCalls").unwrap_or_default();
         let calls: Vec<Object<'_>> = calls.into_iter().filter_map(Object::from_json).collect();
-        let model = record.string("model").filter(|model| !model.is_empty());
-        let model = model.map(|model| model.into_owned());
+        let model = record.non_blank("model").map(Cow::into_owned);
         if model.is_some() && model != self.model {
             self.model.clone_from(&model);
             self.sink.details(Details {
@@ -217,7 +216,7 @@ fn reply(record: &Object<'_>, calls: &[Object<'_>]) -> Vec<Block> {
     let mut all: Vec<Block> = thoughts.into_iter().map(thought).collect();
     let ids = calls.iter().filter_map(|call| call.string("id"));
     let ids: HashSet<String> = ids.map(|id| id.into_owned()).collect();
-    all.extend(blocks(record, &ids));
+    all.extend(content_blocks(record, &ids));
     all.extend(calls.iter().map(|call| Block::ToolUse(tool_call(call))));
     all
 }
@@ -246,7 +245,7 @@ fn parts<'a>(record: &Object<'a>) -> Vec<&'a str> {
 }
 
 /// Returns the blocks of a message, without calls that are elsewhere.
-fn blocks(record: &Object<'_>, calls: &HashSet<String>) -> Vec<Block> {
+fn content_blocks(record: &Object<'_>, calls: &HashSet<String>) -> Vec<Block> {
     let mut blocks = Vec::new();
     for json in parts(record) {
         if is_string(json) {
@@ -271,11 +270,7 @@ fn block(json: &str) -> Option<Block> {
         .filter(|signature| is_string(signature));
     if let Some(text) = part.text("text") {
         if part.is_true("thought") {
-            return Some(Block::Thinking(Thinking {
-                thinking: text,
-                signature: signature.and_then(to_text),
-                extra: Fields::default(),
-            }));
+            return Some(thinking(text, signature.and_then(to_text)));
         }
         return Some(text_block(text, "signature", signature.and_then(to_json)));
     }
@@ -292,21 +287,18 @@ fn block(json: &str) -> Option<Block> {
     }
     let response = part.object("functionResponse")?;
     let (output, is_error) = response_of(&response)?;
-    Some(Block::ToolResult(ToolResult {
-        tool_use_id: response.text("id").unwrap_or_default(),
-        tool_name: response.text("name"),
-        output,
-        is_error,
-        extra: Fields::default(),
-    }))
+    Some(result_of(&response, Some(output), is_error).into())
 }
 
 fn tool_call(call: &Object<'_>) -> ToolUse {
-    ToolUse {
-        id: call.text("id").unwrap_or_default(),
-        name: call.text("name").unwrap_or_default(),
-        input: call.json("args").unwrap_or_else(empty_object),
-        extra: Fields::default(),
+    blocks::tool_use(call.text("id"), call.text("name"), call.json("args"))
+}
+
+/// Returns the result of a call that a call or a response names.
+fn result_of(call: &Object<'_>, output: Option<Json>, is_error: bool) -> ToolResult {
+    ToolResult {
+        is_error,
+        ..blocks::tool_result(call.text("id"), call.text("name"), output)
     }
 }
 
@@ -334,25 +326,15 @@ fn tool_result(call: &Object<'_>) -> Option<ToolResult> {
     let failed = matches!(status.as_deref(), Some("error" | "cancelled"));
     let done = failed || status.as_deref() == Some("success");
     let given = call.get("result").filter(|given| *given != "null");
-    let shown = || call.string_json("resultDisplay");
     let (output, is_error) = match given {
         Some(given) => match single_response(given) {
-            Some(response) => response,
-            None => (to_json(given)?, false),
+            Some((output, is_error)) => (Some(output), is_error),
+            None => (Some(to_json(given)?), false),
         },
-        None if done => (
-            shown().unwrap_or_else(|| string_json(&Text::default())),
-            false,
-        ),
+        None if done => (call.string_json("resultDisplay"), false),
         None => return None,
     };
-    Some(ToolResult {
-        tool_use_id: call.text("id").unwrap_or_default(),
-        tool_name: call.text("name"),
-        output,
-        is_error: is_error || failed,
-        extra: Fields::default(),
-    })
+    Some(result_of(call, output, is_error || failed))
 }
 
 fn single_response(given: &str) -> Option<(Json, bool)> {

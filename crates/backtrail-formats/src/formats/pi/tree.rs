@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::super::keys::{SeenIds, hash_json, short_hash, valid_key};
+use super::super::keys::{SeenIds, hash_json, hash_name, short_hash, valid_key};
 use super::{EntryKind, PiState, entry_kind};
 use crate::event::ReadReport;
 use crate::json::Object;
@@ -66,7 +66,7 @@ pub(super) struct Branch {
 
 impl Tree {
     /// Starts an empty file, or continues after entries that followed one another.
-    pub(super) fn new(state: &PiState) -> Self {
+    pub(super) fn new(state: &mut PiState) -> Self {
         Self {
             nodes: Vec::new(),
             by_id: HashMap::new(),
@@ -74,8 +74,8 @@ impl Tree {
             base_messages: state.said,
             is_linear: true,
             is_new: state.entries == 0,
-            last_id: state.last.clone(),
-            seen: SeenIds::from_state(&state.ids),
+            last_id: state.last.take(),
+            seen: std::mem::take(&mut state.ids),
             title: None,
         }
     }
@@ -103,9 +103,7 @@ impl Tree {
         let kind = entry_kind(entry);
         match &kind {
             EntryKind::Unknown(name) => report.add_unknown(name),
-            EntryKind::Damaged(reason) => {
-                report.add_damaged_line(line.number, &line.range, *reason)
-            }
+            EntryKind::Damaged(reason) => report.add_damage(line.number, &line.range, *reason),
             EntryKind::Title(title) => self.title = Some(title.clone()),
             _ => {}
         }
@@ -210,10 +208,10 @@ impl Tree {
         let before = self.by_id.insert(short_hash(id.as_bytes()), at);
         let duplicates = before.map_or(0, |before| self.nodes[before as usize].duplicates + 1);
         // After resuming, the number of earlier entries with this id is not known.
-        if before.is_none() && self.base > 0 && self.seen.may_have(id) {
+        if before.is_none() && self.base > 0 && self.seen.may_have(hash_name(id)) {
             self.is_linear = false;
         }
-        self.seen.add(id);
+        self.seen.add(hash_name(id));
         duplicates
     }
 

@@ -1,4 +1,4 @@
-//! Copies the payloads of another session, for lines of it that are copied.
+//! Copies the payloads of another session's lines, when those are copied.
 
 use super::{PayloadWriter, Payloads};
 use crate::error::{ErrorKind, Result};
@@ -6,8 +6,8 @@ use crate::message::parts::{self, Reference};
 use crate::trail::record::check_line;
 use crate::trail::{RecordRef, Sums};
 
-/// Returns a line of another session as it is to be copied, after making its payloads
-/// durable in `own`. A payload that is lost there stays lost.
+/// Returns a line of another session in the form to copy, after making its payloads durable
+/// in `own`. A payload that is lost there stays lost.
 pub(crate) fn adopt(line: &[u8], theirs: &Payloads, own: &mut PayloadWriter) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(line.len());
     let mut copied = 0;

@@ -1,4 +1,4 @@
-//! The entries of a payload file: how they are written, found and checked.
+//! The entries of a payload file: writes, finds and checks them.
 //!
 //! An entry is a line that names its content, the content, and a newline. A crash can
 //! tear an entry and damage can hide one, so a name proves nothing: only the hash of the
@@ -8,24 +8,24 @@ use std::io;
 
 use memchr::memmem::Finder;
 
-use crate::message::parts::{HASH_HEX, PayloadHash};
+use crate::ids::ObjectId;
 use crate::storage::{StorageFile, Window, for_each_chunk, read_full};
 use crate::trail::lines::STREAM_BUFFER;
 
-/// How every entry begins.
+/// The beginning of every entry.
 pub(super) const BEGIN: &[u8] = b"{\"payload\":\"";
 const MIDDLE: &[u8] = b"\",\"bytes\":";
 const END: &[u8] = b"}\n";
 
 /// The longest header, with a number of 20 digits.
-const MAX_HEADER: usize = BEGIN.len() + HASH_HEX + MIDDLE.len() + 20 + END.len();
+const MAX_HEADER: usize = BEGIN.len() + ObjectId::HEX + MIDDLE.len() + 20 + END.len();
 
-/// A header in a payload file, whose content is not checked.
+/// A header in a payload file; its content is not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
-    pub(super) hash: PayloadHash,
+    pub(super) hash: ObjectId,
     pub(super) bytes: u64,
-    /// Where its header begins.
+    /// The offset of its header.
     pub(super) at: u64,
 }
 
@@ -43,14 +43,14 @@ impl Entry {
         (end < len).then_some(end + 1)
     }
 
-    /// Returns how long the entry is.
+    /// Returns the length of the entry.
     pub(super) fn len(&self) -> u64 {
         self.header_len() + self.bytes + 1
     }
 
     fn header_len(&self) -> u64 {
         let digits = self.bytes.checked_ilog10().unwrap_or(0) as usize + 1;
-        (BEGIN.len() + HASH_HEX + MIDDLE.len() + digits + END.len()) as u64
+        (BEGIN.len() + ObjectId::HEX + MIDDLE.len() + digits + END.len()) as u64
     }
 
     /// Writes the header.
@@ -70,8 +70,8 @@ impl Entry {
     }
 
     pub(super) fn parse(front: &[u8], at: u64) -> Option<Self> {
-        let (hex, rest) = front.strip_prefix(BEGIN)?.split_at_checked(HASH_HEX)?;
-        let hash = PayloadHash::from_hex(hex)?;
+        let (hex, rest) = front.strip_prefix(BEGIN)?.split_at_checked(ObjectId::HEX)?;
+        let hash = ObjectId::from_hex(hex)?;
         let number = rest.strip_prefix(MIDDLE)?;
         let digits = number.iter().take_while(|byte| byte.is_ascii_digit());
         let digits = &number[..digits.count()];
@@ -161,14 +161,14 @@ pub(super) fn is_content(
     file: &dyn StorageFile,
     from: u64,
     bytes: u64,
-    hash: PayloadHash,
+    hash: ObjectId,
 ) -> io::Result<bool> {
     let mut hasher = blake3::Hasher::new();
     let is_whole = for_each_chunk(file, from..from + bytes, |_, chunk| {
         hasher.update(chunk);
         Ok(true)
     })?;
-    Ok(is_whole && PayloadHash::finish(&hasher) == hash)
+    Ok(is_whole && ObjectId::finish(&hasher) == hash)
 }
 
 /// Returns whether a file contains these bytes at `from`.

@@ -3,7 +3,7 @@
 //! The file only grows. A payload is durable before the record that refers to it is
 //! written, and it is stored once however often it is referred to. A reference contains
 //! the offset of its entry, but that is a hint: a content counts only if it hashes to its
-//! name, and one that is not where it should be is searched for in the whole file.
+//! name, and one that is not at the offset is searched for in the whole file.
 
 mod adopt;
 mod entry;
@@ -11,9 +11,9 @@ mod outgoing;
 mod writer;
 
 #[cfg(test)]
-mod disk;
-#[cfg(test)]
 mod payloads_tests;
+#[cfg(test)]
+mod testing;
 
 use std::io;
 use std::path::PathBuf;
@@ -21,7 +21,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::directory::LogDir;
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::parts::{PayloadHash, Reference};
+use crate::ids::ObjectId;
+use crate::message::parts::Reference;
 use crate::storage::{StorageFile, read_full};
 use crate::trail::PayloadSource;
 use entry::{Entry, Search, is_content};
@@ -61,7 +62,7 @@ impl Payloads {
 
     /// Returns a payload's content: that of the entry at `at` if it matches, otherwise
     /// that of another entry.
-    pub(crate) fn fetch(&self, hash: PayloadHash, bytes: u64, at: u64) -> Result<Vec<u8>> {
+    pub(crate) fn fetch(&self, hash: ObjectId, bytes: u64, at: u64) -> Result<Vec<u8>> {
         let wanted = Entry { hash, bytes, at };
         let Some(file) = self.file()? else {
             let what = format!("the payload {hash} is lost: there is no payload file");
@@ -70,7 +71,7 @@ impl Payloads {
         let mut content = Vec::new();
         let found = find(file, wanted, |from| {
             read_content(file, from, bytes, &mut content)?;
-            Ok(PayloadHash::of(&content) == hash)
+            Ok(ObjectId::of(&content) == hash)
         });
         if found.map_err(|error| self.unreadable(hash, error))? {
             return Ok(content);
@@ -81,7 +82,7 @@ impl Payloads {
 
     /// Returns whether [`fetch`](Self::fetch) would find a payload, with no more memory
     /// than a buffer.
-    pub(crate) fn check(&self, hash: PayloadHash, bytes: u64, at: u64) -> Result<bool> {
+    pub(crate) fn check(&self, hash: ObjectId, bytes: u64, at: u64) -> Result<bool> {
         let wanted = Entry { hash, bytes, at };
         let Some(file) = self.file()? else {
             return Ok(false);
@@ -108,7 +109,7 @@ impl Payloads {
         Error::new(ErrorKind::Corrupt, what).at_path(&self.0.path)
     }
 
-    fn unreadable(&self, hash: PayloadHash, error: io::Error) -> Error {
+    fn unreadable(&self, hash: ObjectId, error: io::Error) -> Error {
         Error::io(
             format!("cannot read the payload {hash}"),
             &self.0.path,
@@ -123,8 +124,8 @@ impl PayloadSource for Payloads {
     }
 }
 
-/// Searches for a payload where it should be, then wherever its header occurs; `is_it`
-/// checks a possible beginning of the content. Returns whether it was found.
+/// Searches for a payload at its offset, then wherever its header occurs; `is_it` checks a
+/// possible beginning of the content. Returns whether it was found.
 fn find(
     file: &dyn StorageFile,
     wanted: Entry,

@@ -2,15 +2,15 @@
 //! written.
 
 use std::borrow::Cow;
-use std::sync::PoisonError;
 
 use super::super::writer::{LogWriter, Pending};
 use super::PayloadWriter;
 use crate::error::{Error, Reason, Result};
 use crate::message::parts::{self, MAX_INLINE};
+use crate::sync::lock;
 use crate::trail::record::MAX_WRITTEN;
 
-/// Numbers, `prev` and `sum` around a body take less than this.
+/// More than the numbers, `prev` and `sum` around a body take.
 const AROUND: usize = 256;
 /// The longest part that stays if the message is still too long for a line.
 const MAX_INLINE_IN_LONG: usize = 16 << 10;
@@ -26,7 +26,7 @@ impl LogWriter {
             let reason = Reason::NotUtf8(error.valid_up_to() as u64);
             Error::invalid("this message cannot be recorded").with_reason(reason)
         })?;
-        let mut payloads = self.payloads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut payloads = lock(&self.payloads);
         move_out(&mut payloads, front, message).map(Cow::Owned)
     }
 }

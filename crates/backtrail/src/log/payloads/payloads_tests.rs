@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::disk::{Disk, Fault, Left};
+use super::testing::{Disk, Fault, Left};
 use super::writer::GATHERED;
 use super::*;
 use crate::trail::lines::STREAM_BUFFER;
@@ -23,7 +23,7 @@ fn reader(disk: &Disk) -> Payloads {
 }
 
 fn header(content: &[u8]) -> String {
-    let (hash, bytes) = (PayloadHash::of(content), content.len());
+    let (hash, bytes) = (ObjectId::of(content), content.len());
     format!("{{\"payload\":\"{hash}\",\"bytes\":{bytes}}}\n")
 }
 
@@ -42,7 +42,7 @@ fn store(writer: &mut PayloadWriter, contents: &[&[u8]]) -> Result<Vec<Stored>> 
     let places = writer.store(contents)?;
     assert_eq!(places.len(), contents.len());
     let stored = contents.iter().zip(places).map(|(content, (hash, at))| {
-        assert_eq!(hash, PayloadHash::of(content));
+        assert_eq!(hash, ObjectId::of(content));
         let content = content.to_vec();
         Stored { content, at }
     });
@@ -51,7 +51,7 @@ fn store(writer: &mut PayloadWriter, contents: &[&[u8]]) -> Result<Vec<Stored>> 
 
 /// Fetches a payload, and checks that `check` agrees.
 fn fetch(payloads: &Payloads, content: &[u8], at: u64) -> Result<Vec<u8>> {
-    let (hash, bytes) = (PayloadHash::of(content), content.len() as u64);
+    let (hash, bytes) = (ObjectId::of(content), content.len() as u64);
     let fetched = payloads.fetch(hash, bytes, at);
     assert_eq!(payloads.check(hash, bytes, at).unwrap(), fetched.is_ok());
     fetched
@@ -325,7 +325,7 @@ fn a_flipped_byte_costs_at_most_the_payload_it_hit() {
 fn assert_lost(error: &Error, one: &Stored) {
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert_eq!(error.path(), Some(Path::new("/store/sessions/s1/payloads")));
-    let hash = PayloadHash::of(&one.content).to_string();
+    let hash = ObjectId::of(&one.content).to_string();
     assert!(error.to_string().contains(&hash), "{error}");
 }
 
@@ -380,7 +380,7 @@ fn a_missing_file_is_said_and_found_again_once_it_is_there() {
 #[test]
 fn a_disk_that_cannot_be_read_is_not_taken_for_damage() {
     let disk = Disk::with(&entry(b"one"));
-    let hash = PayloadHash::of(b"one");
+    let hash = ObjectId::of(b"one");
     for n in 0..3 {
         disk.take_log();
         disk.arm(n, Fault::Error);
@@ -397,7 +397,7 @@ fn a_disk_that_cannot_be_read_is_not_taken_for_damage() {
 fn a_length_that_cannot_be_is_refused_without_memory_for_it() {
     let disk = Disk::with(&entry(b"one"));
     let payloads = reader(&disk);
-    let hash = PayloadHash::of(b"one");
+    let hash = ObjectId::of(b"one");
     for bytes in [2, 4, 1 << 40, u64::MAX - 88, u64::MAX] {
         for at in [0, 1, u64::MAX] {
             let error = payloads.fetch(hash, bytes, at).unwrap_err();
@@ -439,7 +439,7 @@ fn a_file_full_of_headers_does_not_take_for_ever() {
 fn only_the_exact_form_is_a_header() {
     let right = header(b"one");
     let wanted = Entry {
-        hash: PayloadHash::of(b"one"),
+        hash: ObjectId::of(b"one"),
         bytes: 3,
         at: 7,
     };

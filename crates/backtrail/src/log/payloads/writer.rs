@@ -8,19 +8,19 @@ use std::sync::Arc;
 use super::NAME;
 use super::entry::{Entry, is_at, scan};
 use crate::error::{Error, Result};
+use crate::ids::ObjectId;
 use crate::log::directory::LogDir;
-use crate::message::parts::PayloadHash;
 use crate::storage::{StorageFile, append_all, read_full};
 
-/// Adds payloads to a session; owned by the session's writer.
+/// Appends payloads to a session; owned by the session's writer.
 #[derive(Debug)]
 pub(crate) struct PayloadWriter {
     files: LogDir,
     path: PathBuf,
     /// The known state of the file, dropped whenever something fails.
     tail: Option<Tail>,
-    /// Entries that end after this are not referred to: a sync failed, and it is unknown
-    /// what a power cut would leave of them.
+    /// Entries that end after this are not referred to: a sync failed, and they may not survive
+    /// a power cut.
     trusted: u64,
 }
 
@@ -29,18 +29,18 @@ pub(crate) struct PayloadWriter {
 struct Tail {
     file: Arc<dyn StorageFile>,
     len: u64,
-    /// Whether the file ends with a whole line.
+    /// Whether the file ends with a complete line.
     ends_line: bool,
     /// How much of the file is certainly durable.
     durable: u64,
-    known: HashMap<PayloadHash, Known>,
+    known: HashMap<ObjectId, Known>,
 }
 
 /// An entry of the file.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     entry: Entry,
-    /// Whether its content was compared. An entry found by its header alone may be torn
+    /// Whether its content was compared. An entry found only by its header may be torn
     /// or damaged.
     checked: bool,
 }
@@ -49,13 +49,13 @@ struct Known {
 #[derive(Debug)]
 struct Fresh<'a> {
     entries: Vec<(Entry, &'a [u8])>,
-    places: HashMap<PayloadHash, u64>,
-    /// Where the next entry will begin.
+    places: HashMap<ObjectId, u64>,
+    /// The offset of the next entry.
     end: u64,
 }
 
 /// Contents up to this length are buffered, so that one write is enough for many; a
-/// longer one is written without a copy.
+/// longer one is written without copying.
 pub(super) const GATHERED: usize = 256 << 10;
 
 impl PayloadWriter {
@@ -73,7 +73,7 @@ impl PayloadWriter {
     /// one sync. Returns the name of each and where its entry begins.
     ///
     /// If this fails, none of them counts as stored, and the caller may try again.
-    pub(crate) fn store(&mut self, contents: &[&[u8]]) -> Result<Vec<(PayloadHash, u64)>> {
+    pub(crate) fn store(&mut self, contents: &[&[u8]]) -> Result<Vec<(ObjectId, u64)>> {
         if contents.is_empty() {
             return Ok(Vec::new());
         }
@@ -84,8 +84,8 @@ impl PayloadWriter {
         })
     }
 
-    fn try_store(&mut self, contents: &[&[u8]]) -> io::Result<Vec<(PayloadHash, u64)>> {
-        // Only a success puts it back.
+    fn try_store(&mut self, contents: &[&[u8]]) -> io::Result<Vec<(ObjectId, u64)>> {
+        // Only a success sets it again.
         let mut tail = match self.tail.take() {
             Some(tail) if tail.file.len()? == tail.len => tail,
             _ => self.look()?,
@@ -150,7 +150,7 @@ impl<'a> Fresh<'a> {
     }
 
     /// Adds a content after the others and returns where its entry begins.
-    fn add(&mut self, hash: PayloadHash, content: &'a [u8]) -> u64 {
+    fn add(&mut self, hash: ObjectId, content: &'a [u8]) -> u64 {
         *self.places.entry(hash).or_insert_with(|| {
             let bytes = content.len() as u64;
             let at = self.end;
@@ -168,8 +168,8 @@ impl Tail {
         &mut self,
         content: &'a [u8],
         fresh: &mut Fresh<'a>,
-    ) -> io::Result<(PayloadHash, u64)> {
-        let hash = PayloadHash::of(content);
+    ) -> io::Result<(ObjectId, u64)> {
+        let hash = ObjectId::of(content);
         if let Some(known) = self.known.get_mut(&hash) {
             known.checked = known.checked || is_stored(self.file.as_ref(), known, content)?;
             if known.checked {
@@ -207,7 +207,7 @@ impl Tail {
         append_all(file, &gathered)
     }
 
-    /// Makes the file durable, if it is not.
+    /// Syncs the file unless it is durable.
     fn sync(&self, fresh: &Fresh<'_>) -> io::Result<()> {
         if fresh.entries.is_empty() && self.durable == self.len {
             return Ok(());
@@ -215,7 +215,7 @@ impl Tail {
         self.file.sync().inspect_err(|_| self.take_back())
     }
 
-    /// Cuts off what was written last. If this fails, the next writer skips it.
+    /// Cuts off the last write. If this fails, the next writer skips it.
     fn take_back(&self) {
         self.file.truncate(self.len).ok();
     }

@@ -1,9 +1,9 @@
-//! The end of one trail file: what is appended goes out in one write, and an unfinished
-//! last line is set aside. Logs and transcripts both write through it.
+//! The end of one trail file: appends in one write, and sets an unfinished last line aside.
+//! Logs and transcripts both write through it.
 //!
 //! The last line may be unfinished because its writer died, or blank or garbage because
 //! the machine died. Either is copied to a file beside the trail, synced, and cut off; a
-//! whole record that only lacks its newline gets one.
+//! complete record that only lacks its newline gets one.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,43 +17,43 @@ use crate::trail::reader::{Found, TrailReader};
 use crate::trail::record::{MAX_WRITTEN, Position};
 use crate::trail::{Damage, Sums};
 
-/// The end of a trail file, known as of the last look.
+/// The end of a trail file, as last read.
 #[derive(Debug)]
 pub(crate) struct FileTail {
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn StorageFile>,
-    /// Everything before it is whole lines.
+    /// The length, up to which there are only complete lines.
     pub(crate) len: u64,
     pub(crate) position: Position,
     /// Whether a failed write could not be undone: the file may end in a torn line.
     pub(crate) is_torn: bool,
 }
 
-/// What others appended to a file.
+/// What other writers appended to a file.
 #[derive(Debug)]
 pub(crate) struct Appended {
-    /// How long the file is now.
+    /// The present length of the file.
     pub(crate) len: u64,
-    /// The position after the last record. Its seq counts lines that are lost.
+    /// The position after the last record. Its seq counts lost lines.
     position: Position,
-    /// Where the last record ends.
+    /// The end of the last record.
     whole: u64,
-    /// Whether the last line ends in a newline.
+    /// Whether the file ends with a newline.
     pub(crate) ended: bool,
-    /// Whether the last line is not blank, and does not end in a newline.
+    /// Whether the last line is not blank, and does not end with a newline.
     is_torn: bool,
-    /// Whether there is a whole line or record, and not just a torn one.
+    /// Whether there is a complete line or record, and not just a torn one.
     pub(crate) has_lines: bool,
 }
 
-/// Sets a part of a file aside and returns where it is now. The number is the highest seq
-/// that may have been given there.
+/// Sets a part of a file aside and returns its new path. The number is the highest seq that
+/// may have been assigned there.
 pub(crate) type KeepAside<'a> = &'a dyn Fn(Range<u64>, Option<u64>) -> Result<PathBuf>;
 
-/// How far from the end of a trail its numbers are looked at: what one read brings
+/// How far from the end of a trail its seqs are checked: one read fetches that much
 /// anyway.
 const NEAR_END: u64 = 32 << 10;
-/// No record is shorter than this.
+/// The length of the shortest possible record.
 const SHORTEST_RECORD: u64 = 128;
 
 impl FileTail {
@@ -67,12 +67,12 @@ impl FileTail {
         }
     }
 
-    /// Returns how long the file is now.
+    /// Returns the present length of the file.
     pub(crate) fn file_len(&self) -> Result<u64> {
         self.file.len().context("cannot read the trail", &self.path)
     }
 
-    /// Reads what others appended behind the known end. The file must not be shorter.
+    /// Reads what other writers appended after the known end. The file must not be shorter.
     pub(crate) fn appended(&self) -> Result<Option<Appended>> {
         let len = self.file_len()?;
         if len == self.len {
@@ -101,7 +101,7 @@ impl FileTail {
                     appended.whole = reader.place().end;
                     appended.has_lines = true;
                 }
-                // They were records once; their numbers are not given to others.
+                // They were records once; their seqs are not assigned again.
                 Found::Damage(damage) if ended => {
                     position.seq = position.seq.saturating_add(numbers_in(&damage));
                     appended.has_lines = true;
@@ -113,7 +113,7 @@ impl FileTail {
         Ok(Some(appended))
     }
 
-    /// Moves behind what others appended, and mends the last line where needed.
+    /// Moves to the end of what other writers appended, and repairs the last line if needed.
     pub(crate) fn take(
         &mut self,
         appended: &Appended,
@@ -125,7 +125,7 @@ impl FileTail {
         }
         self.len = appended.len;
         if !appended.ended {
-            // Blanks that are not a line yet: nothing may be glued onto them.
+            // Blanks without a newline: nothing may be appended to that line.
             self.end_line()?;
         }
         Ok(None)
@@ -138,13 +138,13 @@ impl FileTail {
         Ok(())
     }
 
-    /// Appends bytes at the known end, or undoes what was written of them.
+    /// Appends bytes at the known end; a partial write is cut off.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         if let Err(cause) = append_all(self.file.as_ref(), bytes) {
             let mut what = "cannot write to the trail; nothing was recorded, earlier \
                             records are safe";
             if self.file.truncate(self.len).is_err() {
-                // The next look finds the unfinished line and sets it aside.
+                // The next read finds the unfinished line and sets it aside.
                 self.is_torn = true;
                 what = "cannot write to the trail, nor undo what was written";
             }
@@ -154,8 +154,8 @@ impl FileTail {
         Ok(())
     }
 
-    /// Ends the file with a whole line again: what comes after the last newline (or after
-    /// a record that only lacks its newline) is set aside.
+    /// Makes the file end with a complete line: bytes after the last newline (or after a
+    /// record that only lacks its newline) are set aside.
     pub(crate) fn mend(
         &mut self,
         last_record: u64,
@@ -163,8 +163,8 @@ impl FileTail {
         keep_aside: KeepAside<'_>,
     ) -> Result<Option<SetAside>> {
         let line = self.start_of_last_line(len)?;
-        // A record on the unfinished line is whole by its sum: it stays, and gets the
-        // newline that it lacks.
+        // A record on the unfinished line is intact by its sum: it stays, and gets the
+        // missing newline.
         let keep = last_record.max(line);
         let set_aside = match keep < len {
             true => Some(self.cut(keep, len, keep_aside)?),
@@ -193,8 +193,8 @@ impl FileTail {
         let torn = self.is_one_torn_record(from, len)?;
         let mut given = None;
         if !torn {
-            // Acknowledged records may have been there: none of their numbers, however
-            // many fit in, is given to another.
+            // Acknowledged records may have been there: none of their seqs, as many as could
+            // fit, is assigned again.
             let most = (len - from) / SHORTEST_RECORD + 1;
             self.position.seq = self.position.seq.saturating_add(most);
             given = Some(self.position.seq);
@@ -212,8 +212,8 @@ impl FileTail {
         })
     }
 
-    /// Returns whether an unfinished end is what a writer leaves that dies while it
-    /// writes: the beginning of one record, and nothing else.
+    /// Returns whether an unfinished end is what a writer leaves when it dies while writing:
+    /// the beginning of one record, and nothing else.
     fn is_one_torn_record(&self, from: u64, len: u64) -> Result<bool> {
         const BEGIN: &[u8] = b"{\"type\":\"";
         if len - from > MAX_WRITTEN as u64 {
@@ -228,8 +228,8 @@ impl FileTail {
     }
 }
 
-/// Returns how many records a damaged line may have held: one, if it still looks like
-/// one; else as many as fit in.
+/// Returns how many records a damaged line may have contained: one if it still looks like
+/// one, otherwise as many as fit.
 pub(crate) fn numbers_in(damage: &Damage) -> u64 {
     match damage.reason {
         Reason::BadSum | Reason::MissingSum => 1,
@@ -237,20 +237,20 @@ pub(crate) fn numbers_in(damage: &Damage) -> u64 {
     }
 }
 
-/// What the end of a trail looks like.
+/// The state of the end of a trail.
 pub(super) struct End {
-    /// The position after the last record, and where that record ends. Its seq counts
-    /// lines that are lost behind it.
+    /// The position after the last record, and the end of that record. The seq counts lost
+    /// lines after it.
     pub(super) last: Option<(Position, u64)>,
-    /// How many records may be lost behind the last one.
+    /// How many records may be lost after the last one.
     pub(super) lost: u64,
-    /// Whether the last line ends in a newline.
+    /// Whether the file ends with a newline.
     pub(super) ended: bool,
 }
 
 impl End {
-    /// Looks at the end of a trail. A little more than the last record is looked at:
-    /// repeated lines must not make a number be given twice.
+    /// Reads the end of a trail. It reads a little more than the last record: repeated lines
+    /// must not cause a seq to be assigned twice.
     pub(super) fn of(file: &Arc<dyn StorageFile>, path: &Path, len: u64) -> Result<Self> {
         let mut reader = TrailReader::backwards(Arc::clone(file), path, len, Sums::Check);
         let mut end = Self {

@@ -1,9 +1,8 @@
 //! The end of a log's head trail: where the next record goes.
 //!
 //! Everything here happens under the short lock. Its holder may find that the trail grew
-//! (a note of another process) or that it ends in an unfinished line (a process that
-//! died while it wrote); see [`FileTail`]. A trail in which nothing can be read gets an
-//! opener again.
+//! (a note of another process) or that it ends in an unfinished line (a process died while
+//! writing); see [`FileTail`]. A trail without any readable record gets a new opener.
 
 mod file_tail;
 
@@ -18,7 +17,7 @@ use serde::Serialize;
 
 use super::chain::{Segment, continues_at};
 use super::directory::LogDir;
-use super::lock::AppendLock;
+use super::lock::LockFile;
 use super::present::present_at;
 use super::version1;
 use crate::error::{Error, ErrorKind, IoContext, Result};
@@ -30,7 +29,7 @@ use crate::trail::record::Position;
 /// An unfinished end of a trail that was set aside when the session was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SetAside {
-    /// The trail that it was cut off from.
+    /// The trail that it was cut off.
     #[serde(serialize_with = "lossy_path")]
     pub trail: PathBuf,
     /// Where it was cut.
@@ -38,23 +37,23 @@ pub struct SetAside {
     /// How many bytes were set aside.
     pub bytes: u64,
     /// Whether it is the beginning of one record, whose writer died: then it was never
-    /// acknowledged. Of anything else that cannot be known.
+    /// acknowledged. Otherwise that is unknown.
     pub never_acknowledged: bool,
-    /// The file that holds them now.
+    /// The file that contains them now.
     #[serde(serialize_with = "lossy_path")]
     pub file: PathBuf,
 }
 
-/// The end of the head trail, known as of the last look.
+/// The end of the head trail, as last read.
 #[derive(Debug)]
 pub(crate) struct Tail {
     store: Store,
     files: LogDir,
     pub(crate) trail: u32,
     end: FileTail,
-    /// Set when there may be a new trail that this tail does not know of.
+    /// Set when there may be a new trail that this tail has not seen.
     stale: bool,
-    /// Why nothing more is written through this tail.
+    /// The error after which nothing more is written through this tail.
     stopped: Option<Error>,
     /// The buffer of the last append, kept for the next.
     lines: Vec<u8>,
@@ -72,15 +71,15 @@ pub(crate) struct Entry<'a> {
 const KEPT_BUFFER: usize = 64 << 10;
 
 impl Tail {
-    /// Looks at the end of a log's head trail, and mends it where needed.
+    /// Reads the end of a log's head trail, and repairs it if needed.
     pub(crate) fn load(store: &Store, files: &LogDir) -> Result<Self> {
-        // A caller that waited for the lock may find the session gone.
+        // The session may have been deleted while the caller waited for the lock.
         let trail = files.head()?;
         files.sync_names()?;
         let path = files.trail_path(trail);
         let segment = Segment::open(files, trail, u64::MAX)?;
         if segment.is_version_1() {
-            // Its import died before it made the second trail.
+            // Its import was interrupted before the second trail.
             version1::begin_second(store, files)?;
             return Self::load(store, files);
         }
@@ -97,7 +96,7 @@ impl Tail {
             set_aside: Vec::new(),
         };
         tail.reload()?;
-        // Numbers whose records are lost, by a repair or a cut, stay given.
+        // Seqs whose records were lost, by a repair or a cut, are not assigned again.
         let repaired = opener.and_then(|opener| opener.given);
         let given = repaired.max(files.given(trail)?).unwrap_or(0);
         tail.end.position.seq = tail.end.position.seq.max(given);
@@ -119,7 +118,7 @@ impl Tail {
         self.mending(|end, keep_aside| end.mend(whole, len, keep_aside))
     }
 
-    /// Mends the file's end, and remembers what was set aside.
+    /// Repairs the file's end, and remembers what was set aside.
     fn mending(
         &mut self,
         mend: impl FnOnce(&mut FileTail, file_tail::KeepAside<'_>) -> Result<Option<SetAside>>,
@@ -132,7 +131,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Reads what others appended since the last look.
+    /// Reads what other writers appended since the last read.
     pub(crate) fn catch_up(&mut self) -> Result<()> {
         if self.stale || self.end.is_torn {
             return self.start_over();
@@ -150,7 +149,7 @@ impl Tail {
         }
     }
 
-    /// Opens the head again: it may be another trail now.
+    /// Opens the head again, which may be another trail now.
     fn start_over(&mut self) -> Result<()> {
         let fresh = Self::load(&self.store, &self.files)?;
         let known = std::mem::take(&mut self.set_aside);
@@ -159,11 +158,11 @@ impl Tail {
         Ok(())
     }
 
-    /// Gives a trail in which nothing can be read an opener again.
+    /// Gives a trail without any readable record a new opener.
     fn begin_again(&mut self, len: u64, end: &End) -> Result<()> {
         let before = self.position_before()?;
         let last = before.as_ref().map_or(0, |(_, position)| position.seq);
-        // Known before the cut, which keeps the numbers that it drops.
+        // Set before the cut, which records the seqs that it drops.
         self.end.position.seq = last.saturating_add(end.lost);
         self.end.len = len;
         if !end.ended {
@@ -189,7 +188,7 @@ impl Tail {
         self.sync()
     }
 
-    /// Returns the nearest trail below in which anything can be read, and its end.
+    /// Returns the nearest lower trail with a readable record, and its end.
     fn position_before(&self) -> Result<Option<(u32, Position)>> {
         for below in self.files.trails()?.into_iter().rev() {
             if below < self.trail
@@ -213,8 +212,8 @@ impl Tail {
         Ok(end.last.map(|(position, _)| position))
     }
 
-    /// Writes records in one `write` and moves behind them. On failure none of them is
-    /// there, and the error says so.
+    /// Writes records in one `write` and moves after them. On failure none of them was
+    /// recorded, and the error reports it.
     pub(crate) fn append(&mut self, entries: &[Entry<'_>]) -> Result<()> {
         let mut lines = std::mem::take(&mut self.lines);
         lines.clear();
@@ -232,8 +231,8 @@ impl Tail {
         Ok(())
     }
 
-    /// Makes everything that was appended durable. After a failure nothing more is
-    /// acknowledged: it is unknown what of it reached the disk.
+    /// Syncs all appended records. After a failure nothing more is acknowledged: it is
+    /// unknown which records reached the disk.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.end.file.sync().map_err(|error| {
             let what = "cannot make the trail durable; nothing more is acknowledged \
@@ -256,7 +255,7 @@ impl Tail {
         &self.end.position
     }
 
-    /// Returns why this tail was given up, if it was.
+    /// Returns the error that stopped this tail, if any.
     pub(crate) fn stopped(&self) -> Option<Error> {
         self.stopped.as_ref().map(Error::duplicate)
     }
@@ -266,7 +265,7 @@ impl Tail {
         error
     }
 
-    /// Returns the length of the trail as of the last look.
+    /// Returns the length of the trail, as last read.
     pub(crate) fn len(&self) -> u64 {
         self.end.len
     }
@@ -286,14 +285,14 @@ impl Tail {
             .files
             .opener(self.trail + 1, TrailReason::Rotation, self.store.now());
         let opener = Opener { present, ..opener }.continuing(from, position.compacted);
-        // What the new trail continues must not be less durable than itself.
+        // The records that the new trail continues must be at least as durable as the trail.
         self.sync()?;
         self.begin(&opener)
     }
 
     /// Creates the trail that `opener` opens, and continues there.
     pub(crate) fn begin(&mut self, opener: &Opener) -> Result<()> {
-        // From here on the head may be the new trail, whatever goes wrong.
+        // From here on the head may be the new trail, even after a failure.
         self.stale = true;
         let created = self.files.create_opened(opener)?;
         self.stale = false;
@@ -306,19 +305,18 @@ impl Tail {
     }
 }
 
-/// Appends one record under the short lock alone, even if another process writes to the
+/// Appends one record under the short lock only, even if another process is writing to the
 /// log; it is durable when its seq is returned.
 pub(crate) fn append_entry(store: &Store, files: &LogDir, kind: &str, body: &[u8]) -> Result<u64> {
     append_entries(store, files, &[Entry { kind, body }])
 }
 
-/// Appends records in one write under the short lock alone, even if another process writes
-/// to the log; they are durable when the seq of the last is returned.
+/// Appends records in one write under the short lock only, even if another process is
+/// writing to the log; they are durable when the seq of the last is returned.
 pub(crate) fn append_entries(store: &Store, files: &LogDir, entries: &[Entry<'_>]) -> Result<u64> {
-    let lock = AppendLock::open(files)?;
-    let guard = lock.hold()?;
+    let guard = LockFile::append(files)?.hold()?;
     let mut tail = Tail::load(store, files)?;
-    // Only a session's writer makes its trails: it would not know of this one.
+    // Only a session's writer creates its trails: it would not see this one.
     if files.is_of_workspace() && tail.is_past(store.rotation()) {
         tail.rotate()?;
     }

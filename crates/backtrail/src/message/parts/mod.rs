@@ -7,7 +7,6 @@
 //! A value that only looks like a reference moves out as well, whatever its size. So
 //! every reference in a spliced text was written by the engine.
 
-mod hash;
 mod places;
 mod reference;
 
@@ -22,12 +21,12 @@ use base64::engine::general_purpose::STANDARD;
 use memchr::memmem::Finder;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::ids::ObjectId;
 use crate::json::decode_lossy;
 use crate::message::block::MEDIA_KINDS;
 use places::{has_field, literal, range_in, walk};
 use reference::{BEGIN, MAX_REFERENCE, PREVIEW};
 
-pub(crate) use hash::{HASH_HEX, PayloadHash};
 pub(crate) use reference::Reference;
 
 /// The longest part that stays in its line.
@@ -71,7 +70,7 @@ impl<'m> Content<'m> {
     }
 
     /// Returns the reference that replaces the content.
-    pub(crate) fn reference(&self, hash: PayloadHash, at: u64) -> Reference {
+    pub(crate) fn reference(&self, hash: ObjectId, at: u64) -> Reference {
         Reference {
             hash,
             bytes: self.bytes().len() as u64,

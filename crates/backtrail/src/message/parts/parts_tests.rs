@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-type Table = HashMap<PayloadHash, Vec<u8>>;
+type Table = HashMap<ObjectId, Vec<u8>>;
 
 /// Moves the parts of a message out, as an append does.
 fn move_out(message: &str, limit: usize) -> (String, Table) {
@@ -16,7 +16,7 @@ fn move_out(message: &str, limit: usize) -> (String, Table) {
     let mut references = Vec::new();
     for part in &parts {
         let bytes = part.content.bytes();
-        let hash = PayloadHash::of(bytes);
+        let hash = ObjectId::of(bytes);
         table.insert(hash, bytes.to_vec());
         references.push(part.content.reference(hash, u64::MAX - table.len() as u64));
     }
@@ -38,7 +38,7 @@ fn moved(message: &str, limit: usize) -> Vec<String> {
 }
 
 fn reference(hash_of: &str) -> Reference {
-    Content::Json(hash_of).reference(PayloadHash::of(hash_of.as_bytes()), 7)
+    Content::Json(hash_of).reference(ObjectId::of(hash_of.as_bytes()), 7)
 }
 
 fn written(reference: &Reference) -> String {
@@ -146,15 +146,12 @@ fn a_role_and_a_type_stay_whatever_their_length() {
 
 #[test]
 fn a_hash_is_64_lower_case_digits_and_nothing_else() {
-    let hash = PayloadHash::of(b"x");
+    let hash = ObjectId::of(b"x");
     let text = serde_json::to_string(&hash).unwrap();
-    assert_eq!(text.len(), HASH_HEX + 2);
-    assert_eq!(serde_json::from_str::<PayloadHash>(&text).unwrap(), hash);
+    assert_eq!(text.len(), ObjectId::HEX + 2);
+    assert_eq!(serde_json::from_str::<ObjectId>(&text).unwrap(), hash);
     for other in [&text.to_uppercase(), &text.replace('"', "\"0"), "\"\"", "5"] {
-        assert!(
-            serde_json::from_str::<PayloadHash>(other).is_err(),
-            "{other}"
-        );
+        assert!(serde_json::from_str::<ObjectId>(other).is_err(), "{other}");
     }
 }
 
@@ -221,7 +218,7 @@ fn a_reference_says_how_the_value_begins() {
         let wide = format!("\"{}{}\"", "x".repeat(lead), "🦀".repeat(3000));
         assert_eq!(reference(&wide).preview.chars().count(), 200);
     }
-    let hash = PayloadHash::of(b"img");
+    let hash = ObjectId::of(b"img");
     let media = Content::Base64(b"img".to_vec()).reference(hash, 12);
     let expected =
         format!(r#"{{"payload":"{hash}","bytes":3,"at":12,"as":"base64","preview":""}}"#);
@@ -231,7 +228,7 @@ fn a_reference_says_how_the_value_begins() {
 #[test]
 fn the_longest_reference_is_no_longer_than_assumed() {
     let long = Reference {
-        hash: PayloadHash::of(b""),
+        hash: ObjectId::of(b""),
         bytes: u64::MAX,
         at: u64::MAX,
         base64: true,
@@ -248,7 +245,7 @@ fn only_the_exact_form_is_a_reference() {
     assert!(Reference::read(&text).is_some());
     let base64 = text.replace(r#","preview""#, r#","as":"base64","preview""#);
     assert!(Reference::read(&base64).is_some_and(|reference| reference.base64));
-    let hash = PayloadHash::of(b"\"x\"").to_string();
+    let hash = ObjectId::of(b"\"x\"").to_string();
     for other in [
         text.replace(r#""at":7"#, r#""at": 7"#),
         text.replace(r#""at":7"#, r#""at":07"#),
@@ -274,11 +271,7 @@ fn content_that_is_not_text_is_distinguished_from_json() {
     );
     let error = restore(&message, |_| Ok(vec![0xff])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    assert!(
-        error
-            .to_string()
-            .contains(&PayloadHash::of(b"1").to_string())
-    );
+    assert!(error.to_string().contains(&ObjectId::of(b"1").to_string()));
     let error = restore(&message, |_| Err(Error::invalid("lost"))).unwrap_err();
     assert_eq!(error.to_string(), "lost");
 }

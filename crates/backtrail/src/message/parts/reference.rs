@@ -3,15 +3,15 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::hash::{HASH_HEX, PayloadHash};
 use crate::escape::write_str;
+use crate::ids::ObjectId;
 
 /// The reference that replaces a payload in a message.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Reference {
     /// The hash of the content.
     #[serde(rename = "payload")]
-    pub(crate) hash: PayloadHash,
+    pub(crate) hash: ObjectId,
     /// The content's length.
     pub(crate) bytes: u64,
     /// Where its entry began in the payload file when it was stored: a hint.
@@ -32,7 +32,7 @@ pub(super) const PREVIEW: usize = 200;
 
 /// More than the longest reference: all names and numbers, and a preview in which every
 /// character is escaped.
-pub(super) const MAX_REFERENCE: usize = BEGIN.len() + HASH_HEX + 128 + PREVIEW * 6;
+pub(super) const MAX_REFERENCE: usize = BEGIN.len() + ObjectId::HEX + 128 + PREVIEW * 6;
 
 impl Reference {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {

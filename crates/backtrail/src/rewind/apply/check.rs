@@ -102,7 +102,10 @@ impl Mover<'_> {
                 if found.is_ok_and(|n| items[n].becomes_dir()) {
                     return Ok(());
                 }
-                let what = format!("the directory of {} has just changed", shown(&item.path));
+                let what = format!(
+                    "the directory of {} has just changed; try again",
+                    shown(&item.path)
+                );
                 let path = self.root_dir.path.join(&item.path);
                 return Err(Error::new(ErrorKind::Conflict, what).at_path(&path));
             }

@@ -163,7 +163,7 @@ impl<'a> RootDir<'a> {
             b"" => "the workspace's own directory".to_owned(),
             _ => shown(path),
         };
-        let what = format!("{name} has just changed");
+        let what = format!("{name} has just changed; try again");
         Error::new(ErrorKind::Conflict, what).at_path(&self.path.join(path))
     }
 

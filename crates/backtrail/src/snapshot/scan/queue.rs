@@ -1,9 +1,10 @@
 //! A work queue that grows while it is processed.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::thread;
 
 use crate::error::Result;
+use crate::sync::{lock, wait};
 
 /// Work for several threads, newest first: recently found directories are still in the
 /// cache, and the queue stays short.
@@ -57,7 +58,7 @@ impl<T: Send> Queue<T> {
     /// Takes a job, waiting while running jobs may add more. Returns `None` when
     /// everything is done.
     pub(super) fn next(&self) -> Option<(T, Running<'_, T>)> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             if state.stopped {
                 return None;
@@ -70,16 +71,9 @@ impl<T: Send> Queue<T> {
                 return None;
             }
             state.waiting += 1;
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.changed, state);
             state.waiting -= 1;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -89,13 +83,13 @@ pub(super) struct Running<'a, T: Send>(&'a Queue<T>);
 impl<T: Send> Running<'_, T> {
     /// Ends the job and adds the work that it found.
     pub(super) fn finish(self, found: Vec<T>) {
-        self.0.lock().jobs.extend(found);
+        lock(&self.0.state).jobs.extend(found);
     }
 }
 
 impl<T: Send> Drop for Running<'_, T> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         state.running -= 1;
         if state.waiting > 0 && (!state.jobs.is_empty() || state.running == 0) {
             self.0.changed.notify_all();
@@ -108,7 +102,7 @@ struct StopOnDrop<'a, T: Send>(&'a Queue<T>);
 
 impl<T: Send> Drop for StopOnDrop<'_, T> {
     fn drop(&mut self) {
-        self.0.lock().stopped = true;
+        lock(&self.0.state).stopped = true;
         self.0.changed.notify_all();
     }
 }

@@ -221,7 +221,7 @@ fn a_compaction_after_a_rewind_with_files_is_a_step() {
         talk.open().compact(&compaction).unwrap();
         let steps = to_undo(&lab.workspace);
         assert!(
-            steps[0].starts_with("the compaction at record "),
+            steps[0].starts_with("the compaction of "),
             "{begins}: {steps:?}"
         );
         let report = undo(&lab.workspace, both());

@@ -35,7 +35,9 @@ fn a_deleted_session_is_whole_in_the_trash_and_can_be_restored() {
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error:?}");
         assert_eq!(error.in_trash(), Some(&id), "{error:?}");
         assert!(
-            error.to_string().contains("is in the trash since 2026"),
+            error
+                .to_string()
+                .contains("is in the trash (deleted at 2026"),
             "{error}"
         );
     }

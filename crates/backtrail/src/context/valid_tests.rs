@@ -1,5 +1,5 @@
-//! What providers refuse, written independently of the renderer: each function reads a
-//! context as its provider would and returns what is wrong with it.
+//! Checks contexts as providers do, independently of the renderer: each function parses a
+//! context as its provider would and returns the first error.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::message::{Block, Message, Role};
 
 type Check = Result<(), String>;
 
-/// Returns what is wrong with a context, if anything.
+/// Returns the error of a context, if any.
 pub(super) fn check(shape: Shape, json: &str) -> Check {
     if shape == Shape::Neutral {
         return neutral(json);
@@ -114,7 +114,7 @@ fn anthropic_answers(message: &Value, open: &[&str]) -> Check {
     let answered: Result<Vec<_>, _> = results.iter().map(|r| string(r, "tool_use_id")).collect();
     ensure(answered? == open, "calls and results differ", message)?;
     let first = content.iter().take_while(is_result).count();
-    ensure(first == results.len(), "a result behind text", message)
+    ensure(first == results.len(), "a result after text", message)
 }
 
 fn anthropic_assistant<'v>(
@@ -152,7 +152,7 @@ fn anthropic_block(block: &Value, from_user: bool) -> Check {
             keys(block, &["type", "id", "name", "input"])?;
             word(block, "id", 64)?;
             word(block, "name", 128)?;
-            ensure(block["input"].is_object(), "input is no object", block)
+            ensure(block["input"].is_object(), "input is not an object", block)
         }
         _ => Err(format!("block out of place: {block}")),
     }
@@ -240,7 +240,7 @@ fn openai(context: &Value) -> Check {
 fn arguments(value: &Value) -> Check {
     let text = string(value, "arguments")?;
     let object: Value = serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))?;
-    ensure(object.is_object(), "arguments are no object", value)
+    ensure(object.is_object(), "arguments are not an object", value)
 }
 
 fn openai_message(item: &Value) -> Check {

@@ -1,4 +1,4 @@
-//! A disk in memory with one file, which fails and loses power.
+//! An in-memory disk with one file, which can fail and lose power.
 //!
 //! Bytes reach the platter by a sync. After a failed sync they never do, as on a real
 //! system, where the next sync treats them as written.
@@ -20,7 +20,7 @@ struct DiskState {
     /// The file after a power cut, if its name survives.
     platter: Vec<u8>,
     name_is_durable: bool,
-    /// Where the next sync begins.
+    /// The start of the bytes that the next sync covers.
     dirty_from: usize,
     fault: Option<(usize, Fault)>,
     is_down: bool,
