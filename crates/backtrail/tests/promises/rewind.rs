@@ -11,6 +11,7 @@
 )]
 
 mod actors;
+mod counting;
 mod elsewhere;
 mod every_step;
 mod killed;
