@@ -216,6 +216,7 @@ fn a_rewind_is_printed_as_json() {
                 {"path": "src/x", "kind": "create", "is_dir": false},
             ],
             "kept": [], "not_restored": [], "conflicts": [], "on_conflict": "stop",
+            "can_merge": false,
             "unchanged": 1, "skipped": {"count": 0, "first": []}, "tool_calls": [],
             "other_sessions": [], "chat": null, "belongs_to": null, "chat_in_use": null,
             "active": [],

@@ -75,7 +75,8 @@ impl Merger<'_> {
         let own = by.iter().rev().find(|author| self.authors.is_own(author));
         let changed_by = match &author.kind {
             AuthorKind::Session(place) => ChangedBy::Session(place.id.clone()),
-            AuthorKind::Person | AuthorKind::Unnamed => ChangedBy::Person,
+            AuthorKind::Person => ChangedBy::Person,
+            AuthorKind::Unnamed => ChangedBy::Run,
         };
         let at = match author.unsaved {
             true => self.changed_at(path).unwrap_or(author.at),
@@ -84,6 +85,7 @@ impl Merger<'_> {
         Some(Conflict {
             unsaved: author.unsaved,
             also: own.and_then(|own| own.step.as_ref()?.read(store)),
+            overlapped: own.is_some_and(|own| own.n == author.n),
             named: self.named_files.iter().any(|file| path.starts_with(file)),
             ..Conflict::new(path, changed_by, at)
         })

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::authors::{Author, WhoseWork};
+use super::authors::{Author, AuthorKind, WhoseWork};
 use super::outcome::{Overlap, Unmerged};
 use super::path_change::{FileEntry, PathEntry, is_ignored};
 use super::path_history::{AuthoredChange, PathHistories, PathState};
@@ -218,7 +218,24 @@ impl Merger<'_> {
         match own {
             0 => Ok(false),
             all if all == link.by.len() => Ok(true),
-            _ => Err(unmerged("several authors changed it at the same time")),
+            _ if link
+                .by
+                .iter()
+                .any(|author| author.kind == AuthorKind::Person) =>
+            {
+                Err(unmerged("it was changed by you or the run"))
+            }
+            _ => Err(unmerged("it changed while turns or runs overlapped")),
+        }
+    }
+
+    /// Returns who else changed a path: "you", or "others".
+    fn other_name(&self, path: &Path) -> &'static str {
+        let by = self.histories.by(path).iter();
+        let other = by.rev().find(|author| !self.authors.is_own(author));
+        match other.map_or(&AuthorKind::Person, |other| &other.kind) {
+            AuthorKind::Person => "you",
+            AuthorKind::Session(_) | AuthorKind::Unnamed => "others",
         }
     }
 
@@ -244,10 +261,11 @@ impl Merger<'_> {
         }
         let files = [base, &ours.state, theirs].map(PathState::file);
         let [Some(base_file), Some(our_file), Some(their_file)] = files else {
-            return Err(not_files(base, &ours.state, theirs).into());
+            return Err(not_files(base, &ours.state, theirs, self.other_name(path)).into());
         };
         let Some(mode) = three_ways(base_file.mode, our_file.mode, their_file.mode) else {
-            return Err(unmerged("both changed its mode").into());
+            let who = self.other_name(path);
+            return Err(unmerged(&format!("{who} changed its mode, too")).into());
         };
         let merged = |(content, size), bytes| MergeVersion {
             state: PathState::There(PathEntry::File(FileEntry {
@@ -274,7 +292,7 @@ impl Merger<'_> {
             Err(clashes) => {
                 let by = group.step;
                 let by = by.and_then(|step| step.read(self.workspace.store()));
-                Err(overlapping(clashes, by.as_deref()).into())
+                Err(overlapping(clashes, by.as_deref(), self.other_name(path)).into())
             }
         }
     }
@@ -381,34 +399,25 @@ fn node(entry: &PathEntry, like: [Option<&Node>; 2]) -> Node {
 }
 
 fn unmerged(reason: &str) -> Unmerged {
-    Unmerged {
-        reason: reason.to_owned(),
-        overlaps: Vec::new(),
-    }
+    Unmerged::new(reason, Vec::new())
 }
 
 /// Returns the reason why a path that is not a file on all sides is not merged.
-fn not_files(base: &PathState, ours: &PathState, theirs: &PathState) -> Unmerged {
+fn not_files(base: &PathState, ours: &PathState, theirs: &PathState, who: &str) -> Unmerged {
     let is_link = |state: &PathState| matches!(state, PathState::There(PathEntry::Link { .. }));
-    unmerged(match (base, ours, theirs) {
-        (_, PathState::Absent, _) => "it was changed, then deleted by others",
-        (_, _, PathState::Absent) => "it was created, then changed by others",
-        (PathState::Absent, ..) => "it was deleted, then created again by others",
-        _ if [base, ours, theirs].into_iter().any(is_link) => "it is or was a link",
-        _ => "it is not a file, or was not one",
+    unmerged(&match (base, ours, theirs) {
+        (_, PathState::Absent, _) => format!("it was changed, then {who} deleted it"),
+        (_, _, PathState::Absent) => format!("it was created, then {who} changed it"),
+        (PathState::Absent, ..) => format!("it was deleted, then {who} created it again"),
+        _ if [base, ours, theirs].into_iter().any(is_link) => "it is or was a link".to_owned(),
+        _ => "it is not a file, or was not one".to_owned(),
     })
 }
 
-fn overlapping(clashes: Vec<Clash>, by: Option<&str>) -> Unmerged {
+fn overlapping(clashes: Vec<Clash>, by: Option<&str>, who: &str) -> Unmerged {
     let overlaps = clashes.into_iter().map(|clash| Overlap {
-        line: clash.line,
-        now: clash.ours,
-        left: clash.base,
-        was: clash.theirs,
         by: by.map(ToOwned::to_owned),
+        ..Overlap::new(clash.line, clash.ours, clash.base, clash.theirs)
     });
-    Unmerged {
-        reason: "both changed the same lines".to_owned(),
-        overlaps: overlaps.collect(),
-    }
+    Unmerged::new(format!("{who} changed the same lines"), overlaps.collect())
 }

@@ -48,6 +48,9 @@ pub struct Outcome {
     pub conflicts: Vec<Conflict>,
     /// How conflicts are treated.
     pub on_conflict: OnConflict,
+    /// Whether [`OnConflict::Merge`] would go through and change something in the files that
+    /// stop it; `false` if nothing does.
+    pub can_merge: bool,
     /// The number of files and links that need no change.
     pub unchanged: u64,
     /// What the point's snapshot skipped.
@@ -182,9 +185,12 @@ pub struct Conflict {
     pub unsaved: bool,
     /// The turn or run to undo that changed it as well, as text.
     pub also: Option<String>,
+    /// Whether it was changed while the work to undo was in progress as well, so that it may
+    /// be either's.
+    pub overlapped: bool,
     /// Whether the file itself was named, which is consent: it is replaced.
     pub named: bool,
-    /// What a merge came to; `None` if none was asked for.
+    /// What a merge comes to, if one was asked for or conflicts stop it.
     pub merge: Option<Merge>,
 }
 
@@ -196,6 +202,8 @@ pub enum ChangedBy {
     Person,
     /// A session.
     Session(SessionId),
+    /// A turn or run without a session.
+    Run,
 }
 
 /// What a merge of one path came to.
@@ -432,6 +440,35 @@ impl ChatMove {
     }
 }
 
+impl Unmerged {
+    /// Makes a path that cannot be merged.
+    pub fn new(reason: impl Into<String>, overlaps: Vec<Overlap>) -> Self {
+        Self {
+            reason: reason.into(),
+            overlaps,
+        }
+    }
+}
+
+impl Overlap {
+    /// Makes an overlap at a line: the lines now, as the work to undo left them, and as they
+    /// were.
+    pub fn new(
+        line: u64,
+        now: impl Into<Vec<u8>>,
+        left: impl Into<Vec<u8>>,
+        was: impl Into<Vec<u8>>,
+    ) -> Self {
+        Self {
+            line,
+            now: now.into(),
+            left: left.into(),
+            was: was.into(),
+            by: None,
+        }
+    }
+}
+
 impl Recovered {
     /// Makes a step that was given up.
     pub fn new(verb: Verb, begun_at: Timestamp) -> Self {
@@ -473,6 +510,7 @@ impl Conflict {
             at,
             unsaved: false,
             also: None,
+            overlapped: false,
             named: false,
             merge: None,
         }
@@ -502,6 +540,7 @@ impl fmt::Display for ChangedBy {
         match self {
             Self::Person => f.write_str("person"),
             Self::Session(id) => f.write_str(id.as_str()),
+            Self::Run => f.write_str("run"),
         }
     }
 }

@@ -154,6 +154,7 @@ impl OutcomeText<'_> {
         match (reason, conflict.map(|one| &one.changed_by)) {
             (KeptReason::BornIgnored, _) => "ignored when it was created".to_owned(),
             (_, Some(ChangedBy::Person)) => "has your changes".to_owned(),
+            (_, Some(ChangedBy::Run)) => "has changes by a run".to_owned(),
             (_, Some(ChangedBy::Session(id))) => format!("has changes by session {}", short(id)),
             _ => "has other changes".to_owned(),
         }
@@ -179,6 +180,7 @@ impl OutcomeText<'_> {
                 ChangedBy::Session(id) => {
                     format!("The changes by session {} in {files}", short(id))
                 }
+                ChangedBy::Run => format!("The changes by a run in {files}"),
                 _ => format!("Your changes in {files}"),
             };
             format!("{changes} {were}; {restores}")

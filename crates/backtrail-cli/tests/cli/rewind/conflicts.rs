@@ -27,8 +27,10 @@ err:
 err:   a  you, since the last checkpoint  also changed by the run `sh -c 'echo 3 >> a'`
 err:
 err:   --keep       leave a as it is, rewind the rest
-err:   --merge      remove the agent's lines, keep yours
 err:   --overwrite  discard your version too (undo restores it)
+err:
+err:   --merge is not possible:
+err:   a: you changed the same lines (line 3)
 "
     );
     assert_eq!(files(&cli.work()), now);
@@ -126,9 +128,8 @@ fn undo_obeys_the_same_rule() {
     let ran = cli.run(&["undo"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     assert!(
-        ran.stderr.starts_with(
-            "error: 1 file has later changes that are not part of this run; nothing was touched\n"
-        ),
+        ran.stderr
+            .starts_with("error: 1 file has your changes since this run; nothing was touched\n"),
         "{ran:#?}"
     );
     assert!(ran.stderr.contains("as it is, undo the rest\n"), "{ran:#?}");

@@ -133,7 +133,9 @@ impl Life {
 
     fn undo(&mut self) -> Checked {
         let workspace = &self.lab.workspace;
-        let plan = workspace.undo_plan(Rewind::files_and_chat()).map_err(told)?;
+        let plan = workspace
+            .undo_plan(Rewind::files_and_chat())
+            .map_err(told)?;
         let undone = self.apply(plan, |session, options| session.undo_plan(options))?;
         let Some(step) = self.done.pop() else {
             return match undone {
@@ -148,7 +150,9 @@ impl Life {
 
     fn redo(&mut self) -> Checked {
         let workspace = &self.lab.workspace;
-        let plan = workspace.redo_plan(Rewind::files_and_chat()).map_err(told)?;
+        let plan = workspace
+            .redo_plan(Rewind::files_and_chat())
+            .map_err(told)?;
         let redone = self.apply(plan, |session, options| session.redo_plan(options))?;
         let Some(step) = self.undone.pop() else {
             return match redone {
@@ -192,16 +196,19 @@ impl Life {
     /// Checks that all count the same.
     fn check(&self) -> Checked {
         let workspace = &self.lab.workspace;
-        let is_counted = |step: &&Step| {
-            matches!(step.kind, StepKind::Turn { .. } | StepKind::Run { .. })
-        };
+        let is_counted =
+            |step: &&Step| matches!(step.kind, StepKind::Turn { .. } | StepKind::Run { .. });
         let steps = workspace.steps().map_err(told)?;
         let to_undo = steps.to_undo.iter().filter(is_counted).count();
         if to_undo != self.done.len() || steps.to_undo.len() != to_undo {
             return Err(format!("{} done: {:#?}", self.done.len(), steps.to_undo));
         }
         if steps.to_redo.len() != self.undone.len() {
-            return Err(format!("{} undone: {:#?}", self.undone.len(), steps.to_redo));
+            return Err(format!(
+                "{} undone: {:#?}",
+                self.undone.len(),
+                steps.to_redo
+            ));
         }
         let log = workspace.log().map_err(told)?;
         let counted = log.iter().filter(|entry| {
