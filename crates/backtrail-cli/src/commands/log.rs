@@ -285,7 +285,8 @@ fn print(
     {
         looked_at += 1;
         let mut folded = 1;
-        while line.folds() && ahead.next_if(|line| line.folds()).is_some() {
+        let folds = line.folds();
+        while folds && ahead.next_if(|line| line.folds()).is_some() {
             folded += 1;
         }
         if folded > 1 {

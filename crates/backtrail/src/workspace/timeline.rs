@@ -59,6 +59,8 @@ pub(crate) struct FileSteps {
     pub(crate) done: Vec<FileStep>,
     /// The most recently undone is last, each with the move that undid it.
     pub(crate) undone: Vec<(FileStep, CheckpointId)>,
+    /// Those that were undone since the newest turn or run came.
+    left: HashSet<CheckpointId>,
 }
 
 impl Timeline {
@@ -126,8 +128,8 @@ impl Timeline {
         self.places.get(&id).copied()
     }
 
-    /// Returns the turns and runs that `last~N` counts: those in effect, and all after the
-    /// last of them.
+    /// Returns the turns and runs that `last~N` counts: those in effect, and those after the
+    /// last of them that were undone since another one came.
     pub(super) fn spans_counted(&self) -> Vec<Span> {
         let steps = self.steps();
         let in_effect: HashSet<CheckpointId> = steps.done.iter().map(|step| step.id).collect();
@@ -137,7 +139,8 @@ impl Timeline {
         let mut n = 0;
         spans.retain(|span| {
             n += 1;
-            Some(n) > last.map(|last| last + 1) || is_in_effect(span)
+            let is_left = steps.left.contains(&self.checkpoints[span.start].id());
+            is_in_effect(span) || (is_left && Some(n) > last.map(|last| last + 1))
         });
         spans
     }
@@ -219,6 +222,9 @@ fn spoke(store: &Store, from: Option<&SessionPlace>, to: Option<&SessionPlace>) 
 
 impl FileSteps {
     fn add(&mut self, step: FileStep) {
+        if step.kind != FileStepKind::Move {
+            self.left.clear();
+        }
         self.done.push(step);
         // After a new step nothing can be redone.
         self.undone.clear();
@@ -249,6 +255,7 @@ impl FileSteps {
                     // The steps that it had undone return to their positions.
                     self.done.append(&mut step.covers);
                     self.done.sort_by_key(|step| step.came);
+                    self.left.insert(step.id);
                     self.undone.push((step, begun.id));
                 }
             }
@@ -288,6 +295,8 @@ impl FileSteps {
             let its = begun.of_session.is_none() || step.session == begun.of_session;
             its && step.before >= to
         };
-        self.done.extract_if(.., is_covered).collect()
+        let covered: Vec<FileStep> = self.done.extract_if(.., is_covered).collect();
+        self.left.extend(covered.iter().map(|step| step.id));
+        covered
     }
 }

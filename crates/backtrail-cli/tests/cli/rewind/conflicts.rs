@@ -30,7 +30,7 @@ err:   --keep       leave a as it is, rewind the rest
 err:   --overwrite  discard your version too (undo restores it)
 err:
 err:   --merge is not possible:
-err:   a: you changed the same lines (line 3)
+err:   a: you changed the same lines (line 2)
 "
     );
     assert_eq!(files(&cli.work()), now);

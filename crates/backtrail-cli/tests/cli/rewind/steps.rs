@@ -198,7 +198,7 @@ fn the_log_folds_runs_without_changes() {
     let wanted = [
         "run         3 runs without changes",
         "run         false",
-        "run         true",
+        "run         sh -c true",
         "run         true [here]",
         "run         2 runs without changes",
         "run         sh -c 'echo 4 >> a'",

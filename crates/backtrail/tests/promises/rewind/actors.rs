@@ -225,8 +225,17 @@ impl World {
         }
     }
 
-    /// Lets an agent work, in a turn or a run; sometimes another one meanwhile.
+    /// Lets an agent work, in a turn or a run; sometimes another one meanwhile. Returns the
+    /// steps: a run that changed nothing is none.
     pub(crate) fn work(&mut self) -> Vec<(Actor, usize, usize)> {
+        let done = self.all_work().into_iter();
+        let steps = done.filter(|(is_turn, _, before, after)| {
+            *is_turn || self.kept[*before].tree != self.kept[*after].tree
+        });
+        steps.map(|(_, actor, before, after)| (actor, before, after)).collect()
+    }
+
+    fn all_work(&mut self) -> Vec<(bool, Actor, usize, usize)> {
         let first = *self.dice.pick(&[Actor::A, Actor::B]);
         let other = if first == Actor::A {
             Actor::B
@@ -238,8 +247,9 @@ impl World {
         self.act(first);
         let mut done = Vec::new();
         let Some(second) = second else {
+            let is_turn = matches!(start.1, Span::Turn(_));
             let after = self.finish(first, start.1);
-            return vec![(first, start.0, after)];
+            return vec![(is_turn, first, start.0, after)];
         };
         let inner = self.begin(second);
         self.act(second);
@@ -249,13 +259,14 @@ impl World {
             _ => [(second, inner), (first, start)],
         };
         for (actor, (before, span)) in spans {
+            let is_turn = matches!(span, Span::Turn(_));
             let after = self.finish(actor, span);
-            done.push((actor, before, after));
+            done.push((is_turn, actor, before, after));
             if let Some(still) = self.open.first().copied() {
                 self.act(still);
             }
         }
-        done.sort_by_key(|(_, before, _)| *before);
+        done.sort_by_key(|(_, _, before, _)| *before);
         done
     }
 

@@ -338,10 +338,10 @@ fn changes_by_two_sessions_at_the_same_time_are_a_conflict() {
     desk.edit("a", "two\n", "either's\n");
     end(others);
     end(turn);
-    desk.edit("a", "six\n", "person\n");
-    assert!(why(&desk.stops_at("a")).contains("overlapped"));
     let outcome = desk.rewind(Rewind::files());
     assert!(outcome.conflicts[0].overlapped && !outcome.can_merge);
+    desk.edit("a", "six\n", "person\n");
+    assert!(why(&desk.stops_at("a")).contains("overlapped"));
 }
 
 /// Another session's work is kept like the user's.

@@ -118,7 +118,7 @@ impl Life {
             dice: Dice::new(seed),
             log: Vec::new(),
             events: Vec::new(),
-            is_workspaces: seed % 2 == 0,
+            is_workspaces: seed.is_multiple_of(2),
             points: Vec::new(),
             lines: BTreeMap::new(),
             count: 0,

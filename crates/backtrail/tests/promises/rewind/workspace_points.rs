@@ -398,7 +398,9 @@ fn naming_a_file_is_consent_and_naming_a_directory_is_not() {
             is_tree(lab.root(), &before, what);
             continue;
         }
-        assert_eq!(lab.read("dir/file"), "at first", "{what} {named:?}");
+        if *what != "created" {
+            assert_eq!(lab.read("dir/file"), "at first", "{what} {named:?}");
+        }
         assert!(!lab.has("dir/new"), "{what} {named:?}");
         for one in outcome.replaced() {
             assert_eq!(one.changed_by, ChangedBy::Person, "{what} {named:?}");
