@@ -1,9 +1,9 @@
-//! A session engine for AI agents: everything that was said is kept, durably, with
-//! the files as they were, and both go back to any earlier moment.
+//! A session engine for AI agents. It stores what agents and users say and do, durably, with
+//! the state of the files, and takes both back to any earlier moment.
 //!
 //! # A tour
 //!
-//! A [`Store`] is a directory with sessions in it. Open one, or make it:
+//! A [`Store`] is a directory of sessions. Open one, or create it:
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -19,24 +19,24 @@
 //! // `append` returns the record's seq when the record is on disk.
 //! assert_eq!(session.append(Message::user_text("what is in here?"))?, 1);
 //!
-//! // What is known beside the message goes into its draft.
+//! // A draft adds what else is known about a message.
 //! let call = ToolUse::new("t1", "bash", &serde_json::json!({"command": "ls"}))?;
 //! let reply = Message::assistant([Block::text("Let me look."), call.into()])
 //!     .usage(Usage::new(10, 4).cache_read(2));
 //! session.append(Draft::from(reply).model("m-1").response_id("r1").duration_ms(1200))?;
 //!
-//! // In an async agent: hand it in, and await the commit when it matters.
+//! // In an async agent: queue the message, and await the commit when it matters.
 //! let result = ToolResult::ok("src\n").answers("t1", "bash");
 //! let commit = session.append_deferred(Message::tool_result(result));
 //! assert_eq!(commit.wait()?, 3);
 //!
-//! // A second writer is refused, and told who holds the session.
+//! // A second writer is refused; the error says who holds the session.
 //! let id = session.id().clone();
 //! let error = store.open_session(&id).unwrap_err();
 //! assert_eq!(error.kind(), backtrail::ErrorKind::Locked);
 //! assert_eq!(error.holder().map(|holder| holder.pid), Some(std::process::id()));
 //!
-//! // Readers need no lock. Each record is lent from the reader's buffer.
+//! // Readers need no lock. Each record borrows from the reader's buffer.
 //! let reader = store.read_session(&id)?;
 //! let mut records = reader.records()?;
 //! while let Some(record) = records.next()? {
@@ -47,66 +47,66 @@
 //! }
 //! assert!(records.damage().is_empty());
 //!
-//! // The end of a session costs the same however long it is.
+//! // Reading the end costs the same however long the session is.
 //! assert_eq!(reader.last_records(1)?[0].seq(), 3);
 //!
-//! // What a model should be sent now, in the shape of its provider.
+//! // What to send to a model now, in its provider's format.
 //! let context = session.context(Shape::Anthropic)?;
 //! assert!(context.as_json().starts_with(r#"{"messages":[{"role":"user","#));
 //!
-//! // Back to the first record, and forth again. Nothing is ever rewritten.
+//! // Back to the first record, and forward again. Nothing is ever rewritten.
 //! session.rewind_chat(1)?;
 //! assert_eq!(session.last_seq(), 1);
 //! session.undo()?;
 //! assert_eq!(session.last_seq(), 3);
 //!
-//! // A fork goes its own way from any record. Nothing is copied.
+//! // A fork continues from any record as a session of its own. Nothing is copied.
 //! let fork = session.fork(&ForkOptions::new().at(1).branch_name("try-2"))?;
 //! fork.append(Message::user_text("forget it"))?;
 //!
-//! // A summary stands for what was said, in the context alone.
+//! // In the context, a summary replaces earlier messages.
 //! session.compact(&Compaction::new("They listed the directory.").keep(1))?;
 //!
-//! // What cannot be reported by `drop` is reported by `close`.
+//! // `close` reports errors that `drop` cannot.
 //! session.close()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # What an acknowledgement means
 //!
-//! `append` returns after the record went out in one `write`, and a sync
-//! returned success. That is [`Durability::Record`], the default;
-//! [`Durability::Batch`] shares the sync between records that wait at the same
-//! time, and [`Durability::Os`] leaves it to the operating system. When a sync
-//! fails, the handle acknowledges nothing more: drop it and open the session
-//! again. A full disk is not fatal: what was written of the record is taken
-//! back, and the next append may succeed.
+//! `append` returns after one `write` of the record and a successful sync. That is
+//! [`Durability::Record`], the default. With [`Durability::Batch`], records that wait at
+//! the same time share a sync; with [`Durability::Os`], the operating system decides when
+//! to sync. After a failed sync the handle acknowledges nothing more: drop it and open the
+//! session again. A full disk is not fatal: an incomplete record is removed, and the next
+//! append may succeed.
 //!
-//! A record that was not acknowledged may still be there afterwards. Who
-//! retries says which seq was last ([`Draft::expect`]) and gets a
-//! [`Conflict`](ErrorKind::Conflict) instead of a double.
+//! A record that was not acknowledged may have been written all the same. A caller that
+//! retries passes the last seq it knows ([`Draft::expect`]) and gets a
+//! [`Conflict`](ErrorKind::Conflict) instead of a duplicate.
 //!
-//! # Moves
+//! # Going back
 //!
 //! [`Session::rewind_chat`], [`undo`](Session::undo), [`redo`](Session::redo) and
-//! [`fork`](Session::fork) begin a new file that says which record it continues.
-//! They cost the same for ten records and for ten million, and a crash leaves
-//! them done or not done. Undo reverses turns, runs, rewinds, restores and compactions;
+//! [`fork`](Session::fork) start a new file that names the record it continues from.
+//! They cost the same for ten records as for ten million, and a crash leaves them done or
+//! not done. Undo reverses turns, runs, rewinds, restores and compactions;
 //! [`Workspace::steps`] lists them, [`SessionReader::steps`] those of a conversation
 //! alone.
 //!
 //! # Context
 //!
-//! [`SessionReader::context`] renders what a model should be sent: the
-//! instructions, the last summary, and what was said since. The same history gives
-//! the same bytes, a longer one begins with the shorter one, and what a provider
-//! would refuse is mended by fixed rules ([`MendRule`](context::MendRule)), never in the log.
+//! [`SessionReader::context`] renders what to send to a model: the instructions, the last
+//! summary, and the messages since. The same history gives the same bytes, and a longer
+//! history begins with the bytes of a shorter one. Fixed rules
+//! ([`MendRule`](context::MendRule)) correct what a provider would refuse; the log itself
+//! never changes.
 //!
 //! # Files
 //!
-//! A [`Workspace`] is a directory that an agent works in. [`Workspace::checkpoint`]
-//! keeps its state, and [`Session::begin_turn`] does so around a turn: the snapshot
-//! runs behind the conversation, and only a tool call waits for it.
+//! A [`Workspace`] is a directory that an agent works in. [`Workspace::checkpoint`] stores
+//! its state. [`Session::begin_turn`] does so before and after a turn: the snapshot runs in
+//! the background, and only a tool call waits for it.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -130,11 +130,11 @@
 //! let changes = checkpoint.changes()?;
 //! assert_eq!(changes.changes()[0].to_string(), "new poem.txt");
 //!
-//! // As it was before the last turn, whoever asks.
+//! // The files as they were before the last turn.
 //! let before = workspace.snapshot(&Point::turns_back(1))?;
 //! assert!(before.entry("poem.txt")?.is_none());
 //!
-//! // Back to there, files and conversation in one step; and back again.
+//! // Back to there, files and conversation in one step, and forward again.
 //! let plan = session.rewind_plan(&Point::turns_back(1), Rewind::files_and_chat())?;
 //! assert!(plan.outcome().conflicts.is_empty());
 //! let outcome = plan.apply()?;
@@ -145,41 +145,40 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What the user or another session changed since is a [`Conflict`](rewind::Conflict) and
-//! stops it; [`Rewind::keep`], [`Rewind::merge`] and [`Rewind::overwrite`] say what happens
-//! then. Whatever is replaced or removed is in the store first.
+//! Changes by the user or another session since then are a [`Conflict`](rewind::Conflict) and
+//! stop it; [`Rewind::keep`], [`Rewind::merge`] and [`Rewind::overwrite`] choose what happens
+//! to them. Whatever is replaced or removed is stored first.
 //!
 //! # Deleting
 //!
-//! [`Store::delete_plan`] moves sessions to the trash, where what was forked from
-//! them goes on reading them; [`Store::trash`] lists it, [`Store::restore_deleted`]
-//! brings something back, and [`Store::empty_plan`] removes for good what nobody
-//! reads. Nothing goes unasked. [`Store::purge_plan`] leaves no byte of a session;
-//! [`SessionReader::gaps`] tells what a fork lacks since.
+//! [`Store::delete_plan`] moves sessions to the trash, where their forks can still read
+//! them. [`Store::trash`] lists the trash, [`Store::restore_deleted`] restores a session, and
+//! [`Store::empty_plan`] removes for good what no fork needs. Nothing is removed on its own.
+//! [`Store::purge_plan`] removes every byte of a session; [`SessionReader::gaps`] lists what
+//! its forks lack from then on.
 //!
 //! # Without a store
 //!
-//! A [`Transcript`] is a session as a plain value: made, pushed to, forked,
-//! compacted, saved to a file of its own and loaded again. It also loads files of
-//! version 1.
+//! A [`Transcript`] is a session as a plain value, with a file of its own. It also loads files
+//! of version 1.
 //!
 //! # Damage
 //!
-//! Every record carries its own sum. Readers pass over what is broken, count
-//! it, and tell it by [`Records::damage`]; nothing that is readable is hidden by
-//! what is not. [`SessionReader::verify`] looks at every line, and
-//! [`Store::repair_plan`] goes around what it finds.
+//! Every record has a checksum. Readers skip damaged records, count them, and report them by
+//! [`Records::damage`]; damage never hides what can be read. [`SessionReader::verify`]
+//! checks every line, and [`Store::repair_plan`] continues the session without what is
+//! damaged.
 //!
-//! # The seams
+//! # What can be replaced
 //!
-//! The store's files, time and randomness come through [`Storage`], [`Clock`] and
-//! [`Randomness`], set in [`StoreOptions`]. The engine never prints, never exits
+//! The store's files, the time and randomness come from [`Storage`], [`Clock`] and
+//! [`Randomness`], which are set in [`StoreOptions`]. The engine never prints, never exits
 //! and never reads the environment. It is synchronous and needs no runtime.
 //!
 //! # Conversations only
 //!
-//! Workspaces and everything about files are the feature `snapshots`, which is on by
-//! default. Without it, `undo`, `redo` and `rewind_chat` move the conversation alone.
+//! Workspaces, and everything else about files, are in the feature `snapshots`, which is on
+//! by default. Without it, `undo`, `redo` and `rewind_chat` move the conversation alone.
 //!
 //! # Where old names went
 //!
@@ -188,8 +187,8 @@
 //!
 //! | row | what it was | what it is called now |
 //! |---|---|---|
-//! | A1 | a session as a plain value | [`Transcript`]; in a store [`Session`] speaks, [`SessionReader`] reads, [`SessionInfo`] tells version, times and origin |
-//! | A2 | roles | [`Role`]; one that is not known is [`Role::Other`] |
+//! | A1 | a session as a plain value | [`Transcript`]; in a store [`Session`] writes, [`SessionReader`] reads, [`SessionInfo`] has version, times and origin |
+//! | A2 | roles | [`Role`]; an unknown one is [`Role::Other`] |
 //! | A3 | text, tool use, tool result | [`Block`] with [`TextBlock`], [`ToolUse`], [`ToolResult`] |
 //! | A4 | token usage | [`Usage`], [`Usage::total`] |
 //! | A5 | constructors of messages | [`Message::system_text`], [`Message::user_text`], [`Message::assistant`], [`Message::assistant_with_usage`], [`Message::tool_result`] |
@@ -211,8 +210,8 @@
 //! | B6 | marks before an edit | [`Workspace::mark`], [`Workspace::change_of`] and [`Workspace::changes`] with [`FileChange`](workspace::FileChange), [`Workspace::clear_marks`]; a checkpoint clears them |
 //! | B7 | rewinding files | [`Workspace::rewind`], [`Workspace::rewind_plan`], [`Outcome::restored`]; `backtrail rewind`, `backtrail restore`. Old checkpoint files: `backtrail import FILE` |
 
-// What only snapshots use is compiled without them, too, where cutting it out would cost more
-// than it saves.
+// Without the feature, some code is compiled and unused where leaving it out would need many
+// attributes.
 #![cfg_attr(not(feature = "snapshots"), allow(dead_code, unused_imports))]
 
 pub mod context;

@@ -24,6 +24,7 @@ pub(super) use self::scope::{Scope, no_files, workspace_of};
 use self::signal_guard::SignalGuard;
 pub(super) use self::step_args::StepArgs;
 use super::cat::within_all;
+use super::recovery::with_ways_out;
 use super::workspace::WorkspaceArgs;
 use super::{Answer, locked_hint};
 use crate::error::{CommandError, Result};
@@ -346,8 +347,14 @@ impl MoveRequest<'_> {
                 let again = format!("try again: {} {}", self.ui.program(), self.line);
                 CommandError::from(error).without_hints().hint(again)
             }
+            _ if self.is_unfinished() => with_ways_out(error.into(), self.ui),
             _ => error.into(),
         }
+    }
+
+    fn is_unfinished(&self) -> bool {
+        let workspace = self.movement.workspace();
+        workspace.is_some_and(|it| it.unfinished().is_ok_and(|unfinished| unfinished.is_some()))
     }
 
     /// Returns the session in whose directory the file of an error is.

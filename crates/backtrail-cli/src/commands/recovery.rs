@@ -1,8 +1,9 @@
 //! Finishing a rewind that was interrupted.
 
-use backtrail::rewind::{NotRestored, Recovered};
+use backtrail::rewind::{NotRestored, Recovered, Unfinished};
 use backtrail::{SessionId, Store, Workspace};
 
+use super::Answer;
 use super::moves::workspace_of;
 use crate::error::{CommandError, Result, full_text};
 use crate::text::{count, one_line, some_of, visible_path};
@@ -16,11 +17,16 @@ pub(crate) enum Finish {
     ToRead,
     /// It writes, and must stop.
     ToWrite,
+    /// It closes the rewind as it is.
+    Never,
 }
 
 impl Finish {
     /// Finishes a rewind that a crash interrupted, and reports it.
     pub(crate) fn finish(self, workspace: &Workspace, ui: &Ui) -> Result<()> {
+        if self == Self::Never {
+            return Ok(());
+        }
         let what = "a rewind was interrupted and cannot be finished";
         match (workspace.recover(), self) {
             (Ok(None), Self::ToRead) => {
@@ -28,7 +34,7 @@ impl Finish {
                     ui.warning("another process is rewinding here", None);
                 }
             }
-            (Ok(None), Self::ToWrite) => {}
+            (Ok(None), _) => {}
             (Ok(Some(recovered)), _) => {
                 let text = recovered_text(&recovered);
                 match ui.json() {
@@ -36,13 +42,72 @@ impl Finish {
                     false => ui.status(&text),
                 }
             }
-            (Err(error), Self::ToWrite) => return Err(CommandError::from(error).context(what)),
             (Err(error), Self::ToRead) => {
                 ui.warning(&format!("{what}: {}", full_text(&error)), None);
+            }
+            (Err(error), _) => {
+                return Err(with_ways_out(CommandError::from(error).context(what), ui));
             }
         }
         Ok(())
     }
+}
+
+/// Adds what can be done about a rewind that is half done.
+pub(crate) fn with_ways_out(error: CommandError, ui: &Ui) -> CommandError {
+    let program = ui.program();
+    error
+        .hint(format!("see which files are where: {program} status"))
+        .hint(format!("leave them as they are: {program} undo --abandon"))
+}
+
+/// Reports which paths of an unfinished rewind are where.
+pub(crate) fn report_unfinished(unfinished: &Unfinished, ui: &Ui) {
+    let (verb, at) = (unfinished.verb, when::brief(unfinished.begun_at));
+    let Unfinished {
+        moved,
+        waiting,
+        other,
+        ..
+    } = unfinished;
+    let all = moved.len() + waiting.len() + other.len();
+    ui.status(&format!(
+        "the {verb} of {at} is unfinished: {} of {all} paths restored",
+        moved.len()
+    ));
+    let lines = moved
+        .iter()
+        .map(|path| (path, "restored"))
+        .chain(waiting.iter().map(|path| (path, "not yet")))
+        .chain(other.iter().map(|one| (&one.path, one.reason.as_str())));
+    for (path, state) in lines {
+        ui.status(&format!(
+            "  {}  {}",
+            visible_path(path),
+            one_line(state, 60)
+        ));
+    }
+}
+
+/// Closes an unfinished rewind and reports what is where.
+pub(crate) fn abandon(workspace: &Workspace, ui: &Ui) -> Result<Answer> {
+    let Some(recovered) = workspace.abandon_unfinished()? else {
+        ui.status("no rewind is unfinished here");
+        return Ok(Answer::No);
+    };
+    if ui.json() {
+        ui.print_json(&recovered)?;
+        return Ok(Answer::Done);
+    }
+    let (verb, at) = (recovered.verb, when::brief(recovered.begun_at));
+    ui.status(&format!(
+        "abandoned the {verb} of {at}; the files stay as they are"
+    ));
+    for left in &recovered.not_restored {
+        let (path, reason) = (visible_path(&left.path), one_line(&left.reason, 60));
+        ui.status(&format!("  {path}  {reason}"));
+    }
+    Ok(Answer::Done)
 }
 
 /// Finishes an interrupted rewind where a session works, before something is written to it.

@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 
+use backtrail::rewind::Unfinished;
 use backtrail::snapshot::Diff;
 use backtrail::workspace::{Activity, CheckpointReason};
 use backtrail::{Checkpoint, SessionInfo, Workspace};
 use serde_json::{Value, json};
 
-use super::recovery::Finish;
+use super::recovery::{Finish, report_unfinished};
 use super::workspace::WorkspaceArgs;
 use super::{Answer, describe_info};
 use crate::error::Result;
@@ -41,6 +42,9 @@ pub(crate) fn run(args: &StatusArgs, ui: &Ui) -> Result<Answer> {
     if ui.json() {
         ui.print_json(&status.to_json())?;
     } else {
+        if let Some(unfinished) = &status.unfinished {
+            report_unfinished(unfinished, ui);
+        }
         status.print(&args.here, ui)?;
     }
     Ok(Answer::Done)
@@ -107,6 +111,8 @@ struct Status {
     /// What changed since the last checkpoint.
     changed: Option<Diff>,
     store_bytes: u64,
+    /// A rewind that is half done.
+    unfinished: Option<Unfinished>,
 }
 
 impl Status {
@@ -122,6 +128,7 @@ impl Status {
             changed: timeline.changed(&workspace, ui)?,
             timeline,
             store_bytes: bytes_in(store.root()),
+            unfinished: workspace.unfinished()?,
             workspace,
         })
     }
@@ -149,6 +156,7 @@ impl Status {
             "last": self.timeline.last,
             "changed": self.changed.as_ref().map_or(Value::Null, |diff| json!(diff.changes())),
             "store": {"path": path_json(store), "bytes": self.store_bytes},
+            "unfinished": self.unfinished,
         })
     }
 

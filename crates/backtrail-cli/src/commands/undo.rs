@@ -20,10 +20,17 @@ pub(crate) struct UndoArgs {
     #[arg(long, value_name = "PATHS", num_args = 1.., conflicts_with = "chat")]
     paths: Vec<PathBuf>,
 
+    /// Close a rewind that was interrupted and cannot be finished; the files stay as they are
+    #[arg(long, conflicts_with_all = ["reference", "paths", "files", "chat", "dry_run"])]
+    abandon: bool,
+
     #[command(flatten)]
     step: StepArgs,
 }
 
 pub(crate) fn run(args: &UndoArgs, ui: &Ui) -> Result<Answer> {
-    args.step.run(Verb::Undo, &args.paths, ui)
+    match args.abandon {
+        true => args.step.abandon(ui),
+        false => args.step.run(Verb::Undo, &args.paths, ui),
+    }
 }

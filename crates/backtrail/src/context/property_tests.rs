@@ -241,8 +241,8 @@ proptest! {
     }
 }
 
-/// Every call has the same id, and half of the derived ids are taken already. Scanning
-/// for each would never end.
+/// Every call has the same id, and half of the derived ids are in use. Searching for a free
+/// one from the start each time would take forever.
 #[test]
 fn a_hundred_thousand_calls_with_one_id_get_an_id_and_a_result_each() {
     const MANY: usize = 100_000;

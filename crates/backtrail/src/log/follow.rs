@@ -179,7 +179,7 @@ impl Follower {
     /// Switches to the line that ends in a new trail, from the last place that both share.
     fn turn_to(&mut self, trail: u32) -> Result<()> {
         let (segments, mut damage) = Walk::new(&self.store, &self.files, trail).collect()?;
-        self.damage.take_in(&mut damage);
+        self.damage.append(&mut damage);
         let line = places(&segments);
         let shared = shared_until(&self.line, &line);
         if shared < self.last_seq {

@@ -195,7 +195,7 @@ impl Records {
                 None => {
                     self.reader = None;
                     if let Direction::Backwards(backwards) = &mut self.direction {
-                        self.damage.take_in(&mut backwards.doubtful);
+                        self.damage.append(&mut backwards.doubtful);
                     }
                 }
             }
@@ -229,7 +229,7 @@ impl Records {
             Direction::Backwards(backwards) => {
                 let segment = backwards.walk.next()?;
                 // Broken links are found along the way.
-                self.damage.take_in(&mut backwards.walk.damage);
+                self.damage.append(&mut backwards.walk.damage);
                 segment
             }
         };
@@ -354,7 +354,7 @@ impl Records {
                     let mut doubtful = std::mem::take(&mut backwards.doubtful);
                     // Damage directly after the last record before the cut is after the cut.
                     if seq != self.until {
-                        self.damage.take_in(&mut doubtful);
+                        self.damage.append(&mut doubtful);
                     }
                 }
             }

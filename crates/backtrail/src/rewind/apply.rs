@@ -27,7 +27,7 @@ use crate::snapshot::name::os_str;
 use crate::snapshot::scan::STAGING;
 use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::sys::Names;
-use mover::{Direction, Mover};
+use mover::{Direction, Mover, error_text};
 use root_dir::{RootDir, SplitPath, ask};
 use staging_dir::StagingDir;
 
@@ -54,6 +54,15 @@ pub(super) struct WorkResult {
     pub(super) left: Vec<NotRestored>,
     /// The error because of which everything was put back, if it was.
     pub(super) rolled_back: Option<Error>,
+}
+
+/// How far a step is.
+#[derive(Debug, Default)]
+pub(super) struct WorkProgress {
+    pub(super) moved: Vec<PathBuf>,
+    pub(super) waiting: Vec<PathBuf>,
+    /// Paths in neither state.
+    pub(super) other: Vec<NotRestored>,
 }
 
 impl<'a> FileWork<'a> {
@@ -92,17 +101,29 @@ impl<'a> FileWork<'a> {
     }
 
     /// Gives up a step that can neither be resumed nor put back. The files stay as they
-    /// are, and what was staged gets a visible name, which is returned.
-    pub(super) fn abandon(self) -> Result<Option<PathBuf>> {
-        let root_dir = RootDir::open(self.root, self.hook)?;
+    /// are, and what was staged gets a visible name, if there is any and that is possible.
+    pub(super) fn abandon(self) -> Option<NotRestored> {
         let name = staging_dir::staging_name(self.id);
+        match self.show_staging(&name) {
+            Ok(None) => None,
+            Ok(Some(saved)) => {
+                let reason = "holds the files that were moved out of the way";
+                Some(NotRestored::new(saved, reason))
+            }
+            // It is removed as soon as it can be: the store has what is in it.
+            Err(error) => Some(NotRestored::new(name, error_text(&error))),
+        }
+    }
+
+    fn show_staging(self, name: &Path) -> Result<Option<PathBuf>> {
+        let root_dir = RootDir::open(self.root, self.hook)?;
         let failed =
-            |error| root_dir.failed("rename the staging directory", "renameat2", &name, error);
-        if root_dir.look(&name).map_err(failed)?.is_none() {
+            |error| root_dir.failed("rename the staging directory", "renameat2", name, error);
+        if root_dir.look(name).map_err(failed)?.is_none() {
             return Ok(None);
         }
         let saved = PathBuf::from(format!("backtrail-saved-{}", self.id));
-        root_dir.rename(&name, &saved).map_err(failed)?;
+        root_dir.rename(name, &saved).map_err(failed)?;
         Ok(Some(saved))
     }
 

@@ -146,9 +146,11 @@ impl Execution<'_> {
             Ok(staged) => staged,
             Err(error) => return self.give_up(begun, error.with_note("nothing was touched")),
         };
-        // What could not be cleaned up is resumed as after a crash.
-        let moved = staged.move_files().or_else(|_| work.resume());
-        let WorkResult { left, rolled_back } = moved.map_err(interrupted)?;
+        // What could be neither finished nor put back is resumed as after a crash.
+        let moved = staged
+            .move_files()
+            .or_else(|error| work.resume().map_err(|_| error));
+        let WorkResult { left, rolled_back } = moved.map_err(|error| stuck(error, &work))?;
         match rolled_back {
             Some(error) => self.give_up(begun, put_back(error, &left)),
             None => Ok(left),
@@ -229,6 +231,18 @@ impl Execution<'_> {
 /// Adds that the next command finishes the step.
 fn interrupted(error: Error) -> Error {
     error.with_note("it is half done; the next command here finishes it")
+}
+
+/// Adds how far a step is that could be neither finished nor put back.
+fn stuck(error: Error, work: &FileWork<'_>) -> Error {
+    let (moved, all) = match work.progress() {
+        Ok(progress) => (progress.moved.len(), work.items.len()),
+        Err(_) => return interrupted(error),
+    };
+    error.with_note(format!(
+        "it is half done: {moved} of {all} paths are restored; the next command here that can \
+         finishes it"
+    ))
 }
 
 /// Adds that everything is as it was, apart from what could not be put back.

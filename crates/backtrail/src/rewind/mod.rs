@@ -88,7 +88,7 @@ pub use options::Rewind;
 pub use outcome::TargetPoint;
 pub use outcome::{
     ChangedBy, ChatMove, Conflict, Kept, KeptReason, Merge, NotRestored, OnConflict, Outcome,
-    Overlap, PathOutcome, PathOutcomeKind, Recovered, Stage, Unmerged, Verb,
+    Overlap, PathOutcome, PathOutcomeKind, Recovered, Stage, Unfinished, Unmerged, Verb,
 };
 #[cfg(feature = "snapshots")]
 pub use plan::RewindPlan;

@@ -317,6 +317,22 @@ pub struct Recovered {
     pub abandoned: Option<String>,
 }
 
+/// A step that is half done because files could not be changed, path by path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Unfinished {
+    /// The kind of step.
+    pub verb: Verb,
+    /// When it began.
+    pub begun_at: Timestamp,
+    /// Paths in their new state.
+    pub moved: Vec<PathBuf>,
+    /// Paths that are as they were before it.
+    pub waiting: Vec<PathBuf>,
+    /// Paths in neither state: they changed since, or were moved out of the way.
+    pub other: Vec<NotRestored>,
+}
+
 impl Outcome {
     /// Makes an outcome in which nothing changes.
     pub fn new(verb: Verb, stage: Stage) -> Self {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::apply::{staged_in, sweep_strays};
 use super::execution::{items, leave_alone, work};
-use super::outcome::{NotRestored, Recovered, Verb};
+use super::outcome::{NotRestored, Recovered, Unfinished, Verb};
 use super::path_change::PathChange;
 use super::target::{is_lost, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
@@ -27,6 +27,66 @@ impl Workspace {
     /// again.
     pub fn recover(&self) -> Result<Option<Recovered>> {
         self.recover_with(None)
+    }
+
+    /// Returns how far a step is that was interrupted and could not be finished; `None` if
+    /// there is none, or if it is in progress.
+    ///
+    /// # Errors
+    ///
+    /// What reading the store and the files can fail with.
+    pub fn unfinished(&self) -> Result<Option<Unfinished>> {
+        let Some(begun) = self.open_step()? else {
+            return Ok(None);
+        };
+        let is_free = self.try_hold_snapshots()?.is_some();
+        match is_free && self.open_step()?.is_some() {
+            true => self.progress_of(&begun).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn progress_of(&self, begun: &StepRecord) -> Result<Unfinished> {
+        let (.., items) = self.work_of(begun)?;
+        let progress = work(self, begun, &items).progress()?;
+        Ok(Unfinished {
+            verb: verb(&begun.reason),
+            begun_at: begun.at,
+            moved: progress.moved,
+            waiting: progress.waiting,
+            other: progress.other,
+        })
+    }
+
+    /// Closes a step that was interrupted and cannot be finished. The files stay as they
+    /// are, and count as yours from now on; what the step moved out of the way gets a
+    /// visible name. `None` if there is no such step.
+    ///
+    /// # Errors
+    ///
+    /// [`Locked`](ErrorKind::Locked) if the step is in progress, and what reading and
+    /// writing the store can fail with.
+    pub fn abandon_unfinished(&self) -> Result<Option<Recovered>> {
+        if self.open_step()?.is_none() {
+            return Ok(None);
+        }
+        let Some(_held) = self.try_hold_snapshots()? else {
+            let what = "another process is moving files here".to_owned();
+            return Err(Error::locked(what, self.root(), None));
+        };
+        let Some(begun) = self.open_step()? else {
+            return Ok(None);
+        };
+        let progress = self.progress_of(&begun);
+        let mut recovered = self.abandon(&begun, "you abandoned it".to_owned())?;
+        if let Ok(unfinished) = progress {
+            let restored = unfinished.moved.into_iter();
+            let restored = restored.map(|path| NotRestored::new(path, "restored already"));
+            recovered
+                .not_restored
+                .extend(restored.chain(unfinished.other));
+        }
+        Ok(Some(recovered))
     }
 
     /// Returns staging directories in the workspace whose step is unknown: its record was
@@ -80,7 +140,7 @@ impl Workspace {
         let (before, after, items) = match self.work_of(&begun) {
             Ok(work) => work,
             Err(error) if error.kind() == ErrorKind::Corrupt => {
-                return self.abandon(&begun, &error).map(Some);
+                return self.abandon(&begun, error.to_string()).map(Some);
             }
             Err(error) => return Err(error),
         };
@@ -112,17 +172,14 @@ impl Workspace {
         Ok((before, after, items))
     }
 
-    /// Gives up a step whose states are damaged, so that its changes are unknown. The
-    /// files stay as they are.
-    fn abandon(&self, begun: &StepRecord, error: &Error) -> Result<Recovered> {
-        let saved = work(self, begun, &[]).abandon()?;
+    /// Gives up a step that cannot be finished. The files stay as they are.
+    fn abandon(&self, begun: &StepRecord, reason: String) -> Result<Recovered> {
+        let staged = work(self, begun, &[]).abandon();
         self.give_up_step(begun)?;
-        let holds = "holds the files that were moved out of the way";
-        let staged = saved.map(|path| NotRestored::new(path, holds));
         Ok(Recovered {
             not_restored: staged.into_iter().collect(),
             chat_continued: begun.chat.is_some(),
-            abandoned: Some(error.to_string()),
+            abandoned: Some(reason),
             ..Recovered::new(verb(&begun.reason), begun.at)
         })
     }

@@ -84,7 +84,7 @@ impl DamageReport {
     }
 
     /// Moves the places of another report into this one.
-    pub(crate) fn take_in(&mut self, other: &mut Self) {
+    pub(crate) fn append(&mut self, other: &mut Self) {
         let other = std::mem::take(other);
         self.count += other.count;
         let room = KEPT.saturating_sub(self.first.len());

@@ -45,7 +45,7 @@ impl SessionReader {
                 });
             }
         }
-        skipped.take_in(&mut records.damage().clone());
+        skipped.append(&mut records.damage().clone());
         content.updated_at_ms = millis(last_at);
         if content.compaction.is_none()
             && let Some((_, stored)) = self.newest_compaction()?

@@ -1,4 +1,4 @@
-//! What a whole file of version 1 is, in both forms.
+//! Reads whole files of version 1, in both forms.
 
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -83,7 +83,7 @@ fn of(name: &str, content: impl AsRef<[u8]>) -> Read {
     tried(name, content.as_ref()).unwrap()
 }
 
-/// Returns the seqs of all records and the messages that an index leads to.
+/// Returns the seqs of all records, and the messages at the places in the index.
 fn read_by_index(name: &str, file: &dyn StorageFile, index: &V1Index) -> (Vec<u64>, Vec<String>) {
     let (mut seqs, mut messages) = (Vec::new(), Vec::new());
     for seq in 1..=index.last_seq() {
@@ -323,7 +323,7 @@ fn random_damage_never_panics() {
 
 // F2: an old program appended lines to a single object.
 #[test]
-fn an_object_with_lines_behind_it_is_lines_and_keeps_its_messages() {
+fn an_object_with_lines_after_it_is_lines_and_keeps_its_messages() {
     let text =
         format!("{{\"messages\":[{{\"blocks\":[],\"role\":\"user\"}}],\"version\":1}}\n{USER}\n");
     assert!(is_lines(&text));

@@ -1,4 +1,4 @@
-//! What one line of version 1 is, and what is wrong with it.
+//! Reads single lines of version 1, intact and flawed.
 
 use super::*;
 use crate::message::{Block, Message, Role};
@@ -198,7 +198,7 @@ fn a_last_line_that_breaks_off_is_unfinished() {
 
 // F1, F19
 #[test]
-fn a_record_behind_a_torn_line_or_nuls_is_found() {
+fn a_record_after_a_torn_line_or_nuls_is_found() {
     let whole = r#"{"message":{"blocks":[],"role":"user"},"type":"message"}"#;
     for lost in ["\0\0\0", r#"{"message":{"blocks":[{"text":"ha"#, "x"] {
         let glued = format!("{lost}{whole}");
@@ -209,7 +209,7 @@ fn a_record_behind_a_torn_line_or_nuls_is_found() {
     }
 }
 
-/// What is called a message must read as one: callers rely on that.
+/// Anything accepted as a message must parse as one: callers rely on that.
 #[test]
 fn every_message_that_is_found_can_be_parsed() {
     let line = br#"{"message":{"blocks":[{"id":"t","input":"\ud83d","name":"b","type":"tool_use"}],"role":"assistant","usage":{"input_tokens":1}},"type":"message"}"#;
@@ -224,7 +224,7 @@ fn every_message_that_is_found_can_be_parsed() {
     }
 }
 
-/// A name that is repeated must not make a message of what cannot be parsed.
+/// A repeated name must not turn unparseable JSON into a message.
 #[test]
 fn a_repeated_field_counts_only_where_each_one_is_right() {
     let wrong = br#"{"type":"message","message":{"role":7,"role":"user","blocks":[]}}"#;

@@ -1,4 +1,4 @@
-//! What is read of a repository's remote, and what never is.
+//! Reads the remote of a repository, without credentials.
 
 #![allow(
     clippy::disallowed_methods,
@@ -90,8 +90,8 @@ fn what_is_no_place_is_no_remote() {
     }
 }
 
-/// Whatever shape an address has: who goes there, and with what, is not a part of what
-/// is kept of it.
+/// Whatever the form of a URL: the user, the password and the query are never part of the
+/// result.
 #[test]
 fn credentials_never_survive() {
     let secrets = [
@@ -126,7 +126,7 @@ fn credentials_never_survive() {
     ] {
         for secret in secrets {
             for place_of in places {
-                // The slip of ssh makes a path of it, and a path is no secret.
+                // The common ssh mistake turns it into a path, and a path is not a secret.
                 if scheme.contains("ssh") && place_of.contains(":s3cr3t") {
                     continue;
                 }
@@ -147,7 +147,7 @@ fn credentials_never_survive() {
         ] {
             let url = format!("{secret}@{rest}");
             let place = place(&url).unwrap_or_default();
-            // Without a scheme, what begins with a directory is a path of this machine.
+            // Without a scheme, a URL that begins with a directory is a local path.
             if secret.find('/') < secret.find(':') && secret.contains('/') {
                 continue;
             }
@@ -229,7 +229,7 @@ fn a_hostile_configuration_gives_nothing_and_breaks_nothing() {
         let shown = String::from_utf8_lossy(&config[..config.len().min(40)]).into_owned();
         assert_eq!(remote_of(dir.path()), None, "{shown:?}");
     }
-    // Every beginning of a real one is read or not, and nothing more.
+    // Every prefix of a real configuration can be read without a failure.
     let real = "[remote \"or\\\\igin\"]\n\turl = \"https://h/a/x\" # é\n[remote \"origin\"]\nurl=git@h:a/x\\\ny";
     for end in (0..=real.len()).filter(|end| real.is_char_boundary(*end)) {
         super::url_in(&real[..end]);
@@ -246,7 +246,7 @@ fn worktrees_and_submodules_lead_to_their_repository() {
     let own = at(".git/worktrees/w");
     fs::write(at("w/.git"), format!("gitdir: {}\n", own.display())).unwrap();
     assert_eq!(remote_of(&at("w")).as_deref(), Some("h/a/x"));
-    // A submodule's repository lies in that of the whole, and is its own.
+    // A submodule's repository is inside the outer one, but separate.
     fs::create_dir_all(at(".git/modules/sub")).unwrap();
     fs::write(
         at(".git/modules/sub/config"),
@@ -256,7 +256,7 @@ fn worktrees_and_submodules_lead_to_their_repository() {
     fs::create_dir(at("sub")).unwrap();
     fs::write(at("sub/.git"), "gitdir: ../.git/modules/sub\n").unwrap();
     assert_eq!(remote_of(&at("sub")).as_deref(), Some("h/b/y"));
-    // What leads nowhere, or in circles, is nothing.
+    // Pointers that lead nowhere, or in circles, give nothing.
     for pointer in ["gitdir: .git", "gitdir: nowhere", "gitdir:", "nonsense", ""] {
         fs::write(at("sub/.git"), pointer).unwrap();
         assert_eq!(read(&at("sub")), Remote::Unknown, "{pointer}");

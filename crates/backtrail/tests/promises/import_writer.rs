@@ -15,7 +15,7 @@ use backtrail_testkit::{
 use crate::kit::ROOT;
 
 fn id(n: u32) -> SessionId {
-    format!("a-session-taken-in-{n}").parse().unwrap()
+    format!("an-imported-session-{n}").parse().unwrap()
 }
 
 fn store_on(storage: impl Storage) -> backtrail::Result<Store> {
@@ -43,13 +43,13 @@ fn say(writer: &mut ImportWriter, key: &str) -> backtrail::Result<()> {
     writer.message(&draft)
 }
 
-/// What stands for the file of session `n`.
+/// The content of the file of session `n`.
 fn file(n: u32) -> Vec<u8> {
     format!("file {n}\n").into_bytes().repeat(200)
 }
 
-/// Takes in a session with three messages and its file.
-fn take_in(store: &Store, n: u32) -> backtrail::Result<()> {
+/// Imports a session with three messages and its file.
+fn import(store: &Store, n: u32) -> backtrail::Result<()> {
     let mut writer = store.begin_import(&id(n), options())?;
     for key in ["1", "2", "3"] {
         say(&mut writer, key)?;
@@ -81,9 +81,9 @@ fn held(store: &Store, id: &SessionId) -> Vec<u8> {
     bytes
 }
 
-// F5: sessions that are staged are there whole or not at all, wherever the power goes.
+// F5: after a power cut at any step, staged sessions are complete or absent.
 #[test]
-fn f5_staged_sessions_are_whole_or_not_there_after_a_power_cut_at_any_step() {
+fn f5_staged_sessions_are_complete_or_absent_after_a_power_cut_at_any_step() {
     let mut there = [false; 2];
     for loss in [Loss::Unsynced, Loss::Nothing, Loss::Shuffled { seed: 3 }] {
         for n in 0.. {
@@ -94,7 +94,7 @@ fn f5_staged_sessions_are_whole_or_not_there_after_a_power_cut_at_any_step() {
                 let store = store_on(disk.clone())?;
                 let staging = store.stage()?;
                 for n in 0..3 {
-                    take_in(staging.aside(), n)?;
+                    import(staging.aside(), n)?;
                 }
                 let taken = staging.publish()?;
                 assert!(taken.is_empty());
@@ -109,10 +109,10 @@ fn f5_staged_sessions_are_whole_or_not_there_after_a_power_cut_at_any_step() {
                 there[1] = true;
             }
             there[0] |= sessions.is_empty();
-            // And whoever comes next takes in what is missing.
+            // The next import adds the missing sessions.
             let staging = store.stage().unwrap();
             for n in 0..3 {
-                take_in(staging.aside(), n).unwrap();
+                import(staging.aside(), n).unwrap();
             }
             assert_eq!(staging.publish().unwrap().len(), sessions.len());
             drop(staging);
@@ -128,9 +128,9 @@ fn f5_staged_sessions_are_whole_or_not_there_after_a_power_cut_at_any_step() {
 }
 
 #[test]
-fn what_is_taken_in_keeps_its_times_and_ids_and_belongs_to_its_agent() {
+fn an_imported_session_keeps_its_times_and_ids_and_belongs_to_its_agent() {
     let store = store_on(MemoryStorage::new()).unwrap();
-    take_in(&store, 1).unwrap();
+    import(&store, 1).unwrap();
     let info = store.read_session(&id(1)).unwrap().info().unwrap();
     assert_eq!(info.belongs_to.as_deref(), Some("toy"));
     assert_eq!(
@@ -151,20 +151,20 @@ fn what_is_taken_in_keeps_its_times_and_ids_and_belongs_to_its_agent() {
 }
 
 #[test]
-fn its_agent_takes_the_conversation_back_and_nothing_is_lost() {
+fn its_agent_rewinds_the_conversation_and_nothing_is_lost() {
     let store = store_on(MemoryStorage::new()).unwrap();
-    take_in(&store, 1).unwrap();
+    import(&store, 1).unwrap();
     let mut writer = store.resume_import(&id(1)).unwrap();
     writer.back_to(1).unwrap();
     say(&mut writer, "4").unwrap();
     writer.close().unwrap();
     assert_eq!(keys(&store, &id(1)), ["1", "4"]);
-    // The file that it was taken in from is still held, and found in the trail that was left.
+    // The source file is still held, and found in the trail that was left.
     assert_eq!(held(&store, &id(1)), file(1));
 }
 
 #[test]
-fn a_branch_goes_on_from_the_session_and_a_sub_agent_names_its_call() {
+fn a_branch_continues_the_session_and_a_sub_agent_names_its_call() {
     let store = store_on(MemoryStorage::new()).unwrap();
     let mut writer = store.begin_import(&id(1), options()).unwrap();
     say(&mut writer, "1").unwrap();
@@ -186,9 +186,9 @@ fn a_branch_goes_on_from_the_session_and_a_sub_agent_names_its_call() {
     );
 }
 
-// F24: what a call used is told apart from its messages, and counts once.
+// F24: usage that is recorded apart from its messages counts once.
 #[test]
-fn f24_usage_that_comes_behind_its_messages_counts_for_them_once() {
+fn f24_usage_that_comes_after_its_messages_counts_for_them_once() {
     let store = store_on(MemoryStorage::new()).unwrap();
     let mut writer = store.begin_import(&id(1), options()).unwrap();
     for key in ["1", "2"] {
@@ -213,12 +213,12 @@ fn f24_usage_that_comes_behind_its_messages_counts_for_them_once() {
     assert_eq!(last[0].as_ref().id().as_deref(), Some("c"));
 }
 
-// F19, and payloads: a lost piece of a file is found and told.
+// F19, and payloads: a lost piece of a file is found and reported.
 #[test]
-fn a_file_of_which_a_piece_is_lost_is_told_by_verify_and_not_given_out_as_whole() {
+fn a_lost_piece_of_a_file_is_reported_by_verify_and_the_file_is_not_exported_as_complete() {
     let memory = MemoryStorage::new();
     let store = store_on(memory.clone()).unwrap();
-    take_in(&store, 1).unwrap();
+    import(&store, 1).unwrap();
     assert!(
         store
             .read_session(&id(1))

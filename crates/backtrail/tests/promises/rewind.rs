@@ -24,5 +24,6 @@ mod others;
 mod repositories;
 mod review;
 mod scene;
+mod stuck;
 mod three_actors;
 mod workspace_points;

@@ -8,7 +8,7 @@ use backtrail::rewind::Verb;
 use super::scope::{Scope, no_files};
 use super::{How, Move, MoveRequest, What};
 use crate::commands::cat::within_all;
-use crate::commands::recovery::Finish;
+use crate::commands::recovery::{self, Finish};
 use crate::commands::workspace::WorkspaceArgs;
 use crate::commands::{Answer, short};
 use crate::error::Result;
@@ -33,6 +33,11 @@ pub(crate) struct StepArgs {
 }
 
 impl StepArgs {
+    /// Closes an unfinished rewind of the workspace that is meant.
+    pub(in crate::commands) fn abandon(&self, ui: &Ui) -> Result<Answer> {
+        recovery::abandon(&self.here.require(ui, Finish::Never)?, ui)
+    }
+
     /// Undoes or redoes a step of the workspace that is meant, or of a conversation alone;
     /// of some files and directories if any are named.
     pub(in crate::commands) fn run(

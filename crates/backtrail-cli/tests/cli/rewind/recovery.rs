@@ -3,7 +3,8 @@
 use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use backtrail::rewind::{Touch, TouchHook};
@@ -174,7 +175,7 @@ fn a_rewind_that_cannot_be_finished_warns_readers_and_stops_writers() {
 }
 
 /// Returns the directory in which new files wait.
-fn staged(cli: &Cli) -> std::path::PathBuf {
+fn staged(cli: &Cli) -> PathBuf {
     let paths = fs::read_dir(cli.work()).unwrap();
     let mut paths = paths.map(|entry| entry.unwrap().path());
     let staged = paths.find(|path| {
@@ -236,4 +237,105 @@ fn a_run_finishes_a_rewind_that_was_interrupted_meanwhile() {
         cli.run(&["status", "--json"]).json()["changed"],
         serde_json::json!([])
     );
+}
+
+/// A directory that is read-only for everybody until it is dropped.
+struct ReadOnly(PathBuf);
+
+impl ReadOnly {
+    /// `None` if that is not allowed here, and the test is skipped.
+    fn make(dir: &Path) -> Option<Self> {
+        let mount = |args: &[&str]| {
+            let mounted = Command::new("mount").args(args).arg(dir).output();
+            mounted.is_ok_and(|output| output.status.success())
+        };
+        if !mount(&["--bind", dir.to_str().unwrap()]) {
+            eprintln!("SKIPPED: needs mount; the engine's tests inject the errors instead");
+            return None;
+        }
+        let made = Self(dir.to_owned());
+        assert!(mount(&["-o", "remount,ro,bind"]));
+        Some(made)
+    }
+}
+
+impl Drop for ReadOnly {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg("-l").arg(&self.0).status();
+        assert!(unmounted.is_ok_and(|status| status.success()) || std::thread::panicking());
+    }
+}
+
+// F15: reading works, writing waits, and every path is named.
+#[test]
+fn f15_on_a_read_only_disk_it_stays_open_and_is_finished_when_it_can_be() {
+    let (cli, [first, ..]) = two_runs();
+    interrupted(&cli, 2);
+    let Some(read_only) = ReadOnly::make(&cli.work()) else {
+        return;
+    };
+    for reading in [&["log"][..], &["diff"], &["list"], &["cat", "one", "a"]] {
+        let ran = cli.run(reading);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+    }
+    let status = cli.run(&["status"]);
+    assert_eq!(status.code, 0, "{status:#?}");
+    assert!(status.stderr.contains("the rewind of "), "{status:#?}");
+    let listed = cli.run(&["status", "--json"]).json()["unfinished"].clone();
+    let paths = |name: &str| -> Vec<String> {
+        let paths = listed[name].as_array().unwrap().iter();
+        paths
+            .map(|path| path.as_str().unwrap().to_owned())
+            .collect()
+    };
+    let (moved, waiting) = (paths("moved"), paths("waiting"));
+    assert!(!moved.is_empty() && !waiting.is_empty(), "{listed}");
+    for path in moved.iter().chain(&waiting) {
+        assert!(
+            status.stderr.contains(&format!("  {path}  ")),
+            "{status:#?}"
+        );
+    }
+    for writing in [
+        &["run", "--", "true"][..],
+        &["checkpoint"],
+        &["undo"],
+        &["rewind", "one"],
+    ] {
+        let ran = cli.run(writing);
+        assert!(![0, 1].contains(&ran.code), "{ran:#?}");
+        assert!(
+            ran.stderr.contains("hint: leave them as they are: "),
+            "{ran:#?}"
+        );
+    }
+    drop(read_only);
+    assert_eq!(cli.run(&["run", "--", "true"]).code, 0);
+    assert_eq!(files(&cli.work()), first);
+}
+
+#[test]
+fn f15_the_user_can_abandon_it() {
+    let (cli, _) = two_runs();
+    let ran = cli.run(&["undo", "--abandon"]);
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (1, "no rewind is unfinished here\n")
+    );
+    interrupted(&cli, 2);
+    let mixed = settled(&cli.work());
+    let ran = cli.run(&["undo", "--abandon"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(
+        ran.stderr.starts_with("abandoned the rewind of "),
+        "{ran:#?}"
+    );
+    let mut now = settled(&cli.work());
+    now.retain(|path, _| !path.to_string_lossy().starts_with("backtrail-saved-"));
+    assert_eq!(now, mixed);
+    // Later commands leave it alone.
+    assert_eq!(cli.run(&["checkpoint"]).code, 0);
+    assert_eq!(cli.run(&["verify"]).code, 0);
+    let ran = cli.run(&["undo", "--abandon", "--chat"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
 }

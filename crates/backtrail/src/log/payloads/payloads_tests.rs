@@ -1,5 +1,5 @@
-//! What was stored is there, byte for byte, whatever fails and whatever is
-//! damaged; and what is not there is said (F1, F8, F22).
+//! Stored payloads are returned byte for byte, despite faults and damage; missing ones are
+//! reported (F1, F8, F22).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn entry(content: &[u8]) -> Vec<u8> {
     [header(content).as_bytes(), content, b"\n"].concat()
 }
 
-/// A payload that a caller was told is stored.
+/// A payload that was acknowledged as stored.
 #[derive(Debug, Clone)]
 struct Stored {
     content: Vec<u8>,
@@ -80,7 +80,7 @@ fn a_payload_is_stored_once_in_the_form_that_is_documented() {
     assert_eq!(disk.bytes().unwrap(), expected);
     assert_eq!(stored[0].at, 0);
     assert_eq!(stored[2].at, 0);
-    // Opened and found missing, created, named, looked at; one write, one sync.
+    // Opened and found missing, created, named, read; one write, one sync.
     let log = ["open", "create", "sync_dir", "len", "append", "sync"];
     assert_eq!(disk.take_log(), log);
 
@@ -101,7 +101,7 @@ fn a_writer_knows_what_others_stored_and_makes_it_durable() {
     assert_eq!(stored[0].at, entry(b"one").len() as u64);
     assert_eq!(stored[1].at, 0);
     assert_eq!(disk.bytes().unwrap().len(), entry(b"one").len() * 2);
-    // Whoever wrote it may have died before its sync.
+    // Its writer may have died before the sync.
     let log = disk.take_log();
     assert!(log.contains(&"sync_dir") && log.last() == Some(&"sync"));
     assert_all_there(&disk, &stored);
@@ -116,19 +116,19 @@ fn bytes_that_are_not_the_content_are_never_referred_to() {
         let stored = store(&mut writer(&disk), &[b"one", b"two"]).unwrap();
         assert_eq!(stored[0].at as usize, bad.len() + entry(b"two").len());
         assert_eq!(stored[1].at as usize, bad.len());
-        // Once stored well it is known, to this writer and to the next.
+        // Once stored intact, it is known to this writer and to the next.
         let len = disk.bytes().unwrap().len();
         let again = store(&mut writer(&disk), &[b"one"]).unwrap();
         assert_eq!(again[0].at, stored[0].at);
         assert_eq!(disk.bytes().unwrap().len(), len);
-        // Who refers to the damaged one gets the other.
+        // A reference to the damaged one gets the other.
         assert_eq!(fetch(&reader(&disk), b"one", 0).unwrap(), b"one");
     }
 }
 
 #[test]
 fn torn_entries_and_garbage_are_stepped_over() {
-    // Its content would end at a newline, in the middle of the entry behind it.
+    // Its content would end at a newline, in the middle of the next entry.
     let claimed = b"torn\n".len() + header(b"two").len() - 1;
     let misleading = header(&vec![b'x'; claimed]) + "torn";
     for garbage in [
@@ -173,7 +173,7 @@ fn a_payload_may_quote_a_payload_file() {
     let again = store(&mut writer(&disk), &contents).unwrap();
     assert_eq!(disk.bytes().unwrap().len(), len);
     assert_all_there(&disk, &[stored, again].concat());
-    // Wrong hints lead astray, but not to a wrong answer.
+    // Wrong hints cost time, but never give a wrong answer.
     let payloads = reader(&disk);
     for at in (0..len as u64 + 2).chain([u64::MAX, u64::MAX - 100]) {
         for content in contents {
@@ -196,8 +196,8 @@ fn long_contents_are_written_from_where_they_are() {
     assert_all_there(&disk, &stored);
 }
 
-/// F22: every operation of a store goes wrong once, in every way. What was
-/// acknowledged is there, a retry works, and so does it after a power cut.
+/// F22: every operation of a store fails once, in every way. Acknowledged payloads are
+/// there, and a retry works, even after a power cut.
 #[test]
 fn whatever_fails_what_was_acknowledged_is_there_and_a_retry_works() {
     let long = vec![b'l'; GATHERED + 7];
@@ -206,7 +206,7 @@ fn whatever_fails_what_was_acknowledged_is_there_and_a_retry_works() {
         &[b"two", &long, b"three"],
         &[b"one", b"four"],
     ];
-    // Nothing there yet; a file of another writer, torn at its end.
+    // No file yet; and a file of another writer, torn at its end.
     let begun = [&entry(b"two")[..], &entry(b"four")[..91]].concat();
     let faults = [
         Fault::Error,
@@ -259,7 +259,7 @@ fn store_all_with_retries(mut disk: Disk, rounds: &[&[&[u8]]]) {
             }
         }
     }
-    // A fault that is still to come would hit the reading below.
+    // A pending fault would hit the reads below.
     if disk.fired() {
         assert_all_there(&disk, &stored);
     }
@@ -313,7 +313,7 @@ fn a_flipped_byte_costs_at_most_the_payload_it_hit() {
                 }
                 assert_eq!(fetch(&payloads, &one.content, one.at).is_err(), was_hit);
             }
-            // The next writer sees it, and stores what is lost anew.
+            // The next writer notices, and stores the lost payloads again.
             let again = store(&mut writer(&disk), &contents).unwrap();
             assert_all_there(&disk, &again);
             assert_all_there(&disk, &stored);

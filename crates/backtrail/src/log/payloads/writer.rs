@@ -98,7 +98,7 @@ impl PayloadWriter {
         tail.write(&fresh)?;
         tail.sync(&fresh)
             .inspect_err(|_| self.trusted = self.trusted.min(tail.durable))?;
-        tail.take_in(fresh);
+        tail.remember(fresh);
         self.tail = Some(tail);
         Ok(places)
     }
@@ -184,7 +184,8 @@ impl Tail {
         if fresh.entries.is_empty() {
             return Ok(());
         }
-        self.append(fresh).inspect_err(|_| self.take_back())
+        self.append(fresh)
+            .inspect_err(|_| self.cut_off_last_write())
     }
 
     fn append(&self, fresh: &Fresh<'_>) -> io::Result<()> {
@@ -212,16 +213,16 @@ impl Tail {
         if fresh.entries.is_empty() && self.durable == self.len {
             return Ok(());
         }
-        self.file.sync().inspect_err(|_| self.take_back())
+        self.file.sync().inspect_err(|_| self.cut_off_last_write())
     }
 
     /// Cuts off the last write. If this fails, the next writer skips it.
-    fn take_back(&self) {
+    fn cut_off_last_write(&self) {
         self.file.truncate(self.len).ok();
     }
 
     /// Records new entries, all of them durable.
-    fn take_in(&mut self, fresh: Fresh<'_>) {
+    fn remember(&mut self, fresh: Fresh<'_>) {
         if !fresh.entries.is_empty() {
             self.len = fresh.end;
             self.ends_line = true;

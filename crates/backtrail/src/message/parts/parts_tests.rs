@@ -1,5 +1,5 @@
 //! Parts that move out of a message come back byte for byte (F9), and the rest is small.
-//! A table by hash stands in for the payload file.
+//! A table by hash replaces the payload file.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ fn move_back(message: &str, table: &Table) -> Result<String> {
     restore(message, |reference| Ok(table[&reference.hash].clone()))
 }
 
-/// Moves parts out and back, and returns what moved as texts.
+/// Moves parts out and back, and returns the moved parts as texts.
 fn moved(message: &str, limit: usize) -> Vec<String> {
     let (spliced, table) = move_out(message, limit);
     assert_eq!(move_back(&spliced, &table).unwrap(), message);
@@ -123,7 +123,7 @@ fn a_list_of_blocks_stays_when_it_is_short_without_its_media() {
         moved(&result(&short), 2000),
         [format!("\"{}\"", "aW1n".repeat(1000))]
     );
-    // What stays and the references together can be too long.
+    // The remaining text and the references together can be too long.
     let text = r#"{"type":"text","text":"x"}"#;
     let small = r#"{"type":"image","data":"aW1n"}"#;
     for long in [

@@ -103,7 +103,8 @@ impl<'a> Mover<'a> {
     }
 
     /// Moves the files and sets their modes, removes what was staged, and syncs the
-    /// directories. An error means that the clean-up must be resumed.
+    /// directories. After an error everything is put back; where that fails too, and where
+    /// the clean-up fails, it returns the error, and the work must be resumed.
     pub(in crate::rewind) fn move_files(mut self) -> Result<WorkResult> {
         let Err(error) = self.move_all_in() else {
             let mut left = self.clean_up(Direction::Forward)?;
@@ -113,7 +114,10 @@ impl<'a> Mover<'a> {
                 rolled_back: None,
             });
         };
-        self.put_all_back();
+        if !self.put_all_back() {
+            // What is staged is needed to finish it.
+            return Err(error);
+        }
         let cleaned = self.clean_up(Direction::Back);
         let mut left = self.take_left();
         match cleaned {
@@ -409,9 +413,11 @@ impl<'a> Mover<'a> {
         dirs.collect()
     }
 
-    /// Reverses all moves, the last first; items that cannot be put back are named.
-    fn put_all_back(&mut self) {
+    /// Reverses all moves, the last first. Items that others changed are named. Returns
+    /// whether the system refused nothing.
+    fn put_all_back(&mut self) -> bool {
         self.take_left();
+        let mut is_back = true;
         let mut made = Vec::new();
         for did in std::mem::take(&mut self.did).into_iter().rev() {
             let (n, result) = match did {
@@ -425,23 +431,23 @@ impl<'a> Mover<'a> {
                 }
                 MoverStep::SetMode(n, was) => (n, self.unset_mode(n, was)),
             };
-            self.record_back(n, result);
+            is_back &= self.record_back(n, result);
         }
         for n in made {
             if let Some(PathEntry::Dir { mode }) = self.work.items[n].old {
                 let result = self.unset_mode(n, mode);
-                self.record_back(n, result);
+                is_back &= self.record_back(n, result);
             }
         }
+        is_back
     }
 
-    fn record_back(&mut self, n: usize, result: Result<MoveResult>) {
-        let reason = match result {
-            Ok(MoveResult::Done) => return,
-            Ok(MoveResult::Left(reason)) => reason.to_owned(),
-            Err(error) => error_text(&error),
-        };
-        self.prepared[n].left.get_or_insert(reason);
+    /// Returns whether the system did not refuse it.
+    fn record_back(&mut self, n: usize, result: Result<MoveResult>) -> bool {
+        if let Ok(MoveResult::Left(reason)) = result {
+            self.prepared[n].left.get_or_insert(reason.to_owned());
+        }
+        result.is_ok()
     }
 
     fn unset_mode(&mut self, n: usize, mode: u32) -> Result<MoveResult> {

@@ -10,7 +10,7 @@ use super::mover::{CHANGED, Direction, GONE, Mover, OnChanged, is_ours};
 use super::root_dir::{RootDir, SplitPath, is_gone, may_write};
 use super::staging_dir::{OLD, OPEN, StagingDir};
 use super::sweep::StagedKind;
-use super::{FileWork, WorkResult};
+use super::{FileWork, WorkProgress, WorkResult};
 use crate::error::{ErrorKind, Result};
 use crate::snapshot::FileKind;
 use crate::snapshot::name::bytes_of;
@@ -27,6 +27,24 @@ enum ItemProgress {
 }
 
 impl FileWork<'_> {
+    /// Returns which items are in their new state, in their old one, and in neither.
+    pub(in crate::rewind) fn progress(&self) -> Result<WorkProgress> {
+        let root_dir = RootDir::open(self.root, self.hook)?;
+        let mut progress = WorkProgress::default();
+        for item in self.items {
+            match stands(&root_dir, item)? {
+                ItemProgress::New => progress.moved.push(item.path.clone()),
+                ItemProgress::Todo(_) => progress.waiting.push(item.path.clone()),
+                ItemProgress::Other(reason) => {
+                    progress
+                        .other
+                        .push(NotRestored::new(item.path.clone(), reason));
+                }
+            }
+        }
+        Ok(progress)
+    }
+
     /// Resumes what a crash interrupted, wherever it stopped. After an error it can be
     /// called again.
     pub(in crate::rewind) fn resume(self) -> Result<WorkResult> {
