@@ -232,7 +232,9 @@ impl World {
         let steps = done.filter(|(is_turn, _, before, after)| {
             *is_turn || self.kept[*before].tree != self.kept[*after].tree
         });
-        steps.map(|(_, actor, before, after)| (actor, before, after)).collect()
+        steps
+            .map(|(_, actor, before, after)| (actor, before, after))
+            .collect()
     }
 
     fn all_work(&mut self) -> Vec<(bool, Actor, usize, usize)> {
