@@ -227,6 +227,27 @@ impl Line {
         }
     }
 
+    /// Returns whether it may be folded with others: a run that changed nothing, did what
+    /// was asked for, and has no label.
+    fn folds(&self) -> bool {
+        let is_named = |checkpoint: &Checkpoint| checkpoint.label().is_some();
+        let is_failed = |entry: &LogEntry| entry.run().is_some_and(|run| run.exit_code != Some(0));
+        let is_idle = |entry: &LogEntry| {
+            entry.kind() == LogKind::Run && !entry.is_step() && entry.ended() && !is_failed(entry)
+        };
+        !is_named(&self.after)
+            && !self.before.as_ref().is_some_and(is_named)
+            && self.entry.as_ref().is_some_and(is_idle)
+    }
+
+    /// Makes the line of several runs that changed nothing.
+    fn folded_row(&self, runs: usize, id_length: usize) -> Row {
+        Row {
+            about: format!("{} without changes", count(runs, "run")),
+            ..self.row(String::new(), id_length)
+        }
+    }
+
     /// Returns the changes, of some paths if any are named; `None` for the first checkpoint
     /// of all.
     fn changes(&self, paths: &[PathBuf]) -> backtrail::Result<Option<Diff>> {
@@ -258,11 +279,21 @@ fn print(
     let mut rows = Vec::new();
     let mut damage = Damage::default();
     let mut looked_at = 0;
-    for line in lines.iter().rev() {
-        if rows.len() == args.count.unwrap_or(LINES) {
-            break;
-        }
+    let mut ahead = lines.iter().rev().peekable();
+    while rows.len() < args.count.unwrap_or(LINES)
+        && let Some(line) = ahead.next()
+    {
         looked_at += 1;
+        let mut folded = 1;
+        let folds = line.folds();
+        while folds && ahead.next_if(|line| line.folds()).is_some() {
+            folded += 1;
+        }
+        if folded > 1 {
+            looked_at += folded - 1;
+            rows.extend(paths.is_empty().then(|| line.folded_row(folded, ids)));
+            continue;
+        }
         let is_gone = line.after.dropped()?.is_some();
         let changes = line.changes(paths);
         let is_dropped = changes

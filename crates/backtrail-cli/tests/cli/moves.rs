@@ -29,8 +29,9 @@ fn outcome(verb: &str, session: Option<&str>, done: Value) -> Value {
     let mut outcome = json!({
         "verb": verb, "stage": "done", "step": null, "session": session, "from": null, "to": null,
         "now": null, "changes": [], "kept": [], "not_restored": [], "conflicts": [],
-        "on_conflict": "stop", "unchanged": 0, "skipped": {"count": 0, "first": []},
-        "tool_calls": [], "other_sessions": [], "chat": null, "belongs_to": null, "active": [],
+        "on_conflict": "stop", "can_merge": false, "unchanged": 0, "skipped": {"count": 0, "first": []},
+        "tool_calls": [], "other_sessions": [], "chat": null, "belongs_to": null,
+        "chat_in_use": null, "active": [],
     });
     for (name, value) in done.as_object().unwrap() {
         outcome[name] = value.clone();

@@ -5,6 +5,7 @@ mod conflicts;
 mod merge;
 mod parts;
 mod patch;
+mod points;
 mod recovery;
 mod restore;
 mod review;
@@ -215,8 +216,10 @@ fn a_rewind_is_printed_as_json() {
                 {"path": "src/x", "kind": "create", "is_dir": false},
             ],
             "kept": [], "not_restored": [], "conflicts": [], "on_conflict": "stop",
+            "can_merge": false,
             "unchanged": 1, "skipped": {"count": 0, "first": []}, "tool_calls": [],
-            "other_sessions": [], "chat": null, "belongs_to": null, "active": [],
+            "other_sessions": [], "chat": null, "belongs_to": null, "chat_in_use": null,
+            "active": [],
         })
     );
     let undone = cli.run(&["undo", "--json"]).json();

@@ -109,10 +109,24 @@ impl Workspace {
         writer: Option<&Session>,
     ) -> Result<Option<RewindPlan>> {
         self.recover_with(writer)?;
-        let target = RewindTarget::find(self, request, &options)?;
+        let target = self.find_target(request, &options, writer)?;
         target
             .map(|target| self.plan(target, options, writer.cloned()))
             .transpose()
+    }
+
+    /// Finds what is asked for; `None` if there is nothing to undo or redo.
+    fn find_target(
+        &self,
+        request: Request<'_>,
+        options: &Rewind,
+        writer: Option<&Session>,
+    ) -> Result<Option<RewindTarget>> {
+        let mut target = RewindTarget::find(self, request, options)?;
+        if let Some(target) = &mut target {
+            target.leave_chat_in_use(self.store(), writer.map(Session::id))?;
+        }
+        Ok(target)
     }
 
     /// Does what is asked for, in one go; `None` if there is nothing to undo or redo.
@@ -123,7 +137,7 @@ impl Workspace {
         writer: Option<&Session>,
     ) -> Result<Option<Outcome>> {
         self.locked(&options, writer, || {
-            let target = RewindTarget::find(self, request, &options)?;
+            let target = self.find_target(request, &options, writer)?;
             target
                 .map(|target| self.go(&target, &options, None, writer))
                 .transpose()
@@ -370,12 +384,51 @@ impl Session {
     /// # Errors
     ///
     /// As [`rewind_plan`](Self::rewind_plan); [`Conflict`](ErrorKind::Conflict) if files
-    /// have changes by others: plan it with options that say what happens to them.
+    /// have changes by others: [`rewind_with`](Self::rewind_with) takes options that say
+    /// what happens to them.
     pub fn rewind(&self, point: &Point) -> Result<Outcome> {
+        self.rewind_with(point, Rewind::files_and_chat())?.done()
+    }
+
+    /// Moves the files of its workspace and its conversation back to a point, as the options
+    /// say. If conflicts stop it, the outcome's stage is [`Stopped`](Stage::Stopped), and
+    /// nothing is touched.
+    ///
+    /// # Errors
+    ///
+    /// As [`rewind_plan`](Self::rewind_plan) and [`RewindPlan::apply`].
+    pub fn rewind_with(&self, point: &Point, options: Rewind) -> Result<Outcome> {
         let workspace = self.own_workspace()?;
-        let options = Rewind::files_and_chat();
         let outcome = workspace.attempt(Request::Point(point), options, Some(self))?;
-        outcome.expect(ALWAYS).done()
+        Ok(outcome.expect(ALWAYS))
+    }
+
+    /// Undoes its last step as the options say; see [`undo`](Self::undo). If conflicts stop
+    /// it, the outcome's stage is [`Stopped`](Stage::Stopped), and nothing is touched.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::undo_plan`] and [`RewindPlan::apply`].
+    pub fn undo_with(&self, options: Rewind) -> Result<Option<Outcome>> {
+        self.step_with(Request::Undo, options)
+    }
+
+    /// Redoes the step of it that was undone last, as the options say; see
+    /// [`undo_with`](Self::undo_with).
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::redo_plan`] and [`RewindPlan::apply`].
+    pub fn redo_with(&self, options: Rewind) -> Result<Option<Outcome>> {
+        self.step_with(Request::Redo, options)
+    }
+
+    fn step_with(&self, request: Request<'_>, options: Rewind) -> Result<Option<Outcome>> {
+        let Some(workspace) = self.workspace()? else {
+            let plan = chat_step_plan(&self.reader(), request, Some(self))?;
+            return plan.map(RewindPlan::apply).transpose();
+        };
+        workspace.attempt(request, options.session(self.id()), Some(self))
     }
 
     /// Plans to undo its last step; see [`undo`](Self::undo).
@@ -403,14 +456,9 @@ impl Session {
         }
     }
 
-    /// Undoes or redoes a step of it in its workspace.
-    pub(super) fn step_in(
-        &self,
-        workspace: &Workspace,
-        request: Request<'_>,
-    ) -> Result<Option<Outcome>> {
-        let options = Rewind::files_and_chat().session(self.id());
-        let outcome = workspace.attempt(request, options, Some(self))?;
+    /// Undoes or redoes a step of it with its files.
+    pub(super) fn step(&self, request: Request<'_>) -> Result<Option<Outcome>> {
+        let outcome = self.step_with(request, Rewind::files_and_chat())?;
         outcome.map(Outcome::done).transpose()
     }
 }

@@ -25,8 +25,12 @@ pub(super) struct Author {
     pub(super) kind: AuthorKind,
     /// When the changes were seen.
     pub(super) at: Timestamp,
+    /// The index of the state that they were seen in.
+    pub(super) n: usize,
     /// Whether no checkpoint has them yet.
     pub(super) unsaved: bool,
+    /// Whether a checkpoint of the user's own has them.
+    pub(super) held: bool,
     /// The turn or run.
     pub(super) step: Option<Description>,
 }
@@ -41,13 +45,20 @@ pub(super) enum AuthorKind {
 }
 
 impl Author {
-    pub(super) fn new(kind: AuthorKind, at: Timestamp, step: Option<Description>) -> Self {
+    pub(super) fn new(kind: AuthorKind, (n, at): (usize, Timestamp)) -> Self {
         Self {
             kind,
             at,
+            n,
             unsaved: false,
-            step,
+            held: false,
+            step: None,
         }
+    }
+
+    /// Returns whether it is the same author of the same change, saved or not.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.n == other.n && self.kind == other.kind && self.step == other.step
     }
 }
 
@@ -60,6 +71,10 @@ pub(super) struct Interval {
     pub(super) by: Rc<[Author]>,
     /// Whether the state after it was saved on request.
     pub(super) saves: bool,
+    /// Whether the user asked for it.
+    pub(super) is_users: bool,
+    /// The index of the last state before it that the user asked for; 0 for none.
+    pub(super) last_held: usize,
     /// The index of the state after it.
     pub(super) n: usize,
     /// The state that Backtrail restored.
@@ -96,10 +111,11 @@ impl MergeUndid {
         })
     }
 
-    /// Returns whether a change was undone.
-    pub(super) fn holds(&self, link: &AuthoredChange) -> bool {
+    /// Returns whether a change was undone. `by_now` returns an author as it was then.
+    pub(super) fn holds(&self, link: &AuthoredChange, by_now: impl Fn(&Author) -> Author) -> bool {
         let is_within = self.since < link.n && link.n <= self.until;
-        let is_own = !link.by.is_empty() && link.by.iter().all(|by| self.authors.is_own(by));
+        let mut by = link.by.iter();
+        let is_own = !link.by.is_empty() && by.all(|by| self.authors.is_own(&by_now(by)));
         is_within && (is_own || link.is_behind(self.since))
     }
 }
@@ -123,24 +139,32 @@ pub(super) fn intervals(
 ) -> Vec<Interval> {
     let around = all_spans(timeline);
     let checkpoints = &timeline.checkpoints;
-    let interval = |n: usize, after| {
-        let begun = checkpoints.get(n);
-        let begun = begun.and_then(|checkpoint| timeline.moves.get(&checkpoint.id()));
+    let mut last_held = 0;
+    let mut interval = |n: usize, after| {
+        let checkpoint = checkpoints.get(n);
+        let begun = checkpoint.and_then(|checkpoint| timeline.moves.get(&checkpoint.id()));
+        let is_users = checkpoint.is_some_and(Checkpoint::is_users);
+        let before = last_held;
+        if is_users {
+            last_held = n;
+        }
         let to = begun.and_then(|begun| timeline.index_of(begun.to?));
         // A step that went back further is undone itself, with all that it undid.
         let goes_on = to.is_some_and(|to| to >= since);
         Interval {
             before: checkpoints[n - 1].snapshot_id(),
             after,
-            by: match checkpoints.get(n) {
+            by: match checkpoint {
                 Some(checkpoint) => authors_of_checkpoint(&around, checkpoint, n),
                 None => authors_of_present(&around, n, workspace.store().now()),
             }
             .into(),
-            saves: checkpoints.get(n).is_some_and(|checkpoint| {
+            saves: checkpoint.is_some_and(|checkpoint| {
                 let reason = checkpoint.reason();
                 !reason.moved() && *reason != CheckpointReason::BeforeRewind
             }),
+            is_users,
+            last_held: before,
             n,
             to,
             merge_undid: begun
@@ -148,9 +172,9 @@ pub(super) fn intervals(
                 .and_then(|begun| MergeUndid::by(begun, workspace.store(), timeline)),
         }
     };
-    let saved = (since + 1..checkpoints.len()).map(|n| interval(n, checkpoints[n].snapshot_id()));
-    let unsaved = std::iter::once_with(|| interval(checkpoints.len(), present));
-    saved.chain(unsaved).collect()
+    let saved = checkpoints.iter().map(Checkpoint::snapshot_id);
+    let states = saved.chain([present]).enumerate().skip(since + 1);
+    states.map(|(n, after)| interval(n, after)).collect()
 }
 
 fn authors_of_checkpoint(
@@ -173,7 +197,7 @@ fn authors_of_checkpoint(
         by.push(Author {
             // The state before a rewind is not saved on request.
             unsaved: *checkpoint.reason() == CheckpointReason::BeforeRewind,
-            ..Author::new(kind, at, None)
+            ..Author::new(kind, (n, at))
         });
     }
     by
@@ -182,7 +206,7 @@ fn authors_of_checkpoint(
 fn authors_of_present(around: &[AuthorSpan<'_>], last: usize, now: Timestamp) -> Vec<Author> {
     let mut by = in_progress_at(around, last, now);
     if by.is_empty() {
-        by.push(Author::new(AuthorKind::Person, now, None));
+        by.push(Author::new(AuthorKind::Person, (last, now)));
     }
     for author in &mut by {
         author.unsaved = true;
@@ -199,12 +223,15 @@ fn in_progress_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Aut
         .map(|span| {
             let place = span.checkpoint.session().cloned();
             let kind = place.map_or(AuthorKind::Unnamed, AuthorKind::Session);
-            Author::new(kind, at, Some(Description::of_start(span.checkpoint)))
+            Author {
+                step: Some(Description::of_start(span.checkpoint)),
+                ..Author::new(kind, (n, at))
+            }
         })
         .collect();
     let mut open = open.peekable();
     if open.peek().is_some() && open.all(|span| span.died && span.end == n) {
-        by.push(Author::new(AuthorKind::Person, at, None));
+        by.push(Author::new(AuthorKind::Person, (n, at)));
     }
     by
 }
@@ -242,7 +269,7 @@ pub(super) enum WhoseWork {
     One(SessionFamily),
     /// Every session.
     Sessions,
-    /// Everybody, as far as it was saved.
+    /// Every session, and the user as far as a checkpoint of their own has it.
     Everyone,
 }
 
@@ -279,7 +306,7 @@ impl WhoseWork {
             (Self::One(family), AuthorKind::Session(place)) => family.holds(place),
             (Self::One(_), _) => false,
             (Self::Sessions, kind) => *kind != AuthorKind::Person,
-            (Self::Everyone, AuthorKind::Person) => !author.unsaved,
+            (Self::Everyone, AuthorKind::Person) => author.held,
             (Self::Everyone, _) => true,
         }
     }

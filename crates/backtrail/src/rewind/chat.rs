@@ -15,12 +15,12 @@ impl Session {
     /// # Errors
     ///
     /// [`Conflict`](crate::ErrorKind::Conflict) if files have changes by others; nothing is
-    /// touched then. [`undo_plan`](Self::undo_plan) takes options that say what happens
+    /// touched then. [`undo_with`](Self::undo_with) takes options that say what happens
     /// to them.
     pub fn undo(&self) -> Result<Option<Outcome>> {
         #[cfg(feature = "snapshots")]
-        if let Some(workspace) = self.workspace()? {
-            return self.step_in(&workspace, Request::Undo);
+        if self.workspace()?.is_some() {
+            return self.step(Request::Undo);
         }
         let moved = self.step_chat(TrailReason::Undo)?;
         Ok(moved.map(|moved| self.chat_outcome(Verb::Undo, moved)))
@@ -34,8 +34,8 @@ impl Session {
     /// As [`undo`](Self::undo).
     pub fn redo(&self) -> Result<Option<Outcome>> {
         #[cfg(feature = "snapshots")]
-        if let Some(workspace) = self.workspace()? {
-            return self.step_in(&workspace, Request::Redo);
+        if self.workspace()?.is_some() {
+            return self.step(Request::Redo);
         }
         let moved = self.step_chat(TrailReason::Redo)?;
         Ok(moved.map(|moved| self.chat_outcome(Verb::Redo, moved)))

@@ -69,13 +69,14 @@ impl Merger<'_> {
         let store = self.workspace.store();
         let unseen = Author {
             unsaved: true,
-            ..Author::new(AuthorKind::Person, store.now(), None)
+            ..Author::new(AuthorKind::Person, (usize::MAX, store.now()))
         };
         let author = other.or(moved_on.then_some(&unseen))?;
         let own = by.iter().rev().find(|author| self.authors.is_own(author));
         let changed_by = match &author.kind {
             AuthorKind::Session(place) => ChangedBy::Session(place.id.clone()),
-            AuthorKind::Person | AuthorKind::Unnamed => ChangedBy::Person,
+            AuthorKind::Person => ChangedBy::Person,
+            AuthorKind::Unnamed => ChangedBy::Run,
         };
         let at = match author.unsaved {
             true => self.changed_at(path).unwrap_or(author.at),
@@ -84,6 +85,8 @@ impl Merger<'_> {
         Some(Conflict {
             unsaved: author.unsaved,
             also: own.and_then(|own| own.step.as_ref()?.read(store)),
+            overlapped: own.is_some_and(|own| own.n == author.n),
+            named: self.named_files.iter().any(|file| path.starts_with(file)),
             ..Conflict::new(path, changed_by, at)
         })
     }

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::authors::{Author, WhoseWork};
+use super::authors::{Author, AuthorKind, WhoseWork};
 use super::outcome::{Overlap, Unmerged};
 use super::path_change::{FileEntry, PathEntry, is_ignored};
 use super::path_history::{AuthoredChange, PathHistories, PathState};
@@ -32,6 +32,8 @@ pub(super) struct Merger<'a> {
     pub(super) moved_on: &'a BTreeSet<PathBuf>,
     /// The paths that differ from the target.
     pub(super) wanted: &'a BTreeSet<PathBuf>,
+    /// The files that are named, which is consent to replace them.
+    pub(super) named_files: &'a [PathBuf],
     /// The index of the state that changes are counted from.
     pub(super) since: usize,
     /// The index of the last state of the work to undo.
@@ -147,7 +149,7 @@ impl Merger<'_> {
             };
             return self.without(path, ours, &group);
         }
-        for group in &self.groups(&self.in_effect(path))? {
+        for group in &self.groups(path, &self.in_effect(path))? {
             ours = self.without(path, ours, group)?;
         }
         Ok(ours)
@@ -159,7 +161,7 @@ impl Merger<'_> {
         let base = self.histories.base(path);
         let chain = self.histories.chain(path).into_iter();
         let brought_back =
-            |link: &&AuthoredChange| link.after == base && self.is_own(link) != Ok(true);
+            |link: &&AuthoredChange| link.after == base && self.is_own(path, link) != Ok(true);
         chain.take_while(|link| !brought_back(link)).collect()
     }
 
@@ -167,20 +169,25 @@ impl Merger<'_> {
     /// nothing of that author's change is left.
     pub(super) fn other(&self, path: &Path) -> Option<&Author> {
         let chain = self.in_effect(path);
-        if !chain.iter().any(|link| self.is_own(link) != Ok(false)) {
+        let is_own = |link: &AuthoredChange| self.is_own(path, link);
+        if !chain.iter().any(|link| is_own(link) != Ok(false)) {
             return None;
         }
-        let others = chain.iter().filter(|link| self.is_own(link) != Ok(true));
+        let others = chain.iter().filter(|link| is_own(link) != Ok(true));
         others.filter_map(|link| link.by.last()).next()
     }
 
     /// Groups the changes to undo, the last first.
-    fn groups<'c>(&self, chain: &[&'c AuthoredChange]) -> Result<Vec<ChangeGroup<'c>>, Unmerged> {
+    fn groups<'c>(
+        &self,
+        path: &Path,
+        chain: &[&'c AuthoredChange],
+    ) -> Result<Vec<ChangeGroup<'c>>, Unmerged> {
         let mut groups: Vec<ChangeGroup<'c>> = Vec::new();
         // Whether the change after this one belongs to the last group.
         let mut goes_on = false;
         for link in chain {
-            let is_own = self.is_own(link)?;
+            let is_own = self.is_own(path, link)?;
             match groups.last_mut().filter(|_| is_own && goes_on) {
                 Some(group) if *group.before == link.after => group.before = &link.before,
                 _ if is_own => groups.push(ChangeGroup {
@@ -197,7 +204,7 @@ impl Merger<'_> {
 
     /// Returns whether a change is to be undone. One by these authors and by others at the
     /// same time cannot be merged.
-    fn is_own(&self, link: &AuthoredChange) -> Result<bool, Unmerged> {
+    fn is_own(&self, path: &Path, link: &AuthoredChange) -> Result<bool, Unmerged> {
         if link.is_gone || link.n > self.until {
             return Ok(false);
         }
@@ -205,19 +212,30 @@ impl Merger<'_> {
             // A restore is undone with the rest if it went back too far.
             return Ok(link.is_behind(self.since));
         }
-        let is_saved = link.n <= self.histories.saved;
-        let is_own = |author: &Author| {
-            let author = Author {
-                unsaved: author.unsaved && !is_saved,
-                ..author.clone()
-            };
-            self.authors.is_own(&author)
-        };
-        let own = link.by.iter().filter(|author| is_own(author)).count();
+        let by = link.by.iter();
+        let by = by.map(|author| self.histories.by_now(path, author));
+        let own = by.filter(|author| self.authors.is_own(author)).count();
         match own {
             0 => Ok(false),
             all if all == link.by.len() => Ok(true),
-            _ => Err(unmerged("several authors changed it at the same time")),
+            _ if link
+                .by
+                .iter()
+                .any(|author| author.kind == AuthorKind::Person) =>
+            {
+                Err(unmerged("it was changed by you or the run"))
+            }
+            _ => Err(unmerged("it changed while turns or runs overlapped")),
+        }
+    }
+
+    /// Returns who else changed a path: "you", or "others".
+    fn other_name(&self, path: &Path) -> &'static str {
+        let by = self.histories.by(path).iter();
+        let other = by.rev().find(|author| !self.authors.is_own(author));
+        match other.map_or(&AuthorKind::Person, |other| &other.kind) {
+            AuthorKind::Person => "you",
+            AuthorKind::Session(_) | AuthorKind::Unnamed => "others",
         }
     }
 
@@ -243,10 +261,11 @@ impl Merger<'_> {
         }
         let files = [base, &ours.state, theirs].map(PathState::file);
         let [Some(base_file), Some(our_file), Some(their_file)] = files else {
-            return Err(not_files(base, &ours.state, theirs).into());
+            return Err(not_files(base, &ours.state, theirs, self.other_name(path)).into());
         };
         let Some(mode) = three_ways(base_file.mode, our_file.mode, their_file.mode) else {
-            return Err(unmerged("both changed its mode").into());
+            let who = self.other_name(path);
+            return Err(unmerged(&format!("{who} changed its mode, too")).into());
         };
         let merged = |(content, size), bytes| MergeVersion {
             state: PathState::There(PathEntry::File(FileEntry {
@@ -273,7 +292,7 @@ impl Merger<'_> {
             Err(clashes) => {
                 let by = group.step;
                 let by = by.and_then(|step| step.read(self.workspace.store()));
-                Err(overlapping(clashes, by.as_deref()).into())
+                Err(overlapping(clashes, by.as_deref(), self.other_name(path)).into())
             }
         }
     }
@@ -380,34 +399,25 @@ fn node(entry: &PathEntry, like: [Option<&Node>; 2]) -> Node {
 }
 
 fn unmerged(reason: &str) -> Unmerged {
-    Unmerged {
-        reason: reason.to_owned(),
-        overlaps: Vec::new(),
-    }
+    Unmerged::new(reason, Vec::new())
 }
 
 /// Returns the reason why a path that is not a file on all sides is not merged.
-fn not_files(base: &PathState, ours: &PathState, theirs: &PathState) -> Unmerged {
+fn not_files(base: &PathState, ours: &PathState, theirs: &PathState, who: &str) -> Unmerged {
     let is_link = |state: &PathState| matches!(state, PathState::There(PathEntry::Link { .. }));
-    unmerged(match (base, ours, theirs) {
-        (_, PathState::Absent, _) => "it was changed, then deleted by others",
-        (_, _, PathState::Absent) => "it was created, then changed by others",
-        (PathState::Absent, ..) => "it was deleted, then created again by others",
-        _ if [base, ours, theirs].into_iter().any(is_link) => "it is or was a link",
-        _ => "it is not a file, or was not one",
+    unmerged(&match (base, ours, theirs) {
+        (_, PathState::Absent, _) => format!("it was changed, then {who} deleted it"),
+        (_, _, PathState::Absent) => format!("it was created, then {who} changed it"),
+        (PathState::Absent, ..) => format!("it was deleted, then {who} created it again"),
+        _ if [base, ours, theirs].into_iter().any(is_link) => "it is or was a link".to_owned(),
+        _ => "it is not a file, or was not one".to_owned(),
     })
 }
 
-fn overlapping(clashes: Vec<Clash>, by: Option<&str>) -> Unmerged {
+fn overlapping(clashes: Vec<Clash>, by: Option<&str>, who: &str) -> Unmerged {
     let overlaps = clashes.into_iter().map(|clash| Overlap {
-        line: clash.line,
-        now: clash.ours,
-        left: clash.base,
-        was: clash.theirs,
         by: by.map(ToOwned::to_owned),
+        ..Overlap::new(clash.line, clash.ours, clash.base, clash.theirs)
     });
-    Unmerged {
-        reason: "both changed the same lines".to_owned(),
-        overlaps: overlaps.collect(),
-    }
+    Unmerged::new(format!("{who} changed the same lines"), overlaps.collect())
 }

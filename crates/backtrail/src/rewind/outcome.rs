@@ -48,6 +48,9 @@ pub struct Outcome {
     pub conflicts: Vec<Conflict>,
     /// How conflicts are treated.
     pub on_conflict: OnConflict,
+    /// Whether [`OnConflict::Merge`] would go through and change something in the files that
+    /// stop it; `false` if nothing does.
+    pub can_merge: bool,
     /// The number of files and links that need no change.
     pub unchanged: u64,
     /// What the point's snapshot skipped.
@@ -62,6 +65,8 @@ pub struct Outcome {
     pub chat: Option<ChatMove>,
     /// The agent that keeps the session, if its conversation stays for that reason.
     pub belongs_to: Option<String>,
+    /// The session whose conversation stays because another process is writing to it.
+    pub chat_in_use: Option<SessionId>,
     /// The turns and runs in progress in the workspace.
     #[cfg(feature = "snapshots")]
     pub active: Vec<Activity>,
@@ -180,7 +185,12 @@ pub struct Conflict {
     pub unsaved: bool,
     /// The turn or run to undo that changed it as well, as text.
     pub also: Option<String>,
-    /// What a merge came to; `None` if none was asked for.
+    /// Whether it was changed while the work to undo was in progress as well, so that it may
+    /// be either's.
+    pub overlapped: bool,
+    /// Whether the file itself was named, which is consent: it is replaced.
+    pub named: bool,
+    /// What a merge comes to, if one was asked for or conflicts stop it.
     pub merge: Option<Merge>,
 }
 
@@ -192,6 +202,8 @@ pub enum ChangedBy {
     Person,
     /// A session.
     Session(SessionId),
+    /// A turn or run without a session.
+    Run,
 }
 
 /// What a merge of one path came to.
@@ -363,10 +375,17 @@ impl Outcome {
     pub fn stopping(&self) -> impl Iterator<Item = &Conflict> {
         let on_conflict = self.on_conflict;
         self.conflicts.iter().filter(move |one| match on_conflict {
-            OnConflict::Stop => true,
+            OnConflict::Stop => !one.named,
             OnConflict::Merge => one.is_unmerged(),
             OnConflict::Keep | OnConflict::Overwrite => false,
         })
+    }
+
+    /// Returns the conflicts whose changes are replaced because the files were named.
+    pub fn replaced(&self) -> impl Iterator<Item = &Conflict> {
+        let on_conflict = self.on_conflict;
+        let conflicts = self.conflicts.iter();
+        conflicts.filter(move |one| one.named && on_conflict == OnConflict::Stop)
     }
 
     /// Returns whether any path changes.
@@ -437,6 +456,35 @@ impl ChatMove {
     }
 }
 
+impl Unmerged {
+    /// Makes a path that cannot be merged.
+    pub fn new(reason: impl Into<String>, overlaps: Vec<Overlap>) -> Self {
+        Self {
+            reason: reason.into(),
+            overlaps,
+        }
+    }
+}
+
+impl Overlap {
+    /// Makes an overlap at a line: the lines now, as the work to undo left them, and as they
+    /// were.
+    pub fn new(
+        line: u64,
+        now: impl Into<Vec<u8>>,
+        left: impl Into<Vec<u8>>,
+        was: impl Into<Vec<u8>>,
+    ) -> Self {
+        Self {
+            line,
+            now: now.into(),
+            left: left.into(),
+            was: was.into(),
+            by: None,
+        }
+    }
+}
+
 impl Recovered {
     /// Makes a step that was given up.
     pub fn new(verb: Verb, begun_at: Timestamp) -> Self {
@@ -478,6 +526,8 @@ impl Conflict {
             at,
             unsaved: false,
             also: None,
+            overlapped: false,
+            named: false,
             merge: None,
         }
     }
@@ -506,6 +556,7 @@ impl fmt::Display for ChangedBy {
         match self {
             Self::Person => f.write_str("person"),
             Self::Session(id) => f.write_str(id.as_str()),
+            Self::Run => f.write_str("run"),
         }
     }
 }

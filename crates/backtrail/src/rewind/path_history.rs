@@ -20,8 +20,8 @@ pub(super) struct PathHistories {
     pub(super) paths: HashMap<PathBuf, PathHistory>,
     /// Present content that no snapshot has.
     pub(super) stored: BTreeMap<PathBuf, PathEntry>,
-    /// The index of the last state that was saved on request.
-    pub(super) saved: usize,
+    /// The index of the last state that the user asked to be saved; 0 for none.
+    pub(super) last_held: usize,
     /// Below which paths every change counts, also of what is as it was, if anywhere; empty
     /// means everywhere.
     pub(super) every: Option<Vec<PathBuf>>,
@@ -86,11 +86,14 @@ impl PathHistories {
         if !interval.saves {
             return;
         }
-        self.saved = interval.n;
+        if interval.is_users {
+            self.last_held = interval.n;
+        }
         let states = self.paths.values_mut();
         for known in states.filter_map(|history| history.states.last_mut()) {
             for author in &mut known.by {
                 author.unsaved = false;
+                author.held |= interval.is_users;
             }
         }
     }
@@ -164,6 +167,15 @@ impl PathHistories {
     pub(super) fn base(&self, path: &Path) -> PathState {
         let history = self.paths.get(path);
         history.map_or(PathState::Unknown, |history| history.base.clone())
+    }
+
+    /// Returns the author of a change of a path with whether a checkpoint of the user's own
+    /// has it.
+    pub(super) fn by_now(&self, path: &Path, author: &Author) -> Author {
+        match self.paths.get(path) {
+            Some(history) => history.by_now(author, self.last_held),
+            None => author.clone(),
+        }
     }
 
     /// Returns the changes that led to the present state of a path, the last one first.
@@ -351,7 +363,7 @@ impl PathHistory {
     fn restored(&mut self, state: PathState, cause: &Interval) -> PastState {
         let came = cause.to.map_or_else(|| Rc::from([]), |to| self.came(to));
         let earlier = match &cause.merge_undid {
-            Some(undid) if came.is_empty() => self.without(undid),
+            Some(undid) if came.is_empty() => self.without(undid, cause.last_held),
             // A redo may be undone itself, and then all that it undid returns.
             _ => self.last_link(),
         };
@@ -388,12 +400,12 @@ impl PathHistory {
 
     /// Copies the changes that led to the present state, with those marked that a merge
     /// undid, and returns the last. The originals stay: an earlier state may return.
-    fn without(&mut self, undid: &MergeUndid) -> Option<usize> {
+    fn without(&mut self, undid: &MergeUndid, last_held: usize) -> Option<usize> {
         let mut chain: Vec<AuthoredChange> = self.chain().into_iter().cloned().collect();
         chain.reverse();
         let mut earlier = None;
         for mut link in chain {
-            link.is_gone |= undid.holds(&link);
+            link.is_gone |= undid.holds(&link, |author| self.by_now(author, last_held));
             link.earlier = earlier;
             self.links.push(link);
             earlier = Some(self.links.len() - 1);
@@ -433,6 +445,16 @@ impl PathHistory {
         seen.filter(|known| known.state == *state).cloned()
     }
 
+    /// Returns the author of a change with whether a checkpoint of the user's own has it by
+    /// now. Where nothing of the change is left, any such checkpoint after it counts.
+    pub(super) fn by_now(&self, author: &Author, last_held: usize) -> Author {
+        let known = self.by().iter().find(|known| known.is(author));
+        Author {
+            held: known.map_or(author.n <= last_held, |known| known.held),
+            ..author.clone()
+        }
+    }
+
     /// Returns its authors, the last one last.
     pub(super) fn by(&self) -> &[Author] {
         self.states.last().map_or(&[], |known| &known.by)
@@ -451,8 +473,5 @@ impl PathHistory {
 
 /// Returns whether an author is among others, saved or not.
 fn has(by: &[Author], author: &Author) -> bool {
-    let is_it = |known: &Author| {
-        known.kind == author.kind && known.at == author.at && known.step == author.step
-    };
-    by.iter().any(is_it)
+    by.iter().any(|known| known.is(author))
 }

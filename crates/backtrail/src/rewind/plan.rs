@@ -85,6 +85,8 @@ pub(super) struct FilePlan {
     pub(super) present: Snapshot,
     pub(super) actions: PathActions,
     pub(super) conflicts: Vec<Conflict>,
+    /// Whether a merge would go through, if conflicts stop it.
+    pub(super) can_merge: bool,
     pub(super) unchanged: u64,
     /// Other sessions whose work is undone, while their conversations stay.
     pub(super) others: Vec<SessionId>,
@@ -149,6 +151,8 @@ struct PathsToChange {
     differences: Vec<Difference>,
     /// Those that changed since the step.
     moved_on: BTreeSet<PathBuf>,
+    /// All of them.
+    wanted: BTreeSet<PathBuf>,
     histories: PathHistories,
 }
 
@@ -199,7 +203,7 @@ impl FilePlanner<'_> {
                 actions.cannot(path, "kept: its current content cannot be saved");
             }
         }
-        let present = captured.present;
+        let present = captured.present.clone();
         self.name_uncaptured(&mut actions, &target)?;
         self.name_unchanged(&mut actions, &target)?;
         // What is not touched anyway is no conflict.
@@ -209,19 +213,17 @@ impl FilePlanner<'_> {
             PresentState::Stored(_) if makes_new => Some(self.workspace.objects().writer()?),
             _ => None,
         };
-        let wanted = paths.differences.iter().map(|want| want.path.clone());
+        let named_files = self.named_files(&present, &target)?;
         let merger = Merger {
-            workspace: self.workspace,
-            histories: &paths.histories,
-            authors: &self.target.authors,
-            moved_on: &paths.moved_on,
-            wanted: &wanted.collect(),
-            since: place_of(self.timeline, self.target.since)?,
-            until: self.until()?,
-            present: &present,
+            named_files: &named_files,
             writer: writer.as_ref(),
+            ..self.merger(&paths, &present)?
         };
         let mut conflicts = merger.conflicts(&mut actions, options.on_conflict)?;
+        let stops = options.on_conflict == OnConflict::Stop;
+        let can_merge = stops
+            && conflicts.iter().any(|one| !one.named)
+            && self.try_merge(&captured, &target, &mut conflicts)?;
         if let Some(pick) = &options.pick {
             pick.choose(&mut actions, &present, &merger)?;
             let is_chosen = |conflict: &Conflict| actions.is_touched(&conflict.path);
@@ -244,8 +246,46 @@ impl FilePlanner<'_> {
             present,
             actions,
             conflicts,
+            can_merge,
             others: self.others(own)?,
         })
+    }
+
+    /// Returns what merges paths, and stores nothing.
+    fn merger<'p>(&'p self, paths: &'p PathsToChange, present: &'p Snapshot) -> Result<Merger<'p>> {
+        Ok(Merger {
+            workspace: self.workspace,
+            histories: &paths.histories,
+            authors: &self.target.authors,
+            moved_on: &paths.moved_on,
+            wanted: &paths.wanted,
+            named_files: &[],
+            since: place_of(self.timeline, self.target.since)?,
+            until: self.until()?,
+            present,
+            writer: None,
+        })
+    }
+
+    /// Adds to conflicts that stop it what a merge would come to, and returns whether it
+    /// would go through and change something in them.
+    fn try_merge(
+        &self,
+        captured: &CapturedFiles,
+        target: &Snapshot,
+        conflicts: &mut [Conflict],
+    ) -> Result<bool> {
+        let paths = self.look(captured, target, true)?;
+        let mut actions = PathActions::on(&paths.differences, &paths.histories, &captured.opened);
+        actions.fit(&captured.present, target)?;
+        let merger = self.merger(&paths, &captured.present)?;
+        let merged = merger.conflicts(&mut actions, OnConflict::Merge)?;
+        for conflict in conflicts.iter_mut() {
+            let found = merged.iter().find(|one| one.path == conflict.path);
+            conflict.merge = found.and_then(|found| found.merge.clone());
+        }
+        let is_merged = |one: &Conflict| one.merge == Some(Merge::Merged);
+        Ok(conflicts.iter().any(is_merged) && !merged.iter().any(Conflict::is_unmerged))
     }
 
     /// Returns the other sessions with messages in the turns and runs that are undone.
@@ -307,10 +347,29 @@ impl FilePlanner<'_> {
             });
         }
         Ok(PathsToChange {
+            wanted: differences.iter().map(|want| want.path.clone()).collect(),
             differences,
             moved_on,
             histories,
         })
+    }
+
+    /// Returns the files that are to go to a point and are named themselves.
+    fn named_files(&self, present: &Snapshot, target: &Snapshot) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        if self.target.scope != PathScope::Whole {
+            return Ok(files);
+        }
+        for path in &self.target.paths {
+            let node = match present.walk_down(path)? {
+                None => target.walk_down(path)?,
+                now => now,
+            };
+            if node.is_some_and(|node| !matches!(node, Node::Dir(_))) {
+                files.push(path.clone());
+            }
+        }
+        Ok(files)
     }
 
     /// Returns the paths that are named; `None` means all.
@@ -502,8 +561,9 @@ impl Outcome {
             };
         };
         let to = target.to.as_ref();
-        Self {
+        let mut outcome = Self {
             changes: files.actions.changes(),
+            can_merge: files.can_merge,
             kept: files.actions.kept.clone(),
             not_restored: files.actions.not_restored.clone(),
             conflicts: files.conflicts.clone(),
@@ -511,7 +571,13 @@ impl Outcome {
             other_sessions: files.others.clone(),
             skipped: to.map(|to| to.skipped().clone()).unwrap_or_default(),
             ..outcome
-        }
+        };
+        // What stops it is a conflict, and no change.
+        let stopping: BTreeSet<PathBuf> = outcome.stopping().map(|one| one.path.clone()).collect();
+        outcome
+            .changes
+            .retain(|change| !stopping.contains(&change.path));
+        outcome
     }
 
     /// Returns the outcome unless conflicts stopped it.

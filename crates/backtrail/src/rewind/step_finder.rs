@@ -204,12 +204,14 @@ impl<'a> StepFinder<'a> {
             true => self.chat_before(step)?,
             false => None,
         };
-        self.target(
-            Verb::Undo,
-            step,
-            (changed && options.files).then_some(files),
-            chat,
-        )
+        let files = options.files.then_some(files);
+        let mut target = self.target(Verb::Undo, step, files, chat)?;
+        // A turn of words alone is undone on the workspace's trail, too, where steps are
+        // counted.
+        if !changed && target.chat.is_none() {
+            target.files = None;
+        }
+        Ok(target)
     }
 
     /// Reverses exactly what an undo did.
@@ -268,6 +270,7 @@ impl<'a> StepFinder<'a> {
             about: self.description(step),
             step_id: Some(step.id),
             to: Some(before.clone()),
+            is_chat_optional: false,
             files,
         })
     }
@@ -310,7 +313,10 @@ impl<'a> StepFinder<'a> {
         let checkpoints = &self.timeline.checkpoints;
         let before = checkpoints[step.before].snapshot_id();
         let after = step.after.map(|after| checkpoints[after].snapshot_id());
-        after != Some(before) || self.chat_before(step).is_ok_and(|chat| chat.is_some())
+        let owner = |chat: &SessionPlace| belongs_to(self.workspace.store(), &chat.id);
+        let is_ours = |chat: &SessionPlace| owner(chat).is_ok_and(|it| it == ChatOwner::Ours);
+        let chat = || self.chat_before(step).ok().flatten();
+        after != Some(before) || chat().is_some_and(|chat| is_ours(&chat))
     }
 
     /// Returns when a step was over.

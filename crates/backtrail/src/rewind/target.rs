@@ -38,6 +38,8 @@ pub(super) struct RewindTarget {
     pub(super) files: Option<FileTarget>,
     /// The last record of the conversation afterwards.
     pub(super) chat: Option<SessionPlace>,
+    /// Whether the conversation stays if another process is writing to it.
+    pub(super) is_chat_optional: bool,
     pub(super) about: Description,
 }
 
@@ -113,9 +115,8 @@ impl RewindTarget {
         let moment = workspace.locate(point)?;
         let (checkpoint, place) = (moment.checkpoint, moment.session);
         let authors = match &place {
-            _ if moment.counts => WhoseWork::Sessions,
-            Some(place) => WhoseWork::of(workspace.store(), &place.id),
-            None => WhoseWork::Everyone,
+            Some(place) if moment.is_record => WhoseWork::of(workspace.store(), &place.id),
+            _ => WhoseWork::Everyone,
         };
         let is_restore = !options.paths.is_empty() || options.pick.is_some();
         let store = workspace.store();
@@ -159,6 +160,7 @@ impl RewindTarget {
                 authors,
             }),
             chat,
+            is_chat_optional: !moment.is_record,
             to: Some(checkpoint),
             about,
         })
@@ -199,8 +201,27 @@ impl RewindTarget {
             to: None,
             files: None,
             chat: Some(place),
+            is_chat_optional: false,
             about: Description::default(),
         }
+    }
+
+    /// Leaves the conversation where it is if it may stay and another process is writing to
+    /// it. `writer` is the session that this process is writing to.
+    pub(super) fn leave_chat_in_use(
+        &mut self,
+        store: &Store,
+        writer: Option<&SessionId>,
+    ) -> Result<()> {
+        let chat = self.chat.as_ref().filter(|_| self.is_chat_optional);
+        let Some(chat) = chat.filter(|chat| writer != Some(&chat.id)) else {
+            return Ok(());
+        };
+        let in_use = store.read_session(&chat.id)?.writer()?.is_some();
+        if in_use && self.chat_move(store)?.is_some() {
+            self.outcome.chat_in_use = self.chat.take().map(|chat| chat.id);
+        }
+        Ok(())
     }
 
     /// Returns the session whose work is undone, if it is a single one.

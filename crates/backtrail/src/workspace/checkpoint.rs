@@ -142,6 +142,11 @@ impl Checkpoint {
         &self.record.reason
     }
 
+    /// Returns whether the user asked for it: no session, no run and no rewind did.
+    pub(crate) fn is_users(&self) -> bool {
+        *self.reason() == CheckpointReason::Manual && self.session().is_none()
+    }
+
     /// Returns the place in a session that it belongs to.
     pub fn session(&self) -> Option<&SessionPlace> {
         self.record.session.as_ref()

@@ -5,9 +5,14 @@ use serde::Serialize;
 use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason};
 use super::spans::{Span, newest_of, spans};
+use super::timeline::Timeline;
 use crate::error::Result;
+use crate::session::Run;
 use crate::snapshot::Diff;
 use crate::time::Timestamp;
+
+/// How many records may be between a run's last checkpoint and its own.
+const MAX_NOTES: u64 = 16;
 
 /// The kind of an entry of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -39,6 +44,7 @@ pub struct LogEntry {
     before: Option<Checkpoint>,
     after: Checkpoint,
     ended: bool,
+    is_step: bool,
 }
 
 impl LogEntry {
@@ -68,6 +74,25 @@ impl LogEntry {
         self.ended
     }
 
+    /// Returns whether it is a step: a rewind, a restore, a turn, or a run that changed
+    /// something. `last~N` counts the turns and runs among them.
+    pub fn is_step(&self) -> bool {
+        self.is_step
+    }
+
+    /// Returns the command that ran, with its exit code, if this is a run and its session
+    /// has the record.
+    pub fn run(&self) -> Option<Run> {
+        let place = self.after.session()?;
+        let start = self.before.as_ref().map(Checkpoint::id);
+        let reader = self.after.workspace.store().read_session(&place.id).ok()?;
+        // Notes may come first.
+        let next = place.seq + 1..=place.seq + MAX_NOTES;
+        let runs = next.map_while(|seq| reader.record_at(place.trail, seq).ok().flatten());
+        let mut runs = runs.filter_map(|record| record.as_ref().run().ok().flatten());
+        runs.find(|run| run.before == start)
+    }
+
     /// Returns its changes; `None` for the first checkpoint.
     ///
     /// # Errors
@@ -91,12 +116,12 @@ impl Workspace {
     ///
     /// Fails if the workspace's trail cannot be read.
     pub fn log(&self) -> Result<Vec<LogEntry>> {
-        let checkpoints = self.checkpoints()?.collect::<Result<Vec<_>>>()?;
-        Ok(entries(&checkpoints))
+        Ok(entries(&Timeline::read(self)?))
     }
 }
 
-fn entries(checkpoints: &[Checkpoint]) -> Vec<LogEntry> {
+fn entries(timeline: &Timeline) -> Vec<LogEntry> {
+    let checkpoints = &timeline.checkpoints;
     let mut entries = Vec::new();
     let spans = spans(checkpoints);
     let mut starts = spans.iter().peekable();
@@ -111,13 +136,14 @@ fn entries(checkpoints: &[Checkpoint]) -> Vec<LogEntry> {
             before: before.cloned(),
             after: checkpoint.clone(),
             ended: true,
+            is_step: matches!(kind, LogKind::Rewind | LogKind::Restore),
         };
         // A change while another turn or run was active belongs to that one.
         let changed = before.is_some_and(|before| before.snapshot_id() != checkpoint.snapshot_id());
         let persons = changed && !is_open(n);
         if let Some(span) = starts.next_if(|span| span.start == n) {
             entries.extend(persons.then(|| entry(LogKind::Person)));
-            entries.push(span_entry(checkpoints, span));
+            entries.push(span_entry(timeline, span));
             continue;
         }
         match checkpoint.reason() {
@@ -136,7 +162,8 @@ fn entries(checkpoints: &[Checkpoint]) -> Vec<LogEntry> {
     entries
 }
 
-fn span_entry(checkpoints: &[Checkpoint], span: &Span) -> LogEntry {
+fn span_entry(timeline: &Timeline, span: &Span) -> LogEntry {
+    let checkpoints = &timeline.checkpoints;
     let start = &checkpoints[span.start];
     let end = span.end.map(|end| &checkpoints[end]);
     let after = end.unwrap_or_else(|| &checkpoints[newest_of(checkpoints, span.start)]);
@@ -148,5 +175,6 @@ fn span_entry(checkpoints: &[Checkpoint], span: &Span) -> LogEntry {
         before: Some(start.clone()),
         after: after.clone(),
         ended: end.is_some_and(|end| *end.reason() != CheckpointReason::Interrupted),
+        is_step: timeline.is_step(span.start),
     }
 }

@@ -19,8 +19,8 @@ pub(crate) struct Moment {
     pub(crate) checkpoint: Checkpoint,
     /// Its last record, if it belongs to a session.
     pub(crate) session: Option<SessionPlace>,
-    /// Whether the point counts turns and runs of any session.
-    pub(crate) counts: bool,
+    /// Whether the point is a record of that session, and not a moment of the workspace.
+    pub(crate) is_record: bool,
 }
 
 impl Moment {
@@ -28,7 +28,7 @@ impl Moment {
         Self {
             session: checkpoint.session().cloned(),
             checkpoint,
-            counts: false,
+            is_record: false,
         }
     }
 }
@@ -61,10 +61,7 @@ impl Workspace {
                 let last = self.last_checkpoint()?.ok_or_else(|| self.no_checkpoint());
                 last.map(Moment::of)
             }
-            Named::TurnsBack(count) => Ok(Moment {
-                counts: true,
-                ..Moment::of(self.before_turns(*count)?)
-            }),
+            Named::TurnsBack(count) => self.before_turns(*count).map(Moment::of),
             Named::Record(reference, seq) => {
                 let session = self.session_meant(reference.as_deref())?;
                 self.at_record(&session, *seq)
@@ -144,7 +141,7 @@ impl Workspace {
         let moment = found.map(|checkpoint| Moment {
             checkpoint,
             session: Some(place),
-            counts: false,
+            is_record: true,
         });
         moment.ok_or_else(|| {
             let what = format!(

@@ -13,6 +13,15 @@ pub(super) struct Span {
     pub(super) end: Option<usize>,
 }
 
+impl Span {
+    /// Returns whether files are not as they were when it began.
+    pub(super) fn changed_files(&self, checkpoints: &[Checkpoint]) -> bool {
+        let before = checkpoints[self.start].snapshot_id();
+        self.end
+            .is_none_or(|end| checkpoints[end].snapshot_id() != before)
+    }
+}
+
 /// Finds the turns and runs among checkpoints, which are in order. A turn or run that began
 /// within another, or is within another of the same session, is a part of it.
 pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {

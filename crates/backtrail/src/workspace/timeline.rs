@@ -3,12 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Workspace;
-use super::checkpoint::{Checkpoint, CheckpointReason};
+use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use super::checkpoint_record::CheckpointRecord;
 use super::spans::{Span, newest_of, spans};
 use super::step_record::StepRecord;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
+use crate::session::SessionReader;
+use crate::store::Store;
 use crate::trail::RecordKind;
 
 /// The checkpoints and steps of a workspace, oldest first.
@@ -21,6 +23,8 @@ pub(crate) struct Timeline {
     pub(crate) moves: HashMap<CheckpointId, StepRecord>,
     /// The turns and runs that are running, by the checkpoint that they began with.
     pub(crate) active: HashSet<CheckpointId>,
+    /// The turns and runs that are steps.
+    spans: Vec<Span>,
 }
 
 /// A step that changed files.
@@ -55,6 +59,8 @@ pub(crate) struct FileSteps {
     pub(crate) done: Vec<FileStep>,
     /// The most recently undone is last, each with the move that undid it.
     pub(crate) undone: Vec<(FileStep, CheckpointId)>,
+    /// Those that were undone since the newest turn or run came.
+    left: HashSet<CheckpointId>,
 }
 
 impl Timeline {
@@ -64,6 +70,7 @@ impl Timeline {
             places: HashMap::new(),
             moves: HashMap::new(),
             active: HashSet::new(),
+            spans: Vec::new(),
         };
         let Some(mut records) = workspace.records()? else {
             return Ok(timeline);
@@ -86,9 +93,34 @@ impl Timeline {
                 _ => {}
             }
         }
-        let active = workspace.active()?.into_iter();
+        let active = workspace.at_work()?.into_iter();
         timeline.active = active.map(|activity| activity.checkpoint).collect();
+        let mut spans = spans(&timeline.checkpoints);
+        let undone = timeline.moves.values().filter_map(|begun| begun.step);
+        let undone: HashSet<CheckpointId> = undone.collect();
+        spans.retain(|span| !timeline.is_idle(workspace, span, &undone));
+        timeline.spans = spans;
         Ok(timeline)
+    }
+
+    /// Returns whether a run changed nothing, in files and conversation, and so is no step.
+    /// One that was undone while it ran had changed something.
+    fn is_idle(&self, workspace: &Workspace, span: &Span, undone: &HashSet<CheckpointId>) -> bool {
+        let Some(end) = span.end.map(|end| &self.checkpoints[end]) else {
+            return false;
+        };
+        let start = &self.checkpoints[span.start];
+        let is_run = *start.reason() == CheckpointReason::RunStart;
+        is_run
+            && !span.changed_files(&self.checkpoints)
+            && !undone.contains(&start.id())
+            && !spoke(workspace.store(), start.session(), end.session())
+    }
+
+    /// Returns whether a turn or run that began with a checkpoint is a step.
+    pub(super) fn is_step(&self, start: usize) -> bool {
+        let found = self.spans.binary_search_by_key(&start, |span| span.start);
+        found.is_ok()
     }
 
     /// Returns the position of a checkpoint.
@@ -96,25 +128,26 @@ impl Timeline {
         self.places.get(&id).copied()
     }
 
-    /// Returns the turns and runs that `last~N` counts: those in effect, and all after the
-    /// last of them.
+    /// Returns the turns and runs that `last~N` counts: those in effect, and those after the
+    /// last of them that were undone since another one came.
     pub(super) fn spans_counted(&self) -> Vec<Span> {
         let steps = self.steps();
         let in_effect: HashSet<CheckpointId> = steps.done.iter().map(|step| step.id).collect();
-        let mut spans = spans(&self.checkpoints);
+        let mut spans = self.spans.clone();
         let is_in_effect = |span: &Span| in_effect.contains(&self.checkpoints[span.start].id());
         let last = spans.iter().rposition(is_in_effect);
         let mut n = 0;
         spans.retain(|span| {
             n += 1;
-            Some(n) > last.map(|last| last + 1) || is_in_effect(span)
+            let is_left = steps.left.contains(&self.checkpoints[span.start].id());
+            is_in_effect(span) || (is_left && Some(n) > last.map(|last| last + 1))
         });
         spans
     }
 
     /// Determines the steps in effect.
     pub(crate) fn steps(&self) -> FileSteps {
-        let spans = spans(&self.checkpoints);
+        let spans = &self.spans;
         let by_start: HashMap<usize, &Span> = spans.iter().map(|span| (span.start, span)).collect();
         let by_end: HashMap<usize, &Span> = spans
             .iter()
@@ -126,7 +159,12 @@ impl Timeline {
                 steps.add(self.span_step(n, span));
             } else if let Some(span) = by_end.get(&n) {
                 // It was undone while running, and then continued.
-                steps.end(self.span_step(n, span));
+                let step = self.span_step(n, span);
+                let continued =
+                    step.kind == FileStepKind::Turn || span.changed_files(&self.checkpoints);
+                if continued {
+                    steps.end(step);
+                }
             } else if checkpoint.reason().moved()
                 && let Some(begun) = self.moves.get(&checkpoint.id())
             {
@@ -162,8 +200,31 @@ impl Timeline {
     }
 }
 
+/// Returns whether a message was recorded between two places of a session. One that cannot
+/// be read has none to undo.
+fn spoke(store: &Store, from: Option<&SessionPlace>, to: Option<&SessionPlace>) -> bool {
+    let (Some(from), Some(to)) = (from, to) else {
+        return false;
+    };
+    if from.id != to.id || from.trail != to.trail {
+        return true;
+    }
+    let is_spoken = |reader: &SessionReader, seq| {
+        let record = reader.record_at(from.trail, seq).ok().flatten();
+        record.is_some_and(|record| record.as_ref().kind().is_spoken())
+    };
+    // Most have nothing in between, and no session is read.
+    from.seq < to.seq
+        && store
+            .read_session(&from.id)
+            .is_ok_and(|reader| (from.seq + 1..=to.seq).any(|seq| is_spoken(&reader, seq)))
+}
+
 impl FileSteps {
     fn add(&mut self, step: FileStep) {
+        if step.kind != FileStepKind::Move {
+            self.left.clear();
+        }
         self.done.push(step);
         // After a new step nothing can be redone.
         self.undone.clear();
@@ -194,6 +255,7 @@ impl FileSteps {
                     // The steps that it had undone return to their positions.
                     self.done.append(&mut step.covers);
                     self.done.sort_by_key(|step| step.came);
+                    self.left.insert(step.id);
                     self.undone.push((step, begun.id));
                 }
             }
@@ -233,6 +295,8 @@ impl FileSteps {
             let its = begun.of_session.is_none() || step.session == begun.of_session;
             its && step.before >= to
         };
-        self.done.extract_if(.., is_covered).collect()
+        let covered: Vec<FileStep> = self.done.extract_if(.., is_covered).collect();
+        self.left.extend(covered.iter().map(|step| step.id));
+        covered
     }
 }

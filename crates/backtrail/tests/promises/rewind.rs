@@ -11,6 +11,7 @@
 )]
 
 mod actors;
+mod counting;
 mod elsewhere;
 mod every_step;
 mod killed;
@@ -25,3 +26,4 @@ mod review;
 mod scene;
 mod stuck;
 mod three_actors;
+mod workspace_points;

@@ -26,20 +26,19 @@ impl OutcomeText<'_> {
             return format!("{files} cannot be merged; nothing was touched");
         }
         let have = plural(stopping.len(), "has", "have");
-        match &self.outcome.step {
-            Some(step) => format!(
-                "{files} {have} later changes that are not part of this {}; nothing was touched",
-                step.kind.as_str()
-            ),
-            None => {
-                let is_yours = |one: &&Conflict| one.changed_by == ChangedBy::Person;
-                let whose = match stopping.iter().all(is_yours) {
-                    true => "your changes",
-                    false => "other changes",
-                };
-                format!("{files} {have} {whose} since that point; nothing was touched")
+        let is_yours = |one: &&Conflict| one.changed_by == ChangedBy::Person && !one.overlapped;
+        let are_yours = stopping.iter().all(is_yours);
+        let step = self.outcome.step.as_ref().map(|step| step.kind.as_str());
+        let what = match step {
+            Some(step) if stopping.iter().all(|one| one.overlapped) => {
+                format!("changed while this {step} and others overlapped")
             }
-        }
+            Some(step) if are_yours => format!("{have} your changes since this {step}"),
+            Some(step) => format!("{have} later changes that are not part of this {step}"),
+            None if are_yours => format!("{have} your changes since that point"),
+            None => format!("{have} other changes since that point"),
+        };
+        format!("{files} {what}; nothing was touched")
     }
 
     fn merges(&self) -> bool {
@@ -56,9 +55,14 @@ impl OutcomeText<'_> {
         if stopping.len() > ROWS {
             lines.push(format!("  and {} more", stopping.len() - ROWS));
         }
-        lines.extend(shown.iter().flat_map(|one| overlaps(one, width)));
+        if self.merges() {
+            lines.extend(shown.iter().flat_map(|one| overlaps(one, width)));
+        }
         lines.push(String::new());
         lines.extend(lists::lines(&self.ways_on(&stopping), width));
+        if !self.merges() {
+            lines.extend(unmergeable(shown));
+        }
         lines
     }
 
@@ -69,6 +73,7 @@ impl OutcomeText<'_> {
             [only] => {
                 let (your, yours) = match only.changed_by {
                     ChangedBy::Person => ("your", "yours"),
+                    ChangedBy::Run => ("its", "its lines"),
                     _ => ("their", "theirs"),
                 };
                 let mut keep = Item::prose("--keep", &format!("leave as it is, {verb} the rest"));
@@ -91,7 +96,7 @@ impl OutcomeText<'_> {
             _ => format!("remove the agent's lines, keep {theirs}"),
         };
         let mut ways = vec![keep];
-        if !self.merges() {
+        if self.outcome.can_merge {
             ways.push(Item::prose("--merge", &merge));
         }
         ways.push(Item::prose("--overwrite", &overwrite));
@@ -103,6 +108,8 @@ impl OutcomeText<'_> {
 pub(super) fn changed_by(conflict: &Conflict) -> String {
     let who = match &conflict.changed_by {
         ChangedBy::Session(id) => format!("session {}", short(id)),
+        ChangedBy::Run => "a run".to_owned(),
+        _ if conflict.overlapped => "you or the run".to_owned(),
         _ => "you".to_owned(),
     };
     let when = match conflict.unsaved {
@@ -115,7 +122,11 @@ pub(super) fn changed_by(conflict: &Conflict) -> String {
 /// Returns the path, who changed it last, and who else did.
 fn columns(conflict: &Conflict) -> [String; 3] {
     let also = conflict.also.as_ref().map_or_else(String::new, |also| {
-        format!("also changed by {}", shortened(&visible(also), 60))
+        let also = shortened(&visible(also), 60);
+        match conflict.overlapped {
+            true => format!("overlapped with {also}"),
+            false => format!("also changed by {also}"),
+        }
     });
     [visible_path(&conflict.path), changed_by(conflict), also]
 }
@@ -142,6 +153,36 @@ fn table(rows: &[[String; 3]], width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Names files that could not be merged, with the reason and the lines.
+fn unmergeable(conflicts: &[&Conflict]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let unmerged = conflicts
+        .iter()
+        .filter_map(|one| Some((one, one.unmerged()?)));
+    for (conflict, unmerged) in unmerged.take(PLACES) {
+        let path = visible_path(&conflict.path);
+        let numbers = unmerged
+            .overlaps
+            .iter()
+            .map(|overlap| overlap.line.to_string());
+        let numbers: Vec<String> = numbers.take(PLACES).collect();
+        let at = match numbers.len() {
+            0 => String::new(),
+            1 => format!(" (line {})", numbers[0]),
+            _ => format!(" (lines {})", numbers.join(", ")),
+        };
+        lines.push(format!("  {path}: {}{at}", unmerged.reason));
+    }
+    match lines.is_empty() {
+        true => lines,
+        false => [
+            vec![String::new(), "  --merge is not possible:".to_owned()],
+            lines,
+        ]
+        .concat(),
+    }
 }
 
 /// Shows the reason why a file could not be merged, with the lines.

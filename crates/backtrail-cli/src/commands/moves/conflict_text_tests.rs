@@ -1,4 +1,4 @@
-use backtrail::rewind::{Stage, TargetPoint};
+use backtrail::rewind::{Merge, Stage, TargetPoint, Unmerged};
 use backtrail::{Outcome, SessionId, Step, StepKind, Timestamp};
 use serde_json::json;
 
@@ -42,7 +42,8 @@ fn text(outcome: &Outcome) -> OutcomeText<'_> {
 fn one_conflict_is_shown_with_who_changed_it_and_the_options() {
     let mut one = yours("src/money.rs");
     one.also = Some("turn 7".to_owned());
-    let outcome = stopped(vec![one]);
+    let mut outcome = stopped(vec![one]);
+    outcome.can_merge = true;
     assert_eq!(
         text(&outcome).refusal(),
         "1 file has your changes since that point; nothing was touched"
@@ -60,12 +61,87 @@ fn one_conflict_is_shown_with_who_changed_it_and_the_options() {
     );
 }
 
+/// Who changed it and when, whether it overlapped, and whether a merge can work: the
+/// refusal says "you", and `--merge` is offered only where it can work.
+#[test]
+fn the_refusal_says_who_it_was_and_offers_a_merge_only_where_it_works() {
+    let overlap = Overlap::new(3, "mine\n", "agent\n", "two\n");
+    let clash = || {
+        Some(Merge::Stopped(Unmerged::new(
+            "you changed the same lines",
+            vec![overlap.clone()],
+        )))
+    };
+    let since = |one: &str| format!("{one}; nothing was touched");
+    for (conflict, merge, overlapped, refusal, row) in [
+        (
+            yours("a"),
+            None,
+            false,
+            since("1 file has your changes since this run"),
+            "  a  you, 2001-09-09",
+        ),
+        (
+            yours("a"),
+            clash(),
+            false,
+            since("1 file has your changes since this run"),
+            "  a  you, 2001-09-09",
+        ),
+        (
+            theirs("a"),
+            None,
+            false,
+            since("1 file has later changes that are not part of this run"),
+            "  a  session 77ab0000, 2001-09-09",
+        ),
+        (
+            theirs("a"),
+            None,
+            true,
+            since("1 file changed while this run and others overlapped"),
+            "  a  session 77ab0000, 2001-09-09  overlapped with the run `x`",
+        ),
+        (
+            yours("a"),
+            None,
+            true,
+            since("1 file changed while this run and others overlapped"),
+            "  a  you or the run, 2001-09-09  overlapped with the run `x`",
+        ),
+    ] {
+        let mut conflict = conflict;
+        conflict.overlapped = overlapped;
+        conflict.also = overlapped.then(|| "the run `x`".to_owned());
+        conflict.merge = merge.clone();
+        let mut outcome = stopped(vec![conflict]);
+        outcome.verb = Verb::Undo;
+        outcome.step = Some(Step::new(StepKind::Run { about: None }, None));
+        assert_eq!(text(&outcome).refusal(), refusal);
+        let lines = text(&outcome).conflicts(None);
+        assert!(lines.contains(&row.to_owned()), "{lines:#?}");
+        assert!(
+            !lines.iter().any(|line| line.starts_with("  --merge  ")),
+            "{lines:#?}"
+        );
+        let named = lines.contains(&"  a: you changed the same lines (line 3)".to_owned());
+        assert_eq!(named, merge.is_some(), "{lines:#?}");
+        outcome.can_merge = true;
+        let lines = text(&outcome).conflicts(None);
+        assert!(
+            lines.iter().any(|line| line.starts_with("  --merge  ")),
+            "{lines:#?}"
+        );
+    }
+}
+
 #[test]
 fn several_conflicts_are_in_columns() {
     let mut unsaved = yours("a\u{1b}[31m");
     unsaved.unsaved = true;
     let mut outcome = stopped(vec![unsaved, theirs("lib/longer.rs")]);
     outcome.verb = Verb::Undo;
+    outcome.can_merge = true;
     outcome.step = Some(Step::new(StepKind::Run { about: None }, None));
     assert_eq!(
         text(&outcome).refusal(),
@@ -115,6 +191,7 @@ fn json_names_the_user_or_the_session() {
         conflicts[0],
         json!({
             "path": "a", "changed_by": "person", "at": then(), "unsaved": false, "also": null,
+            "overlapped": false, "named": false,
             "merge": null,
         })
     );

@@ -38,6 +38,7 @@ impl OutcomeText<'_> {
             all.push(format!("{heading}{colon}"));
         }
         all.extend(list);
+        all.extend(self.replaced());
         all.extend(self.tool_calls());
         all.extend(self.other_sessions());
         all.extend(self.conversation());
@@ -55,6 +56,7 @@ impl OutcomeText<'_> {
             && self.outcome.kept.is_empty()
             && self.outcome.not_restored.is_empty()
             && self.outcome.belongs_to.is_none()
+            && self.outcome.chat_in_use.is_none()
     }
 
     /// Returns that nothing needs to change.
@@ -152,9 +154,38 @@ impl OutcomeText<'_> {
         match (reason, conflict.map(|one| &one.changed_by)) {
             (KeptReason::BornIgnored, _) => "ignored when it was created".to_owned(),
             (_, Some(ChangedBy::Person)) => "has your changes".to_owned(),
+            (_, Some(ChangedBy::Run)) => "has changes by a run".to_owned(),
             (_, Some(ChangedBy::Session(id))) => format!("has changes by session {}", short(id)),
             _ => "has other changes".to_owned(),
         }
+    }
+
+    /// Names those whose changes to named files are replaced.
+    fn replaced(&self) -> Vec<String> {
+        let mut by: Vec<(&ChangedBy, Vec<&Path>)> = Vec::new();
+        for one in self.outcome.replaced() {
+            match by.iter_mut().find(|(who, _)| **who == one.changed_by) {
+                Some((_, paths)) => paths.push(&one.path),
+                None => by.push((&one.changed_by, vec![&one.path])),
+            }
+        }
+        let (were, restores) = match self.is_planned() {
+            true => ("would be replaced", "undo would restore them"),
+            false => ("were replaced", "undo restores them"),
+        };
+        let line = |(who, paths): (&ChangedBy, Vec<&Path>)| {
+            let all = paths.len();
+            let files = some_of(paths.into_iter().map(visible_path), 5, all);
+            let changes = match who {
+                ChangedBy::Session(id) => {
+                    format!("The changes by session {} in {files}", short(id))
+                }
+                ChangedBy::Run => format!("The changes by a run in {files}"),
+                _ => format!("Your changes in {files}"),
+            };
+            format!("{changes} {were}; {restores}")
+        };
+        by.into_iter().map(line).collect()
     }
 
     fn tool_calls(&self) -> Option<String> {
@@ -195,6 +226,12 @@ impl OutcomeText<'_> {
     fn conversation(&self) -> Vec<String> {
         if let Some(chat) = &self.outcome.chat {
             return chat_lines(chat, self.is_planned());
+        }
+        if let Some(id) = &self.outcome.chat_in_use {
+            let id = short(id);
+            return vec![format!(
+                "The conversation of {id} stays: another process is writing to it"
+            )];
         }
         let Some(agent) = &self.outcome.belongs_to else {
             return Vec::new();
@@ -306,9 +343,11 @@ pub(super) fn running_warnings(active: &[Activity], workspace: &Workspace) -> Ve
         };
         let name = one_line(&visible(name.unwrap_or("an agent")), 40);
         let (since, pid) = (when::brief(activity.holder.since), activity.holder.pid);
+        let session = activity.session.as_ref();
+        let session = session.map_or_else(String::new, |id| format!("session {}, ", short(id)));
         format!(
-            "{name} has been running here since {since} (process {pid}) and will not notice that \
-             its files changed"
+            "{name} has been running here since {since} ({session}process {pid}) and will not \
+             notice that its files changed"
         )
     };
     active.iter().map(warning).collect()

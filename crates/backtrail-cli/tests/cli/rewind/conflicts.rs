@@ -27,8 +27,10 @@ err:
 err:   a  you, since the last checkpoint  also changed by the run `sh -c 'echo 3 >> a'`
 err:
 err:   --keep       leave a as it is, rewind the rest
-err:   --merge      remove the agent's lines, keep yours
 err:   --overwrite  discard your version too (undo restores it)
+err:
+err:   --merge is not possible:
+err:   a: you changed the same lines (line 2)
 "
     );
     assert_eq!(files(&cli.work()), now);
@@ -100,7 +102,7 @@ fn files_with_other_changes_are_overwritten_and_undo_restores_them() {
     assert_eq!(files(&cli.work()), now);
 }
 
-/// F31: another session's work in the same directory.
+/// F31: another session's work in the same directory, for a record of a session.
 #[test]
 fn f31_changes_by_another_session_name_it() {
     let cli = Cli::new();
@@ -108,15 +110,14 @@ fn f31_changes_by_another_session_name_it() {
     run(&cli, "echo 2 >> a");
     run(&cli, "echo 3 >> a");
     let log = cli.run(&["log", "--all", "--json"]).json();
-    let first = log.as_array().unwrap().last().unwrap()["id"].clone();
+    let first = log.as_array().unwrap().last().unwrap()["session"].clone();
+    let first = format!("{}:0", first.as_str().unwrap());
     let other = log[0]["session"].as_str().unwrap().to_owned();
-    let ran = cli.run(&["rewind", first.as_str().unwrap()]);
+    let ran = cli.run(&["rewind", &first]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     let row = format!("  a  session {}, ", &other[..8]);
     assert!(ran.stderr.contains(&row), "{ran:#?}");
-    let told = cli
-        .run(&["rewind", first.as_str().unwrap(), "--json"])
-        .json();
+    let told = cli.run(&["rewind", &first, "--json"]).json();
     assert_eq!(told["conflicts"][0]["changed_by"], other);
     assert_eq!(fs::read(cli.work().join("a")).unwrap(), b"1\n2\n3\n");
 }
@@ -127,9 +128,8 @@ fn undo_obeys_the_same_rule() {
     let ran = cli.run(&["undo"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
     assert!(
-        ran.stderr.starts_with(
-            "error: 1 file has later changes that are not part of this run; nothing was touched\n"
-        ),
+        ran.stderr
+            .starts_with("error: 1 file has your changes since this run; nothing was touched\n"),
         "{ran:#?}"
     );
     assert!(ran.stderr.contains("as it is, undo the rest\n"), "{ran:#?}");

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{Files, files, run, seen, write};
+use super::{Files, changed, files, run, seen, write};
 use crate::kit::Cli;
 use crate::pty::{self, Terminal};
 
@@ -93,7 +93,7 @@ err: error: 1 file cannot be merged; nothing was touched
 err:
 err:   a  you, since the last checkpoint  also changed by the run `sh -c 'sed -i s/two/agent/ a; echo n > n'`
 err:
-err:   a: both changed the same lines
+err:   a: you changed the same lines
 err:     line 2, which the run `sh -c 'sed -i s/two/agent/ a; echo n > n'` changed:
 err:       now   mine instead
 err:       left  agent
@@ -116,13 +116,100 @@ err:   --keep       leave a as it is, ";
     assert_eq!(
         merge,
         json!({
-            "outcome": "stopped", "reason": "both changed the same lines",
+            "outcome": "stopped", "reason": "you changed the same lines",
             "overlaps": [{
                 "line": 2, "now": "mine instead\n", "left": "agent\n", "was": "two\n", "by": null,
             }],
         })
     );
     assert_eq!(files(&cli.work()), now);
+}
+
+/// Where a merge cannot work it is not offered, and the lines are named.
+#[test]
+fn a_merge_that_cannot_work_is_not_offered_and_the_lines_are_named() {
+    let (cli, now) = both("agent", "mine instead");
+    for args in [&["undo"][..], &["rewind", "one"], &["undo", "--dry-run"]] {
+        let ran = cli.run(args);
+        assert_eq!(ran.code, 1, "{ran:#?}");
+        assert!(!ran.stderr.contains("  --merge  "), "{ran:#?}");
+        let named = "\n  --merge is not possible:\n  a: you changed the same lines (line 2)\n";
+        assert!(ran.stderr.ends_with(named), "{ran:#?}");
+        assert_eq!(files(&cli.work()), now);
+    }
+    let (cli, _) = both("six", "mine");
+    let ran = cli.run(&["undo"]);
+    assert!(
+        ran.stderr
+            .contains("  --merge      remove the run's lines, keep yours\n"),
+        "{ran:#?}"
+    );
+    let told = cli.run(&["undo", "--json"]).json();
+    assert_eq!(
+        (
+            &told["can_merge"],
+            &told["conflicts"][0]["merge"]["outcome"]
+        ),
+        (&json!(true), &json!("merged"))
+    );
+    // A file that only you changed has nothing to merge.
+    let cli = Cli::new();
+    write(&cli, "a", FIRST);
+    assert_eq!(cli.run(&["checkpoint", "one"]).code, 0);
+    run(&cli, "echo n > n");
+    write(&cli, "a", "mine\n");
+    let ran = cli.run(&["rewind", "one"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(!ran.stderr.contains("--merge"), "{ran:#?}");
+}
+
+/// A file is a change or a conflict, never both.
+#[test]
+fn a_dry_run_lists_conflicting_files_as_conflicts_only() {
+    let (cli, _) = both("six", "mine");
+    let ran = cli.run(&["rewind", "one", "--dry-run"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(ran.stdout.contains("  would delete  n\n"), "{ran:#?}");
+    assert!(!ran.stdout.contains("would restore"), "{ran:#?}");
+    assert!(ran.stderr.contains("  a  you, "), "{ran:#?}");
+    for args in [
+        &["rewind", "one", "--json"][..],
+        &["rewind", "one", "--json", "--dry-run"],
+    ] {
+        let told = cli.run(args).json();
+        assert_eq!(changed(&told), ["delete n"]);
+        assert_eq!(told["conflicts"][0]["path"], "a");
+    }
+}
+
+/// Runs of two sessions that overlapped are said to have overlapped.
+#[test]
+fn runs_that_overlapped_are_said_to_have_overlapped() {
+    let cli = Cli::new();
+    write(&cli, "a", FIRST);
+    let program = env!("CARGO_BIN_EXE_backtrail");
+    // One within another, as a program of its own.
+    let inner =
+        format!("env -u BACKTRAIL_SESSION -u BACKTRAIL_RUN {program} run -- sh -c 'echo 2 >> a'");
+    run(&cli, &format!("echo 1 >> a; {inner}"));
+    let ran = cli.run(&["undo"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(
+        ran.stderr.starts_with(
+            "error: 1 file changed while this run and others overlapped; nothing was touched\n"
+        ),
+        "{ran:#?}"
+    );
+    assert!(ran.stderr.contains("overlapped with the run `"), "{ran:#?}");
+    assert!(
+        ran.stderr
+            .contains("  a: it changed while turns or runs overlapped\n"),
+        "{ran:#?}"
+    );
+    assert_eq!(
+        cli.run(&["undo", "--json"]).json()["conflicts"][0]["overlapped"],
+        true
+    );
 }
 
 #[test]
@@ -136,7 +223,7 @@ fn a_file_that_is_not_text_is_named_with_the_reason() {
     assert_eq!(ran.code, 1, "{ran:#?}");
     assert!(
         ran.stderr
-            .contains("\n  n: it was created, then changed by others\n"),
+            .contains("\n  n: it was created, then you changed it\n"),
         "{ran:#?}"
     );
 }

@@ -153,3 +153,66 @@ fn a_conversation_without_files_moves_alone() {
     assert_eq!(cli.run(&["undo"]).code, 0);
     assert_eq!(cli.conversation(&id), before);
 }
+
+fn idle(cli: &Cli, count: usize) {
+    for _ in 0..count {
+        run(cli, "true");
+    }
+}
+
+/// Runs that change nothing are no steps: they do not count, and do not end redo.
+#[test]
+fn runs_without_changes_are_no_steps() {
+    let (cli, [_, second, third]) = two_runs();
+    let before =
+        |point: &str| cli.run(&["rewind", point, "--dry-run", "--json"]).json()["to"].clone();
+    let points = [before("last~1"), before("last~2")];
+    idle(&cli, 2);
+    assert_eq!([before("last~1"), before("last~2")], points);
+    assert_eq!(cli.run(&["rewind", "last~3"]).code, 2);
+    let steps = cli.run(&["log", "--steps", "--json"]).json();
+    assert_eq!(steps["undo"].as_array().unwrap().len(), 2);
+    let picker = cli.run(&["rewind", "--json"]).json();
+    assert_eq!(picker.as_array().unwrap().len(), 2);
+    assert_eq!(cli.run(&["undo"]).code, 0);
+    assert_eq!(files(&cli.work()), second);
+    idle(&cli, 1);
+    let ran = cli.run(&["redo"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(files(&cli.work()), third);
+}
+
+/// The log folds them, and hides no label and no failure.
+#[test]
+fn the_log_folds_runs_without_changes() {
+    let (cli, _) = two_runs();
+    idle(&cli, 5);
+    run(&cli, "echo 4 >> a");
+    idle(&cli, 2);
+    assert_eq!(cli.run(&["run", "--label", "here", "--", "true"]).code, 0);
+    idle(&cli, 1);
+    assert_eq!(cli.run(&["run", "--", "false"]).code, 1);
+    idle(&cli, 3);
+    let ran = cli.run(&["log"]);
+    let abouts: Vec<&str> = ran.stdout.lines().map(|line| line[7..].trim()).collect();
+    let wanted = [
+        "run         3 runs without changes",
+        "run         false",
+        "run         sh -c true",
+        "run         true [here]",
+        "run         2 runs without changes",
+        "run         sh -c 'echo 4 >> a'",
+        "run         5 runs without changes",
+        "run         sh -c 'echo 3 >> a'",
+    ];
+    for (about, wanted) in abouts.iter().zip(wanted) {
+        assert!(about.starts_with(wanted), "{about}, not {wanted}: {ran:#?}");
+    }
+    // As many lines as are asked for, and all with --all.
+    let ran = cli.run(&["log", "-n", "1"]);
+    assert_eq!(ran.stdout.lines().count(), 1, "{ran:#?}");
+    assert!(ran.stdout.contains("3 runs without changes"), "{ran:#?}");
+    let all = cli.run(&["log", "--all", "-n", "100"]).stdout;
+    assert!(!all.contains("without changes"), "{all}");
+    assert_eq!(all.matches("run-end").count(), 16, "{all}");
+}

@@ -147,7 +147,7 @@ fn tool_calls_after_the_checkpoint_are_named() {
     assert_eq!(ran.json()["chat"]["to"], 2);
 }
 
-/// The files move while somebody speaks; the conversation does not.
+/// The files move while somebody speaks; the conversation does not, and the answer says so.
 #[test]
 fn a_session_that_is_being_written_to_is_rewound_in_its_files() {
     let agent = Agent::new();
@@ -155,7 +155,8 @@ fn a_session_that_is_being_written_to_is_rewound_in_its_files() {
     let id = session.id().to_string();
     agent.turn(&session, "add tests", "1\n");
     let cli = &agent.cli;
-    for args in [&["rewind", "last~1"][..], &["undo"]] {
+    let record = format!("{id}:0");
+    for args in [&["rewind", &record][..], &["undo"]] {
         let ran = cli.run(args);
         assert_eq!(ran.code, 2, "{ran:#?}");
         let writer = format!("is writing to session {} (", &id[..8]);
@@ -165,9 +166,21 @@ fn a_session_that_is_being_written_to_is_rewound_in_its_files() {
         assert!(ran.stderr.contains("backtrail fork"), "{ran:#?}");
         assert_eq!(agent.a(), "1\n");
     }
-    let ran = cli.run(&["rewind", "last~1", "--files"]);
+    let ran = cli.run(&["rewind", "last~1"]);
     assert_eq!((ran.code, agent.a().as_str()), (0, "0\n"), "{ran:#?}");
+    let stays = format!(
+        "The conversation of {} stays: another process is writing to it\n",
+        &id[..8]
+    );
+    assert!(ran.stdout.ends_with(&stays), "{ran:#?}");
     assert_eq!(session.last_seq(), 4);
+    assert_eq!(cli.run(&["undo", "--files"]).code, 0);
+    let told = cli.run(&["rewind", "last~1", "--json"]).json();
+    assert_eq!(
+        (&told["chat_in_use"], &told["chat"]),
+        (&json!(id), &json!(null))
+    );
+    assert_eq!(agent.a(), "0\n");
 }
 
 #[test]

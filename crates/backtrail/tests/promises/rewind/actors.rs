@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use backtrail::workspace::CheckpointReason;
-use backtrail::{Checkpoint, CheckpointOptions, Session, Turn};
+use backtrail::{Checkpoint, CheckpointOptions, Point, Session, SessionId, Turn};
 
 use super::kit::{Lab, begin, end, is_root, run_end, run_start};
 use crate::snapshots::tree::{Thing, Tree};
@@ -49,12 +49,21 @@ pub(crate) type Own = BTreeSet<Actor>;
 struct Event {
     paths: BTreeSet<PathBuf>,
     by: BTreeSet<Actor>,
-    /// Nobody asked for it to be kept: that was done before files were moved.
-    unasked: bool,
+    /// The user asked for a state to be kept then or later.
+    held: bool,
 }
 
-/// The actor that really wrote what is at a path, and in which event.
-type Writers = BTreeMap<PathBuf, (Actor, usize)>;
+/// Who wrote what is at a path.
+#[derive(Debug, Clone, Copy)]
+struct Writer {
+    actor: Actor,
+    event: usize,
+    /// Whether the user asked for it to be kept.
+    held: bool,
+}
+
+/// The one who really wrote what is at each path.
+type Writers = BTreeMap<PathBuf, Writer>;
 
 /// A state that was kept.
 #[derive(Debug)]
@@ -64,6 +73,8 @@ pub(crate) struct Kept {
     writers: Writers,
     /// How many events there were then.
     events: usize,
+    /// What Backtrail moved to make it.
+    moved: BTreeSet<PathBuf>,
 }
 
 /// A turn or run in progress.
@@ -214,8 +225,19 @@ impl World {
         }
     }
 
-    /// Lets an agent work, in a turn or a run; sometimes another one meanwhile.
+    /// Lets an agent work, in a turn or a run; sometimes another one meanwhile. Returns the
+    /// steps: a run that changed nothing is none.
     pub(crate) fn work(&mut self) -> Vec<(Actor, usize, usize)> {
+        let done = self.all_work().into_iter();
+        let steps = done.filter(|(is_turn, _, before, after)| {
+            *is_turn || self.kept[*before].tree != self.kept[*after].tree
+        });
+        steps
+            .map(|(_, actor, before, after)| (actor, before, after))
+            .collect()
+    }
+
+    fn all_work(&mut self) -> Vec<(bool, Actor, usize, usize)> {
         let first = *self.dice.pick(&[Actor::A, Actor::B]);
         let other = if first == Actor::A {
             Actor::B
@@ -227,8 +249,9 @@ impl World {
         self.act(first);
         let mut done = Vec::new();
         let Some(second) = second else {
+            let is_turn = matches!(start.1, Span::Turn(_));
             let after = self.finish(first, start.1);
-            return vec![(first, start.0, after)];
+            return vec![(is_turn, first, start.0, after)];
         };
         let inner = self.begin(second);
         self.act(second);
@@ -238,13 +261,14 @@ impl World {
             _ => [(second, inner), (first, start)],
         };
         for (actor, (before, span)) in spans {
+            let is_turn = matches!(span, Span::Turn(_));
             let after = self.finish(actor, span);
-            done.push((actor, before, after));
+            done.push((is_turn, actor, before, after));
             if let Some(still) = self.open.first().copied() {
                 self.act(still);
             }
         }
-        done.sort_by_key(|(_, before, _)| *before);
+        done.sort_by_key(|(_, _, before, _)| *before);
         done
     }
 
@@ -314,8 +338,12 @@ impl World {
             let asks = asks.filter(|_| self.open.is_empty());
             let wrote = self.unsaved.get(path).copied();
             let actor = asks.or(wrote).unwrap_or(Actor::Person);
-            self.writers
-                .insert(path.clone(), (actor, self.events.len()));
+            let writer = Writer {
+                actor,
+                event: self.events.len(),
+                held: false,
+            };
+            self.writers.insert(path.clone(), writer);
         }
         self.unsaved.clear();
         let by = match (self.open.is_empty(), asks) {
@@ -323,31 +351,32 @@ impl World {
             (true, Some(asks)) => [asks].into(),
             (true, None) => [Actor::Person].into(),
         };
-        let unasked = *checkpoint.reason() == CheckpointReason::BeforeRewind;
-        if !unasked {
-            self.save_all();
+        let held = false;
+        self.events.push(Event { paths, by, held });
+        let is_manual = *checkpoint.reason() == CheckpointReason::Manual;
+        if is_manual && asks.is_none() {
+            self.hold_all();
         }
-        self.events.push(Event { paths, by, unasked });
-        self.push(checkpoint, tree)
+        self.push(checkpoint, tree, BTreeSet::new())
     }
 
-    /// What nobody had asked for is kept now because somebody did.
-    fn save_all(&mut self) {
-        let now = self.events.len();
-        for (_, event) in self.writers.values_mut() {
-            let known = self.events.get(*event);
-            if known.is_some_and(|known| known.unasked) {
-                *event = now;
-            }
+    /// The user asked for all that is there to be kept.
+    fn hold_all(&mut self) {
+        for writer in self.writers.values_mut() {
+            writer.held = true;
+        }
+        for event in &mut self.events {
+            event.held = true;
         }
     }
 
-    fn push(&mut self, checkpoint: Checkpoint, tree: Tree) -> usize {
+    fn push(&mut self, checkpoint: Checkpoint, tree: Tree, moved: BTreeSet<PathBuf>) -> usize {
         self.kept.push(Kept {
             checkpoint,
             tree,
             writers: self.writers.clone(),
             events: self.events.len(),
+            moved,
         });
         self.kept.len() - 1
     }
@@ -356,7 +385,8 @@ impl World {
     /// so last.
     pub(crate) fn note_moved(&mut self, checkpoint: Checkpoint, before: &Tree) -> usize {
         let tree = self.tree();
-        for path in differing(before, &tree) {
+        let moved = differing(before, &tree);
+        for path in moved.iter().cloned() {
             let thing = tree.get(&path);
             let was = self.kept.iter().rev();
             let mut was = was.filter(|kept| kept.tree.get(&path) == thing);
@@ -366,11 +396,12 @@ impl World {
             };
         }
         self.unsaved.clear();
-        self.push(checkpoint, tree)
+        self.push(checkpoint, tree, moved)
     }
 
     /// Returns which of these paths were written last, since a state, by somebody
-    /// whose work is not undone; what is not saved is the user's.
+    /// whose work is not undone; what is not saved is the user's, and stays theirs until
+    /// they ask for it to be kept.
     pub(crate) fn written_by_others(
         &self,
         since: usize,
@@ -382,9 +413,10 @@ impl World {
         let others = |path: &&PathBuf| {
             let unsaved = last.get(*path) != now.get(*path);
             let writer = self.writers.get(*path);
-            let saved = writer.filter(|(_, event)| *event >= self.kept[since].events);
-            let is_others = |(actor, event): &(Actor, usize)| {
-                self.events[*event].unasked || !own.contains(actor)
+            let saved = writer.filter(|writer| writer.event >= self.kept[since].events);
+            let is_others = |writer: &Writer| {
+                let is_kept = writer.actor != Actor::Person || writer.held;
+                !own.contains(&writer.actor) || !is_kept
             };
             unsaved || saved.is_some_and(is_others)
         };
@@ -397,20 +429,46 @@ impl World {
         let now = self.tree();
         let last = &self.kept.last().expect("one was kept").tree;
         let mut events = self.events[self.kept[since].events..].iter();
+        // What a move brings back may be from before the user asked for it to be kept.
+        let mut moved = self.kept[since..].iter();
+        let is_moved = moved.any(|kept| kept.moved.contains(path));
         last.get(path) != now.get(path)
             || events.any(|event| {
-                event.paths.contains(path) && (event.unasked || !event.by.is_subset(own))
+                let is_kept = !event.by.contains(&Actor::Person) || (event.held && !is_moved);
+                event.paths.contains(path) && !(event.by.is_subset(own) && is_kept)
             })
     }
 
-    /// Returns whose work a rewind to a state undoes.
-    pub(crate) fn own_at(&self, target: usize) -> Own {
-        let place = self.kept[target].checkpoint.session();
-        match place.map(|place| &place.id) {
-            None => [Actor::A, Actor::B, Actor::Person].into(),
-            Some(id) if id == self.sessions[0].id() => [Actor::A].into(),
-            Some(_) => [Actor::B].into(),
+    /// Returns a random point with the state that it means, and whose work going there
+    /// undoes: a session's for a record of it, everybody's for a moment of the workspace.
+    pub(crate) fn point(&mut self) -> (Point, usize, Own) {
+        let everyone: Own = [Actor::A, Actor::B, Actor::Person].into();
+        let workspace = self.lab.workspace.clone();
+        let which = self.dice.below(5);
+        let point = match which {
+            0 | 1 => {
+                let actor = *self.dice.pick(&[Actor::A, Actor::B]);
+                let session = self.session(actor);
+                let (id, last): (SessionId, _) = (session.id().clone(), session.last_seq());
+                let point = Point::record(&id, self.dice.below(last as usize + 1) as u64);
+                if let Ok(found) = workspace.resolve(&point) {
+                    return (point, self.index_of(&found), [actor].into());
+                }
+                None
+            }
+            2 | 3 => Some(Point::turns_back(self.dice.below(4) as u64 + 1)),
+            _ => None,
+        };
+        if let Some(point) = point
+            && let Ok(found) = workspace.resolve(&point)
+        {
+            return (point, self.index_of(&found), everyone);
         }
+        let target = self.dice.below(self.kept.len());
+        let id = self.kept[target].checkpoint.id();
+        let prefix = id.to_string()[..8].parse().unwrap();
+        let names = [Point::checkpoint(id), prefix];
+        (self.dice.pick(&names).clone(), target, everyone)
     }
 
     pub(crate) fn index_of(&self, checkpoint: &Checkpoint) -> usize {

@@ -275,19 +275,19 @@ fn created_deleted_and_binary_files_are_conflicts_with_a_reason() {
     let desk = Desk::new(FIRST);
     turn(&desk.session, "work", || desk.lab.write("new", "agent\n"));
     desk.edit("new", "agent\n", "agent\nperson\n");
-    assert!(why(&desk.stops_at("new")).contains("created, then changed"));
+    assert!(why(&desk.stops_at("new")).contains("created, then you changed it"));
     // The agent deletes it, and the user creates it again.
     let desk = Desk::new(FIRST);
     turn(&desk.session, "work", || {
         fs::remove_file(desk.lab.path("a")).unwrap();
     });
     desk.lab.write("a", "person\n");
-    assert!(why(&desk.stops_at("a")).contains("deleted, then created"));
+    assert!(why(&desk.stops_at("a")).contains("deleted, then you created it again"));
     // The agent changed it, and the user deleted it.
     let desk = Desk::new(FIRST);
     desk.agent("a", "two\n", "agent\n");
     fs::remove_file(desk.lab.path("a")).unwrap();
-    assert!(why(&desk.stops_at("a")).contains("then deleted"));
+    assert!(why(&desk.stops_at("a")).contains("then you deleted it"));
     // Not text.
     let desk = Desk::new("one\0\ntwo\nthree\nfour\n");
     desk.agent("a", "two\n", "agent\n");
@@ -338,8 +338,10 @@ fn changes_by_two_sessions_at_the_same_time_are_a_conflict() {
     desk.edit("a", "two\n", "either's\n");
     end(others);
     end(turn);
+    let outcome = desk.rewind(Rewind::files());
+    assert!(outcome.conflicts[0].overlapped && !outcome.can_merge);
     desk.edit("a", "six\n", "person\n");
-    assert!(why(&desk.stops_at("a")).contains("at the same time"));
+    assert!(why(&desk.stops_at("a")).contains("overlapped"));
 }
 
 /// Another session's work is kept like the user's.
@@ -460,4 +462,115 @@ fn a_turn_in_progress_can_be_merged_out() {
     done(attempt.unwrap().unwrap());
     assert_eq!(desk.lab.read("a"), FIRST.replace("six", "person"));
     end(turn);
+}
+
+/// The process that holds the session settles conflicts itself, in every way; others
+/// cannot, since the conversation is theirs.
+#[test]
+fn the_process_that_holds_the_session_settles_conflicts() {
+    let expected = FIRST.replace("six", "person");
+    let ways: [(Rewind, String); 3] = [
+        (
+            Rewind::files_and_chat().keep(),
+            FIRST.replace("two", "agent").replace("six", "person"),
+        ),
+        (Rewind::files_and_chat().merge(), expected),
+        (Rewind::files_and_chat().overwrite(), FIRST.to_owned()),
+    ];
+    for (options, expected) in ways {
+        let desk = Desk::new(FIRST);
+        desk.agent("a", "two\n", "agent\n");
+        desk.edit("a", "six\n", "person\n");
+        let before = desk.lab.tree();
+        let session = &desk.session;
+        let last = session.last_seq();
+        let kind = session.undo().unwrap_err().kind();
+        assert_eq!(kind, backtrail::ErrorKind::Conflict);
+        let both = Rewind::files_and_chat();
+        let outcome = session.undo_with(both.clone()).unwrap().unwrap();
+        assert!(
+            outcome.can_merge && outcome.changes.is_empty(),
+            "{outcome:#?}"
+        );
+        assert_eq!(stopped(outcome), [Path::new("a").to_owned()]);
+        // Undo, redo and undo; then the same as a rewind.
+        done(session.undo_with(options.clone()).unwrap().unwrap());
+        assert_eq!(desk.lab.read("a"), expected);
+        assert_eq!(session.last_seq(), 1);
+        done(session.redo_with(options.clone()).unwrap().unwrap());
+        assert!(desk.lab.tree() == before);
+        assert_eq!(session.last_seq(), last);
+        stopped(session.rewind_with(&desk.start(), both).unwrap());
+        done(session.rewind_with(&desk.start(), options).unwrap());
+        assert_eq!(desk.lab.read("a"), expected);
+        assert_eq!(session.last_seq(), 1);
+        desk.lab.verify();
+    }
+    // A conversation without files.
+    let lab = Lab::new(8);
+    let session = lab.store.create_session(backtrail::SessionOptions::new());
+    let session = session.unwrap();
+    session
+        .append(backtrail::Message::user_text("one"))
+        .unwrap();
+    session
+        .append(backtrail::Message::user_text("two"))
+        .unwrap();
+    session.rewind_chat(1).unwrap();
+    let merge = || Rewind::files_and_chat().merge();
+    assert!(session.undo_with(merge()).unwrap().is_some());
+    assert_eq!(session.last_seq(), 2);
+    assert!(session.redo_with(merge()).unwrap().is_some());
+    assert!(session.redo_with(merge()).unwrap().is_none());
+}
+
+/// What stops a rewind is a conflict and no change, in the plan and in the answer, and a
+/// merge is offered where it goes through.
+#[test]
+fn what_a_merge_would_come_to_is_known_before_it_is_asked_for() {
+    type Case = (&'static str, fn(&Desk), bool);
+    let cases: [Case; 4] = [
+        ("apart", |desk| desk.edit("a", "six\n", "person\n"), true),
+        (
+            "overlapping",
+            |desk| desk.edit("a", "agent\n", "person\n"),
+            false,
+        ),
+        (
+            "only the user's",
+            |desk| desk.lab.write("b", "person\n"),
+            false,
+        ),
+        (
+            "one of each",
+            |desk| {
+                desk.edit("a", "six\n", "person\n");
+                desk.lab.write("new", "person\n");
+            },
+            false,
+        ),
+    ];
+    for (what, happens, can_merge) in cases {
+        let desk = Desk::new(FIRST);
+        turn(&desk.session, "work", || {
+            desk.edit("a", "two\n", "agent\n");
+            desk.lab.write("new", "agent\n");
+        });
+        happens(&desk);
+        let workspace = &desk.lab.workspace;
+        let plan = workspace
+            .rewind_plan(&desk.start(), Rewind::files())
+            .unwrap();
+        assert_eq!(plan.outcome().can_merge, can_merge, "{what}");
+        let outcome = workspace.rewind(&desk.start(), Rewind::files()).unwrap();
+        assert_eq!(outcome.can_merge, can_merge, "{what}");
+        for conflict in &outcome.conflicts {
+            let mut changes = outcome.changes.iter();
+            assert!(!changes.any(|one| one.path == conflict.path), "{what}");
+        }
+        let merge = Rewind::files().merge();
+        let outcome = workspace.rewind(&desk.start(), merge).unwrap();
+        let merges = outcome.stage == Stage::Done && !outcome.merged().is_empty();
+        assert_eq!(merges, can_merge, "{what}");
+    }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use backtrail::rewind::Stage;
-use backtrail::{CheckpointId, Message, Outcome, Point, Rewind, Session};
+use backtrail::{Message, Outcome, Point, Rewind, Session};
 
 use super::actors::Dice;
 use super::kit::{Checked, Lab, run_end, run_start, setting, told, verify};
@@ -97,8 +97,11 @@ struct Life {
     log: Vec<String>,
     /// The first is the beginning.
     events: Vec<Event>,
+    /// Whether it goes to moments of the workspace, where the user never asks for a
+    /// checkpoint; else to records of the session.
+    is_workspaces: bool,
     /// The starts of runs, with the event that each comes after.
-    points: Vec<(CheckpointId, usize)>,
+    points: Vec<(Point, usize)>,
     lines: BTreeMap<String, Line>,
     count: usize,
     merges: usize,
@@ -115,6 +118,7 @@ impl Life {
             dice: Dice::new(seed),
             log: Vec::new(),
             events: Vec::new(),
+            is_workspaces: seed.is_multiple_of(2),
             points: Vec::new(),
             lines: BTreeMap::new(),
             count: 0,
@@ -140,7 +144,7 @@ impl Life {
             match self.dice.below(8) {
                 0..3 => self.run(),
                 3 | 4 => self.person(),
-                5 => {
+                5 if !self.is_workspaces => {
                     self.lab.keep();
                     self.take_in(Some(Who::Person));
                 }
@@ -149,7 +153,8 @@ impl Life {
                     self.person();
                     self.undo(seen)?;
                 }
-                _ => self.rewind(seen)?,
+                7 => self.rewind(seen)?,
+                _ => {}
             }
         }
         self.rewind(seen)?;
@@ -186,9 +191,14 @@ impl Life {
     }
 
     fn run(&mut self) {
+        self.session.append(Message::user_text("work")).unwrap();
         let start = run_start(&self.lab, Some(&self.session));
         self.take_in(Some(Who::Person));
-        self.points.push((start.id(), self.events.len() - 1));
+        let point = match self.is_workspaces {
+            true => Point::checkpoint(start.id()),
+            false => Point::record(self.session.id(), self.session.last_seq()),
+        };
+        self.points.push((point, self.events.len() - 1));
         for _ in 0..1 + self.dice.below(3) {
             self.edit(Who::Agent);
         }
@@ -237,13 +247,13 @@ impl Life {
         if self.points.is_empty() {
             return Ok(());
         }
-        let (id, since) = *self.dice.pick(&self.points);
+        let (point, since) = self.dice.pick(&self.points).clone();
         let before = self.texts();
         let workspace = self.lab.workspace.clone();
         let options = Rewind::files().merge();
-        let plan = workspace.rewind_plan(&Point::checkpoint(id), options.clone());
+        let plan = workspace.rewind_plan(&point, options.clone());
         let is_stopped = plan.map_err(told)?.is_stopped();
-        let attempt = workspace.rewind(&Point::checkpoint(id), options);
+        let attempt = workspace.rewind(&point, options);
         let took = (since, usize::MAX);
         self.log.push(format!("merge to {since}"));
         let attempt = attempt.map_err(told)?;
@@ -255,7 +265,7 @@ impl Life {
 
     /// Undoes the run that was just done, and keeps what the user did since.
     fn undo(&mut self, seen: &mut Seen) -> Checked {
-        let (_, since) = *self.points.last().unwrap();
+        let (_, since) = self.points.last().unwrap().clone();
         let until = self.events.len() - 1;
         let [before, after] = [since, until].map(|n| &self.events[n].texts);
         let changed = NAMES.into_iter().filter(|name| before[name] != after[name]);

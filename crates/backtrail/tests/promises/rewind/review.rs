@@ -405,7 +405,7 @@ fn a_file_of_the_same_length_that_was_skipped_belongs_to_its_last_author() {
     let store = StoreOptions::new().open(&home).unwrap();
     let workspace = store.workspace(&work).unwrap();
     workspace.checkpoint(CheckpointOptions::new()).unwrap();
-    let before = Point::checkpoint(start.id());
+    let before = Point::record(session.id(), 0);
     let attempt = workspace.rewind(&before, Rewind::files()).unwrap();
     assert_eq!(stopped(attempt), [Path::new("s")]);
 }

@@ -169,28 +169,16 @@ impl Life {
 
     /// Goes to a random point, in one of the three ways.
     fn rewind(&mut self, seen: &mut Seen) -> Checked {
-        let last = self.world.kept.len() as u64;
-        let turns = self.world.dice.below(4) as u64;
-        let by_turns = Point::turns_back(turns + 1);
-        let found = self.world.lab.workspace.resolve(&by_turns);
-        let (point, target, own) = match found {
-            Ok(found) if self.world.dice.below(3) == 0 => {
-                let own: Own = [Actor::A, Actor::B].into();
-                (by_turns, self.world.index_of(&found), own)
-            }
-            _ => {
-                let target = self.world.dice.below(last as usize);
-                let id = self.world.kept[target].checkpoint.id();
-                (Point::checkpoint(id), target, self.world.own_at(target))
-            }
-        };
+        let (point, target, own) = self.world.point();
         let how = [OnConflict::Stop, OnConflict::Stop, OnConflict::Keep];
         let how = *self
             .world
             .dice
             .pick(&[&how[..], &[OnConflict::Overwrite]].concat());
         let options = Rewind::files().on_conflict(how);
-        self.world.log.push(format!("rewind to {target} {how:?}"));
+        self.world
+            .log
+            .push(format!("rewind to {target} ({point}) {how:?}"));
         let before = self.look();
         let tree = self.world.kept[target].tree.clone();
         let wanted = differing(&before.tree, &tree);
