@@ -55,6 +55,7 @@ fn rows(settings: &Settings) -> Vec<Row> {
         rotation,
         keep_trails,
         snapshot_cap,
+        include_cap,
         ..
     } = settings;
     let mode = durability.value.as_str();
@@ -81,6 +82,7 @@ fn rows(settings: &Settings) -> Vec<Row> {
             source_of(keep_trails),
         ),
         size("snapshot_cap", snapshot_cap),
+        size("include_cap", include_cap),
     ]
 }
 

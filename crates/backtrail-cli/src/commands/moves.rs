@@ -18,6 +18,8 @@ use backtrail::{
     ErrorKind, Outcome, Point, Rewind, RewindPlan, SessionId, SessionReader, Workspace,
 };
 
+use serde::Serialize;
+
 pub(super) use self::choose_hunks::check_patch;
 use self::outcome_text::{OutcomeText, running_warnings};
 pub(super) use self::scope::{Scope, no_files, workspace_of};
@@ -256,7 +258,7 @@ impl MoveRequest<'_> {
     fn report(&self, outcome: &Outcome) -> Result<Answer> {
         let text = self.text(outcome);
         let stopped = outcome.is_stopped();
-        let answer = Answer::no_if(stopped || text.is_futile());
+        let answer = Answer::no_if(stopped || outcome.is_partial());
         if outcome.moves_files()
             && !stopped
             && let Some(workspace) = self.movement.workspace()
@@ -265,7 +267,7 @@ impl MoveRequest<'_> {
             warnings.iter().for_each(|text| self.ui.warning(text, None));
         }
         if self.ui.json() {
-            self.ui.print_json(outcome)?;
+            self.ui.print_json(&Shown::of(outcome))?;
             return Ok(answer);
         }
         if outcome.stage != Stage::Stopped {
@@ -318,7 +320,7 @@ impl MoveRequest<'_> {
             };
             let mut outcome = Outcome::new(verb, stage);
             outcome.session = self.movement.session().cloned();
-            self.ui.print_json(&outcome)?;
+            self.ui.print_json(&Shown::of(&outcome))?;
             return Ok(Answer::No);
         }
         let place = match self.behind.trim() {
@@ -365,6 +367,24 @@ impl MoveRequest<'_> {
         let sessions = workspace.store().root().join("sessions");
         let name = error.path()?.strip_prefix(sessions).ok()?;
         name.components().next()?.as_os_str().to_str()?.parse().ok()
+    }
+}
+
+/// An outcome as JSON.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    /// Whether everything that was asked for is restored.
+    complete: bool,
+}
+
+impl<'a> Shown<'a> {
+    fn of(outcome: &'a Outcome) -> Self {
+        Self {
+            outcome,
+            complete: !outcome.is_stopped() && !outcome.is_partial(),
+        }
     }
 }
 

@@ -19,6 +19,9 @@ pub(crate) use self::child::FAILED;
 use self::child::{Ended, NotRun};
 use self::messages::{NotClosed, Suggestions};
 use super::checkpoint::too_much;
+use super::protection::{
+    IncludeArgs, kept_ignored_line, lost_warning, unprotected_line, warn_over_cap,
+};
 use super::recovery::Finish;
 use super::workspace::{RUN_VARIABLE, SESSION_VARIABLE, WorkspaceArgs, joined_session, run_around};
 use super::{Answer, open_or_create_store, resolve};
@@ -59,6 +62,9 @@ pub(crate) struct RunArgs {
     /// Allow a first snapshot of any size, and of / or the home directory
     #[arg(long)]
     yes: bool,
+
+    #[command(flatten)]
+    include: IncludeArgs,
 
     #[command(flatten)]
     here: WorkspaceArgs,
@@ -192,12 +198,30 @@ impl<'a> Running<'a> {
         let workspace = here.open_or_create(self.args.yes, self.ui)?;
         let named = self.named_session(workspace.store())?;
         let (start, session) = self.first_checkpoint(&workspace, named.as_ref())?;
+        self.say_what_is_protected(&workspace, &start);
         Ok(Begun {
             // Marking it as running is a courtesy.
             _active: workspace.activate(&start).ok(),
             session: Some((workspace.store().clone(), session)),
             before: Some((workspace, start)),
         })
+    }
+
+    /// Reports what is not protected before the first run in a workspace, and what a first
+    /// snapshot keeps.
+    fn say_what_is_protected(&self, workspace: &Workspace, start: &Checkpoint) {
+        let Some(protection) = start.protection() else {
+            return;
+        };
+        warn_over_cap(protection, self.ui);
+        if is_first_run(workspace)
+            && let Some(line) = unprotected_line(protection)
+        {
+            self.ui.status(&format!("backtrail: {line}"));
+        }
+        if let Some(line) = kept_ignored_line(protection) {
+            self.ui.status(&format!("backtrail: {line}"));
+        }
     }
 
     /// Returns the session of a command that runs without a checkpoint.
@@ -237,6 +261,7 @@ impl<'a> Running<'a> {
         } else {
             options
         };
+        let options = self.args.include.add_to(options, workspace.root())?;
         let made = progress::checkpoint(self.ui, options, |options| {
             match session {
                 Some(id) => {
@@ -252,7 +277,7 @@ impl<'a> Running<'a> {
                 }
             }
         });
-        made.map_err(too_much)
+        made.map_err(|error| self.args.include.explain(too_much(error)))
     }
 
     fn session_options(&self) -> SessionOptions {
@@ -284,6 +309,11 @@ impl<'a> Running<'a> {
             }
             _ => vec![summary::unprotected(finished.took)],
         };
+        let lost = end.as_ref().map(Checkpoint::unprotected);
+        if let Some(text) = lost.and_then(lost_warning) {
+            let hint = "protect ignored paths from now on: --include-ignored PATH";
+            self.ui.warning(&text, Some(hint));
+        }
         self.ui.summary(&lines);
         reported.map_err(NotClosed::NotReported)
     }
@@ -323,4 +353,13 @@ impl<'a> Running<'a> {
             after: end.map(Checkpoint::id),
         }
     }
+}
+
+/// Returns whether the run that has just begun is the first in its workspace.
+fn is_first_run(workspace: &Workspace) -> bool {
+    let Ok(checkpoints) = workspace.checkpoints_back() else {
+        return false;
+    };
+    let is_start = |it: &Checkpoint| *it.reason() == CheckpointReason::RunStart;
+    checkpoints.flatten().filter(is_start).nth(1).is_none()
 }

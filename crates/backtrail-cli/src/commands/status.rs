@@ -5,10 +5,11 @@ use std::path::Path;
 
 use backtrail::rewind::Unfinished;
 use backtrail::snapshot::Diff;
-use backtrail::workspace::{Activity, CheckpointReason};
+use backtrail::workspace::{Activity, CheckpointReason, Included};
 use backtrail::{Checkpoint, SessionInfo, Workspace};
 use serde_json::{Value, json};
 
+use super::protection::included_names;
 use super::recovery::{Finish, report_unfinished};
 use super::workspace::WorkspaceArgs;
 use super::{Answer, describe_info};
@@ -88,6 +89,11 @@ impl Timeline {
         Ok(timeline)
     }
 
+    /// Returns the ignored paths that are protected.
+    fn included(&self) -> &[Included] {
+        self.last.as_ref().map_or(&[], Checkpoint::included)
+    }
+
     /// Returns what changed since the last checkpoint; `None` if its files were dropped: its
     /// session may have been purged.
     pub(super) fn changed(
@@ -156,6 +162,7 @@ impl Status {
             "last": self.timeline.last,
             "changed": self.changed.as_ref().map_or(Value::Null, |diff| json!(diff.changes())),
             "store": {"path": path_json(store), "bytes": self.store_bytes},
+            "included": self.timeline.included(),
             "unfinished": self.unfinished,
         })
     }
@@ -181,6 +188,9 @@ impl Status {
         }
         if let (Some(last), Some(changed)) = (&timeline.last, &self.changed) {
             line("changed", since_last(last, changed))?;
+        }
+        if let Some(names) = included_names(timeline.included()) {
+            line("included", format!("{names} (protected although ignored)"))?;
         }
         let store = tilde(self.workspace.store().root());
         line("store", format!("{store}, {}", size(self.store_bytes)))?;

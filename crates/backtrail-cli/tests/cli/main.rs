@@ -40,6 +40,7 @@ mod overview;
 mod picture;
 mod prices;
 mod processes;
+mod protection;
 mod pty;
 mod record;
 mod relink;

@@ -82,7 +82,8 @@ impl PathActions {
         }
     }
 
-    fn act(&mut self, want: &Difference) {
+    /// Makes a path as it was.
+    pub(super) fn act(&mut self, want: &Difference) {
         let action = PathAction::new(want.before.clone(), want.after.clone());
         self.by_path.insert(want.path.clone(), action);
     }

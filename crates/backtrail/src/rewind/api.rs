@@ -1,15 +1,21 @@
 //! What [`Workspace`], [`Session`] and [`SessionReader`] offer for going back.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::apply::MadeReadable;
 use super::execution::{Execution, must_stand};
 use super::options::Rewind;
 use super::outcome::{Outcome, Stage};
-use super::plan::{PlannedWork, PresentState, RewindPlan};
+use super::plan::{PlannedWork, PresentState, RewindPlan, is_closed};
 use super::step_finder::{StepFinder, chat_step};
-use super::target::{Request, RewindTarget, trail_reason};
+use super::target::{FileTarget, Request, RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{Session, SessionReader, Steps};
+use crate::snapshot::entry::Node;
 use crate::store::Store;
+use crate::workspace::new_checkpoint::CapturedState;
 use crate::workspace::{Checkpoint, Point, Workspace};
 
 const ALWAYS: &str = "a point is always something to go to";
@@ -214,13 +220,23 @@ impl Workspace {
             }
             None => None,
         };
+        let (stored, mut readable) = match (stored, &target.files) {
+            (Some((state, last)), Some(files)) => {
+                let (state, readable) = self.open_closed(files, (state, &last), options)?;
+                (Some((state, last)), readable)
+            }
+            (stored, _) => (stored, None),
+        };
+        let opened = readable.iter().flat_map(MadeReadable::paths);
+        let opened: BTreeSet<PathBuf> = opened.map(Path::to_owned).collect();
         // The same few states are compared again and again.
         let remembering = self.remembering();
         let snapshot = match &stored {
             Some((state, _)) => Some(remembering.open_snapshot(&state.id)?),
             None => None,
         };
-        let found = snapshot.as_ref().map(PresentState::Stored);
+        let found = snapshot.as_ref();
+        let found = found.map(|snapshot| PresentState::Stored(snapshot, &opened));
         let planned = PlannedWork::new(&remembering, target, options, found)?;
         let mut outcome = Outcome::planned(target, &planned, options.on_conflict, self.active()?);
         if outcome.is_stopped() {
@@ -229,6 +245,10 @@ impl Workspace {
         }
         // A step that changes nothing any more is still undone.
         let nothing = planned.is_empty() && target.step_id.is_none();
+        let changes = planned.files.as_ref();
+        let changes = changes.map_or_else(BTreeSet::new, |files| {
+            files.actions.by_path.keys().cloned().collect()
+        });
         let execution = Execution {
             workspace: &remembering,
             target,
@@ -237,7 +257,48 @@ impl Workspace {
             progress: options.progress.clone(),
         };
         let files = stored.as_ref().map(|(state, last)| (state, last));
-        execution.run(files.filter(|_| !nothing), outcome)
+        let outcome = execution.run(files.filter(|_| !nothing), outcome)?;
+        if let Some(readable) = &mut readable {
+            let is_left = |path: &Path| outcome.not_restored.iter().any(|it| it.path == path);
+            readable.settle(|path| changes.contains(path) && !is_left(path));
+        }
+        Ok(outcome)
+    }
+
+    /// Makes readable what the target has and its owner closed since, and stores the present
+    /// state again. What is not in the plan gets its mode back.
+    fn open_closed(
+        &self,
+        files: &FileTarget,
+        (mut state, last): (CapturedState, &Checkpoint),
+        options: &Rewind,
+    ) -> Result<(CapturedState, Option<MadeReadable<'_>>)> {
+        let mut readable: Option<MadeReadable<'_>> = None;
+        let target = self.open_snapshot(&files.state)?;
+        let only: Vec<&Path> = files.paths.iter().map(PathBuf::as_path).collect();
+        let only = (!only.is_empty()).then_some(&only[..]);
+        loop {
+            let present = self.open_snapshot(&state.id)?;
+            let mut differences = present.differences(&target, only)?;
+            differences.retain(is_closed);
+            if differences.is_empty() {
+                return Ok((state, readable));
+            }
+            let readable = match &mut readable {
+                Some(readable) => readable,
+                none => none.insert(MadeReadable::new(self.root(), self.store().touch_hook())?),
+            };
+            let mut any = false;
+            for closed in &differences {
+                let then = closed.after.as_ref().and_then(mode_of);
+                any |= readable.make(&closed.path, then);
+            }
+            if !any {
+                break;
+            }
+            state = self.store_present(last, options.progress.clone())?;
+        }
+        Ok((state, readable))
     }
 
     fn require_last(&self) -> Result<Checkpoint> {
@@ -260,6 +321,14 @@ impl Workspace {
             Some(writer) => Ok(Some(writer.clone())),
             None => Session::open(self.store(), &chat.id, None).map(Some),
         }
+    }
+}
+
+fn mode_of(node: &Node) -> Option<u32> {
+    match node {
+        Node::File { mode, .. } => Some(*mode),
+        Node::Dir(dir) => Some(dir.mode),
+        Node::Link { .. } | Node::Skipped(_) => None,
     }
 }
 

@@ -8,6 +8,7 @@ mod check;
 mod compare;
 mod mover;
 mod new_dir;
+mod readable;
 mod resume;
 mod root_dir;
 mod stage;
@@ -32,6 +33,7 @@ use root_dir::{RootDir, SplitPath, ask};
 use staging_dir::StagingDir;
 
 pub(super) use new_dir::{NewDir, NewEntry, new_dir_name};
+pub(super) use readable::{MadeReadable, can_be_readable};
 
 /// The changes that one step makes to a workspace's files.
 #[derive(Debug, Clone, Copy)]

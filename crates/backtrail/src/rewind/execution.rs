@@ -101,6 +101,7 @@ impl Execution<'_> {
         let mut ended = CheckpointRecord {
             changed: items.len() as u64,
             skipped: state.skipped.clone(),
+            included: last.included().to_vec(),
             ..begun.end((after, totals))
         };
         let mut end = || {
@@ -190,6 +191,7 @@ impl Execution<'_> {
             // A damaged snapshot must not stop those that come after it.
             changed: changed.map_or(0, |diff| diff.changes().len() as u64),
             skipped: state.skipped.clone(),
+            included: last.included().to_vec(),
             ..CheckpointRecord::new((now, id), CheckpointReason::BeforeRewind, state_now)
         }))
     }

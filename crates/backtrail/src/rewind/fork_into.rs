@@ -315,7 +315,10 @@ impl ForkIntoPlan {
             shown(self.workspace.root()),
             self.checkpoint.id().prefix(8)
         );
-        let checkpoint = CheckpointOptions::new().about(&about).unlimited();
+        let mut checkpoint = CheckpointOptions::new().about(&about).unlimited();
+        for included in self.checkpoint.included() {
+            checkpoint = checkpoint.include_ignored(&included.path);
+        }
         let begin = || match &self.session {
             Some(place) => {
                 let mut fork = ForkOptions::new().at_place(place).works_in(&workspace);

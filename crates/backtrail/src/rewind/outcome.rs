@@ -388,6 +388,11 @@ impl Outcome {
         conflicts.filter(move |one| one.named && on_conflict == OnConflict::Stop)
     }
 
+    /// Returns whether something that was asked for is not restored.
+    pub fn is_partial(&self) -> bool {
+        !self.not_restored.is_empty()
+    }
+
     /// Returns whether any path changes.
     pub fn moves_files(&self) -> bool {
         !self.changes.is_empty()

@@ -3,7 +3,7 @@
 //! The history of a path has its states, who had changed it by then, and the changes that
 //! led there.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -20,6 +20,8 @@ pub(super) struct PathHistories {
     pub(super) paths: HashMap<PathBuf, PathHistory>,
     /// Present content that no snapshot has.
     pub(super) stored: BTreeMap<PathBuf, PathEntry>,
+    /// What was made readable to be read now: it did not change since it could not be read.
+    pub(super) opened: BTreeSet<PathBuf>,
     /// The index of the last state that the user asked to be saved; 0 for none.
     pub(super) last_held: usize,
     /// Below which paths every change counts, also of what is as it was, if anywhere; empty
@@ -111,6 +113,12 @@ impl PathHistories {
                 continue;
             }
             self.meet(difference);
+            if !cause.saves && self.opened.contains(&difference.path) && only_opened(difference) {
+                if let Some(history) = self.paths.get_mut(&difference.path) {
+                    history.regain(PathState::of(difference.after.as_ref()), cause.n);
+                }
+                continue;
+            }
             if let Some(history) = self.paths.get_mut(&difference.path) {
                 let may_be = may_be(difference.after.as_ref(), difference.before.as_ref());
                 if !cause.saves && may_be {
@@ -200,6 +208,19 @@ pub(super) fn may_be(file: Option<&Node>, skipped: Option<&Node>) -> bool {
                 SkippedReason::TooLarge | SkippedReason::Ignored
             );
             by_rule && then.kind == FileKind::File && then.size == *size
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether making a path readable explains how it differs.
+fn only_opened(difference: &Difference) -> bool {
+    const OWNER: u32 = 0o700;
+    match (&difference.before, &difference.after) {
+        (_, None | Some(Node::Skipped(_))) => false,
+        (Some(Node::Skipped(_)), Some(_)) => true,
+        (Some(Node::Dir(before)), Some(Node::Dir(after))) => {
+            before.mode & !OWNER == after.mode & !OWNER && before.mode & !after.mode == 0
         }
         _ => false,
     }

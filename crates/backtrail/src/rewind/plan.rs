@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::actions::PathActions;
-use super::authors::intervals;
+use super::apply::can_be_readable;
+use super::authors::{Author, AuthorKind, intervals};
 use super::merge::Merger;
 use super::options::Rewind;
 use super::outcome::{ChatMove, Conflict, Merge, OnConflict, Outcome, Stage};
@@ -16,12 +17,12 @@ use crate::ids::SessionId;
 use crate::objects::ObjectId;
 use crate::session::Session;
 use crate::snapshot::edit::{Edit, edit};
-use crate::snapshot::entry::Node;
+use crate::snapshot::entry::{FileKind, Node, SkippedReason};
 use crate::snapshot::scan::capture;
 use crate::snapshot::{Difference, Snapshot, shown};
 use crate::store::Store;
 use crate::workspace::timeline::{FileStepKind, Timeline};
-use crate::workspace::{Activity, Checkpoint, Workspace};
+use crate::workspace::{Activity, Checkpoint, Lost, Workspace};
 
 /// A rewind, restore, undo or redo that is planned. Nothing is touched before it is
 /// applied.
@@ -97,7 +98,8 @@ pub(super) struct FilePlan {
 pub(super) enum PresentState<'a> {
     /// By a look that stored nothing: nothing will be touched.
     Looked(&'a Snapshot),
-    Stored(&'a Snapshot),
+    /// Also what was made readable for it.
+    Stored(&'a Snapshot, &'a BTreeSet<PathBuf>),
 }
 
 impl PlannedWork {
@@ -182,7 +184,15 @@ impl CapturedFiles {
 impl<'a> PresentState<'a> {
     fn snapshot(self) -> &'a Snapshot {
         match self {
-            Self::Looked(snapshot) | Self::Stored(snapshot) => snapshot,
+            Self::Looked(snapshot) | Self::Stored(snapshot, _) => snapshot,
+        }
+    }
+
+    /// Returns what was made readable.
+    fn opened(self) -> BTreeSet<PathBuf> {
+        match self {
+            Self::Looked(_) => BTreeSet::new(),
+            Self::Stored(_, opened) => opened.clone(),
         }
     }
 }
@@ -195,7 +205,7 @@ impl FilePlanner<'_> {
         let mut captured = CapturedFiles::none(self.found.snapshot());
         let mut paths = self.look(&captured, &target, merges)?;
         let mut actions = PathActions::on(&paths.differences, &paths.histories, &captured.opened);
-        if matches!(self.found, PresentState::Stored(_)) && !actions.to_capture.is_empty() {
+        if matches!(self.found, PresentState::Stored(..)) && !actions.to_capture.is_empty() {
             captured = self.capture(&actions.to_capture, &captured.present)?;
             paths = self.look(&captured, &target, merges)?;
             actions = PathActions::on(&paths.differences, &paths.histories, &captured.opened);
@@ -204,13 +214,15 @@ impl FilePlanner<'_> {
             }
         }
         let present = captured.present.clone();
+        self.plan_readable(&mut actions, &paths.differences);
         self.name_uncaptured(&mut actions, &target)?;
         self.name_unchanged(&mut actions, &target)?;
+        self.name_lost(&mut actions, &present)?;
         // What is not touched anyway is no conflict.
         actions.fit(&present, &target)?;
         let makes_new = merges || options.pick.is_some();
         let writer = match self.found {
-            PresentState::Stored(_) if makes_new => Some(self.workspace.objects().writer()?),
+            PresentState::Stored(..) if makes_new => Some(self.workspace.objects().writer()?),
             _ => None,
         };
         let named_files = self.named_files(&present, &target)?;
@@ -389,13 +401,26 @@ impl FilePlanner<'_> {
         moved_on: &mut BTreeSet<PathBuf>,
     ) -> Result<Vec<Difference>> {
         let mut differences = Vec::new();
+        let opened = self.found.opened();
         let after = self.open(after)?;
         for change in after.differences(target, self.named().as_deref())? {
             let now = present.walk_down_to(&change, [after.id(), target.id()])?;
+            if is_skipped_dir(&change.before) && is_dir(&now) && is_dir(&change.after) {
+                // The step's end does not say what is in it.
+                let below = present.differences(target, Some(&[&change.path]))?;
+                let below = below.into_iter().filter(|it| it.path != change.path);
+                for difference in below {
+                    if !opened.iter().any(|it| difference.path.starts_with(it)) {
+                        moved_on.insert(difference.path.clone());
+                    }
+                    differences.push(difference);
+                }
+            }
             if is_same(&now, &change.after) {
                 continue;
             }
-            let regained = may_be(now.as_ref(), change.before.as_ref());
+            let regained =
+                may_be(now.as_ref(), change.before.as_ref()) || opened.contains(&change.path);
             if !is_same(&now, &change.before) && !regained {
                 moved_on.insert(change.path.clone());
             }
@@ -440,6 +465,55 @@ impl FilePlanner<'_> {
         Ok(())
     }
 
+    /// Plans to restore directories that only have to be made readable first.
+    fn plan_readable(&self, actions: &mut PathActions, differences: &[Difference]) {
+        if !matches!(self.found, PresentState::Looked(_)) {
+            return;
+        }
+        let root = self.workspace.root();
+        for want in differences.iter().filter(|want| is_closed(want)) {
+            if can_be_readable(root, &want.path) {
+                actions.not_restored.retain(|it| it.path != want.path);
+                actions.act(want);
+            }
+        }
+    }
+
+    /// Names unprotected paths that were lost in the work that is undone, and are not back.
+    fn name_lost(&self, actions: &mut PathActions, present: &Snapshot) -> Result<()> {
+        let since = place_of(self.timeline, self.target.since)?;
+        let until = self.until()?;
+        let ends = self.timeline.checkpoints.iter().enumerate().skip(since + 1);
+        let ends = ends.filter(|(n, end)| *n <= until && self.is_undone(*n, end));
+        for lost in ends.flat_map(|(_, end)| &end.unprotected().lost) {
+            let is_asked = self.named().is_none_or(|named| {
+                let mut named = named.into_iter();
+                named.any(|path| lost.path.starts_with(path))
+            });
+            let now = present.walk_down(&lost.path)?.as_ref().map(kind_of);
+            let is_back = lost.after.is_none() && now == Some(lost.kind);
+            if is_asked && !is_back {
+                // The reason is better than what the states alone say.
+                actions.not_restored.retain(|it| it.path != lost.path);
+                actions.cannot(&lost.path, lost_reason(lost));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the turn or run that ends with a checkpoint is undone.
+    fn is_undone(&self, n: usize, end: &Checkpoint) -> bool {
+        match &self.target.scope {
+            PathScope::Whole => {
+                let kind = end.session().cloned();
+                let kind = kind.map_or(AuthorKind::Unnamed, AuthorKind::Session);
+                let author = Author::new(kind, (n, end.at()));
+                self.target.authors.is_own(&author)
+            }
+            _ => Some(end.id()) == self.target.until,
+        }
+    }
+
     /// Names paths that were asked for and that the step did not change.
     fn name_unchanged(&self, actions: &mut PathActions, target: &Snapshot) -> Result<()> {
         let PathScope::Changed(after) = &self.target.scope else {
@@ -475,6 +549,7 @@ impl FilePlanner<'_> {
         let base = self.timeline.checkpoints[since].snapshot()?;
         let mut histories = PathHistories {
             stored: captured.stored.clone(),
+            opened: self.found.opened(),
             every: (merges && self.target.scope == PathScope::Whole)
                 .then(|| self.target.paths.clone()),
             ..PathHistories::default()
@@ -510,7 +585,7 @@ impl FilePlanner<'_> {
     /// Stores what no snapshot has and would be replaced.
     fn capture(&self, paths: &[PathBuf], present: &Snapshot) -> Result<CapturedFiles> {
         let writer = self.workspace.objects().writer()?;
-        let options = self.workspace.scan_options(None, None);
+        let options = self.workspace.scan_options(None, None)?;
         let mut edits = BTreeMap::new();
         let mut captured = CapturedFiles::none(present);
         for path in paths {
@@ -530,6 +605,39 @@ impl FilePlanner<'_> {
         captured.present = self.workspace.open_snapshot(&id)?;
         Ok(captured)
     }
+}
+
+/// Returns whether a path cannot be read now, and a snapshot has it.
+pub(super) fn is_closed(want: &Difference) -> bool {
+    let is_unreadable = |node: &Node| matches!(node, Node::Skipped(skipped) if skipped.reason == SkippedReason::Unreadable);
+    let is_captured = |node: &Node| !matches!(node, Node::Skipped(_));
+    want.before.as_ref().is_some_and(is_unreadable) && want.after.as_ref().is_some_and(is_captured)
+}
+
+fn kind_of(node: &Node) -> FileKind {
+    match node {
+        Node::File { .. } => FileKind::File,
+        Node::Link { .. } => FileKind::Link,
+        Node::Dir(_) => FileKind::Dir,
+        Node::Skipped(skipped) => skipped.kind,
+    }
+}
+
+fn is_skipped_dir(node: &Option<Node>) -> bool {
+    matches!(node, Some(Node::Skipped(skipped)) if skipped.kind == FileKind::Dir)
+}
+
+fn is_dir(node: &Option<Node>) -> bool {
+    matches!(node, Some(Node::Dir(_)))
+}
+
+/// Returns why something that was not protected cannot be restored.
+fn lost_reason(lost: &Lost) -> String {
+    let what = match lost.after {
+        None => "deleted",
+        Some(_) => "made smaller",
+    };
+    format!("{what} while not protected ({})", lost.reason)
 }
 
 /// Returns whether a path is the same, as far as a snapshot says.

@@ -146,9 +146,11 @@ impl Workspace {
         };
         let left = work(self, &begun, &items).resume()?.left;
         let from = self.checkpoint_by_id(begun.from)?;
+        let from = from.as_ref();
         let mut ended = CheckpointRecord {
             changed: items.len() as u64,
             skipped: from.map_or_else(SkippedFiles::default, |from| from.skipped().clone()),
+            included: from.map_or_else(Vec::new, |from| from.included().to_vec()),
             ..begun.end((begun.after, after.totals()))
         };
         leave_alone(self, &mut ended, &left, &before)?;

@@ -22,7 +22,7 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::step_record::{ChatMoveRecord, StepRecord, TrailPlace};
 use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
-use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, Description, Lost, SessionPlace, Workspace};
 
 /// The steps of a workspace, or of one session there.
 pub(super) struct StepFinder<'a> {
@@ -111,7 +111,9 @@ impl<'a> StepFinder<'a> {
             Some(after) => self.timeline.checkpoints[after].snapshot()?,
             None => self.workspace.scan_present(&before, None)?.0,
         };
-        Ok(!before.differences(&after, Some(only))?.is_empty())
+        let is_asked = |lost: &Lost| only.iter().any(|path| lost.path.starts_with(path));
+        let lost = self.lost_in(step).iter().any(is_asked);
+        Ok(lost || !before.differences(&after, Some(only))?.is_empty())
     }
 
     /// Returns whether a step of a conversation came after one of files. Within one
@@ -185,7 +187,8 @@ impl<'a> StepFinder<'a> {
         let checkpoints = &self.timeline.checkpoints;
         let before = &checkpoints[step.before];
         let after = step.after.map(|after| checkpoints[after].snapshot_id());
-        let changed = after.is_none_or(|after| after != before.snapshot_id());
+        let lost = !self.lost_in(step).is_empty();
+        let changed = lost || after.is_none_or(|after| after != before.snapshot_id());
         let scope = after.map_or(PathScope::ChangedUntilNow, PathScope::Changed);
         let (since, authors) = match (step.kind, &step.session) {
             (FileStepKind::Move, _) => (step.id, WhoseWork::Nobody),
@@ -316,7 +319,15 @@ impl<'a> StepFinder<'a> {
         let owner = |chat: &SessionPlace| belongs_to(self.workspace.store(), &chat.id);
         let is_ours = |chat: &SessionPlace| owner(chat).is_ok_and(|it| it == ChatOwner::Ours);
         let chat = || self.chat_before(step).ok().flatten();
-        after != Some(before) || chat().is_some_and(|chat| is_ours(&chat))
+        after != Some(before)
+            || !self.lost_in(step).is_empty()
+            || chat().is_some_and(|chat| is_ours(&chat))
+    }
+
+    /// Returns what a step destroyed without protection.
+    fn lost_in(&self, step: &FileStep) -> &[Lost] {
+        let end = step.after.map(|after| &self.timeline.checkpoints[after]);
+        end.map_or(&[], |end| &end.unprotected().lost)
     }
 
     /// Returns when a step was over.

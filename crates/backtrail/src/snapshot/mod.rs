@@ -42,6 +42,7 @@ pub use diff::{ChangeCounts, Diff};
 pub use entry::{FileKind, SkippedReason, Totals};
 pub(crate) use name::shown;
 pub use patch::TextDiff;
+pub use scan::survey::Amount;
 pub use scan::{LargeDir, Progress, ScanProgress, ScanStage, SnapshotLimits, TooMuch};
 pub use tree::Snapshot;
 pub use walk::{Entries, SkippedEntries, SkippedEntry};

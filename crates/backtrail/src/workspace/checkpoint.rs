@@ -1,6 +1,7 @@
 //! A checkpoint.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -8,6 +9,7 @@ use super::Workspace;
 use super::about::About;
 use super::checkpoint_record::CheckpointRecord;
 use super::dropped::Dropped;
+use super::unprotected::{Included, Protection, UnprotectedChanges};
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
@@ -20,6 +22,8 @@ pub struct Checkpoint {
     pub(crate) workspace: Workspace,
     pub(super) seq: u64,
     pub(super) record: CheckpointRecord,
+    /// Known only to the handle that made it.
+    pub(super) protection: Option<Arc<Protection>>,
 }
 
 /// The reason for a checkpoint.
@@ -194,6 +198,23 @@ impl Checkpoint {
         &self.record.skipped
     }
 
+    /// Returns the ignored paths that it includes, and later ones do.
+    pub fn included(&self) -> &[Included] {
+        &self.record.included
+    }
+
+    /// Returns what happened to unprotected files in the turn or run that it ends. That
+    /// cannot be undone.
+    pub fn unprotected(&self) -> &UnprotectedChanges {
+        &self.record.unprotected
+    }
+
+    /// Returns what it protects and what not, with sizes; `None` if this process did not
+    /// make it.
+    pub fn protection(&self) -> Option<&Protection> {
+        self.protection.as_deref()
+    }
+
     /// Opens the snapshot.
     ///
     /// # Errors
@@ -261,6 +282,11 @@ impl Serialize for Checkpoint {
             bytes: u64,
             changed: u64,
             skipped: &'a SkippedFiles,
+            included: &'a [Included],
+            #[serde(skip_serializing_if = "UnprotectedChanges::is_empty")]
+            unprotected: &'a UnprotectedChanges,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            protection: Option<&'a Protection>,
             #[serde(skip_serializing_if = "Option::is_none")]
             about: Option<&'a str>,
             #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -283,6 +309,9 @@ impl Serialize for Checkpoint {
             bytes: self.bytes(),
             changed: self.changed(),
             skipped: self.skipped(),
+            included: self.included(),
+            unprotected: self.unprotected(),
+            protection: self.protection(),
             about: about.as_ref().and_then(About::text),
             session_deleted: about == Some(About::SessionDeleted),
             begun_by: self.begun_by(),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
+use super::unprotected::{Included, UnprotectedChanges};
 use crate::error::Result;
 use crate::ids::CheckpointId;
 use crate::json::body;
@@ -40,6 +41,12 @@ pub(crate) struct CheckpointRecord {
     pub(crate) changed: u64,
     #[serde(rename = "not_captured")]
     pub(crate) skipped: SkippedFiles,
+    /// Ignored paths that are captured from now on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) included: Vec<Included>,
+    /// What happened to unprotected files in the turn or run that it ends.
+    #[serde(default, skip_serializing_if = "UnprotectedChanges::is_empty")]
+    pub(crate) unprotected: UnprotectedChanges,
 }
 
 impl CheckpointRecord {
@@ -63,6 +70,8 @@ impl CheckpointRecord {
             bytes: totals.bytes,
             changed: 0,
             skipped: SkippedFiles::default(),
+            included: Vec::new(),
+            unprotected: UnprotectedChanges::default(),
         }
     }
 
@@ -72,6 +81,7 @@ impl CheckpointRecord {
             workspace: workspace.clone(),
             seq,
             record: self,
+            protection: None,
         }
     }
 }

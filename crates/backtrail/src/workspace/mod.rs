@@ -33,6 +33,7 @@ mod scan;
 pub(crate) mod spans;
 pub(crate) mod step_record;
 pub(crate) mod timeline;
+pub(crate) mod unprotected;
 pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};
@@ -59,6 +60,7 @@ pub use marks::FileChange;
 pub use new_checkpoint::CheckpointOptions;
 pub use point::Point;
 pub use relink::{FormerRoot, RelinkOptions, Relinked, RelinkedWhat};
+pub use unprotected::{Included, Lost, Protection, UnprotectedChanges, UnprotectedEntry};
 
 pub(crate) use about::Description;
 pub(crate) use identity::{all, by_id, find, known, must_be_new, register, root_around};
@@ -107,6 +109,8 @@ struct WorkspaceInner {
     /// A cache of snapshot nodes, for a handle that has one.
     read: Option<Arc<CachedNodes>>,
     dropped: Mutex<dropped::DroppedCache>,
+    /// What turns and runs of this process found unprotected when they began.
+    surveys: Mutex<unprotected::Surveys>,
 }
 
 impl Workspace {
@@ -118,6 +122,7 @@ impl Workspace {
             root,
             read: None,
             dropped: Mutex::default(),
+            surveys: Mutex::default(),
         }))
     }
 
@@ -136,6 +141,7 @@ impl Workspace {
                 store.objects().clone(),
             )))),
             dropped: Mutex::default(),
+            surveys: Mutex::default(),
         }))
     }
 

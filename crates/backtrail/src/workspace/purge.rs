@@ -13,6 +13,7 @@ use super::checkpoint::{CheckpointReason, SkippedFiles};
 use super::checkpoint_record::CheckpointRecord;
 use super::dropped::DropReason;
 use super::step_record::StepRecord;
+use super::unprotected::UnprotectedChanges;
 use crate::error::{Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::{Fields, Json};
@@ -208,6 +209,15 @@ impl Traces {
                 // With a prompt, the text is only the part before it.
                 "about" if fields.get("prompt").is_none() => is_changed = true,
                 "label" if is_own => is_changed = true,
+                "unprotected" if is_own => {
+                    let mut changes: UnprotectedChanges = value.parse().unwrap_or_default();
+                    let count = changes.lost.len() + changes.changed.len();
+                    let is_known = |path| self.known_files.contains(path);
+                    changes.lost.retain(|it| is_known(&it.path));
+                    changes.changed.retain(|it| is_known(&it.path));
+                    is_changed |= changes.lost.len() + changes.changed.len() < count;
+                    rest.push(name, Json::from_value(&changes)?);
+                }
                 "not_captured" if is_own => {
                     let mut skipped: SkippedFiles = value.parse().unwrap_or_default();
                     let count = skipped.first.len();

@@ -7,9 +7,11 @@ use std::time::SystemTime;
 use super::Workspace;
 use super::checkpoint::SkippedFiles;
 use super::new_checkpoint::skipped;
+use super::unprotected::Included;
 use crate::error::Result;
 use crate::objects::ObjectId;
 use crate::snapshot::entry::Dir;
+use crate::snapshot::name::bytes_of;
 use crate::snapshot::node::write_empty;
 use crate::snapshot::scan::{Progress, ScanOptions, Sink, SnapshotLimits, scan};
 use crate::snapshot::{Diff, Snapshot};
@@ -51,7 +53,7 @@ impl Workspace {
             let empty = self.unstored(|put| write_empty(before.root().mode, put))?;
             return Ok((empty, SkippedFiles::default()));
         }
-        let mut options = self.scan_options(None, progress);
+        let mut options = self.scan_options(None, progress)?;
         // Files in the last checkpoint are scanned even if ignored.
         options.keep = true;
         let cache = self.load_cache();
@@ -76,22 +78,31 @@ impl Workspace {
         Ok(Snapshot::present(self.root(), found, nodes, self.objects()))
     }
 
+    /// Returns the options of a scan, which includes what the last checkpoint does.
     pub(crate) fn scan_options(
         &self,
         limits: Option<SnapshotLimits>,
         progress: Option<Arc<dyn Progress>>,
-    ) -> ScanOptions {
+    ) -> Result<ScanOptions> {
         let store = self.store();
         let root = store.root();
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        ScanOptions {
+        Ok(ScanOptions {
+            included: included_bytes(&self.included()?),
             cap: store.snapshot_cap(),
+            include_cap: store.include_cap(),
             global_excludes: store.global_excludes().map(ToOwned::to_owned),
             limits,
             progress,
             ..ScanOptions::new(root)
-        }
+        })
     }
+}
+
+/// Returns included paths as a scan takes them.
+pub(super) fn included_bytes(included: &[Included]) -> Vec<Vec<u8>> {
+    let paths = included.iter();
+    paths.map(|it| bytes_of(&it.path).to_vec()).collect()
 }
 
 /// Returns the time to compare files' times with: the system's, even if the store has

@@ -103,7 +103,8 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// Returns whether a run changed nothing, in files and conversation, and so is no step.
+    /// Returns whether a run changed nothing, in files (not even unprotected ones, for good)
+    /// and conversation, and so is no step.
     /// One that was undone while it ran had changed something.
     fn is_idle(&self, workspace: &Workspace, span: &Span, undone: &HashSet<CheckpointId>) -> bool {
         let Some(end) = span.end.map(|end| &self.checkpoints[end]) else {
@@ -113,6 +114,7 @@ impl Timeline {
         let is_run = *start.reason() == CheckpointReason::RunStart;
         is_run
             && !span.changed_files(&self.checkpoints)
+            && end.unprotected().count == 0
             && !undone.contains(&start.id())
             && !spoke(workspace.store(), start.session(), end.session())
     }

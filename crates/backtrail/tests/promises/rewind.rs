@@ -26,4 +26,6 @@ mod review;
 mod scene;
 mod stuck;
 mod three_actors;
+mod unprotected;
+mod unreadable;
 mod workspace_points;

@@ -66,5 +66,6 @@ fn report(begun: &Begun, run: &Run, end: Option<&Checkpoint>, changes: Option<&D
         "after": end,
         "changes": changes.map(Diff::changes),
         "skipped": end.map(Checkpoint::skipped),
+        "unprotected": end.map(Checkpoint::unprotected),
     })
 }

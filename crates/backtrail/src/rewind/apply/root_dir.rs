@@ -4,7 +4,7 @@
 //! then, so that a directory that was moved is noticed.
 
 use std::fs::File;
-use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
@@ -20,6 +20,9 @@ use crate::snapshot::FileKind;
 use crate::snapshot::name::{bytes_of, os_str, shown};
 use crate::snapshot::scan::sys::{self, Root, Seen};
 use crate::snapshot::scan::{STAGING, split};
+
+/// Blocks of so many zeros become holes.
+const HOLE: usize = 32 * 1024;
 
 /// The longest name that file systems allow.
 const LONGEST_NAME: usize = 255;
@@ -105,25 +108,32 @@ impl<'a> RootDir<'a> {
         rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, private).map(File::from)
     }
 
-    /// Writes an object to a new file; `failed` makes the error of a call.
+    /// Writes an object to a new file; `failed` makes the error of a call. Long runs of zeros
+    /// become holes, so that a sparse file needs no more space than it did.
     pub(super) fn fill(
         &self,
-        (mut file, path): (&File, &Path),
+        (file, path): (&File, &Path),
         objects: &Objects,
         new: &FileEntry,
         failed: impl Fn(Errno) -> Error,
     ) -> crate::error::Result<()> {
         let mut written = 0;
         objects.read_to(&new.content, &mut |piece| {
-            written += piece.len() as u64;
             let asked = self.ask("write", path);
-            let done = asked.and_then(|()| file.write_all(piece).map_err(errno));
+            let done = asked.and_then(|()| write_sparse(file, piece, written).map_err(errno));
+            written += piece.len() as u64;
             done.map_err(&failed)
         })?;
         if written != new.size {
             let (content, size) = (new.content, new.size);
             let what = format!("object {content} has {written} bytes, expected {size}");
             return Err(Error::new(ErrorKind::Corrupt, what).at_path(path));
+        }
+        if sys::seen(file).map_err(&failed)?.len() < written {
+            // It ends in a hole.
+            let asked = self.ask("ftruncate", path);
+            let set = asked.and_then(|()| rustix::fs::ftruncate(file, written));
+            set.map_err(&failed)?;
         }
         Ok(())
     }
@@ -365,6 +375,22 @@ impl<'a> RootDir<'a> {
     pub(super) fn sync_all(&self) -> Result<()> {
         self.call("syncfs", Path::new(""), || rustix::fs::syncfs(self.root()))
     }
+}
+
+/// Writes bytes at an offset of a new file, without blocks of zeros.
+fn write_sparse(file: &File, bytes: &[u8], offset: u64) -> std::io::Result<()> {
+    let (mut at, mut rest) = (offset, bytes);
+    while !rest.is_empty() {
+        let to_block = HOLE - (at % HOLE as u64) as usize;
+        let (block, after) = rest.split_at(to_block.min(rest.len()));
+        let is_hole = block.len() == HOLE && block.iter().all(|byte| *byte == 0);
+        if !is_hole {
+            file.write_all_at(block, at)?;
+        }
+        at += block.len() as u64;
+        rest = after;
+    }
+    Ok(())
 }
 
 /// Asks a hook before a change.

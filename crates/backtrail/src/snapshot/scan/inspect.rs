@@ -8,7 +8,9 @@ use rustix::io::Errno;
 
 use super::super::entry::{FileKind, Skipped, SkippedReason};
 use super::super::walk::MAX_DEPTH;
+use super::ScanOptions;
 use super::cache::{self, CachedEntry, CachedNode};
+use super::included::Inclusion;
 use super::rules::{Rules, Verdict};
 use super::sys::{self, Horizon, Seen, Stamp};
 use super::walk::Jobs;
@@ -125,6 +127,7 @@ pub(super) struct InspectedDir<'a> {
     pub(super) keep: bool,
     /// Whether everything is captured regardless of rules.
     pub(super) all: bool,
+    pub(super) options: &'a ScanOptions,
     pub(super) sizes: Sizes,
     pub(super) horizon: Horizon,
 }
@@ -198,12 +201,18 @@ impl InspectedDir<'_> {
             Some(_) if self.keep => verdict.keep(),
             _ => verdict,
         };
+        let verdict = match self.options.inclusion(self.path, name.to_bytes()) {
+            Inclusion::Within => verdict.include(),
+            // It is walked for what is included in it.
+            Inclusion::Leads => verdict.keep(),
+            Inclusion::No => verdict,
+        };
         match verdict {
-            Verdict::Plain | Verdict::Kept if self.depth + 1 >= MAX_DEPTH => {
+            Verdict::Plain | Verdict::Kept | Verdict::Included if self.depth + 1 >= MAX_DEPTH => {
                 let state = ItemState::skipped(SkippedReason::TooDeep, FileKind::Dir, 0);
                 same_or(known, verdict.by_rules(), state)
             }
-            Verdict::Plain | Verdict::Kept => {
+            Verdict::Plain | Verdict::Kept | Verdict::Included => {
                 let number = jobs.add((self.path, name), record, self.rules, verdict);
                 Inspected::Dir(verdict, number)
             }
@@ -223,6 +232,10 @@ impl InspectedDir<'_> {
         let verdict = match known {
             Some(known) if self.keep && known.is_captured() => verdict.keep(),
             _ => verdict,
+        };
+        let verdict = match self.options.inclusion(self.path, name.to_bytes()) {
+            Inclusion::Within => verdict.include(),
+            Inclusion::Leads | Inclusion::No => verdict,
         };
         if let Some(reason) = self.sizes.skip_reason(verdict, seen) {
             let state = ItemState::skipped(reason, seen.kind, seen.len());

@@ -533,3 +533,42 @@ fn directories_deeper_than_a_snapshot_is_read_are_skipped() {
         snapshot.diff(&snapshot).unwrap();
     }
 }
+
+/// F28: an error that passes is no reason to skip anything; one that lasts is.
+#[test]
+fn a_directory_or_file_that_fails_once_is_read_again() {
+    use rustix::io::Errno;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::{Faults, ScanStep};
+
+    let steps = [
+        (ScanStep::OpenDir, "d", FileKind::Dir),
+        (ScanStep::ListDir, "d", FileKind::Dir),
+        (ScanStep::ReadFile, "d/file", FileKind::File),
+    ];
+    for (at, path, kind) in steps {
+        for error in [Errno::INTR, Errno::IO] {
+            for times in [1, 2, usize::MAX] {
+                let mut place = TestWorkspace::new();
+                place.write("d/file", "content");
+                let left = AtomicUsize::new(times);
+                let fail = move |step, name: &[u8]| {
+                    let is_it = step == at && name == path.as_bytes();
+                    let more = |left: usize| left.checked_sub(1);
+                    let fails = is_it
+                        && left
+                            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+                            .is_ok();
+                    if fails { Err(error) } else { Ok(()) }
+                };
+                place.options.faults = Some(Faults(Arc::new(fail)));
+                let scanned = place.scan();
+                let found = place.of(&scanned).remove(path.as_bytes());
+                let is_skipped = found == Some(Thing::Skipped(SkippedReason::Unreadable, kind));
+                assert_eq!(is_skipped, times > 2, "{at:?} {error:?} {times}: {found:?}");
+                assert!(found.is_some());
+            }
+        }
+    }
+}
