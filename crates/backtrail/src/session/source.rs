@@ -138,7 +138,7 @@ impl SessionReader {
     pub fn write_source(&self, source: &KeptSource, out: &mut dyn Write) -> Result<u64> {
         let files = &self.log.dir;
         let payloads = Payloads::new(files);
-        let unwritable = |error: io::Error| Error::machine("cannot write the file out", error);
+        let unwritable = |error: io::Error| Error::machine("cannot write the file", error);
         let mut written = 0;
         for piece in &source.pieces {
             let bytes = self.unpack(&payloads, piece, &source.path)?;

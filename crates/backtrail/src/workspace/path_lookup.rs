@@ -49,7 +49,7 @@ impl PathLookup {
         };
         let (shown, through) = (shown(path), shown(through));
         let what =
-            format!("{shown} leads through {through}, which is {what}; name the file itself");
+            format!("{shown} goes through {through}, which is {what}; name the file itself");
         Err(Error::invalid(what).at_path(path))
     }
 }

@@ -327,7 +327,7 @@ fn f15_the_user_can_abandon_it() {
     let ran = cli.run(&["undo", "--abandon"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(
-        ran.stderr.starts_with("abandoned the rewind of "),
+        ran.stderr.starts_with("abandoned the rewind from "),
         "{ran:#?}"
     );
     let mut now = settled(&cli.work());

@@ -300,7 +300,7 @@ pub(crate) fn is_fatal(error: Errno) -> bool {
 pub(super) fn fatal(path: &Path, error: Errno) -> Error {
     let doing = match error {
         Errno::MFILE => "cannot open more files; raise the limit (`ulimit -n`), then try again",
-        Errno::NFILE => "cannot open more files: the system has too many open",
+        Errno::NFILE => "cannot open more files: too many are open on this system",
         _ => "cannot inspect a file of the workspace",
     };
     Error::io(doing, path, error.into())
