@@ -230,7 +230,7 @@ fn f2_an_object_to_which_lines_were_appended_is_read_all_the_same() {
 }
 
 #[test]
-fn taken_in_again_the_same_content_changes_nothing() {
+fn importing_the_same_content_again_changes_nothing() {
     let cli = Cli::new();
     write(&cli, "lines.jsonl", LINES);
     import(&cli, &["lines.jsonl"]);

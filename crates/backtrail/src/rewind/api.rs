@@ -29,7 +29,7 @@ impl Workspace {
 
     /// Moves files and conversation back to a point.
     ///
-    /// Paths that somebody else changed stop it unless the options say otherwise: the
+    /// Paths that others changed stop it unless the options say otherwise: the
     /// outcome's stage is [`Stopped`](Stage::Stopped), and nothing is touched.
     ///
     /// # Errors

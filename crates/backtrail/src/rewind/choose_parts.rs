@@ -71,7 +71,7 @@ impl Part {
         self.modes.filter(|(now, then)| now != then)
     }
 
-    /// Returns the conflict, if somebody else changed it too.
+    /// Returns the conflict, if others changed it too.
     pub fn conflict(&self) -> Option<&Conflict> {
         self.conflict.as_ref()
     }

@@ -49,7 +49,7 @@ impl ForkInto {
         self
     }
 
-    /// Sets what is told how far the work is.
+    /// Sets the receiver of progress reports.
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = Some(progress);

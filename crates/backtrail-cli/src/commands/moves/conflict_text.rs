@@ -1,4 +1,4 @@
-//! Conflicts as text: which files somebody else changed too, and what to do.
+//! Conflicts as text: which files others changed too, and what to do.
 
 use backtrail::rewind::{ChangedBy, Conflict, OnConflict, Overlap, Verb};
 use unicode_width::UnicodeWidthStr;
