@@ -12,7 +12,11 @@ pub(crate) fn read_age(text: &str) -> Result<Duration, String> {
         "d" => 86_400,
         "w" => 7 * 86_400,
         "y" => 365 * 86_400,
-        _ => return Err("must be a whole number followed by s, m, h, d, w or y, such as 30d".to_owned()),
+        _ => {
+            return Err(
+                "must be a whole number followed by s, m, h, d, w or y, such as 30d".to_owned(),
+            );
+        }
     };
     let number: Option<u64> = number.parse().ok();
     let seconds = number.and_then(|number| number.checked_mul(seconds));

@@ -193,7 +193,10 @@ mod tests {
         undo.chat_continued = true;
         let text = recovered_text(&undo);
         assert!(text.starts_with("finished the interrupted undo"), "{text}");
-        assert!(text.ends_with("continued since and stays as it is"), "{text}");
+        assert!(
+            text.ends_with("continued since and stays as it is"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -71,7 +71,8 @@ impl Store {
         let removed = self.remove_session_dir(&dir)?;
         match removed.left.first() {
             Some(left) => {
-                let what = "the trails are restored, but another program's file is left in the trash";
+                let what =
+                    "the trails are restored, but another program's file is left in the trash";
                 Err(Error::invalid(what).at_path(left))
             }
             None => Ok(()),
