@@ -280,7 +280,7 @@ fn f15_on_a_read_only_disk_it_stays_open_and_is_finished_when_it_can_be() {
     }
     let status = cli.run(&["status"]);
     assert_eq!(status.code, 0, "{status:#?}");
-    assert!(status.stderr.contains("the rewind of "), "{status:#?}");
+    assert!(status.stderr.contains("the rewind from "), "{status:#?}");
     let listed = cli.run(&["status", "--json"]).json()["unfinished"].clone();
     let paths = |name: &str| -> Vec<String> {
         let paths = listed[name].as_array().unwrap().iter();
