@@ -92,7 +92,7 @@ pub(crate) fn report_unfinished(unfinished: &Unfinished, ui: &Ui) {
 /// Closes an unfinished rewind and reports what is where.
 pub(crate) fn abandon(workspace: &Workspace, ui: &Ui) -> Result<Answer> {
     let Some(recovered) = workspace.abandon_unfinished()? else {
-        ui.status("no rewind is unfinished here");
+        ui.status("no unfinished rewind here");
         return Ok(Answer::No);
     };
     if ui.json() {

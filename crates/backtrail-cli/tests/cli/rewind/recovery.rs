@@ -320,7 +320,7 @@ fn f15_the_user_can_abandon_it() {
     let ran = cli.run(&["undo", "--abandon"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
-        (1, "no rewind is unfinished here\n")
+        (1, "no unfinished rewind here\n")
     );
     interrupted(&cli, 2);
     let mixed = settled(&cli.work());

@@ -315,7 +315,7 @@ pub(super) fn free_space(path: &Path) -> Result<u64> {
             Ok(stat) => return Ok(stat.f_bavail.saturating_mul(stat.f_frsize)),
             Err(Errno::NOENT) if at.parent().is_some() => at = at.parent().unwrap_or(at),
             Err(error) => {
-                let doing = "cannot find out how much space is left";
+                let doing = "cannot read how much space is free";
                 return Err(Error::io(doing, path, error.into()));
             }
         }
