@@ -219,7 +219,7 @@ fn a_rewind_is_printed_as_json() {
             "can_merge": false,
             "unchanged": 1, "skipped": {"count": 0, "first": []}, "tool_calls": [],
             "other_sessions": [], "chat": null, "belongs_to": null, "chat_in_use": null,
-            "active": [],
+            "active": [], "complete": true,
         })
     );
     let undone = cli.run(&["undo", "--json"]).json();

@@ -274,7 +274,11 @@ impl Workspace {
         options: &Rewind,
     ) -> Result<(CapturedState, Option<MadeReadable<'_>>)> {
         let mut readable: Option<MadeReadable<'_>> = None;
-        let target = self.open_snapshot(&files.state)?;
+        // A target that cannot be read is reported with more than its name, when it is planned.
+        let target = match self.open_snapshot(&files.state) {
+            Ok(target) if state.has_unreadable() => target,
+            _ => return Ok((state, None)),
+        };
         let only: Vec<&Path> = files.paths.iter().map(PathBuf::as_path).collect();
         let only = (!only.is_empty()).then_some(&only[..]);
         loop {

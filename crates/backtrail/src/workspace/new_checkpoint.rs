@@ -20,7 +20,7 @@ use crate::message::{read_object, take};
 use crate::objects::ObjectId;
 use crate::session::{Session, SessionOptions};
 use crate::snapshot::edit::{Edit, edit};
-use crate::snapshot::entry::{Skipped, Totals};
+use crate::snapshot::entry::{Skipped, SkippedReason, Totals};
 use crate::snapshot::node::write_empty;
 use crate::snapshot::scan::survey::Survey;
 use crate::snapshot::scan::{
@@ -537,6 +537,12 @@ struct UnprotectedFound {
 }
 
 impl CapturedState {
+    /// Returns whether something could not be read.
+    pub(crate) fn has_unreadable(&self) -> bool {
+        let mut skipped = self.unprotected.iter();
+        skipped.any(|(_, it)| it.reason == SkippedReason::Unreadable)
+    }
+
     /// Returns the state of a snapshot that skipped nothing.
     pub(crate) fn whole(id: ObjectId, totals: Totals) -> Self {
         Self {

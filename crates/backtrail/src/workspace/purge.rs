@@ -212,7 +212,7 @@ impl Traces {
                 "unprotected" if is_own => {
                     let mut changes: UnprotectedChanges = value.parse().unwrap_or_default();
                     let count = changes.lost.len() + changes.changed.len();
-                    let is_known = |path| self.known_files.contains(path);
+                    let is_known = |path: &PathBuf| self.known_files.contains(path);
                     changes.lost.retain(|it| is_known(&it.path));
                     changes.changed.retain(|it| is_known(&it.path));
                     is_changed |= changes.lost.len() + changes.changed.len() < count;
