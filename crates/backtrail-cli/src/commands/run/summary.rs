@@ -103,6 +103,11 @@ impl Summary {
                 let lost = count(self.unprotected.count, "unprotected path");
                 (format!("{lost} lost, no other changes"), String::new())
             }
+            0 if !self.lost.is_empty() => {
+                let lost = count(self.lost.len() as u64, "path");
+                let what = format!("{lost} no longer protected, no other changes");
+                (what, String::new())
+            }
             0 => ("no changes".to_owned(), self.silence()),
             n => {
                 let parts = self.parts().into_iter().filter(|(n, _)| *n > 0);

@@ -277,5 +277,8 @@ fn what_is_no_longer_protected_comes_first_and_within_four_lines() {
         );
     }
     summary.changes = ChangeCounts::default();
-    assert_eq!(plain(&summary, None).len(), 2);
+    let lines = plain(&summary, None);
+    assert_eq!(lines.len(), 2);
+    let headline = "backtrail: 1 path no longer protected, no other changes in ";
+    assert!(lines[0].starts_with(headline), "{lines:?}");
 }
