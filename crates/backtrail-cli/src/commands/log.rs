@@ -1,8 +1,10 @@
 //! `backtrail log`: what happened in this workspace.
 
+mod path_filter;
 mod rows;
 mod steps;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use backtrail::snapshot::Diff;
@@ -10,6 +12,7 @@ use backtrail::verify::DamageReport;
 use backtrail::workspace::{CheckpointReason, Checkpoints, LogEntry, LogKind};
 use backtrail::{Checkpoint, ErrorKind, Workspace};
 
+use self::path_filter::PathFilter;
 pub(super) use self::rows::{Row, change, print_rows};
 use super::Answer;
 use super::cat::within_all;
@@ -78,21 +81,57 @@ pub(crate) fn run(args: &LogArgs, ui: &Ui) -> Result<Answer> {
 }
 
 fn print_json(workspace: &Workspace, args: &LogArgs, paths: &[PathBuf], ui: &Ui) -> Result<Answer> {
-    let mut list = Vec::new();
     let mut damage = Damage::default();
+    let most = args.count.unwrap_or(usize::MAX);
+    let wanted = |checkpoint: &Checkpoint| args.all || !is_minor(checkpoint);
+    let mut list = Vec::new();
     let mut checkpoints = workspace.checkpoints_back()?;
-    while list.len() < args.count.unwrap_or(usize::MAX)
-        && let Some(checkpoint) = checkpoints.next().transpose()?
-    {
-        let wanted = args.all || !is_minor(&checkpoint);
-        if wanted && touches(&checkpoint, paths, &mut damage) {
-            list.push(checkpoint);
+    if paths.is_empty() {
+        while list.len() < most
+            && let Some(checkpoint) = checkpoints.next().transpose()?
+        {
+            list.extend(Some(checkpoint).filter(wanted));
         }
+    } else {
+        let mut lines = every_checkpoint(workspace)?;
+        if !args.all {
+            begin_where_steps_began(&mut lines);
+        }
+        let mut filter = PathFilter::new(workspace, paths);
+        let lines = lines.into_iter().rev();
+        let touching = lines.filter(|line| {
+            wanted(&line.after) && {
+                let changes = damage.note(filter.changes(line));
+                // If that is damaged, it may have.
+                changes.is_none_or(|changes| changes.is_some())
+            }
+        });
+        list = touching.take(most).map(|line| line.after).collect();
+        checkpoints.by_ref().for_each(drop);
+        filter.report_unknown("checkpoint", ui);
     }
     damage.on_trail(&checkpoints);
     ui.print_json(&list)?;
     damage.warn(ui);
     Ok(Answer::Done)
+}
+
+/// Makes the lines of turns and runs begin where those began, and not at the last tool call.
+fn begin_where_steps_began(lines: &mut [Line]) {
+    let all: HashMap<_, _> = lines
+        .iter()
+        .map(|line| (line.after.id(), line.after.clone()))
+        .collect();
+    let begins = |reason: &CheckpointReason| {
+        matches!(
+            reason,
+            CheckpointReason::TurnStart | CheckpointReason::RunStart
+        )
+    };
+    for line in lines.iter_mut().filter(|line| !begins(line.after.reason())) {
+        let start = line.after.begun_by().and_then(|id| all.get(&id));
+        line.before = start.cloned().or(line.before.take());
+    }
 }
 
 /// Returns whether a checkpoint is part of a turn, or was made before a rewind.
@@ -107,21 +146,6 @@ fn is_minor(checkpoint: &Checkpoint) -> bool {
 fn is_counted(checkpoint: &backtrail::Result<Checkpoint>) -> bool {
     let is_own = |checkpoint: &Checkpoint| *checkpoint.reason() == CheckpointReason::BeforeRewind;
     !checkpoint.as_ref().is_ok_and(is_own)
-}
-
-/// Returns whether a checkpoint changed one of some paths. If that is not known, it counts
-/// as if it did.
-fn touches(checkpoint: &Checkpoint, paths: &[PathBuf], damage: &mut Damage) -> bool {
-    if paths.is_empty() {
-        return true;
-    }
-    let touched = checkpoint
-        .changes_before()
-        .and_then(|diff| diff.only(paths));
-    let is_dropped = touched
-        .as_ref()
-        .is_err_and(|error| error.kind() == ErrorKind::Dropped);
-    is_dropped || damage.note(touched).is_none_or(|diff| !diff.is_empty())
 }
 
 /// What is damaged in the log.
@@ -248,17 +272,27 @@ impl Line {
         }
     }
 
-    /// Returns the changes, of some paths if any are named; `None` for the first checkpoint
-    /// of all.
-    fn changes(&self, paths: &[PathBuf]) -> backtrail::Result<Option<Diff>> {
+    /// Returns the changes; `None` for the first checkpoint of all.
+    fn changes(&self) -> backtrail::Result<Option<Diff>> {
         let Some(before) = &self.before else {
             return Ok(None);
         };
         let diff = before.snapshot()?.diff(&self.after.snapshot()?)?;
-        if paths.is_empty() {
-            return Ok(Some(diff));
+        Ok(Some(diff))
+    }
+
+    /// Says what it changed.
+    fn change_text(&self, damage: &mut Damage) -> Result<String> {
+        if self.after.dropped()?.is_some() {
+            return Ok("files dropped".to_owned());
         }
-        diff.only(paths).map(Some)
+        let files = || count(self.after.files(), "file");
+        Ok(match self.changes() {
+            // The state that it began with was dropped.
+            Err(error) if error.kind() == ErrorKind::Dropped => files(),
+            Ok(None) => files(),
+            changes => change_text(damage.note(changes).flatten().as_ref(), damage),
+        })
     }
 }
 
@@ -278,6 +312,7 @@ fn print(
     let ids = unique_length(lines);
     let mut rows = Vec::new();
     let mut damage = Damage::default();
+    let mut filter = PathFilter::new(workspace, paths);
     let mut looked_at = 0;
     let mut ahead = lines.iter().rev().peekable();
     while rows.len() < args.count.unwrap_or(LINES)
@@ -294,28 +329,13 @@ fn print(
             rows.extend(paths.is_empty().then(|| line.folded_row(folded, ids)));
             continue;
         }
-        let is_gone = line.after.dropped()?.is_some();
-        let changes = line.changes(paths);
-        let is_dropped = changes
-            .as_ref()
-            .is_err_and(|error| error.kind() == ErrorKind::Dropped);
-        if is_gone || is_dropped {
-            let change = match is_gone {
-                true => "files dropped".to_owned(),
-                // The state that it began with was dropped.
-                false => count(line.after.files(), "file"),
-            };
-            rows.push(line.row(change, ids));
-            continue;
-        }
-        let diff = damage.note(changes);
-        let known = diff.as_ref().map(Option::as_ref);
-        if !paths.is_empty() && known.is_some_and(|diff| diff.is_none_or(Diff::is_empty)) {
-            continue;
-        }
-        let change = match known {
-            Some(None) => count(line.after.files(), "file"),
-            known => change_text(known.flatten(), &mut damage),
+        let change = if paths.is_empty() {
+            line.change_text(&mut damage)?
+        } else {
+            match damage.note(filter.changes(line)) {
+                Some(None) => continue,
+                changes => change_text(changes.flatten().as_ref(), &mut damage),
+            }
         };
         let mut row = line.row(change, ids);
         let session = line.after.session();
@@ -335,7 +355,8 @@ fn print(
         count(checkpoints, "checkpoint")
     ));
     if rows.is_empty() && now.is_none() {
-        ui.status("no changes to these paths");
+        let known = if filter.has_unknown() { "known " } else { "" };
+        ui.status(&format!("no {known}changes to these paths"));
     }
     rows.splice(0..0, now);
     print_rows(&rows, ui)?;
@@ -343,6 +364,7 @@ fn print(
         let more = count(total - looked_at, "more line");
         ui.remark(&format!("{more} (-n {total} for all)"));
     }
+    filter.report_unknown("line", ui);
     damage.warn(ui);
     Ok(Answer::Done)
 }
