@@ -25,6 +25,10 @@ pub(super) struct Files {
     /// Those that other users may read or write.
     open: Vec<PathBuf>,
     unreadable: Vec<PathBuf>,
+    /// Those that cannot be written.
+    fixed: Vec<PathBuf>,
+    /// Whether that is because the file system is mounted read-only.
+    is_mounted_read_only: bool,
     /// Leftovers of interrupted work.
     left: Vec<PathBuf>,
     /// Damaged derived files.
@@ -69,6 +73,9 @@ impl Files {
         if metadata.permissions().mode() & 0o077 != 0 && inside != Path::new("config.toml") {
             self.open.push(path.to_owned());
         }
+        if inside != Path::new("config.toml") {
+            self.try_write(path);
+        }
         if is_left(&name) && !derived {
             self.left.push(path.to_owned());
         }
@@ -88,9 +95,22 @@ impl Files {
         }
     }
 
+    /// Asks whether a file or directory can be written; nothing is.
+    fn try_write(&mut self, path: &Path) {
+        use rustix::io::Errno;
+        match rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
+            Err(Errno::ROFS) => {
+                self.is_mounted_read_only = true;
+                self.fixed.push(path.to_owned());
+            }
+            Err(Errno::ACCESS | Errno::PERM) => self.fixed.push(path.to_owned()),
+            _ => {}
+        }
+    }
+
     pub(super) fn checks(&self, dir: &Path, ui: &Ui) -> Vec<Check> {
         vec![
-            self.permissions(dir),
+            self.permissions(dir, ui),
             self.locks(dir),
             self.derived(dir, ui),
             self.left(dir, ui),
@@ -98,10 +118,25 @@ impl Files {
         ]
     }
 
-    fn permissions(&self, dir: &Path) -> Check {
+    fn permissions(&self, dir: &Path, ui: &Ui) -> Check {
         if !self.unreadable.is_empty() {
             let what = format!("cannot be read: {}", named(&self.unreadable, dir));
             let hint = format!("chmod -R u+rwX {}", quote_path(dir));
+            return Check::found("permissions", what, hint);
+        }
+        if !self.fixed.is_empty() {
+            let reason = match self.is_mounted_read_only {
+                true => " (read-only file system)",
+                false => "",
+            };
+            let what = format!("cannot be written: {}{reason}", named(&self.fixed, dir));
+            let hint = match self.is_mounted_read_only {
+                true => format!(
+                    "mount it for writing, or use another store: {} --store DIR",
+                    ui.program()
+                ),
+                false => format!("chmod -R u+rwX {}", quote_path(dir)),
+            };
             return Check::found("permissions", what, hint);
         }
         match self.open.len() as u64 {
