@@ -284,7 +284,9 @@ pub mod plumbing {
     pub use crate::log::{LinePart, OwnedRecords, TrailRecord, TrailRecords};
     pub use crate::message::estimated_tokens;
     #[cfg(feature = "snapshots")]
-    pub use crate::session::{CallUsage, ImportWriter, ImportWriterOptions, InputLine, KeptSource};
+    pub use crate::session::{
+        CallUsage, ImportWriter, ImportWriterOptions, InputLine, KeptSource, Unknown,
+    };
     #[cfg(feature = "snapshots")]
     pub use crate::store::Staging;
     pub use crate::trail::SourceRecord;

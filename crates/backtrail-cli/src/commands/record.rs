@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use backtrail::plumbing::InputLine;
+use backtrail::plumbing::{InputLine, Unknown};
 use backtrail::{
     CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, Message, Note, Session,
     SessionId, SessionOptions, Store,
@@ -18,7 +18,7 @@ use crate::error::{CommandError, Result, full_text};
 use crate::home;
 use crate::input::{LineReader, RawLine};
 use crate::text::{count, size};
-use crate::ui::Ui;
+use crate::ui::{Ui, harmless};
 
 /// Record messages from stdin, one JSON object per line
 ///
@@ -27,7 +27,8 @@ use crate::ui::Ui;
 /// response_id, cost_usd, duration_ms and expect. {"type":"compaction","summary":"…","keep":4}
 /// replaces earlier messages with a summary; {"type":"checkpoint","label":"…"} saves the
 /// files. Each line is answered on stdout once it is durable:
-/// {"ok":true,"line":1,"session":"…","seq":1}, or a checkpoint's id in place of seq.
+/// {"ok":true,"line":1,"session":"…","seq":1}, or a checkpoint's id in place of seq. Fields and
+/// roles that it does not know are kept, and named in the answer: "unknown":["usage"].
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordArgs {
     /// Continue this session instead of a new one [default: $BACKTRAIL_SESSION, if set]
@@ -183,19 +184,19 @@ impl<'a> Recorder<'a> {
         let mut lines = Vec::with_capacity(group.len());
         let mut all = Vec::with_capacity(group.len());
         for (number, line) in group {
-            lines.push((number, line.as_ref().err().cloned()));
+            let read = line.as_ref().map(InputLine::unknown);
+            lines.push((number, read.map_err(Clone::clone)));
             all.extend(line);
         }
         let mut results = self.append(all)?.into_iter();
-        for (number, refusal) in lines {
-            let result = match refusal {
-                Some(refusal) => Err(refusal),
-                None => results
-                    .next()
-                    .expect("every line that is not refused has a result"),
-            };
+        for (number, read) in lines {
+            let result = read.and_then(|unknown| {
+                let result = results.next();
+                let done = result.expect("every line that is not refused has a result")?;
+                Ok((done, unknown))
+            });
             match result {
-                Ok(done) => self.acknowledge(number, done),
+                Ok((done, unknown)) => self.acknowledge(number, done, &unknown),
                 Err(refusal) => self.refuse(number, &refusal),
             }
         }
@@ -308,13 +309,13 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    fn acknowledge(&mut self, line: u64, done: Done) {
+    fn acknowledge(&mut self, line: u64, done: Done, unknown: &Unknown) {
         if let Done::Record(seq) = done {
             self.recorded += 1;
             self.acknowledged = self.acknowledged.max(seq);
         }
         let session = self.id.as_ref().map_or("", SessionId::as_str);
-        self.answers.acknowledge(line, session, done);
+        self.answers.acknowledge(line, session, done, unknown);
     }
 
     fn refuse(&mut self, line: u64, refusal: &Refusal) {
@@ -464,6 +465,21 @@ impl From<backtrail::Error> for Refusal {
     }
 }
 
+/// Returns what was not used, as further fields of an answer.
+fn unknown_json(unknown: &Unknown) -> String {
+    let mut json = String::new();
+    if !unknown.fields.is_empty() {
+        json += &format!(
+            r#","unknown":{}"#,
+            harmless(&json!(unknown.fields).to_string())
+        );
+    }
+    if let Some(role) = &unknown.role {
+        json += &format!(r#","unknown_role":{}"#, harmless(&json!(role).to_string()));
+    }
+    json
+}
+
 /// The answers on stdout. If nobody reads them any more, recording continues: the messages
 /// matter more than the answers.
 #[derive(Default)]
@@ -474,7 +490,7 @@ struct Answers {
 }
 
 impl Answers {
-    fn acknowledge(&mut self, line: u64, session: &str, done: Done) {
+    fn acknowledge(&mut self, line: u64, session: &str, done: Done, unknown: &Unknown) {
         let done = match done {
             Done::Record(seq) => format!(r#""seq":{seq}"#),
             Done::Checkpoint(id) => format!(r#""checkpoint":"{id}""#),
@@ -482,7 +498,8 @@ impl Answers {
         // An id has no character that JSON would have to escape.
         writeln!(
             self.buffer,
-            r#"{{"ok":true,"line":{line},"session":"{session}",{done}}}"#
+            r#"{{"ok":true,"line":{line},"session":"{session}",{done}{}}}"#,
+            unknown_json(unknown)
         )
         .expect("a Vec takes every write");
     }

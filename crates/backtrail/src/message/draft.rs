@@ -204,6 +204,11 @@ impl Draft {
         self.expect
     }
 
+    /// Returns the fields beside the message that this version does not know.
+    pub(crate) fn unknown_fields(&self) -> &Fields {
+        &self.extra
+    }
+
     /// Encodes the fields between the record's `seq` and its `prev`, and returns them
     /// with the offset of the message, which extends to the end.
     pub(crate) fn encode(

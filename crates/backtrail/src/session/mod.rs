@@ -39,7 +39,7 @@ pub use fork::ForkOptions;
 pub use import_writer::{CallUsage, ImportWriter, ImportWriterOptions};
 pub use info::SessionInfo;
 #[cfg(feature = "snapshots")]
-pub use input_line::InputLine;
+pub use input_line::{InputLine, Unknown};
 pub use note::Note;
 pub use options::SessionOptions;
 pub use reader::SessionReader;
