@@ -215,8 +215,31 @@ pub(crate) fn cost(spending: &Spending) -> String {
     }
 }
 
+/// Explains the `+` after costs, if this one has it.
+pub(crate) fn plus_note(spending: &Spending) -> Option<String> {
+    if !cost(spending).ends_with('+') {
+        return None;
+    }
+    let mut reasons = Vec::new();
+    let calls =
+        |n: u64, one: &str, many: &str| format!("{} {}", count(n, "call"), plural(n, one, many));
+    if spending.unpriced_calls > 0 {
+        let n = spending.unpriced_calls;
+        reasons.push(calls(n, "has no known price", "have no known price"));
+    }
+    if spending.estimated_calls > 0 {
+        let n = spending.estimated_calls;
+        reasons.push(calls(n, "reports no tokens", "report no tokens"));
+    }
+    if spending.lower_bound_calls > 0 {
+        reasons.push("Claude Code logs partial output counts".to_owned());
+    }
+    let reasons = reasons.join("; ");
+    Some(format!("+ marks a lower bound: {reasons}"))
+}
+
 /// Returns whether the real cost is higher than the known one.
-pub(crate) fn is_lower_bound(spending: &Spending) -> bool {
+fn is_lower_bound(spending: &Spending) -> bool {
     spending.unpriced_calls > 0 || spending.lower_bound_calls > 0 || spending.estimated_calls > 0
 }
 
@@ -379,6 +402,29 @@ mod tests {
         assert_eq!(cost_json(&spending), json!(1.84));
         spending.lower_bound_calls = 1;
         assert_eq!(cost(&spending), "$1.84+");
+    }
+
+    #[test]
+    fn a_plus_is_explained_by_its_reasons_and_nothing_else_is() {
+        let mut spending = Spending::default();
+        assert_eq!(plus_note(&spending), None);
+        spending.calls = 3;
+        assert_eq!(plus_note(&spending), None, "everything has a price");
+        let note = |reasons: &str| Some(format!("+ marks a lower bound: {reasons}"));
+        spending.unpriced_calls = 1;
+        assert_eq!(plus_note(&spending), note("1 call has no known price"));
+        spending.estimated_calls = 2;
+        spending.lower_bound_calls = 3;
+        assert_eq!(
+            plus_note(&spending),
+            note(
+                "1 call has no known price; 2 calls report no tokens; \
+                 Claude Code logs partial output counts"
+            )
+        );
+        spending.unpriced_calls = 3;
+        assert_eq!(cost(&spending), "unpriced");
+        assert_eq!(plus_note(&spending), None, "there is no figure");
     }
 
     #[test]

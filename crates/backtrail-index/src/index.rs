@@ -14,7 +14,7 @@ use crate::catch_up::{IndexState, Wants};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::prices::Prices;
-use crate::rows::{Field, Group, SessionRow, SpendingReport};
+use crate::rows::{Field, Group, SessionRow, SpendingReport, UnpricedModel};
 use crate::search::{SearchAnswer, SearchQuery, SearchRequest};
 
 /// Options for opening an index.
@@ -197,6 +197,16 @@ impl Index {
     fn spending_in(&self, filter: &Filter, by: Option<Group>) -> Result<SpendingReport> {
         let zone = self.options.time_zone.clone().unwrap_or(TimeZone::UTC);
         self.ask(|catalogue| catalogue.spending(filter, by, &zone))
+    }
+
+    /// Returns the models of the calls that match a filter and have no price, the one with the
+    /// most tokens first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn unpriced(&self, filter: &Filter) -> Result<Vec<UnpricedModel>> {
+        self.ask(|catalogue| catalogue.unpriced(filter))
     }
 
     /// Returns all values of a field: agents, projects, models, tags or session ids.

@@ -51,5 +51,7 @@ pub use filter::{Filter, WorkspaceFilter};
 pub use index::{CatchUp, Index, IndexOptions, Progress};
 pub use prices::{Price, Prices, SessionPrices};
 pub use projects::{Project, remote_of};
-pub use rows::{Family, Field, Group, Money, SessionRow, Spending, SpendingReport, SpendingRow};
+pub use rows::{
+    Family, Field, Group, Money, SessionRow, Spending, SpendingReport, SpendingRow, UnpricedModel,
+};
 pub use search::{Hit, Order, SearchAnswer, SearchQuery, Snippet};

@@ -22,8 +22,10 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use self::removed::Removed;
+use super::conversation::Survey;
 use super::markdown;
 use super::{Answer, find_session, short};
+use crate::derived;
 use crate::error::{CommandError, Result};
 use crate::shell::argument;
 use crate::text::{count, path_json, size};
@@ -81,11 +83,21 @@ impl Format {
 pub(super) struct Export<'a> {
     pub(super) store: &'a Store,
     pub(super) reader: &'a SessionReader,
+    ui: &'a Ui,
     /// Set if secrets are to be removed.
     redactor: Option<Redactor>,
 }
 
 impl Export<'_> {
+    /// Reads the numbers of the session.
+    pub(super) fn survey(&self) -> Result<Survey> {
+        let row = derived::row(self.store, self.reader.id(), self.ui);
+        Survey::of(
+            self.reader,
+            row.map_or_else(Default::default, |row| row.spending),
+        )
+    }
+
     /// Removes the secrets from an item, if that is wanted.
     pub(super) fn redacted(&mut self, mut item: Item) -> Item {
         if let Some(redactor) = &mut self.redactor {
@@ -234,6 +246,7 @@ pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
     let mut export = Export {
         store: &store,
         reader: &reader,
+        ui,
         redactor: args.redact.then(Redactor::new),
     };
     let file = args.output.as_ref().filter(|path| *path != Path::new("-"));

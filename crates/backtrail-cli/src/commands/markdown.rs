@@ -14,7 +14,7 @@ use super::conversation::{
 use super::export::{Export, losses, text_of, title_of};
 use crate::error::Result;
 use crate::shell::command_line;
-use crate::text::{clean, medium};
+use crate::text::{clean, medium, plus_note};
 use crate::when;
 
 /// How much is shown of a block that this version does not know: it may hold an
@@ -24,7 +24,7 @@ const OTHER_SHOWN: usize = 2000;
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
     let info = export.info()?;
-    let survey = Survey::of(export.store, export.reader, &info)?;
+    let survey = export.survey()?;
     write_head(out, &info, &survey)?;
     let mut writer = MarkdownWriter {
         out,
@@ -54,7 +54,11 @@ fn write_head(out: &mut dyn Write, info: &SessionInfo, survey: &Survey) -> io::R
     writeln!(out, "{}\n", facts.join(" · "))?;
     let mut facts = survey.words();
     facts.extend(info.tags.iter().map(|tag| format!("#{}", one_line(tag))));
-    writeln!(out, "{}", facts.join(" · "))
+    writeln!(out, "{}", facts.join(" · "))?;
+    match plus_note(&survey.spending) {
+        Some(note) => writeln!(out, "\n{note}"),
+        None => Ok(()),
+    }
 }
 
 struct MarkdownWriter<'a> {

@@ -28,6 +28,7 @@ mod house;
 mod import;
 mod import_agents;
 mod import_kill;
+mod import_times;
 mod kill;
 mod kit;
 mod list;

@@ -83,7 +83,7 @@ err: to continue: backtrail record --session <id2>
     assert!(
         shown
             .stdout
-            .contains(&format!("forked from {parent} at record 3 as try 2\n")),
+            .contains(&format!("forked from {parent} at record 3 as try 2; ")),
         "{}",
         shown.stdout
     );

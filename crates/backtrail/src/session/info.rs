@@ -13,6 +13,7 @@ use crate::log::version1::second_opener;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::lines::PEEK_BUFFER;
+use crate::trail::opener::Opener;
 use crate::trail::present::{Present, WorkspaceRef};
 use crate::trail::record::Position;
 use crate::trail::{ForkOrigin, RecordKind, SpawnedBy, Sums};
@@ -46,6 +47,9 @@ pub struct SessionInfo {
     pub created_at: Option<Timestamp>,
     /// When its last record was made; `None` if no record has a time.
     pub updated_at: Option<Timestamp>,
+    /// Whether these times come from the file that it was imported from, because neither its
+    /// lines nor its id have any: they are approximate.
+    pub times_from_file: bool,
     /// The seq of its last record; 0 if there is none.
     pub last_seq: u64,
     /// The beginning of the first prompt, if the session was imported from a file. In other
@@ -98,6 +102,7 @@ impl SessionInfo {
             workspace_id: present.workspace.and_then(|workspace| workspace.id),
             created_at,
             updated_at: end.and_then(|(.., at)| at).or(created_at),
+            times_from_file: beginning.times_from_file,
             last_seq: end.map_or(0, |(_, position, _)| position.seq),
             begins: beginning.begins,
             forked_from: beginning.fork,
@@ -116,6 +121,7 @@ struct Beginning {
     spawned_by: Option<SpawnedBy>,
     original_id: Option<String>,
     begins: Option<String>,
+    times_from_file: bool,
 }
 
 impl Beginning {
@@ -133,6 +139,7 @@ impl Beginning {
         Ok(Self {
             at: at.or(imported.as_ref().map(|imported| imported.created_at)),
             fork: opener.as_ref().and_then(|opener| opener.fork.clone()),
+            times_from_file: opener.as_ref().is_some_and(Opener::is_at_from_file),
             spawned_by: opener.and_then(|opener| opener.spawned_by),
             begins: imported
                 .as_ref()

@@ -52,7 +52,7 @@ pub struct V1About {
     /// The last compaction.
     pub compaction: Option<CompactionSummary>,
     /// When the first prompt was entered.
-    pub(super) first_prompt_ms: Option<i64>,
+    pub first_prompt_ms: Option<i64>,
     /// The fields that cannot be read.
     pub(super) damage: Vec<(Range<u64>, Reason)>,
 }
