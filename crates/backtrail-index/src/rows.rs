@@ -162,7 +162,7 @@ pub struct SessionRow {
     pub project: Option<Project>,
     /// When it was created.
     pub created_at: Option<Timestamp>,
-    /// When its last record was written.
+    /// When it was last active: notes such as a title, a tag or a pin do not count.
     pub updated_at: Option<Timestamp>,
     /// Its origin.
     pub family: Family,

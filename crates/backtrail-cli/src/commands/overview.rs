@@ -90,8 +90,7 @@ impl Overview {
         let here: Vec<SessionInfo> = here.filter(is_here).collect();
         overview.sessions = here.len() as u64;
         overview.since = here.iter().filter_map(|info| info.created_at).min();
-        let newest = here.into_iter().max_by_key(|info| info.updated_at);
-        overview.latest = newest;
+        overview.latest = SessionInfo::latest(&here).cloned();
         if let Some(workspace) = workspace {
             overview.read_files(&workspace, ui);
             overview.workspace = Some(workspace);

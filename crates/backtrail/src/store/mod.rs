@@ -348,7 +348,8 @@ impl Store {
     }
 
     /// Finds the session that a reference names: an id, a prefix of one (4 characters or
-    /// more), the name of a fork, or `latest`. A reference is never a path.
+    /// more), the name of a fork, or `latest`: see [`SessionInfo::latest`]. A reference is
+    /// never a path.
     ///
     /// # Errors
     ///
@@ -456,31 +457,30 @@ impl Store {
         }
     }
 
-    /// Returns the session with the newest record: among those of the workspace if it has
-    /// any, otherwise among all.
+    /// Returns the [latest](SessionInfo::latest) session: among those of the workspace if it
+    /// has any, otherwise among all.
     fn latest(&self, workspace_root: Option<&Path>) -> Result<SessionId> {
-        let mut best: Option<(bool, Option<Timestamp>, SessionId)> = None;
         #[cfg(feature = "snapshots")]
         let homes = workspace_root.map(|root| SessionsHere::at(self, root));
         #[cfg(feature = "snapshots")]
-        let is_here = |info: &SessionInfo| homes.as_ref().is_some_and(|here| here.has(info));
+        let is_here = |info: &&SessionInfo| homes.as_ref().is_some_and(|here| here.has(info));
         #[cfg(not(feature = "snapshots"))]
-        let is_here = |info: &SessionInfo| {
+        let is_here = |info: &&SessionInfo| {
             workspace_root.is_some() && info.workspace_root.as_deref() == workspace_root
         };
-        for id in self.sessions()? {
-            // One unreadable session must not hide the others.
-            let Ok(info) = self.read_session(&id).and_then(|reader| reader.info()) else {
-                continue;
-            };
-            let candidate = (is_here(&info), info.updated_at, id);
-            if best.as_ref().is_none_or(|best| *best < candidate) {
-                best = Some(candidate);
+        let all = self.infos()?;
+        // One unreadable session must not hide the others.
+        let readable = || all.iter().filter_map(|(_, info)| info.as_ref().ok());
+        let here = SessionInfo::latest(readable().filter(is_here));
+        match here.or_else(|| SessionInfo::latest(readable())) {
+            Some(info) => Ok(info.id.clone()),
+            None => {
+                let what = match all.is_empty() {
+                    true => "no sessions yet",
+                    false => "no session is the latest: all are sub-agents' or unreadable",
+                };
+                Err(Error::new(ErrorKind::NotFound, what).at_path(self.root()))
             }
-        }
-        match best {
-            Some((_, _, id)) => Ok(id),
-            None => Err(Error::new(ErrorKind::NotFound, "no sessions yet").at_path(self.root())),
         }
     }
 

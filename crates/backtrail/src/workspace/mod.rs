@@ -154,15 +154,14 @@ impl Workspace {
         &self.0.store
     }
 
-    /// Returns the session that works here and was written to last.
+    /// Returns the [latest](SessionInfo::latest) session that works here.
     ///
     /// # Errors
     ///
     /// Fails if the store cannot be listed.
     pub fn latest_session(&self) -> Result<Option<SessionId>> {
-        let infos = self.session_infos()?.into_iter();
-        let newest = infos.max_by_key(|info| (info.updated_at, info.id.clone()));
-        Ok(newest.map(|info| info.id))
+        let infos = self.session_infos()?;
+        Ok(SessionInfo::latest(&infos).map(|info| info.id.clone()))
     }
 
     /// Returns the sessions that work here, in no particular order.
