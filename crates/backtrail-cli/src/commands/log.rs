@@ -99,7 +99,7 @@ fn print_json(workspace: &Workspace, args: &LogArgs, paths: &[PathBuf], ui: &Ui)
 fn is_minor(checkpoint: &Checkpoint) -> bool {
     matches!(
         checkpoint.reason(),
-        CheckpointReason::ToolEnd | CheckpointReason::BeforeRewind
+        CheckpointReason::ToolEnd | CheckpointReason::TurnResume | CheckpointReason::BeforeRewind
     )
 }
 
@@ -391,6 +391,7 @@ pub(super) fn kind(entry: &LogEntry) -> &str {
         LogKind::Run => "run",
         LogKind::Checkpoint => "checkpoint",
         LogKind::Person => "you",
+        LogKind::PersonOrRun => "you or run",
         // A rewind is named by its verb.
         _ => entry.after().reason().as_str(),
     }
@@ -399,7 +400,7 @@ pub(super) fn kind(entry: &LogEntry) -> &str {
 pub(super) fn about(entry: &LogEntry) -> String {
     let label = entry.after().label().map(ToOwned::to_owned);
     match entry.kind() {
-        LogKind::Person => String::new(),
+        LogKind::Person | LogKind::PersonOrRun => String::new(),
         LogKind::Turn | LogKind::Run => {
             let about = entry.before().map(described).unwrap_or_default();
             match label {

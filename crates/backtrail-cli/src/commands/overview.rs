@@ -106,7 +106,8 @@ impl Overview {
         self.since = self.since.into_iter().chain(first).min();
         let log = workspace.log().unwrap_or_default();
         let mut log = log.into_iter().rev();
-        self.last = log.find(|entry| entry.kind() != LogKind::Person);
+        let is_step = |kind| !matches!(kind, LogKind::Person | LogKind::PersonOrRun);
+        self.last = log.find(|entry| is_step(entry.kind()));
         let changed = self.timeline.changed(workspace, ui).ok().flatten();
         self.changed = changed.map(|diff| diff.changes().len() as u64);
     }

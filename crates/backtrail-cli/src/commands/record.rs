@@ -5,8 +5,8 @@ use std::path::Path;
 
 use backtrail::plumbing::InputLine;
 use backtrail::{
-    CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, Message, Note, Session,
-    SessionId, SessionOptions, Store,
+    Block, CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, Message, Note, Role,
+    Session, SessionId, SessionOptions, Store, Turn,
 };
 use serde_json::json;
 
@@ -26,7 +26,8 @@ use crate::ui::Ui;
 /// {"type":"message","message":{"role":…,"blocks":[…]}}. Both may have id, at, model,
 /// response_id, cost_usd, duration_ms and expect. {"type":"compaction","summary":"…","keep":4}
 /// replaces earlier messages with a summary; {"type":"checkpoint","label":"…"} saves the
-/// files. Each line is answered on stdout once it is durable:
+/// files. A turn of the session that was cut off continues, unless the first line is a prompt. Each
+/// line is answered on stdout once it is durable:
 /// {"ok":true,"line":1,"session":"…","seq":1}, or a checkpoint's id in place of seq.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordArgs {
@@ -86,6 +87,7 @@ struct Recorder<'a> {
     /// The session, once there is one.
     id: Option<SessionId>,
     session: Option<Session>,
+    turn: CutOffTurn,
     answers: Answers,
     recorded: u64,
     refused: u64,
@@ -107,6 +109,7 @@ impl<'a> Recorder<'a> {
             spawned_by: None,
             id: None,
             session: None,
+            turn: CutOffTurn::default(),
             answers: Answers::default(),
             recorded: 0,
             refused: 0,
@@ -124,6 +127,7 @@ impl<'a> Recorder<'a> {
         };
         if let Some(id) = joined {
             recorder.id = Some(id.clone());
+            recorder.turn.may_continue = true;
             // Another agent's session continues in a fork, which is made with the first
             // message.
             let info = recorder.store.read_session(&id)?.info()?;
@@ -241,11 +245,13 @@ impl<'a> Recorder<'a> {
         {
             self.find_moved();
         }
+        self.turn.before(&session, &all);
         let results = append_in_order(&self.store, &session, all);
         if session.stopped().is_some() {
             // A sync failed. Nothing more is acknowledged through this handle; the next line
             // reopens the session.
             self.session = None;
+            self.turn = CutOffTurn::default();
         }
         Ok(results)
     }
@@ -324,6 +330,7 @@ impl<'a> Recorder<'a> {
 
     fn finish(mut self) -> Result<Answer> {
         let answer = Answer::no_if(self.refused > 0);
+        self.turn.finish()?;
         if let Some(session) = self.session.take() {
             session.close()?;
         }
@@ -347,6 +354,51 @@ impl<'a> Recorder<'a> {
         }
         Ok(answer)
     }
+}
+
+/// A turn of the session that was cut off and continues.
+#[derive(Default)]
+struct CutOffTurn {
+    /// Whether nothing was recorded yet in a session that existed.
+    may_continue: bool,
+    turn: Option<Turn>,
+    /// Whether the last message is an answer without tool calls.
+    is_answered: bool,
+}
+
+impl CutOffTurn {
+    /// Continues the turn before the first message, unless that is a new prompt.
+    fn before(&mut self, session: &Session, lines: &[InputLine]) {
+        let messages = lines.iter().filter_map(|line| match line {
+            InputLine::Message(draft) => draft.message(),
+            _ => None,
+        });
+        for message in messages {
+            if std::mem::take(&mut self.may_continue) && !is_prompt(&message) {
+                // The messages matter more than the files.
+                self.turn = session.resume_turn().ok().flatten();
+            }
+            self.is_answered = message.role == Role::Assistant && !calls_tools(&message);
+        }
+    }
+
+    /// Ends the turn if it was answered; otherwise it stays interrupted.
+    fn finish(&mut self) -> Result<()> {
+        if let Some(turn) = self.turn.take().filter(|_| self.is_answered) {
+            turn.end()?;
+        }
+        Ok(())
+    }
+}
+
+fn is_prompt(message: &Message) -> bool {
+    let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
+    message.role == Role::User && !message.blocks.iter().any(is_result)
+}
+
+fn calls_tools(message: &Message) -> bool {
+    let mut blocks = message.blocks.iter();
+    blocks.any(|block| matches!(block, Block::ToolUse(_)))
 }
 
 /// The result of a line.

@@ -13,6 +13,7 @@ mod closed;
 mod compact;
 mod completions;
 mod copy;
+mod cut_off;
 mod disk;
 mod doctor;
 mod escapes;

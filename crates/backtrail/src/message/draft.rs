@@ -244,8 +244,8 @@ impl Draft {
         Ok((out, message_at))
     }
 
-    /// Returns the message, parsed if it came as text.
-    pub(crate) fn message(&self) -> Option<Cow<'_, Message>> {
+    /// Returns the message, parsed if it came as text; `None` if it cannot be.
+    pub fn message(&self) -> Option<Cow<'_, Message>> {
         match &self.body {
             DraftBody::Message(message) => Some(Cow::Borrowed(message)),
             DraftBody::Json(json) => serde_json::from_str(json.as_str()).ok().map(Cow::Owned),

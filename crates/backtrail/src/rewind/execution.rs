@@ -5,7 +5,6 @@
 //! every path is checked once more, and the step is given up if one changed. Only then
 //! the files change, then the conversation, and the trail records that it is done.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,8 +16,6 @@ use super::target::{RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::ObjectId;
 use crate::session::Session;
-use crate::snapshot::edit::Edit;
-use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::{Progress, ScanProgress, Snapshot, Totals, shown};
 use crate::workspace::checkpoint_record::CheckpointRecord;
@@ -327,25 +324,8 @@ pub(super) fn leave_alone(
         return Ok(());
     }
     let after = workspace.open_snapshot(&ended.snapshot)?;
-    let mut edits = BTreeMap::new();
-    for left in left {
-        // A path that is left alone keeps the directories that it is in.
-        for dir in left.path.ancestors().skip(1) {
-            let is_dir = |node: &Option<Node>| matches!(node, Some(Node::Dir(_)));
-            if let Some(Node::Dir(was)) = before.walk_down(dir)?
-                && !is_dir(&after.walk_down(dir)?)
-            {
-                edits.entry(dir.to_owned()).or_insert(Edit::Dir(was.mode));
-            }
-        }
-        let edit = match before.walk_down(&left.path)? {
-            Some(Node::Dir(was)) => Edit::Dir(was.mode),
-            Some(node) => Edit::Put(node),
-            None => Edit::Remove,
-        };
-        edits.insert(left.path.clone(), edit);
-    }
-    let (snapshot, totals) = workspace.store_edited(&after, &edits)?;
+    let paths = left.iter().map(|left| left.path.as_path());
+    let (snapshot, totals) = workspace.store_with_old((before, &after), paths)?;
     ended.snapshot = snapshot;
     (ended.files, ended.bytes) = (totals.files, totals.bytes);
     Ok(())

@@ -123,7 +123,7 @@ impl Workspace {
 
     pub(crate) fn recover_with(&self, writer: Option<&Session>) -> Result<Option<Recovered>> {
         // Most often there is nothing to do, and no lock is needed.
-        if self.open_step()?.is_none() {
+        if self.open_step()?.is_none() && !self.has_dead().unwrap_or(false) {
             return Ok(None);
         }
         match self.try_hold_snapshots()? {
@@ -132,8 +132,16 @@ impl Workspace {
         }
     }
 
-    /// Finishes a step that a crash interrupted. The caller holds the snapshot lock.
+    /// Finishes a step that a crash interrupted, and ends the turns and runs whose process
+    /// died. The caller holds the snapshot lock.
     pub(crate) fn recover_locked(&self, writer: Option<&Session>) -> Result<Option<Recovered>> {
+        let recovered = self.finish_step(writer)?;
+        // If it fails, all changes since may be theirs or the user's, which is safe.
+        self.end_dead().ok();
+        Ok(recovered)
+    }
+
+    fn finish_step(&self, writer: Option<&Session>) -> Result<Option<Recovered>> {
         let Some(begun) = self.open_step()? else {
             return Ok(None);
         };

@@ -124,6 +124,13 @@ pub trait StorageFile: Send + Sync + fmt::Debug {
     /// Truncates the file to `len`.
     fn truncate(&self, len: u64) -> io::Result<()>;
 
+    /// Replaces everything after the first `len` bytes. For signs of life only: a process
+    /// that dies meanwhile leaves the file shorter.
+    fn replace_end(&self, len: u64, bytes: &[u8]) -> io::Result<()> {
+        self.truncate(len)?;
+        self.append(bytes).map(drop)
+    }
+
     /// Makes the file's bytes and its length durable.
     fn sync(&self) -> io::Result<()>;
 

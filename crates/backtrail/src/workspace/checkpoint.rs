@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 pub struct Checkpoint {
     pub(crate) workspace: Workspace,
     pub(super) seq: u64,
-    pub(super) record: CheckpointRecord,
+    pub(crate) record: CheckpointRecord,
 }
 
 /// The reason for a checkpoint.
@@ -40,8 +40,10 @@ pub enum CheckpointReason {
     RunStart,
     /// A command ended.
     RunEnd,
-    /// A turn was interrupted.
+    /// A turn or run was interrupted.
     Interrupted,
+    /// A turn that was interrupted continued.
+    TurnResume,
     /// A rewind, restore, undo or redo was about to change files.
     BeforeRewind,
     /// Files were rewound to a point.
@@ -68,6 +70,7 @@ impl CheckpointReason {
             Self::RunStart => "run-start",
             Self::RunEnd => "run-end",
             Self::Interrupted => "interrupted",
+            Self::TurnResume => "turn-resume",
             Self::BeforeRewind => "before-rewind",
             Self::Rewind => "rewind",
             Self::Restore => "restore",
@@ -145,6 +148,12 @@ impl Checkpoint {
     /// Returns whether the user asked for it: no session, no run and no rewind did.
     pub(crate) fn is_users(&self) -> bool {
         *self.reason() == CheckpointReason::Manual && self.session().is_none()
+    }
+
+    /// Returns when a process that died was last alive, if this ends its turn or run. What
+    /// changed since may be the user's.
+    pub fn last_seen(&self) -> Option<Timestamp> {
+        self.record.last_seen
     }
 
     /// Returns the place in a session that it belongs to.

@@ -34,6 +34,9 @@ pub(crate) struct CheckpointRecord {
     /// The message that a turn began with, or that the text ends with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<SessionPlace>,
+    /// When a process that died was last alive; on the end of its turn or run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_seen: Option<Timestamp>,
     pub(crate) snapshot: ObjectId,
     pub(crate) files: u64,
     pub(crate) bytes: u64,
@@ -58,6 +61,7 @@ impl CheckpointRecord {
             label: None,
             about: None,
             prompt: None,
+            last_seen: None,
             snapshot,
             files: totals.files,
             bytes: totals.bytes,

@@ -27,6 +27,8 @@ pub enum LogKind {
     Checkpoint,
     /// Your changes in between.
     Person,
+    /// Changes after the last sign of life of a turn or run whose process died: yours, or its.
+    PersonOrRun,
     /// Files were rewound to a point.
     Rewind,
     /// Some paths were restored from a point.
@@ -140,16 +142,22 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
         };
         // A change while another turn or run was active belongs to that one.
         let changed = before.is_some_and(|before| before.snapshot_id() != checkpoint.snapshot_id());
-        let persons = changed && !is_open(n);
+        let is_resumed = *checkpoint.reason() == CheckpointReason::TurnResume;
+        let persons = changed && (is_resumed || !is_open(n));
+        let is_doubtful = before.is_some_and(|before| before.last_seen().is_some());
+        let person = || match is_doubtful {
+            true => entry(LogKind::PersonOrRun),
+            false => entry(LogKind::Person),
+        };
         if let Some(span) = starts.next_if(|span| span.start == n) {
-            entries.extend(persons.then(|| entry(LogKind::Person)));
+            entries.extend(persons.then(person));
             entries.push(span_entry(timeline, span));
             continue;
         }
         match checkpoint.reason() {
             CheckpointReason::Manual => entries.push(entry(LogKind::Checkpoint)),
-            CheckpointReason::BeforeRewind => {
-                entries.extend(persons.then(|| entry(LogKind::Person)))
+            CheckpointReason::BeforeRewind | CheckpointReason::TurnResume => {
+                entries.extend(persons.then(person))
             }
             CheckpointReason::Rewind => entries.push(entry(LogKind::Rewind)),
             CheckpointReason::Restore => entries.push(entry(LogKind::Restore)),

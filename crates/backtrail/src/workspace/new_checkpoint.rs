@@ -352,7 +352,7 @@ impl Workspace {
         Ok(CapturedState::whole(id, root.totals))
     }
 
-    fn count_changes(&self, before: &ObjectId, after: &ObjectId) -> Result<u64> {
+    pub(super) fn count_changes(&self, before: &ObjectId, after: &ObjectId) -> Result<u64> {
         if before == after {
             return Ok(0);
         }

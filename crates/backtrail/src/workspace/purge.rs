@@ -29,8 +29,10 @@ impl Workspace {
         }
         let _guard = self.hold_recovered()?;
         self.must_be_whole()?;
-        // This also removes the activity files of dead processes.
-        self.active()?;
+        // The files of dead processes name commands.
+        for dead in self.dead()? {
+            self.forget_dead(&dead);
+        }
         let traces = self.traces_of(session)?;
         let quoted = self.quoting(&traces)?;
         let gone = self.all_dropped()?;

@@ -93,7 +93,7 @@ impl Timeline {
                 _ => {}
             }
         }
-        let active = workspace.at_work()?.into_iter();
+        let active = workspace.active()?.into_iter();
         timeline.active = active.map(|activity| activity.checkpoint).collect();
         let mut spans = spans(&timeline.checkpoints);
         let undone = timeline.moves.values().filter_map(|begun| begun.step);
@@ -112,6 +112,7 @@ impl Timeline {
         let start = &self.checkpoints[span.start];
         let is_run = *start.reason() == CheckpointReason::RunStart;
         is_run
+            && end.last_seen().is_none()
             && !span.changed_files(&self.checkpoints)
             && !undone.contains(&start.id())
             && !spoke(workspace.store(), start.session(), end.session())
@@ -186,6 +187,13 @@ impl Timeline {
                 None => {
                     let next = newest_of(&self.checkpoints, span.start) + 1;
                     (next < self.checkpoints.len()).then_some(next)
+                }
+                // What changed after its last sign of life may be its work, too.
+                Some(end) if self.checkpoints[end].last_seen().is_some() => {
+                    match self.checkpoints.get(end + 1) {
+                        Some(next) if next.reason().moved() => Some(end),
+                        next => next.map(|_| end + 1),
+                    }
                 }
                 end => end,
             },

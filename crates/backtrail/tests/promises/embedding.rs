@@ -188,6 +188,14 @@ fn turn(store: &Store, project: &Path, run_tool: impl Fn(&ToolUse) -> String) ->
         tool.finish(ToolResult::ok(run_tool(&call)))?;
     }
     let checkpoint = turn.end()?;
+    if let Some(turn) = session.resume_turn()? {
+        for call in turn.open_tool_calls() {
+            let tool = turn.begin_tool(&call.id)?;
+            tool.finish(ToolResult::ok(run_tool(&call)))?;
+        }
+        turn.append(model(&session.context(Shape::Anthropic)?)?)?;
+        turn.end()?;
+    }
     for change in &checkpoint.changes()? {
         log(&change.to_string());
     }

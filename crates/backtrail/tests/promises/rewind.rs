@@ -12,6 +12,7 @@
 
 mod actors;
 mod counting;
+mod cut_off;
 mod elsewhere;
 mod every_step;
 mod killed;
