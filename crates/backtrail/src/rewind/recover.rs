@@ -82,9 +82,10 @@ impl Workspace {
         if let Ok(unfinished) = progress {
             let restored = unfinished.moved.into_iter();
             let restored = restored.map(|path| NotRestored::new(path, "restored already"));
-            recovered
-                .not_restored
-                .extend(restored.chain(unfinished.other));
+            let waiting = unfinished.waiting.into_iter();
+            let waiting = waiting.map(|path| NotRestored::new(path, "not restored"));
+            let all = restored.chain(waiting).chain(unfinished.other);
+            recovered.not_restored.extend(all);
         }
         Ok(Some(recovered))
     }
