@@ -281,6 +281,7 @@ pub mod plumbing {
     pub use crate::conversation::calls::{CallPlace, CallVisitor, Calls};
     pub use crate::conversation::record::{MessageParts, ReadRecord};
     pub use crate::conversation::responses::ResponseCounter;
+    pub use crate::ids::is_name_like;
     pub use crate::log::{LinePart, OwnedRecords, TrailRecord, TrailRecords};
     pub use crate::message::estimated_tokens;
     #[cfg(feature = "snapshots")]

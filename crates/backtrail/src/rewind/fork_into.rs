@@ -9,11 +9,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
 use super::apply::{NewDir, NewEntry, new_dir_name};
 use super::outcome::TargetPoint;
 use super::path_change::PathEntry;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::log::HeldLock;
 use crate::session::{ForkOptions, Session, SessionOptions};
@@ -35,14 +36,32 @@ pub struct ForkInto {
     progress: Option<Arc<dyn Progress>>,
 }
 
+/// Something that the caller makes together with a new directory, such as a git worktree: it
+/// is there when the directory is, and gone if the fork fails.
+pub trait ForkCompanion: fmt::Debug + Send + Sync {
+    /// Makes it. `dir` is the new directory, still empty and under another name; `to` is the
+    /// path that it gets.
+    ///
+    /// # Errors
+    ///
+    /// An error fails the fork. [`undo`](Self::undo) is called then, too.
+    fn make(&self, dir: &Path, to: &Path) -> io::Result<()>;
+
+    /// Called when the directory is complete and has its final path.
+    fn done(&self);
+
+    /// Called if the fork failed and the directory is gone.
+    fn undo(&self);
+}
+
 impl ForkInto {
     /// Makes options for a fork without a name.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Names the session: the fork's branch, or the title of an empty session. The name is
-    /// trimmed; a blank one does not count.
+    /// Names the session: the fork's branch, or the title of an empty session. The name is a
+    /// reference to it. It is trimmed; a blank one does not count.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -77,6 +96,7 @@ pub struct ForkIntoPlan {
     lost: Option<SessionId>,
     skipped: BTreeMap<&'static str, u64>,
     has_git: bool,
+    companion: Option<Arc<dyn ForkCompanion>>,
 }
 
 /// A fork that was made in a directory of its own.
@@ -133,6 +153,7 @@ impl Workspace {
             snapshot,
             session,
             lost,
+            companion: None,
         })
     }
 
@@ -198,6 +219,12 @@ impl ForkIntoPlan {
         self.has_git
     }
 
+    /// Sets what is made together with the directory.
+    pub fn with_companion(mut self, companion: Arc<dyn ForkCompanion>) -> Self {
+        self.companion = Some(companion);
+        self
+    }
+
     /// Makes the fork.
     ///
     /// # Errors
@@ -208,7 +235,7 @@ impl ForkIntoPlan {
     pub fn apply(self) -> Result<ForkedInto> {
         let mut session = SessionOptions::new();
         if let Some(name) = self.options.named() {
-            session = session.title(name);
+            session = session.named(name);
         }
         session.check()?;
         // Nothing is dropped from the first look until the new checkpoint names it.
@@ -253,11 +280,20 @@ impl ForkIntoPlan {
         let new_dir = NewDir::create(&aside, &self.place, store.touch_hook())?;
         new_dir.clear_strays();
         let live = Root::open(self.workspace.root()).ok();
-        let filled = new_dir.write_all(all, self.workspace.objects(), live.as_ref());
+        let companion = self.companion.as_deref();
+        let made = companion.map_or(Ok(()), |companion| companion.make(&aside, &self.dir()));
+        let made =
+            made.map_err(|error| Error::io("cannot prepare the directory", &self.dir(), error));
+        let filled =
+            made.and_then(|()| new_dir.write_all(all, self.workspace.objects(), live.as_ref()));
         match filled.and_then(|shared| new_dir.put().map(|()| shared)) {
-            Ok(shared) => Ok(shared),
+            Ok(shared) => {
+                companion.inspect(|companion| companion.done());
+                Ok(shared)
+            }
             Err(error) => {
                 new_dir.clear();
+                companion.inspect(|companion| companion.undo());
                 let kept = self.workspace.must_be_kept(self.checkpoint.id());
                 Err(kept.err().unwrap_or(error))
             }

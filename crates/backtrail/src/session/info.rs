@@ -51,6 +51,8 @@ pub struct SessionInfo {
     /// The beginning of the first prompt, if the session was imported from a file. In other
     /// sessions it is quick to read.
     pub begins: Option<String>,
+    /// The name that it was given when it was forked. It is a reference to the session.
+    pub name: Option<String>,
     /// The record it was forked from, if it was.
     pub forked_from: Option<ForkOrigin>,
     /// The tool call that started it, if one did.
@@ -100,6 +102,7 @@ impl SessionInfo {
             updated_at: end.and_then(|(.., at)| at).or(created_at),
             last_seq: end.map_or(0, |(_, position, _)| position.seq),
             begins: beginning.begins,
+            name: beginning.name,
             forked_from: beginning.fork,
             spawned_by: beginning.spawned_by,
             original_id: beginning.original_id,
@@ -114,6 +117,7 @@ struct Beginning {
     at: Option<Timestamp>,
     fork: Option<ForkOrigin>,
     spawned_by: Option<SpawnedBy>,
+    name: Option<String>,
     original_id: Option<String>,
     begins: Option<String>,
 }
@@ -130,9 +134,12 @@ impl Beginning {
         let original_id = opener
             .as_ref()
             .and_then(|opener| opener.original_id.clone());
+        let fork = opener.as_ref().and_then(|opener| opener.fork.clone());
+        let branch = fork.as_ref().and_then(|fork| fork.branch_name.clone());
         Ok(Self {
+            name: branch.or_else(|| opener.as_ref().and_then(|opener| opener.name.clone())),
+            fork,
             at: at.or(imported.as_ref().map(|imported| imported.created_at)),
-            fork: opener.as_ref().and_then(|opener| opener.fork.clone()),
             spawned_by: opener.and_then(|opener| opener.spawned_by),
             begins: imported
                 .as_ref()

@@ -392,9 +392,8 @@ impl Store {
         }
         let is_named = |id: &SessionId| {
             // One unreadable session must not hide the others.
-            let info = self.read_session(id).and_then(|reader| reader.info()).ok();
-            let origin = info.and_then(|info| info.forked_from);
-            origin.is_some_and(|origin| origin.branch_name.as_deref() == Some(name))
+            let info = self.read_session(id).and_then(|reader| reader.info());
+            info.is_ok_and(|info| info.name.as_deref() == Some(name))
         };
         let mut named = self.sessions()?;
         named.retain(is_named);

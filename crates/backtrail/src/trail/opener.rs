@@ -166,6 +166,9 @@ pub(crate) struct Opener {
     pub(crate) spawned_by: Option<SpawnedBy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) imported: Option<Imported>,
+    /// A name by which the session can be referred to; that of a fork is in its origin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
     /// The id that another program gives the session, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) original_id: Option<String>,
@@ -229,6 +232,7 @@ impl Opener {
             fork: None,
             spawned_by: None,
             imported: None,
+            name: None,
             original_id: None,
             repaired: Vec::new(),
             given: None,

@@ -1,8 +1,9 @@
 //! `backtrail fork --into`: a fork in a directory of its own.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use backtrail::rewind::{ForkInto, ForkIntoPlan, ForkedInto};
+use backtrail::rewind::{ForkCompanion, ForkInto, ForkIntoPlan, ForkedInto};
 use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
 use serde_json::{Value, json};
 
@@ -12,6 +13,7 @@ use super::super::recovery::Finish;
 use super::super::rewind::as_session;
 use super::super::workspace::record_of;
 use super::super::{open_files_store, require_files_store, resolve, short};
+use super::worktree::Worktree;
 use super::{Answer, ForkArgs};
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
@@ -45,10 +47,19 @@ impl ForkIntoRequest<'_> {
                 let here = &self.args.here;
                 here.wrong_point(&workspace, &point, self.ui, error)
             })?;
-            let mut report = ForkReport::new(&plan, &workspace);
+            let head = plan.checkpoint().git_head();
+            let worktree = self
+                .args
+                .git
+                .then(|| Worktree::plan(workspace.root(), head));
+            let worktree = worktree.transpose()?.map(Arc::new);
+            let mut report = ForkReport::new(&plan, &workspace, worktree.as_deref());
             if !self.args.dry_run {
-                report.done(plan.apply()?)?;
+                report.done(apply(plan, worktree.as_ref())?)?;
             }
+            report
+                .lines
+                .extend(worktree.iter().flat_map(|it| it.left_over()));
             self.print(&report)
         })?;
         Ok(Answer::Done)
@@ -126,11 +137,23 @@ impl ForkIntoRequest<'_> {
                 let name = name.map_or_else(String::new, |name| format!(" --name {}", quote(name)));
                 let (point, here) = (quote(&self.args.point), self.args.here.flag());
                 let dir = quote_path(self.dir);
-                format!("to do it: {program} fork {point} --into {dir}{name}{here}")
+                let git = if self.args.git { " --git" } else { "" };
+                format!("to do it: {program} fork {point} --into {dir}{git}{name}{here}")
             }
         });
         Ok(())
     }
+}
+
+/// Makes the fork, with its worktree.
+fn apply(plan: ForkIntoPlan, worktree: Option<&Arc<Worktree>>) -> Result<ForkedInto> {
+    let Some(worktree) = worktree else {
+        return Ok(plan.apply()?);
+    };
+    let companion: Arc<dyn ForkCompanion> = Arc::clone(worktree) as _;
+    let made = plan.with_companion(companion).apply();
+    // What git said is worth more than that the fork failed.
+    made.map_err(|error| worktree.error().unwrap_or_else(|| error.into()))
 }
 
 /// What is reported of a fork.
@@ -147,7 +170,7 @@ struct ForkReport {
 
 impl ForkReport {
     /// Reports a plan.
-    fn new(plan: &ForkIntoPlan, workspace: &Workspace) -> Self {
+    fn new(plan: &ForkIntoPlan, workspace: &Workspace, worktree: Option<&Worktree>) -> Self {
         let (totals, parent) = (plan.totals(), plan.session());
         let point = one_line(&visible(&plan.target().text), 70);
         let (files, bytes) = (count(totals.files, "file"), size(totals.bytes));
@@ -156,8 +179,12 @@ impl ForkReport {
             tilde(workspace.root())
         )];
         lines.extend(skipped(plan.skipped()).map(|text| format!("not copied: {text}")));
-        if plan.has_git() {
-            lines.push(".git is not copied; run git init there".to_owned());
+        match worktree {
+            Some(worktree) => lines.push(worktree.describe()),
+            None if plan.has_git() => {
+                lines.push(".git is not copied; use --git, or run git init there".to_owned());
+            }
+            None => {}
         }
         if let Some(lost) = plan.lost_session() {
             let lost = short(lost);
@@ -185,6 +212,7 @@ impl ForkReport {
                 "bytes": totals.bytes,
                 "skipped": skipped,
                 "git": plan.has_git(),
+                "worktree": worktree,
             }),
             dir: plan.dir(),
             session: None,
@@ -196,11 +224,7 @@ impl ForkReport {
     /// Reports that it is done, and closes the session.
     fn done(&mut self, forked: ForkedInto) -> Result<()> {
         let id = forked.session.id().clone();
-        let info = forked.session.reader().info()?;
-        let name = match info.forked_from {
-            Some(origin) => origin.branch_name,
-            None => info.title,
-        };
+        let name = forked.session.reader().info()?.name;
         if forked.reflinked > 0 {
             let files = grouped(forked.reflinked);
             self.lines[0] += &format!("; {files} share their space with the original");
