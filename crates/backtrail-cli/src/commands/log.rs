@@ -3,14 +3,18 @@
 mod rows;
 mod steps;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
+use backtrail::rewind::Ending;
 use backtrail::snapshot::Diff;
 use backtrail::verify::DamageReport;
 use backtrail::workspace::{CheckpointReason, Checkpoints, LogEntry, LogKind};
-use backtrail::{Checkpoint, ErrorKind, Workspace};
+use backtrail::{Checkpoint, CheckpointId, ErrorKind, Workspace};
+use serde::Serialize;
+use serde_json::{Value, json};
 
-pub(super) use self::rows::{Row, change, print_rows};
+pub(super) use self::rows::{Row, change, mark, print_rows};
 use super::Answer;
 use super::cat::within_all;
 use super::recovery::Finish;
@@ -80,19 +84,43 @@ pub(crate) fn run(args: &LogArgs, ui: &Ui) -> Result<Answer> {
 fn print_json(workspace: &Workspace, args: &LogArgs, paths: &[PathBuf], ui: &Ui) -> Result<Answer> {
     let mut list = Vec::new();
     let mut damage = Damage::default();
+    let unended = workspace.unended()?;
     let mut checkpoints = workspace.checkpoints_back()?;
     while list.len() < args.count.unwrap_or(usize::MAX)
         && let Some(checkpoint) = checkpoints.next().transpose()?
     {
         let wanted = args.all || !is_minor(&checkpoint);
         if wanted && touches(&checkpoint, paths, &mut damage) {
-            list.push(checkpoint);
+            list.push(Listed::new(checkpoint, &unended));
         }
     }
     damage.on_trail(&checkpoints);
     ui.print_json(&list)?;
     damage.warn(ui);
     Ok(Answer::Done)
+}
+
+/// A checkpoint as JSON; the first one of a turn or run that did not end says so.
+#[derive(Serialize)]
+pub(super) struct Listed {
+    #[serde(flatten)]
+    checkpoint: Checkpoint,
+    #[serde(flatten)]
+    ending: Option<Ending>,
+}
+
+impl Listed {
+    pub(super) fn new(checkpoint: Checkpoint, unended: &HashMap<CheckpointId, Ending>) -> Self {
+        let ending = unended.get(&checkpoint.id()).copied();
+        Self { checkpoint, ending }
+    }
+}
+
+/// Adds how a turn or run ended to an object.
+pub(super) fn add_ending(object: &mut Value, ending: Option<Ending>) {
+    if let (Value::Object(fields), Value::Object(ending)) = (object, json!(ending)) {
+        fields.extend(ending);
+    }
 }
 
 /// Returns whether a checkpoint is part of a turn, or was made before a rewind.
@@ -170,8 +198,6 @@ struct Line {
     kind: String,
     /// Set if the line is of the log, and not of one checkpoint.
     entry: Option<LogEntry>,
-    /// Whether it ended.
-    ended: bool,
     before: Option<Checkpoint>,
     after: Checkpoint,
 }
@@ -180,7 +206,6 @@ impl From<LogEntry> for Line {
     fn from(entry: LogEntry) -> Self {
         Self {
             kind: kind(&entry).to_owned(),
-            ended: entry.ended(),
             before: entry.before().cloned(),
             after: entry.after().clone(),
             entry: Some(entry),
@@ -196,7 +221,6 @@ fn every_checkpoint(workspace: &Workspace) -> Result<Vec<Line>> {
         lines.push(Line {
             kind: after.reason().to_string(),
             entry: None,
-            ended: true,
             before: lines.last().map(|line| line.after.clone()),
             after,
         });
@@ -208,10 +232,29 @@ impl Line {
     /// Returns what it is about. That may read a record of a session, so it is asked only
     /// of lines that are shown.
     fn about(&self) -> String {
-        match (&self.entry, self.after.label()) {
-            (Some(entry), _) => about(entry),
-            (None, Some(label)) => label.to_owned(),
-            (None, None) => described(&self.after),
+        match &self.entry {
+            Some(entry) => about(entry),
+            None => described(&self.after),
+        }
+    }
+
+    fn labels(&self) -> Vec<String> {
+        match &self.entry {
+            Some(entry) => labels(entry),
+            None => self
+                .after
+                .label()
+                .map(ToOwned::to_owned)
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    /// Returns how a turn or run ended, if that is known.
+    fn ending(&self) -> Option<Ending> {
+        match &self.entry {
+            Some(entry) => entry.ending(),
+            None => self.after.ending(),
         }
     }
 
@@ -221,7 +264,8 @@ impl Line {
             kind: self.kind.clone(),
             at: when::brief(self.after.at()),
             about: self.about(),
-            ended: self.ended,
+            labels: self.labels(),
+            ending: self.ending(),
             change,
             id: self.after.id().prefix(id_length),
         }
@@ -230,14 +274,12 @@ impl Line {
     /// Returns whether it may be folded with others: a run that changed nothing, did what
     /// was asked for, and has no label.
     fn folds(&self) -> bool {
-        let is_named = |checkpoint: &Checkpoint| checkpoint.label().is_some();
-        let is_failed = |entry: &LogEntry| entry.run().is_some_and(|run| run.exit_code != Some(0));
-        let is_idle = |entry: &LogEntry| {
-            entry.kind() == LogKind::Run && !entry.is_step() && entry.ended() && !is_failed(entry)
-        };
-        !is_named(&self.after)
-            && !self.before.as_ref().is_some_and(is_named)
-            && self.entry.as_ref().is_some_and(is_idle)
+        self.entry.as_ref().is_some_and(|entry| {
+            entry.kind() == LogKind::Run
+                && !entry.is_step()
+                && entry.labels().next().is_none()
+                && entry.ending().is_none_or(|ending| ending == Ending::Done)
+        })
     }
 
     /// Makes the line of several runs that changed nothing.
@@ -373,7 +415,8 @@ fn now_row(
         kind: String::new(),
         at: "now".to_owned(),
         about: "since the last checkpoint".to_owned(),
-        ended: true,
+        labels: Vec::new(),
+        ending: None,
         change: change_text(diff.as_ref(), damage),
         id: String::new(),
     }))
@@ -396,21 +439,30 @@ pub(super) fn kind(entry: &LogEntry) -> &str {
     }
 }
 
+/// Returns what an entry is about, without its labels.
 pub(super) fn about(entry: &LogEntry) -> String {
-    let label = entry.after().label().map(ToOwned::to_owned);
     match entry.kind() {
         LogKind::Person => String::new(),
-        LogKind::Turn | LogKind::Run => {
-            let about = entry.before().map(described).unwrap_or_default();
-            match label {
-                Some(label) if about.is_empty() => label,
-                Some(label) => format!("{about} [{label}]"),
-                None => about,
-            }
+        LogKind::Turn | LogKind::Run => entry.before().map(described).unwrap_or_default(),
+        LogKind::Checkpoint if entry.before().is_none() && entry.after().label().is_none() => {
+            "the first".to_owned()
         }
-        LogKind::Checkpoint if entry.before().is_none() => label.unwrap_or("the first".to_owned()),
-        LogKind::Checkpoint => label.unwrap_or_default(),
-        _ => label.unwrap_or_else(|| described(entry.after())),
+        LogKind::Checkpoint => String::new(),
+        _ => described(entry.after()),
+    }
+}
+
+pub(super) fn labels(entry: &LogEntry) -> Vec<String> {
+    entry.labels().map(ToOwned::to_owned).collect()
+}
+
+/// Returns what an entry is about, with its labels behind it.
+pub(super) fn about_with_labels(entry: &LogEntry) -> String {
+    let (about, labels) = (about(entry), labels(entry).join("] ["));
+    match (about.as_str(), labels.as_str()) {
+        (_, "") => about,
+        ("", _) => labels,
+        _ => format!("{about} [{labels}]"),
     }
 }
 

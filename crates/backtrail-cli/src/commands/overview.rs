@@ -10,7 +10,7 @@ use backtrail::{Checkpoint, SessionInfo, Store, Timestamp, Workspace};
 use serde_json::{Value, json};
 
 use self::agents::FoundAgent;
-use super::log::{about, kind};
+use super::log::{about_with_labels, add_ending, kind, mark};
 use super::recovery::Finish;
 use super::status::{Timeline, bytes_in, running};
 use super::workspace::WorkspaceArgs;
@@ -159,13 +159,15 @@ impl Overview {
     fn to_json(&self, ui: &Ui) -> Value {
         let command = |(verb, what): (&str, &str)| json!({"command": format!("{} {verb}", ui.program()), "what": what});
         let last = self.last.as_ref().map(|entry| {
-            json!({
+            let mut last = json!({
                 "kind": kind(entry),
-                "about": about(entry),
+                "about": about_with_labels(entry),
                 "at": entry.at(),
                 "session": entry.after().session().map(|place| &place.id),
                 "checkpoint": entry.after().id(),
-            })
+            });
+            add_ending(&mut last, entry.ending());
+            last
         });
         json!({
             "workspace": self.workspace.as_ref().map(|workspace| json!({
@@ -246,7 +248,9 @@ impl Overview {
             None => String::new(),
         };
         if let Some(entry) = &self.last {
-            let about = one_line(&visible(&about(entry)), 50);
+            let about = one_line(&visible(&about_with_labels(entry)), 50);
+            let mark = entry.ending().and_then(mark);
+            let mark = mark.map_or_else(String::new, |mark| format!(" {mark}"));
             let step = match (kind(entry), about.as_str()) {
                 (kind, "") => kind.to_owned(),
                 ("undo", about) => format!("undid {about}"),
@@ -260,7 +264,7 @@ impl Overview {
                 .session()
                 .map_or_else(String::new, |place| format!(" in {}", short(&place.id)));
             let at = when::brief(entry.at());
-            return Some(format!("Last step: {step}{session} ({at}).{since}"));
+            return Some(format!("Last step: {step}{mark}{session} ({at}).{since}"));
         }
         let info = self.latest.as_ref()?;
         let title = info.title.as_deref().or(info.begins.as_deref());

@@ -24,7 +24,7 @@ use crate::snapshot::{Progress, ScanProgress, Snapshot, Totals, shown};
 use crate::workspace::checkpoint_record::CheckpointRecord;
 use crate::workspace::new_checkpoint::CapturedState;
 use crate::workspace::step_record::{ChatMoveRecord, MergeRecord, StepRecord, TrailPlace};
-use crate::workspace::{Checkpoint, CheckpointReason, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, GitHead, Workspace};
 
 /// A step that is about to be done. Its caller holds the workspace's lock.
 pub(super) struct Execution<'a> {
@@ -190,6 +190,7 @@ impl Execution<'_> {
             // A damaged snapshot must not stop those that come after it.
             changed: changed.map_or(0, |diff| diff.changes().len() as u64),
             skipped: state.skipped.clone(),
+            git: GitHead::read(self.workspace.root()),
             ..CheckpointRecord::new((now, id), CheckpointReason::BeforeRewind, state_now)
         }))
     }

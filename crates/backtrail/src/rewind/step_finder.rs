@@ -357,6 +357,7 @@ impl<'a> StepFinder<'a> {
             kind,
             at: Some(self.at(step)),
             session: step.session.clone(),
+            ending: self.timeline.ending(step),
         }
     }
 

@@ -8,11 +8,16 @@ use super::Workspace;
 use super::about::About;
 use super::checkpoint_record::CheckpointRecord;
 use super::dropped::Dropped;
+use super::git_head::GitHead;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
+use crate::session::{Ending, Run};
 use crate::snapshot::{Diff, SkippedEntry, Snapshot};
 use crate::time::Timestamp;
+
+/// How many records may be between a run's last checkpoint and its own.
+const MAX_NOTES: u64 = 16;
 
 /// The state of a workspace at a moment, and the reason for saving it.
 #[derive(Debug, Clone)]
@@ -194,6 +199,41 @@ impl Checkpoint {
         &self.record.skipped
     }
 
+    /// Returns git's HEAD when it was made; `None` if there was no repository, or it is not
+    /// known.
+    pub fn git_head(&self) -> Option<&GitHead> {
+        self.record.git.as_ref()
+    }
+
+    /// Returns how the turn or run ended that it is the end of, if that is known.
+    pub fn ending(&self) -> Option<Ending> {
+        let CheckpointRecord {
+            exit_code, signal, ..
+        } = self.record;
+        match self.reason() {
+            CheckpointReason::Interrupted => Some(Ending::Interrupted),
+            CheckpointReason::RunEnd if exit_code.is_some() || signal.is_some() => {
+                Some(Ending::of_command(exit_code, signal))
+            }
+            CheckpointReason::RunEnd => self
+                .run()
+                .map(|run| Ending::of_command(run.exit_code, run.signal)),
+            CheckpointReason::TurnEnd => Some(Ending::Done),
+            _ => None,
+        }
+    }
+
+    /// Returns the command that ended with it, if its session has the record.
+    fn run(&self) -> Option<Run> {
+        let place = self.session()?;
+        let reader = self.workspace.store().read_session(&place.id).ok()?;
+        // Notes may come first.
+        let next = place.seq + 1..=place.seq + MAX_NOTES;
+        let runs = next.map_while(|seq| reader.record_at(place.trail, seq).ok().flatten());
+        let mut runs = runs.filter_map(|record| record.as_ref().run().ok().flatten());
+        runs.find(|run| run.before == self.begun_by())
+    }
+
     /// Opens the snapshot.
     ///
     /// # Errors
@@ -269,6 +309,10 @@ impl Serialize for Checkpoint {
             begun_by: Option<CheckpointId>,
             #[serde(skip_serializing_if = "Option::is_none")]
             dropped: Option<Dropped>,
+            #[serde(flatten)]
+            ending: Option<Ending>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            git: Option<&'a GitHead>,
         }
         let (place, about) = (self.session(), self.about());
         let shown = Shown {
@@ -287,6 +331,8 @@ impl Serialize for Checkpoint {
             session_deleted: about == Some(About::SessionDeleted),
             begun_by: self.begun_by(),
             dropped: self.dropped().ok().flatten(),
+            ending: self.ending(),
+            git: self.git_head(),
         };
         shown.serialize(serializer)
     }

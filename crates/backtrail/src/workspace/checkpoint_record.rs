@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
+use super::git_head::GitHead;
 use crate::error::Result;
 use crate::ids::CheckpointId;
 use crate::json::body;
@@ -40,6 +41,14 @@ pub(crate) struct CheckpointRecord {
     pub(crate) changed: u64,
     #[serde(rename = "not_captured")]
     pub(crate) skipped: SkippedFiles,
+    /// How the command of a run ended. Earlier versions kept that only in the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) exit_code: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signal: Option<i32>,
+    /// git's HEAD at the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) git: Option<GitHead>,
 }
 
 impl CheckpointRecord {
@@ -63,6 +72,9 @@ impl CheckpointRecord {
             bytes: totals.bytes,
             changed: 0,
             skipped: SkippedFiles::default(),
+            exit_code: None,
+            signal: None,
+            git: None,
         }
     }
 

@@ -8,6 +8,7 @@ use super::Workspace;
 use super::about::first_line;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
+use super::git_head::GitHead;
 use super::scan::scan_time;
 use crate::error::{Error, Reason, Result, quoted};
 use crate::ids::{CheckpointId, SessionId};
@@ -15,7 +16,7 @@ use crate::json::Fields;
 use crate::log::{HeldLock, LockFile};
 use crate::message::{read_object, take};
 use crate::objects::ObjectId;
-use crate::session::{Session, SessionOptions};
+use crate::session::{Ending, Session, SessionOptions};
 use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::Totals;
 use crate::snapshot::node::write_empty;
@@ -39,6 +40,7 @@ pub struct CheckpointOptions {
     label: Option<String>,
     about: Option<String>,
     prompt: Option<SessionPlace>,
+    ending: Option<Ending>,
     unlimited: bool,
     progress: Option<Arc<dyn Progress>>,
 }
@@ -89,6 +91,13 @@ impl CheckpointOptions {
     #[must_use]
     pub fn about(mut self, about: &str) -> Self {
         self.about = first_line(about);
+        self
+    }
+
+    /// Sets how the command of a run ended.
+    #[must_use]
+    pub fn ending(mut self, ending: Ending) -> Self {
+        self.ending = Some(ending);
         self
     }
 
@@ -277,6 +286,11 @@ impl Workspace {
         place: impl FnOnce() -> Result<Option<SessionPlace>>,
     ) -> Result<Checkpoint> {
         let now = (self.store().now(), self.new_checkpoint_id()?);
+        let (exit_code, signal) = match options.ending {
+            Some(Ending::Done) => (Some(0), None),
+            Some(Ending::Failed { exit_code, signal }) => (exit_code, signal),
+            _ => (None, None),
+        };
         let record = CheckpointRecord {
             session: place()?,
             of: options.of,
@@ -285,6 +299,9 @@ impl Workspace {
             prompt: options.prompt,
             changed,
             skipped: state.skipped,
+            exit_code,
+            signal,
+            git: GitHead::read(self.root()),
             ..CheckpointRecord::new(now, options.reason, (state.id, state.totals))
         };
         let seq = self.append(CHECKPOINT, &record)?;

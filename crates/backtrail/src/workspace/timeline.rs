@@ -9,7 +9,7 @@ use super::spans::{Span, newest_of, spans};
 use super::step_record::StepRecord;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
-use crate::session::SessionReader;
+use crate::session::{Ending, SessionReader};
 use crate::store::Store;
 use crate::trail::RecordKind;
 
@@ -121,6 +121,21 @@ impl Timeline {
     pub(super) fn is_step(&self, start: usize) -> bool {
         let found = self.spans.binary_search_by_key(&start, |span| span.start);
         found.is_ok()
+    }
+
+    /// Returns how a turn or run ended, if that is known.
+    pub(crate) fn ending(&self, step: &FileStep) -> Option<Ending> {
+        if step.kind == FileStepKind::Move {
+            return None;
+        }
+        let found = self
+            .spans
+            .binary_search_by_key(&step.before, |span| span.start);
+        match self.spans[found.ok()?].end {
+            Some(end) => self.checkpoints[end].ending(),
+            None if self.active.contains(&step.id) => Some(Ending::Running),
+            None => Some(Ending::Interrupted),
+        }
     }
 
     /// Returns the position of a checkpoint.

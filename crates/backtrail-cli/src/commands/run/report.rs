@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::Begun;
+use super::git_moved::GitMoved;
 use crate::error::{CommandError, Result};
 use crate::text::path_json;
 
@@ -33,15 +34,17 @@ pub(super) fn check(path: &Path) -> Result<()> {
     }
 }
 
+/// What a run did.
+pub(super) struct Outcome<'a> {
+    pub(super) run: &'a Run,
+    pub(super) end: Option<&'a Checkpoint>,
+    pub(super) changes: Option<&'a Diff>,
+    pub(super) git: Option<&'a GitMoved>,
+}
+
 /// Writes the report over what is there.
-pub(super) fn write(
-    path: &Path,
-    begun: &Begun,
-    run: &Run,
-    end: Option<&Checkpoint>,
-    changes: Option<&Diff>,
-) -> Result<()> {
-    let report = report(begun, run, end, changes);
+pub(super) fn write(path: &Path, begun: &Begun, outcome: &Outcome<'_>) -> Result<()> {
+    let report = report(begun, outcome);
     #[expect(
         clippy::disallowed_methods,
         reason = "the report is the user's own file"
@@ -50,8 +53,9 @@ pub(super) fn write(
     written.map_err(|error| CommandError::io("cannot write the report", Some(path), &error))
 }
 
-fn report(begun: &Begun, run: &Run, end: Option<&Checkpoint>, changes: Option<&Diff>) -> Value {
+fn report(begun: &Begun, outcome: &Outcome<'_>) -> Value {
     let workspace = begun.before.as_ref().map(|(workspace, _)| workspace);
+    let (run, end) = (outcome.run, outcome.end);
     let argv: Vec<_> = run.argv.iter().map(|arg| arg.to_string_lossy()).collect();
     json!({
         "session": begun.session.as_ref().map(|(_, id)| id),
@@ -64,7 +68,8 @@ fn report(begun: &Begun, run: &Run, end: Option<&Checkpoint>, changes: Option<&D
         "signal": run.signal,
         "before": begun.start(),
         "after": end,
-        "changes": changes.map(Diff::changes),
+        "changes": outcome.changes.map(Diff::changes),
         "skipped": end.map(Checkpoint::skipped),
+        "git": outcome.git,
     })
 }

@@ -8,6 +8,7 @@ use backtrail::snapshot::{ChangeCounts, Diff, SkippedEntry};
 use backtrail::workspace::SkippedFiles;
 use unicode_width::UnicodeWidthStr;
 
+use super::git_moved::GitMoved;
 use super::messages::Suggestions;
 use crate::commands::checkpoint::{describe_skipped, skipped_path};
 use crate::home::tilde;
@@ -27,6 +28,8 @@ pub(super) struct Summary {
     /// What was protected before the command and no longer is.
     pub(super) lost: Vec<SkippedEntry>,
     pub(super) took: Duration,
+    /// How git's HEAD moved, if it did.
+    pub(super) git: Option<GitMoved>,
 }
 
 impl Summary {
@@ -37,6 +40,7 @@ impl Summary {
             skipped: end.skipped().clone(),
             lost: changes.no_longer_captured().to_vec(),
             took,
+            git: None,
         }
     }
 
@@ -67,6 +71,7 @@ impl Summary {
     pub(super) fn lines(&self, suggest: &Suggestions<'_>, width: Option<usize>) -> Vec<String> {
         let width = width.unwrap_or(usize::MAX);
         let mut lines = vec![self.headline(width)];
+        lines.extend(self.git.iter().flat_map(|git| git_lines(git, width)));
         let lost = self.lost.len() as u64;
         let lost = name("no longer protected", lost, &self.lost, width);
         if self.total() > 0 {
@@ -139,6 +144,17 @@ fn name(what: &str, all: u64, first: &[SkippedEntry], width: usize) -> Option<St
     let mut lines = lines.chain([short.clone()]);
     let fitting = lines.find(|line| line.width() <= width);
     Some(fitting.unwrap_or_else(|| format!("  {}", one_line(&short, width.saturating_sub(2)))))
+}
+
+/// Says how git's HEAD moved and how to go back. The command is never cut.
+fn git_lines(git: &GitMoved, width: usize) -> Vec<String> {
+    let (text, back) = (git.text(), &git.back);
+    let one = format!("  git: {text}; to go back: {back}");
+    if one.width() <= width {
+        return vec![one];
+    }
+    let text = one_line(&text, width.saturating_sub(7));
+    vec![format!("  git: {text}"), format!("  to go back: {back}")]
 }
 
 /// Suggests the next commands: on one line, or on two where one is too narrow. They are never

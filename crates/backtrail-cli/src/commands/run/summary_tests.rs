@@ -15,6 +15,7 @@ fn summary() -> Summary {
         ),
         lost: Vec::new(),
         took: Duration::from_secs(151),
+        git: None,
     }
 }
 
