@@ -26,6 +26,7 @@ mod collector;
 mod compressed;
 mod environment;
 mod error;
+mod escapes;
 mod event;
 mod format;
 mod formats;
@@ -43,6 +44,7 @@ pub use collector::{CollectedThread, EventCollector};
 pub use compressed::{Decompressed, decompress};
 pub use environment::Environment;
 pub use error::{Error, Result};
+pub use escapes::escape_len;
 pub use event::{
     DamagedLine, DamagedLines, Details, Event, EventSink, ForkPoint, MessageEvent, Origin,
     ReadReport, SummaryEvent, Thread, ThreadId, UsageEvent, sub_agent_name,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use backtrail::Text;
 
-use super::Redactor;
+use super::{Redactor, named};
 
 /// Redacts the strings of a JSON text; `None` if nothing is removed. `name` is the name of the
 /// value.
@@ -41,10 +41,16 @@ pub struct JsonRedactor<'r, W> {
     string: Vec<u8>,
     /// The text between strings, as far as it was read.
     between: Vec<u8>,
+    /// The containers around, as far as they are remembered: whether each is a list.
+    lists: Vec<bool>,
     /// The last string, if it may be the name of the next value.
     last: Option<String>,
     /// The name of the next value.
     name: Option<String>,
+    /// The strings before the next one in the same list.
+    list: Vec<String>,
+    /// The value of a field `name` of the same object.
+    pair: Option<String>,
     in_string: bool,
     escaped: bool,
     changed: bool,
@@ -61,8 +67,11 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
             depth: 0,
             string: Vec::new(),
             between: Vec::new(),
+            lists: Vec::new(),
             last: None,
             name: None,
+            list: Vec::new(),
+            pair: None,
             in_string: false,
             escaped: false,
             changed: false,
@@ -111,8 +120,16 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
     /// Reads the text outside of strings.
     fn outside(&mut self, byte: u8) {
         match byte {
-            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
-            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            b'{' | b'[' => {
+                self.depth = self.depth.saturating_add(1);
+                self.enter(byte == b'[');
+            }
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.lists.pop();
+                self.list.clear();
+                self.pair = None;
+            }
             _ => {}
         }
         let Places::Elements(list) = self.places else {
@@ -129,12 +146,25 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
+    fn enter(&mut self, is_list: bool) {
+        /// Deeper containers are not told apart.
+        const DEEPEST: usize = 1024;
+        if self.lists.len() < DEEPEST {
+            self.lists.push(is_list);
+        }
+        self.list.clear();
+        self.pair = None;
+    }
+
     /// Ends a line: the next one starts fresh.
     fn end_line(&mut self) -> io::Result<()> {
         self.end_between()?;
         self.out.write_all(b"\n")?;
         if self.places == Places::Lines {
             self.depth = 0;
+            self.lists.clear();
+            self.list.clear();
+            self.pair = None;
             self.next_place();
         }
         Ok(())
@@ -147,7 +177,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         self.name = match between.trim_ascii() {
             b":" => self.last.take(),
             b"" => self.name.take(),
-            _ => None,
+            text => assigned_name(text),
         };
         self.last = None;
         let text = String::from_utf8_lossy(&between);
@@ -184,7 +214,10 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
 
     fn redacted(&mut self, string: &[u8], closed: bool) -> Option<Vec<u8>> {
         /// The longest name of a field.
-        const LONGEST_NAME: usize = 64;
+        const LONGEST_NAME: usize = 96;
+        /// The longest word of a command line that says something about the next, and how many.
+        const LONGEST_WORD: usize = 64;
+        const WORDS: usize = 6;
         let name = self.name.take();
         let literal = String::from_utf8_lossy(string);
         let decoded = match closed {
@@ -198,11 +231,29 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
                 Cow::Borrowed(_) => None,
             };
         };
-        let redacted = match name {
-            Some(name) => self.redactor.redact_named(&name, &text),
-            None => self.redactor.redact(&text),
+        let in_list = self.lists.last() == Some(&true);
+        let pair = self.pair.as_deref().filter(|_| is_value(name.as_deref()));
+        let is_name = |before: &&String| !before.starts_with('-') && named(before, &text).is_some();
+        let before = self.list.last().filter(is_name);
+        let redacted = match (&name, pair) {
+            (_, Some(pair)) => self.redactor.redact_named(pair, &text),
+            (Some(name), None) if !name.is_empty() => self.redactor.redact_named(name, &text),
+            _ if !in_list || self.list.is_empty() => self.redactor.redact(&text),
+            _ => match before {
+                Some(before) => self.redactor.redact_named(before, &text),
+                None => self.redactor.redact_argument(&self.list.join(" "), &text),
+            },
         };
-        self.last = (text.len() <= LONGEST_NAME).then(|| text.to_string());
+        let is_short = text.len() <= LONGEST_NAME;
+        if in_list {
+            self.list.push(text.chars().take(LONGEST_WORD).collect());
+            let extra = self.list.len().saturating_sub(WORDS);
+            self.list.drain(..extra);
+        }
+        if names_another(name.as_deref()) && is_short {
+            self.pair = Some(text.to_string());
+        }
+        self.last = is_short.then(|| text.to_string());
         match redacted {
             Cow::Owned(redacted) => serde_json::to_vec(&redacted).ok(),
             Cow::Borrowed(_) => None,
@@ -263,6 +314,38 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
         Ok(&bytes[upto + 1..])
     }
+}
+
+/// Returns the name before a string in a line that is not JSON: `password = "…"`.
+fn assigned_name(between: &[u8]) -> Option<String> {
+    let before = between.strip_suffix(b"=").or(between.strip_suffix(b":"))?;
+    let before = std::str::from_utf8(before).ok()?.trim_end();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let name = before.len() - before.trim_end_matches(is_name).len();
+    let name = &before[before.len() - name..];
+    (1..=64).contains(&name.len()).then(|| name.to_owned())
+}
+
+/// Returns whether a field has the name of another value: `{"name": "token", "value": "…"}`.
+fn names_another(field: Option<&str>) -> bool {
+    const FIELDS: [&str; 6] = ["name", "key", "header", "field", "k", "variable"];
+    let is_field = |field: &str| FIELDS.iter().any(|it| it.eq_ignore_ascii_case(field));
+    field.is_some_and(is_field)
+}
+
+/// Returns whether a field has the value of such a name.
+fn is_value(field: Option<&str>) -> bool {
+    const FIELDS: [&str; 7] = [
+        "value",
+        "val",
+        "v",
+        "content",
+        "stringvalue",
+        "string_value",
+        "data",
+    ];
+    let is_field = |field: &str| FIELDS.iter().any(|it| it.eq_ignore_ascii_case(field));
+    field.is_some_and(is_field)
 }
 
 impl<W: Write> Write for JsonRedactor<'_, W> {

@@ -1,0 +1,677 @@
+//! Values with a name: `NAME=value`, `name: value`, `<name>value</name>`, `--name value`,
+//! `"name", "value"`, and a name and a value as two fields.
+
+use std::ops::Range;
+
+use super::Span;
+use super::names::{self, Named, Word};
+use super::pattern::Pattern;
+use super::values::{
+    entropy, is_chosen, is_code, is_phrase, is_placeholder, is_random, is_word, is_words,
+};
+
+/// Longer values are not secrets that someone wrote down.
+const LONGEST: usize = 8192;
+
+/// How a value is written: how likely it is all of a value, and not code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// In quotes, an element of XML, or a field of JSON.
+    Quoted,
+    /// `NAME=value` with a name in capitals, or an option of a command.
+    Setting,
+    /// At the end of a line that begins with the name.
+    Line,
+    Bare,
+}
+
+/// A value in a text.
+#[derive(Debug)]
+struct Value {
+    range: Range<usize>,
+    style: Style,
+}
+
+/// Finds values in one text.
+#[derive(Debug)]
+pub(super) struct Assignments<'t> {
+    text: &'t str,
+    bytes: &'t [u8],
+    /// The last value without quotes that was measured: each is measured once.
+    measured: Range<usize>,
+}
+
+impl<'t> Assignments<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            measured: 0..0,
+        }
+    }
+
+    /// Finds the secret whose name ends with a word that was found.
+    pub(super) fn named(&mut self, word: &Word, at: usize) -> Option<Span> {
+        let end = at + word.word.len();
+        let end = end + names::suffix_len(&self.bytes[end..]);
+        if self.bytes.get(end).is_some_and(|byte| is_name(byte)) {
+            return None;
+        }
+        let whole = self.text.get(..at + word.word.len())?;
+        if names::WORDS
+            .iter()
+            .any(|longer| longer.is_longer(word, whole))
+        {
+            return None;
+        }
+        let name = self.name_start(at)..end;
+        let named = names::named(self.text.get(name.clone())?, word)?;
+        let value = self.value_after(&name, named)?;
+        self.judge(&name, named, &value)
+    }
+
+    /// Finds the secret of a service whose name was found.
+    pub(super) fn service(&mut self, pattern: &Pattern, at: usize, end: usize) -> Option<Span> {
+        /// How much of a name may follow the service.
+        const TAIL: usize = 24;
+        let is_tail = |byte: &&u8| is_name(byte) || matches!(byte, b' ' | b'\t');
+        let rest = self.bytes.get(end..)?.iter();
+        let mut name_end = end + rest.take(TAIL).take_while(is_tail).count();
+        while name_end > end && matches!(self.bytes[name_end - 1], b' ' | b'\t') {
+            name_end -= 1;
+        }
+        let name = self.name_start(at)..name_end;
+        let value = self.value_after(&name, Named::Secret("api key"))?;
+        let own = self.text.get(value.range.clone())?;
+        let is_key = pattern.is_all_of(own) && !is_placeholder(own) && !is_words(own);
+        (is_key && entropy(own) >= 2.5).then_some(Span {
+            start: value.range.start,
+            end: value.range.end,
+            kind: "api key",
+            exact: false,
+        })
+    }
+
+    /// Returns where the name of a word starts.
+    fn name_start(&self, at: usize) -> usize {
+        /// The longest name.
+        const LONGEST: usize = 64;
+        let before = self.bytes[at.saturating_sub(LONGEST)..at].iter().rev();
+        at - before.take_while(|byte| is_name(byte)).count()
+    }
+
+    /// Finds the value of a name.
+    fn value_after(&mut self, name: &Range<usize>, named: Named) -> Option<Value> {
+        let closers = |byte: &&u8| {
+            matches!(
+                byte,
+                b'"' | b'\'' | b'`' | b'\\' | b']' | b')' | b'?' | b'!' | b'*' | b' ' | b'\t'
+            )
+        };
+        let rest = self.bytes.get(name.end..)?.iter();
+        let at = name.end + rest.take(8).take_while(closers).count();
+        let found = match self.bytes.get(at)? {
+            b':' | b'=' => self.after_sign(name, at, named),
+            b',' => self.after_comma(at),
+            b'>' => self.element(name, at),
+            _ => self.after_blank(name, at, named),
+        };
+        found.or_else(|| self.pair(at)).or_else(|| self.tag(name))
+    }
+
+    /// Finds a value after `:`, `=`, `:=`, `=>` and the like.
+    fn after_sign(&mut self, name: &Range<usize>, at: usize, named: Named) -> Option<Value> {
+        let is_sign = |byte: &&u8| matches!(byte, b':' | b'=' | b'>' | b'?');
+        let signs = self.bytes[at..].iter().take(4).take_while(is_sign).count();
+        let sign = &self.bytes[at..at + signs];
+        let mut start = self.skip_blanks(at + signs);
+        if sign == b"::" || self.text.get(at..at + 3) == Some("://") {
+            return None;
+        }
+        let is_shell = sign == b"=" && at == name.end && start == at + 1;
+        if let Some(typed) = self.after_type(start).filter(|_| sign == b":") {
+            start = typed;
+        }
+        let mut style = match is_shell && is_capitals(&self.bytes[name.clone()]) {
+            true => Style::Setting,
+            false => self.line_style(name),
+        };
+        if is_shell && (self.is_option(name) || self.is_parameter(name)) {
+            style = Style::Setting;
+        }
+        if let Some(next) = self.next_line(start) {
+            let value = self.value_at(next, Style::Line)?;
+            let is_alone = value.style == Style::Quoted || self.ends_line(value.range.end);
+            return is_alone.then_some(value);
+        }
+        if matches!(named, Named::Authorization | Named::Cookie) {
+            return Some(self.header(start));
+        }
+        let value = self.value_at(start, style)?;
+        match value.style {
+            Style::Line | Style::Bare if self.bytes.get(value.range.end) == Some(&b'&') => {
+                Some(Value {
+                    style: Style::Setting,
+                    ..value
+                })
+            }
+            Style::Line if !self.ends_line(value.range.end) => Some(Value {
+                style: Style::Bare,
+                ..value
+            }),
+            _ => Some(value),
+        }
+    }
+
+    /// Returns where the value is after the type of a variable: `password: &str = "…"`.
+    fn after_type(&self, at: usize) -> Option<usize> {
+        let is_type = |byte: &&u8| {
+            byte.is_ascii_alphanumeric()
+                || matches!(
+                    byte,
+                    b'&' | b'_' | b'<' | b'>' | b' ' | b'|' | b'[' | b']' | b'\''
+                )
+        };
+        let rest = self.bytes.get(at..)?;
+        let length = rest.iter().take(40).take_while(is_type).count();
+        let is_assigned = length > 0
+            && rest.get(length) == Some(&b'=')
+            && rest.get(length - 1) == Some(&b' ')
+            && rest.get(length + 1) == Some(&b' ');
+        is_assigned.then(|| self.skip_blanks(at + length + 1))
+    }
+
+    /// Returns where the value starts if it is on the next line.
+    fn next_line(&self, at: usize) -> Option<usize> {
+        let rest = self.text.get(at..)?;
+        let rest = rest.trim_start_matches(['|', '>', '-', '\\']);
+        let rest = rest.strip_prefix('\r').unwrap_or(rest).strip_prefix('\n')?;
+        let line = rest.trim_start_matches([' ', '\t']);
+        (!line.is_empty() && !line.starts_with('\n')).then(|| self.text.len() - line.len())
+    }
+
+    /// Returns how a value without quotes is written, if it ends with its line.
+    fn line_style(&self, name: &Range<usize>) -> Style {
+        let before = &self.bytes[name.start.saturating_sub(64)..name.start];
+        let line = match memchr::memrchr(b'\n', before) {
+            Some(at) => &before[at + 1..],
+            None if name.start <= 64 => before,
+            None => return Style::Bare,
+        };
+        let is_indent = |byte: &u8| {
+            byte.is_ascii_whitespace()
+                || matches!(byte, b'"' | b'\'' | b'-' | b'+' | b'>' | b'*' | b'/')
+        };
+        let words = line.strip_prefix(b"export ").unwrap_or(line);
+        match words.iter().all(is_indent) {
+            true => Style::Line,
+            false => Style::Bare,
+        }
+    }
+
+    fn ends_line(&self, at: usize) -> bool {
+        let rest = self.text.get(at..).unwrap_or_default();
+        let rest = rest.trim_start_matches([' ', '\t', '\r']);
+        rest.is_empty() || rest.starts_with('\n') || rest.starts_with(['#', '\\'])
+    }
+
+    /// Returns whether a name is an option of a command: `--password`.
+    fn is_option(&self, name: &Range<usize>) -> bool {
+        self.bytes[name.clone()].first() == Some(&b'-')
+    }
+
+    /// Returns whether a name is in a query or a path: `?password=`.
+    fn is_parameter(&self, name: &Range<usize>) -> bool {
+        let before = self.bytes[..name.start].last();
+        matches!(before, Some(b'?' | b'&' | b';' | b'/'))
+    }
+
+    /// Finds a value in quotes after a comma: `"Authorization", "Bearer …"`.
+    fn after_comma(&mut self, at: usize) -> Option<Value> {
+        let rest = self.text.get(at + 1..)?;
+        let start = self.text.len() - rest.trim_start().trim_start_matches('\\').len();
+        let is_near = start <= at + 40;
+        let value = is_near.then(|| self.value_at(start, Style::Bare))??;
+        // The next name of a list, and not a value.
+        let next = self.text.get(value.range.end + 1..).unwrap_or_default();
+        let is_name = next.trim_start().starts_with([':', '=']);
+        (value.style == Style::Quoted && !is_name).then_some(value)
+    }
+
+    /// Finds the text of an element of XML, or one whose attribute is the name.
+    fn element(&self, name: &Range<usize>, at: usize) -> Option<Value> {
+        let before = &self.text[..name.start];
+        let is_tag = before.ends_with(['<', ':']) || before.ends_with(['"', '\'']);
+        if !is_tag {
+            return None;
+        }
+        let rest = self.text.get(at + 1..)?;
+        let key_end = rest.strip_prefix("<string>").map(|rest| (rest, 8));
+        let (rest, skipped) = key_end.unwrap_or((rest, 0));
+        self.text_of_element(rest, at + 1 + skipped)
+    }
+
+    fn text_of_element(&self, rest: &str, from: usize) -> Option<Value> {
+        let end = memchr::memchr(b'<', &rest.as_bytes()[..rest.len().min(LONGEST)])?;
+        let is_closed = rest[end..].starts_with("</") || rest[end..].starts_with("<![CDATA[");
+        let own = rest[..end].trim();
+        let start = from + (rest[..end].len() - rest[..end].trim_start().len());
+        let (start, own) = match rest[end..].strip_prefix("<![CDATA[") {
+            Some(data) => (from + end + 9, &data[..data.find("]]>")?]),
+            None => (start, own),
+        };
+        (is_closed && !own.is_empty()).then(|| Value {
+            range: start..start + own.len(),
+            style: Style::Quoted,
+        })
+    }
+
+    /// Finds the text of an element with attributes: `<password encrypted="no">…</password>`.
+    fn tag(&self, name: &Range<usize>) -> Option<Value> {
+        if !self.text[..name.start].ends_with('<') {
+            return self.property_list(name);
+        }
+        let rest = self.text.get(name.end..)?;
+        let end = memchr::memchr2(b'>', b'\n', &rest.as_bytes()[..rest.len().min(200)])?;
+        let is_open = rest.starts_with(' ') && rest[end..].starts_with('>');
+        let from = name.end + end + 1;
+        (is_open && !rest[..end].ends_with('/'))
+            .then(|| self.text_of_element(self.text.get(from..)?, from))?
+    }
+
+    /// Finds the value of `<key>name</key><string>value</string>`.
+    fn property_list(&self, name: &Range<usize>) -> Option<Value> {
+        let rest = self.text.get(name.end..)?.strip_prefix("</")?;
+        let end = memchr::memchr(b'>', &rest.as_bytes()[..rest.len().min(64)])?;
+        let after = rest[end + 1..].trim_start();
+        let open = memchr::memchr(b'>', &after.as_bytes()[..after.len().min(32)])?;
+        let is_element = after.starts_with('<') && !after.starts_with("</");
+        let from = self.text.len() - after.len() + open + 1;
+        is_element.then(|| self.text_of_element(&after[open + 1..], from))?
+    }
+
+    /// Finds the value of a pair of fields: `name: TOKEN`, and below it `value: …`.
+    fn pair(&mut self, at: usize) -> Option<Value> {
+        const FIELDS: [&str; 6] = [
+            "value",
+            "val",
+            "content",
+            "stringvalue",
+            "string_value",
+            "data",
+        ];
+        let rest = self.text.get(at..)?;
+        let is_between =
+            |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '"' | '\'' | '\\' | '`' | '|');
+        let field = rest.trim_start_matches(is_between);
+        let start = self.text.len() - field.len();
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let length = field.bytes().take(16).take_while(is_name).count();
+        let is_field = FIELDS
+            .iter()
+            .any(|it| it.eq_ignore_ascii_case(&field[..length]));
+        if start - at > 64 || !is_field {
+            return None;
+        }
+        let after = field[length..].trim_start_matches(['"', '\'', '\\', '`', ' ']);
+        let value = after.strip_prefix([':', '='])?;
+        let value = value.trim_start_matches([' ', '\t', '\\']);
+        let found = self.value_at(self.text.len() - value.len(), Style::Line)?;
+        Some(found)
+    }
+
+    /// Finds the value of an option, of a login in `.netrc`, and in prose.
+    fn after_blank(&mut self, name: &Range<usize>, at: usize, named: Named) -> Option<Value> {
+        let between = self.text.get(name.end..at)?;
+        let has_blank = between.contains([' ', '\t']) || self.bytes.get(at) == Some(&b'\n');
+        if !has_blank || self.bytes.get(at) == Some(&b'-') {
+            return None;
+        }
+        let quoted = between.ends_with(['"', '\'', '`']) && !between.starts_with(['"', '\'', '`']);
+        let start = at - usize::from(quoted);
+        let at = self.next_line(start).unwrap_or(start);
+        if self.is_option(name) {
+            return self.value_at(at, Style::Setting);
+        }
+        if named != Named::Password {
+            return None;
+        }
+        let value = self.value_at(at, Style::Bare)?;
+        let words = &self.text[..name.start];
+        let words = &words[floor(words, words.len().saturating_sub(200))..];
+        let is_login = words.contains("login ") || words.contains("machine ");
+        match value.style {
+            Style::Quoted if name.len() > "pass".len() => Some(value),
+            _ if is_login => Some(Value {
+                style: Style::Setting,
+                ..value
+            }),
+            _ => self.after_is(at),
+        }
+    }
+
+    /// Finds the value in `the password is …`.
+    fn after_is(&mut self, at: usize) -> Option<Value> {
+        let rest = self.text.get(at..)?.strip_prefix("is ")?;
+        let value = self.value_at(self.text.len() - rest.len(), Style::Bare)?;
+        let own = self.text.get(value.range.clone())?;
+        let length = own.trim_end_matches(['.', '!', '?']).len();
+        let range = value.range.start..value.range.start + length;
+        Some(Value { range, ..value })
+    }
+
+    /// Returns the value of a header: to the end of the line or the quotes around it.
+    fn header(&self, at: usize) -> Value {
+        let start = at + usize::from(is_quote(self.bytes.get(at)));
+        let quote = match at < start {
+            true => self.bytes.get(at),
+            false => None,
+        };
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        let rest = &rest[..rest.len().min(LONGEST)];
+        let quotes = match quote {
+            Some(quote) => memchr::memchr(*quote, rest),
+            None => memchr::memchr3(b'"', b'\'', b'`', rest),
+        };
+        let rest = &rest[..quotes.unwrap_or(rest.len())];
+        let rest = &rest[..memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
+        let length = memchr::memchr2(b'\\', b'<', rest).unwrap_or(rest.len());
+        Value {
+            range: start..start + length,
+            style: Style::Quoted,
+        }
+    }
+
+    /// Returns the value that starts at a place.
+    fn value_at(&mut self, at: usize, style: Style) -> Option<Value> {
+        // A string of bytes, a raw one, one with variables.
+        let is_prefix = matches!(
+            self.bytes.get(at),
+            Some(b'b' | b'f' | b'r' | b'u' | b'@' | b'$')
+        );
+        let at = at + usize::from(is_prefix && is_quote(self.bytes.get(at + 1)));
+        match is_quote(self.bytes.get(at)) {
+            true => self.quoted(at),
+            false => self.unquoted(at, style),
+        }
+    }
+
+    fn quoted(&self, at: usize) -> Option<Value> {
+        let quote = *self.bytes.get(at)?;
+        let is_escaped = at > 0 && self.bytes[at - 1] == b'\\';
+        let start = at + 1;
+        let upto = self.bytes.len().min(start + LONGEST);
+        let mut from = start;
+        let mut breaks = 0;
+        loop {
+            let found = memchr::memchr3(quote, b'\\', b'\n', &self.bytes[from..upto]);
+            let end = match found {
+                Some(found) => from + found,
+                None if upto == self.bytes.len() => upto,
+                None => return None,
+            };
+            match self.bytes.get(end) {
+                // In a string of JSON within a text, the quotes are escaped too.
+                Some(b'\\') if is_escaped || self.bytes.get(end + 1) != Some(&quote) => {
+                    let closes = is_escaped && self.bytes.get(end + 1) == Some(&quote);
+                    if closes || matches!(self.bytes.get(end + 1), Some(b'n' | b'r')) {
+                        return Some(self.quoted_value(start, end));
+                    }
+                    from = end + 1;
+                }
+                Some(b'\\') => from = end + 2,
+                Some(b'\n')
+                    if breaks == 0 && memchr::memchr(b' ', &self.bytes[start..end]).is_none() =>
+                {
+                    breaks = 1;
+                    from = end + 1;
+                }
+                _ => return Some(self.quoted_value(start, end)),
+            }
+            if from > upto {
+                return Some(self.quoted_value(start, upto));
+            }
+        }
+    }
+
+    fn quoted_value(&self, start: usize, end: usize) -> Value {
+        Value {
+            range: start..end,
+            style: Style::Quoted,
+        }
+    }
+
+    fn unquoted(&mut self, at: usize, style: Style) -> Option<Value> {
+        let end = match self.measured.contains(&at) {
+            true => self.measured.end,
+            false => {
+                let rest = self.bytes.get(at..)?.iter().enumerate();
+                let mut ends = rest
+                    .take(LONGEST + 1)
+                    .filter(|(number, byte)| ends_value(**byte, self.bytes.get(at + number + 1)));
+                let end = ends.next().map(|(number, _)| at + number);
+                end.unwrap_or_else(|| self.bytes.len().min(at + LONGEST + 1))
+            }
+        };
+        self.measured = at..end;
+        if end - at > LONGEST {
+            return None;
+        }
+        let length = before_parameter(&self.bytes[at..end]);
+        Some(Value {
+            range: at..at + length,
+            style,
+        })
+    }
+
+    /// Skips blanks, and the backslashes of quotes that are escaped.
+    fn skip_blanks(&self, at: usize) -> usize {
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        let is_blank = |number: &usize| match rest[*number] {
+            b' ' | b'\t' => true,
+            b'\\' => matches!(
+                rest.get(number + 1),
+                Some(b'"' | b'\'' | b'`' | b'\\' | b'\n')
+            ),
+            _ => false,
+        };
+        at + (0..rest.len().min(64)).take_while(is_blank).count()
+    }
+
+    fn judge(&self, name: &Range<usize>, named: Named, value: &Value) -> Option<Span> {
+        let is_field = value.style == Style::Quoted;
+        let own = self.text.get(value.range.clone())?;
+        let name = self.text.get(name.clone())?;
+        let (part, kind) = judge(name, named, own, value.style, is_field)?;
+        Some(Span {
+            start: value.range.start + part.start,
+            end: value.range.start + part.end,
+            kind,
+            exact: kind == "aws secret key",
+        })
+    }
+}
+
+/// Finds the secret in the value of a field of JSON, by what its name says and the services that
+/// it names.
+pub(super) fn value_of(
+    name: &str,
+    value: &str,
+    named: Option<Named>,
+    services: &[&Pattern],
+) -> Option<Span> {
+    let found = named.and_then(|named| judge(name, named, value, Style::Quoted, true));
+    let found = found.or_else(|| {
+        let is_key = services.iter().any(|pattern| pattern.is_all_of(value))
+            && !is_placeholder(value)
+            && entropy(value) >= 2.5;
+        is_key.then_some((0..value.len(), "api key"))
+    });
+    let found = found.or_else(|| {
+        // The private numbers of a JSON web key.
+        let is_number = matches!(name, "d" | "p" | "q" | "dp" | "dq" | "qi");
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        let is_key = value.len() >= 40 && value.bytes().all(is_part) && is_random(value);
+        (is_number && is_key).then_some((0..value.len(), "private key"))
+    });
+    found.map(|(part, kind)| Span {
+        start: part.start,
+        end: part.end,
+        kind,
+        exact: false,
+    })
+}
+
+/// Decides whether a value is what its name says; returns the secret part and its kind.
+fn judge(
+    name: &str,
+    named: Named,
+    own: &str,
+    style: Style,
+    is_field: bool,
+) -> Option<(Range<usize>, &'static str)> {
+    let all = 0..own.len();
+    match named {
+        Named::Authorization => authorization(own),
+        Named::Cookie => {
+            let is_cookie = own.contains('=') && !is_placeholder(own) && own.len() >= 8;
+            let is_code = own.contains(['(', '{', '$']);
+            (is_cookie && !is_code).then_some((all, "cookie"))
+        }
+        Named::Login => {
+            let is_login = super::base64::decode_login(own).is_some();
+            let is_auth = name.ends_with("_auth") && own.len() >= 8 && is_random(own);
+            (is_login || is_auth).then_some((all, "login"))
+        }
+        _ if own.is_empty() || is_placeholder(own) || own.eq_ignore_ascii_case(name) => None,
+        Named::Password => is_password(own, style, is_field).then_some((all, "password")),
+        Named::Secret(kind) => is_secret(own, style, kind).then_some((all, kind)),
+        Named::Key(kind) => {
+            let is_setting = style == Style::Setting && is_chosen(own, 8);
+            let says_more = name.len() > 3 || is_capitals(name.as_bytes());
+            let is_key = is_random(own) && (own.len() >= 16 || style != Style::Bare);
+            (says_more && (is_setting || is_key)).then_some((all, kind))
+        }
+    }
+}
+
+fn is_password(own: &str, style: Style, is_field: bool) -> bool {
+    let shortest = if style == Style::Bare { 8 } else { 6 };
+    is_chosen(own, shortest)
+        || (style != Style::Bare && is_word(own))
+        || (is_field && is_phrase(own))
+}
+
+fn is_secret(own: &str, style: Style, kind: &str) -> bool {
+    let is_aws = kind == "aws secret key" && own.len() == 40;
+    let is_setting =
+        style == Style::Setting && (is_chosen(own, 6) || (own.len() >= 8 && is_word(own)));
+    is_aws || is_setting || is_random(own)
+}
+
+/// Finds the credentials in an `Authorization` header.
+fn authorization(own: &str) -> Option<(Range<usize>, &'static str)> {
+    const SCHEMES: [(&str, &str); 12] = [
+        ("bearer", "bearer token"),
+        ("basic", "login"),
+        ("token", "token"),
+        ("bot", "token"),
+        ("apikey", "api key"),
+        ("api-key", "api key"),
+        ("key", "api key"),
+        ("digest", "login"),
+        ("negotiate", "login"),
+        ("ntlm", "login"),
+        ("sharedkey", "access key"),
+        ("aws4-hmac-sha256", "signature"),
+    ];
+    /// The shortest credentials.
+    const SHORTEST: usize = 8;
+    let word = own.find([' ', '+', '\n']).unwrap_or(0);
+    let scheme = &own[..word];
+    let known = SCHEMES
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(scheme));
+    let (start, kind) = match known {
+        Some((_, kind)) => {
+            let rest = own[word + 1..].trim_start();
+            (own.len() - rest.len(), *kind)
+        }
+        None => (0, "token"),
+    };
+    let rest = &own[start..];
+    // Digest and signatures have several parts; the others are one word.
+    let has_parts = matches!(kind, "login" | "signature") && rest.contains(['=', ',']);
+    let is_part = |c: char| {
+        c.is_ascii_alphanumeric()
+            || matches!(c, '-' | '_' | '.' | '~' | '+' | '/' | '=' | ':' | '%' | '|')
+    };
+    let end = match has_parts && rest.contains(' ') {
+        true => rest.len(),
+        false => rest.find(|c| !is_part(c)).unwrap_or(rest.len()),
+    };
+    let credentials = &rest[..end];
+    let is_secret = credentials.len() >= SHORTEST
+        && !is_placeholder(credentials)
+        && !is_code(credentials)
+        && (known.is_some() || is_random(credentials))
+        && (credentials.len() >= 16 && !is_words(credentials)
+            || credentials.bytes().any(|byte| byte.is_ascii_digit())
+            || kind == "login");
+    is_secret.then_some((start..start + end, kind))
+}
+
+fn floor(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+fn is_name(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
+fn is_quote(byte: Option<&u8>) -> bool {
+    matches!(byte, Some(b'"' | b'\'' | b'`'))
+}
+
+/// Returns whether a name is in capitals, as variables of a shell are.
+fn is_capitals(name: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
+    name.iter().all(is_part)
+}
+
+/// Returns whether a value without quotes ends before a byte.
+fn ends_value(byte: u8, next: Option<&u8>) -> bool {
+    match byte {
+        b'\\' => matches!(
+            next,
+            None | Some(b'n' | b'r' | b't' | b'"' | b'\'' | b'\\' | b'u' | b'\n')
+        ),
+        byte => {
+            byte.is_ascii_whitespace()
+                || matches!(
+                    byte,
+                    b'"' | b'\'' | b'`' | b',' | b';' | b')' | b'<' | b'}' | b']'
+                )
+        }
+    }
+}
+
+/// Returns the length of a value that may be in a query: up to `&name=`.
+fn before_parameter(value: &[u8]) -> usize {
+    let begins = |at: &usize| {
+        let rest = &value[at + 1..];
+        let name = rest
+            .iter()
+            .take(64)
+            .take_while(|byte| is_name(byte))
+            .count();
+        name > 0 && rest.get(name) == Some(&b'=')
+    };
+    memchr::memchr_iter(b'&', value)
+        .take(64)
+        .find(begins)
+        .unwrap_or(value.len())
+}
