@@ -141,6 +141,18 @@ impl Redactor {
         self.redact_spans(value, merged(spans))
     }
 
+    /// Removes all of a text.
+    fn redact_all(&mut self, text: &str, kind: &'static str) -> Cow<'static, str> {
+        let span = Span {
+            start: 0,
+            end: text.len(),
+            kind,
+            exact: true,
+        };
+        self.remember(&span);
+        Cow::Owned(replace(text, &[span]))
+    }
+
     /// Redacts a word of a command line, by the words before it.
     fn redact_argument<'t>(&mut self, before: &str, value: &'t str) -> Cow<'t, str> {
         let quote = match value.contains([' ', '\n']) && !value.contains('\'') {

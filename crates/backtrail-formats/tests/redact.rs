@@ -473,12 +473,38 @@ fn every_private_key_is_found_whole_and_cut_off() {
             &parts,
         );
     }
+    let mut list = vec!["-----BEGIN PRIVATE KEY-----"];
+    list.extend(&parts);
+    list.push("-----END PRIVATE KEY-----");
+    let list = json!({"lines": list, "after": ["it stays"]});
+    let redacted = redact_json(&list);
+    assert!(redacted.contains("it stays"));
+    missed.check(
+        "in a list",
+        "line by line",
+        &list.to_string(),
+        &redacted,
+        &parts,
+    );
     let putty = format!(
         "PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 8\n{}\nPrivate-MAC: 00\n",
         lines.join("\n")
     );
     missed.check("PuTTY", "plain", &putty, &redact(&putty), &parts);
     missed.done(900);
+}
+
+#[test]
+fn a_number_that_is_secret_becomes_a_string() {
+    let number =
+        json!({"a": 12345678, "b": {"pin_pass": 99887766}, "c": 12345678, "password": 12345678});
+    assert_eq!(
+        redact_json(&number),
+        r#"{"a":12345678,"b":{"pin_pass":"[removed: password]"},"c":12345678,"password":"[removed: password]"}"#
+    );
+    let ids = json!({"discord_client_id": 123456789012345678u64, "max_tokens": 4096});
+    assert!(!redact_json(&ids).contains("1234567890"));
+    assert!(redact_json(&ids).contains("4096"));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use super::{
 use crate::error::{CommandError, Result, full_text};
 use crate::home;
 use crate::input::{LineReader, RawLine};
-use crate::text::{count, size};
+use crate::text::{count, harmless, size};
 use crate::ui::Ui;
 
 /// Record messages from stdin, one JSON object per line
@@ -504,7 +504,9 @@ impl Answers {
     fn flush(&mut self) {
         if self.unread.is_none() {
             let mut out = io::stdout().lock();
-            let sent = out.write_all(&self.buffer).and_then(|()| out.flush());
+            let answers = String::from_utf8_lossy(&self.buffer);
+            let answers = harmless(&answers);
+            let sent = out.write_all(answers.as_bytes()).and_then(|()| out.flush());
             self.unread = sent.err();
         }
         self.buffer.clear();

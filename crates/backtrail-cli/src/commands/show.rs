@@ -29,7 +29,7 @@ use super::list::info_json;
 use super::{Answer, relative, report_gaps, require_store, resolve, short, split_place};
 use crate::error::{CommandError, Result};
 use crate::pager::Paged;
-use crate::text::{count, size, visible};
+use crate::text::{Filtered, count, harmless, size, visible};
 use crate::ui::Ui;
 
 /// Show the conversation of a session
@@ -254,7 +254,8 @@ impl View<'_> {
     /// Writes one object, message by message: a session can be larger than
     /// memory.
     fn print_json(&self, part: &Part, info: &SessionInfo) -> Result<()> {
-        let mut out = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
+        let out = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
+        let mut out = Filtered::new(out, harmless);
         let head = info_json(info).to_string();
         let open = head.strip_suffix('}').unwrap_or(&head);
         write!(out, "{open},\"messages\":[")?;

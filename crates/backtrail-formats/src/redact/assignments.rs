@@ -7,7 +7,7 @@ use super::Span;
 use super::names::{self, Named, Word};
 use super::pattern::Pattern;
 use super::values::{
-    entropy, is_chosen, is_code, is_phrase, is_placeholder, is_random, is_word, is_words,
+    entropy, is_chosen, is_code, is_opaque, is_phrase, is_placeholder, is_random, is_word, is_words,
 };
 
 /// Longer values are not secrets that someone wrote down.
@@ -18,7 +18,9 @@ const LONGEST: usize = 8192;
 enum Style {
     /// In quotes, an element of XML, or a field of JSON.
     Quoted,
-    /// `NAME=value` with a name in capitals, or an option of a command.
+    /// `NAME="value"`, with a name in capitals.
+    Constant,
+    /// `NAME=value` in a shell, a query or a file of settings, or an option of a command.
     Setting,
     /// At the end of a line that begins with the name.
     Line,
@@ -132,13 +134,12 @@ impl<'t> Assignments<'t> {
         if let Some(typed) = self.after_type(start).filter(|_| sign == b":") {
             start = typed;
         }
-        let mut style = match is_shell && is_capitals(&self.bytes[name.clone()]) {
+        let has_capitals = is_capitals(&self.bytes[name.clone()]);
+        let is_set = is_shell && (has_capitals || self.is_option(name) || self.is_parameter(name));
+        let style = match is_set {
             true => Style::Setting,
             false => self.line_style(name),
         };
-        if is_shell && (self.is_option(name) || self.is_parameter(name)) {
-            style = Style::Setting;
-        }
         if let Some(next) = self.next_line(start) {
             let value = self.value_at(next, Style::Line)?;
             let is_alone = value.style == Style::Quoted || self.ends_line(value.range.end);
@@ -148,19 +149,28 @@ impl<'t> Assignments<'t> {
             return Some(self.header(start));
         }
         let value = self.value_at(start, style)?;
-        match value.style {
-            Style::Line | Style::Bare if self.bytes.get(value.range.end) == Some(&b'&') => {
-                Some(Value {
-                    style: Style::Setting,
-                    ..value
-                })
+        let end = self.bytes.get(value.range.end);
+        let ends_word = end
+            .is_none_or(|byte| byte.is_ascii_whitespace() || *byte == b'<' || is_quote(Some(byte)));
+        let style = match value.style {
+            Style::Quoted if has_capitals && sign == b"=" => Style::Constant,
+            Style::Line | Style::Bare if end == Some(&b'&') || (is_shell && ends_word) => {
+                Style::Setting
             }
-            Style::Line if !self.ends_line(value.range.end) => Some(Value {
-                style: Style::Bare,
-                ..value
-            }),
-            _ => Some(value),
-        }
+            Style::Line if !self.ends_line(value.range.end) => Style::Bare,
+            Style::Bare if self.says_password(name) && self.ends_line(value.range.end) => {
+                Style::Line
+            }
+            style => style,
+        };
+        Some(Value { style, ..value })
+    }
+
+    /// Returns whether a name is the word itself, as in prose: `the password: …`.
+    fn says_password(&self, name: &Range<usize>) -> bool {
+        let name = self.text.get(name.clone()).unwrap_or_default();
+        let is_word = |word: &str| name.eq_ignore_ascii_case(word);
+        is_word("password") || is_word("passwd") || is_word("passphrase")
     }
 
     /// Returns where the value is after the type of a variable: `password: &str = "…"`.
@@ -200,7 +210,7 @@ impl<'t> Assignments<'t> {
         };
         let is_indent = |byte: &u8| {
             byte.is_ascii_whitespace()
-                || matches!(byte, b'"' | b'\'' | b'-' | b'+' | b'>' | b'*' | b'/')
+                || matches!(byte, b'"' | b'\'' | b'-' | b'+' | b'>' | b'*' | b'/' | b':')
         };
         let words = line.strip_prefix(b"export ").unwrap_or(line);
         match words.iter().all(is_indent) {
@@ -330,11 +340,11 @@ impl<'t> Assignments<'t> {
         let quoted = between.ends_with(['"', '\'', '`']) && !between.starts_with(['"', '\'', '`']);
         let start = at - usize::from(quoted);
         let at = self.next_line(start).unwrap_or(start);
-        if self.is_option(name) {
+        if self.is_option(name) || self.is_set_by_word(name) {
             return self.value_at(at, Style::Setting);
         }
         if named != Named::Password {
-            return None;
+            return self.after_is(at);
         }
         let value = self.value_at(at, Style::Bare)?;
         let words = &self.text[..name.start];
@@ -348,6 +358,30 @@ impl<'t> Assignments<'t> {
             }),
             _ => self.after_is(at),
         }
+    }
+
+    /// Returns whether a command that sets a variable is before its name: `ENV TOKEN …`.
+    fn is_set_by_word(&self, name: &Range<usize>) -> bool {
+        const WORDS: [&str; 4] = ["ENV ", "ARG ", "setx ", "set "];
+        let before = &self.text[..name.start];
+        WORDS.iter().any(|word| before.ends_with(word))
+    }
+
+    /// Finds the second of two strings in brackets: `auth=("user", "…")`.
+    pub(super) fn second_string(&mut self, at: usize) -> Option<Span> {
+        let first = self.value_at(at, Style::Bare)?;
+        let rest = self.text.get(first.range.end + 1..)?;
+        let rest = rest.strip_prefix(',')?.trim_start();
+        let second = self.value_at(self.text.len() - rest.len(), Style::Bare)?;
+        let own = self.text.get(second.range.clone())?;
+        let are_strings = first.style == Style::Quoted && second.style == Style::Quoted;
+        let is_secret = is_chosen(own, 6) || is_word(own);
+        (are_strings && is_secret && !is_placeholder(own)).then_some(Span {
+            start: second.range.start,
+            end: second.range.end,
+            kind: "password",
+            exact: false,
+        })
     }
 
     /// Finds the value in `the password is …`.
@@ -479,7 +513,7 @@ impl<'t> Assignments<'t> {
     }
 
     fn judge(&self, name: &Range<usize>, named: Named, value: &Value) -> Option<Span> {
-        let is_field = value.style == Style::Quoted;
+        let is_field = matches!(value.style, Style::Quoted | Style::Constant);
         let own = self.text.get(value.range.clone())?;
         let name = self.text.get(name.clone())?;
         let (part, kind) = judge(name, named, own, value.style, is_field)?;
@@ -547,7 +581,8 @@ fn judge(
         Named::Password => is_password(own, style, is_field).then_some((all, "password")),
         Named::Secret(kind) => is_secret(own, style, kind).then_some((all, kind)),
         Named::Key(kind) => {
-            let is_setting = style == Style::Setting && is_chosen(own, 8);
+            let is_set = matches!(style, Style::Setting | Style::Constant);
+            let is_setting = is_set && is_chosen(own, 8);
             let says_more = name.len() > 3 || is_capitals(name.as_bytes());
             let is_key = is_random(own) && (own.len() >= 16 || style != Style::Bare);
             (says_more && (is_setting || is_key)).then_some((all, kind))
@@ -564,9 +599,10 @@ fn is_password(own: &str, style: Style, is_field: bool) -> bool {
 
 fn is_secret(own: &str, style: Style, kind: &str) -> bool {
     let is_aws = kind == "aws secret key" && own.len() == 40;
-    let is_setting =
-        style == Style::Setting && (is_chosen(own, 6) || (own.len() >= 8 && is_word(own)));
-    is_aws || is_setting || is_random(own)
+    let is_quoted = matches!(style, Style::Quoted | Style::Constant);
+    let is_set = matches!(style, Style::Setting | Style::Constant);
+    let is_setting = is_set && (is_chosen(own, 6) || (own.len() >= 8 && is_word(own)));
+    is_aws || is_setting || is_random(own) || (is_quoted && is_opaque(own))
 }
 
 /// Finds the credentials in an `Authorization` header.

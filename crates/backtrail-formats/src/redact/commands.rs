@@ -70,6 +70,10 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[("-p", Form::Next)],
     },
     Command {
+        name: "az login",
+        options: &[("-p", Form::Next)],
+    },
+    Command {
         name: "ldapsearch",
         options: &[("-w", Form::Next)],
     },

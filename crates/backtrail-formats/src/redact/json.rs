@@ -5,6 +5,8 @@ use std::io::{self, Write};
 
 use backtrail::Text;
 
+use super::names::Named;
+use super::rules::RULES;
 use super::{Redactor, named};
 
 /// Redacts the strings of a JSON text; `None` if nothing is removed. `name` is the name of the
@@ -51,6 +53,8 @@ pub struct JsonRedactor<'r, W> {
     list: Vec<String>,
     /// The value of a field `name` of the same object.
     pair: Option<String>,
+    /// Whether a private key began in this list, one line in each string.
+    in_key: bool,
     in_string: bool,
     escaped: bool,
     changed: bool,
@@ -72,6 +76,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
             name: None,
             list: Vec::new(),
             pair: None,
+            in_key: false,
             in_string: false,
             escaped: false,
             changed: false,
@@ -128,6 +133,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
                 self.depth = self.depth.saturating_sub(1);
                 self.lists.pop();
                 self.list.clear();
+                self.in_key = false;
                 self.pair = None;
             }
             _ => {}
@@ -153,6 +159,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
             self.lists.push(is_list);
         }
         self.list.clear();
+        self.in_key = false;
         self.pair = None;
     }
 
@@ -164,6 +171,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
             self.depth = 0;
             self.lists.clear();
             self.list.clear();
+            self.in_key = false;
             self.pair = None;
             self.next_place();
         }
@@ -174,13 +182,21 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
     /// line it may be anything.
     fn end_between(&mut self) -> io::Result<()> {
         let between = std::mem::take(&mut self.between);
+        let last = self.last.take();
         self.name = match between.trim_ascii() {
-            b":" => self.last.take(),
+            b":" => last.clone(),
             b"" => self.name.take(),
             text => assigned_name(text),
         };
-        self.last = None;
         let text = String::from_utf8_lossy(&between);
+        let number = last.and_then(|last| self.redacted_number(&last, &text));
+        if let Some(redacted) = number {
+            self.changed = true;
+            self.out.write_all(redacted.as_bytes())?;
+            self.between = between;
+            self.between.clear();
+            return Ok(());
+        }
         match self.redactor.redact(&text) {
             Cow::Owned(redacted) => {
                 self.changed = true;
@@ -191,6 +207,20 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         self.between = between;
         self.between.clear();
         Ok(())
+    }
+
+    /// Redacts a number whose name says that it is secret: it becomes a string.
+    fn redacted_number(&mut self, name: &str, between: &str) -> Option<String> {
+        let value = between.trim_start().strip_prefix(':')?.trim_start();
+        let length = value.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = value.split_at(length);
+        let is_number = length >= 4 && !rest.starts_with(['.', 'e', 'E']);
+        let is_secret = is_number && is_secret_number(name, number);
+        let before = &between[..between.len() - value.len()];
+        is_secret.then(|| {
+            let removed = self.redactor.redact_all(number, "password");
+            format!("{before}\"{removed}\"{rest}")
+        })
     }
 
     fn end_string(&mut self, closed: bool) -> io::Result<()> {
@@ -244,6 +274,10 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
                 None => self.redactor.redact_argument(&self.list.join(" "), &text),
             },
         };
+        let redacted = match in_list && self.continues_key(&text) {
+            true => self.redactor.redact_all(&text, "private key"),
+            false => redacted,
+        };
         let is_short = text.len() <= LONGEST_NAME;
         if in_list {
             self.list.push(text.chars().take(LONGEST_WORD).collect());
@@ -258,6 +292,23 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
             Cow::Owned(redacted) => serde_json::to_vec(&redacted).ok(),
             Cow::Borrowed(_) => None,
         }
+    }
+
+    /// Returns whether a string of a list is one line of a private key that began before it.
+    fn continues_key(&mut self, text: &str) -> bool {
+        let is_marker = text.contains("PRIVATE KEY");
+        let was_in_key = self.in_key;
+        match is_marker {
+            true => self.in_key = text.contains("BEGIN ") && !text.contains("END "),
+            false => {
+                let is_part = |byte: u8| {
+                    byte.is_ascii_alphanumeric()
+                        || matches!(byte, b'+' | b'/' | b'=' | b':' | b',' | b'-' | b' ')
+                };
+                self.in_key &= text.trim().bytes().all(is_part);
+            }
+        }
+        was_in_key && (self.in_key || is_marker)
     }
 
     /// Reads the text between strings; returns the rest.
@@ -314,6 +365,12 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
         Ok(&bytes[upto + 1..])
     }
+}
+
+/// Returns whether a number is a password or the id of a client, by its name.
+fn is_secret_number(name: &str, number: &str) -> bool {
+    let (named, services) = RULES.meaning(name);
+    named == Some(Named::Password) || services.iter().any(|pattern| pattern.is_all_of(number))
 }
 
 /// Returns the name before a string in a line that is not JSON: `password = "…"`.

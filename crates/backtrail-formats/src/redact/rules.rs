@@ -28,6 +28,7 @@ enum Rule {
     PrivateKey,
     Putty,
     Manifest,
+    Strings,
     Home,
     Root,
 }
@@ -82,6 +83,10 @@ impl Rules {
             ("private key", Rule::PrivateKey),
             ("private-lines:", Rule::Putty),
             ("kind", Rule::Manifest),
+            ("auth=(", Rule::Strings),
+            ("auth: (", Rule::Strings),
+            ("basicauth(", Rule::Strings),
+            ("basic_auth(", Rule::Strings),
             (people::ROOT, Rule::Root),
         ] {
             add(word, rule);
@@ -217,6 +222,10 @@ impl Search<'_> {
             Rule::PrivateKey => {}
             Rule::Putty => self.spans.extend(private_keys::putty(text, start)),
             Rule::Manifest => manifests::secrets(text, end, &mut self.spans),
+            Rule::Strings => {
+                let found = self.assignments.second_string(end);
+                self.value(found);
+            }
             Rule::Home if self.has_people => {
                 self.spans.extend(people::home(text, start, end - start));
             }

@@ -224,6 +224,46 @@ pub(super) const SHAPES: &[(&str, &str)] = &[
         r"hooks\.slack\.com/triggers/([A-Za-z0-9+/_-]{20,})",
     ),
     (
+        "discord token",
+        r"\bMT[A-Za-z0-9]{20,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",
+    ),
+    (
+        "discord token",
+        r"\bNT[A-Za-z0-9]{20,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",
+    ),
+    (
+        "discord token",
+        r"\bOT[A-Za-z0-9]{20,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",
+    ),
+    (
+        "discord token",
+        r"\bMD[A-Za-z0-9]{20,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",
+    ),
+    (
+        "discord token",
+        r"\bND[A-Za-z0-9]{20,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",
+    ),
+    (
+        "discord token",
+        r"\bOD[A-Za-z0-9]{20,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",
+    ),
+    (
+        "discord token",
+        r"\bMj[A-Za-z0-9]{20,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",
+    ),
+    (
+        "discord token",
+        r"\bNj[A-Za-z0-9]{20,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",
+    ),
+    (
+        "discord token",
+        r"\bMz[A-Za-z0-9]{20,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",
+    ),
+    (
+        "discord token",
+        r"\bNz[A-Za-z0-9]{20,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}",
+    ),
+    (
         "discord webhook",
         r"discord\.com/api/webhooks/([0-9]{10,24}/[A-Za-z0-9_-]{20,})",
     ),

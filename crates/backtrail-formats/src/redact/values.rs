@@ -229,6 +229,23 @@ pub(super) fn is_random(value: &str) -> bool {
     }
 }
 
+/// Returns whether a value in quotes is a secret although it has signs that code has, or is short.
+pub(super) fn is_opaque(value: &str) -> bool {
+    let own = beginning(value);
+    let has = |test: fn(&u8) -> bool| own.bytes().any(|byte| test(&byte));
+    let is_short = value.len() < 20;
+    let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase);
+    let is_text = !is_one_word(value) || !value.is_ascii() || is_numbered_words(own);
+    let is_other = value.contains("://") || value.contains("()") || own.contains('{');
+    if is_text || is_other || value.starts_with(['/', '.', '~', '@', '#', '&']) {
+        return false;
+    }
+    match is_short {
+        true => value.len() >= 10 && is_mixed && has(u8::is_ascii_uppercase) && !is_code(value),
+        false => is_mixed && has(u8::is_ascii_punctuation) && entropy(own) >= 3.5,
+    }
+}
+
 /// Returns whether a value is words and short numbers with signs between: `gpt-4-turbo-2024`.
 fn is_numbered_words(value: &str) -> bool {
     let is_part = |part: &str| {

@@ -726,6 +726,32 @@ pub(crate) const CONTEXTS: &[(&str, &str, &str)] = &[
         "<add key=\"ClearTextPassword\" value=\"{}\" />",
         "[a-z]{5}[A-Z0-9]{5}",
     ),
+    ("assigned", "vault kv put secret/x password={}", "[a-z]{9}"),
+    (
+        "assigned",
+        "kubectl create secret generic x --from-literal=password={}",
+        "[a-z]{9}",
+    ),
+    ("assigned", "ENV DB_PASSWORD {}", "[a-z]{9}"),
+    ("assigned", "setx API_TOKEN {}", "[a-zA-Z]{6}[0-9]{6}"),
+    ("assigned", "export CHAT_TOKEN=\"{}\"", "[a-z]{6}[0-9]{4}"),
+    ("assigned", "the token is {}", "[a-z]{10}[0-9]{10}"),
+    (
+        "assigned",
+        "host=x user=me password={} dbname=y",
+        "[a-z]{9}",
+    ),
+    ("assigned", "get(url, auth=('me', '{}'))", "[a-z]{9}"),
+    (
+        "assigned",
+        "docker run -e MYSQL_ROOT_PASSWORD={} mysql",
+        "[a-z]{9}",
+    ),
+    (
+        "discord-bot-token",
+        "log in with {} now",
+        "M[TDjz][A-Za-z0-9]{22}\\.[A-Za-z0-9_-]{6}\\.[A-Za-z0-9_-]{27}",
+    ),
     ("assigned", "the password is {}.", "[a-z]{6}[0-9]{3}"),
     ("assigned", "CREATE USER me WITH PASSWORD '{}';", "[a-z]{9}"),
 ];
