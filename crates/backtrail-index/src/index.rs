@@ -141,7 +141,7 @@ impl Index {
     pub fn rebuild(&self) -> Result<CatchUp> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = IndexState::default();
-        self.bring_up(&mut state, Wants::ANEW)?;
+        self.bring_up(&mut state, Wants::REBUILD)?;
         if state.catalogue()?.is_in_memory() {
             let denied = std::io::ErrorKind::PermissionDenied.into();
             let what = "cannot write derived data";
