@@ -21,6 +21,7 @@ mod assignments;
 mod base64;
 mod commands;
 mod json;
+mod judge;
 mod manifests;
 mod names;
 mod pattern;

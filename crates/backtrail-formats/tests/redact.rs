@@ -381,6 +381,9 @@ fn every_context_is_found_in_every_surrounding() {
                 }
                 missed.check(kind, how, &text, &redact(&text), &[&secret]);
             }
+            if serde_json::from_str::<serde_json::Value>(&text).is_ok() {
+                missed.check(kind, "as JSON", &text, &redact_lines(&text), &[&secret]);
+            }
             let values = [
                 json!({"command": text}),
                 json!({"args": ["sh", "-c", text]}),

@@ -49,8 +49,9 @@ pub struct JsonRedactor<'r, W> {
     last: Option<String>,
     /// The name of the next value.
     name: Option<String>,
-    /// The strings before the next one in the same list.
+    /// The strings before the next one in the same list, and the name of the list.
     list: Vec<String>,
+    list_name: Option<String>,
     /// The value of a field `name` of the same object.
     pair: Option<String>,
     /// Whether a private key began in this list, one line in each string.
@@ -75,6 +76,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
             last: None,
             name: None,
             list: Vec::new(),
+            list_name: None,
             pair: None,
             in_key: false,
             in_string: false,
@@ -133,6 +135,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
                 self.depth = self.depth.saturating_sub(1);
                 self.lists.pop();
                 self.list.clear();
+                self.list_name = None;
                 self.in_key = false;
                 self.pair = None;
             }
@@ -159,6 +162,7 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
             self.lists.push(is_list);
         }
         self.list.clear();
+        self.list_name = None;
         self.in_key = false;
         self.pair = None;
     }
@@ -185,6 +189,11 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         let last = self.last.take();
         self.name = match between.trim_ascii() {
             b":" => last.clone(),
+            b"," if self.lists.last() == Some(&true) => self.list_name.clone(),
+            text if opens_list(text) => {
+                self.list_name = last.clone();
+                last.clone()
+            }
             b"" => self.name.take(),
             text => assigned_name(text),
         };
@@ -267,7 +276,11 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         let before = self.list.last().filter(is_name);
         let redacted = match (&name, pair) {
             (_, Some(pair)) => self.redactor.redact_named(pair, &text),
-            (Some(name), None) if !name.is_empty() => self.redactor.redact_named(name, &text),
+            (Some(name), None)
+                if !name.is_empty() && (!in_list || named(name, &text).is_some()) =>
+            {
+                self.redactor.redact_named(name, &text)
+            }
             _ if !in_list || self.list.is_empty() => self.redactor.redact(&text),
             _ => match before {
                 Some(before) => self.redactor.redact_named(before, &text),
@@ -365,6 +378,12 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
         Ok(&bytes[upto + 1..])
     }
+}
+
+/// Returns whether a text is what is between a name and the first string of its list.
+fn opens_list(between: &[u8]) -> bool {
+    let list = between.strip_prefix(b":").map(<[u8]>::trim_ascii);
+    list == Some(b"[")
 }
 
 /// Returns whether a number is a password or the id of a client, by its name.

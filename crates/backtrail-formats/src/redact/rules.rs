@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use super::assignments::{self, Assignments};
+use super::assignments::Assignments;
 use super::commands::COMMANDS;
 use super::names::{self, Named, WORDS};
 use super::pattern::Pattern;
 use super::shapes::{SERVICES, SHAPES};
 use super::values::{is_monotonous, is_placeholder, is_random, is_words};
-use super::{People, Span, base64, manifests, people, private_keys, urls};
+use super::{People, Span, base64, judge, manifests, people, private_keys, urls};
 
 /// What a word that was found may be the beginning of.
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +108,7 @@ impl Rules {
     /// Finds the secret in the value of a field, by its name.
     pub(super) fn named(&self, name: &str, value: &str) -> Option<Span> {
         let (named, services) = self.meaning(name);
-        assignments::value_of(name, value, named, &services)
+        judge::value_of(name, value, named, &services)
     }
 
     /// Returns what a name says about its value: by the longest word that it ends with, and the

@@ -726,6 +726,31 @@ pub(crate) const CONTEXTS: &[(&str, &str, &str)] = &[
         "<add key=\"ClearTextPassword\" value=\"{}\" />",
         "[a-z]{5}[A-Z0-9]{5}",
     ),
+    (
+        "authorization",
+        "{\"Authorization\": [\"Bearer {}\"]}",
+        "[A-Za-z0-9]{40}",
+    ),
+    (
+        "authorization",
+        "{\"Accept\": [\"a\"], \"Authorization\": [\"x\", \"Bearer {}\"]}",
+        "[A-Za-z0-9]{40}",
+    ),
+    (
+        "authorization",
+        "Authorization:\n  - Bearer {}\n",
+        "[A-Za-z0-9]{40}",
+    ),
+    (
+        "cookie",
+        "{\"Set-Cookie\": [\"sid={}\"]}",
+        "[A-Za-z0-9]{20}",
+    ),
+    (
+        "assigned",
+        "{\"passwords\": 1, \"password\": [\"{}\"]}",
+        "[a-z]{9}",
+    ),
     ("assigned", "vault kv put secret/x password={}", "[a-z]{9}"),
     (
         "assigned",
