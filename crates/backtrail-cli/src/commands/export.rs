@@ -25,7 +25,7 @@ use super::markdown;
 use super::{Answer, find_session, short};
 use crate::error::{CommandError, Result};
 use crate::shell::argument;
-use crate::text::{Filtered, count, harmless, path_json, size, visible, visible_path};
+use crate::text::{Filtered, count, harmless, path_json, size, visible};
 use crate::ui::Ui;
 use crate::{files, home};
 

@@ -52,12 +52,8 @@ fn write_head(out: &mut dyn Write, info: &SessionInfo, survey: &Survey) -> io::R
     facts.extend(info.agent.as_deref().map(one_line));
     facts.extend(info.model.as_deref().map(one_line));
     let root = info.workspace_root.as_ref();
-    facts.extend(root.map(|root| {
-        format!(
-            "{}",
-            neutral::code_span(&plain_line(&root.to_string_lossy()))
-        )
-    }));
+    let root = root.map(|root| plain_line(&root.to_string_lossy()));
+    facts.extend(root.map(|root| neutral::code_span(&root)));
     writeln!(out, "{}\n", facts.join(" · "))?;
     let mut facts = survey.words();
     facts.extend(info.tags.iter().map(|tag| format!("#{}", one_line(tag))));
@@ -217,8 +213,8 @@ impl MarkdownWriter<'_> {
 
 /// Writes text as code, in a fence that is longer than any inside it.
 fn fence(out: &mut dyn Write, language: &str, text: &str) -> io::Result<()> {
-    let ticks = neutral::fence_of(text);
     let text = clean(text.strip_suffix('\n').unwrap_or(text));
+    let ticks = neutral::fence_of(&text);
     writeln!(out, "{ticks}{language}\n{text}\n{ticks}")
 }
 
