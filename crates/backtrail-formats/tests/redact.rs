@@ -1,6 +1,12 @@
 //! Every known kind of secret is found in every surrounding (F39). The secrets are made here, from
 //! patterns and a fixed seed.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests fail by panicking, and read the samples"
+)]
+
 #[path = "redact/kinds.rs"]
 mod kinds;
 

@@ -41,7 +41,7 @@ impl<'t> Assignments<'t> {
     pub(super) fn named(&mut self, word: &Word, at: usize) -> Option<Span> {
         let end = at + word.word.len();
         let end = end + names::suffix_len(&self.bytes[end..]);
-        if self.bytes.get(end).is_some_and(|byte| is_name(byte)) {
+        if self.bytes.get(end).is_some_and(is_name) {
             return None;
         }
         let whole = self.text.get(..at + word.word.len())?;

@@ -46,10 +46,6 @@ pub(super) struct Rules {
 pub(super) static RULES: LazyLock<Rules> = LazyLock::new(Rules::new);
 
 impl Rules {
-    #[expect(
-        clippy::expect_used,
-        reason = "the words are part of the program, and a test builds the rules"
-    )]
     fn new() -> Self {
         let parsed = |(name, pattern): &(&'static str, &str)| (*name, Pattern::new(pattern));
         let shapes: Vec<_> = SHAPES.iter().map(parsed).collect();
