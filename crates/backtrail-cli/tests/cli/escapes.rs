@@ -182,21 +182,24 @@ fn the_names_of_directories_are_shown_without_their_escapes() {
         assert_clean(&by_option, &format!("{args:?}"));
         let mut command = crate::kit::command(&store, &work, args);
         assert_clean(&crate::kit::finish(&mut command, b""), &format!("{args:?}"));
-        if !pty::is_there() {
-            continue;
+        // With colours on, ours are there and theirs are not; on a terminal there is more to see.
+        let coloured = [args, &["--color=always"]].concat();
+        let mut command = crate::kit::command(&store, &work, &coloured);
+        let ran = crate::kit::finish(&mut command, b"");
+        assert_not_theirs(&(ran.stdout + &ran.stderr), args);
+        if pty::is_there() {
+            let mut command = crate::kit::command(&store, &work, &coloured);
+            command.env("PAGER", "cat").env("TERM", "xterm-256color");
+            assert_not_theirs(&pty::Terminal::start(&command).end().1, args);
         }
-        // On a terminal there is more to see.
-        let mut command = crate::kit::command(&store, &work, args);
-        command
-            .env("PAGER", "cat")
-            .env("NO_COLOR", "1")
-            .env("TERM", "dumb");
-        let (_, screen) = pty::Terminal::start(&command).end();
-        assert!(!screen.contains("\u{1b}]0;owned"), "{args:?}: {screen:?}");
-        assert!(
-            !screen.contains(['\u{8}', '\u{9b}', '\u{202e}']),
-            "{args:?}: {screen:?}"
-        );
+    }
+}
+
+/// Asserts that no escape of [`HOSTILE`] is in what was printed.
+fn assert_not_theirs(text: &str, args: &[&str]) {
+    let signs = ["\u{1b}]0;", "\u{1b}[31mred", "\u{8}", "\u{9b}", "\u{202e}"];
+    for sign in signs {
+        assert!(!text.contains(sign), "{args:?}: {sign:?} in {text:?}");
     }
 }
 
