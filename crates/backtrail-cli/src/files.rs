@@ -5,9 +5,11 @@
     reason = "the engine's own files are only looked at"
 )]
 
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use backtrail::{LocalStorage, Storage as _};
 
 /// Opens a file for reading.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
@@ -19,7 +21,8 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// Returns the readable entries of a directory.
-pub(crate) fn entries(dir: &Path) -> io::Result<impl Iterator<Item = DirEntry> + use<>> {
-    Ok(fs::read_dir(dir)?.flatten())
+/// Returns the paths in a directory.
+pub(crate) fn entries(dir: &Path) -> io::Result<impl Iterator<Item = PathBuf> + use<>> {
+    let (names, dir) = (LocalStorage.list(dir)?, dir.to_owned());
+    Ok(names.into_iter().map(move |name| dir.join(name)))
 }

@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use backtrail::Store;
+use backtrail::plumbing::LinkRefused;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::catalogue::Catalogue;
 use crate::catch_up::{IndexState, Wants};
 use crate::error::{Error, Result};
+use crate::files::find_link;
 use crate::filter::Filter;
 use crate::prices::Prices;
 use crate::rows::{Field, Group, SessionRow, SpendingReport};
@@ -143,9 +145,12 @@ impl Index {
         *state = IndexState::default();
         self.bring_up(&mut state, Wants::ANEW)?;
         if state.catalogue()?.is_in_memory() {
-            let denied = std::io::ErrorKind::PermissionDenied.into();
+            let reason = match find_link(&self.dir()) {
+                Some(link) => LinkRefused::at(&link),
+                None => std::io::ErrorKind::PermissionDenied.into(),
+            };
             let what = "cannot write derived data";
-            return Err(Error::io(what, &self.dir(), denied));
+            return Err(Error::io(what, &self.dir(), reason));
         }
         Ok(state.take_report())
     }

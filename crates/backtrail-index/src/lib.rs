@@ -33,6 +33,7 @@ mod catalogue;
 mod catch_up;
 mod error;
 mod feed;
+mod files;
 mod filter;
 mod index;
 mod ingest;

@@ -285,6 +285,7 @@ pub mod plumbing {
     pub use crate::message::estimated_tokens;
     #[cfg(feature = "snapshots")]
     pub use crate::session::{CallUsage, ImportWriter, ImportWriterOptions, InputLine, KeptSource};
+    pub use crate::storage::LinkRefused;
     #[cfg(feature = "snapshots")]
     pub use crate::store::Staging;
     pub use crate::trail::SourceRecord;

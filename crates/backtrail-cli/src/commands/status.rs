@@ -221,9 +221,9 @@ fn since_last(last: &Checkpoint, changed: &Diff) -> String {
 /// Returns the size of the readable files below a directory.
 pub(super) fn bytes_in(dir: &Path) -> u64 {
     let entries = files::entries(dir).into_iter().flatten();
-    let bytes = entries.map(|entry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => bytes_in(&entry.path()),
-        Ok(kind) if kind.is_file() => entry.metadata().map_or(0, |metadata| metadata.len()),
+    let bytes = entries.map(|path| match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => bytes_in(&path),
+        Ok(found) if found.is_file() => found.len(),
         _ => 0,
     });
     bytes.sum()

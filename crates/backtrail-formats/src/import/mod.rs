@@ -360,8 +360,8 @@ impl Import<'_> {
 
     fn finish(self) -> ImportReport {
         // A cache that cannot be saved is rebuilt next time.
-        if !self.destination.is_dry_run() {
-            lock(&self.cache).save().ok();
+        if let Some(store) = self.destination.home() {
+            lock(&self.cache).save(store).ok();
         }
         let agents = self.agents.into_inner();
         ImportReport {

@@ -22,6 +22,7 @@ use super::change::{Change, ChangeKind, FileState};
 use super::cursor::{Cursor, Next, find};
 use super::entry::{Dir, DirEntry, Node};
 use super::name::{names_of, os_str};
+use super::repeats::Repeats;
 use super::source::Nodes;
 use super::walk::{SkippedEntry, check_depth};
 use crate::error::Result;
@@ -38,6 +39,9 @@ pub(super) struct Comparison<'a> {
     lost: Vec<SkippedEntry>,
     /// Every path that differs, if requested.
     every: Option<Vec<Difference>>,
+    repeats: Repeats,
+    /// What is compared.
+    roots: [Dir; 2],
 }
 
 /// A path that differs itself, regardless of what is below it. The workspace is the empty
@@ -60,7 +64,11 @@ struct DirPair {
 }
 
 impl<'a> Comparison<'a> {
-    pub(super) fn new(before: &'a dyn Nodes, after: &'a dyn Nodes) -> Self {
+    /// Creates a comparison of two trees.
+    pub(super) fn new(
+        (before, old): (&'a dyn Nodes, &Dir),
+        (after, new): (&'a dyn Nodes, &Dir),
+    ) -> Self {
         Self {
             before,
             after,
@@ -68,6 +76,8 @@ impl<'a> Comparison<'a> {
             changes: Vec::new(),
             lost: Vec::new(),
             every: None,
+            repeats: Repeats::default(),
+            roots: [*old, *new],
         }
     }
 
@@ -75,12 +85,10 @@ impl<'a> Comparison<'a> {
     /// nothing below a skipped entry.
     pub(super) fn differences(
         mut self,
-        before: &Dir,
-        after: &Dir,
         only: Option<&[&Path]>,
     ) -> Result<Vec<Difference>> {
         self.every = Some(Vec::new());
-        self.compare(before, after, only)?;
+        self.compare(only)?;
         let mut every = self.every.unwrap_or_default();
         every.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(every)
@@ -89,26 +97,25 @@ impl<'a> Comparison<'a> {
     /// Compares two workspaces, at some paths or everywhere.
     pub(super) fn run(
         mut self,
-        before: &Dir,
-        after: &Dir,
         only: Option<&[&Path]>,
     ) -> Result<(Vec<Change>, Vec<SkippedEntry>)> {
-        self.compare(before, after, only)?;
+        self.compare(only)?;
         Ok((self.changes, self.lost))
     }
 
-    fn compare(&mut self, before: &Dir, after: &Dir, only: Option<&[&Path]>) -> Result<()> {
+    fn compare(&mut self, only: Option<&[&Path]>) -> Result<()> {
+        let [before, after] = self.roots;
         match only.map(outermost).transpose()? {
             Some(only) if only.first().is_some_and(|path| !path.is_empty()) => {
                 for names in only {
-                    self.walk_down(before, after, &names)?;
+                    self.walk_down(&before, &after, &names)?;
                 }
             }
             _ => self.compare_at(
                 ".".into(),
                 0,
-                Some(Node::Dir(*before)),
-                Some(Node::Dir(*after)),
+                Some(Node::Dir(before)),
+                Some(Node::Dir(after)),
             ),
         }
         while let Some(pair) = self.ahead.pop() {
@@ -155,6 +162,7 @@ impl<'a> Comparison<'a> {
         check_depth(pair.depth, &pair.path)?;
         let mut before = pair.before.map(Cursor::new).unwrap_or_default();
         let mut after = pair.after.map(Cursor::new).unwrap_or_default();
+        let is_repeated = self.repeats.enter([pair.before, pair.after]);
         let mut empty = true;
         loop {
             let (take_before, take_after) = match (before.peek(), after.peek()) {
@@ -193,10 +201,23 @@ impl<'a> Comparison<'a> {
             let old = take_before.then(|| before.take()).flatten();
             let new = take_after.then(|| after.take()).flatten();
             empty &= !was_captured(&old) && !was_captured(&new);
+            if is_repeated && old != new {
+                self.count_repeated(&pair, old.as_ref().or(new.as_ref()))?;
+            }
             self.compare_entries(&pair, old, new);
         }
         self.changes.extend(pair.if_empty.filter(|_| empty));
         Ok(())
+    }
+
+    fn count_repeated(&mut self, pair: &DirPair, entry: Option<&DirEntry>) -> Result<()> {
+        let Some(entry) = entry else {
+            return Ok(());
+        };
+        let [before, after] = self.roots;
+        let trees = [(self.before, before.listing), (self.after, after.listing)];
+        let path = pair.path.join(os_str(&entry.name));
+        self.repeats.count(&path, &trees)
     }
 
     fn compare_entries(

@@ -47,8 +47,8 @@ impl Diff {
         after: &Snapshot,
         only: Option<&[&Path]>,
     ) -> Result<Self> {
-        let comparison = Comparison::new(before.source(), after.source());
-        let (mut changes, mut lost) = comparison.run(before.root(), after.root(), only)?;
+        let comparison = Comparison::new(before.tree(), after.tree());
+        let (mut changes, mut lost) = comparison.run(only)?;
         lost.sort_unstable_by(|a, b| bytes_of(&a.path).cmp(bytes_of(&b.path)));
         changes.sort_unstable_by(|a, b| bytes_of(&a.path).cmp(bytes_of(&b.path)));
         Ok(Self {

@@ -23,6 +23,8 @@ pub(crate) mod patch;
 #[cfg(test)]
 mod patch_tests;
 mod renames;
+mod repeats;
+pub(crate) mod restorable;
 pub(crate) mod scan;
 pub(crate) mod source;
 #[cfg(test)]
@@ -36,7 +38,7 @@ mod walk;
 
 pub use crate::objects::ObjectId;
 pub use change::{Change, ChangeKind, FileState};
-pub(crate) use check::{Missing, find_missing};
+pub(crate) use check::{Missing, WholeListings, find_missing};
 pub(crate) use compare::Difference;
 pub use diff::{ChangeCounts, Diff};
 pub use entry::{FileKind, SkippedReason, Totals};

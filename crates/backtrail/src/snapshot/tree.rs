@@ -12,7 +12,7 @@ use super::diff::Diff;
 use super::entry::{Dir, Node, SkippedReason, Totals};
 use super::name::{bytes_of, names_of, os_str, shown};
 use super::node::read_root;
-use super::source::{Contents, Present};
+use super::source::{Contents, Nodes, Present};
 use super::walk::{Entries, SkippedEntries, Walk};
 use crate::error::{Error, Result};
 use crate::objects::{ObjectId, Objects};
@@ -56,6 +56,11 @@ impl Snapshot {
 
     pub(crate) fn root(&self) -> &Dir {
         &self.root
+    }
+
+    /// Returns what a comparison reads.
+    pub(super) fn tree(&self) -> (&dyn Nodes, &Dir) {
+        (self.source(), &self.root)
     }
 
     pub(crate) fn source(&self) -> &dyn Contents {
@@ -195,8 +200,7 @@ impl Snapshot {
         after: &Self,
         only: Option<&[&Path]>,
     ) -> Result<Vec<Difference>> {
-        let comparison = Comparison::new(self.source(), after.source());
-        comparison.differences(&self.root, &after.root, only)
+        Comparison::new(self.tree(), after.tree()).differences(only)
     }
 
     /// Reads the content of `state`, found at `path`; `None` for a directory.

@@ -8,9 +8,12 @@ use super::change::FileState;
 use super::cursor::Cursor;
 use super::entry::{Dir, FileKind, Node, Skipped, SkippedReason};
 use super::name::{os_str, shown};
+use super::repeats::Repeats;
+use super::source::Nodes;
 use super::tree::Snapshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hex::path_fields;
+use crate::objects::ObjectId;
 
 /// The deepest nesting of directories, including the topmost. Scans capture no more, and
 /// snapshots are not read deeper.
@@ -35,36 +38,61 @@ pub(super) struct Walk {
     snapshot: Snapshot,
     /// Whether a directory contains anything to look for.
     enter: fn(&Dir) -> bool,
-    open: Vec<Cursor>,
+    open: Vec<OpenDir>,
     path: PathBuf,
+    repeats: Repeats,
+}
+
+#[derive(Debug)]
+struct OpenDir {
+    cursor: Cursor,
+    /// Whether it was listed before, elsewhere.
+    is_repeated: bool,
 }
 
 impl Walk {
     pub(super) fn new(snapshot: &Snapshot, enter: fn(&Dir) -> bool) -> Self {
-        let root = snapshot.root();
-        let open = enter(root).then(|| Cursor::new(root.listing));
-        Self {
+        let mut walk = Self {
             snapshot: snapshot.clone(),
             enter,
-            open: open.into_iter().collect(),
+            open: Vec::new(),
             path: PathBuf::new(),
+            repeats: Repeats::default(),
+        };
+        let root = snapshot.root();
+        if enter(root) {
+            walk.open_dir(root.listing);
         }
+        walk
+    }
+
+    fn open_dir(&mut self, listing: ObjectId) {
+        let is_repeated = self.repeats.enter([Some(listing), None]);
+        self.open.push(OpenDir {
+            cursor: Cursor::new(listing),
+            is_repeated,
+        });
     }
 
     fn step(&mut self) -> Result<Option<(PathBuf, Node)>> {
-        while let Some(cursor) = self.open.last_mut() {
-            let Some(entry) = cursor.advance(self.snapshot.source())? else {
+        while let Some(dir) = self.open.last_mut() {
+            let Some(entry) = dir.cursor.advance(self.snapshot.source())? else {
                 self.open.pop();
                 self.path.pop();
                 continue;
             };
             let path = self.path.join(os_str(&entry.name));
+            if dir.is_repeated {
+                let root = self.snapshot.root().listing;
+                let source: &dyn Nodes = self.snapshot.source();
+                self.repeats.count(&path, &[(source, root)])?;
+            }
             if let Node::Dir(dir) = &entry.node
                 && (self.enter)(dir)
             {
                 check_depth(self.open.len(), &path)?;
                 self.path.push(os_str(&entry.name));
-                self.open.push(Cursor::new(dir.listing));
+                self.open_dir(dir.listing);
             }
             return Ok(Some((path, entry.node)));
         }

@@ -6,6 +6,7 @@
 //! nth operation. The traits are no larger than the engine needs: files that grow at
 //! their end, directories that are listed, and locks that end with their process.
 
+mod link_refused;
 mod local;
 mod unsynced;
 
@@ -17,6 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+pub use link_refused::LinkRefused;
 pub use local::LocalStorage;
 pub(crate) use unsynced::Unsynced;
 
@@ -30,6 +32,14 @@ pub(crate) use unsynced::Unsynced;
 /// path. The kinds `NotFound` and `AlreadyExists` must be exact, because the engine relies
 /// on them.
 pub trait Storage: Send + Sync + fmt::Debug + 'static {
+    /// Returns a storage for the files below `root` that follows no link there. The way to
+    /// `root` itself may lead through links.
+    ///
+    /// `None` if this storage has no links, or follows none anyway.
+    fn within(&self, _root: &Path) -> Option<Arc<dyn Storage>> {
+        None
+    }
+
     /// Creates a new empty file for reading and appending.
     ///
     /// Fails with `AlreadyExists` if it exists. On Unix its mode is 0600.
@@ -82,6 +92,11 @@ pub trait Storage: Send + Sync + fmt::Debug + 'static {
             Err(error) if is_absent(&error) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns whether a path is a symbolic link.
+    fn is_link(&self, _path: &Path) -> io::Result<bool> {
+        Ok(false)
     }
 
     /// Makes the names in a directory durable.

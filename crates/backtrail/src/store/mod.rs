@@ -2,6 +2,7 @@
 
 mod derived;
 mod layout;
+mod links;
 #[cfg(feature = "snapshots")]
 mod objects_lock;
 #[cfg(feature = "snapshots")]
@@ -149,7 +150,10 @@ impl StoreOptions {
         Ok(store)
     }
 
-    fn store(self, root: PathBuf) -> Store {
+    fn store(mut self, root: PathBuf) -> Store {
+        if let Some(storage) = self.storage.within(&root) {
+            self.storage = storage;
+        }
         Store(Arc::new(StoreInner {
             sessions: root.join(SESSIONS),
             #[cfg(feature = "snapshots")]

@@ -6,7 +6,7 @@ use super::{EMPTYING, EMPTYING_TRAILS, Named, TrashKind, TrashName};
 use crate::error::{Error, IoContext, Result};
 use crate::ids::SessionId;
 use crate::log::is_session_file;
-use crate::storage::is_absent;
+use crate::storage::{LinkRefused, is_absent, names_in};
 use crate::store::Store;
 
 /// What was removed of a directory.
@@ -27,6 +27,7 @@ impl Store {
         let trash = self.trash_dir();
         let to = trash.join(format!("{}{suffix}", name.id));
         let from = trash.join(name.to_string());
+        self.refuse_links_in(&from)?;
         if self.is_dir(&to)? {
             // A process died while it removed one of that name. The rest goes first.
             self.remove_session_dir(&to)?;
@@ -36,6 +37,19 @@ impl Store {
             .map_err(|error| Error::io(format!("cannot empty {name}"), &from, error))?;
         super::sync(self.storage(), &trash)?;
         Ok(to)
+    }
+
+    /// Refuses to remove a directory with a link in it: what that points to would stay.
+    fn refuse_links_in(&self, dir: &Path) -> Result<()> {
+        let storage = self.storage();
+        let failed = |error| Error::io("cannot remove what was deleted", dir, error);
+        for name in names_in(storage, dir).map_err(failed)? {
+            let path = dir.join(name);
+            if storage.is_link(&path).map_err(failed)? {
+                return Err(failed(LinkRefused::at(&path)));
+            }
+        }
+        Ok(())
     }
 
     /// Removes a session's directory: its files, and then itself. Foreign files and anything

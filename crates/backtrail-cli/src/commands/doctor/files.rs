@@ -25,6 +25,8 @@ pub(super) struct Files {
     /// Those that other users may read or write.
     open: Vec<PathBuf>,
     unreadable: Vec<PathBuf>,
+    /// Symbolic links, which are not followed.
+    links: Vec<PathBuf>,
     /// Leftovers of interrupted work.
     left: Vec<PathBuf>,
     /// Damaged derived files.
@@ -46,13 +48,17 @@ impl Files {
             self.unreadable.push(dir.to_owned());
             return;
         };
-        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        let mut paths: Vec<PathBuf> = entries.collect();
         paths.sort();
         for path in paths {
             let kind = path.symlink_metadata().map(|metadata| metadata.file_type());
             match kind {
                 Ok(kind) if kind.is_dir() => self.enter(&path, store),
                 Ok(kind) if kind.is_file() => self.see(&path, store),
+                // The settings are the user's own file.
+                Ok(kind) if kind.is_symlink() && path != store.join("config.toml") => {
+                    self.links.push(path);
+                }
                 _ => {}
             }
         }
@@ -91,6 +97,7 @@ impl Files {
     pub(super) fn checks(&self, dir: &Path, ui: &Ui) -> Vec<Check> {
         vec![
             self.permissions(dir),
+            self.links(dir),
             self.locks(dir),
             self.derived(dir, ui),
             self.left(dir, ui),
@@ -116,6 +123,18 @@ impl Files {
                 Check::found("permissions", what, hint)
             }
         }
+    }
+
+    fn links(&self, dir: &Path) -> Check {
+        let Some(link) = self.links.first() else {
+            return Check::fine("links", "none");
+        };
+        let what = format!("not followed: {}", named(&self.links, dir));
+        let hint = format!(
+            "put what it points to in its place, or remove it: rm {}",
+            quote_path(link)
+        );
+        Check::found("links", what, hint)
     }
 
     /// A held lock is not a problem: somebody is at work.

@@ -20,7 +20,7 @@ use super::super::path_change::{FileEntry, PathEntry};
 use super::super::test_hook::TouchHook;
 use super::compare::errno;
 use super::in_batches;
-use super::root_dir::{RootDir, SplitPath, ask, is_unsupported};
+use super::root_dir::{RootDir, SplitPath, ask, is_unsupported, make_private_dir};
 use super::staging_dir::OPEN;
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
@@ -70,7 +70,7 @@ impl<'a> NewDir<'a> {
         let name = path.file_name().unwrap_or_default();
         let make = || {
             ask(hook, "mkdirat", Path::new(""))?;
-            rustix::fs::mkdirat(&parent, name, Mode::RWXU)
+            make_private_dir(&parent, name)
         };
         make().map_err(|error| failed("mkdirat", error))?;
         let mut locked = lock(&parent, name);

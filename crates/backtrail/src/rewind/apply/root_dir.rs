@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, Result};
+use rustix::path::Arg;
 
 use super::super::path_change::FileEntry;
 use super::super::test_hook::{Touch, TouchHook};
@@ -19,10 +20,18 @@ use crate::objects::Objects;
 use crate::snapshot::FileKind;
 use crate::snapshot::name::{bytes_of, os_str, shown};
 use crate::snapshot::scan::sys::{self, Root, Seen};
-use crate::snapshot::scan::{STAGING, split};
+use crate::snapshot::restorable::{check_length, is_restorable_name};
+use crate::snapshot::scan::split;
 
-/// The longest name that file systems allow.
-const LONGEST_NAME: usize = 255;
+/// Creates a directory that only we can use, and that we can use whatever the umask is.
+pub(super) fn make_private_dir(dir: impl AsFd, name: impl Arg + Copy) -> Result<()> {
+    rustix::fs::mkdirat(&dir, name, Mode::RWXU)?;
+    let mode = Mode::from_raw_mode(sys::seen_at(&dir, name)?.stamp.mode);
+    match mode.contains(Mode::RWXU) {
+        true => Ok(()),
+        false => rustix::fs::chmodat(&dir, name, mode | Mode::RWXU, AtFlags::empty()),
+    }
+}
 
 /// A path within the workspace: its directory, and its name there.
 #[derive(Debug, Clone, Copy)]
@@ -48,13 +57,7 @@ impl<'a> SplitPath<'a> {
     /// directory, and names that no file system allows.
     pub(super) fn check(path: &Path) -> crate::error::Result<()> {
         let bytes = bytes_of(path);
-        let refused = |name: &[u8]| {
-            matches!(name, b"" | b"." | b".." | b".git")
-                || name.contains(&0)
-                || name.len() > LONGEST_NAME
-                || name.starts_with(STAGING)
-        };
-        if bytes.is_empty() || !bytes.split(|byte| *byte == b'/').any(refused) {
+        if bytes.is_empty() || bytes.split(|byte| *byte == b'/').all(is_restorable_name) {
             return Ok(());
         }
         let what = format!("{} is not a restorable path", shown(path));
@@ -116,16 +119,14 @@ impl<'a> RootDir<'a> {
         let mut written = 0;
         objects.read_to(&new.content, &mut |piece| {
             written += piece.len() as u64;
+            if written > new.size {
+                check_length(&new.content, written, new.size)?;
+            }
             let asked = self.ask("write", path);
             let done = asked.and_then(|()| file.write_all(piece).map_err(errno));
             done.map_err(&failed)
         })?;
-        if written != new.size {
-            let (content, size) = (new.content, new.size);
-            let what = format!("object {content} has {written} bytes, expected {size}");
-            return Err(Error::new(ErrorKind::Corrupt, what).at_path(path));
-        }
-        Ok(())
+        check_length(&new.content, written, new.size).map_err(|error| error.at_path(path))
     }
 
     /// Makes a call, and repeats it once if the system fails.
@@ -276,7 +277,7 @@ impl<'a> RootDir<'a> {
         let place = SplitPath::of(path);
         self.call("mkdirat", path, || {
             let dir = self.open_dir(place.dir)?;
-            rustix::fs::mkdirat(&dir, place.name, Mode::RWXU)
+            make_private_dir(&dir, place.name)
         })
     }
 

@@ -9,14 +9,12 @@ use rustix::io::Errno;
 use super::super::entry::{FileKind, Skipped, SkippedReason};
 use super::super::walk::MAX_DEPTH;
 use super::cache::{self, CachedEntry, CachedNode};
+use super::STAGING;
 use super::rules::{Rules, Verdict};
 use super::sys::{self, Horizon, Seen, Stamp};
 use super::walk::Jobs;
 use crate::error::Result;
 use crate::objects::ObjectId;
-
-/// The prefix of temporary names that a restore uses; scans ignore them.
-pub(crate) const STAGING: &[u8] = b".backtrail-staging-";
 
 /// A name in a directory that differs from the cache.
 #[derive(Debug)]

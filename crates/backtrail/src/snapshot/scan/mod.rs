@@ -42,7 +42,7 @@ use serde::Serialize;
 
 pub(crate) use cache::StatCache;
 pub(crate) use capture::capture;
-pub(crate) use inspect::STAGING;
+pub(crate) use super::restorable::STAGING;
 pub use limits::{LargeDir, SnapshotLimits, TooMuch};
 pub(crate) use read::Counts;
 pub(super) use sys::open_root;
