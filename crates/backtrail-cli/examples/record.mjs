@@ -1,33 +1,32 @@
 #!/usr/bin/env node
-// A small agent that records all it says and does, and survives being killed.
+// A small agent that records everything it says and does, and survives being killed.
 //
-//     record.mjs                     begin a session and work to the end
-//     record.mjs --die-in-tool       the same, but be killed in the middle of a tool
-//     record.mjs --session ID        go on where that one stopped
+//     record.mjs                     start a session and finish the work
+//     record.mjs --die-in-tool       the same, but die in the middle of a tool call
+//     record.mjs --session ID        continue where that session stopped
 //
 // It prints the session's id on its first line and `done: N messages` on its last.
-// The program `backtrail` is looked for on PATH; set BACKTRAIL to name another.
+// It runs `backtrail` from PATH; set BACKTRAIL to use another program.
 //
 // How it works, from the bottom of the file up:
 //
-// 1. The loop at the end is that of every agent: as long as it is the model's turn,
-//    ask the model, record what it says, run the tools that it calls, record the
-//    results. Each thing is recorded *before* anything is done about it. So whatever
-//    happens, the log knows at least as much as the world does.
+// 1. The loop at the end is that of every agent: while it is the model's turn, ask the
+//    model, record its message, run the tools that it calls, record the results.
+//    Everything is recorded *before* it is acted on, so whatever happens, the log knows
+//    at least as much as the world does.
 //
 // 2. `Recorder` talks to one `backtrail record` process that lives as long as the
-//    agent: one JSON object a line in, one answer a line out. An answer means that
-//    the record is on disk. Each line carries `expect`, the number of the record that
-//    is last as far as we know: if anything else was said in the meantime, the line is
-//    refused instead of being mixed in, and if we repeat a line because its answer got
-//    lost, it is not said twice.
+//    agent: one JSON object per line in, one answer per line out. An answer means that
+//    the record is on disk. Each line has `expect`, the number of the last record that
+//    we know of: if anything else was recorded in the meantime, the line is refused
+//    instead of being mixed in, and if we repeat a line because its answer got lost, it
+//    is not recorded twice.
 //
-// 3. To resume, the agent asks `backtrail context` what the model should be sent now.
-//    A call that was recorded and never answered, because the agent died in it, comes
-//    with a result there that says so. Nothing of that is written to the log; the
-//    model is told, and decides what to do.
+// 3. To resume, the agent asks `backtrail context` what to send to the model. If the
+//    agent died during a tool call, the context has a result for it that says so. The
+//    log does not change; the model sees it and decides what to do.
 //
-// 4. `model` and `runTool` stand for a provider and for real tools. Put yours here.
+// 4. `model` and `runTool` are stand-ins for a provider and real tools. Put yours here.
 
 import { spawn, spawnSync } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -44,7 +43,7 @@ const { values: options } = parseArgs({
 // Returns the blocks of the model's next message, and what the call used.
 //
 // This one follows a script: it calls a tool, calls it again if that was
-// interrupted, and then says what came out.
+// interrupted, and then reports the result.
 async function model(messages) {
   const last = messages.at(-1).content.at(-1);
   const blocks = messages.flatMap((message) => message.content);
@@ -65,7 +64,7 @@ async function model(messages) {
 
 // Runs a tool; returns its output and whether it failed.
 async function runTool(name, input) {
-  if (name !== "count_words") return { output: `there is no tool ${name}`, isError: true };
+  if (name !== "count_words") return { output: `no such tool: ${name}`, isError: true };
   return { output: String(input.text.trim().split(/\s+/).length), isError: false };
 }
 
@@ -99,7 +98,7 @@ class Recorder {
       stdio: ["pipe", "pipe", "inherit"],
     });
     this.process.on("error", (error) => fail(`cannot run ${BACKTRAIL}: ${error.message}`));
-    // A recorder that ends early is noticed by the answer that does not come.
+    // If a recorder ends early, its answer is missing.
     this.process.stdin.on("error", () => {});
     this.ended = new Promise((resolve) => this.process.on("close", resolve));
     this.answers = createInterface({ input: this.process.stdout })[Symbol.asyncIterator]();
@@ -110,8 +109,8 @@ class Recorder {
     const message = { role, blocks, ...(usage && { usage }) };
     const record = { type: "message", expect: this.lastSeq, ...details, message };
     const answer = await this.send(JSON.stringify(record));
-    // The log is as it was, or somebody else went on with it. Either way it is right
-    // to stop here, and to look anew at what it says.
+    // Either the log is unchanged, or another process appended to it. In both cases,
+    // stop here and read the log again.
     if (!answer.ok) fail(`not recorded: ${answer.error}`);
     if (this.session === null) console.log(answer.session);
     this.session = answer.session;
@@ -120,9 +119,9 @@ class Recorder {
 
   // Sends a line and returns the answer.
   //
-  // When an agent is killed, its recorder needs a moment to notice, and until then
-  // nobody else may speak. So if ours ends without an answer, it is worth another
-  // try; `expect` sees to it that nothing is said twice.
+  // When an agent is killed, its recorder needs a moment to notice, and until then no
+  // other process can write. So if ours ends without an answer, try again; `expect`
+  // makes sure that nothing is recorded twice.
   async send(line) {
     for (let attempt = 0; attempt < 25; attempt++) {
       this.process.stdin.write(`${line}\n`);
@@ -138,7 +137,7 @@ class Recorder {
 
   async close() {
     this.process.stdin.end();
-    if ((await this.ended) !== 0) fail("the recorder says that something was not recorded");
+    if ((await this.ended) !== 0) fail("the recorder reports that something was not recorded");
   }
 }
 
@@ -153,19 +152,19 @@ function ask(...command) {
   return JSON.parse(done.stdout);
 }
 
-// Begins a session; returns its recorder and what the model is to be sent.
+// Starts a session; returns its recorder and the messages for the model.
 async function begin() {
   const recorder = new Recorder();
   await recorder.say("user", [text(PROMPT)]);
   return { recorder, messages: [{ role: "user", content: [text(PROMPT)] }] };
 }
 
-// Goes on with a session; returns its recorder and what the model is to be sent.
+// Continues a session; returns its recorder and the messages for the model.
 function resume(reference) {
   const known = ask("list", "--json").filter((session) => session.id.startsWith(reference));
-  if (known.length !== 1 || "error" in known[0]) fail(`there is no such session: ${reference}`);
-  // First the number, then the context: what might be said in between is not in the
-  // number, and so our first line would be refused.
+  if (known.length !== 1 || "error" in known[0]) fail(`no such session: ${reference}`);
+  // First the number, then the context: if something is recorded in between, our first
+  // line is refused.
   const { id, last_seq: lastSeq } = known[0];
   console.log(id);
   const { messages } = ask("context", id, "--format", "anthropic");

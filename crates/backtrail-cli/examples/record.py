@@ -1,33 +1,32 @@
 #!/usr/bin/env python3
-"""A small agent that records all it says and does, and survives being killed.
+"""A small agent that records everything it says and does, and survives being killed.
 
-    record.py                     begin a session and work to the end
-    record.py --die-in-tool       the same, but be killed in the middle of a tool
-    record.py --session ID        go on where that one stopped
+    record.py                     start a session and finish the work
+    record.py --die-in-tool       the same, but die in the middle of a tool call
+    record.py --session ID        continue where that session stopped
 
 It prints the session's id on its first line and `done: N messages` on its last.
-The program `backtrail` is looked for on PATH; set BACKTRAIL to name another.
+It runs `backtrail` from PATH; set BACKTRAIL to use another program.
 
 How it works, from the bottom of the file up:
 
-1. `main` is the loop of every agent: as long as it is the model's turn, ask the
-   model, record what it says, run the tools that it calls, record the results.
-   Each thing is recorded *before* anything is done about it. So whatever happens,
-   the log knows at least as much as the world does.
+1. `main` is the loop of every agent: while it is the model's turn, ask the model,
+   record its message, run the tools that it calls, record the results. Everything
+   is recorded *before* it is acted on, so whatever happens, the log knows at least
+   as much as the world does.
 
 2. `Recorder` talks to one `backtrail record` process that lives as long as the
-   agent: one JSON object a line in, one answer a line out. An answer means that
-   the record is on disk. Each line carries `expect`, the number of the record
-   that is last as far as we know: if anything else was said in the meantime, the
-   line is refused instead of being mixed in, and if we repeat a line because its
-   answer got lost, it is not said twice.
+   agent: one JSON object per line in, one answer per line out. An answer means that
+   the record is on disk. Each line has `expect`, the number of the last record that
+   we know of: if anything else was recorded in the meantime, the line is refused
+   instead of being mixed in, and if we repeat a line because its answer got lost,
+   it is not recorded twice.
 
-3. To resume, the agent asks `backtrail context` what the model should be sent
-   now. A call that was recorded and never answered, because the agent died in
-   it, comes with a result there that says so. Nothing of that is written to the
-   log; the model is told, and decides what to do.
+3. To resume, the agent asks `backtrail context` what to send to the model. If the
+   agent died during a tool call, the context has a result for it that says so. The
+   log does not change; the model sees it and decides what to do.
 
-4. `model` and `run_tool` stand for a provider and for real tools. Put yours here.
+4. `model` and `run_tool` are stand-ins for a provider and real tools. Put yours here.
 """
 
 import argparse
@@ -46,7 +45,7 @@ def model(messages):
     """Returns the blocks of the model's next message, and what the call used.
 
     This one follows a script: it calls a tool, calls it again if that was
-    interrupted, and then says what came out.
+    interrupted, and then reports the result.
     """
     last = messages[-1]["content"][-1]
     calls = sum(block["type"] == "tool_use" for m in messages for block in m["content"])
@@ -66,7 +65,7 @@ def model(messages):
 def run_tool(name, arguments):
     """Runs a tool; returns its output and whether it failed."""
     if name != "count_words":
-        return f"there is no tool {name}", True
+        return f"no such tool: {name}", True
     return str(len(arguments["text"].split())), False
 
 
@@ -107,8 +106,8 @@ class Recorder:
         record = {"type": "message", "expect": self.last_seq, **details, "message": message}
         answer = self.send(json.dumps(record))
         if not answer["ok"]:
-            # The log is as it was, or somebody else went on with it. Either way it
-            # is right to stop here, and to look anew at what it says.
+            # Either the log is unchanged, or another process appended to it. In both
+            # cases, stop here and read the log again.
             sys.exit(f"not recorded: {answer['error']}")
         if self.session is None:
             print(answer["session"], flush=True)
@@ -118,8 +117,8 @@ class Recorder:
         """Sends a line and returns the answer.
 
         When an agent is killed, its recorder needs a moment to notice, and until
-        then nobody else may speak. So if ours ends without an answer, it is worth
-        another try; `expect` sees to it that nothing is said twice.
+        then no other process can write. So if ours ends without an answer, try
+        again; `expect` makes sure that nothing is recorded twice.
         """
         for _ in range(25):
             try:
@@ -140,7 +139,7 @@ class Recorder:
     def close(self):
         self.process.stdin.close()
         if self.process.wait() != 0:
-            sys.exit("the recorder says that something was not recorded")
+            sys.exit("the recorder reports that something was not recorded")
 
 
 def ask(*arguments):
@@ -153,21 +152,21 @@ def ask(*arguments):
 
 
 def begin():
-    """Begins a session; returns its recorder and what the model is to be sent."""
+    """Starts a session; returns its recorder and the messages for the model."""
     recorder = Recorder()
     recorder.say("user", [text(PROMPT)])
     return recorder, [{"role": "user", "content": [text(PROMPT)]}]
 
 
 def resume(session):
-    """Goes on with a session; returns its recorder and what the model is to be sent."""
+    """Continues a session; returns its recorder and the messages for the model."""
     known = [s for s in ask("list", "--json") if s["id"].startswith(session)]
     if len(known) != 1 or "error" in known[0]:
-        sys.exit(f"there is no such session: {session}")
+        sys.exit(f"no such session: {session}")
     session = known[0]["id"]
     print(session, flush=True)
-    # First the number, then the context: what might be said in between is not in
-    # the number, and so our first line would be refused.
+    # First the number, then the context: if something is recorded in between, our
+    # first line is refused.
     last_seq = known[0]["last_seq"]
     context = ask("context", session, "--format", "anthropic")
     return Recorder(session, last_seq), context["messages"]
@@ -175,8 +174,8 @@ def resume(session):
 
 def main():
     parser = argparse.ArgumentParser(description="A small agent that records what it does.")
-    parser.add_argument("--session", metavar="ID", help="go on in this session")
-    parser.add_argument("--die-in-tool", action="store_true", help="be killed in a tool")
+    parser.add_argument("--session", metavar="ID", help="continue this session")
+    parser.add_argument("--die-in-tool", action="store_true", help="die during a tool call")
     arguments = parser.parse_args()
 
     recorder, messages = resume(arguments.session) if arguments.session else begin()

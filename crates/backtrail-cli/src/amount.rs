@@ -12,11 +12,15 @@ pub(crate) fn read_age(text: &str) -> Result<Duration, String> {
         "d" => 86_400,
         "w" => 7 * 86_400,
         "y" => 365 * 86_400,
-        _ => return Err("must be a whole number and s, m, h, d, w or y, such as 30d".to_owned()),
+        _ => {
+            return Err(
+                "must be a whole number followed by s, m, h, d, w or y, such as 30d".to_owned(),
+            );
+        }
     };
     let number: Option<u64> = number.parse().ok();
     let seconds = number.and_then(|number| number.checked_mul(seconds));
-    let seconds = seconds.ok_or("must be a whole number and a unit, such as 30d")?;
+    let seconds = seconds.ok_or("must be a whole number followed by a unit, such as 30d")?;
     Ok(Duration::from_secs(seconds))
 }
 
@@ -34,11 +38,11 @@ pub(crate) fn read_bytes(text: &str) -> Result<u64, String> {
         "MB" => 1_000_000,
         "GB" => 1_000_000_000,
         "TB" => 1_000_000_000_000,
-        _ => return Err("must be a whole number and K, M, G or T, such as 20G".to_owned()),
+        _ => return Err("must be a whole number followed by K, M, G or T, such as 20G".to_owned()),
     };
     let number: Option<u64> = number.parse().ok();
     let bytes = number.and_then(|number| number.checked_mul(factor));
-    bytes.ok_or_else(|| "must be a whole number and a unit, such as 20G".to_owned())
+    bytes.ok_or_else(|| "must be a whole number followed by a unit, such as 20G".to_owned())
 }
 
 fn split(text: &str) -> (&str, &str) {

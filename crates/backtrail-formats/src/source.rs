@@ -169,7 +169,7 @@ impl Source {
     /// Returns all of a file that is one JSON value, without line breaks between its tokens.
     pub(crate) fn read_value(&self) -> Result<String> {
         if self.len > MAX_VALUE {
-            let message = "the file is one JSON value of more than 1 GiB, too large to be read";
+            let message = "the file is a single JSON value over 1 GiB, too large to read";
             return Err(Error::invalid(message, &self.path));
         }
         let bytes = self.read_range(0..self.len)?;

@@ -51,7 +51,7 @@ impl Wants {
         all: true,
         ..Self::SEARCH
     };
-    pub(crate) const ANEW: Self = Self {
+    pub(crate) const REBUILD: Self = Self {
         rebuild_catalogue: true,
         rebuild_search: true,
         ..Self::EVERYTHING

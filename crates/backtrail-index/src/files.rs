@@ -11,12 +11,18 @@ use rustix::io::Errno;
 
 /// Creates an empty file, replacing an existing one.
 pub(crate) fn create_file(path: &Path) -> io::Result<File> {
-    open_private(path, File::options().write(true).create(true).truncate(true))
+    open_private(
+        path,
+        File::options().write(true).create(true).truncate(true),
+    )
 }
 
 /// Opens a file for locking, and creates it if it is missing.
 pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
-    open_private(path, File::options().write(true).create(true).truncate(false))
+    open_private(
+        path,
+        File::options().write(true).create(true).truncate(false),
+    )
 }
 
 fn open_private(path: &Path, options: &mut fs::OpenOptions) -> io::Result<File> {

@@ -143,7 +143,7 @@ impl Index {
     pub fn rebuild(&self) -> Result<CatchUp> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = IndexState::default();
-        self.bring_up(&mut state, Wants::ANEW)?;
+        self.bring_up(&mut state, Wants::REBUILD)?;
         if state.catalogue()?.is_in_memory() {
             let reason = match find_link(&self.dir()) {
                 Some(link) => LinkRefused::at(&link),

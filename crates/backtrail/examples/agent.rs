@@ -1,22 +1,22 @@
-//! A small agent that records all it says and does, and survives being killed.
+//! A small agent that records everything it says and does, and survives being killed.
 //!
 //! ```text
-//! agent STORE [REF]              go on in that session; without REF in the latest,
-//!                                or in a new one where there is none yet
-//!       --die-in-tool            be killed in the middle of a tool call
-//!       --die-after N            be killed after the Nth thing that was recorded
+//! agent STORE [REF]              continue this session [default: the latest, or a
+//!                                new one if there is none]
+//!       --die-in-tool            die in the middle of a tool call
+//!       --die-after N            die after recording N things
 //! ```
 //!
 //! It prints the session's id on its first line and `done: N messages` on its
-//! last. However often it is killed: run again, it goes on from what the log says,
-//! says nothing twice, and ends in the same conversation.
+//! last. However often it is killed, the next run continues from the log, repeats
+//! nothing, and ends with the same conversation.
 //!
 //! The trick is that there is no trick. The agent keeps no state of its own; in
-//! each round it asks the log what is next. So to resume is nothing special.
+//! each round it asks the log what comes next, so resuming is nothing special.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "the tools of an agent touch files of the user's, not of the store"
+    reason = "an agent's tools touch the user's files, not the store's"
 )]
 
 use std::error::Error;
@@ -31,8 +31,8 @@ use serde_json::{Value, json};
 const PROMPT: &str = "Write each line of the poem to a file.";
 const POEM: [&str; 4] = ["to be", "or not to be", "that is", "the question"];
 
-/// A context that is longer than this is summarised. A real agent goes by the
-/// tokens that its provider reports.
+/// A longer context is summarised. A real agent uses the token counts that its
+/// provider reports.
 const LONGEST_CONTEXT: usize = 700;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -41,13 +41,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let home = PathBuf::from(args.first().ok_or("usage: agent STORE [REF]")?);
     let reference = args.get(1).filter(|arg| !arg.starts_with("--"));
 
-    // The store is a directory. It is made if it is not there yet.
+    // The store is a directory, created if it does not exist.
     let store = Store::open_or_create(&home)?;
     let session = open_or_create(&store, reference.map_or("latest", String::as_str))?;
     println!("{}", session.id());
 
     let mut agent = Agent {
-        // What is last now. What we say next is said right after it, or not at all.
+        // The next message is recorded right after this one, or not at all.
         last: session.last_seq(),
         session,
         files: home.with_file_name("poem"),
@@ -57,16 +57,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     agent.work()?;
 
     let messages = agent.session.reader().stats()?.messages.total;
-    // To drop it gives the session free as well, but cannot say what failed.
+    // Dropping the session also releases it, but cannot report a failure.
     agent.session.close()?;
     println!("done: {messages} messages");
     Ok(())
 }
 
-/// Opens a session to speak in it, or begins one where there is none yet.
+/// Opens a session for writing, or creates the first one.
 fn open_or_create(store: &Store, reference: &str) -> backtrail::Result<Session> {
     match store.resolve(reference) {
-        // While we speak in it, nobody else can: they get `ErrorKind::Locked`.
+        // While we write to it, other processes get `ErrorKind::Locked`.
         Ok(id) => store.open_session(&id),
         Err(error) if error.kind() == ErrorKind::NotFound && reference == "latest" => {
             store.create_session(SessionOptions::new().title("a poem").agent("example"))
@@ -92,12 +92,12 @@ impl Agent {
             self.say(Message::user_text(PROMPT))?;
         }
         loop {
-            // Calls that have no result yet are run: those that the model made just
-            // now, and those in which an earlier run was killed. This tool may run
-            // twice. One that may not is left alone in the second case, and the
-            // context tells the model that the call was interrupted.
+            // Run the calls that have no result yet: those that the model has just made,
+            // and those in which an earlier run was killed. This tool may run twice.
+            // If yours must not, skip it in the second case: the context then shows
+            // the model that the call was interrupted.
             for call in open_calls(&self.session)? {
-                // What goes wrong in a tool is a result too: the model is told.
+                // A failure is a result too: the model sees it.
                 let result = match self.write(&call) {
                     Ok(output) => ToolResult::ok(output),
                     Err(error) => ToolResult::error(error.to_string()),
@@ -105,8 +105,8 @@ impl Agent {
                 self.say(Message::tool_result(result.answers(call.id, call.name)))?;
             }
 
-            // What the provider is to be sent, in its own form, and up to what is new
-            // the same bytes as last time: its prompt cache stays warm.
+            // The request in the provider's own form. Up to the new messages it has the
+            // same bytes as last time, so the prompt cache stays warm.
             let context = self.session.context(Shape::Anthropic)?;
             let request: Value = serde_json::from_str(context.as_json())?;
             let last = request["messages"].as_array().and_then(|all| all.last());
@@ -118,22 +118,22 @@ impl Agent {
                 continue;
             }
 
-            // What the model says is recorded before anything is done about it.
+            // The reply is recorded before anything is done about it.
             self.say(Draft::from(model(&request)?).model("scripted"))?;
         }
     }
 
     /// Records a message, and returns once it is on disk.
     fn say(&mut self, message: impl Into<Draft>) -> backtrail::Result<()> {
-        // `expect` makes a retry safe: if the record is there already, or somebody
-        // else went on, this is `ErrorKind::Conflict` and nothing is said twice.
+        // `expect` makes a retry safe: if the record already exists, or another process
+        // appended one, this is `ErrorKind::Conflict` and nothing is recorded twice.
         self.last = self.session.append(message.into().expect(self.last))?;
         self.count_down();
         Ok(())
     }
 
-    /// Puts a summary in the place of what was said. The messages stay in the
-    /// history, and `undo` brings them back into the context.
+    /// Replaces the messages with a summary in the context. They stay in the history,
+    /// and `undo` restores them to the context.
     fn compact(&mut self, request: &Value) -> backtrail::Result<()> {
         let summary = format!("{PROMPT} {} lines are written.", lines_written(request));
         let compaction = Compaction::new(summary).expect(self.last);
@@ -157,7 +157,7 @@ impl Agent {
         Ok(format!("wrote {} bytes", text.len()))
     }
 
-    /// Counts what was recorded, and dies where that was asked for.
+    /// Counts down the records, and dies at the requested one.
     fn count_down(&mut self) {
         self.die_after = self.die_after.map(|n| n.saturating_sub(1));
         if self.die_after == Some(0) {
@@ -191,7 +191,7 @@ fn open_calls(session: &Session) -> backtrail::Result<Vec<ToolUse>> {
     Ok(Vec::new())
 }
 
-/// Stands for a provider: it follows a script, and knows only what it is sent.
+/// A stand-in for a provider: it follows a script, and knows only what it is sent.
 fn model(request: &Value) -> backtrail::Result<Message> {
     let line = lines_written(request);
     let usage = Usage::new(request.to_string().len() as u64 / 4, 20);
@@ -203,8 +203,8 @@ fn model(request: &Value) -> backtrail::Result<Message> {
     Ok(Message::assistant([call.into()]).usage(usage))
 }
 
-/// Returns how far the work is, as the context tells it: what the summary says,
-/// and the results since.
+/// Returns how many lines are written, by the context alone: the number in the summary
+/// plus the results since.
 fn lines_written(request: &Value) -> usize {
     let messages = request["messages"].as_array().into_iter().flatten();
     let blocks = messages.flat_map(|message| message["content"].as_array().into_iter().flatten());

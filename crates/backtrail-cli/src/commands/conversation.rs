@@ -116,7 +116,7 @@ pub(super) fn run_words(run: &Run) -> String {
     let end = match (run.exit_code, run.signal) {
         (Some(code), _) => format!("exit {code}"),
         (None, Some(signal)) => format!("killed by signal {signal}"),
-        (None, None) => "exit unknown".to_owned(),
+        (None, None) => "exit status unknown".to_owned(),
     };
     let took = format_duration(Duration::from_millis(run.duration_ms));
     format!("{end}, {took}")

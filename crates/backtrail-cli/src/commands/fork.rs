@@ -46,7 +46,11 @@ pub(crate) struct ForkArgs {
 fn check_name(name: &str, ui: &Ui) -> Result<()> {
     match require_store(ui)?.resolve(name.trim()) {
         Ok(taken) => {
-            let what = format!("{} already means session {}", quote(name), short(&taken));
+            let what = format!(
+                "{} already refers to session {}",
+                quote(name),
+                short(&taken)
+            );
             Err(CommandError::invalid(what).hint("pick another name"))
         }
         Err(_) => Ok(()),

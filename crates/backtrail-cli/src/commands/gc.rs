@@ -72,7 +72,7 @@ fn stopped(error: backtrail::Error, ui: &Ui) -> CommandError {
     let command = CommandError::from(error);
     match kind {
         ErrorKind::Corrupt => command
-            .context("gc stopped: data that it cannot read may need what it would remove")
+            .context("gc stopped: some data cannot be read and may need what gc would remove")
             .hint(format!("see what is damaged: {} verify", ui.program())),
         ErrorKind::Locked => command.hint("another gc is running; let it finish"),
         _ => command,
@@ -164,7 +164,7 @@ impl Output<'_> {
         }
         if report.missing > 0 {
             let files = count(report.missing, "kept file");
-            let what = format!("the store has no content for {files}");
+            let what = format!("the content of {files} is missing from the store");
             ui.warning(&what, Some(&verify));
         }
         if report.over > 0 {

@@ -204,7 +204,7 @@ fn print(args: &ListArgs, mut found: Found, ui: &Ui) -> Result<Answer> {
     if empty > 0 {
         let sessions = count(empty, "session");
         ui.remark(&format!(
-            "{sessions} of other agents hidden: no messages (see --json)"
+            "{sessions} from other agents hidden: no messages (see --json)"
         ));
     }
     if let [first, ..] = unreadable.as_slice() {

@@ -12,7 +12,7 @@ use crate::args;
 use crate::error::Result;
 use crate::ui::Ui;
 
-/// Print the manual page of all verbs or of one
+/// Print the manual page, for all verbs or one
 ///
 /// Read it with `backtrail man | man -l -`.
 #[derive(Debug, clap::Args)]

@@ -38,7 +38,7 @@ pub(crate) struct RecordArgs {
     #[arg(long)]
     title: Option<String>,
 
-    /// Start a sub-agent's session; REF is the one whose tool call started it
+    /// Start a sub-agent's session; REF is the session whose tool call started it
     #[arg(
         long,
         value_name = "REF",

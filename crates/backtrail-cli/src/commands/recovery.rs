@@ -72,7 +72,7 @@ pub(crate) fn report_unfinished(unfinished: &Unfinished, ui: &Ui) {
     } = unfinished;
     let all = moved.len() + waiting.len() + other.len();
     ui.status(&format!(
-        "the {verb} of {at} is unfinished: {} of {all} paths restored",
+        "the {verb} from {at} is unfinished: {} of {all} paths restored",
         moved.len()
     ));
     let lines = moved
@@ -92,7 +92,7 @@ pub(crate) fn report_unfinished(unfinished: &Unfinished, ui: &Ui) {
 /// Closes an unfinished rewind and reports what is where.
 pub(crate) fn abandon(workspace: &Workspace, ui: &Ui) -> Result<Answer> {
     let Some(recovered) = workspace.abandon_unfinished()? else {
-        ui.status("no rewind is unfinished here");
+        ui.status("no unfinished rewind here");
         return Ok(Answer::No);
     };
     if ui.json() {
@@ -101,7 +101,7 @@ pub(crate) fn abandon(workspace: &Workspace, ui: &Ui) -> Result<Answer> {
     }
     let (verb, at) = (recovered.verb, when::brief(recovered.begun_at));
     ui.status(&format!(
-        "abandoned the {verb} of {at}; the files stay as they are"
+        "abandoned the {verb} from {at}; the files stay as they are"
     ));
     for left in &recovered.not_restored {
         let (path, reason) = (visible_path(&left.path), one_line(&left.reason, 60));
@@ -124,11 +124,11 @@ fn recovered_text(recovered: &Recovered) -> String {
     let left = &recovered.not_restored;
     let mut text = match (&recovered.abandoned, recovered.now) {
         (Some(reason), _) => format!(
-            "the {verb} at {at} was interrupted and cannot be finished: {reason}; the files stay \
+            "the {verb} from {at} was interrupted and cannot be finished: {reason}; the files stay \
              as they are"
         ),
         (None, Some(_)) => format!("finished the interrupted {verb} ({at})"),
-        (None, None) => format!("the {verb} at {at} was interrupted; everything was put back"),
+        (None, None) => format!("the {verb} from {at} was interrupted; everything was put back"),
     };
     if let (Some(_), [one, ..]) = (&recovered.abandoned, &left[..]) {
         let reason = one_line(&one.reason, 60);
@@ -137,7 +137,7 @@ fn recovered_text(recovered: &Recovered) -> String {
         text += &format!("; {}", left_text(left));
     }
     if recovered.chat_continued {
-        text += "; the conversation had continued and stays where it is";
+        text += "; the conversation has continued since and stays as it is";
     }
     text
 }
@@ -193,7 +193,10 @@ mod tests {
         undo.chat_continued = true;
         let text = recovered_text(&undo);
         assert!(text.starts_with("finished the interrupted undo"), "{text}");
-        assert!(text.ends_with("continued and stays where it is"), "{text}");
+        assert!(
+            text.ends_with("continued since and stays as it is"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -201,13 +204,13 @@ mod tests {
         let mut rewind = recovered(Verb::Rewind);
         assert_eq!(
             recovered_text(&rewind),
-            "the rewind at 2001-09-09 was interrupted; everything was put back"
+            "the rewind from 2001-09-09 was interrupted; everything was put back"
         );
         rewind.abandoned = Some("object c81f is damaged".to_owned());
         rewind.not_restored = left(&["backtrail-saved-77ab"], "has the old files");
         assert_eq!(
             recovered_text(&rewind),
-            "the rewind at 2001-09-09 was interrupted and cannot be finished: object c81f is \
+            "the rewind from 2001-09-09 was interrupted and cannot be finished: object c81f is \
              damaged; the files stay as they are; backtrail-saved-77ab has the old files"
         );
         rewind.abandoned = None;

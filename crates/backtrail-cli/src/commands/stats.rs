@@ -16,7 +16,7 @@ use crate::error::{CommandError, Result};
 use crate::text::{cost_json, one_line};
 use crate::ui::Ui;
 
-/// Show usage and cost, of all sessions or of one
+/// Show usage and cost, for all sessions or one
 ///
 /// Without a session: what all model calls used and cost, including undone turns. A call
 /// that forks share counts once. Estimated tokens are listed separately.

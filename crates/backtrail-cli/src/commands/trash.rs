@@ -45,14 +45,14 @@ struct RestoreArgs {
 
 /// Permanently remove what was deleted
 ///
-/// What a session still reads is kept and listed.
+/// Anything that a session still reads is kept and listed.
 #[derive(Debug, clap::Args)]
 struct EmptyArgs {
     /// Only these: a session id or a prefix of 4+ characters, or ID.trails
     #[arg(value_name = "REF")]
     references: Vec<String>,
 
-    /// Only what was deleted longer ago than this: 30d, 12h, 4w
+    /// Only what has been in the trash longer than this: 30d, 12h, 4w
     #[arg(long, value_name = "AGE", value_parser = read_age)]
     older_than: Option<Duration>,
 

@@ -20,7 +20,7 @@ pub(crate) struct UndoArgs {
     #[arg(long, value_name = "PATHS", num_args = 1.., conflicts_with = "chat")]
     paths: Vec<PathBuf>,
 
-    /// Close a rewind that was interrupted and cannot be finished; the files stay as they are
+    /// Abandon a rewind that was interrupted and cannot be finished; the files stay as they are
     #[arg(long, conflicts_with_all = ["reference", "paths", "files", "chat", "dry_run"])]
     abandon: bool,
 

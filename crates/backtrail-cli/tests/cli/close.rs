@@ -81,13 +81,20 @@ fn can_inject() -> bool {
 fn no_code_lists_directories_by_std() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut sources = Vec::new();
-    for name in ["backtrail", "backtrail-index", "backtrail-formats", "backtrail-cli"] {
+    for name in [
+        "backtrail",
+        "backtrail-index",
+        "backtrail-formats",
+        "backtrail-cli",
+    ] {
         sources_in(&crates.join(name).join("src"), &mut sources);
     }
     assert!(sources.len() > 300);
     for path in sources {
         let text = std::fs::read_to_string(&path).unwrap();
-        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
         let code = code.take_while(|line| !line.contains("#[cfg(test)]"));
         for line in code {
             let lists = ["read_dir(", "remove_dir_all(", "WalkDir", "WalkBuilder"];

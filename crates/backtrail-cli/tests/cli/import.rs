@@ -230,7 +230,7 @@ fn f2_an_object_to_which_lines_were_appended_is_read_all_the_same() {
 }
 
 #[test]
-fn taken_in_again_the_same_content_changes_nothing() {
+fn importing_the_same_content_again_changes_nothing() {
     let cli = Cli::new();
     write(&cli, "lines.jsonl", LINES);
     import(&cli, &["lines.jsonl"]);
@@ -430,8 +430,8 @@ fn a10_an_import_comes_out_as_version_1_again_and_what_it_lost_is_listed() {
         (ran.code, ran.stderr.as_str()),
         (
             0,
-            "note: title, tags or agent was dropped\n\
-             note: model, response id, duration or cost was dropped in 1 message (3)\n\
+            "note: the title, tags or agent was dropped\n\
+             note: the model, response id, duration or cost was dropped in 1 message (3)\n\
              note: thinking was dropped in 1 message (3)\n"
         )
     );
@@ -453,8 +453,8 @@ fn a10_an_import_comes_out_as_version_1_again_and_what_it_lost_is_listed() {
 }
 
 /// What version 1 has no place for in `Cli::talk`.
-const LOST: &str = "note: title, tags or agent was dropped\n\
-                    note: model, response id, duration or cost was dropped in 2 messages (3, 4)\n";
+const LOST: &str = "note: the title, tags or agent was dropped\n\
+                    note: the model, response id, duration or cost was dropped in 2 messages (3, 4)\n";
 
 // A10
 #[test]
@@ -498,7 +498,7 @@ fn a10_what_a_summary_replaces_is_omitted_from_version_1_and_reported() {
     let ran = cli.run(&["export", &id, "--to", "v1"]);
     assert_eq!(
         ran.stderr,
-        "note: title, tags or agent was dropped\n\
+        "note: the title, tags or agent was dropped\n\
          note: 3 messages replaced by the summary (2, 3, 4)\n"
     );
     let lines = ran.json_lines();
@@ -701,8 +701,8 @@ err: hint: choose another name, or remove the file first
             "\
 exit 0
 out: exported <id> to x.jsonl ({size} bytes)
-err: note: title, tags or agent was dropped
-err: note: model, response id, duration or cost was dropped in 2 messages (3, 4)
+err: note: the title, tags or agent was dropped
+err: note: the model, response id, duration or cost was dropped in 2 messages (3, 4)
 err: to reverse: rm x.jsonl
 "
         )

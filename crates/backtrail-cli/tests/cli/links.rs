@@ -31,8 +31,19 @@ impl Whole {
             r#"{{"type":"message","message":{{"role":"user","blocks":[{{"type":"text","text":"{WORDS}"}},{{"type":"image","media_type":"image/png","data":"aGVsbG8="}}]}}}}"#
         );
         let recorded = ok(cli.run_with(&["record"], said.as_bytes()));
-        let session = recorded.json_lines()[0]["session"].as_str().unwrap().to_owned();
-        ok(cli.run(&["run", "--session", &session, "--", "sh", "-c", "echo two > a.txt"]));
+        let session = recorded.json_lines()[0]["session"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        ok(cli.run(&[
+            "run",
+            "--session",
+            &session,
+            "--",
+            "sh",
+            "-c",
+            "echo two > a.txt",
+        ]));
         let other = cli.new_session("the other one");
         let gone = cli.new_session("a deleted one");
         ok(cli.run(&["delete", &gone]));
@@ -82,10 +93,16 @@ struct Linked {
 
 impl Linked {
     fn run(&self, args: &[&str]) -> Ran {
-        let ran = self.cli.run_with(args, b"{\"role\":\"user\",\"text\":\"more\"}\n");
+        let ran = self
+            .cli
+            .run_with(args, b"{\"role\":\"user\",\"text\":\"more\"}\n");
         let now = contents(&self.outside);
         let same = now == self.before;
-        assert!(same, "{args:?} changed what {:?} points to: {ran:#?}", self.link);
+        assert!(
+            same,
+            "{args:?} changed what {:?} points to: {ran:#?}",
+            self.link
+        );
         ran
     }
 }
@@ -175,10 +192,16 @@ fn nothing_in_a_store_is_read_written_or_removed_through_a_link() {
                 })
                 .collect();
             let ran = linked.run(&verb);
-            assert!(!ran.stderr.contains("panicked"), "{path:?} {verb:?}: {ran:#?}");
+            assert!(
+                !ran.stderr.contains("panicked"),
+                "{path:?} {verb:?}: {ran:#?}"
+            );
             if holds_words && verb[0] != "list" {
                 let shown = &ran.stdout;
-                assert!(!shown.contains(WORDS) || ran.code != 0, "{path:?}: {ran:#?}");
+                assert!(
+                    !shown.contains(WORDS) || ran.code != 0,
+                    "{path:?}: {ran:#?}"
+                );
             }
         }
     }

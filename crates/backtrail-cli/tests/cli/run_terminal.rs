@@ -169,7 +169,7 @@ fn ends_with_6(mut terminal: Terminal) {
 }
 
 #[test]
-fn ctrl_z_stops_the_job_and_fg_lets_it_go_on() {
+fn ctrl_z_stops_the_job_and_fg_continues_it() {
     if !pty::is_there() {
         return;
     }

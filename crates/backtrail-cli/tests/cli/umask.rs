@@ -49,7 +49,13 @@ fn a_store_made_under_any_umask_is_its_owners_and_usable() {
         std::fs::write(cli.work().join("sub/a.txt"), "one\n").unwrap();
         for args in [
             &["record", "--text", "words"][..],
-            &["run", "--", "sh", "-c", "umask 022; rm -r sub; echo two > b.txt"],
+            &[
+                "run",
+                "--",
+                "sh",
+                "-c",
+                "umask 022; rm -r sub; echo two > b.txt",
+            ],
             &["undo"],
             &["redo"],
             &["undo"],

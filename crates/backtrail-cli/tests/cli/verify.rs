@@ -40,11 +40,17 @@ fn a_line_that_a_kill_cut_off_is_unfinished_and_not_damage() {
             let report = verified.json();
             assert_eq!(report["ok"], true);
             assert_eq!(report["damaged"], json!([]), "{kind} {keep}");
-            assert_eq!(report["unfinished"][0]["byte"], start, "{kind} {keep}: {report:#}");
+            assert_eq!(
+                report["unfinished"][0]["byte"], start,
+                "{kind} {keep}: {report:#}"
+            );
             let text = cli.run(&["verify"]);
             assert_eq!(text.code, 0, "{text:#?}");
             assert!(text.stdout.contains("cut off  "), "{text:#?}");
-            assert!(text.stdout.contains("the next write sets it aside"), "{text:#?}");
+            assert!(
+                text.stdout.contains("the next write sets it aside"),
+                "{text:#?}"
+            );
             let doctor = cli.run(&["doctor"]);
             assert_eq!(doctor.code, 0, "{kind} {keep}: {doctor:#?}");
 

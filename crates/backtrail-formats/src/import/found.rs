@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use backtrail::{LocalStorage, Storage as _};
 use backtrail::plumbing::version1::{find_file, is_temporary, original_of};
+use backtrail::{LocalStorage, Storage as _};
 use serde::{Deserialize, Serialize};
 
 use super::ImportOptions;

@@ -129,7 +129,7 @@ pub(super) fn catch_up(
         match opened {
             Ok(workspace) => {
                 let key = workspaces.key(Some(workspace.id()), workspace.root())?;
-                take_in(db, key, &workspace, seen, &known, &mut sessions)?;
+                index_workspace(db, key, &workspace, seen, &known, &mut sessions)?;
             }
             // What is known of it stays.
             Err(error) => {
@@ -141,7 +141,7 @@ pub(super) fn catch_up(
     Ok(sessions)
 }
 
-fn take_in(
+fn index_workspace(
     db: &Catalogue,
     key: i64,
     workspace: &Workspace,

@@ -199,7 +199,7 @@ impl Splitter<'_> {
         let rest = &bytes[from..];
         let run = rest.iter().take_while(|&&byte| is_alphanumeric(byte));
         let to = from + run.count();
-        if bytes.get(to).is_some_and(|&byte| byte >= 128) && goes_on(&text[to..]) {
+        if bytes.get(to).is_some_and(|&byte| byte >= 128) && continues_word(&text[to..]) {
             return self.wide_run(from);
         }
         let parts = Parts::of(&bytes[from..to]);
@@ -323,7 +323,7 @@ fn distance(joint: &[u8]) -> usize {
 }
 
 /// Returns whether the first character of a text continues a word.
-fn goes_on(rest: &str) -> bool {
+fn continues_word(rest: &str) -> bool {
     let first = rest.chars().next().map(kind);
     matches!(
         first,

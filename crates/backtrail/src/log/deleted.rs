@@ -60,7 +60,7 @@ pub(super) fn deleted_error(files: &LogDir) -> Option<Error> {
     }
     let home = files.trash().with_file_name(SESSIONS).join(id.as_str());
     if files.path() == dir && files.storage().is_dir(&home).ok()? {
-        let what = format!("session {id} is not in the trash any more");
+        let what = format!("session {id} is no longer in the trash");
         return Some(Error::restored(what).at_path(&home));
     }
     None

@@ -78,7 +78,7 @@ impl Follower {
     /// Fails if the session cannot be read; damage is skipped and counted.
     pub fn poll(&mut self) -> Result<Option<RecordRef<'_>>> {
         loop {
-            if self.present.is_none() && !self.go_on()? {
+            if self.present.is_none() && !self.open_next()? {
                 return Ok(None);
             }
             if self.advance()? {
@@ -114,7 +114,7 @@ impl Follower {
     }
 
     /// Opens the next trail, if there is one.
-    fn go_on(&mut self) -> Result<bool> {
+    fn open_next(&mut self) -> Result<bool> {
         let Some(segment) = self.coming.pop_front() else {
             return Ok(false);
         };

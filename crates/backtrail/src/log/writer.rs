@@ -50,7 +50,7 @@ impl std::str::FromStr for Durability {
             "batch" => Ok(Self::Batch),
             "os" => Ok(Self::Os),
             other => Err(Error::invalid(format!(
-                "{} is not a durability; use record, batch or os",
+                "unknown durability {}: use record, batch or os",
                 crate::error::quoted(other)
             ))),
         }

@@ -37,7 +37,7 @@ impl Objects {
                 true => drop_second_name(pack_set, name).map(|()| Some(0)),
                 false => finish_open_pack(pack_set, self, name),
             };
-            let what = "cannot clean up a pack of objects";
+            let what = "cannot clean up an object pack";
             match if_found(cleaned).context(what, &pack_set.path(name))? {
                 Some(Some(bytes)) => cut += bytes,
                 Some(None) => _ = busy.insert(name.stem),
@@ -45,7 +45,7 @@ impl Objects {
             }
         }
         if_found(pack_set.sync_names())
-            .context("cannot make the names of packs durable", &pack_set.dir)?;
+            .context("cannot sync the directory of object packs", &pack_set.dir)?;
         let mut table = self.build_table(&busy)?;
         table.cut = cut;
         Ok(table)

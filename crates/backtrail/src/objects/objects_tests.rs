@@ -121,7 +121,7 @@ fn a_failing_stream_is_an_error_and_spoils_nothing() {
 }
 
 #[test]
-fn the_same_content_is_stored_once_whoever_puts_it() {
+fn the_same_content_is_stored_once_by_any_handle_or_thread() {
     let memory = memory();
     let contents: Vec<_> = (0..20).map(|n| noise(n, 400)).collect();
     store(&open(&memory, 1), &contents).unwrap();

@@ -64,7 +64,7 @@ impl PackLocks {
             } else {
                 file.sync()
             };
-            let what = "cannot make existing objects durable";
+            let what = "cannot sync existing objects";
             synced.context(what, &pack_set.path(name))?;
             pack_set.settle(name, end);
         }
@@ -81,7 +81,7 @@ impl PackLocks {
         let pack_set = &objects.0.pack_set;
         let failed = |name: PackName| {
             let path = pack_set.path(name);
-            move |error| Error::io("cannot append to a pack of objects", &path, error)
+            move |error| Error::io("cannot append to an object pack", &path, error)
         };
         let mut locks = lock(&self.0);
         if let Some((file, pack)) = take_appendable(&mut locks) {
@@ -181,7 +181,7 @@ fn try_new_in(
 /// Creates a pack, and the directory if it is the first one.
 pub(super) fn new_pack(objects: &Objects, limits: PackLimits) -> Result<PackWriter> {
     let pack_set = &objects.0.pack_set;
-    let failed = |error| Error::io("cannot begin a pack of objects", &pack_set.dir, error);
+    let failed = |error| Error::io("cannot create an object pack", &pack_set.dir, error);
     make_dir(pack_set.storage.as_ref(), &pack_set.dir).map_err(failed)?;
     let mut stem = [0; 8];
     objects.0.random.fill(&mut stem).map_err(failed)?;

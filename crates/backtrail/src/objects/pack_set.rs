@@ -21,7 +21,7 @@ use crate::sync::lock;
 const OPEN_FILES: usize = 48;
 
 /// The error for a pack that cannot be read.
-pub(super) const UNREADABLE: &str = "cannot read a pack of objects";
+pub(super) const UNREADABLE: &str = "cannot read an object pack";
 
 pub(super) type Packs = Arc<[Arc<Pack>]>;
 
@@ -171,7 +171,7 @@ impl PackSet {
     /// Returns a pack's length; `None` if it was removed.
     pub(super) fn len_of(&self, name: PackName) -> Result<Option<u64>> {
         let len = self.file(name).and_then(|file| file.len());
-        if_found(len).context("cannot measure a pack of objects", &self.path(name))
+        if_found(len).context("cannot read the size of an object pack", &self.path(name))
     }
 
     fn open_pack(&self, name: PackName, known: Option<&Arc<Pack>>) -> io::Result<Refreshed> {
@@ -271,7 +271,7 @@ impl PackSet {
     /// Returns an error if a pack has a newer format, in which an object may be hidden.
     pub(super) fn newer(&self) -> Option<Error> {
         let path = lock(&self.cache).newer.clone()?;
-        let what = "a pack of objects was written by a newer version; upgrade Backtrail";
+        let what = "an object pack was written by a newer version; upgrade Backtrail";
         Some(Error::new(ErrorKind::NewerFormat, what).at_path(&path))
     }
 

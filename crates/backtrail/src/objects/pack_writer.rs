@@ -183,7 +183,7 @@ impl PackWriter {
             }
             _ => Ok(None),
         };
-        resume().context("cannot append to a pack of objects", &pack_set.path(name))
+        resume().context("cannot append to an object pack", &pack_set.path(name))
     }
 
     /// Makes all added entries durable and writes the sorted index by which the pack is

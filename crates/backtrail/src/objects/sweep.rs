@@ -332,9 +332,9 @@ impl<'a> Sweep<'a> {
         let name = self.table.packs[source.number].name;
         let path = name.path(&pack_set.dir);
         let len = source.file.len();
-        self.gone += len.context("cannot measure a pack", &path)?;
+        self.gone += len.context("cannot read the size of an object pack", &path)?;
         let removed = if_found(pack_set.storage.remove_file(&path));
-        removed.context("cannot remove a pack of objects", &path)?;
+        removed.context("cannot remove an object pack", &path)?;
         pack_set.forget(name);
         self.table.packs[source.number].is_removed = true;
         Ok(())

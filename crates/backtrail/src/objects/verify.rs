@@ -120,7 +120,7 @@ impl Verifier<'_, '_> {
         let path = self.objects.0.pack_set.path(name);
         // If it was removed meanwhile, its live objects are in other packs.
         let checked = if_found(self.blocks(name));
-        checked.context("cannot verify a pack of objects", &path)?;
+        checked.context("cannot verify an object pack", &path)?;
         Ok(())
     }
 

@@ -306,7 +306,7 @@ fn in_the_way(now: &Skipped, then: &Node) -> Option<String> {
     Some(match (now.reason, now.kind) {
         (SkippedReason::Git, _) => "now a git repository".to_owned(),
         (SkippedReason::Store, _) => "now holds the store".to_owned(),
-        (SkippedReason::OtherFileSystem, _) => "now another file system".to_owned(),
+        (SkippedReason::OtherFileSystem, _) => "now on another file system".to_owned(),
         (_, FileKind::File | FileKind::Link) => return None,
         (SkippedReason::Ignored, FileKind::Dir) if is_dir => return None,
         (reason, FileKind::Dir) => {

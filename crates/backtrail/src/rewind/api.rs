@@ -29,7 +29,7 @@ impl Workspace {
 
     /// Moves files and conversation back to a point.
     ///
-    /// Paths that somebody else changed stop it unless the options say otherwise: the
+    /// Paths that others changed stop it unless the options say otherwise: the
     /// outcome's stage is [`Stopped`](Stage::Stopped), and nothing is touched.
     ///
     /// # Errors
@@ -265,7 +265,7 @@ impl Workspace {
 
 /// The error of a plan whose files changed since.
 pub(super) fn files_changed(workspace: &Workspace) -> Error {
-    let what = "the files changed since this was planned; nothing was touched, plan again";
+    let what = "the files changed since the plan was made; nothing was touched";
     Error::new(ErrorKind::Conflict, what).at_path(workspace.root())
 }
 

@@ -71,7 +71,7 @@ impl Part {
         self.modes.filter(|(now, then)| now != then)
     }
 
-    /// Returns the conflict, if somebody else changed it too.
+    /// Returns the conflict, if others changed it too.
     pub fn conflict(&self) -> Option<&Conflict> {
         self.conflict.as_ref()
     }
@@ -156,7 +156,7 @@ fn some_of(
     merger: &Merger<'_>,
 ) -> Result<Option<Node>> {
     let not_there = || {
-        let what = format!("{} has no such pieces", shown(path));
+        let what = format!("{} has no such parts", shown(path));
         Error::invalid(what).at_path(path)
     };
     let file = |node: &Option<Node>| PathEntry::of(node.as_ref()?)?.file();
@@ -259,7 +259,7 @@ impl RewindPlan {
             chosen: Some(chosen.into_iter().collect()),
         };
         let Some(workspace) = self.workspace.filter(|_| self.options.pick.is_some()) else {
-            return Err(Error::invalid("this was not planned in parts"));
+            return Err(Error::invalid("the plan was not made in parts"));
         };
         let mut target = self.target;
         target.about = format!("parts of {}", named_paths(&pick.paths())).into();

@@ -9,9 +9,9 @@ use tempfile::TempDir;
 use crate::error::{Error, ErrorKind};
 use crate::ids::CheckpointId;
 use crate::objects::ObjectId;
-use crate::snapshot::{Snapshot, Totals};
 use crate::snapshot::entry::{Dir, DirEntry, Node};
 use crate::snapshot::node::{write_listing, write_root};
+use crate::snapshot::{Snapshot, Totals};
 use crate::workspace::step_record::StepRecord;
 use crate::workspace::verify::VerifyOptions;
 use crate::workspace::{Checkpoint, CheckpointOptions, CheckpointReason, Point, Workspace};
@@ -125,11 +125,12 @@ impl Scene {
     /// Returns whether a check of the store finds nothing wrong with a checkpoint.
     fn is_verified(&self, id: CheckpointId) -> bool {
         let store = self.workspace.store();
-        let [thorough, quick] = [VerifyOptions::new(), VerifyOptions::new().quick()].map(|options| {
-            let report = store.verify_snapshots_with(&options).unwrap();
-            let mut lost = report.lost.iter();
-            !lost.any(|state| state.checkpoints.contains(&id))
-        });
+        let [thorough, quick] =
+            [VerifyOptions::new(), VerifyOptions::new().quick()].map(|options| {
+                let report = store.verify_snapshots_with(&options).unwrap();
+                let mut lost = report.lost.iter();
+                !lost.any(|state| state.checkpoints.contains(&id))
+            });
         assert_eq!(thorough, quick, "a quick check sees as much of a tree");
         thorough
     }
@@ -335,25 +336,44 @@ fn f16_verify_and_restore_agree_about_every_tree() {
     let link = |name: &'static [u8], to: Vec<u8>| -> Make<'_> {
         Box::new(move |_| (name.to_vec(), target(&to)))
     };
-    let named = |name: Vec<u8>| -> Make<'_> {
-        Box::new(move |scene| (name.clone(), scene.file("new")))
-    };
+    let named =
+        |name: Vec<u8>| -> Make<'_> { Box::new(move |scene| (name.clone(), scene.file("new"))) };
     let cases: Vec<(&str, bool, Make<'_>)> = vec![
         ("a file", true, named(b"new".to_vec())),
         ("a long name", true, named(vec![b'n'; 255])),
         ("no UTF-8", true, named(vec![b'a', 0xff, 0xfe])),
         ("a longer name", false, named(vec![b'n'; 256])),
         ("git's state", false, named(b".git".to_vec())),
-        ("a staging directory", false, named(b".backtrail-staging-x".to_vec())),
+        (
+            "a staging directory",
+            false,
+            named(b".backtrail-staging-x".to_vec()),
+        ),
         ("a link", true, link(b"link", b"anywhere".to_vec())),
         ("a long link", true, link(b"link", vec![b't'; 4095])),
         ("a link to nothing", false, link(b"link", Vec::new())),
         ("a link with NUL", false, link(b"link", b"a\0b".to_vec())),
         ("a longer link", false, link(b"link", vec![b't'; 4096])),
-        ("the length", true, Box::new(|s| (b"f".to_vec(), sized(s, 4)))),
-        ("a length too small", false, Box::new(|s| (b"f".to_vec(), sized(s, 3)))),
-        ("a length too large", false, Box::new(|s| (b"f".to_vec(), sized(s, 5)))),
-        ("no length", false, Box::new(|s| (b"f".to_vec(), sized(s, 0)))),
+        (
+            "the length",
+            true,
+            Box::new(|s| (b"f".to_vec(), sized(s, 4))),
+        ),
+        (
+            "a length too small",
+            false,
+            Box::new(|s| (b"f".to_vec(), sized(s, 3))),
+        ),
+        (
+            "a length too large",
+            false,
+            Box::new(|s| (b"f".to_vec(), sized(s, 5))),
+        ),
+        (
+            "no length",
+            false,
+            Box::new(|s| (b"f".to_vec(), sized(s, 0))),
+        ),
         (
             "a length that needs chunks",
             false,
@@ -388,7 +408,13 @@ fn f16_a_tree_that_repeats_itself_without_end_is_refused_at_once() {
         ("files", [b"a", b"b"], true, 40, &[false, true]),
         ("directories only", [b"a", b"b"], false, 40, &[false]),
         ("long names", [&long[0], &long[1]], true, 40, &[false]),
-        ("more than numbers can say", [b"a", b"b"], true, 200, &[false]),
+        (
+            "more than numbers can say",
+            [b"a", b"b"],
+            true,
+            200,
+            &[false],
+        ),
         ("just too many", [b"a", b"b"], true, 18, &[false]),
     ];
     for (what, names, has_file, levels, damage) in bombs {
@@ -404,7 +430,9 @@ fn f16_a_tree_that_repeats_itself_without_end_is_refused_at_once() {
             }
             for _ in 0..levels {
                 let below = scene.store_listing(&entries);
-                entries = names.map(|name| entry(name, Node::Dir(dir(below)))).to_vec();
+                entries = names
+                    .map(|name| entry(name, Node::Dir(dir(below))))
+                    .to_vec();
             }
             let bomb = scene.store(&entries);
             let stored = Snapshot::stored(scene.workspace.objects(), bomb).unwrap();

@@ -240,8 +240,8 @@ fn stuck(error: Error, work: &FileWork<'_>) -> Error {
         Err(_) => return interrupted(error),
     };
     error.with_note(format!(
-        "it is half done: {moved} of {all} paths are restored; the next command here that can \
-         finishes it"
+        "it is half done: {moved} of {all} paths are restored; the next command here tries to \
+         finish it"
     ))
 }
 
@@ -364,6 +364,6 @@ pub(super) fn must_stand(writer: Option<&Session>, chat: Option<&ChatMove>) -> R
     if stands {
         return Ok(());
     }
-    let what = "the conversation continued since this was planned; nothing was touched, plan again";
+    let what = "the conversation continued since the plan was made; nothing was touched";
     Err(Error::new(ErrorKind::Conflict, what))
 }

@@ -49,7 +49,7 @@ impl ForkInto {
         self
     }
 
-    /// Sets what is told how far the work is.
+    /// Sets the receiver of progress reports.
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = Some(progress);
@@ -124,7 +124,7 @@ impl Workspace {
         };
         Ok(ForkIntoPlan {
             options,
-            skipped: count_left_out(&snapshot)?,
+            skipped: count_skipped(&snapshot)?,
             has_git: is_git(&snapshot)?,
             workspace: self.clone(),
             place,
@@ -332,7 +332,7 @@ impl ForkIntoPlan {
     }
 }
 
-fn count_left_out(snapshot: &Snapshot) -> Result<BTreeMap<&'static str, u64>> {
+fn count_skipped(snapshot: &Snapshot) -> Result<BTreeMap<&'static str, u64>> {
     let mut counts = BTreeMap::new();
     for entry in snapshot.skipped() {
         *counts.entry(entry?.reason.as_str()).or_default() += 1;

@@ -265,7 +265,7 @@ impl Merger<'_> {
         };
         let Some(mode) = three_ways(base_file.mode, our_file.mode, their_file.mode) else {
             let who = self.other_name(path);
-            return Err(unmerged(&format!("{who} changed its mode, too")).into());
+            return Err(unmerged(&format!("{who} also changed its mode")).into());
         };
         let merged = |(content, size), bytes| MergeVersion {
             state: PathState::There(PathEntry::File(FileEntry {

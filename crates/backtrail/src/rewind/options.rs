@@ -48,20 +48,20 @@ impl Rewind {
         Self::new(false, true)
     }
 
-    /// Sets what happens to paths that somebody else changed too.
+    /// Sets what happens to paths that others changed too.
     #[must_use]
     pub fn on_conflict(mut self, on_conflict: OnConflict) -> Self {
         self.on_conflict = on_conflict;
         self
     }
 
-    /// Keeps paths that somebody else changed too as they are.
+    /// Leaves paths that others changed too as they are.
     #[must_use]
     pub fn keep(self) -> Self {
         self.on_conflict(OnConflict::Keep)
     }
 
-    /// Restores the exact state of the point, whoever changed what.
+    /// Restores the exact state of the point, no matter who changed what.
     #[must_use]
     pub fn overwrite(self) -> Self {
         self.on_conflict(OnConflict::Overwrite)
@@ -89,10 +89,10 @@ impl Rewind {
         self
     }
 
-    /// Lets somebody choose which parts of the files go back: see
+    /// Lets the caller choose which parts of the files to restore: see
     /// [`RewindPlan::parts`](super::RewindPlan::parts) and
-    /// [`RewindPlan::choose`](super::RewindPlan::choose). What is chosen goes back,
-    /// whoever changed it; nothing does until something is chosen.
+    /// [`RewindPlan::choose`](super::RewindPlan::choose). The chosen parts are restored, no
+    /// matter who changed them; nothing is until something is chosen.
     #[must_use]
     pub fn in_parts(mut self) -> Self {
         self.pick = Some(Pick::default());
@@ -100,7 +100,7 @@ impl Rewind {
         self.overwrite()
     }
 
-    /// Sets what is told how far the work is.
+    /// Sets the receiver of progress reports.
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = Some(progress);

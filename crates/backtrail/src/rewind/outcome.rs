@@ -72,7 +72,7 @@ pub struct Outcome {
     pub active: Vec<Activity>,
 }
 
-/// What happens to a path that somebody else changed too.
+/// What happens to a path that others changed too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -170,7 +170,7 @@ pub enum PathOutcomeKind {
     },
 }
 
-/// A path that somebody else changed too.
+/// A path that others changed too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Conflict {
@@ -229,7 +229,7 @@ pub struct Unmerged {
     pub overlaps: Vec<Overlap>,
 }
 
-/// Lines to undo that somebody else changed as well, or that are next to such lines.
+/// Lines to undo that others changed as well, or that are next to such lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Overlap {
@@ -265,7 +265,7 @@ pub struct Kept {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum KeptReason {
-    /// Somebody else changed it, and conflicts are kept.
+    /// Others changed it, and conflicts are kept.
     Conflict,
     /// Ignore rules matched it when it was created.
     BornIgnored,

@@ -71,7 +71,7 @@ impl Workspace {
             return Ok(None);
         }
         let Some(_held) = self.try_hold_snapshots()? else {
-            let what = "another process is moving files here".to_owned();
+            let what = "another process is rewinding here".to_owned();
             return Err(Error::locked(what, self.root(), None));
         };
         let Some(begun) = self.open_step()? else {

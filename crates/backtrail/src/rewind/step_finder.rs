@@ -100,7 +100,7 @@ impl<'a> StepFinder<'a> {
             target.step_id = None;
             return Ok(target);
         }
-        let what = format!("no step to undo changed {}", named_paths(&options.paths));
+        let what = format!("no undoable step changed {}", named_paths(&options.paths));
         Err(Error::new(ErrorKind::NotFound, what).at_path(&options.paths[0]))
     }
 

@@ -171,7 +171,7 @@ impl RewindTarget {
         match workspace.locate_chat(point)? {
             Some(place) => Self::at_place(workspace.store(), place),
             None => {
-                let what = format!("{point} has no session, so there is no conversation to move");
+                let what = format!("{point} has no session, so there is no conversation to rewind");
                 Err(Error::invalid(what))
             }
         }

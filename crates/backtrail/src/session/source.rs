@@ -94,7 +94,7 @@ impl KeptSource {
         at == to
     }
 
-    fn go_on(&mut self, record: SourceRecord) {
+    fn add(&mut self, record: SourceRecord) {
         if !record.pieces.is_empty() {
             let is_complete = self.truncate(record.from);
             self.incomplete = !is_complete || (self.incomplete && record.from > 0);
@@ -125,7 +125,7 @@ impl SessionReader {
                     None => KeptSource::new(record.path.clone()),
                     Some(at) => sources.remove(at),
                 };
-                kept.go_on(record);
+                kept.add(record);
                 kept.place = (trail, found.record.seq(), found.byte);
                 sources.push(kept);
             }
@@ -138,7 +138,7 @@ impl SessionReader {
     pub fn write_source(&self, source: &KeptSource, out: &mut dyn Write) -> Result<u64> {
         let files = &self.log.dir;
         let payloads = Payloads::new(files);
-        let unwritable = |error: io::Error| Error::machine("cannot write the file out", error);
+        let unwritable = |error: io::Error| Error::machine("cannot write the file", error);
         let mut written = 0;
         for piece in &source.pieces {
             let bytes = self.unpack(&payloads, piece, &source.path)?;

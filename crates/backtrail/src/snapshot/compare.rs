@@ -83,10 +83,7 @@ impl<'a> Comparison<'a> {
 
     /// Finds every path that differs, including directories and skipped entries, but
     /// nothing below a skipped entry.
-    pub(super) fn differences(
-        mut self,
-        only: Option<&[&Path]>,
-    ) -> Result<Vec<Difference>> {
+    pub(super) fn differences(mut self, only: Option<&[&Path]>) -> Result<Vec<Difference>> {
         self.every = Some(Vec::new());
         self.compare(only)?;
         let mut every = self.every.unwrap_or_default();

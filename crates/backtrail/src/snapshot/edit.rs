@@ -207,9 +207,5 @@ fn bytes(name: &std::ffi::OsStr) -> Box<[u8]> {
 }
 
 fn not_a_directory(path: &Path) -> Error {
-    let what = format!(
-        "{} is not a directory, so nothing can be in it",
-        path.display()
-    );
-    Error::invalid(what)
+    Error::invalid(format!("{} is not a directory", path.display()))
 }

@@ -48,11 +48,7 @@ impl Repeats {
 
     /// Counts an entry of a directory that was entered before. `tree` is what to weigh: all
     /// that is walked or compared.
-    pub(super) fn count(
-        &mut self,
-        path: &Path,
-        tree: &[(&dyn Nodes, ObjectId)],
-    ) -> Result<()> {
+    pub(super) fn count(&mut self, path: &Path, tree: &[(&dyn Nodes, ObjectId)]) -> Result<()> {
         let path_len = path.as_os_str().len();
         self.repeated += 1 + (path_len / PATH_UNIT) as u64;
         if self.repeated > MAX_REPEATED {

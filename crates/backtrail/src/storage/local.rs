@@ -131,13 +131,7 @@ impl Storage for Disk {
 
     fn link_new(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (old, new) = (self.place(from)?, self.place(to)?);
-        let linked = rustix::fs::linkat(
-            old.dir(),
-            old.name,
-            new.dir(),
-            new.name,
-            AtFlags::empty(),
-        );
+        let linked = rustix::fs::linkat(old.dir(), old.name, new.dir(), new.name, AtFlags::empty());
         match linked {
             Err(error) if links_unsupported(error) => rename_new(&old, &new),
             linked => Ok(linked?),
@@ -238,9 +232,7 @@ const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 const PRIVATE_DIR: Mode = Mode::RWXU;
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 /// A directory on the way to something else.
-const WAY: OFlags = OFlags::PATH
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::CLOEXEC);
+const WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// A name in a directory.
 struct Place<'p> {
@@ -394,9 +386,7 @@ fn open_steps(
             None => (flags, mode),
         };
         let at = held.as_ref().unwrap_or(dir);
-        held = Some(retry_on_intr(|| {
-            rustix::fs::openat(at, name, flags, mode)
-        })?);
+        held = Some(retry_on_intr(|| rustix::fs::openat(at, name, flags, mode))?);
     }
     held.ok_or(Errno::NOENT)
 }

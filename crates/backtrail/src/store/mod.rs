@@ -380,8 +380,8 @@ impl Store {
             1 => Ok(fitting.remove(0)),
             n => {
                 let what = match is_name {
-                    true => "forks have the name",
-                    false => "sessions begin with",
+                    true => "forks are named",
+                    false => "session ids begin with",
                 };
                 let what = format!("{n} {what} {}", quoted(reference));
                 Err(Error::ambiguous(what, fitting))

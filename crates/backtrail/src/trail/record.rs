@@ -487,7 +487,7 @@ impl Position {
         let seq = self.seq.checked_add(1).ok_or_else(|| {
             Error::new(
                 ErrorKind::Corrupt,
-                "the trail has no more numbers for records",
+                "the trail has run out of record numbers",
             )
         })?;
         let front = Front {

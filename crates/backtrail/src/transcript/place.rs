@@ -80,7 +80,7 @@ impl Refusal {
             ),
             Self::FailedSync => (
                 ErrorKind::Io,
-                "the file could not be made durable before; load it again".to_owned(),
+                "an earlier sync of the file failed; load it again".to_owned(),
             ),
         };
         Error::new(kind, what).at_path(path)

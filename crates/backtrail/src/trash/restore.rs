@@ -35,7 +35,7 @@ impl Store {
         renamed.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
                 let what = format!(
-                    "cannot restore session {}: there is another session with this id",
+                    "cannot restore session {}: another session has this id",
                     name.id
                 );
                 Error::invalid(what).at_path(files.path())
@@ -71,7 +71,8 @@ impl Store {
         let removed = self.remove_session_dir(&dir)?;
         match removed.left.first() {
             Some(left) => {
-                let what = "the trails are restored, but there is a foreign file beside them";
+                let what =
+                    "the trails are restored, but another program's file is left in the trash";
                 Err(Error::invalid(what).at_path(left))
             }
             None => Ok(()),

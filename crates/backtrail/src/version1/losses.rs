@@ -46,13 +46,13 @@ impl LossKind {
             Self::UnknownBlock => "blocks of unknown kinds became text",
             Self::Output => "tool output that is not text became JSON text",
             Self::Role => "an unknown role became a known one",
-            Self::Number => "a number above 32 bits became the largest that fits",
+            Self::Number => "a number over 32 bits became the largest that fits",
             Self::Fields => "fields that version 1 does not have were dropped",
             Self::LoneSurrogate => "a lone surrogate became U+FFFD",
             Self::Summarised => "dropped",
-            Self::Details => "model, response id, duration or cost was dropped",
-            Self::Notes => "title, tags or agent was dropped",
-            Self::Prompts => "the history of prompts was dropped",
+            Self::Details => "the model, response id, duration or cost was dropped",
+            Self::Notes => "the title, tags or agent was dropped",
+            Self::Prompts => "the prompt history was dropped",
             Self::Unreadable => "unreadable content was dropped",
         }
     }

@@ -48,8 +48,7 @@ impl PathLookup {
             return Ok(());
         };
         let (shown, through) = (shown(path), shown(through));
-        let what =
-            format!("{shown} leads through {through}, which is {what}; name the file itself");
+        let what = format!("{shown} goes through {through}, which is {what}; name the file itself");
         Err(Error::invalid(what).at_path(path))
     }
 }

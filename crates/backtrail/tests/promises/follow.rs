@@ -40,7 +40,7 @@ fn a_follower_sees_what_is_appended_after_it_reached_the_end() {
 
 /// A13.
 #[test]
-fn a_follower_goes_on_across_rotation() {
+fn a_follower_continues_across_rotation() {
     let lab = Lab::on(Default::default(), 1_000);
     let session = lab.store.create_session(Default::default()).unwrap();
     let mut early = session.reader().follow().unwrap();
@@ -99,7 +99,7 @@ fn a_follower_never_shows_a_line_that_is_not_whole() {
 
 /// A writer whose disk was full takes its half line back, and writes another.
 #[test]
-fn a_follower_forgets_half_a_line_that_was_taken_back() {
+fn a_follower_forgets_half_a_line_that_was_cut_off() {
     let story = Story::in_one_trail();
     let bytes = story.bytes(0);
     let lab = story.lab.copy();
@@ -169,7 +169,7 @@ fn screen_after_each(id: &SessionId, trails: &[Vec<u8>]) -> Vec<(Vec<String>, Ve
 }
 
 #[test]
-fn a_follower_learns_that_the_conversation_was_taken_back() {
+fn a_follower_learns_that_the_conversation_was_rewound() {
     let a: SessionId = "a".parse().unwrap();
     let t0 = forge::trail(&a, 0, "start", None, 5);
     let t1 = forge::trail(&a, 1, "rewind", Some(From::new(&a, 0, 2, &t0)), 2);

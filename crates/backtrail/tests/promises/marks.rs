@@ -254,8 +254,8 @@ fn b6_a_file_that_cannot_be_kept_is_refused_by_name() {
     };
     refused("dir", "is a directory; mark the files in it");
     refused("large", "large has 1001 bytes, more than the cap of 1000");
-    refused("way/a", "way/a leads through way, which is a link");
-    refused("out/passwd", "leads through out");
+    refused("way/a", "way/a goes through way, which is a link");
+    refused("out/passwd", "goes through out");
     refused("../a", "is not a path within a workspace");
     refused("/etc/passwd", "is not a path within a workspace");
     refused(".", "is the workspace itself");

@@ -110,7 +110,7 @@ fn what_is_noted_outlives_rotations_moves_forks_and_reopening() {
 }
 
 #[test]
-fn what_is_noted_of_a_session_that_was_taken_in_stays_as_well() {
+fn notes_on_an_imported_session_stay_as_well() {
     for rotation in [u64::MAX, 1, 900] {
         let desk = Desk::new().rotating_at(rotation);
         let id = desk.old_session("talk.jsonl", LINES);

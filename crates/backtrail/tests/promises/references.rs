@@ -303,7 +303,7 @@ fn a_directory_of_somebody_elses_does_not_become_a_store() {
 }
 
 #[test]
-fn a_store_of_a_newer_format_is_refused_and_a_damaged_one_is_told_apart() {
+fn a_store_of_a_newer_format_is_refused_and_distinguished_from_a_damaged_one() {
     let disk = MemoryStorage::new();
     let options = || StoreOptions::new().storage(disk.clone());
     options().open_or_create("/store").unwrap();

@@ -88,17 +88,17 @@ fn a_sub_agent_and_the_call_that_began_it_lead_to_each_other() {
 }
 
 #[test]
-fn a_sub_agent_is_begun_whoever_speaks_in_the_parent() {
+fn a_sub_agent_starts_whether_or_not_the_parent_has_a_writer() {
     let store = store_on(MemoryStorage::new());
     let session = parent(&store);
     let id = session.id().clone();
-    // Somebody else speaks.
+    // The parent is open for writing.
     let first = store
         .spawn_session(&id, "t1", SessionOptions::new())
         .unwrap();
     assert_eq!(session.append(Message::user_text("on")).unwrap(), 4);
     session.close().unwrap();
-    // Nobody does.
+    // It is closed.
     let second = store
         .spawn_session(&id, "t1", SessionOptions::new())
         .unwrap();
@@ -221,7 +221,7 @@ fn a_sub_agent_does_not_end_redo() {
 }
 
 #[test]
-fn a_session_that_was_taken_in_begins_sub_agents_by_its_old_calls() {
+fn an_imported_session_starts_sub_agents_by_its_old_calls() {
     let desk = Desk::new();
     let id = desk.old_session("talk.jsonl", LINES);
     let options = SessionOptions::new();
@@ -252,7 +252,7 @@ fn a_link_to_a_session_that_never_came_is_passed_over() {
 
 /// A child that cannot be looked at just now is not one that never came.
 #[test]
-fn a_child_that_cannot_be_looked_at_is_an_error_and_not_left_out() {
+fn a_child_that_cannot_be_inspected_is_an_error_and_not_skipped() {
     let memory = MemoryStorage::new();
     let id = {
         let store = store_on(memory.clone());

@@ -278,7 +278,7 @@ fn f24_a_response_that_is_repeated_much_later_is_not_counted_again() {
 }
 
 #[test]
-fn b1_cost_is_what_providers_say_and_what_is_not_known_is_told() {
+fn b1_cost_is_what_providers_report_and_unknown_cost_is_reported() {
     assert_eq!(stats_of([prompt("a"), answer("b")]).cost_usd, None);
     let stats = stats_of([
         prompt("a"),

@@ -379,7 +379,7 @@ fn a_file_that_ends_in_its_first_record_is_started_again() {
 }
 
 #[test]
-fn damage_costs_its_line_and_is_told() {
+fn damage_costs_its_line_and_is_reported() {
     let disk = MemoryStorage::new();
     let talk = started(&disk);
     let content = disk.read(path()).unwrap();

@@ -24,7 +24,7 @@ pub(super) fn write(
         let others = sources.iter().filter(|other| other.agent == agent).count() - 1;
         if others > 0 {
             remarks.push(format!(
-                "the session was imported from {} too; this is the longest, {}",
+                "the session was also imported from {}; this is the longest, {}",
                 count(others, "other file"),
                 visible_path(&source.path)
             ));

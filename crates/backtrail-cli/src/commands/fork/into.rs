@@ -162,7 +162,7 @@ impl ForkReport {
         if let Some(lost) = plan.lost_session() {
             let lost = short(lost);
             lines.push(format!(
-                "session {lost} of the checkpoint cannot be read; this is a new one"
+                "the checkpoint's session {lost} cannot be read; created a new one"
             ));
         }
         let from = match parent.map(|place| (short(&place.id), place.seq)) {

@@ -179,7 +179,7 @@ impl Own {
         for file in &self.not_tried {
             let file = visible_path(file);
             ui.status(&format!(
-                "{file} is from no known agent; it would be imported as a Backtrail file"
+                "{file} is not from a known agent; it would be imported as a Backtrail file"
             ));
         }
         for (file, error) in &self.errors {

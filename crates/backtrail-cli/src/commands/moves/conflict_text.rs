@@ -1,4 +1,4 @@
-//! Conflicts as text: which files somebody else changed too, and what to do.
+//! Conflicts as text: which files others changed too, and what to do.
 
 use backtrail::rewind::{ChangedBy, Conflict, OnConflict, Overlap, Verb};
 use unicode_width::UnicodeWidthStr;
@@ -206,15 +206,15 @@ fn overlaps(conflict: &Conflict, width: Option<usize>) -> Vec<String> {
 
 /// Shows one overlap: the lines now, as the work to undo left them, and as they were.
 fn overlap_lines(overlap: &Overlap, width: usize) -> Vec<String> {
-    let by = overlap.by.as_deref().map_or_else(
-        || "it".to_owned(),
-        |by| shortened(&visible(by), width.saturating_sub(30).clamp(20, 60)),
-    );
-    let mut lines = vec![format!("    line {}, which {by} changed:", overlap.line)];
+    let by = overlap.by.as_deref().map_or_else(String::new, |by| {
+        let width = width.saturating_sub(30).clamp(20, 60);
+        format!(", changed by {}", shortened(&visible(by), width))
+    });
+    let mut lines = vec![format!("    line {}{by}:", overlap.line)];
     for (label, bytes) in [
-        ("now ", &overlap.now),
-        ("left", &overlap.left),
-        ("was ", &overlap.was),
+        ("now   ", &overlap.now),
+        ("after ", &overlap.left),
+        ("before", &overlap.was),
     ] {
         let text = String::from_utf8_lossy(bytes);
         let all: Vec<&str> = text.lines().collect();
@@ -222,13 +222,13 @@ fn overlap_lines(overlap: &Overlap, width: usize) -> Vec<String> {
         let mut push = |text: &str| {
             let line = format!("      {label}  {text}");
             lines.push(line.trim_end().to_owned());
-            label = "    ".to_owned();
+            label = "      ".to_owned();
         };
         if all.is_empty() {
             push("(nothing)");
         }
         for line in all.iter().take(LINES) {
-            push(&cut(line, width.saturating_sub(12)));
+            push(&cut(line, width.saturating_sub(14)));
         }
         if all.len() > LINES {
             push(&format!(

@@ -255,9 +255,9 @@ fn check_interpreter(path: &Path) -> rustix::io::Result<()> {
     })
 }
 
-/// Returns whether a directory of PATH has something of this name.
+/// Returns whether a directory of PATH has a file of this name.
 fn is_in_path(name: &Path) -> bool {
-    search_path().any(|dir| dir.join(name).exists())
+    search_path().any(|dir| dir.join(name).is_file())
 }
 
 fn search_path() -> impl Iterator<Item = PathBuf> {

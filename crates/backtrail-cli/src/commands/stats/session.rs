@@ -39,7 +39,7 @@ pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> R
     }
     if stats.gone > 0 {
         let gone = count(stats.gone, "record");
-        ui.status(&format!("not counted: {gone}, now gone"));
+        ui.status(&format!("not counted: {gone} no longer in the history"));
         report_gaps(&reader.gaps()?, ui);
     }
     if stats.damaged > 0 {

@@ -94,10 +94,10 @@ err:
 err:   a  you, since the last checkpoint  also changed by the run `sh -c 'sed -i s/two/agent/ a; echo n > n'`
 err:
 err:   a: you changed the same lines
-err:     line 2, which the run `sh -c 'sed -i s/two/agent/ a; echo n > n'` changed:
-err:       now   mine instead
-err:       left  agent
-err:       was   two
+err:     line 2, changed by the run `sh -c 'sed -i s/two/agent/ a; echo n > n'`:
+err:       now     mine instead
+err:       after   agent
+err:       before  two
 err:
 err:   --keep       leave a as it is, ";
         assert!(screen.starts_with(shown), "{screen}");

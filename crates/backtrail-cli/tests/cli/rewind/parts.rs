@@ -42,7 +42,8 @@ fn paths_that_the_step_did_not_change_are_named_or_refused() {
     let ran = cli.run(&["undo", "--paths", "k"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
     assert!(
-        ran.stderr.starts_with("error: no step to undo changed k\n"),
+        ran.stderr
+            .starts_with("error: no undoable step changed k\n"),
         "{ran:#?}"
     );
     assert!(ran.stderr.contains("backtrail log -- k"), "{ran:#?}");

@@ -167,7 +167,7 @@ fn the_users_changes_are_named_and_changes_meanwhile_stop_it() {
     let (code, screen) = terminal.end();
     assert_eq!(code, 2, "{screen}");
     assert!(
-        screen.contains("changed since this was planned"),
+        screen.contains("changed since the plan was made"),
         "{screen}"
     );
     assert_eq!(files(&cli.work()), now);

@@ -280,7 +280,7 @@ fn f15_on_a_read_only_disk_it_stays_open_and_is_finished_when_it_can_be() {
     }
     let status = cli.run(&["status"]);
     assert_eq!(status.code, 0, "{status:#?}");
-    assert!(status.stderr.contains("the rewind of "), "{status:#?}");
+    assert!(status.stderr.contains("the rewind from "), "{status:#?}");
     let listed = cli.run(&["status", "--json"]).json()["unfinished"].clone();
     let paths = |name: &str| -> Vec<String> {
         let paths = listed[name].as_array().unwrap().iter();
@@ -320,14 +320,14 @@ fn f15_the_user_can_abandon_it() {
     let ran = cli.run(&["undo", "--abandon"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
-        (1, "no rewind is unfinished here\n")
+        (1, "no unfinished rewind here\n")
     );
     interrupted(&cli, 2);
     let mixed = settled(&cli.work());
     let ran = cli.run(&["undo", "--abandon"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(
-        ran.stderr.starts_with("abandoned the rewind of "),
+        ran.stderr.starts_with("abandoned the rewind from "),
         "{ran:#?}"
     );
     let mut now = settled(&cli.work());

@@ -192,7 +192,7 @@ fn f15_a_rewind_that_cannot_be_finished_is_given_up_and_reported() {
         }
         let ran = cli.run(args);
         let said = ran.stderr.lines().next().unwrap();
-        assert!(said.starts_with("the rewind at "), "{args:?}: {ran:#?}");
+        assert!(said.starts_with("the rewind from "), "{args:?}: {ran:#?}");
         let words = " was interrupted and cannot be finished: ";
         assert!(said.contains(words), "{args:?}: {ran:#?}");
         assert!(said.contains("; the files stay as they are"), "{ran:#?}");

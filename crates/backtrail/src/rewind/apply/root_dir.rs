@@ -19,9 +19,9 @@ use crate::error::{Error, ErrorKind};
 use crate::objects::Objects;
 use crate::snapshot::FileKind;
 use crate::snapshot::name::{bytes_of, os_str, shown};
-use crate::snapshot::scan::sys::{self, Root, Seen};
 use crate::snapshot::restorable::{check_length, is_restorable_name};
 use crate::snapshot::scan::split;
+use crate::snapshot::scan::sys::{self, Root, Seen};
 
 /// Creates a directory that only we can use, and that we can use whatever the umask is.
 pub(super) fn make_private_dir(dir: impl AsFd, name: impl Arg + Copy) -> Result<()> {

@@ -8,8 +8,8 @@ use rustix::io::Errno;
 
 use super::super::entry::{FileKind, Skipped, SkippedReason};
 use super::super::walk::MAX_DEPTH;
-use super::cache::{self, CachedEntry, CachedNode};
 use super::STAGING;
+use super::cache::{self, CachedEntry, CachedNode};
 use super::rules::{Rules, Verdict};
 use super::sys::{self, Horizon, Seen, Stamp};
 use super::walk::Jobs;

@@ -40,9 +40,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+pub(crate) use super::restorable::STAGING;
 pub(crate) use cache::StatCache;
 pub(crate) use capture::capture;
-pub(crate) use super::restorable::STAGING;
 pub use limits::{LargeDir, SnapshotLimits, TooMuch};
 pub(crate) use read::Counts;
 pub(super) use sys::open_root;

@@ -300,7 +300,7 @@ pub(crate) fn is_fatal(error: Errno) -> bool {
 pub(super) fn fatal(path: &Path, error: Errno) -> Error {
     let doing = match error {
         Errno::MFILE => "cannot open more files; raise the limit (`ulimit -n`), then try again",
-        Errno::NFILE => "cannot open more files: the system has too many open",
+        Errno::NFILE => "cannot open more files: too many are open on this system",
         _ => "cannot inspect a file of the workspace",
     };
     Error::io(doing, path, error.into())
@@ -315,7 +315,7 @@ pub(super) fn free_space(path: &Path) -> Result<u64> {
             Ok(stat) => return Ok(stat.f_bavail.saturating_mul(stat.f_frsize)),
             Err(Errno::NOENT) if at.parent().is_some() => at = at.parent().unwrap_or(at),
             Err(error) => {
-                let doing = "cannot find out how much space is left";
+                let doing = "cannot read how much space is free";
                 return Err(Error::io(doing, path, error.into()));
             }
         }

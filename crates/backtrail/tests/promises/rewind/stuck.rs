@@ -122,7 +122,7 @@ impl Stuck {
 
 // F15
 #[test]
-fn f15_a_rewind_that_can_neither_go_on_nor_back_is_finished_by_the_next_command_that_can() {
+fn f15_a_rewind_that_can_go_neither_forward_nor_back_is_finished_by_the_next_command_that_can() {
     let (mut stuck, mut n) = (0, 0);
     loop {
         let case = Stuck::new();

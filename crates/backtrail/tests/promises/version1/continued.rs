@@ -118,7 +118,7 @@ fn a_message_and_a_note_take_the_numbers_after_the_old_ones() {
 
 // A11
 #[test]
-fn the_count_of_compactions_goes_on_from_the_old_one() {
+fn the_count_of_compactions_continues_from_the_old_one() {
     for bytes in [LINES.to_owned(), object()] {
         let desk = Desk::new();
         let id = desk.old_session("talk", bytes);
@@ -199,7 +199,7 @@ fn only_what_is_a_record_can_be_rewound_to() {
 
 /// A12: the fork says where it comes from, not where its parent did.
 #[test]
-fn a_fork_of_a_session_that_was_taken_in_has_it_as_its_parent() {
+fn a_fork_of_an_imported_session_has_it_as_its_parent() {
     let desk = Desk::new();
     let id = desk.old_session("talk.jsonl", LINES);
     let options = ForkOptions::new().at(5).branch_name(" other ");

@@ -129,7 +129,7 @@ fn what_was_damaged_before_needs_no_repair() {
 /// A changed old trail cannot be mended: a repair does not make it look as if it
 /// were.
 #[test]
-fn a_changed_old_trail_stays_told_after_a_repair() {
+fn a_changed_old_trail_is_still_reported_after_a_repair() {
     for at in [LINES.len() - 30, LINES.len() / 2] {
         let desk = Desk::new();
         let id = desk.old_session("talk.jsonl", LINES);

@@ -294,7 +294,7 @@ fn said(desk: &Desk, id: &backtrail::SessionId) -> Vec<(u64, String)> {
 
 // A8, A9, A14, F8
 #[test]
-fn an_odd_line_costs_itself_and_what_it_costs_is_told() {
+fn an_odd_line_costs_only_itself_and_the_loss_is_reported() {
     for odd in all() {
         let what = odd.what;
         let desk = Desk::new();
@@ -325,7 +325,7 @@ fn an_odd_line_costs_itself_and_what_it_costs_is_told() {
 /// Who reads the history later is told of the damage in it too. What is behind its
 /// last record is not in it, and was told once.
 #[test]
-fn what_is_lost_in_the_file_is_told_whenever_it_is_read() {
+fn losses_in_the_file_are_reported_whenever_it_is_read() {
     for odd in odd_losses() {
         let desk = Desk::new();
         let id = desk.old_session("talk.jsonl", &odd.bytes);
@@ -341,7 +341,7 @@ fn what_is_lost_in_the_file_is_told_whenever_it_is_read() {
 }
 
 #[test]
-fn every_odd_file_gives_a_context_and_goes_on() {
+fn every_odd_file_gives_a_context_and_continues() {
     for odd in all() {
         let what = odd.what;
         let desk = Desk::new();
