@@ -71,6 +71,7 @@ fn a_healthy_store_is_reported_and_not_changed() {
             "settings",
             "store",
             "permissions",
+            "links",
             "locks",
             "derived",
             "leftovers",

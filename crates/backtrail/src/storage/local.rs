@@ -235,13 +235,13 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 const WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// A name in a directory.
-struct Place<'p> {
+struct NameInDir<'p> {
     /// `None` if the name is a path that may lead through links.
     dir: Option<OwnedFd>,
     name: &'p Path,
 }
 
-impl Place<'_> {
+impl NameInDir<'_> {
     fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_ref().map_or(CWD, AsFd::as_fd)
     }
@@ -289,8 +289,8 @@ impl Disk {
     }
 
     /// Opens the directory of a path.
-    fn place<'p>(&self, path: &'p Path) -> io::Result<Place<'p>> {
-        let whole = Place {
+    fn place<'p>(&self, path: &'p Path) -> io::Result<NameInDir<'p>> {
+        let whole = NameInDir {
             dir: None,
             name: path,
         };
@@ -304,14 +304,14 @@ impl Disk {
             }
             _ => retry_on_intr(|| rustix::fs::open(root, WAY, Mode::empty()))?,
         };
-        Ok(Place {
+        Ok(NameInDir {
             dir: Some(dir),
             name: Path::new(name),
         })
     }
 
     /// Refuses to remove or rename a link in a store: what it leads to would stay.
-    fn refuse_link(&self, path: &Path, place: &Place<'_>) -> io::Result<()> {
+    fn refuse_link(&self, path: &Path, place: &NameInDir<'_>) -> io::Result<()> {
         if place.dir.is_none() {
             return Ok(());
         }
@@ -412,7 +412,7 @@ fn links_unsupported(error: Errno) -> bool {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
-fn rename_new(old: &Place<'_>, new: &Place<'_>) -> io::Result<()> {
+fn rename_new(old: &NameInDir<'_>, new: &NameInDir<'_>) -> io::Result<()> {
     use rustix::fs::{RenameFlags, renameat_with};
     Ok(renameat_with(
         old.dir(),
@@ -424,7 +424,7 @@ fn rename_new(old: &Place<'_>, new: &Place<'_>) -> io::Result<()> {
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
-fn rename_new(_old: &Place<'_>, _new: &Place<'_>) -> io::Result<()> {
+fn rename_new(_old: &NameInDir<'_>, _new: &NameInDir<'_>) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
