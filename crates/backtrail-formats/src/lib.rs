@@ -50,8 +50,8 @@ pub use event::{
 pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi};
 pub use import::{
-    AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import, preview,
-    recognise,
+    AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,
+    import_checkpoint_files, preview, recognise,
 };
 pub use lines::{Line, Lines, MAX_LINE};
 pub use redact::{Finding, JsonRedactor, Redactor};

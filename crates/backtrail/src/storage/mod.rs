@@ -246,6 +246,23 @@ pub(crate) fn make_dir(storage: &dyn Storage, path: &Path) -> io::Result<()> {
     }
 }
 
+/// Creates a directory, and those above it that are missing. Their names are durable when
+/// this returns.
+pub(crate) fn make_dirs(storage: &dyn Storage, path: &Path) -> io::Result<()> {
+    let mut missing = Vec::new();
+    for dir in path.ancestors().filter(|dir| *dir != Path::new("")) {
+        if storage.exists(dir)? {
+            break;
+        }
+        missing.push(dir);
+    }
+    for dir in missing.into_iter().rev() {
+        make_dir(storage, dir)?;
+        storage.sync_dir(directory(dir))?;
+    }
+    Ok(())
+}
+
 /// Returns the names in a directory; none if it does not exist.
 pub(crate) fn names_in(storage: &dyn Storage, dir: &Path) -> io::Result<Vec<OsString>> {
     match storage.list(dir) {

@@ -110,7 +110,7 @@ impl StoreOptions {
 
     /// Sets how many trails of a session are kept: at a rotation, older trails that the last
     /// compaction covers completely are moved to the trash. By default all are kept. The
-    /// first trail is never moved.
+    /// first trail and the newest are among them; they are never moved.
     #[must_use]
     pub fn keep_trails(mut self, count: u32) -> Self {
         self.keep_trails = Some(count.max(1));
