@@ -17,6 +17,8 @@ pub(crate) struct CommandError {
     pub(crate) path: Option<PathBuf>,
     pub(crate) causes: Vec<String>,
     pub(crate) hints: Vec<String>,
+    /// Files and directories that are damaged in the store.
+    pub(crate) damaged: Vec<PathBuf>,
     /// Whether the reader of our output closed it.
     pub(crate) broken_pipe: bool,
 }
@@ -32,6 +34,7 @@ impl CommandError {
             path: None,
             causes: Vec::new(),
             hints: Vec::new(),
+            damaged: Vec::new(),
             broken_pipe: false,
         }
     }
@@ -147,6 +150,7 @@ impl From<&backtrail::Error> for CommandError {
             path: error.path().map(Path::to_owned),
             causes,
             hints: Vec::new(),
+            damaged: error.damaged().to_vec(),
             broken_pipe,
         };
         match error.kind() {
@@ -156,6 +160,9 @@ impl From<&backtrail::Error> for CommandError {
                 let near: Vec<String> = error.points().iter().map(|near| quote(near)).collect();
                 command.hint(format!("nearest with files: {}", near.join(", ")))
             }
+            ErrorKind::Corrupt if !error.damaged().is_empty() => command
+                .hint("see all damage: backtrail verify")
+                .hint("repair what can be repaired: backtrail repair"),
             _ => command,
         }
     }

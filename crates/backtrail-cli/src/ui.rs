@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::{CommandError, Result};
 use crate::home;
@@ -193,12 +193,16 @@ impl Ui {
 
     pub(crate) fn error(&self, error: &CommandError) {
         if self.json {
-            let value = json!({"error": {
+            let mut value = json!({"error": {
                 "kind": error.kind,
                 "message": error.with_causes(),
                 "path": error.path.as_deref().map(path_json),
                 "hints": error.hints,
             }});
+            if !error.damaged.is_empty() {
+                let damaged: Vec<Value> = error.damaged.iter().map(|it| path_json(it)).collect();
+                value["error"]["damaged"] = damaged.into();
+            }
             self.write_err(&value.to_string());
             return;
         }

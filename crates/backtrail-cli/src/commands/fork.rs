@@ -38,6 +38,10 @@ pub(crate) struct ForkArgs {
     #[arg(long, requires = "into")]
     dry_run: bool,
 
+    /// Leave out files that are damaged in the store
+    #[arg(long, requires = "into")]
+    skip_damaged: bool,
+
     #[command(flatten)]
     here: WorkspaceArgs,
 }

@@ -2,6 +2,7 @@
 //! what they say, and that each can be undone by the command it prints.
 
 mod conflicts;
+mod damaged;
 mod merge;
 mod parts;
 mod patch;

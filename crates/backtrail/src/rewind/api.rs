@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{Session, SessionReader, Steps};
 use crate::store::Store;
-use crate::workspace::{Checkpoint, Point, Workspace};
+use crate::workspace::{Checkpoint, Look, Point, Workspace};
 
 const ALWAYS: &str = "a point is always something to go to";
 
@@ -165,15 +165,19 @@ impl Workspace {
         options: Rewind,
         writer: Option<Session>,
     ) -> Result<RewindPlan> {
-        let present = match &target.files {
-            Some(_) => {
-                let last = self.require_last()?.snapshot()?;
-                Some(self.scan_present(&last, options.progress.clone())?.0)
-            }
-            None => None,
-        };
-        let found = present.as_ref().map(PresentState::Looked);
-        let planned = PlannedWork::new(self, &target, &options, found)?;
+        let (present, planned) = looking_twice(&options, |look| {
+            let present = match &target.files {
+                Some(_) => {
+                    let mode = self.require_last()?.root_mode()?;
+                    let progress = options.progress.clone();
+                    Some(self.scan_present(mode, look, progress)?.0)
+                }
+                None => None,
+            };
+            let found = present.as_ref().map(PresentState::Looked);
+            let planned = PlannedWork::new(self, &target, &options, found)?;
+            Ok((present, planned))
+        })?;
         let outcome = Outcome::planned(&target, &planned, options.on_conflict, self.active()?);
         Ok(RewindPlan {
             store: self.store().clone(),
@@ -203,25 +207,28 @@ impl Workspace {
         if let Some(plan) = plan {
             must_stand(writer.as_ref(), plan.outcome.chat.as_ref())?;
         }
-        let stored = match &target.files {
-            Some(_) => {
-                let last = self.require_last()?;
-                let state = self.store_present(&last, options.progress.clone())?;
-                if plan.is_some_and(|plan| plan.present != Some(state.id)) {
-                    return Err(files_changed(self));
-                }
-                Some((state, last))
-            }
-            None => None,
-        };
         // The same few states are compared again and again.
         let remembering = self.remembering();
-        let snapshot = match &stored {
-            Some((state, _)) => Some(remembering.open_snapshot(&state.id)?),
-            None => None,
-        };
-        let found = snapshot.as_ref().map(PresentState::Stored);
-        let planned = PlannedWork::new(&remembering, target, options, found)?;
+        let (stored, planned) = looking_twice(options, |look| {
+            let stored = match &target.files {
+                Some(_) => {
+                    let last = self.require_last()?;
+                    let state = self.store_present(&last, look, options.progress.clone())?;
+                    if plan.is_some_and(|plan| plan.present != Some(state.id)) {
+                        return Err(files_changed(self));
+                    }
+                    Some((state, last))
+                }
+                None => None,
+            };
+            let snapshot = match &stored {
+                Some((state, _)) => Some(remembering.open_snapshot(&state.id)?),
+                None => None,
+            };
+            let found = snapshot.as_ref().map(PresentState::Stored);
+            let planned = PlannedWork::new(&remembering, target, options, found)?;
+            Ok((stored, planned))
+        })?;
         let mut outcome = Outcome::planned(target, &planned, options.on_conflict, self.active()?);
         if outcome.is_stopped() {
             outcome.stage = Stage::Stopped;
@@ -261,6 +268,25 @@ impl Workspace {
             None => Session::open(self.store(), &chat.id, None).map(Some),
         }
     }
+}
+
+/// Plans with a quick look at the files. If something is damaged, looks again, and thoroughly:
+/// what the files still have is stored again, and nothing of it is lost. Then damage stops
+/// it, unless what is damaged is to be skipped.
+fn looking_twice<T>(
+    options: &Rewind,
+    plan: impl Fn(Look) -> Result<(T, PlannedWork)>,
+) -> Result<(T, PlannedWork)> {
+    match plan(Look::Quick) {
+        Ok((found, planned)) if !planned.is_damaged() => return Ok((found, planned)),
+        Err(error) if error.kind() != ErrorKind::Corrupt => return Err(error),
+        _ => {}
+    }
+    let (found, planned) = plan(Look::Thorough)?;
+    if !options.skip_damaged {
+        planned.must_be_undamaged()?;
+    }
+    Ok((found, planned))
 }
 
 /// The error of a plan whose files changed since.

@@ -31,7 +31,7 @@ use mover::{Direction, Mover, error_text};
 use root_dir::{RootDir, SplitPath, ask};
 use staging_dir::StagingDir;
 
-pub(super) use new_dir::{NewDir, NewEntry, new_dir_name};
+pub(super) use new_dir::{NewDir, NewEntry, WrittenFiles, new_dir_name};
 
 /// The changes that one step makes to a workspace's files.
 #[derive(Debug, Clone, Copy)]

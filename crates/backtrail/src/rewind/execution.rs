@@ -74,7 +74,8 @@ impl Execution<'_> {
         outcome: &mut Outcome,
     ) -> Result<()> {
         let workspace = self.workspace;
-        let (after, totals) = self.result(planned)?;
+        let makes_root = !workspace.root_exists()?;
+        let (after, totals, items) = self.result(planned, makes_root)?;
         let before = self.before(planned, state, last)?;
         let begun = StepRecord {
             at: workspace.store().now(),
@@ -87,7 +88,7 @@ impl Execution<'_> {
             before: planned.present.id(),
             after,
             chat: self.begun_chat()?,
-            makes_root: !workspace.root_exists()?,
+            makes_root,
             about: self.target.about.text.clone(),
             prompt: self.target.about.prompt.clone(),
             merge: self.begun_merge(),
@@ -96,7 +97,6 @@ impl Execution<'_> {
             progress.update(ScanProgress::moving(planned.actions.by_path.len() as u64));
         }
         workspace.begin_step(before.as_ref(), &begun)?;
-        let items = items(&begun, &planned.present, &workspace.open_snapshot(&after)?)?;
         let left = self.stage_check_and_move(&begun, &items)?;
         let mut ended = CheckpointRecord {
             changed: items.len() as u64,
@@ -162,13 +162,26 @@ impl Execution<'_> {
         Err(error)
     }
 
-    /// Stores the new state.
-    fn result(&self, planned: &FilePlan) -> Result<(ObjectId, Totals)> {
-        if planned.actions.by_path.is_empty() {
-            return Ok((planned.present.id(), planned.present.totals()));
+    /// Stores the new state, and returns how to get there.
+    fn result(
+        &self,
+        planned: &FilePlan,
+        makes_root: bool,
+    ) -> Result<(ObjectId, Totals, Vec<PathChange>)> {
+        let present = &planned.present;
+        let store = || -> Result<_> {
+            let (after, totals) = match planned.actions.by_path.is_empty() {
+                true => (present.id(), present.totals()),
+                false => (self.workspace).store_edited(present, &planned.actions.edits())?,
+            };
+            let snapshot = self.workspace.open_snapshot(&after)?;
+            Ok((after, totals, items(makes_root, present, &snapshot)?))
+        };
+        match store() {
+            // The store had a part of it, and that is damaged; now it is stored again.
+            Err(error) if error.kind() == ErrorKind::Corrupt => store(),
+            stored => stored,
         }
-        self.workspace
-            .store_edited(&planned.present, &planned.actions.edits())
     }
 
     /// Makes the checkpoint of the present state, unless the last one has the same.
@@ -265,7 +278,7 @@ const WRITABLE: u32 = 0o300;
 
 /// Returns the changes from one snapshot to another, in the order of the paths' bytes.
 pub(super) fn items(
-    begun: &StepRecord,
+    makes_root: bool,
     before: &Snapshot,
     after: &Snapshot,
 ) -> Result<Vec<PathChange>> {
@@ -279,7 +292,7 @@ pub(super) fn items(
         })
         .collect();
     let mode = after.root().mode;
-    if begun.makes_root {
+    if makes_root {
         items.retain(|item| !item.path.as_os_str().is_empty());
         items.push(PathChange {
             path: PathBuf::new(),

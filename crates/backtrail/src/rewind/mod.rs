@@ -28,6 +28,8 @@ mod choose_parts;
 #[cfg(feature = "snapshots")]
 mod conflicts;
 #[cfg(feature = "snapshots")]
+mod damage;
+#[cfg(feature = "snapshots")]
 mod execution;
 #[cfg(feature = "snapshots")]
 mod fork_into;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::objects::ObjectId;
 use crate::snapshot::entry::{Node, SkippedReason};
 
@@ -61,6 +62,18 @@ impl PathEntry {
 
     pub(crate) fn is_dir(&self) -> bool {
         matches!(self, Self::Dir { .. })
+    }
+}
+
+impl FileEntry {
+    /// Refuses a content of another length.
+    pub(super) fn check_len(&self, len: u64) -> Result<()> {
+        if len == self.size {
+            return Ok(());
+        }
+        let (content, size) = (self.content, self.size);
+        let what = format!("object {content} has {len} bytes, expected {size}");
+        Err(Error::new(ErrorKind::Corrupt, what))
     }
 }
 

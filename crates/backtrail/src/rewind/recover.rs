@@ -168,7 +168,7 @@ impl Workspace {
     fn work_of(&self, begun: &StepRecord) -> Result<(Snapshot, Snapshot, Vec<PathChange>)> {
         let before = self.open_snapshot(&begun.before)?;
         let after = self.open_snapshot(&begun.after)?;
-        let items = items(begun, &before, &after)?;
+        let items = items(begun.makes_root, &before, &after)?;
         Ok((before, after, items))
     }
 

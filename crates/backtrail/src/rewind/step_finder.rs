@@ -22,7 +22,7 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::step_record::{ChatMoveRecord, StepRecord, TrailPlace};
 use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
-use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, Description, Look, SessionPlace, Workspace};
 
 /// The steps of a workspace, or of one session there.
 pub(super) struct StepFinder<'a> {
@@ -104,14 +104,25 @@ impl<'a> StepFinder<'a> {
         Err(Error::new(ErrorKind::NotFound, what).at_path(&options.paths[0]))
     }
 
-    /// Returns whether a step changed any of some paths.
+    /// Returns whether a step changed any of some paths, or may have: its states may be
+    /// damaged there.
     fn changed_at(&self, step: &FileStep, only: &[&Path]) -> Result<bool> {
-        let before = self.timeline.checkpoints[step.before].snapshot()?;
-        let after = match step.after {
-            Some(after) => self.timeline.checkpoints[after].snapshot()?,
-            None => self.workspace.scan_present(&before, None)?.0,
+        let compare = || {
+            let before = self.timeline.checkpoints[step.before].snapshot()?;
+            let after = match step.after {
+                Some(after) => self.timeline.checkpoints[after].snapshot()?,
+                None => {
+                    let mode = before.root().mode;
+                    self.workspace.scan_present(mode, Look::Quick, None)?.0
+                }
+            };
+            before.differences(&after, Some(only))
         };
-        Ok(!before.differences(&after, Some(only))?.is_empty())
+        match compare() {
+            Ok(differences) => Ok(!differences.is_empty()),
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns whether a step of a conversation came after one of files. Within one

@@ -5,6 +5,7 @@ mod check;
 mod codec;
 mod compare;
 mod cursor;
+pub(crate) mod damage;
 mod diff;
 #[cfg(test)]
 mod diff_tests;

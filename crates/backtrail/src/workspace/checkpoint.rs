@@ -1,6 +1,8 @@
 //! A checkpoint.
 
 use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -8,9 +10,10 @@ use super::Workspace;
 use super::about::About;
 use super::checkpoint_record::CheckpointRecord;
 use super::dropped::Dropped;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
+use crate::snapshot::damage::{DamagedPart, name_damage};
 use crate::snapshot::{Diff, SkippedEntry, Snapshot};
 use crate::time::Timestamp;
 
@@ -202,7 +205,28 @@ impl Checkpoint {
     /// if the snapshot cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.workspace.must_be_kept(self.record.id)?;
-        self.workspace.open_snapshot(&self.record.snapshot)
+        let name = self.name_for_errors();
+        match self.workspace.open_snapshot(&self.record.snapshot) {
+            Ok(snapshot) => Ok(snapshot.of_checkpoint(&name)),
+            Err(error) => {
+                let part = DamagedPart::AllNames;
+                Err(name_damage(Path::new(""), part, Some(&name), error))
+            }
+        }
+    }
+
+    pub(crate) fn name_for_errors(&self) -> Arc<str> {
+        format!("checkpoint {}", self.id().prefix(8)).into()
+    }
+
+    /// Returns the mode of the workspace's directory; the usual one if the snapshot is
+    /// damaged.
+    pub(crate) fn root_mode(&self) -> Result<u32> {
+        match self.snapshot() {
+            Ok(snapshot) => Ok(snapshot.root().mode),
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(0o755),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns when and why its files were dropped, if they were.

@@ -65,6 +65,7 @@ pub(crate) use identity::{all, by_id, find, known, must_be_new, register, root_a
 pub(crate) use relink::{SessionHomes, SessionsHere, moved_home};
 pub(crate) use remaining_files::remaining_files;
 pub(crate) use repair::repair_snapshots_plan;
+pub(crate) use scan::Look;
 pub(crate) use verify::verify;
 
 /// A directory that an agent works in. Cheap to clone and to share between threads.

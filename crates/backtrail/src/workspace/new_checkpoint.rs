@@ -8,7 +8,7 @@ use super::Workspace;
 use super::about::first_line;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
-use super::scan::scan_time;
+use super::scan::{Look, scan_time};
 use crate::error::{Error, Reason, Result, quoted};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::Fields;
@@ -329,6 +329,7 @@ impl Workspace {
     pub(crate) fn store_present(
         &self,
         last: &Checkpoint,
+        look: Look,
         progress: Option<Arc<dyn Progress>>,
     ) -> Result<CapturedState> {
         if !self.root_exists()? {
@@ -336,6 +337,7 @@ impl Workspace {
         }
         let mut options = self.scan_options(None, progress);
         options.keep = true;
+        options.reread = look == Look::Thorough;
         let state = self.store_scan(&options)?;
         if let Some(cache) = &state.cache {
             self.save_cache(cache);
@@ -345,7 +347,7 @@ impl Workspace {
 
     /// Stores the absence of the directory, as an empty one.
     fn store_absence(&self, before: &Checkpoint) -> Result<CapturedState> {
-        let mode = before.snapshot()?.root().mode;
+        let mode = before.root_mode()?;
         let writer = self.objects().writer()?;
         let (id, root) = write_empty(mode, &mut |bytes| writer.put(bytes))?;
         writer.finish()?;
@@ -375,6 +377,16 @@ impl Workspace {
         let (id, root) = edit(snapshot, edits, &mut |bytes| writer.put(bytes))?;
         writer.finish()?;
         Ok((id, root.totals))
+    }
+
+    /// Stores a snapshot with these paths alone. It is durable when this returns.
+    pub(crate) fn store_only(
+        &self,
+        mode: u32,
+        paths: &BTreeMap<PathBuf, Edit>,
+    ) -> Result<(ObjectId, Totals)> {
+        let empty = self.unstored(|put| write_empty(mode, put))?;
+        self.store_edited(&empty, paths)
     }
 
     /// Opens a snapshot by its name.

@@ -12,6 +12,7 @@
 
 mod actors;
 mod counting;
+mod damaged;
 mod elsewhere;
 mod every_step;
 mod killed;

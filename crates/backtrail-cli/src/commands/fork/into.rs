@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use backtrail::rewind::{ForkInto, ForkIntoPlan, ForkedInto};
+use backtrail::rewind::{ForkInto, ForkIntoPlan, ForkedInto, NotRestored};
 use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
 use serde_json::{Value, json};
 
 use super::super::checkpoint::skipped;
-use super::super::moves::workspace_of;
+use super::super::moves::{SKIP_DAMAGED, workspace_of};
 use super::super::recovery::Finish;
 use super::super::rewind::as_session;
 use super::super::workspace::record_of;
@@ -17,7 +17,7 @@ use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::progress;
 use crate::shell::{quote, quote_path};
-use crate::text::{count, grouped, one_line, path_json, size, visible};
+use crate::text::{count, grouped, one_line, path_json, size, some_of, visible, visible_path};
 use crate::ui::Ui;
 
 /// A fork that was asked for.
@@ -36,22 +36,58 @@ impl ForkIntoRequest<'_> {
             if let Some(name) = &self.args.name {
                 options = options.name(name.as_str());
             }
+            if self.args.skip_damaged {
+                options = options.skip_damaged();
+            }
             if let Some(progress) = progress {
                 options = options.progress(progress);
             }
             let plan = workspace.fork_into_plan(&point, self.dir, options);
             // An error about the directory is of another kind, and stays as it is.
-            let plan = plan.map_err(|error| {
-                let here = &self.args.here;
-                here.wrong_point(&workspace, &point, self.ui, error)
+            let plan = plan.map_err(|error| match error.damaged().is_empty() {
+                true => {
+                    let here = &self.args.here;
+                    here.wrong_point(&workspace, &point, self.ui, error)
+                }
+                false => self.damaged(error),
             })?;
             let mut report = ForkReport::new(&plan, &workspace);
-            if !self.args.dry_run {
-                report.done(plan.apply()?)?;
+            let damaged = |error| self.damaged(error);
+            match self.args.dry_run {
+                true => report.leave_out(&plan.damaged().map_err(damaged)?),
+                false => report.done(plan.apply().map_err(damaged)?)?,
             }
-            self.print(&report)
-        })?;
-        Ok(Answer::Done)
+            self.print(&report)?;
+            Ok(Answer::no_if(report.is_partial))
+        })
+    }
+
+    /// Adds the way out to an error about damaged files.
+    fn damaged(&self, error: backtrail::Error) -> CommandError {
+        let skips = !error.damaged().is_empty() && !self.args.skip_damaged;
+        let command = CommandError::from(error);
+        match skips {
+            true => command.hint(format!(
+                "copy everything else: {} {}{SKIP_DAMAGED}",
+                self.ui.program(),
+                self.line()
+            )),
+            false => command,
+        }
+    }
+
+    /// Returns the command line that does it, without the program.
+    fn line(&self) -> String {
+        let name = self.args.name.as_ref();
+        let name = name.map_or_else(String::new, |name| format!(" --name {}", quote(name)));
+        let (point, here) = (quote(&self.args.point), self.args.here.flag());
+        let dir = quote_path(self.dir);
+        let damaged = if self.args.skip_damaged {
+            SKIP_DAMAGED
+        } else {
+            ""
+        };
+        format!("fork {point} --into {dir}{name}{damaged}{here}")
     }
 
     /// Finds the point and its workspace: if a session is named, the one that it works in.
@@ -121,13 +157,7 @@ impl ForkIntoRequest<'_> {
                 let (dir, id) = (quote_path(&report.dir), short(id));
                 format!("to continue: cd {dir} && {program} run --session {id} -- AGENT")
             }
-            None => {
-                let name = self.args.name.as_ref();
-                let name = name.map_or_else(String::new, |name| format!(" --name {}", quote(name)));
-                let (point, here) = (quote(&self.args.point), self.args.here.flag());
-                let dir = quote_path(self.dir);
-                format!("to do it: {program} fork {point} --into {dir}{name}{here}")
-            }
+            None => format!("to do it: {program} {}", self.line()),
         });
         Ok(())
     }
@@ -143,6 +173,8 @@ struct ForkReport {
     first_line: String,
     lines: Vec<String>,
     json: Value,
+    /// Whether something was left out that is damaged.
+    is_partial: bool,
 }
 
 impl ForkReport {
@@ -190,11 +222,26 @@ impl ForkReport {
             session: None,
             from,
             lines,
+            is_partial: false,
+        }
+    }
+
+    /// Adds what is left out because it is damaged.
+    fn leave_out(&mut self, damaged: &[NotRestored]) {
+        self.json["not_restored"] = json!(damaged);
+        self.is_partial = !damaged.is_empty();
+        if self.is_partial {
+            let names = damaged.iter().map(|one| visible_path(&one.path));
+            let names = some_of(names, 10, damaged.len());
+            self.lines.push(format!("not copied: {names} (damaged)"));
         }
     }
 
     /// Reports that it is done, and closes the session.
     fn done(&mut self, forked: ForkedInto) -> Result<()> {
+        self.leave_out(&forked.not_restored);
+        let (files, bytes) = (forked.files, forked.bytes);
+        (self.json["files"], self.json["bytes"]) = (files.into(), bytes.into());
         let id = forked.session.id().clone();
         let info = forked.session.reader().info()?;
         let name = match info.forked_from {

@@ -37,7 +37,8 @@ impl MoveRequest<'_> {
     /// Shows what differs, asks, and does what was chosen. `None` if that is nothing.
     pub(super) fn chosen_outcome(&self) -> backtrail::Result<Option<Outcome>> {
         let progress = SignalGuard::around(None);
-        let options = self.options.clone().in_parts().progress(progress);
+        let options = self.how.add_damaged(self.options.clone());
+        let options = options.in_parts().progress(progress);
         let plan = self.movement.plan(options)?;
         let plan = plan.expect("a point is always something to go to");
         let parts = plan.parts()?;

@@ -120,12 +120,7 @@ impl<'a> RootDir<'a> {
             let done = asked.and_then(|()| file.write_all(piece).map_err(errno));
             done.map_err(&failed)
         })?;
-        if written != new.size {
-            let (content, size) = (new.content, new.size);
-            let what = format!("object {content} has {written} bytes, expected {size}");
-            return Err(Error::new(ErrorKind::Corrupt, what).at_path(path));
-        }
-        Ok(())
+        new.check_len(written)
     }
 
     /// Makes a call, and repeats it once if the system fails.

@@ -123,6 +123,8 @@ pub(super) struct InspectedDir<'a> {
     pub(super) verdicts_hold: bool,
     /// Whether captured entries stay captured.
     pub(super) keep: bool,
+    /// Whether files are read that the cache has.
+    pub(super) reread: bool,
     /// Whether everything is captured regardless of rules.
     pub(super) all: bool,
     pub(super) sizes: Sizes,
@@ -228,7 +230,7 @@ impl InspectedDir<'_> {
             let state = ItemState::skipped(reason, seen.kind, seen.len());
             return Ok(same_or(known, verdict, state));
         }
-        if let Some(known) = known.filter(|known| !known.racy) {
+        if let Some(known) = known.filter(|known| !known.racy && !self.reread) {
             let kept = match known.node {
                 CachedNode::File { stamp, .. } => {
                     seen.kind == FileKind::File && stamp == seen.stamp

@@ -70,6 +70,8 @@ pub(crate) struct ScanOptions {
     /// Whether entries that the cache has as captured stay captured, whatever the rules
     /// say now, except those in `.backtrailignore`.
     pub(crate) keep: bool,
+    /// Whether every file is read and every listing written, also those that the cache has.
+    pub(crate) reread: bool,
     /// Captures only the directory at this path, and all of it, without rules or caps.
     pub(crate) all_of: Option<Vec<u8>>,
     pub(crate) threads: usize,
@@ -88,6 +90,7 @@ impl ScanOptions {
             store,
             limits: None,
             keep: false,
+            reread: false,
             all_of: None,
             threads: std::thread::available_parallelism().map_or(2, usize::from),
             progress: None,
@@ -306,7 +309,7 @@ fn scan_from(
     let root = write_root(&built.root);
     let id = match sink {
         // Checking whether it is stored would cost as much as storing it.
-        Sink::Store(_) if built.same => ObjectId::of(&root),
+        Sink::Store(_) if built.same && !options.reread => ObjectId::of(&root),
         _ => put(&root)?,
     };
     Ok(Some(Scanned {

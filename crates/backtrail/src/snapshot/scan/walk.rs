@@ -298,7 +298,7 @@ impl<'a> TreeWalk<'a> {
         let rules = self.rules(fd, job, files)?;
         let verdicts_hold = *rules.key() == record.head.key;
         let here = self.here(fd, &job.path, &rules, verdicts_hold);
-        let mut items = (!verdicts_hold).then(Vec::new);
+        let mut items = (!verdicts_hold || self.options.reread).then(Vec::new);
         let mut subdirs = Vec::new();
         let mut count = 0;
         for known in record.entries() {
@@ -392,6 +392,7 @@ impl<'a> TreeWalk<'a> {
             rules,
             verdicts_hold,
             keep: self.options.keep,
+            reread: self.options.reread,
             all: self.options.all_of.is_some(),
             sizes: self.sizes(),
             horizon: self.horizon,
