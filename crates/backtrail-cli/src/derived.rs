@@ -49,6 +49,17 @@ pub(crate) fn session(
     Ok(index.sessions(&filter)?.pop())
 }
 
+/// Returns the row of a session; if there is none, its tokens and cost are not known, which is
+/// no reason not to show it.
+pub(crate) fn row(store: &Store, id: &SessionId, ui: &Ui) -> Option<SessionRow> {
+    let found = ask(store, ui, "reading sessions:", |index| session(index, id));
+    let row = found.unwrap_or_else(|error| {
+        ui.warning(&format!("tokens and cost are unknown: {error}"), None);
+        None
+    });
+    row.filter(|row| row.error.is_none())
+}
+
 /// Returns the shortest unique prefix of an id among sorted `ids`, of at least 4 characters.
 pub(crate) fn prefix<'a>(id: &'a str, ids: &[String]) -> &'a str {
     let place = ids.partition_point(|other| other.as_str() < id);

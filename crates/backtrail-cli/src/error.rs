@@ -13,10 +13,12 @@ use crate::shell::quote;
 #[derive(Debug)]
 pub(crate) struct CommandError {
     pub(crate) kind: &'static str,
-    message: String,
-    pub(crate) path: Option<PathBuf>,
+    message: Box<str>,
+    pub(crate) path: Option<Box<Path>>,
     pub(crate) causes: Vec<String>,
     pub(crate) hints: Vec<String>,
+    /// Files and directories that are damaged in the store.
+    pub(crate) damaged: Box<[PathBuf]>,
     /// Whether the reader of our output closed it.
     pub(crate) broken_pipe: bool,
 }
@@ -28,10 +30,11 @@ impl CommandError {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind: kind.as_str(),
-            message: message.into(),
+            message: message.into().into(),
             path: None,
             causes: Vec::new(),
             hints: Vec::new(),
+            damaged: Box::default(),
             broken_pipe: false,
         }
     }
@@ -47,7 +50,7 @@ impl CommandError {
     /// Makes an error of an I/O failure; `doing` is what was attempted.
     pub(crate) fn io(doing: impl Into<String>, path: Option<&Path>, error: &io::Error) -> Self {
         Self {
-            path: path.map(Path::to_owned),
+            path: path.map(Into::into),
             causes: vec![error.to_string()],
             broken_pipe: error.kind() == io::ErrorKind::BrokenPipe,
             ..Self::new(ErrorKind::Io, doing)
@@ -69,19 +72,19 @@ impl CommandError {
 
     /// Replaces the message.
     pub(crate) fn message(mut self, message: String) -> Self {
-        self.message = message;
+        self.message = message.into();
         self
     }
 
     /// Adds what could not be done; the message so far becomes its cause.
     pub(crate) fn context(mut self, message: impl Into<String>) -> Self {
-        let cause = std::mem::replace(&mut self.message, message.into());
-        self.causes.insert(0, cause);
+        let cause = std::mem::replace(&mut self.message, message.into().into());
+        self.causes.insert(0, cause.into());
         self
     }
 
     pub(crate) fn at_path(mut self, path: &Path) -> Self {
-        self.path = Some(path.to_owned());
+        self.path = Some(path.into());
         self
     }
 
@@ -104,7 +107,7 @@ impl CommandError {
     /// Returns the message and its causes on one line.
     pub(crate) fn with_causes(&self) -> String {
         let causes = self.causes.iter();
-        causes.fold(self.message.clone(), |text, cause| {
+        causes.fold(self.message.to_string(), |text, cause| {
             format!("{text}: {cause}")
         })
     }
@@ -143,10 +146,11 @@ impl From<&backtrail::Error> for CommandError {
         }
         let command = Self {
             kind: error.kind().as_str(),
-            message: error.message(),
-            path: error.path().map(Path::to_owned),
+            message: error.message().into(),
+            path: error.path().map(Into::into),
             causes,
             hints: Vec::new(),
+            damaged: error.damaged().into(),
             broken_pipe,
         };
         match error.kind() {
@@ -156,6 +160,9 @@ impl From<&backtrail::Error> for CommandError {
                 let near: Vec<String> = error.points().iter().map(|near| quote(near)).collect();
                 command.hint(format!("nearest with files: {}", near.join(", ")))
             }
+            ErrorKind::Corrupt if !error.damaged().is_empty() => command
+                .hint("see all damage: backtrail verify")
+                .hint("repair what can be repaired: backtrail repair"),
             _ => command,
         }
     }

@@ -44,6 +44,11 @@ fn data_dir() -> Result<PathBuf> {
     })
 }
 
+/// Returns the user's home directory.
+pub(crate) fn home_dir() -> Option<PathBuf> {
+    env::home_dir()
+}
+
 /// Returns the file of git's global ignore rules.
 pub(crate) fn global_excludes() -> Option<PathBuf> {
     ignore::gitignore::gitconfig_excludes_path()

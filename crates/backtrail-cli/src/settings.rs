@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) keep_trails: Setting<Option<u32>>,
     /// In bytes: snapshots skip larger files.
     pub(crate) snapshot_cap: Setting<u64>,
+    /// In bytes: larger included directories are not included.
+    pub(crate) include_cap: Setting<u64>,
     /// The user's own prices of models.
     pub(crate) prices: Setting<Vec<Price>>,
 }
@@ -42,11 +44,12 @@ impl<T> Setting<T> {
     }
 }
 
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 6] = [
     "durability",
     "rotation",
     "keep_trails",
     "snapshot_cap",
+    "include_cap",
     "prices",
 ];
 /// A shorter trail would consist mostly of headers.
@@ -61,6 +64,7 @@ impl Settings {
             rotation: Setting::default(StoreOptions::DEFAULT_ROTATION),
             keep_trails: Setting::default(None),
             snapshot_cap: Setting::default(StoreOptions::DEFAULT_SNAPSHOT_CAP),
+            include_cap: Setting::default(StoreOptions::DEFAULT_INCLUDE_CAP),
             prices: Setting::default(Vec::new()),
         };
         let text = match files::read(&path) {
@@ -113,6 +117,11 @@ impl Settings {
                 let value = read_size(value);
                 let value = value.ok_or_else(|| wrong("a size like \"256 MiB\""))?;
                 self.snapshot_cap = Setting { value, file };
+            }
+            "include_cap" => {
+                let value = read_size(value);
+                let value = value.ok_or_else(|| wrong("a size like \"1 GiB\""))?;
+                self.include_cap = Setting { value, file };
             }
             "prices" => {
                 let value = prices::read(value)?;

@@ -1,9 +1,11 @@
 //! Text and numbers for people.
 
 use std::borrow::Cow;
+use std::io::{self, Write};
 use std::path::Path;
 
 use backtrail::Media;
+use backtrail_formats::escape_len;
 use backtrail_index::{Money, Spending};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -22,7 +24,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         if c == '\u{1b}' {
-            rest = after_escape(rest);
+            rest = rest.get(escape_len(rest)..).unwrap_or_default();
             continue;
         }
         out.push(if is_unsafe(c) {
@@ -77,25 +79,78 @@ pub(crate) fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }
 
-/// Returns what follows an escape sequence at the beginning of `text`.
-fn after_escape(text: &str) -> &str {
-    let rest = &text[1..];
-    let end = match rest.chars().next() {
-        // Parameters, then one final character.
-        Some('[') => rest
-            .find(|c: char| ('\u{40}'..='\u{7e}').contains(&c) && c != '[')
-            .map(|at| at + 1),
-        // A string, up to the bell or the string terminator.
-        Some(']' | 'P' | '_' | '^' | 'X') => match (rest.find('\u{7}'), rest.find("\u{1b}\\")) {
-            (Some(bell), Some(end)) => Some((bell + 1).min(end + 2)),
-            (Some(bell), None) => Some(bell + 1),
-            (None, Some(end)) => Some(end + 2),
-            (None, None) => Some(rest.len()),
-        },
-        Some(c) => Some(c.len_utf8()),
-        None => None,
-    };
-    rest.get(end.unwrap_or(0)..).unwrap_or("")
+/// Escapes in JSON the characters that a terminal would obey; the value stays the same.
+pub(crate) fn harmless(json: &str) -> Cow<'_, str> {
+    // Characters below the space are escaped already; newlines between values are ours.
+    let is_bad = |c: char| is_unsafe(c) && c > ' ';
+    // The first bytes of such characters; most text has none.
+    let may_begin = |byte: u8| matches!(byte, 0x7f | 0xc2 | 0xe2);
+    if !json.bytes().any(may_begin) || !json.contains(is_bad) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match is_bad(c) {
+            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Passes text on through a filter that looks at one character at a time: [`harmless`] or
+/// [`visible`]. Flush it: the beginning of a character waits for the rest.
+#[derive(Debug)]
+pub(crate) struct Filtered<W> {
+    out: W,
+    filter: fn(&str) -> Cow<'_, str>,
+    /// The beginning of a character.
+    rest: Vec<u8>,
+    changed: bool,
+}
+
+impl<W: Write> Filtered<W> {
+    pub(crate) fn new(out: W, filter: fn(&str) -> Cow<'_, str>) -> Self {
+        Self {
+            out,
+            filter,
+            rest: Vec::new(),
+            changed: false,
+        }
+    }
+
+    /// Returns whether the filter changed anything.
+    pub(crate) fn changed(&self) -> bool {
+        self.changed
+    }
+
+    fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let text = String::from_utf8_lossy(bytes);
+        let filtered = (self.filter)(&text);
+        self.changed |= filtered.as_bytes() != bytes;
+        self.out.write_all(filtered.as_bytes())
+    }
+}
+
+impl<W: Write> Write for Filtered<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut held = std::mem::take(&mut self.rest);
+        held.extend_from_slice(bytes);
+        // A character that is cut off at the end; anything else that is not UTF-8 is wrong.
+        let whole = match std::str::from_utf8(&held) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => held.len(),
+        };
+        self.rest = held.split_off(whole);
+        self.pass(&held)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let rest = std::mem::take(&mut self.rest);
+        self.pass(&rest)?;
+        self.out.flush()
+    }
 }
 
 /// Makes text one clean line of at most `width` columns.
@@ -215,8 +270,31 @@ pub(crate) fn cost(spending: &Spending) -> String {
     }
 }
 
+/// Explains the `+` after costs, if this one has it.
+pub(crate) fn plus_note(spending: &Spending) -> Option<String> {
+    if !cost(spending).ends_with('+') {
+        return None;
+    }
+    let mut reasons = Vec::new();
+    let calls =
+        |n: u64, one: &str, many: &str| format!("{} {}", count(n, "call"), plural(n, one, many));
+    if spending.unpriced_calls > 0 {
+        let n = spending.unpriced_calls;
+        reasons.push(calls(n, "has no known price", "have no known price"));
+    }
+    if spending.estimated_calls > 0 {
+        let n = spending.estimated_calls;
+        reasons.push(calls(n, "reports no tokens", "report no tokens"));
+    }
+    if spending.lower_bound_calls > 0 {
+        reasons.push("Claude Code logs partial output counts".to_owned());
+    }
+    let reasons = reasons.join("; ");
+    Some(format!("+ marks a lower bound: {reasons}"))
+}
+
 /// Returns whether the real cost is higher than the known one.
-pub(crate) fn is_lower_bound(spending: &Spending) -> bool {
+fn is_lower_bound(spending: &Spending) -> bool {
     spending.unpriced_calls > 0 || spending.lower_bound_calls > 0 || spending.estimated_calls > 0
 }
 
@@ -305,6 +383,27 @@ mod tests {
     }
 
     #[test]
+    fn a_filter_sees_whole_characters_however_they_are_written() {
+        let text = "a\u{9b}b\u{7f}é\u{202e}😀\u{1b}[31m";
+        let expected = "a\u{fffd}b^?é\u{fffd}😀^[[31m";
+        for size in 1..6 {
+            let mut out = Vec::new();
+            let mut filtered = Filtered::new(&mut out, visible);
+            for piece in text.as_bytes().chunks(size) {
+                filtered.write_all(piece).unwrap();
+            }
+            // The first half of a character, and a byte that is none.
+            filtered.write_all(b"\x9bx\xc3").unwrap();
+            filtered.flush().unwrap();
+            assert!(filtered.changed());
+            let out = String::from_utf8(out).unwrap();
+            assert_eq!(out, format!("{expected}\u{fffd}x\u{fffd}"), "{size}");
+        }
+        let json = "{\"a\":\"\u{9b}\u{7f}\u{2066}é\"}";
+        assert_eq!(harmless(json), "{\"a\":\"\\u009b\\u007f\\u2066é\"}");
+    }
+
+    #[test]
     fn a_line_is_cut_where_it_is_too_long() {
         assert_eq!(one_line("fix  the\nbug", 20), "fix the bug");
         assert_eq!(one_line("abcdefgh", 5), "abcd…");
@@ -379,6 +478,29 @@ mod tests {
         assert_eq!(cost_json(&spending), json!(1.84));
         spending.lower_bound_calls = 1;
         assert_eq!(cost(&spending), "$1.84+");
+    }
+
+    #[test]
+    fn a_plus_is_explained_by_its_reasons_and_nothing_else_is() {
+        let mut spending = Spending::default();
+        assert_eq!(plus_note(&spending), None);
+        spending.calls = 3;
+        assert_eq!(plus_note(&spending), None, "everything has a price");
+        let note = |reasons: &str| Some(format!("+ marks a lower bound: {reasons}"));
+        spending.unpriced_calls = 1;
+        assert_eq!(plus_note(&spending), note("1 call has no known price"));
+        spending.estimated_calls = 2;
+        spending.lower_bound_calls = 3;
+        assert_eq!(
+            plus_note(&spending),
+            note(
+                "1 call has no known price; 2 calls report no tokens; \
+                 Claude Code logs partial output counts"
+            )
+        );
+        spending.unpriced_calls = 3;
+        assert_eq!(cost(&spending), "unpriced");
+        assert_eq!(plus_note(&spending), None, "there is no figure");
     }
 
     #[test]

@@ -1,20 +1,19 @@
 //! Output: data on stdout, everything else on stderr.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::{CommandError, Result};
 use crate::home;
 use crate::layout::{DIM, Table, styled};
 use crate::pager;
 use crate::shell::quote_path;
-use crate::text::{clean, is_unsafe, path_json};
+use crate::text::{clean, harmless, path_json};
 
 /// How a command writes its output, and the store that it uses.
 #[derive(Debug)]
@@ -134,6 +133,13 @@ impl Ui {
         }
     }
 
+    /// Prints a line of JSON to stderr, if data is printed as JSON.
+    pub(crate) fn status_json(&self, value: &Value) {
+        if self.json {
+            self.write_err(&harmless(&value.to_string()));
+        }
+    }
+
     /// Prints the result of a command to stderr. The lines must be clean: they contain our
     /// own styles.
     pub(crate) fn summary(&self, lines: &[String]) {
@@ -182,7 +188,8 @@ impl Ui {
     pub(crate) fn warning(&self, text: &str, hint: Option<&str>) {
         if self.json {
             let hints: Vec<&str> = hint.into_iter().collect();
-            self.write_err(&json!({"warning": {"message": text, "hints": hints}}).to_string());
+            let warning = json!({"warning": {"message": text, "hints": hints}});
+            self.write_err(&harmless(&warning.to_string()));
             return;
         }
         self.write_err(&format!("{WARNING}warning:{WARNING:#} {}", clean(text)));
@@ -193,13 +200,17 @@ impl Ui {
 
     pub(crate) fn error(&self, error: &CommandError) {
         if self.json {
-            let value = json!({"error": {
+            let mut value = json!({"error": {
                 "kind": error.kind,
                 "message": error.with_causes(),
                 "path": error.path.as_deref().map(path_json),
                 "hints": error.hints,
             }});
-            self.write_err(&value.to_string());
+            if !error.damaged.is_empty() {
+                let damaged: Vec<Value> = error.damaged.iter().map(|it| path_json(it)).collect();
+                value["error"]["damaged"] = damaged.into();
+            }
+            self.write_err(&harmless(&value.to_string()));
             return;
         }
         let message = error.to_string();
@@ -242,23 +253,4 @@ pub(crate) fn terminal_width() -> Option<usize> {
     columns
         .filter(|columns| (10..=10_000).contains(columns))
         .or_else(terminal)
-}
-
-/// Escapes in JSON the characters that a terminal would obey; the value stays the same.
-pub(crate) fn harmless(json: &str) -> Cow<'_, str> {
-    // Characters below the space are escaped already; newlines between values are ours.
-    let is_bad = |c: char| is_unsafe(c) && c > ' ';
-    // The first bytes of such characters; most text has none.
-    let may_begin = |byte: u8| matches!(byte, 0x7f | 0xc2 | 0xe2);
-    if !json.bytes().any(may_begin) || !json.contains(is_bad) {
-        return Cow::Borrowed(json);
-    }
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        match is_bad(c) {
-            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            false => out.push(c),
-        }
-    }
-    Cow::Owned(out)
 }

@@ -49,6 +49,17 @@ pub(crate) fn brief(at: Timestamp) -> String {
     }
 }
 
+/// Says what a time is that is neither in an agent's lines nor in its ids.
+pub(crate) const FROM_FILE: &str = "the time of the imported file, which has no times itself";
+
+/// Marks a time that is approximate.
+pub(crate) fn about(time: String, is_approximate: bool) -> String {
+    match is_approximate {
+        true => format!("~{time}"),
+        false => time,
+    }
+}
+
 /// Returns `November 2026` for `2026-11`.
 pub(crate) fn month(month: &str) -> String {
     let first: Option<jiff::civil::Date> = format!("{month}-01").parse().ok();

@@ -26,6 +26,7 @@ mod collector;
 mod compressed;
 mod environment;
 mod error;
+mod escapes;
 mod event;
 mod format;
 mod formats;
@@ -43,6 +44,7 @@ pub use collector::{CollectedThread, EventCollector};
 pub use compressed::{Decompressed, decompress};
 pub use environment::Environment;
 pub use error::{Error, Result};
+pub use escapes::escape_len;
 pub use event::{
     DamagedLine, DamagedLines, Details, Event, EventSink, ForkPoint, MessageEvent, Origin,
     ReadReport, SummaryEvent, Thread, ThreadId, UsageEvent, sub_agent_name,
@@ -50,8 +52,8 @@ pub use event::{
 pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi};
 pub use import::{
-    AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import, preview,
-    recognise,
+    AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,
+    import_checkpoint_files, preview, recognise,
 };
 pub use lines::{Line, Lines, MAX_LINE};
 pub use redact::{Finding, JsonRedactor, Redactor};

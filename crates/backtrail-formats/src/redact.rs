@@ -1,9 +1,12 @@
 //! Removes secrets from text that will be shared.
 //!
-//! The rules are precise rather than many: the keys of providers by their shape, private keys,
-//! passwords in URLs, and values whose names say that they are secret and that do not look made
-//! up. Obvious placeholders stay. A token is recognised by its shape alone, not by its checksum:
-//! removing an invented one does no harm.
+//! The rules know the keys of services by their shape or by their name, private keys, logins in
+//! URLs, headers and commands, and values whose names say that they are secret and that do not
+//! look made up. Obvious placeholders stay. A token is recognised by its shape alone, not by its
+//! checksum: removing an invented one does no harm.
+//!
+//! A text is searched as it will be shown, too: after decoding (JSON, XML, percent signs), without
+//! terminal escapes, and with lines joined that break a key in two.
 //!
 //! ```
 //! use backtrail_formats::Redactor;
@@ -14,17 +17,33 @@
 //! assert_eq!(redactor.findings().next().map(|found| found.kind), Some("password"));
 //! ```
 
-mod context;
+mod assignments;
+mod base64;
+mod commands;
 mod json;
-mod tokens;
+mod judge;
+mod manifests;
+mod names;
+mod pattern;
+mod people;
+mod private_keys;
+mod rules;
+mod shapes;
+mod urls;
+mod values;
+mod views;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use backtrail::{Block, Fields, Json, Message, Text};
 use serde::Serialize;
 
 pub use json::JsonRedactor;
+
+use self::rules::RULES;
+use self::views::{Escapes, View};
 
 /// How often a text is searched: each round finds only what the removals of the one before
 /// exposed.
@@ -35,6 +54,14 @@ const MAX_ROUNDS: usize = 4;
 pub struct Redactor {
     place: u64,
     found: BTreeMap<&'static str, Removed>,
+    people: Option<People>,
+}
+
+/// What names a person is removed, too.
+#[derive(Debug, Default)]
+struct People {
+    /// Home directories that are not where they usually are.
+    homes: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +98,22 @@ impl Redactor {
         Self::default()
     }
 
+    /// Also removes home directories and e-mail addresses. `home` is the caller's own directory,
+    /// which may be anywhere.
+    #[must_use]
+    pub fn people(mut self, home: Option<&Path>) -> Self {
+        /// A shorter path is not somebody's.
+        const SHORTEST: usize = 4;
+        let home = home
+            .and_then(Path::to_str)
+            .map(|home| home.trim_end_matches('/'));
+        let homes = home.filter(|home| home.len() >= SHORTEST);
+        self.people = Some(People {
+            homes: homes.map(str::to_owned).into_iter().collect(),
+        });
+        self
+    }
+
     /// Sets the place of what is redacted next: the number of a record or a line.
     pub fn at(&mut self, place: u64) {
         self.place = place;
@@ -88,29 +131,102 @@ impl Redactor {
     /// Returns a text without its secrets. Each is replaced by its kind:
     /// `[removed: github token]`.
     pub fn redact<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
+        let spans = self.find(text);
+        self.redact_spans(text, spans)
+    }
+
+    /// Redacts the value of a field whose name may say that it is secret.
+    pub fn redact_named<'t>(&mut self, name: &str, value: &'t str) -> Cow<'t, str> {
+        let mut spans = self.find(value);
+        spans.extend(named(name, value));
+        self.redact_spans(value, merged(spans))
+    }
+
+    /// Removes all of a text.
+    fn redact_all(&mut self, text: &str, kind: &'static str) -> Cow<'static, str> {
+        let span = Span {
+            start: 0,
+            end: text.len(),
+            kind,
+            exact: true,
+        };
+        self.remember(&span);
+        Cow::Owned(replace(text, &[span]))
+    }
+
+    /// Redacts a word of a command line, by the words before it.
+    fn redact_argument<'t>(&mut self, before: &str, value: &'t str) -> Cow<'t, str> {
+        let quote = match value.contains([' ', '\n']) && !value.contains('\'') {
+            true => "'",
+            false => "",
+        };
+        let line = format!("{before} {quote}{value}{quote}");
+        let from = before.len() + 1 + quote.len();
+        let mut spans = self.find(value);
+        spans.extend(self.find(&line).into_iter().filter_map(|span| {
+            let start = span.start.max(from) - from;
+            let end = span.end.min(from + value.len()).checked_sub(from)?;
+            (start < end).then_some(Span { start, end, ..span })
+        }));
+        self.redact_spans(value, merged(spans))
+    }
+
+    /// Removes what was found, and what that exposed.
+    fn redact_spans<'t>(&mut self, text: &'t str, mut spans: Vec<Span>) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
         for _ in 0..MAX_ROUNDS {
-            let spans = find(&text);
             if spans.is_empty() {
                 break;
             }
             spans.iter().for_each(|span| self.remember(span));
             text = Cow::Owned(replace(&text, &spans));
+            spans = self.find(&text);
         }
         text
     }
 
-    /// Redacts the value of a field whose name may say that it is secret.
-    pub fn redact_named<'t>(&mut self, name: &str, value: &'t str) -> Cow<'t, str> {
-        let inner = find(value);
-        match context::value_of(name, value) {
-            // A key with a known shape has a better name.
-            Some(span) if !inner.iter().any(|span| span.exact) => {
-                self.remember(&span);
-                Cow::Owned(replace(value, &[span]))
-            }
-            _ => self.redact(value),
+    /// Returns what is to be removed from a text, in order and without overlaps: what is found in
+    /// the text as it is, and in its views.
+    fn find(&self, text: &str) -> Vec<Span> {
+        let people = self.people.as_ref();
+        let decoded = views::decoded(text);
+        let mut chain: Vec<&View> = Vec::new();
+        let mut own = RULES.find(text, people);
+        let mut spans = own.clone();
+        for view in &decoded {
+            chain.push(view);
+            own = RULES.find(&view.text, people);
+            spans.extend(own.iter().map(|span| span.through(&chain)));
         }
+        let shown = decoded.last().map_or(text, |view| &view.text);
+        if let Some(view) = views::without_escapes(shown, Escapes::Blanks) {
+            let chain = [&chain[..], &[&view]].concat();
+            let found = RULES.find(&view.text, people);
+            spans.extend(found.iter().map(|span| span.through(&chain)));
+        }
+        let plain = views::without_escapes(shown, Escapes::Removed);
+        if let Some(view) = &plain {
+            chain.push(view);
+            own = RULES.find(&view.text, people);
+            spans.extend(own.iter().map(|span| span.through(&chain)));
+        }
+        let shown = plain.as_ref().map_or(shown, |view| &view.text);
+        if let Some(view) = views::joined(shown) {
+            let is_broken = |span: &&Span| {
+                // A list of keys, one on each line, is not a broken key.
+                let begins = |at: &usize| {
+                    own.iter()
+                        .any(|own| own.start == view.source(&(*at..at + 1)).start)
+                };
+                let joins = view.joins_in(&(span.start..span.end));
+                !joins.is_empty() && !joins.iter().any(begins)
+            };
+            let found = RULES.find(&view.text, people);
+            chain.push(&view);
+            let broken = found.iter().filter(is_broken);
+            spans.extend(broken.map(|span| span.through(&chain)));
+        }
+        merged(spans)
     }
 
     fn remember(&mut self, span: &Span) {
@@ -198,11 +314,32 @@ impl Redactor {
     }
 }
 
-/// Returns the secrets in a text, in order and without overlaps.
-fn find(text: &str) -> Vec<Span> {
-    let mut spans = Vec::new();
-    tokens::find(text, &mut spans);
-    context::find(text, &mut spans);
+impl Span {
+    /// Returns the span of the text that views were made from, one from the other.
+    fn through(&self, views: &[&View]) -> Self {
+        let mut range = self.start..self.end;
+        for view in views.iter().rev() {
+            range = view.source(&range);
+        }
+        Self {
+            start: range.start,
+            end: range.end,
+            ..*self
+        }
+    }
+}
+
+/// Finds the secret in the value of a field, by its name.
+fn named(name: &str, value: &str) -> Option<Span> {
+    let found = |value: &str| RULES.named(name, value);
+    match views::without_escapes(value, Escapes::Removed) {
+        Some(view) => found(&view.text).map(|span| span.through(&[&view])),
+        None => found(value),
+    }
+}
+
+/// Returns spans in order; those that overlap become one.
+fn merged(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_by_key(|span| (span.start, span.end));
     let mut apart: Vec<Span> = Vec::with_capacity(spans.len());
     for span in spans {
@@ -231,34 +368,6 @@ fn replace(text: &str, spans: &[Span]) -> String {
     }
     out.push_str(text.get(at..).unwrap_or_default());
     out
-}
-
-/// Returns whether a value is a placeholder: `xxxx`, `<your-key>`, `$TOKEN`,
-/// `AKIAIOSFODNN7EXAMPLE`, or the replacement of a removed secret.
-fn is_placeholder(value: &str) -> bool {
-    let lower = value.to_ascii_lowercase();
-    let has = |word: &str| lower.contains(word);
-    let is_sign = |c: u8| {
-        matches!(
-            c,
-            b'<' | b'>' | b'{' | b'}' | b'[' | b']' | b'$' | b'%' | b'*'
-        )
-    };
-    let fill = |c: u8| matches!(c, b'x' | b'0' | b'.' | b'-' | b'_');
-    has("example")
-        || has("placeholder")
-        || has("changeme")
-        || has("redacted")
-        || has("xxxxxx")
-        || lower.starts_with("your")
-        || has("your-")
-        || has("your_")
-        || value.contains('…')
-        || value.bytes().next().is_some_and(is_sign)
-        || value.contains("***")
-        || value.contains("${")
-        || value.contains("{{")
-        || lower.bytes().all(fill)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use backtrail::{LocalStorage, Storage as _};
 use serde::Serialize;
 
 use crate::environment::Environment;
@@ -206,15 +207,14 @@ fn sessions(
 /// Calls `visit` for the files in a directory, as deep as agents nest them.
 fn visit_files(dir: &Path, depth: u32, visit: &mut dyn FnMut(&Path, SystemTime)) {
     const MAX_DEPTH: u32 = 2;
-    let Ok(entries) = std::fs::read_dir(dir) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() && depth < MAX_DEPTH => visit_files(&path, depth + 1, visit),
-            Ok(kind) if kind.is_file() => {
-                let written = entry.metadata().and_then(|metadata| metadata.modified());
+    for name in LocalStorage.list(dir).unwrap_or_default() {
+        let path = dir.join(name);
+        match path.symlink_metadata() {
+            Ok(found) if found.is_dir() && depth < MAX_DEPTH => {
+                visit_files(&path, depth + 1, visit);
+            }
+            Ok(found) if found.is_file() => {
+                let written = found.modified();
                 written
                     .into_iter()
                     .for_each(|written| visit(&path, written));

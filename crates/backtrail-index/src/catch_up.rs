@@ -1,12 +1,14 @@
 //! Catching up: adds new records of the trails to the catalogue and the search index, in
 //! one pass.
 
-use std::os::unix::fs::DirBuilderExt as _;
 use std::thread;
 use std::time::Duration;
 
+use backtrail::plumbing::LinkRefused;
+
 use crate::catalogue::{Catalogue, Opened, Paths};
 use crate::error::{Error, Result};
+use crate::files::{create_dir, find_link};
 use crate::index::{CatchUp, Index};
 use crate::ingest::Ingest;
 use crate::lock::Lock;
@@ -111,8 +113,10 @@ impl IndexState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WriteTarget {
     Disk,
-    /// The disk cannot be written, so derived data only exists in this process.
+    /// The disk cannot be written, so new records only exist in this process.
     Memory,
+    /// A link is in the way, so nothing on disk is opened.
+    OnlyMemory,
 }
 
 /// A catalogue to update, and what it must add.
@@ -155,11 +159,7 @@ impl Index {
         if self.options.once && state.caught_up.is_some_and(is_done) {
             return Ok(());
         }
-        let done = match self.make_dir() {
-            true => self.bring_up_in(WriteTarget::Disk, state, wants),
-            false => self.bring_up_in(WriteTarget::Memory, state, wants),
-        };
-        match done {
+        match self.bring_up_in(self.write_target(state), state, wants) {
             Err(error) if error.is_unwritable() => {
                 *state = IndexState {
                     report: state.take_report(),
@@ -173,12 +173,20 @@ impl Index {
         Ok(())
     }
 
-    /// Creates the directory of derived data; returns whether it exists.
-    fn make_dir(&self) -> bool {
+    /// Creates the directory of derived data, and decides where new records are written.
+    fn write_target(&self, state: &mut IndexState) -> WriteTarget {
         let dir = self.dir();
-        let mut builder = std::fs::DirBuilder::new();
-        builder.mode(0o700);
-        dir.is_dir() || builder.create(&dir).is_ok() || dir.is_dir()
+        if let Some(link) = find_link(&dir) {
+            state.note(format!(
+                "the index is only in memory: {}",
+                LinkRefused::at(&link)
+            ));
+            return WriteTarget::OnlyMemory;
+        }
+        match dir.is_dir() || create_dir(&dir).is_ok() {
+            true => WriteTarget::Disk,
+            false => WriteTarget::Memory,
+        }
     }
 
     fn bring_up_in(&self, place: WriteTarget, state: &mut IndexState, wants: Wants) -> Result<()> {
@@ -262,6 +270,7 @@ impl Index {
     ) -> Result<CatalogueTarget> {
         let opened = match state.catalogue.take() {
             Some(catalogue) => Some(catalogue),
+            None if place == WriteTarget::OnlyMemory => None,
             None => match self.paths().open(false)? {
                 Opened::Trusted(catalogue) => Some(catalogue),
                 Opened::Not(_) => None,
@@ -270,13 +279,13 @@ impl Index {
         let Some(catalogue) = opened.filter(|_| !wants.rebuild_catalogue) else {
             return match place {
                 WriteTarget::Disk => self.target_on_disk(state, wants, None),
-                WriteTarget::Memory => self.target_in_memory(None),
+                _ => self.target_in_memory(None),
             };
         };
         let target = self.target(catalogue, CataloguePlace::Memory)?;
         match target.place {
             CataloguePlace::Done => Ok(target),
-            _ if place == WriteTarget::Memory || target.catalogue.is_in_memory() => {
+            _ if place != WriteTarget::Disk || target.catalogue.is_in_memory() => {
                 self.target_in_memory(Some(target.catalogue))
             }
             _ => self.target_on_disk(state, wants, Some(target.catalogue)),
@@ -362,7 +371,7 @@ impl Index {
         look: &[TrailDir],
     ) -> Result<Option<(SearchWriter, Plan, Lock)>> {
         let dir = self.dir();
-        let mut opened = match wants.rebuild_search {
+        let mut opened = match wants.rebuild_search || place == WriteTarget::OnlyMemory {
             true => None,
             false => SearchIndex::open(&dir)?.usable(),
         };

@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use backtrail::Store;
+use backtrail::plumbing::LinkRefused;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::catalogue::Catalogue;
 use crate::catch_up::{IndexState, Wants};
 use crate::error::{Error, Result};
+use crate::files::find_link;
 use crate::filter::Filter;
 use crate::prices::Prices;
-use crate::rows::{Field, Group, SessionRow, SpendingReport};
+use crate::rows::{Field, Group, SessionRow, SpendingReport, UnpricedModel};
 use crate::search::{SearchAnswer, SearchQuery, SearchRequest};
 
 /// Options for opening an index.
@@ -143,9 +145,12 @@ impl Index {
         *state = IndexState::default();
         self.bring_up(&mut state, Wants::REBUILD)?;
         if state.catalogue()?.is_in_memory() {
-            let denied = std::io::ErrorKind::PermissionDenied.into();
+            let reason = match find_link(&self.dir()) {
+                Some(link) => LinkRefused::at(&link),
+                None => std::io::ErrorKind::PermissionDenied.into(),
+            };
             let what = "cannot write derived data";
-            return Err(Error::io(what, &self.dir(), denied));
+            return Err(Error::io(what, &self.dir(), reason));
         }
         Ok(state.take_report())
     }
@@ -197,6 +202,16 @@ impl Index {
     fn spending_in(&self, filter: &Filter, by: Option<Group>) -> Result<SpendingReport> {
         let zone = self.options.time_zone.clone().unwrap_or(TimeZone::UTC);
         self.ask(|catalogue| catalogue.spending(filter, by, &zone))
+    }
+
+    /// Returns the models of the calls that match a filter and have no price, the one with the
+    /// most tokens first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn unpriced(&self, filter: &Filter) -> Result<Vec<UnpricedModel>> {
+        self.ask(|catalogue| catalogue.unpriced(filter))
     }
 
     /// Returns all values of a field: agents, projects, models, tags or session ids.

@@ -33,6 +33,7 @@ mod catalogue;
 mod catch_up;
 mod error;
 mod feed;
+mod files;
 mod filter;
 mod index;
 mod ingest;
@@ -51,5 +52,7 @@ pub use filter::{Filter, WorkspaceFilter};
 pub use index::{CatchUp, Index, IndexOptions, Progress};
 pub use prices::{Price, Prices, SessionPrices};
 pub use projects::{Project, remote_of};
-pub use rows::{Family, Field, Group, Money, SessionRow, Spending, SpendingReport, SpendingRow};
+pub use rows::{
+    Family, Field, Group, Money, SessionRow, Spending, SpendingReport, SpendingRow, UnpricedModel,
+};
 pub use search::{Hit, Order, SearchAnswer, SearchQuery, Snippet};

@@ -2,12 +2,12 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::files::open_lock;
 
 /// How often to retry a lock that is held.
 const INTERVAL: Duration = Duration::from_millis(5);
@@ -21,9 +21,7 @@ impl Lock {
     /// nothing can be written here.
     pub(crate) fn take(path: &Path, patience: Duration) -> Result<Option<Self>> {
         let failed = |error| Error::io("cannot lock", path, error);
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true).mode(0o600);
-        let file = match options.open(path) {
+        let file = match open_lock(path) {
             Ok(file) => file,
             Err(error) if is_read_only(&error) => return Ok(None),
             Err(error) => return Err(failed(error)),

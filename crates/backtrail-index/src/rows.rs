@@ -162,8 +162,10 @@ pub struct SessionRow {
     pub project: Option<Project>,
     /// When it was created.
     pub created_at: Option<Timestamp>,
-    /// When its last record was written.
+    /// When it was last active: notes such as a title, a tag or a pin do not count.
     pub updated_at: Option<Timestamp>,
+    /// Whether these times are those of the file that it was imported from: approximate.
+    pub times_from_file: bool,
     /// Its origin.
     pub family: Family,
     /// The number of messages on its line of history.
@@ -207,6 +209,7 @@ impl SessionRow {
             project: None,
             created_at: None,
             updated_at: None,
+            times_from_file: false,
             messages: 0,
             turns: 0,
             tool_calls: 0,
@@ -291,6 +294,18 @@ impl SpendingRow {
             sessions: 0,
         }
     }
+}
+
+/// The calls of a model without a price.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct UnpricedModel {
+    /// The model; `None` if neither the calls nor their sessions name one.
+    pub model: Option<String>,
+    /// The number of calls.
+    pub calls: u64,
+    /// Their tokens.
+    pub tokens: u64,
 }
 
 /// A field whose values can be listed.

@@ -8,9 +8,10 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
+
+use crate::files::create_file;
 
 /// The first line of a seal; the number is its version.
 const HEAD: &str = "backtrail seal 1";
@@ -50,7 +51,7 @@ impl Seal {
     /// Writes the seal atomically.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         let aside = path.with_extension("seal-new");
-        create_private(&aside)?.write_all(self.to_text()?.as_bytes())?;
+        create_file(&aside)?.write_all(self.to_text()?.as_bytes())?;
         fs::rename(&aside, path)
     }
 
@@ -91,13 +92,6 @@ impl Seal {
             .collect::<Option<Vec<_>>>()
             .map(|files| Self { files })
     }
-}
-
-/// Creates an empty file that only its owner can read, replacing an existing one.
-pub(crate) fn create_private(path: &Path) -> io::Result<fs::File> {
-    let mut options = fs::File::options();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(path)
 }
 
 /// Returns a file's length and the time it was last written, in nanoseconds since 1970.

@@ -12,10 +12,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, statat};
+use backtrail::plumbing::LinkRefused;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::files::{entries_in, open_dir};
 
 /// A directory of trails: a session's or a workspace's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,17 +105,19 @@ const RECENT: i64 = 2_000_000_000;
 /// Lists all directories of trails in a directory by id. A directory without trails does
 /// not count.
 pub(crate) fn list_trail_dirs(dir: &Path, known: &KnownDirs) -> Result<Vec<TrailDir>> {
-    let failed = |error: Errno| Error::io("cannot list", dir, error.into());
-    let top = match openat(CWD, dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
+    let failed = |error| Error::io("cannot list", dir, error);
+    let top = match open_dir(dir) {
         Ok(top) => top,
-        Err(Errno::NOENT) => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(failed(error)),
     };
-    let names = names_in(&top).map_err(failed)?;
-    let ids: Vec<String> = names.into_iter().filter(|name| is_id(name)).collect();
+    let listed = top.try_clone().map_err(failed)?;
+    let names = entries_in(listed).map_err(|error| failed(error.into()))?;
+    let names = names.into_iter().map(|(name, _)| name);
+    let ids: Vec<String> = names.filter(|name| is_id(name)).collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0, |since| since.as_nanos() as i64);
-    let look = |id: &String| look(&top, id, known.get(id), now);
+    let look = |id: &String| look(dir, &top, id, known.get(id), now);
     let mut seen = in_parallel(&ids, &look);
     seen.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     seen.retain(|seen| !seen.trails.is_empty() || seen.error.is_some());
@@ -170,19 +174,24 @@ fn in_parallel(ids: &[String], look: &(impl Fn(&String) -> TrailDir + Sync)) -> 
     })
 }
 
-fn look(top: &impl std::os::fd::AsFd, id: &str, known: Option<&KnownDir>, now: i64) -> TrailDir {
+fn look(
+    dir: &Path,
+    top: &impl std::os::fd::AsFd,
+    id: &str,
+    known: Option<&KnownDir>,
+    now: i64,
+) -> TrailDir {
     let mut seen = TrailDir {
         id: id.to_owned(),
         settled: 0,
         trails: Vec::new(),
         error: None,
     };
-    if let Err(error) = look_into(top, &mut seen, known, now)
-        && error != Errno::NOENT
-        && error != Errno::NOTDIR
-    {
-        seen.error = Some(io::Error::from(error).to_string());
-    }
+    seen.error = match look_into(top, &mut seen, known, now) {
+        Ok(()) | Err(Errno::NOENT | Errno::NOTDIR) => None,
+        Err(Errno::LOOP) => Some(LinkRefused::at(&dir.join(id)).to_string()),
+        Err(error) => Some(io::Error::from(error).to_string()),
+    };
     seen
 }
 
@@ -193,6 +202,9 @@ fn look_into(
     now: i64,
 ) -> Result<(), Errno> {
     let dir = statat(top, seen.id.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(dir.st_mode).is_symlink() {
+        return Err(Errno::LOOP);
+    }
     let changed = nanos(dir.st_mtime, dir.st_mtime_nsec as i64);
     if changed < now.saturating_sub(RECENT) {
         seen.settled = changed;
@@ -224,27 +236,13 @@ fn look_into(
 }
 
 fn list_trails(top: &impl std::os::fd::AsFd, id: &str) -> Result<Vec<u32>, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = openat(top, id, flags, Mode::empty())?;
-    let names = names_in(&dir)?;
-    let mut numbers: Vec<u32> = names.iter().filter_map(|name| trail_number(name)).collect();
+    let names = entries_in(dir)?;
+    let numbers = names.iter().filter_map(|(name, _)| trail_number(name));
+    let mut numbers: Vec<u32> = numbers.collect();
     numbers.sort_unstable();
     Ok(numbers)
-}
-
-/// Returns the names in a directory that are UTF-8, as Backtrail's are.
-fn names_in(dir: &impl std::os::fd::AsFd) -> Result<Vec<String>, Errno> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(dir)? {
-        let entry = entry?;
-        if let Ok(name) = entry.file_name().to_str()
-            && name != "."
-            && name != ".."
-        {
-            names.push(name.to_owned());
-        }
-    }
-    Ok(names)
 }
 
 fn nanos(seconds: i64, nanos: i64) -> i64 {

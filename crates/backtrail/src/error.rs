@@ -104,6 +104,8 @@ enum Detail {
     Points(Vec<String>),
     #[cfg(feature = "snapshots")]
     TooMuch(TooMuch),
+    #[cfg(feature = "snapshots")]
+    Damaged(Vec<PathBuf>),
     Deleted(SessionId),
     Purged(SessionId),
     Restored,
@@ -186,6 +188,12 @@ impl Error {
     #[cfg(feature = "snapshots")]
     pub(crate) fn stopped(message: String, too_much: TooMuch) -> Self {
         Self::new(ErrorKind::TooMuch, message).with_detail(Detail::TooMuch(too_much))
+    }
+
+    /// Adds the files and directories of a snapshot that are damaged.
+    #[cfg(feature = "snapshots")]
+    pub(crate) fn with_damaged(self, paths: Vec<PathBuf>) -> Self {
+        self.with_detail(Detail::Damaged(paths))
     }
 
     /// Creates the error for a session that is in the trash.
@@ -298,6 +306,17 @@ impl Error {
         match &self.0.detail {
             Detail::TooMuch(too_much) => Some(too_much),
             _ => None,
+        }
+    }
+
+    /// Returns the files and directories that cannot be read because the store's data is
+    /// damaged, relative to the workspace, for [`ErrorKind::Corrupt`]; the workspace itself
+    /// is `.`. Everything else of the snapshot can be read.
+    #[cfg(feature = "snapshots")]
+    pub fn damaged(&self) -> &[PathBuf] {
+        match &self.0.detail {
+            Detail::Damaged(paths) => paths,
+            _ => &[],
         }
     }
 

@@ -51,9 +51,10 @@ pub(crate) fn is_id_like(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
-/// Returns whether a text may be the name of a fork. Paths are not.
-pub(crate) fn is_name_like(text: &str) -> bool {
-    let is_odd = |c: char| c.is_control() || c == '/' || c == '\\';
+/// Returns whether the name of a fork can be a reference to it. Paths are not, and neither is
+/// what names a record (`REF:SEQ`).
+pub fn is_name_like(text: &str) -> bool {
+    let is_odd = |c: char| c.is_control() || "/\\:".contains(c);
     !text.is_empty()
         && text.len() <= MAX_ID
         && text.trim() == text

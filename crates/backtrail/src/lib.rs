@@ -281,10 +281,14 @@ pub mod plumbing {
     pub use crate::conversation::calls::{CallPlace, CallVisitor, Calls};
     pub use crate::conversation::record::{MessageParts, ReadRecord};
     pub use crate::conversation::responses::ResponseCounter;
+    pub use crate::ids::{ObjectId, is_name_like};
     pub use crate::log::{LinePart, OwnedRecords, TrailRecord, TrailRecords};
     pub use crate::message::estimated_tokens;
     #[cfg(feature = "snapshots")]
-    pub use crate::session::{CallUsage, ImportWriter, ImportWriterOptions, InputLine, KeptSource};
+    pub use crate::session::{
+        CallUsage, ImportWriter, ImportWriterOptions, InputLine, KeptSource, Unknown,
+    };
+    pub use crate::storage::LinkRefused;
     #[cfg(feature = "snapshots")]
     pub use crate::store::Staging;
     pub use crate::trail::SourceRecord;

@@ -32,6 +32,18 @@ impl Timestamp {
         jiff::Timestamp::from_millisecond(millis).ok().map(Self)
     }
 
+    /// Returns the moment that an id contains, if it does: a UUID of version 7 begins with one,
+    /// and other ids have milliseconds in them (`session-1794726326112-1`).
+    ///
+    /// Numbers that are not between the years 2000 and 2100 are something else.
+    pub fn in_id(id: &str) -> Option<Self> {
+        in_uuids(id).or_else(|| in_numbers(id)).filter(|at| {
+            const YEAR_2000: i64 = 946_684_800_000;
+            const YEAR_2100: i64 = 4_102_444_800_000;
+            (YEAR_2000..YEAR_2100).contains(&at.as_millis())
+        })
+    }
+
     /// Writes the same text as `Display`, but faster.
     pub(crate) fn write(self, out: &mut Vec<u8>) {
         const MILLIS: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
@@ -50,6 +62,43 @@ impl Timestamp {
     pub fn as_millis(self) -> i64 {
         self.0.as_millisecond()
     }
+}
+
+/// Returns the time of the first UUID of version 7 in a text.
+fn in_uuids(text: &str) -> Option<Timestamp> {
+    const LENGTHS: [usize; 5] = [8, 4, 4, 4, 12];
+    let groups: Vec<&str> = text.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    groups.windows(LENGTHS.len()).find_map(|groups| {
+        let is_group = |(group, length): (&&str, usize)| {
+            group.len() == length && group.bytes().all(|b| b.is_ascii_hexdigit())
+        };
+        let is_uuid = groups.iter().zip(LENGTHS).all(is_group);
+        let is_version_7 = groups[2].starts_with('7') && groups[3].starts_with(is_variant);
+        if !is_uuid || !is_version_7 {
+            return None;
+        }
+        let millis = i64::from_str_radix(&[groups[0], groups[1]].concat(), 16);
+        Timestamp::from_millis(millis.ok()?)
+    })
+}
+
+/// Returns whether this is the first digit of a UUID's fourth group.
+fn is_variant(digit: char) -> bool {
+    matches!(digit.to_ascii_lowercase(), '8' | '9' | 'a' | 'b')
+}
+
+/// Returns the time of the first number of 13 digits that is not part of a hash.
+fn in_numbers(text: &str) -> Option<Timestamp> {
+    const DIGITS: usize = 13;
+    text.split(|c: char| !c.is_ascii_alphanumeric())
+        .find_map(|word| {
+            let number = word.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+            let before = &word[..word.len() - number.len()];
+            let may_be_hash = before.bytes().all(|b| b.is_ascii_hexdigit()) && !before.is_empty();
+            let is_time = number.len() == DIGITS && !may_be_hash;
+            is_time.then(|| number.parse().ok()).flatten()
+        })
+        .and_then(Timestamp::from_millis)
 }
 
 impl From<SystemTime> for Timestamp {
@@ -121,5 +170,47 @@ impl Clock for SystemClock {
             Err(before) => -i64::try_from(before.duration().as_millis()).unwrap_or(i64::MAX),
         };
         Timestamp::from_millis(millis).unwrap_or_else(|| SystemTime::now().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_a_time_if_it_says_so_and_a_hash_has_none() {
+        let millis = |id| Timestamp::in_id(id).map(Timestamp::as_millis);
+        let at = Some(1_794_726_326_112);
+        for id in [
+            "session-1794726326112-1",
+            "1794726326112",
+            "session1794726326112",
+            "ses_1794726326112.jsonl",
+            "/a/b/session-1794726326112",
+            // 0x01a1de066f60 milliseconds
+            "01a1de06-6f60-7000-8000-000000000000",
+            "rollout-2026-11-15T08-00-00-01A1DE06-6F60-7abc-bdef-0123456789ab",
+        ] {
+            assert_eq!(millis(id), at, "{id}");
+        }
+        for id in [
+            "",
+            "session-1",
+            "session-17947263261120",
+            "session-179472632611",
+            "session-0000000000001",
+            "session-9999999999999",
+            "a1794726326112",
+            "deadbeef1794726326112",
+            "1794726326112f",
+            "17947263-2611-4000-8000-000000000000",
+            "01a1de06-6f60-4000-8000-000000000000",
+            "01a1de06-6f60-7000-0000-000000000000",
+            "01a1de06-6f60-7000-8000-00000000000",
+            "01a1de066f6070008000000000000000",
+            "session-１７９４７２６３２６１１２",
+        ] {
+            assert_eq!(millis(id), None, "{id}");
+        }
     }
 }

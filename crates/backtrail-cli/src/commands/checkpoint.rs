@@ -5,6 +5,7 @@ use backtrail::workspace::SkippedFiles;
 use backtrail::{Checkpoint, CheckpointOptions};
 
 use super::Answer;
+use super::protection::{IncludeArgs, kept_ignored_line, unprotected_line, warn_over_cap};
 use super::workspace::{WorkspaceArgs, joined_session};
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
@@ -21,6 +22,9 @@ pub(crate) struct CheckpointArgs {
     /// A name for the checkpoint
     #[arg(value_name = "LABEL")]
     label: Option<String>,
+
+    #[command(flatten)]
+    include: IncludeArgs,
 
     #[command(flatten)]
     here: WorkspaceArgs,
@@ -42,15 +46,28 @@ pub(crate) fn run(args: &CheckpointArgs, ui: &Ui) -> Result<Answer> {
     if args.yes {
         options = options.unlimited();
     }
+    let options = args.include.add_to(options, workspace.root())?;
     let checkpoint = progress::checkpoint(ui, options, |options| workspace.checkpoint(options));
-    let checkpoint = checkpoint.map_err(too_much)?;
+    let checkpoint = checkpoint.map_err(|error| args.include.explain(too_much(error)))?;
+    if let Some(protection) = checkpoint.protection() {
+        warn_over_cap(protection, ui);
+    }
     if ui.json() {
         return ui.answer_json(&checkpoint);
     }
     ui.print_line(&checkpoint.id().prefix(8))?;
     ui.status(&summary(&checkpoint, &tilde(workspace.root())));
-    if let Some(text) = skipped(checkpoint.skipped()) {
-        ui.status(&format!("not protected: {text}"));
+    let first = checkpoint.protection().filter(|it| it.first);
+    match first.map(unprotected_line) {
+        Some(line) => line.iter().for_each(|line| ui.status(line)),
+        None => {
+            if let Some(text) = skipped(checkpoint.skipped()) {
+                ui.status(&format!("not protected: {text}"));
+            }
+        }
+    }
+    if let Some(line) = first.and_then(kept_ignored_line) {
+        ui.status(&line);
     }
     Ok(Answer::Done)
 }

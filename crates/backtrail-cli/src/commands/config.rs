@@ -7,7 +7,7 @@ use super::Answer;
 use crate::error::Result;
 use crate::layout::{Column, DIM, Table};
 use crate::settings::{Setting, Settings};
-use crate::text::{exact_size, one_line, path_json};
+use crate::text::{clean, exact_size, one_line, path_json, visible_path};
 use crate::ui::Ui;
 
 /// Print every setting, its value and where it comes from
@@ -21,7 +21,7 @@ pub(crate) fn run(_args: &ConfigArgs, ui: &Ui) -> Result<Answer> {
     let (dir, source) = ui.store_dir()?;
     let settings = Settings::read(&dir)?;
     let rows = rows(&settings);
-    let store = dir.display().to_string();
+    let store = visible_path(&dir);
     let mut rows = [vec![("store", store, path_json(&dir), source.into())], rows].concat();
     if !settings.prices.value.is_empty() {
         rows.push(prices_row(&settings.prices));
@@ -36,7 +36,7 @@ pub(crate) fn run(_args: &ConfigArgs, ui: &Ui) -> Result<Answer> {
         Column::text("").style(DIM),
     ]);
     for (name, shown, _, source) in rows {
-        let source = source.as_str().unwrap_or("config.toml");
+        let source = clean(source.as_str().unwrap_or("config.toml")).into_owned();
         table.push([
             name.into(),
             format!("= {shown}").into(),
@@ -55,6 +55,7 @@ fn rows(settings: &Settings) -> Vec<Row> {
         rotation,
         keep_trails,
         snapshot_cap,
+        include_cap,
         ..
     } = settings;
     let mode = durability.value.as_str();
@@ -81,6 +82,7 @@ fn rows(settings: &Settings) -> Vec<Row> {
             source_of(keep_trails),
         ),
         size("snapshot_cap", snapshot_cap),
+        size("include_cap", include_cap),
     ]
 }
 

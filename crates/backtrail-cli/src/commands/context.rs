@@ -6,7 +6,7 @@ use backtrail::Shape;
 
 use super::{Answer, find_session, report_gaps, short};
 use crate::error::Result;
-use crate::text::count;
+use crate::text::{count, harmless};
 use crate::ui::Ui;
 
 /// Print the messages to send to a model, as JSON
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &ContextArgs, ui: &Ui) -> Result<Answer> {
     let reader = store.read_session(&id)?;
     let context = reader.context(shape)?;
     let mut out = io::stdout().lock();
-    out.write_all(context.as_json().as_bytes())
+    out.write_all(harmless(context.as_json()).as_bytes())
         .and_then(|()| out.write_all(b"\n"))
         .and_then(|()| out.flush())?;
     report_gaps(&reader.gaps()?, ui);

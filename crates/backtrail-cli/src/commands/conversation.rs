@@ -14,7 +14,7 @@ use backtrail_index::{Prices, SessionPrices, Spending};
 use super::short;
 use crate::error::Result;
 use crate::settings::Settings;
-use crate::text::{cost, count, one_line, short_number};
+use crate::text::{cost, count, one_line, plus_note, short_number, tokens};
 
 /// A session, read once for its numbers.
 #[derive(Debug, Default)]
@@ -22,16 +22,14 @@ pub(super) struct Survey {
     pub(super) stats: Stats,
     /// The record that each turn begins with.
     pub(super) turns: Vec<u64>,
-    /// What the conversation used and cost: the part that a fork shares included, undone
-    /// turns not.
+    /// What the session spent, as in `list`: undone turns included, inherited ones not.
     pub(super) spending: Spending,
 }
 
 impl Survey {
-    pub(super) fn of(store: &Store, reader: &SessionReader, info: &SessionInfo) -> Result<Self> {
-        let prices = session_prices(store, info)?;
-        let mut spending = Spending::default();
-        let survey = reader.survey(|response| spending.add(&prices.spending(&response)))?;
+    /// Reads a session; what it spent is in the catalogue, which counts each call once.
+    pub(super) fn of(reader: &SessionReader, spending: Spending) -> Result<Self> {
+        let survey = reader.survey(|_| {})?;
         Ok(Self {
             stats: survey.stats,
             turns: survey.turns,
@@ -45,7 +43,9 @@ impl Survey {
         if self.stats.tool_calls > 0 {
             words.push(count(self.stats.tool_calls, "tool call"));
         }
-        words.extend(spending_words(&self.spending));
+        let used = Some(tokens(&self.spending)).filter(|tokens| !tokens.is_empty());
+        words.extend(used.map(|tokens| format!("{tokens} tokens")));
+        words.extend(Some(cost(&self.spending)).filter(|cost| !cost.is_empty()));
         words
     }
 }
@@ -56,7 +56,7 @@ pub(super) fn session_prices(store: &Store, info: &SessionInfo) -> Result<Sessio
     Ok(SessionPrices::of(info, prices))
 }
 
-/// Writes what was spent: `412 k tokens`, `$1.84`. Nothing for calls that were not
+/// Writes what a turn spent: `412 k tokens`, `$1.84`. Nothing for calls that were not
 /// measured.
 pub(super) fn spending_words(spending: &Spending) -> Vec<String> {
     let mut words = Vec::new();
@@ -74,6 +74,8 @@ pub(super) fn spending_words(spending: &Spending) -> Vec<String> {
 pub(super) struct TurnSpending {
     prices: SessionPrices,
     spending: Spending,
+    /// The costs that have a `+`, added up.
+    lower_bounds: Spending,
 }
 
 impl TurnSpending {
@@ -81,7 +83,13 @@ impl TurnSpending {
         Self {
             prices,
             spending: Spending::default(),
+            lower_bounds: Spending::default(),
         }
+    }
+
+    /// Explains the `+` after costs, if a turn had one.
+    pub(super) fn plus_note(&self) -> Option<String> {
+        plus_note(&self.lower_bounds)
     }
 
     /// Returns what a response used and cost since it was last mentioned.
@@ -99,7 +107,11 @@ impl TurnSpending {
 
     /// Ends the turn, and returns what it spent.
     pub(super) fn take(&mut self) -> Vec<String> {
-        spending_words(&std::mem::take(&mut self.spending))
+        let spending = std::mem::take(&mut self.spending);
+        if plus_note(&spending).is_some() {
+            self.lower_bounds.add(&spending);
+        }
+        spending_words(&spending)
     }
 }
 

@@ -24,7 +24,7 @@ use crate::ui::Ui;
 /// Check for problems and suggest fixes
 ///
 /// Read-only. Exits 1 if it finds a problem, and shows the command that fixes it. Also
-/// warns about agents that delete their own history.
+/// warns about agents that delete their own history, unless all of it is imported.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {}
 
@@ -112,17 +112,18 @@ fn look(dir: &Path, ui: &Ui) -> Vec<Check> {
             let what = format!("none yet in {}", tilde(dir));
             checks.push(Check::fine("store", what));
             if !dir.exists() {
-                checks.extend(agents::checks(ui));
+                checks.extend(agents::checks(None, ui));
                 return checks;
             }
         }
     }
     let files = Files::look(dir);
     checks.extend(files.checks(dir, ui));
-    if let Ok(Some(store)) = &store {
+    let store = store.ok().flatten();
+    if let Some(store) = &store {
         checks.extend(store::checks(store, ui));
     }
-    checks.extend(agents::checks(ui));
+    checks.extend(agents::checks(store.as_ref(), ui));
     checks
 }
 

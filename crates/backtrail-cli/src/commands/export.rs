@@ -4,14 +4,13 @@ mod diff;
 mod frame;
 mod html;
 mod markup;
-mod prose;
+pub(super) mod prose;
 mod removed;
 mod source;
 mod tool_call;
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use backtrail::conversation::NoteChange;
@@ -22,12 +21,15 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use self::removed::Removed;
+use super::conversation::Survey;
 use super::markdown;
 use super::{Answer, find_session, short};
+use crate::derived;
 use crate::error::{CommandError, Result};
 use crate::shell::argument;
-use crate::text::{count, path_json, size};
+use crate::text::{Filtered, count, harmless, path_json, size, visible};
 use crate::ui::Ui;
+use crate::{files, home};
 
 /// Export a session for people or for other programs
 ///
@@ -50,9 +52,27 @@ pub(crate) struct ExportArgs {
     output: Option<PathBuf>,
 
     /// Remove keys, tokens, passwords and private keys, and list what was removed; the
-    /// session itself is not changed
-    #[arg(long)]
-    redact: bool,
+    /// session itself is not changed. `people` also removes home directories and e-mail
+    /// addresses
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "secrets")]
+    redact: Option<Redact>,
+}
+
+/// What is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Redact {
+    Secrets,
+    People,
+}
+
+impl Redact {
+    fn redactor(self) -> Redactor {
+        match self {
+            Self::Secrets => Redactor::new(),
+            Self::People => Redactor::new().people(home::home_dir().as_deref()),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -81,11 +101,21 @@ impl Format {
 pub(super) struct Export<'a> {
     pub(super) store: &'a Store,
     pub(super) reader: &'a SessionReader,
+    ui: &'a Ui,
     /// Set if secrets are to be removed.
     redactor: Option<Redactor>,
 }
 
 impl Export<'_> {
+    /// Reads the numbers of the session.
+    pub(super) fn survey(&self) -> Result<Survey> {
+        let row = derived::row(self.store, self.reader.id(), self.ui);
+        Survey::of(
+            self.reader,
+            row.map_or_else(Default::default, |row| row.spending),
+        )
+    }
+
     /// Removes the secrets from an item, if that is wanted.
     pub(super) fn redacted(&mut self, mut item: Item) -> Item {
         if let Some(redactor) = &mut self.redactor {
@@ -234,13 +264,12 @@ pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
     let mut export = Export {
         store: &store,
         reader: &reader,
-        redactor: args.redact.then(Redactor::new),
+        ui,
+        redactor: args.redact.map(Redact::redactor),
     };
     let file = args.output.as_ref().filter(|path| *path != Path::new("-"));
     let Some(path) = file else {
-        let mut out = BufWriter::new(io::stdout().lock());
-        let losses = write(args.to, &mut export, &mut out)?;
-        out.flush()?;
+        let losses = print(args.to, &mut export, ui)?;
         report(&losses, ui);
         if let Some(removed) = removed(args.to, &export)? {
             removed.report(ui);
@@ -276,6 +305,26 @@ pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
+/// Writes the session to stdout. The file of another agent is written byte for byte, but not to
+/// a terminal, which would obey what is in it.
+fn print(format: Format, export: &mut Export<'_>, ui: &Ui) -> Result<Vec<String>> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    if !io::stdout().is_terminal() {
+        let losses = write(format, export, &mut out)?;
+        out.flush()?;
+        return Ok(losses);
+    }
+    let mut shown = Filtered::new(out, visible);
+    let losses = write(format, export, &mut shown)?;
+    shown.flush()?;
+    if shown.changed() {
+        let text =
+            "control characters are shown as ^[ and the like; for the exact bytes use -o FILE";
+        ui.status(&format!("note: {text}"));
+    }
+    Ok(losses)
+}
+
 /// Returns what was removed; `None` without `--redact`.
 fn removed(format: Format, export: &Export<'_>) -> Result<Option<Removed>> {
     let Some(redactor) = &export.redactor else {
@@ -293,18 +342,33 @@ fn write(format: Format, export: &mut Export<'_>, out: &mut dyn Write) -> Result
     match format {
         Format::Html => html::write(export, out),
         Format::Markdown => markdown::write(export, out),
-        _ => match &mut export.redactor {
-            Some(redactor) => {
-                let mut redacted = match format {
-                    Format::Json => JsonRedactor::elements(out, redactor, "messages"),
-                    _ => JsonRedactor::lines(out, redactor),
-                };
-                let losses = write_data(format, export.store, export.reader, true, &mut redacted)?;
-                redacted.finish()?;
-                Ok(losses)
-            }
-            None => write_data(format, export.store, export.reader, false, out),
-        },
+        Format::Json | Format::V1 => {
+            let mut harmless = Filtered::new(out, harmless);
+            let losses = write_redacted(format, export, &mut harmless)?;
+            harmless.flush()?;
+            Ok(losses)
+        }
+        _ => write_redacted(format, export, out),
+    }
+}
+
+/// Writes a session for other programs, without its secrets if that is wanted.
+fn write_redacted(
+    format: Format,
+    export: &mut Export<'_>,
+    out: &mut dyn Write,
+) -> Result<Vec<String>> {
+    match &mut export.redactor {
+        Some(redactor) => {
+            let mut redacted = match format {
+                Format::Json => JsonRedactor::elements(out, redactor, "messages"),
+                _ => JsonRedactor::lines(out, redactor),
+            };
+            let losses = write_data(format, export.store, export.reader, true, &mut redacted)?;
+            redacted.finish()?;
+            Ok(losses)
+        }
+        None => write_data(format, export.store, export.reader, false, out),
     }
 }
 
@@ -335,7 +399,7 @@ pub(super) fn losses(places: u64) -> Vec<String> {
 /// Writes a new file, whole or not at all.
 fn write_file(format: Format, export: &mut Export<'_>, path: &Path) -> Result<(Vec<String>, u64)> {
     let failed = |error: &io::Error| CommandError::io("cannot write the export", Some(path), error);
-    let file = File::create_new(path).map_err(|error| match error.kind() {
+    let file = files::create_private(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => CommandError::invalid("the file already exists")
             .at_path(path)
             .hint("choose another name, or remove the file first"),

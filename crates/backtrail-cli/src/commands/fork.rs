@@ -1,10 +1,12 @@
 //! `backtrail fork`: a new session that continues another.
 
 mod into;
+mod worktree;
 
 use std::path::PathBuf;
 
-use backtrail::ForkOptions;
+use backtrail::plumbing::is_name_like;
+use backtrail::{CheckpointOptions, ForkOptions};
 use serde_json::json;
 
 use super::workspace::WorkspaceArgs;
@@ -30,6 +32,11 @@ pub(crate) struct ForkArgs {
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
 
+    /// Make the directory a detached git worktree, at the commit that HEAD named then; git status
+    /// there shows what differs
+    #[arg(long, requires = "into")]
+    git: bool,
+
     /// Name the fork; commands accept the name as REF
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -38,19 +45,34 @@ pub(crate) struct ForkArgs {
     #[arg(long, requires = "into")]
     dry_run: bool,
 
+    /// Leave out files that are damaged in the store
+    #[arg(long, requires = "into")]
+    skip_damaged: bool,
+
     #[command(flatten)]
     here: WorkspaceArgs,
 }
 
 /// Refuses a name that already means a session.
 fn check_name(name: &str, ui: &Ui) -> Result<()> {
-    match require_store(ui)?.resolve(name.trim()) {
+    let name = name.trim();
+    // A blank name is none.
+    if name.is_empty() {
+        return Ok(());
+    }
+    if !is_name_like(name) {
+        let what = format!("{} cannot be used as a name for a session", quote(name));
+        let hint = "pick a name of letters, digits, spaces, dots, - and _";
+        return Err(CommandError::invalid(what).hint(hint));
+    }
+    // What is a point, such as last~1, would not mean the fork.
+    CheckpointOptions::new().label(name).check().map_err(|_| {
+        let what = format!("{} is reserved for points", quote(name));
+        CommandError::invalid(what).hint("pick another name")
+    })?;
+    match require_store(ui)?.resolve(name) {
         Ok(taken) => {
-            let what = format!(
-                "{} already refers to session {}",
-                quote(name),
-                short(&taken)
-            );
+            let what = format!("{} already means session {}", quote(name), short(&taken));
             Err(CommandError::invalid(what).hint("pick another name"))
         }
         Err(_) => Ok(()),

@@ -251,7 +251,7 @@ pub(super) fn first_words(reader: &SessionReader) -> Option<String> {
 }
 
 /// Returns a session as JSON: with its counts and costs, or the reason that it cannot be read.
-fn row_json(row: &SessionRow, store: &Store) -> Value {
+pub(super) fn row_json(row: &SessionRow, store: &Store) -> Value {
     if let Some(error) = &row.error {
         return json!({"id": row.id, "error": error});
     }
@@ -278,6 +278,7 @@ fn row_json(row: &SessionRow, store: &Store) -> Value {
         "remote": project.and_then(|project| project.remote.as_ref()),
         "created_at": row.created_at,
         "updated_at": row.updated_at,
+        "times_from_file": row.times_from_file,
         "messages": row.messages,
         "turns": row.turns,
         "tool_calls": row.tool_calls,

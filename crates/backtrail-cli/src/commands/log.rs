@@ -1,16 +1,22 @@
 //! `backtrail log`: what happened in this workspace.
 
+mod path_filter;
 mod rows;
 mod steps;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
+use backtrail::rewind::Ending;
 use backtrail::snapshot::Diff;
 use backtrail::verify::DamageReport;
 use backtrail::workspace::{CheckpointReason, Checkpoints, LogEntry, LogKind};
-use backtrail::{Checkpoint, ErrorKind, Workspace};
+use backtrail::{Checkpoint, CheckpointId, ErrorKind, Workspace};
+use serde::Serialize;
+use serde_json::{Value, json};
 
-pub(super) use self::rows::{Row, change, print_rows};
+use self::path_filter::PathFilter;
+pub(super) use self::rows::{Row, change, mark, print_rows};
 use super::Answer;
 use super::cat::within_all;
 use super::recovery::Finish;
@@ -78,28 +84,92 @@ pub(crate) fn run(args: &LogArgs, ui: &Ui) -> Result<Answer> {
 }
 
 fn print_json(workspace: &Workspace, args: &LogArgs, paths: &[PathBuf], ui: &Ui) -> Result<Answer> {
-    let mut list = Vec::new();
     let mut damage = Damage::default();
+    let unended = workspace.unended()?;
+    let most = args.count.unwrap_or(usize::MAX);
+    let wanted = |checkpoint: &Checkpoint| args.all || !is_minor(checkpoint);
+    let mut list = Vec::new();
     let mut checkpoints = workspace.checkpoints_back()?;
-    while list.len() < args.count.unwrap_or(usize::MAX)
-        && let Some(checkpoint) = checkpoints.next().transpose()?
-    {
-        let wanted = args.all || !is_minor(&checkpoint);
-        if wanted && touches(&checkpoint, paths, &mut damage) {
-            list.push(checkpoint);
+    if paths.is_empty() {
+        while list.len() < most
+            && let Some(checkpoint) = checkpoints.next().transpose()?
+        {
+            list.extend(Some(checkpoint).filter(wanted));
         }
+    } else {
+        let mut lines = every_checkpoint(workspace)?;
+        if !args.all {
+            begin_where_steps_began(&mut lines);
+        }
+        let mut filter = PathFilter::new(workspace, paths);
+        let lines = lines.into_iter().rev();
+        let touching = lines.filter(|line| {
+            wanted(&line.after) && {
+                let changes = damage.note(filter.changes(line));
+                // If that is damaged, it may have.
+                changes.is_none_or(|changes| changes.is_some())
+            }
+        });
+        list = touching.take(most).map(|line| line.after).collect();
+        checkpoints.by_ref().for_each(drop);
+        filter.report_unknown("checkpoint", ui);
     }
     damage.on_trail(&checkpoints);
+    let list: Vec<_> = list
+        .into_iter()
+        .map(|it| Listed::new(it, &unended))
+        .collect();
     ui.print_json(&list)?;
     damage.warn(ui);
     Ok(Answer::Done)
+}
+
+/// Makes the lines of turns and runs begin where those began, and not at the last tool call.
+fn begin_where_steps_began(lines: &mut [Line]) {
+    let all: HashMap<_, _> = lines
+        .iter()
+        .map(|line| (line.after.id(), line.after.clone()))
+        .collect();
+    let begins = |reason: &CheckpointReason| {
+        matches!(
+            reason,
+            CheckpointReason::TurnStart | CheckpointReason::RunStart
+        )
+    };
+    for line in lines.iter_mut().filter(|line| !begins(line.after.reason())) {
+        let start = line.after.begun_by().and_then(|id| all.get(&id));
+        line.before = start.cloned().or(line.before.take());
+    }
+}
+
+/// A checkpoint as JSON; the first one of a turn or run that did not end says so.
+#[derive(Serialize)]
+pub(super) struct Listed {
+    #[serde(flatten)]
+    checkpoint: Checkpoint,
+    #[serde(flatten)]
+    ending: Option<Ending>,
+}
+
+impl Listed {
+    pub(super) fn new(checkpoint: Checkpoint, unended: &HashMap<CheckpointId, Ending>) -> Self {
+        let ending = unended.get(&checkpoint.id()).copied();
+        Self { checkpoint, ending }
+    }
+}
+
+/// Adds how a turn or run ended to an object.
+pub(super) fn add_ending(object: &mut Value, ending: Option<Ending>) {
+    if let (Value::Object(fields), Value::Object(ending)) = (object, json!(ending)) {
+        fields.extend(ending);
+    }
 }
 
 /// Returns whether a checkpoint is part of a turn, or was made before a rewind.
 fn is_minor(checkpoint: &Checkpoint) -> bool {
     matches!(
         checkpoint.reason(),
-        CheckpointReason::ToolEnd | CheckpointReason::BeforeRewind
+        CheckpointReason::ToolEnd | CheckpointReason::TurnResume | CheckpointReason::BeforeRewind
     )
 }
 
@@ -107,21 +177,6 @@ fn is_minor(checkpoint: &Checkpoint) -> bool {
 fn is_counted(checkpoint: &backtrail::Result<Checkpoint>) -> bool {
     let is_own = |checkpoint: &Checkpoint| *checkpoint.reason() == CheckpointReason::BeforeRewind;
     !checkpoint.as_ref().is_ok_and(is_own)
-}
-
-/// Returns whether a checkpoint changed one of some paths. If that is not known, it counts
-/// as if it did.
-fn touches(checkpoint: &Checkpoint, paths: &[PathBuf], damage: &mut Damage) -> bool {
-    if paths.is_empty() {
-        return true;
-    }
-    let touched = checkpoint
-        .changes_before()
-        .and_then(|diff| diff.only(paths));
-    let is_dropped = touched
-        .as_ref()
-        .is_err_and(|error| error.kind() == ErrorKind::Dropped);
-    is_dropped || damage.note(touched).is_none_or(|diff| !diff.is_empty())
 }
 
 /// What is damaged in the log.
@@ -170,8 +225,6 @@ struct Line {
     kind: String,
     /// Set if the line is of the log, and not of one checkpoint.
     entry: Option<LogEntry>,
-    /// Whether it ended.
-    ended: bool,
     before: Option<Checkpoint>,
     after: Checkpoint,
 }
@@ -180,7 +233,6 @@ impl From<LogEntry> for Line {
     fn from(entry: LogEntry) -> Self {
         Self {
             kind: kind(&entry).to_owned(),
-            ended: entry.ended(),
             before: entry.before().cloned(),
             after: entry.after().clone(),
             entry: Some(entry),
@@ -196,7 +248,6 @@ fn every_checkpoint(workspace: &Workspace) -> Result<Vec<Line>> {
         lines.push(Line {
             kind: after.reason().to_string(),
             entry: None,
-            ended: true,
             before: lines.last().map(|line| line.after.clone()),
             after,
         });
@@ -208,10 +259,29 @@ impl Line {
     /// Returns what it is about. That may read a record of a session, so it is asked only
     /// of lines that are shown.
     fn about(&self) -> String {
-        match (&self.entry, self.after.label()) {
-            (Some(entry), _) => about(entry),
-            (None, Some(label)) => label.to_owned(),
-            (None, None) => described(&self.after),
+        match &self.entry {
+            Some(entry) => about(entry),
+            None => described(&self.after),
+        }
+    }
+
+    fn labels(&self) -> Vec<String> {
+        match &self.entry {
+            Some(entry) => labels(entry),
+            None => self
+                .after
+                .label()
+                .map(ToOwned::to_owned)
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    /// Returns how a turn or run ended, if that is known.
+    fn ending(&self) -> Option<Ending> {
+        match &self.entry {
+            Some(entry) => entry.ending(),
+            None => self.after.ending(),
         }
     }
 
@@ -221,7 +291,8 @@ impl Line {
             kind: self.kind.clone(),
             at: when::brief(self.after.at()),
             about: self.about(),
-            ended: self.ended,
+            labels: self.labels(),
+            ending: self.ending(),
             change,
             id: self.after.id().prefix(id_length),
         }
@@ -230,14 +301,12 @@ impl Line {
     /// Returns whether it may be folded with others: a run that changed nothing, did what
     /// was asked for, and has no label.
     fn folds(&self) -> bool {
-        let is_named = |checkpoint: &Checkpoint| checkpoint.label().is_some();
-        let is_failed = |entry: &LogEntry| entry.run().is_some_and(|run| run.exit_code != Some(0));
-        let is_idle = |entry: &LogEntry| {
-            entry.kind() == LogKind::Run && !entry.is_step() && entry.ended() && !is_failed(entry)
-        };
-        !is_named(&self.after)
-            && !self.before.as_ref().is_some_and(is_named)
-            && self.entry.as_ref().is_some_and(is_idle)
+        self.entry.as_ref().is_some_and(|entry| {
+            entry.kind() == LogKind::Run
+                && !entry.is_step()
+                && entry.labels().next().is_none()
+                && entry.ending().is_none_or(|ending| ending == Ending::Done)
+        })
     }
 
     /// Makes the line of several runs that changed nothing.
@@ -248,17 +317,27 @@ impl Line {
         }
     }
 
-    /// Returns the changes, of some paths if any are named; `None` for the first checkpoint
-    /// of all.
-    fn changes(&self, paths: &[PathBuf]) -> backtrail::Result<Option<Diff>> {
+    /// Returns the changes; `None` for the first checkpoint of all.
+    fn changes(&self) -> backtrail::Result<Option<Diff>> {
         let Some(before) = &self.before else {
             return Ok(None);
         };
         let diff = before.snapshot()?.diff(&self.after.snapshot()?)?;
-        if paths.is_empty() {
-            return Ok(Some(diff));
+        Ok(Some(diff))
+    }
+
+    /// Says what it changed.
+    fn change_text(&self, damage: &mut Damage) -> Result<String> {
+        if self.after.dropped()?.is_some() {
+            return Ok("files dropped".to_owned());
         }
-        diff.only(paths).map(Some)
+        let files = || count(self.after.files(), "file");
+        Ok(match self.changes() {
+            // The state that it began with was dropped.
+            Err(error) if error.kind() == ErrorKind::Dropped => files(),
+            Ok(None) => files(),
+            changes => change_text(damage.note(changes).flatten().as_ref(), damage),
+        })
     }
 }
 
@@ -278,6 +357,7 @@ fn print(
     let ids = unique_length(lines);
     let mut rows = Vec::new();
     let mut damage = Damage::default();
+    let mut filter = PathFilter::new(workspace, paths);
     let mut looked_at = 0;
     let mut ahead = lines.iter().rev().peekable();
     while rows.len() < args.count.unwrap_or(LINES)
@@ -294,28 +374,13 @@ fn print(
             rows.extend(paths.is_empty().then(|| line.folded_row(folded, ids)));
             continue;
         }
-        let is_gone = line.after.dropped()?.is_some();
-        let changes = line.changes(paths);
-        let is_dropped = changes
-            .as_ref()
-            .is_err_and(|error| error.kind() == ErrorKind::Dropped);
-        if is_gone || is_dropped {
-            let change = match is_gone {
-                true => "files dropped".to_owned(),
-                // The state that it began with was dropped.
-                false => count(line.after.files(), "file"),
-            };
-            rows.push(line.row(change, ids));
-            continue;
-        }
-        let diff = damage.note(changes);
-        let known = diff.as_ref().map(Option::as_ref);
-        if !paths.is_empty() && known.is_some_and(|diff| diff.is_none_or(Diff::is_empty)) {
-            continue;
-        }
-        let change = match known {
-            Some(None) => count(line.after.files(), "file"),
-            known => change_text(known.flatten(), &mut damage),
+        let change = if paths.is_empty() {
+            line.change_text(&mut damage)?
+        } else {
+            match damage.note(filter.changes(line)) {
+                Some(None) => continue,
+                changes => change_text(changes.flatten().as_ref(), &mut damage),
+            }
         };
         let mut row = line.row(change, ids);
         let session = line.after.session();
@@ -335,7 +400,8 @@ fn print(
         count(checkpoints, "checkpoint")
     ));
     if rows.is_empty() && now.is_none() {
-        ui.status("no changes to these paths");
+        let known = if filter.has_unknown() { "known " } else { "" };
+        ui.status(&format!("no {known}changes to these paths"));
     }
     rows.splice(0..0, now);
     print_rows(&rows, ui)?;
@@ -343,6 +409,7 @@ fn print(
         let more = count(total - looked_at, "more line");
         ui.remark(&format!("{more} (-n {total} for all)"));
     }
+    filter.report_unknown("line", ui);
     damage.warn(ui);
     Ok(Answer::Done)
 }
@@ -373,7 +440,8 @@ fn now_row(
         kind: String::new(),
         at: "now".to_owned(),
         about: "since the last checkpoint".to_owned(),
-        ended: true,
+        labels: Vec::new(),
+        ending: None,
         change: change_text(diff.as_ref(), damage),
         id: String::new(),
     }))
@@ -391,26 +459,36 @@ pub(super) fn kind(entry: &LogEntry) -> &str {
         LogKind::Run => "run",
         LogKind::Checkpoint => "checkpoint",
         LogKind::Person => "you",
+        LogKind::PersonOrRun => "you or run",
         // A rewind is named by its verb.
         _ => entry.after().reason().as_str(),
     }
 }
 
+/// Returns what an entry is about, without its labels.
 pub(super) fn about(entry: &LogEntry) -> String {
-    let label = entry.after().label().map(ToOwned::to_owned);
     match entry.kind() {
-        LogKind::Person => String::new(),
-        LogKind::Turn | LogKind::Run => {
-            let about = entry.before().map(described).unwrap_or_default();
-            match label {
-                Some(label) if about.is_empty() => label,
-                Some(label) => format!("{about} [{label}]"),
-                None => about,
-            }
+        LogKind::Person | LogKind::PersonOrRun => String::new(),
+        LogKind::Turn | LogKind::Run => entry.before().map(described).unwrap_or_default(),
+        LogKind::Checkpoint if entry.before().is_none() && entry.after().label().is_none() => {
+            "the first".to_owned()
         }
-        LogKind::Checkpoint if entry.before().is_none() => label.unwrap_or("the first".to_owned()),
-        LogKind::Checkpoint => label.unwrap_or_default(),
-        _ => label.unwrap_or_else(|| described(entry.after())),
+        LogKind::Checkpoint => String::new(),
+        _ => described(entry.after()),
+    }
+}
+
+pub(super) fn labels(entry: &LogEntry) -> Vec<String> {
+    entry.labels().map(ToOwned::to_owned).collect()
+}
+
+/// Returns what an entry is about, with its labels behind it.
+pub(super) fn about_with_labels(entry: &LogEntry) -> String {
+    let (about, labels) = (about(entry), labels(entry).join("] ["));
+    match (about.as_str(), labels.as_str()) {
+        (_, "") => about,
+        ("", _) => labels,
+        _ => format!("{about} [{labels}]"),
     }
 }
 

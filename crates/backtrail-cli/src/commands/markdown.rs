@@ -1,5 +1,7 @@
 //! Writes a session as Markdown, to be read.
 
+mod neutral;
+
 use std::io::{self, Write};
 
 use backtrail::conversation::{CompactionItem, RunItem, ToolResultItem};
@@ -14,7 +16,7 @@ use super::conversation::{
 use super::export::{Export, losses, text_of, title_of};
 use crate::error::Result;
 use crate::shell::command_line;
-use crate::text::{clean, medium};
+use crate::text::{clean, medium, plus_note};
 use crate::when;
 
 /// How much is shown of a block that this version does not know: it may hold an
@@ -24,7 +26,7 @@ const OTHER_SHOWN: usize = 2000;
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
     let info = export.info()?;
-    let survey = Survey::of(export.store, export.reader, &info)?;
+    let survey = export.survey()?;
     write_head(out, &info, &survey)?;
     let mut writer = MarkdownWriter {
         out,
@@ -50,11 +52,16 @@ fn write_head(out: &mut dyn Write, info: &SessionInfo, survey: &Survey) -> io::R
     facts.extend(info.agent.as_deref().map(one_line));
     facts.extend(info.model.as_deref().map(one_line));
     let root = info.workspace_root.as_ref();
-    facts.extend(root.map(|root| format!("`{}`", one_line(&root.to_string_lossy()))));
+    let root = root.map(|root| plain_line(&root.to_string_lossy()));
+    facts.extend(root.map(|root| neutral::code_span(&root)));
     writeln!(out, "{}\n", facts.join(" · "))?;
     let mut facts = survey.words();
     facts.extend(info.tags.iter().map(|tag| format!("#{}", one_line(tag))));
-    writeln!(out, "{}", facts.join(" · "))
+    writeln!(out, "{}", facts.join(" · "))?;
+    match plus_note(&survey.spending) {
+        Some(note) => writeln!(out, "\n{note}"),
+        None => Ok(()),
+    }
 }
 
 struct MarkdownWriter<'a> {
@@ -113,7 +120,7 @@ impl MarkdownWriter<'_> {
     fn text(&mut self, text: &str) -> io::Result<()> {
         match text.trim_end() {
             "" => Ok(()),
-            text => writeln!(self.out, "\n{}", clean(text)),
+            text => writeln!(self.out, "\n{}", neutral::text(&clean(text))),
         }
     }
 
@@ -122,7 +129,7 @@ impl MarkdownWriter<'_> {
             return self.remark(HIDDEN_THINKING);
         }
         writeln!(self.out, "\n> *thinking*\n>")?;
-        for line in clean(text).trim_end().lines() {
+        for line in neutral::text(clean(text).trim_end()).lines() {
             writeln!(self.out, "> {line}")?;
         }
         Ok(())
@@ -210,16 +217,16 @@ impl MarkdownWriter<'_> {
 
 /// Writes text as code, in a fence that is longer than any inside it.
 fn fence(out: &mut dyn Write, language: &str, text: &str) -> io::Result<()> {
-    let (mut run, mut longest) = (0, 0);
-    for c in text.chars() {
-        run = if c == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    let ticks = "`".repeat((longest + 1).max(3));
     let text = clean(text.strip_suffix('\n').unwrap_or(text));
+    let ticks = neutral::fence_of(&text);
     writeln!(out, "{ticks}{language}\n{text}\n{ticks}")
 }
 
+/// Returns a text as one line, in which nothing is markup.
 fn one_line(text: &str) -> String {
+    neutral::line(&plain_line(text))
+}
+
+fn plain_line(text: &str) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

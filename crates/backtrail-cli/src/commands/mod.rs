@@ -23,6 +23,7 @@ mod markdown;
 mod moves;
 mod overview;
 pub(crate) mod pin;
+mod protection;
 pub(crate) mod rebuild;
 pub(crate) mod record;
 mod recovery;
@@ -117,6 +118,7 @@ fn store_options(ui: &Ui) -> Result<(StoreOptions, PathBuf)> {
         .durability(settings.durability.value)
         .rotation(settings.rotation.value)
         .snapshot_cap(settings.snapshot_cap.value)
+        .include_cap(settings.include_cap.value)
         .program("backtrail");
     let options = match settings.keep_trails.value {
         Some(count) => options.keep_trails(count),

@@ -18,6 +18,8 @@ use backtrail::{
     ErrorKind, Outcome, Point, Rewind, RewindPlan, SessionId, SessionReader, Workspace,
 };
 
+use serde::Serialize;
+
 pub(super) use self::choose_hunks::check_patch;
 use self::outcome_text::{OutcomeText, running_warnings};
 pub(super) use self::scope::{Scope, no_files, workspace_of};
@@ -30,6 +32,9 @@ use super::{Answer, locked_hint};
 use crate::error::{CommandError, Result};
 use crate::progress;
 use crate::ui::Ui;
+
+/// The option that skips damaged files, as it is typed.
+pub(super) const SKIP_DAMAGED: &str = " --skip-damaged";
 
 /// What moves
 #[derive(Debug, Default, clap::Args)]
@@ -61,6 +66,10 @@ pub(crate) struct How {
     /// Overwrite files that have other changes (can be undone)
     #[arg(long)]
     overwrite: bool,
+
+    /// Skip files that are damaged in the store
+    #[arg(long)]
+    skip_damaged: bool,
 }
 
 impl What {
@@ -89,22 +98,33 @@ impl What {
 
 impl How {
     fn add_to(&self, options: Rewind) -> Rewind {
-        match (self.keep, self.merge, self.overwrite) {
+        let options = match (self.keep, self.merge, self.overwrite) {
             (true, ..) => options.keep(),
             (_, true, _) => options.merge(),
             (.., true) => options.overwrite(),
             _ => options,
+        };
+        self.add_damaged(options)
+    }
+
+    /// Adds what happens to damaged files.
+    fn add_damaged(&self, options: Rewind) -> Rewind {
+        match self.skip_damaged {
+            true => options.skip_damaged(),
+            false => options,
         }
     }
 
     /// Returns the options as they are typed, without `--dry-run`.
-    pub(super) fn flags(&self) -> &'static str {
-        match (self.keep, self.merge, self.overwrite) {
+    pub(super) fn flags(&self) -> String {
+        let on_conflict = match (self.keep, self.merge, self.overwrite) {
             (true, ..) => " --keep",
             (_, true, _) => " --merge",
             (.., true) => " --overwrite",
             _ => "",
-        }
+        };
+        let damaged = if self.skip_damaged { SKIP_DAMAGED } else { "" };
+        format!("{on_conflict}{damaged}")
     }
 }
 
@@ -256,7 +276,7 @@ impl MoveRequest<'_> {
     fn report(&self, outcome: &Outcome) -> Result<Answer> {
         let text = self.text(outcome);
         let stopped = outcome.is_stopped();
-        let answer = Answer::no_if(stopped || text.is_futile());
+        let answer = Answer::no_if(stopped || outcome.is_partial());
         if outcome.moves_files()
             && !stopped
             && let Some(workspace) = self.movement.workspace()
@@ -265,7 +285,7 @@ impl MoveRequest<'_> {
             warnings.iter().for_each(|text| self.ui.warning(text, None));
         }
         if self.ui.json() {
-            self.ui.print_json(outcome)?;
+            self.ui.print_json(&Shown::of(outcome))?;
             return Ok(answer);
         }
         if outcome.stage != Stage::Stopped {
@@ -318,7 +338,7 @@ impl MoveRequest<'_> {
             };
             let mut outcome = Outcome::new(verb, stage);
             outcome.session = self.movement.session().cloned();
-            self.ui.print_json(&outcome)?;
+            self.ui.print_json(&Shown::of(&outcome))?;
             return Ok(Answer::No);
         }
         let place = match self.behind.trim() {
@@ -347,6 +367,13 @@ impl MoveRequest<'_> {
                 let again = format!("try again: {} {}", self.ui.program(), self.line);
                 CommandError::from(error).without_hints().hint(again)
             }
+            ErrorKind::Corrupt if !error.damaged().is_empty() => {
+                let (program, line) = (self.ui.program(), &self.line);
+                CommandError::from(error).hint(format!(
+                    "restore everything else: {program} {}",
+                    with_option(line, SKIP_DAMAGED)
+                ))
+            }
             _ if self.is_unfinished() => with_ways_out(error.into(), self.ui),
             _ => error.into(),
         }
@@ -365,6 +392,35 @@ impl MoveRequest<'_> {
         let sessions = workspace.store().root().join("sessions");
         let name = error.path()?.strip_prefix(sessions).ok()?;
         name.components().next()?.as_os_str().to_str()?.parse().ok()
+    }
+}
+
+/// An outcome as JSON.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    /// Whether everything that was asked for is restored.
+    complete: bool,
+}
+
+impl<'a> Shown<'a> {
+    fn of(outcome: &'a Outcome) -> Self {
+        Self {
+            outcome,
+            complete: !outcome.is_stopped() && !outcome.is_partial(),
+        }
+    }
+}
+
+/// Adds an option to a command line, before the paths that end it.
+pub(super) fn with_option(line: &str, option: &str) -> String {
+    match line.split_once(" -- ") {
+        Some((before, paths)) => format!("{before}{option} -- {paths}"),
+        None => match line.split_once(" --paths ") {
+            Some((before, paths)) => format!("{before}{option} --paths {paths}"),
+            None => format!("{line}{option}"),
+        },
     }
 }
 

@@ -10,7 +10,7 @@ use backtrail::{Checkpoint, SessionInfo, Store, Timestamp, Workspace};
 use serde_json::{Value, json};
 
 use self::agents::FoundAgent;
-use super::log::{about, kind};
+use super::log::{about_with_labels, add_ending, kind, mark};
 use super::recovery::Finish;
 use super::status::{Timeline, bytes_in, running};
 use super::workspace::WorkspaceArgs;
@@ -90,8 +90,7 @@ impl Overview {
         let here: Vec<SessionInfo> = here.filter(is_here).collect();
         overview.sessions = here.len() as u64;
         overview.since = here.iter().filter_map(|info| info.created_at).min();
-        let newest = here.into_iter().max_by_key(|info| info.updated_at);
-        overview.latest = newest;
+        overview.latest = SessionInfo::latest(&here).cloned();
         if let Some(workspace) = workspace {
             overview.read_files(&workspace, ui);
             overview.workspace = Some(workspace);
@@ -107,7 +106,8 @@ impl Overview {
         self.since = self.since.into_iter().chain(first).min();
         let log = workspace.log().unwrap_or_default();
         let mut log = log.into_iter().rev();
-        self.last = log.find(|entry| entry.kind() != LogKind::Person);
+        let is_step = |kind| !matches!(kind, LogKind::Person | LogKind::PersonOrRun);
+        self.last = log.find(|entry| is_step(entry.kind()));
         let changed = self.timeline.changed(workspace, ui).ok().flatten();
         self.changed = changed.map(|diff| diff.changes().len() as u64);
     }
@@ -159,13 +159,15 @@ impl Overview {
     fn to_json(&self, ui: &Ui) -> Value {
         let command = |(verb, what): (&str, &str)| json!({"command": format!("{} {verb}", ui.program()), "what": what});
         let last = self.last.as_ref().map(|entry| {
-            json!({
+            let mut last = json!({
                 "kind": kind(entry),
-                "about": about(entry),
+                "about": about_with_labels(entry),
                 "at": entry.at(),
                 "session": entry.after().session().map(|place| &place.id),
                 "checkpoint": entry.after().id(),
-            })
+            });
+            add_ending(&mut last, entry.ending());
+            last
         });
         json!({
             "workspace": self.workspace.as_ref().map(|workspace| json!({
@@ -246,7 +248,9 @@ impl Overview {
             None => String::new(),
         };
         if let Some(entry) = &self.last {
-            let about = one_line(&visible(&about(entry)), 50);
+            let about = one_line(&visible(&about_with_labels(entry)), 50);
+            let mark = entry.ending().and_then(mark);
+            let mark = mark.map_or_else(String::new, |mark| format!(" {mark}"));
             let step = match (kind(entry), about.as_str()) {
                 (kind, "") => kind.to_owned(),
                 ("undo", about) => format!("undid {about}"),
@@ -260,7 +264,7 @@ impl Overview {
                 .session()
                 .map_or_else(String::new, |place| format!(" in {}", short(&place.id)));
             let at = when::brief(entry.at());
-            return Some(format!("Last step: {step}{session} ({at}).{since}"));
+            return Some(format!("Last step: {step}{mark}{session} ({at}).{since}"));
         }
         let info = self.latest.as_ref()?;
         let title = info.title.as_deref().or(info.begins.as_deref());

@@ -3,10 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use backtrail::plumbing::InputLine;
+use backtrail::plumbing::{InputLine, Unknown};
 use backtrail::{
-    CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, Message, Note, Session,
-    SessionId, SessionOptions, Store,
+    Block, CheckpointId, CheckpointOptions, Draft, Durability, ErrorKind, Message, Note, Role,
+    Session, SessionId, SessionOptions, Store, Turn,
 };
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use super::{
 use crate::error::{CommandError, Result, full_text};
 use crate::home;
 use crate::input::{LineReader, RawLine};
-use crate::text::{count, size};
+use crate::text::{count, harmless, size};
 use crate::ui::Ui;
 
 /// Record messages from stdin, one JSON object per line
@@ -26,8 +26,10 @@ use crate::ui::Ui;
 /// {"type":"message","message":{"role":…,"blocks":[…]}}. Both may have id, at, model,
 /// response_id, cost_usd, duration_ms and expect. {"type":"compaction","summary":"…","keep":4}
 /// replaces earlier messages with a summary; {"type":"checkpoint","label":"…"} saves the
-/// files. Each line is answered on stdout once it is durable:
-/// {"ok":true,"line":1,"session":"…","seq":1}, or a checkpoint's id in place of seq.
+/// files. A turn of the session that was cut off continues, unless the first line is a prompt. Each
+/// line is answered on stdout once it is durable:
+/// {"ok":true,"line":1,"session":"…","seq":1}, or a checkpoint's id in place of seq. Fields and
+/// roles that it does not know are kept, and named in the answer: "unknown":["usage"].
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordArgs {
     /// Continue this session instead of a new one [default: $BACKTRAIL_SESSION, if set]
@@ -86,6 +88,7 @@ struct Recorder<'a> {
     /// The session, once there is one.
     id: Option<SessionId>,
     session: Option<Session>,
+    turn: CutOffTurn,
     answers: Answers,
     recorded: u64,
     refused: u64,
@@ -107,6 +110,7 @@ impl<'a> Recorder<'a> {
             spawned_by: None,
             id: None,
             session: None,
+            turn: CutOffTurn::default(),
             answers: Answers::default(),
             recorded: 0,
             refused: 0,
@@ -124,6 +128,7 @@ impl<'a> Recorder<'a> {
         };
         if let Some(id) = joined {
             recorder.id = Some(id.clone());
+            recorder.turn.may_continue = true;
             // Another agent's session continues in a fork, which is made with the first
             // message.
             let info = recorder.store.read_session(&id)?.info()?;
@@ -183,19 +188,19 @@ impl<'a> Recorder<'a> {
         let mut lines = Vec::with_capacity(group.len());
         let mut all = Vec::with_capacity(group.len());
         for (number, line) in group {
-            lines.push((number, line.as_ref().err().cloned()));
+            let read = line.as_ref().map(InputLine::unknown);
+            lines.push((number, read.map_err(Clone::clone)));
             all.extend(line);
         }
         let mut results = self.append(all)?.into_iter();
-        for (number, refusal) in lines {
-            let result = match refusal {
-                Some(refusal) => Err(refusal),
-                None => results
-                    .next()
-                    .expect("every line that is not refused has a result"),
-            };
+        for (number, read) in lines {
+            let result = read.and_then(|unknown| {
+                let result = results.next();
+                let done = result.expect("every line that is not refused has a result")?;
+                Ok((done, unknown))
+            });
             match result {
-                Ok(done) => self.acknowledge(number, done),
+                Ok((done, unknown)) => self.acknowledge(number, done, &unknown),
                 Err(refusal) => self.refuse(number, &refusal),
             }
         }
@@ -241,11 +246,13 @@ impl<'a> Recorder<'a> {
         {
             self.find_moved();
         }
+        self.turn.before(&session, &all);
         let results = append_in_order(&self.store, &session, all);
         if session.stopped().is_some() {
             // A sync failed. Nothing more is acknowledged through this handle; the next line
             // reopens the session.
             self.session = None;
+            self.turn = CutOffTurn::default();
         }
         Ok(results)
     }
@@ -308,13 +315,13 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    fn acknowledge(&mut self, line: u64, done: Done) {
+    fn acknowledge(&mut self, line: u64, done: Done, unknown: &Unknown) {
         if let Done::Record(seq) = done {
             self.recorded += 1;
             self.acknowledged = self.acknowledged.max(seq);
         }
         let session = self.id.as_ref().map_or("", SessionId::as_str);
-        self.answers.acknowledge(line, session, done);
+        self.answers.acknowledge(line, session, done, unknown);
     }
 
     fn refuse(&mut self, line: u64, refusal: &Refusal) {
@@ -324,6 +331,7 @@ impl<'a> Recorder<'a> {
 
     fn finish(mut self) -> Result<Answer> {
         let answer = Answer::no_if(self.refused > 0);
+        self.turn.finish()?;
         if let Some(session) = self.session.take() {
             session.close()?;
         }
@@ -347,6 +355,51 @@ impl<'a> Recorder<'a> {
         }
         Ok(answer)
     }
+}
+
+/// A turn of the session that was cut off and continues.
+#[derive(Default)]
+struct CutOffTurn {
+    /// Whether nothing was recorded yet in a session that existed.
+    may_continue: bool,
+    turn: Option<Turn>,
+    /// Whether the last message is an answer without tool calls.
+    is_answered: bool,
+}
+
+impl CutOffTurn {
+    /// Continues the turn before the first message, unless that is a new prompt.
+    fn before(&mut self, session: &Session, lines: &[InputLine]) {
+        let messages = lines.iter().filter_map(|line| match line {
+            InputLine::Message(draft) => draft.message(),
+            _ => None,
+        });
+        for message in messages {
+            if std::mem::take(&mut self.may_continue) && !is_prompt(&message) {
+                // The messages matter more than the files.
+                self.turn = session.resume_turn().ok().flatten();
+            }
+            self.is_answered = message.role == Role::Assistant && !calls_tools(&message);
+        }
+    }
+
+    /// Ends the turn if it was answered; otherwise it stays interrupted.
+    fn finish(&mut self) -> Result<()> {
+        if let Some(turn) = self.turn.take().filter(|_| self.is_answered) {
+            turn.end()?;
+        }
+        Ok(())
+    }
+}
+
+fn is_prompt(message: &Message) -> bool {
+    let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
+    message.role == Role::User && !message.blocks.iter().any(is_result)
+}
+
+fn calls_tools(message: &Message) -> bool {
+    let mut blocks = message.blocks.iter();
+    blocks.any(|block| matches!(block, Block::ToolUse(_)))
 }
 
 /// The result of a line.
@@ -464,6 +517,21 @@ impl From<backtrail::Error> for Refusal {
     }
 }
 
+/// Returns what was not used, as further fields of an answer.
+fn unknown_json(unknown: &Unknown) -> String {
+    let mut json = String::new();
+    if !unknown.fields.is_empty() {
+        json += &format!(
+            r#","unknown":{}"#,
+            harmless(&json!(unknown.fields).to_string())
+        );
+    }
+    if let Some(role) = &unknown.role {
+        json += &format!(r#","unknown_role":{}"#, harmless(&json!(role).to_string()));
+    }
+    json
+}
+
 /// The answers on stdout. If nobody reads them any more, recording continues: the messages
 /// matter more than the answers.
 #[derive(Default)]
@@ -474,7 +542,7 @@ struct Answers {
 }
 
 impl Answers {
-    fn acknowledge(&mut self, line: u64, session: &str, done: Done) {
+    fn acknowledge(&mut self, line: u64, session: &str, done: Done, unknown: &Unknown) {
         let done = match done {
             Done::Record(seq) => format!(r#""seq":{seq}"#),
             Done::Checkpoint(id) => format!(r#""checkpoint":"{id}""#),
@@ -482,7 +550,8 @@ impl Answers {
         // An id has no character that JSON would have to escape.
         writeln!(
             self.buffer,
-            r#"{{"ok":true,"line":{line},"session":"{session}",{done}}}"#
+            r#"{{"ok":true,"line":{line},"session":"{session}",{done}{}}}"#,
+            unknown_json(unknown)
         )
         .expect("a Vec takes every write");
     }
@@ -504,7 +573,9 @@ impl Answers {
     fn flush(&mut self) {
         if self.unread.is_none() {
             let mut out = io::stdout().lock();
-            let sent = out.write_all(&self.buffer).and_then(|()| out.flush());
+            let answers = String::from_utf8_lossy(&self.buffer);
+            let answers = harmless(&answers);
+            let sent = out.write_all(answers.as_bytes()).and_then(|()| out.flush());
             self.unread = sent.err();
         }
         self.buffer.clear();

@@ -1,6 +1,8 @@
 //! `backtrail run`: runs a command and reports what it did to the files.
 
 mod child;
+mod executable;
+mod git_moved;
 mod messages;
 mod report;
 mod signals;
@@ -12,13 +14,18 @@ use std::time::{Duration, Instant, SystemTime};
 
 use backtrail::workspace::{Active, CheckpointReason};
 use backtrail::{
-    Checkpoint, CheckpointOptions, Run, SessionId, SessionOptions, Store, Timestamp, Workspace,
+    Checkpoint, CheckpointOptions, Note, Run, SessionId, SessionOptions, Store, Timestamp,
+    Workspace,
 };
 
 pub(crate) use self::child::FAILED;
 use self::child::{Ended, NotRun};
+use self::git_moved::GitMoved;
 use self::messages::{NotClosed, Suggestions};
 use super::checkpoint::too_much;
+use super::protection::{
+    IncludeArgs, kept_ignored_line, lost_warning, unprotected_line, warn_over_cap,
+};
 use super::recovery::Finish;
 use super::workspace::{RUN_VARIABLE, SESSION_VARIABLE, WorkspaceArgs, joined_session, run_around};
 use super::{Answer, open_or_create_store, resolve};
@@ -61,6 +68,9 @@ pub(crate) struct RunArgs {
     yes: bool,
 
     #[command(flatten)]
+    include: IncludeArgs,
+
+    #[command(flatten)]
     here: WorkspaceArgs,
 
     /// The command, with its arguments
@@ -95,6 +105,8 @@ struct Begun {
     before: Option<(Workspace, Checkpoint)>,
     /// `None` if it could not be created.
     session: Option<(Store, SessionId)>,
+    /// Whether the session was created for this run.
+    is_new: bool,
     /// Held to mark the command as running.
     _active: Option<Active>,
 }
@@ -108,6 +120,8 @@ impl Begun {
 /// How the command ended.
 struct Finished {
     ended: Ended,
+    /// Whether the system refused to start it.
+    refused: bool,
     started_at: Timestamp,
     took: Duration,
     directory: PathBuf,
@@ -139,6 +153,7 @@ impl<'a> Running<'a> {
         };
         let finished = Finished {
             ended,
+            refused: not_run.is_some(),
             started_at,
             took: began.elapsed(),
             directory,
@@ -171,11 +186,15 @@ impl<'a> Running<'a> {
     fn begin(&self) -> Result<Begun, NotRun> {
         match self.protect() {
             Ok(begun) => Ok(begun),
+            // A command would find a mixture of two states, and change it.
+            Err(error) if self.is_rewind_open() => Err(messages::not_started(error)),
             Err(error) if self.args.unprotected => {
                 self.ui.warning(&messages::runs_unprotected(&error), None);
+                let session = self.session_alone().ok();
                 Ok(Begun {
                     before: None,
-                    session: self.session_alone().ok(),
+                    is_new: session.as_ref().is_some_and(|(.., is_new)| *is_new),
+                    session: session.map(|(store, id, _)| (store, id)),
                     _active: None,
                 })
             }
@@ -187,27 +206,55 @@ impl<'a> Running<'a> {
         }
     }
 
+    /// Returns whether a rewind is half done here.
+    fn is_rewind_open(&self) -> bool {
+        let found = self.args.here.find(self.ui, Finish::Never);
+        let unfinished = found.map(|found| found.and_then(|it| it.unfinished().ok().flatten()));
+        unfinished.is_ok_and(|unfinished| unfinished.is_some())
+    }
+
     fn protect(&self) -> Result<Begun> {
         let here = &self.args.here;
         let workspace = here.open_or_create(self.args.yes, self.ui)?;
         let named = self.named_session(workspace.store())?;
         let (start, session) = self.first_checkpoint(&workspace, named.as_ref())?;
+        self.say_what_is_protected(&workspace, &start);
         Ok(Begun {
             // Marking it as running is a courtesy.
             _active: workspace.activate(&start).ok(),
             session: Some((workspace.store().clone(), session)),
+            is_new: named.is_none(),
             before: Some((workspace, start)),
         })
     }
 
-    /// Returns the session of a command that runs without a checkpoint.
-    fn session_alone(&self) -> Result<(Store, SessionId)> {
+    /// Reports what is not protected before the first run in a workspace, and what a first
+    /// snapshot keeps.
+    fn say_what_is_protected(&self, workspace: &Workspace, start: &Checkpoint) {
+        let Some(protection) = start.protection() else {
+            return;
+        };
+        warn_over_cap(protection, self.ui);
+        if is_first_run(workspace)
+            && let Some(line) = unprotected_line(protection)
+        {
+            self.ui.status(&format!("backtrail: {line}"));
+        }
+        if let Some(line) = kept_ignored_line(protection) {
+            self.ui.status(&format!("backtrail: {line}"));
+        }
+    }
+
+    /// Returns the session of a command that runs without a checkpoint, and whether it is new.
+    fn session_alone(&self) -> Result<(Store, SessionId, bool)> {
         let store = open_or_create_store(self.ui)?;
-        let id = match self.named_session(&store)? {
+        let named = self.named_session(&store)?;
+        let is_new = named.is_none();
+        let id = match named {
             Some(id) => id,
             None => store.create_session(self.session_options())?.id().clone(),
         };
-        Ok((store, id))
+        Ok((store, id, is_new))
     }
 
     /// Returns the session that is named, or the one around us.
@@ -237,6 +284,7 @@ impl<'a> Running<'a> {
         } else {
             options
         };
+        let options = self.args.include.add_to(options, workspace.root())?;
         let made = progress::checkpoint(self.ui, options, |options| {
             match session {
                 Some(id) => {
@@ -252,7 +300,7 @@ impl<'a> Running<'a> {
                 }
             }
         });
-        made.map_err(too_much)
+        made.map_err(|error| self.args.include.explain(too_much(error)))
     }
 
     fn session_options(&self) -> SessionOptions {
@@ -263,33 +311,64 @@ impl<'a> Running<'a> {
     /// Makes the checkpoint after the command, records the run in its session, and reports
     /// what changed.
     fn close(&self, begun: &Begun, finished: &Finished) -> Result<(), NotClosed> {
-        let end = self.last_checkpoint(begun);
+        let end = self.last_checkpoint(begun, finished);
         let run = self.record(begun, finished, end.as_ref().ok().and_then(Option::as_ref));
         let recorded = match &begun.session {
             Some((store, session)) => store.record_run(session, &run).map(drop),
             None => Ok(()),
         };
+        self.mark_failed(begun, finished);
         let end = end.map_err(NotClosed::NoCheckpoint)?;
         recorded.map_err(|error| NotClosed::NotRecorded(error.into()))?;
         let changes = end.as_ref().map(Checkpoint::changes).transpose();
         let changes = changes.map_err(|error| NotClosed::NotCompared(error.into()))?;
+        let git = begun.before.as_ref().zip(end.as_ref());
+        let git = git.and_then(|((workspace, start), end)| {
+            GitMoved::between(workspace.root(), start.git_head(), end.git_head())
+        });
         let reported = self.args.report.as_ref().map_or(Ok(()), |path| {
-            report::write(path, begun, &run, end.as_ref(), changes.as_ref())
+            let outcome = report::Outcome {
+                run: &run,
+                end: end.as_ref(),
+                changes: changes.as_ref(),
+                git: git.as_ref(),
+            };
+            report::write(path, begun, &outcome)
         });
         let lines = match (&begun.before, &end, &changes) {
             (Some((workspace, _)), Some(end), Some(changes)) => {
                 let root = workspace.root();
-                let summary = summary::Summary::new(root, changes, end, finished.took);
+                let mut summary = summary::Summary::new(root, changes, end, finished.took);
+                summary.git = git;
                 summary.lines(&self.suggestions(), self.ui.remark_width())
             }
             _ => vec![summary::unprotected(finished.took)],
         };
+        let lost = end.as_ref().map(Checkpoint::unprotected);
+        if let Some(text) = lost.and_then(lost_warning) {
+            let hint = "protect ignored paths from now on: --include-ignored PATH";
+            self.ui.warning(&text, Some(hint));
+        }
         self.ui.summary(&lines);
         reported.map_err(NotClosed::NotReported)
     }
 
+    /// Marks a session whose only command could not be started. That it has no record of what
+    /// a command did is then no surprise.
+    fn mark_failed(&self, begun: &Begun, finished: &Finished) {
+        if let Some((store, session)) = &begun.session
+            && begun.is_new
+            && finished.refused
+        {
+            let title = self.args.title.as_deref().unwrap_or(&self.line);
+            let note = Note::new().title(format!("{title} (failed: not started)"));
+            // The record of the run has it, too.
+            store.note(session, &note).ok();
+        }
+    }
+
     /// Makes the checkpoint after the command, if there is one before it.
-    fn last_checkpoint(&self, begun: &Begun) -> Result<Option<Checkpoint>> {
+    fn last_checkpoint(&self, begun: &Begun, finished: &Finished) -> Result<Option<Checkpoint>> {
         let (Some((workspace, start)), Some((_, session))) = (&begun.before, &begun.session) else {
             return Ok(None);
         };
@@ -297,6 +376,7 @@ impl<'a> Running<'a> {
             .reason(CheckpointReason::RunEnd)
             .session(session)
             .begun_by(start.id())
+            .ending(finished.ended.ending())
             .about(&self.line);
         if let Some(label) = &self.args.label {
             options = options.label(label.as_str());
@@ -308,10 +388,7 @@ impl<'a> Running<'a> {
     }
 
     fn record(&self, begun: &Begun, finished: &Finished, end: Option<&Checkpoint>) -> Run {
-        let (exit_code, signal) = match finished.ended {
-            Ended::Code(code) => (Some(i32::from(code)), None),
-            Ended::Signal(signal) => (None, Some(signal)),
-        };
+        let (exit_code, signal) = finished.ended.code_or_signal();
         Run {
             argv: self.args.command.clone(),
             directory: finished.directory.clone(),
@@ -323,4 +400,13 @@ impl<'a> Running<'a> {
             after: end.map(Checkpoint::id),
         }
     }
+}
+
+/// Returns whether the run that has just begun is the first in its workspace.
+fn is_first_run(workspace: &Workspace) -> bool {
+    let Ok(checkpoints) = workspace.checkpoints_back() else {
+        return false;
+    };
+    let is_start = |it: &Checkpoint| *it.reason() == CheckpointReason::RunStart;
+    checkpoints.flatten().filter(is_start).nth(1).is_none()
 }

@@ -16,7 +16,8 @@ use std::ops::RangeInclusive;
 
 use backtrail::verify::DamageReport;
 use backtrail::{RecordKind, RecordRef, SessionInfo, SessionReader, Store};
-use serde_json::json;
+use backtrail_index::SessionRow;
+use serde_json::{Value, json};
 
 use self::data::write_json;
 use self::sheet::Sheet;
@@ -25,11 +26,12 @@ use self::writer::{ShowOptions, ShowWriter};
 use super::conversation::changes::Changes;
 use super::conversation::{Survey, session_prices};
 use super::diff::styled;
-use super::list::info_json;
+use super::list::{info_json, row_json};
 use super::{Answer, relative, report_gaps, require_store, resolve, short, split_place};
+use crate::derived;
 use crate::error::{CommandError, Result};
 use crate::pager::Paged;
-use crate::text::{count, size, visible};
+use crate::text::{Filtered, count, harmless, plus_note, size, visible};
 use crate::ui::Ui;
 
 /// Show the conversation of a session
@@ -108,6 +110,8 @@ enum Shown {
 struct Part {
     shown: Shown,
     survey: Option<Survey>,
+    /// What the catalogue has of the session.
+    row: Option<SessionRow>,
     /// The record that was asked for.
     wanted: Option<u64>,
 }
@@ -122,9 +126,16 @@ struct View<'a> {
 impl View<'_> {
     /// Decides what is shown.
     fn part(&self, args: &ShowArgs, seq: Option<u64>, info: &SessionInfo) -> Result<Part> {
+        let row = match args.raw {
+            true => None,
+            false => derived::row(self.store, &info.id, self.ui),
+        };
         let is_text = !args.raw && !self.ui.json();
         let survey = match is_text || args.turn.is_some() || seq.is_some() {
-            true => Some(Survey::of(self.store, self.reader, info)?),
+            true => {
+                let spending = row.as_ref().map(|row| row.spending);
+                Some(Survey::of(self.reader, spending.unwrap_or_default())?)
+            }
             false => None,
         };
         let shown = match (&survey, &args.turn, seq) {
@@ -135,6 +146,7 @@ impl View<'_> {
         Ok(Part {
             shown,
             survey,
+            row,
             wanted: seq,
         })
     }
@@ -242,6 +254,12 @@ impl View<'_> {
             writer.item(&item?)?;
         }
         writer.finish()?;
+        let head = part.survey.as_ref();
+        let plus = head.and_then(|survey| plus_note(&survey.spending));
+        if let Some(note) = plus.or_else(|| writer.plus_note()) {
+            writer.remark(&note)?;
+            writer.flush()?;
+        }
         let unreadable = writer.take_unreadable();
         drop(writer);
         drop(out);
@@ -251,11 +269,28 @@ impl View<'_> {
         Ok(())
     }
 
+    /// Returns what `list` has of the session, apart from what is counted while it is shown.
+    fn head_json(&self, info: &SessionInfo, row: Option<&SessionRow>) -> Value {
+        let mut head = info_json(info);
+        let unknown = || json!({"tokens": null, "cost_usd": null, "unpriced_calls": null});
+        let row = row.map_or_else(unknown, |row| row_json(row, self.store));
+        if let (Value::Object(head), Value::Object(row)) = (&mut head, row) {
+            let row = row.into_iter();
+            for (name, value) in row.filter(|(name, _)| name != "messages" && name != "damaged") {
+                if !value.is_null() || !head.contains_key(&name) {
+                    head.insert(name, value);
+                }
+            }
+        }
+        head
+    }
+
     /// Writes one object, message by message: a session can be larger than
     /// memory.
     fn print_json(&self, part: &Part, info: &SessionInfo) -> Result<()> {
-        let mut out = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
-        let head = info_json(info).to_string();
+        let out = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
+        let mut out = Filtered::new(out, harmless);
+        let head = self.head_json(info, part.row.as_ref()).to_string();
         let open = head.strip_suffix('}').unwrap_or(&head);
         write!(out, "{open},\"messages\":[")?;
         let mut unreadable = Vec::new();

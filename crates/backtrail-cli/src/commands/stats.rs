@@ -6,7 +6,7 @@ mod session;
 use std::io::Write;
 
 use backtrail::SessionId;
-use backtrail_index::{Field, Filter, Group, Index, Spending, SpendingReport};
+use backtrail_index::{Field, Filter, Group, Index, Spending, SpendingReport, UnpricedModel};
 use serde_json::{Value, json};
 
 use super::filters::{Filters, at_least_one};
@@ -99,7 +99,9 @@ pub(crate) fn run(args: &StatsArgs, ui: &Ui) -> Result<Answer> {
         NamedReport::ask(index, &filter, by)
     })?;
     if ui.json() {
-        return ui.answer_json(&report_json(&found.report, args.limit));
+        let mut json = report_json(&found.report, args.limit);
+        json["unpriced"] = json!(found.unpriced);
+        return ui.answer_json(&json);
     }
     if found.report.total == Spending::default() {
         ui.status(&match args.filters.is_any() {
@@ -116,6 +118,7 @@ pub(crate) fn run(args: &StatsArgs, ui: &Ui) -> Result<Answer> {
 struct NamedReport {
     report: SpendingReport,
     names: Vec<String>,
+    unpriced: Vec<UnpricedModel>,
 }
 
 impl NamedReport {
@@ -135,7 +138,12 @@ impl NamedReport {
         };
         let names = report.by.iter().map(|row| name(&row.key));
         let names = names.collect::<backtrail_index::Result<_>>()?;
-        Ok(Self { report, names })
+        let unpriced = index.unpriced(filter)?;
+        Ok(Self {
+            report,
+            names,
+            unpriced,
+        })
     }
 
     fn print(&self, args: &StatsArgs, ui: &Ui) -> Result<()> {
@@ -154,7 +162,7 @@ impl NamedReport {
             }
             None => bars::totals(&self.report.total, ui.width()),
         };
-        text += &bars::remarks(&self.report.total);
+        text += &bars::remarks(&self.report.total, &self.unpriced);
         let mut out = ui.out();
         out.write_all(text.as_bytes())?;
         out.flush()?;

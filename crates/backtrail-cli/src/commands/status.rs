@@ -1,14 +1,17 @@
 //! `backtrail status`: shows the state of this workspace.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 
-use backtrail::rewind::Unfinished;
+use backtrail::rewind::{Ending, Unfinished};
 use backtrail::snapshot::Diff;
-use backtrail::workspace::{Activity, CheckpointReason};
-use backtrail::{Checkpoint, SessionInfo, Workspace};
+use backtrail::workspace::{Activity, CheckpointReason, Included, LogEntry, LogKind};
+use backtrail::{Checkpoint, CheckpointId, SessionInfo, Workspace};
 use serde_json::{Value, json};
 
+use super::log::{Listed, about_with_labels, kind, mark};
+use super::protection::included_names;
 use super::recovery::{Finish, report_unfinished};
 use super::workspace::WorkspaceArgs;
 use super::{Answer, describe_info};
@@ -88,6 +91,11 @@ impl Timeline {
         Ok(timeline)
     }
 
+    /// Returns the ignored paths that are protected.
+    fn included(&self) -> &[Included] {
+        self.last.as_ref().map_or(&[], Checkpoint::included)
+    }
+
     /// Returns what changed since the last checkpoint; `None` if its files were dropped: its
     /// session may have been purged.
     pub(super) fn changed(
@@ -113,6 +121,10 @@ struct Status {
     store_bytes: u64,
     /// A rewind that is half done.
     unfinished: Option<Unfinished>,
+    /// The newest turn or run.
+    last_run: Option<LogEntry>,
+    /// The turns and runs that did not end.
+    unended: HashMap<CheckpointId, Ending>,
 }
 
 impl Status {
@@ -129,12 +141,16 @@ impl Status {
             timeline,
             store_bytes: bytes_in(store.root()),
             unfinished: workspace.unfinished()?,
+            last_run: last_run(&workspace)?,
+            unended: workspace.unended()?,
             workspace,
         })
     }
 
     fn to_json(&self) -> Value {
         let store = self.workspace.store().root();
+        let last = self.timeline.last.clone();
+        let last = last.map(|last| Listed::new(last, &self.unended));
         json!({
             "workspace": {
                 "id": self.workspace.id(),
@@ -153,9 +169,10 @@ impl Status {
                 "since": activity.holder.since,
             })).collect::<Vec<_>>(),
             "checkpoints": self.timeline.checkpoints,
-            "last": self.timeline.last,
+            "last": last,
             "changed": self.changed.as_ref().map_or(Value::Null, |diff| json!(diff.changes())),
             "store": {"path": path_json(store), "bytes": self.store_bytes},
+            "included": self.timeline.included(),
             "unfinished": self.unfinished,
         })
     }
@@ -179,8 +196,14 @@ impl Status {
         if timeline.running.is_empty() {
             line("running", "nothing".to_owned())?;
         }
+        if let Some(entry) = &self.last_run {
+            line("last", last_text(entry))?;
+        }
         if let (Some(last), Some(changed)) = (&timeline.last, &self.changed) {
             line("changed", since_last(last, changed))?;
+        }
+        if let Some(names) = included_names(timeline.included()) {
+            line("included", format!("{names} (protected although ignored)"))?;
         }
         let store = tilde(self.workspace.store().root());
         line("store", format!("{store}, {}", size(self.store_bytes)))?;
@@ -198,6 +221,22 @@ impl Status {
         }
         Ok(())
     }
+}
+
+/// Returns the newest turn or run, unless it is running: that is shown anyway.
+fn last_run(workspace: &Workspace) -> backtrail::Result<Option<LogEntry>> {
+    let mut log = workspace.log()?.into_iter().rev();
+    let is_run = |entry: &LogEntry| matches!(entry.kind(), LogKind::Turn | LogKind::Run);
+    let newest = log.find(is_run);
+    Ok(newest.filter(|entry| entry.ending() != Some(Ending::Running)))
+}
+
+fn last_text(entry: &LogEntry) -> String {
+    let about = one_line(&visible(&about_with_labels(entry)), 50);
+    let mark = entry.ending().and_then(mark);
+    let words = [kind(entry).to_owned(), about, mark.unwrap_or_default()];
+    let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    format!("{}, {}", words.join(" "), when::brief(entry.at()))
 }
 
 pub(super) fn running(activity: &Activity) -> String {
@@ -221,9 +260,9 @@ fn since_last(last: &Checkpoint, changed: &Diff) -> String {
 /// Returns the size of the readable files below a directory.
 pub(super) fn bytes_in(dir: &Path) -> u64 {
     let entries = files::entries(dir).into_iter().flatten();
-    let bytes = entries.map(|entry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => bytes_in(&entry.path()),
-        Ok(kind) if kind.is_file() => entry.metadata().map_or(0, |metadata| metadata.len()),
+    let bytes = entries.map(|path| match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => bytes_in(&path),
+        Ok(found) if found.is_file() => found.len(),
         _ => 0,
     });
     bytes.sum()

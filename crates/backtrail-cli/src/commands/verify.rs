@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use backtrail::plumbing::LinkRefused;
 use backtrail::verify::{
     Damage, HistoryGap, LostState, SnapshotsReport, VerifyOptions, VerifyReport,
 };
@@ -23,7 +24,8 @@ use crate::ui::Ui;
 ///
 /// Without a session it also checks the snapshots of all workspaces: every checkpoint must be
 /// complete and every object must match its checksum. It lists the damage and each affected
-/// file. Exits 1 if something is damaged.
+/// file. Exits 1 if something is damaged. A last line that a killed process did not finish is
+/// not damage.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyArgs {
     /// A session: its id, a prefix of 4+ characters, or latest [default: all]
@@ -44,11 +46,7 @@ pub(crate) fn run(args: &VerifyArgs, ui: &Ui) -> Result<Answer> {
     if let Some(store) = &store {
         let ids = match &args.reference {
             Some(reference) => vec![resolve(store, reference)?],
-            None => {
-                let mut ids = store.sessions()?;
-                ids.sort_unstable();
-                ids
-            }
+            None => total.look_for_links(store)?,
         };
         for id in ids {
             total.check(store, &id, args.quick);
@@ -76,6 +74,10 @@ const LISTED: usize = 100;
 struct Total {
     sessions: u64,
     records: u64,
+    /// Symbolic links in the store, which are not followed.
+    links: Vec<PathBuf>,
+    /// Last lines that a killed process did not finish.
+    unfinished: Vec<DamagedPlace>,
     damaged: Vec<DamagedPlace>,
     damaged_count: u64,
     /// Those that can be repaired.
@@ -90,7 +92,26 @@ struct Total {
 
 impl Total {
     fn is_ok(&self) -> bool {
-        self.damaged_count == 0 && self.snapshots.lost.is_empty()
+        self.damaged_count == 0 && self.snapshots.lost.is_empty() && self.links.is_empty()
+    }
+
+    /// Finds the links in the store. Returns the sessions that can be checked, sorted.
+    fn look_for_links(&mut self, store: &Store) -> Result<Vec<SessionId>> {
+        self.links = store.links()?;
+        let mut ids = match store.sessions() {
+            Err(error) if self.is_known(&error) => Vec::new(),
+            ids => ids?,
+        };
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Returns whether an error is about a link that is listed.
+    fn is_known(&self, error: &backtrail::Error) -> bool {
+        let source = std::error::Error::source(error);
+        let source = source.and_then(|source| source.downcast_ref());
+        let link = source.and_then(LinkRefused::link);
+        link.is_some_and(|link| self.links.iter().any(|known| known == link))
     }
 
     /// Checks the snapshots of all workspaces.
@@ -104,7 +125,14 @@ impl Total {
                 options = options.progress(progress);
             }
             store.verify_snapshots_with(&options)
-        })?;
+        });
+        let mut report = match report {
+            Err(error) if self.is_known(&error) => return Ok(()),
+            report => report?,
+        };
+        report
+            .incomplete
+            .retain(|broken| !self.is_known(&broken.error));
         for (_, trail) in &report.trails {
             self.add_trails(store, trail);
         }
@@ -132,6 +160,11 @@ impl Total {
 
     /// Adds what is damaged and set aside on the trails of a session or workspace.
     fn add_trails(&mut self, store: &Store, report: &VerifyReport) {
+        if let Some(line) = &report.unfinished {
+            let mut place = DamagedPlace::new(store, line);
+            place.reason = format!("{}; the next write sets it aside", size(line.bytes));
+            self.unfinished.push(place);
+        }
         self.damaged_count += report.damage.count();
         let places = report.damage.first().iter();
         self.damaged
@@ -153,8 +186,8 @@ impl Total {
             Ok(report) => report,
             // A session that cannot be read is damaged, and cannot be repaired.
             Err(error) => {
-                // It was deleted meanwhile.
-                if error.is_moved() {
+                // It was deleted meanwhile, or is behind a link that is listed.
+                if error.is_moved() || self.is_known(&error) {
                     self.sessions -= 1;
                     return;
                 }
@@ -192,6 +225,8 @@ impl Total {
             "dropped": snapshots.dropped,
             "objects": snapshots.objects,
             "bytes": snapshots.bytes,
+            "links": self.links.iter().map(|link| path_json(link)).collect::<Vec<_>>(),
+            "unfinished": self.unfinished,
             "damaged": self.damaged,
             "damaged_count": self.damaged_count,
             "spare": snapshots.spare,
@@ -219,6 +254,10 @@ impl Total {
 
     fn print(&self, ui: &Ui) -> std::io::Result<()> {
         let mut out = ui.out();
+        for link in &self.links {
+            let link = visible_path(link);
+            writeln!(out, "link     {link}: not followed")?;
+        }
         write_damaged(&mut out, &self.damaged, self.damaged_count)?;
         let lost = &self.snapshots.lost;
         for state in lost.iter().take(LISTED) {
@@ -227,6 +266,9 @@ impl Total {
         let unlisted = lost.len().saturating_sub(LISTED);
         if unlisted > 0 {
             writeln!(out, "lost     {}", count(unlisted, "more saved file"))?;
+        }
+        for place in &self.unfinished {
+            writeln!(out, "{DIM}cut off  {place}{DIM:#}")?;
         }
         for place in &self.repaired {
             writeln!(out, "{DIM}repaired {place}{DIM:#}")?;
@@ -261,6 +303,9 @@ impl Total {
             return format!("ok: {records_in}{}{quick}", self.snapshots_text());
         }
         let mut found = Vec::new();
+        if !self.links.is_empty() {
+            found.push(count(self.links.len(), "symbolic link"));
+        }
         if self.damaged_count > 0 {
             found.push(count(self.damaged_count, "damaged place"));
         }
@@ -284,6 +329,9 @@ impl Total {
     }
 
     fn hints(&self, ui: &Ui) {
+        if !self.links.is_empty() {
+            ui.status("put what a link points to in its place, or remove it; links inside a store are not followed");
+        }
         if self.lost_payloads {
             ui.status("lost payloads cannot be repaired; restore the file from a backup or record the message again");
         }

@@ -71,6 +71,7 @@ fn a_healthy_store_is_reported_and_not_changed() {
             "settings",
             "store",
             "permissions",
+            "links",
             "locks",
             "derived",
             "leftovers",
@@ -149,6 +150,93 @@ fn no_store_is_too_broken_to_check() {
     let cli = Cli::new();
     std::fs::write(cli.store(), "a file").unwrap();
     doctor(&cli);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_found() {
+    let cli = used();
+    let trail = cli.trail(&cli.new_session("hello"), 0);
+    let mut permissions = trail.metadata().unwrap().permissions();
+    permissions.set_mode(0o400);
+    std::fs::set_permissions(&trail, permissions).unwrap();
+    if std::fs::File::options().append(true).open(&trail).is_ok() {
+        eprintln!("SKIPPED: needs a user other than root; root can write everywhere");
+        return;
+    }
+    let report = doctor(&cli);
+    let check = finding(&report, "permissions");
+    let message = check["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("cannot be written: sessions/"),
+        "{message}"
+    );
+    assert!(
+        check["hint"]
+            .as_str()
+            .unwrap()
+            .starts_with("chmod -R u+rwX")
+    );
+}
+
+#[test]
+fn what_an_agent_deletes_is_no_warning_once_everything_is_imported() {
+    let cli = Cli::new();
+    crate::agents::fill(&cli);
+    let run = |args: &[&str]| crate::agents::run(&cli, args);
+    let agents = || {
+        let report = run(&["doctor", "--json"]).json();
+        let checks = report["checks"].as_array().unwrap().clone();
+        let checks = checks.into_iter().filter(|check| check["name"] == "agents");
+        let check = |check: Value| {
+            let message = check["message"].as_str().unwrap().to_owned();
+            (check["warning"].as_bool().unwrap(), message)
+        };
+        checks.map(check).collect::<Vec<_>>()
+    };
+    let warned = |checks: &[(bool, String)]| checks.iter().map(|check| check.0).collect::<Vec<_>>();
+    assert_eq!(warned(&agents()), [true, true], "nothing is imported");
+    assert_eq!(run(&["import", "--from", "claude-code"]).code, 0);
+    let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
+    contents(&cli.store(), &mut before);
+    let checks = agents();
+    assert_eq!(warned(&checks), [false, true], "{checks:?}");
+    assert_eq!(
+        checks[0].1,
+        "Claude Code deletes sessions after 30 days (its default); all are imported"
+    );
+    contents(&cli.store(), &mut after);
+    assert!(before == after, "something was changed");
+    let text = run(&["doctor"]).stdout;
+    assert!(
+        text.contains("ok    agents       Claude Code deletes"),
+        "{text}"
+    );
+    assert_eq!(run(&["import"]).code, 0);
+    assert_eq!(warned(&agents()), [false, false]);
+    assert_eq!(run(&["doctor"]).stderr, "no problems\n");
+    // A file that grew since, and one that is new, would be lost.
+    let grown = crate::agents::claude_user("u9", Some("a4"), "one more thing");
+    let path = crate::agents::claude_file(&cli);
+    let text = std::fs::read_to_string(&path).unwrap() + &format!("{grown}\n");
+    std::fs::write(&path, text).unwrap();
+    let checks = agents();
+    assert_eq!(warned(&checks), [true, false], "{checks:?}");
+    assert!(
+        checks[0].1.ends_with("; 1 of 2 files is not imported"),
+        "{checks:?}"
+    );
+    assert_eq!(run(&["import"]).code, 0);
+    let other = crate::agents::claude_lines().replace(crate::agents::CLAUDE, "another");
+    crate::agents::write(&path.with_file_name("another.jsonl"), other);
+    let checks = agents();
+    assert!(
+        checks[0].1.ends_with("; 1 of 3 files is not imported"),
+        "{checks:?}"
+    );
+    // Without what was derived from the store, the answer is the same.
+    assert_eq!(run(&["import"]).code, 0);
+    std::fs::remove_dir_all(cli.store().join("derived")).unwrap();
+    assert_eq!(warned(&agents()), [false, false]);
 }
 
 #[test]

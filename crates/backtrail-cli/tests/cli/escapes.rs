@@ -4,10 +4,11 @@
 use serde_json::json;
 
 use crate::kit::{Cli, Ran};
+use crate::{agents, pty};
 
 /// Sets the title of a terminal, turns text red, goes to another line, and
 /// writes from right to left.
-const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[31mred\r\u{8}\u{9b}2J\u{202e}txt";
+const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[31mred\r\u{8}\u{7f}\u{9b}2J\u{202e}txt";
 
 fn assert_clean(ran: &Ran, what: &str) {
     let is_unsafe = |c: char| {
@@ -74,7 +75,9 @@ fn no_verb_prints_an_escape_of_a_transcript() {
     for args in cases {
         let ran = cli.run(args);
         assert_clean(&ran, &format!("{args:?}"));
-        assert!(ran.code == 0 || args[1] != id, "{ran:#?}");
+        // Such a name could not be a reference.
+        let is_refused = args[0] == "fork" || args.get(1).is_some_and(|reference| *reference != id);
+        assert!(ran.code == 0 || is_refused, "{ran:#?}");
         // With colours on, ours are there and theirs are not.
         let coloured = cli.run(&[args, &["--color=always"]].concat());
         for text in [&coloured.stdout, &coloured.stderr] {
@@ -82,6 +85,151 @@ fn no_verb_prints_an_escape_of_a_transcript() {
             assert!(!text.contains("\u{1b}]0;"), "{args:?}: {text:?}");
         }
     }
+}
+
+/// JSON may contain such characters as they are; what is printed does not, and means the same.
+#[test]
+fn json_has_no_character_that_a_terminal_obeys() {
+    let cli = Cli::new();
+    let id = hostile_session(&cli);
+    std::fs::write(cli.work().join("\u{9b}file"), "a").unwrap();
+    let cases: [&[&str]; 24] = [
+        &["show", &id],
+        &["context", &id],
+        &["context", &id, "--format", "anthropic"],
+        &["context", &id, "--format", "openai"],
+        &["context", &id, "--format", "openai-chat"],
+        &["export", &id, "--to", "json"],
+        &["export", &id, "--to", "v1"],
+        &["export", &id, "--to", "json", "-o", "\u{9b}out"],
+        &["list"],
+        &["search", "owned"],
+        &["stats"],
+        &["stats", &id],
+        &["title", &id, HOSTILE],
+        &["tag", &id, HOSTILE],
+        &["checkpoint", "--label", "\u{9b}label"],
+        &["run", "--", "true", HOSTILE],
+        &["log"],
+        &["log", "--steps", &id],
+        &["status"],
+        &["config"],
+        &["doctor"],
+        &["verify"],
+        &["show", HOSTILE],
+        &["cat", "last", HOSTILE],
+    ];
+    let is_bad = |c: char| {
+        (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c) || c == '\u{7f}'
+    };
+    for args in cases {
+        let args = [args, &["--json"]].concat();
+        let ran = cli.run(&args);
+        for text in [&ran.stdout, &ran.stderr] {
+            assert!(!text.contains(is_bad), "{args:?}: {text:?}");
+        }
+        if ran.code == 0 && args[0] != "run" {
+            assert!(!ran.json_lines().is_empty(), "{args:?}: {ran:#?}");
+        }
+    }
+    let shown = cli.run(&["show", &id, "--json"]).json();
+    assert_eq!(shown["messages"][0]["blocks"][0]["text"], HOSTILE);
+    let answer = cli.run_with(
+        &["record", "--json"],
+        format!("{{\"{HOSTILE}\": 1}}\n").as_bytes(),
+    );
+    assert!(!answer.stdout.contains(is_bad), "{:?}", answer.stdout);
+    assert!(!answer.stderr.contains(is_bad), "{:?}", answer.stderr);
+}
+
+#[test]
+fn the_names_of_directories_are_shown_without_their_escapes() {
+    let cli = Cli::new();
+    let store = cli.work().join(format!("s{}", HOSTILE.replace('/', "")));
+    let work = cli.work().join(format!("w{HOSTILE}"));
+    std::fs::create_dir(&work).unwrap();
+    std::fs::write(work.join(HOSTILE), "a").unwrap();
+    let store_name = store.to_str().unwrap().to_owned();
+    let cases: [&[&str]; 25] = [
+        &["config"],
+        &["list"],
+        &["record", "--text", "hello"],
+        &["list"],
+        &["show", "latest"],
+        &["status"],
+        &["checkpoint", "--label", "one"],
+        &["run", "--", "sh", "-c", "echo b > b"],
+        &["log"],
+        &["diff", "one"],
+        &["undo"],
+        &["redo"],
+        &["rewind", "one", "--dry-run"],
+        &["restore", "one", "--", HOSTILE],
+        &["cat", "one", "nothing"],
+        &["doctor"],
+        &["verify"],
+        &["stats"],
+        &["search", "hello"],
+        &["gc"],
+        &["trash"],
+        &["rebuild"],
+        &["repair", "latest"],
+        &["relink", "/no/such", "/nowhere"],
+        &[],
+    ];
+    for args in cases {
+        let named = [&["--store", &store_name][..], args].concat();
+        let by_option =
+            crate::kit::finish(&mut crate::kit::command(&cli.store(), &work, &named), b"");
+        assert_clean(&by_option, &format!("{args:?}"));
+        let mut command = crate::kit::command(&store, &work, args);
+        assert_clean(&crate::kit::finish(&mut command, b""), &format!("{args:?}"));
+        // With colours on, ours are there and theirs are not; on a terminal there is more to see.
+        let coloured = [args, &["--color=always"]].concat();
+        let mut command = crate::kit::command(&store, &work, &coloured);
+        let ran = crate::kit::finish(&mut command, b"");
+        assert_not_theirs(&(ran.stdout + &ran.stderr), args);
+        if pty::is_there() {
+            let mut command = crate::kit::command(&store, &work, &coloured);
+            command.env("PAGER", "cat").env("TERM", "xterm-256color");
+            assert_not_theirs(&pty::Terminal::start(&command).end().1, args);
+        }
+    }
+}
+
+/// Asserts that no escape of [`HOSTILE`] is in what was printed.
+fn assert_not_theirs(text: &str, args: &[&str]) {
+    let signs = ["\u{1b}]0;", "\u{1b}[31mred", "\u{8}", "\u{9b}", "\u{202e}"];
+    for sign in signs {
+        assert!(!text.contains(sign), "{args:?}: {sign:?} in {text:?}");
+    }
+}
+
+#[test]
+fn the_file_of_another_agent_is_exact_in_a_pipe_and_visible_on_a_terminal() {
+    let cli = Cli::new();
+    let said = agents::lines(&[agents::claude_user("u1", None, "a\u{9b}2Jb\u{7f}\u{202e}c")]);
+    let file = said + "{\"damaged \u{1b}]0;owned\u{7} \u{1b}[31mred\n";
+    agents::write(&agents::claude_file(&cli), &file);
+    agents::import(&cli, "claude-code");
+    let args = ["export", agents::CLAUDE, "--to", "claude-code"];
+    let ran = agents::run(&cli, &args);
+    assert_eq!((ran.stdout, ran.stderr.as_str()), (file, ""));
+    if !pty::is_there() {
+        return;
+    }
+    let (code, screen) = pty::Terminal::start(&agents::at_home(&cli, &args)).end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(
+        screen.contains("damaged ^[]0;owned^G ^[[31mred"),
+        "{screen:?}"
+    );
+    assert!(screen.contains("-o FILE"), "{screen:?}");
+    let is_bad = |c: char| c.is_control() && !matches!(c, '\r' | '\n' | '\u{1b}');
+    assert!(
+        !screen.contains(is_bad) && !screen.contains("\u{1b}]0;"),
+        "{screen:?}"
+    );
 }
 
 #[test]

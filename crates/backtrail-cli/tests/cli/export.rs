@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::agents;
 use crate::kit::{Cli, Dice};
 
 /// What people try to break out of a page with. `PORT` is where somebody listens.
@@ -242,6 +243,51 @@ fn nothing_is_markup_however_it_is_put_together() {
     assert_harmless(&export_html(&cli, &hostile_session(&cli, &pieces)));
 }
 
+/// Markdown is read by programs that draw HTML, load images and follow links.
+#[test]
+fn markdown_of_a_session_has_no_html_no_images_and_no_harmful_links() {
+    use pulldown_cmark::{Event, Options, Parser, Tag};
+    let mut pieces: Vec<String> = HOSTILE.iter().map(ToString::to_string).collect();
+    pieces.extend(
+        [
+            "```\nnever closed <b>",
+            "~~~~\n```\nnever closed",
+            "<div>\n```\n\n<script>1</script>\n```\n<i>",
+            "[x]: javascript:1\n\n[y]: http://127.0.0.1/z",
+            "[x] ![y] ![x][y]",
+            "`` ` <b> ` `` <c>`<d>`",
+            "\\<b> \\\\<b> \\![a](http://127.0.0.1/q)",
+            "<pre>\n\n    <script>\n\n</pre>",
+        ]
+        .map(str::to_owned),
+    );
+    let cli = Cli::new();
+    let id = hostile_session(&cli, &pieces);
+    let ran = cli.run(&["export", &id, "--to", "markdown"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
+    let mut headings = 0;
+    for (event, range) in Parser::new_ext(&ran.stdout, options).into_offset_iter() {
+        let source = &ran.stdout[range];
+        match event {
+            Event::Html(_) | Event::InlineHtml(_) => panic!("HTML: {source}"),
+            Event::Start(Tag::Image { .. }) => panic!("an image: {source}"),
+            Event::Start(Tag::Link { dest_url, .. }) => {
+                let is_web = dest_url.starts_with("http://") || dest_url.starts_with("https://");
+                assert!(is_web || !dest_url.contains(':'), "a link: {source}");
+            }
+            Event::Start(Tag::Heading { .. }) if source.contains(" · user") => headings += 1,
+            _ => {}
+        }
+    }
+    // No message swallows the ones after it.
+    assert_eq!(headings, pieces.len());
+    assert!(
+        ran.stdout
+            .contains("\\<script>document.title='owned'\\</script>")
+    );
+}
+
 #[test]
 fn a_page_holds_the_conversation() {
     let cli = Cli::new();
@@ -382,6 +428,132 @@ fn what_was_removed_is_listed_with_its_places() {
     assert!(ran.stderr.contains("no secrets found"), "{}", ran.stderr);
     let ran = cli.run(&["export", &plain, "--to", "html", "--json", "-o", "plain2"]);
     assert_eq!(ran.json().get("removed"), None);
+}
+
+/// F39: in every format, however the secret is written.
+#[test]
+fn secrets_are_removed_from_text_as_it_is_shown() {
+    let cli = Cli::new();
+    let key = secret();
+    let (left, right) = key.split_at(20);
+    let encoded: String = key.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let lines = [
+        json!({"role": "user", "text": format!("\u{1b}[31m{key}\u{1b}[0m {encoded}")}),
+        json!({"type": "message", "message": {"role": "assistant", "blocks": [
+            {"type": "text", "text": format!("it is {left}\n{right}")},
+            {"type": "tool_use", "id": "t1", "name": "bash", "input": {"argv": ["curl", "-u", "me:Zx9-kLm2", "x"],
+                "headers": [["Authorization", format!("Bearer {left}zz")]]}},
+        ]}}),
+        json!({"type": "message", "message": {"role": "tool", "blocks": [{"type": "tool_result", "tool_use_id": "t1",
+            "output": format!("<password>swordfish</password>\n- name: API_TOKEN\n  value: {left}")}]}}),
+    ];
+    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    assert_eq!(cli.run_with(&["record"], input.as_bytes()).code, 0);
+    for format in ["html", "markdown", "json", "v1"] {
+        let ran = cli.run(&["export", "latest", "--to", format, "--redact"]);
+        for part in [left, right, &encoded, "Zx9-kLm2", "swordfish"] {
+            assert!(
+                !ran.stdout.contains(part),
+                "{format}: {part} in {}",
+                ran.stdout
+            );
+        }
+        let as_json = cli.run(&["export", "latest", "--to", format, "--redact", "--json"]);
+        assert_eq!(as_json.stdout, ran.stdout, "{format}");
+        let removed: Value = serde_json::from_str(as_json.stderr.trim_end()).unwrap();
+        assert!(
+            removed["removed"].as_array().unwrap().len() >= 3,
+            "{removed}"
+        );
+    }
+}
+
+#[test]
+fn secrets_are_removed_from_the_file_of_another_agent() {
+    let cli = Cli::new();
+    let key = secret();
+    let said = agents::claude_user(
+        "u1",
+        None,
+        &format!("\u{1b}[31m{key}\u{1b}[0m in /home/erika/x"),
+    );
+    let damaged = format!("{{\"broken {key}\n");
+    agents::write(
+        &agents::claude_file(&cli),
+        agents::lines(&[said]) + &damaged,
+    );
+    agents::import(&cli, "claude-code");
+    for what in ["--redact", "--redact=people"] {
+        let args = ["export", agents::CLAUDE, "--to", "claude-code", what];
+        let ran = agents::run(&cli, &args);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        let first: Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
+        let text = first["message"]["content"].as_str().unwrap();
+        let place = match what {
+            "--redact" => "/home/erika",
+            _ => "[removed: home path]",
+        };
+        assert_eq!(
+            text,
+            format!("\u{1b}[31m[removed: github token]\u{1b}[0m in {place}/x")
+        );
+        assert!(!ran.stdout.contains(&key), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn people_are_removed_on_request() {
+    let cli = Cli::new();
+    let text = "see /home/erika/a, /home/of/nobody/b and erika@mail.test";
+    cli.new_session(text);
+    for format in ["html", "markdown", "json", "v1"] {
+        let plain = cli.run(&["export", "latest", "--to", format, "--redact"]);
+        assert!(plain.stdout.contains("erika@mail.test"), "{format}");
+        let ran = cli.run(&["export", "latest", "--to", format, "--redact=people"]);
+        let expected = "see [removed: home path]/a, [removed: home path]/b and [removed: e-mail]";
+        assert!(ran.stdout.contains(expected), "{format}: {}", ran.stdout);
+        assert!(!ran.stdout.contains("erika"), "{format}: {}", ran.stdout);
+        assert!(ran.stderr.contains("home paths ("), "{}", ran.stderr);
+    }
+    let wrong = cli.run(&["export", "latest", "--to", "json", "--redact=all"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("people"), "{}", wrong.stderr);
+}
+
+/// What was said is nobody else's business, whatever the umask.
+#[test]
+#[cfg(unix)]
+fn files_that_are_written_for_the_user_are_private() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let cli = Cli::new();
+    cli.new_session("hello");
+    let work = cli.work();
+    let mode = |name: &str| {
+        let found = std::fs::symlink_metadata(work.join(name)).unwrap();
+        found.permissions().mode() & 0o777
+    };
+    for format in ["html", "markdown", "json", "v1"] {
+        let ran = cli.run(&["export", "latest", "--to", format, "-o", format]);
+        assert_eq!((ran.code, mode(format)), (0, 0o600), "{ran:#?}");
+    }
+    let report = |name: &str| cli.run(&["run", "--report", name, "--", "true"]);
+    assert_eq!(report("new.json").code, 0);
+    assert_eq!(mode("new.json"), 0o600);
+    // A file that is there keeps its permissions.
+    std::fs::write(work.join("old.json"), "a".repeat(100_000)).unwrap();
+    let shared = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(work.join("old.json"), shared).unwrap();
+    assert_eq!(report("old.json").code, 0);
+    assert_eq!(mode("old.json"), 0o644);
+    let text = std::fs::read_to_string(work.join("old.json")).unwrap();
+    let _: Value = serde_json::from_str(&text).unwrap();
+    // Nothing is created through a link.
+    let elsewhere = cli.store().parent().unwrap().join("elsewhere");
+    symlink(&elsewhere, work.join("link")).unwrap();
+    let ran = cli.run(&["export", "latest", "--to", "json", "-o", "link"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    report("link");
+    assert!(!elsewhere.exists());
 }
 
 #[test]

@@ -166,3 +166,78 @@ fn wrong_arguments_are_reported_with_hints() {
     let told: serde_json::Value = serde_json::from_str(ran.stderr.trim()).unwrap();
     assert_eq!(told["error"]["kind"], json!("invalid"), "{told}");
 }
+
+/// A fork's name is a reference for every verb, with and without files, and where no session
+/// is continued.
+#[test]
+fn the_name_of_a_fork_is_a_reference_everywhere() {
+    let (cli, id) = desk();
+    let talk = cli.talk();
+    let (dir, into) = beside(&cli, "fork");
+    // The checkpoint has no session, so an empty one begins.
+    let made: [&[&str]; 3] = [
+        &[
+            "fork", "base", "--into", &into, "--name", "try it", "--json",
+        ],
+        &["fork", &talk, "--name", "b", "--json"],
+        &["fork", &id, "--name", "0ther-try", "--json"],
+    ];
+    for args in made {
+        let forked = cli.run(args).json();
+        let name = args[args.len() - 2];
+        let session = forked["session"].as_str().unwrap();
+        let line = crate::kit::line("more");
+        let recorded = cli.run_with(&["record", "--session", name], line.as_bytes());
+        assert_eq!(
+            recorded.json_lines()[0]["session"],
+            session,
+            "{recorded:#?}"
+        );
+        let record = format!("{name}:1");
+        let point = format!("{name}:0");
+        let verbs: [&[&str]; 12] = [
+            &["show", name],
+            &["stats", name],
+            &["context", name],
+            &["log", "--steps", name],
+            &["export", name, "--to", "json"],
+            &["rewind", &point, "--chat"],
+            &["undo", name],
+            &["redo", name],
+            &["tag", name, "x"],
+            &["run", "--session", name, "--", "true"],
+            &["fork", &record],
+            &["verify", name],
+        ];
+        for verb in verbs {
+            let ran = cli.run(verb);
+            assert_eq!(ran.code, 0, "{verb:?}: {ran:#?}");
+        }
+        let titled = cli.run(&["title", name, "--json"]).json();
+        assert_eq!(titled["session"], session);
+        // It is taken now.
+        let ran = cli.run(&["fork", &talk, "--name", name]);
+        assert_eq!(ran.code, 2, "{ran:#?}");
+        assert!(ran.stderr.contains("already means session"), "{ran:#?}");
+        assert_eq!(cli.run(&["delete", name]).code, 0);
+    }
+    assert!(dir.join("a").exists());
+    // What could not be a reference is refused.
+    for name in [
+        "a/b",
+        "../a",
+        "a:1",
+        "-x",
+        "latest",
+        "last",
+        "last~1",
+        &id[..8],
+    ] {
+        let arg = format!("--name={name}");
+        let ran = cli.run(&["fork", &talk, &arg]);
+        assert_eq!(ran.code, 2, "{name}: {ran:#?}");
+        assert!(ran.stderr.contains("hint: pick a"), "{name}: {ran:#?}");
+    }
+    // A blank one is none.
+    assert_eq!(cli.run(&["fork", &talk, "--name", " "]).code, 0);
+}

@@ -125,6 +125,144 @@ fn dropped_files_are_reported_everywhere() {
     assert!(diff.stdout.contains("file"), "{diff:#?}");
 }
 
+/// A state of the files: which file changed, and whether its checkpoint has a label, so that
+/// its files stay.
+const PATHS: [(&str, bool); 12] = [
+    ("a", true),
+    ("b", false),
+    ("a", false),
+    ("b", true),
+    ("a", true),
+    ("b", true),
+    ("a", false),
+    ("sub/a", true),
+    ("a", true),
+    ("b", true),
+    ("b", false),
+    ("a", false),
+];
+
+/// What `log -- PATH` must list once the states without a label are dropped: the lines whose
+/// two states are there and that changed the path. The others are counted.
+fn expected(path: &str) -> (Vec<usize>, usize) {
+    let last = PATHS.len() - 1;
+    let is_kept = |n: usize| PATHS[n].1 || n == last;
+    let is_known = |n: &usize| is_kept(n - 1) && is_kept(*n);
+    let known = (1..PATHS.len()).filter(is_known);
+    let touched = known.filter(|n| PATHS[*n].0 == path);
+    let unknown = (1..PATHS.len()).filter(|n| !is_known(n)).count();
+    (touched.collect(), unknown)
+}
+
+#[test]
+fn the_log_of_a_path_lists_only_what_changed_it_and_counts_what_is_unknown() {
+    let cli = Cli::new();
+    std::fs::create_dir(cli.work().join("sub")).unwrap();
+    let mut ids = Vec::new();
+    for (n, (path, labelled)) in PATHS.iter().enumerate() {
+        write(&cli, path, format!("state {n}"));
+        let label = format!("label-{n}");
+        let mut args = vec!["checkpoint", "--json"];
+        args.extend(labelled.then_some(label.as_str()));
+        let id = ok(cli.run(&args)).json()["id"].clone();
+        ids.push(id.as_str().unwrap().to_owned());
+    }
+    let listed = |path: &str| {
+        let text = ok(cli.run(&["log", "--", path]));
+        let json = ok(cli.run(&["log", "--json", "--", path]));
+        let every = ok(cli.run(&["log", "--all", "--", path]));
+        assert_eq!(text.stdout.lines().count(), every.stdout.lines().count());
+        let ns: Vec<usize> = json
+            .json()
+            .as_array()
+            .unwrap()
+            .iter()
+            .rev()
+            .map(|checkpoint| {
+                let id = checkpoint["id"].as_str().unwrap();
+                ids.iter().position(|known| known == id).unwrap()
+            })
+            .collect();
+        for (n, id) in ids.iter().enumerate() {
+            let mut shown = text
+                .stdout
+                .lines()
+                .filter_map(|line| line.split(' ').next_back());
+            let shown = shown.any(|shown| shown.len() >= 4 && id.starts_with(shown));
+            assert_eq!(shown, ns.contains(&n), "{path} {n}: {text:#?}");
+        }
+        (ns, text.stderr, json.stderr)
+    };
+    for path in ["a", "b", "sub", "sub/a", "nothing"] {
+        let (ns, text, json) = listed(path);
+        let all = (1..PATHS.len()).filter(|n| {
+            let changed = PATHS[*n].0;
+            changed == path || changed.starts_with(&format!("{path}/"))
+        });
+        assert_eq!(ns, all.collect::<Vec<_>>(), "nothing is dropped yet");
+        assert!(
+            !text.contains("dropped") && json.is_empty(),
+            "{text} {json}"
+        );
+    }
+    ok(cli.run(&["gc", "--older-than", "0s"]));
+    for path in ["a", "b", "sub/a", "nothing"] {
+        let (ns, text, json) = listed(path);
+        let (touched, unknown) = expected(path);
+        assert_eq!(ns, touched, "{path}");
+        let words = "not listed: their files were dropped, so changes to these paths are unknown";
+        let said = format!("warning: {unknown} lines are {words}");
+        assert_eq!(text.matches(&said).count(), 1, "{text}");
+        assert_eq!(
+            json.matches(&format!("{unknown} checkpoints are {words}"))
+                .count(),
+            1
+        );
+    }
+    let nothing = ok(cli.run(&["log", "--", "nothing"]));
+    assert!(
+        nothing
+            .stderr
+            .starts_with("no known changes to these paths\n"),
+        "{nothing:#?}"
+    );
+}
+
+#[test]
+fn a_dropped_state_that_another_checkpoint_has_is_known() {
+    let cli = Cli::new();
+    for (n, text) in ["one", "two", "one", "two"].into_iter().enumerate() {
+        write(&cli, "a", text);
+        let label = format!("label-{n}");
+        match n {
+            0 | 3 => ok(cli.run(&["checkpoint", &label])),
+            _ => ok(cli.run(&["checkpoint"])),
+        };
+    }
+    ok(cli.run(&["gc", "--older-than", "0s"]));
+    let log = ok(cli.run(&["log", "--", "a"]));
+    assert_eq!(log.stdout.lines().count(), 3, "{log:#?}");
+    assert_eq!(log.stderr, "");
+}
+
+/// A turn's files may be saved after each tool call: the turn changed them all the same.
+#[test]
+fn the_log_of_a_path_has_a_run_with_checkpoints_of_its_own_as_json_too() {
+    let cli = Cli::new();
+    write(&cli, "a", "one");
+    let program = env!("CARGO_BIN_EXE_backtrail");
+    let script = format!("echo two > a; {program} checkpoint; echo > b");
+    ok(cli.run(&["run", "--", "sh", "-c", &script]));
+    let log = ok(cli.run(&["log", "--json", "--", "a"])).json();
+    let reasons: Vec<&str> = log
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|checkpoint| checkpoint["reason"].as_str().unwrap())
+        .collect();
+    assert_eq!(reasons, ["run-end", "manual"], "{log:#}");
+}
+
 #[test]
 fn a_limit_that_cannot_be_met_is_reported() {
     let cli = Cli::new();

@@ -95,7 +95,8 @@ out: claw-code      2    2        0          0              0                0
     let shown = cli.run(&["show", ID, "--json"]).json();
     assert_eq!(shown["agent"], "claw-code");
     assert_eq!(shown["created_at"], "2026-11-15T07:05:26.111Z");
-    assert_eq!(shown["updated_at"], "2026-11-15T07:05:26.113Z");
+    // The file says .113, and that somebody entered a prompt after that.
+    assert_eq!(shown["updated_at"], "2026-11-15T07:05:26.114Z");
     assert_eq!(shown["model"], "m");
     assert_eq!(shown["workspace"], "/home/u/proj");
     assert_eq!(shown["original_id"], Value::Null);
@@ -439,6 +440,8 @@ fn a10_an_import_comes_out_as_version_1_again_and_what_it_lost_is_listed() {
     let thinking = r#"{"signature":"EqoB","thinking":"Let me look.","type":"thinking"},"#;
     let mut expected: String = LINES.lines().filter(is_kept).collect::<Vec<_>>().join("\n");
     expected = expected.replace(thinking, "") + "\n";
+    // The prompt's time is later than that of the file's last change.
+    expected = expected.replace(":1794726326113,", ":1794726326114,");
     assert_eq!(ran.stdout, expected);
     // And in again, it is the same conversation without the thinking.
     write(&cli, "out.jsonl", &ran.stdout);
@@ -597,6 +600,8 @@ fn markdown_reads_well() {
 `<session>` · <day> <time> · `<work>`
 
 1 turn · 1 tool call · 1.5 k tokens · $0.01+
+
++ marks a lower bound: 1 call reports no tokens
 
 ## 1 · system · <day> <time>
 

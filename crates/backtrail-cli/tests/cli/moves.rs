@@ -31,7 +31,7 @@ fn outcome(verb: &str, session: Option<&str>, done: Value) -> Value {
         "now": null, "changes": [], "kept": [], "not_restored": [], "conflicts": [],
         "on_conflict": "stop", "can_merge": false, "unchanged": 0, "skipped": {"count": 0, "first": []},
         "tool_calls": [], "other_sessions": [], "chat": null, "belongs_to": null,
-        "chat_in_use": null, "active": [],
+        "chat_in_use": null, "active": [], "complete": true,
     });
     for (name, value) in done.as_object().unwrap() {
         outcome[name] = value.clone();
@@ -83,7 +83,7 @@ err: to continue: backtrail record --session <id2>
     assert!(
         shown
             .stdout
-            .contains(&format!("forked from {parent} at record 3 as try 2\n")),
+            .contains(&format!("forked from {parent} at record 3 as try 2; ")),
         "{}",
         shown.stdout
     );

@@ -19,6 +19,46 @@ fn seen(ran: &Ran, cli: &Cli, id: &str) -> String {
     screen(ran, cli, &[id])
 }
 
+/// A note on an old session moves it nowhere: not in the list, not into `--since`, and
+/// `latest` stays what it was, for every verb that takes it.
+#[test]
+fn a_note_does_not_make_a_session_active() {
+    let cli = Cli::new();
+    let said = r#"{"role":"user","text":"old","at":"2020-01-01T00:00:00Z"}"#;
+    let ran = cli.run_with(&["record"], format!("{said}\n").as_bytes());
+    let old = ran.json_lines()[0]["session"].as_str().unwrap().to_owned();
+    let new = cli.new_session("new");
+    let ids = |args: &[&str]| {
+        let listed = cli.run(args).json();
+        let rows = listed.as_array().unwrap().iter();
+        rows.map(|row| row["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    for note in [
+        &["title", &old, "newer"][..],
+        &["tag", &old, "newer"],
+        &["pin", &old],
+        &["pin", &old, "--off"],
+    ] {
+        let ran = cli.run(note);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        assert_eq!(
+            ids(&["list", "--since", "1d", "--json"]),
+            [&*new],
+            "{note:?}"
+        );
+        assert_eq!(cli.texts("latest"), ["new"], "{note:?}");
+    }
+    assert_eq!(ids(&["list", "--json"]), [&*new, &*old]);
+    let ran = cli.run(&["delete", "latest", "--dry-run"]);
+    assert!(
+        ran.stdout.contains(&new[..8]) && !ran.stdout.contains(&old[..8]),
+        "{ran:#?}"
+    );
+    let recorded = cli.run(&["record", "--session", "latest", "--text", "more"]);
+    assert_eq!(recorded.json_lines()[0]["session"], *new);
+}
+
 #[test]
 fn a_title_is_shown_set_removed_and_restored() {
     let cli = Cli::new();

@@ -19,7 +19,7 @@ fn show_reads_well() {
     let expected = "\
 a \u{fffd}title
 <session> · <work>
-<day> <when> · 1 turn · 1 tool call
+<day> <when> · 1 turn · 1 tool call · ~11 tokens · unpriced
 
 ── turn 1 · <day> <when> ─────────────────────────────────────── record 1 ──
 › fix the bug

@@ -2,6 +2,7 @@
 //! what they say, and that each can be undone by the command it prints.
 
 mod conflicts;
+mod damaged;
 mod merge;
 mod parts;
 mod patch;
@@ -219,7 +220,7 @@ fn a_rewind_is_printed_as_json() {
             "can_merge": false,
             "unchanged": 1, "skipped": {"count": 0, "first": []}, "tool_calls": [],
             "other_sessions": [], "chat": null, "belongs_to": null, "chat_in_use": null,
-            "active": [],
+            "active": [], "complete": true,
         })
     );
     let undone = cli.run(&["undo", "--json"]).json();

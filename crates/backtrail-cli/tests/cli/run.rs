@@ -69,6 +69,79 @@ fn a_command_that_cannot_be_executed_is_126() {
     }
 }
 
+/// What the system alone refuses is a run that failed, and its session says so.
+#[test]
+fn a_command_that_the_system_refuses_marks_its_session_failed() {
+    let cli = Cli::new();
+    script(&cli, "no-shebang", "exit 0\n", 0o755);
+    let ran = cli.run(&["run", "--title", "mine", "--", "./no-shebang"]);
+    assert_eq!(ran.code, 126, "{ran:#?}");
+    let listed = cli.run(&["list", "--json"]).json();
+    assert_eq!(listed[0]["title"], "mine (failed: not started)", "{listed}");
+    let log = cli.run(&["log"]).stdout;
+    assert!(log.contains("(failed, exit 126)"), "{log}");
+    let shown = cli.run(&["show", "latest"]).stdout;
+    assert!(shown.contains("126"), "{shown}");
+    // A session that has more than this run keeps its title.
+    let id = cli.new_session("hello");
+    assert_eq!(
+        cli.run(&["run", "--session", &id, "--", "./no-shebang"])
+            .code,
+        126
+    );
+    let title = cli.run(&["title", &id, "--json"]).json();
+    assert_eq!(title["title"], serde_json::json!(null), "{title}");
+}
+
+/// PATH, mode and interpreter are checked as the system will look at them: in every directory
+/// of PATH, for scripts whose interpreters are scripts, and for programs.
+#[test]
+fn what_cannot_start_is_found_before_anything_is_written() {
+    let cli = Cli::new();
+    for dir in ["first", "second"] {
+        std::fs::create_dir(cli.work().join(dir)).unwrap();
+    }
+    script(&cli, "first/tool", "#!/no/such/interpreter\n", 0o755);
+    script(&cli, "first/plain", "exit 0\n", 0o644);
+    script(&cli, "orphan", "#!/no/such/interpreter\n", 0o755);
+    let nested = format!("#!{}/orphan\n", cli.work().display());
+    script(&cli, "nested", &nested, 0o755);
+    script(&cli, "crlf", "#!/bin/sh\r\nexit 0\r\n", 0o755);
+    // A program whose loader is not there.
+    let mut program = std::fs::read(env!("CARGO_BIN_EXE_backtrail")).unwrap();
+    let loader = program.windows(4).position(|bytes| bytes == b"/lib");
+    let is_dynamic = loader.is_some_and(|at| at < 4096);
+    if let Some(at) = loader.filter(|_| is_dynamic) {
+        program[at..at + 4].copy_from_slice(b"/no/");
+        std::fs::write(cli.work().join("program"), program).unwrap();
+        let mode = PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(cli.work().join("program"), mode).unwrap();
+    }
+    let path = format!("{0}/first:{0}:{0}/second", cli.work().display());
+    let run_with_path = |command: &str| {
+        let mut run = cli.command(&["run", "--", command]);
+        finish(run.env("PATH", &path), b"")
+    };
+    for (command, code) in [
+        ("./nested", 127),
+        ("./crlf", 127),
+        ("tool", 127),
+        ("plain", 126),
+        ("./program", 127),
+    ] {
+        if command == "./program" && !is_dynamic {
+            continue;
+        }
+        let ran = run_with_path(command);
+        assert_eq!(ran.code, code, "{command}: {ran:#?}");
+        assert!(!cli.store().exists(), "{command}");
+    }
+    // The system goes on to the next directory of PATH, and so do we.
+    script(&cli, "second/tool", "#!/bin/sh\nexit 5\n", 0o755);
+    let ran = run_with_path("tool");
+    assert_eq!(ran.code, 5, "{ran:#?}");
+}
+
 #[test]
 fn our_own_failure_is_125_and_nothing_is_started() {
     let cli = Cli::new();

@@ -1,7 +1,7 @@
 //! Snapshots by the real program: killed, crowded, on a full disk, beside git.
 
 mod disk;
-mod git;
+pub(crate) mod git;
 mod kill;
 mod processes;
 mod unreadable;
@@ -66,7 +66,7 @@ fn workspace(store: &Path, root: &Path) -> Workspace {
 
 /// Everything about the files beneath a directory that anybody could have touched:
 /// bytes, modes, inodes and all times but that of reading.
-fn picture(root: &Path) -> Vec<String> {
+pub(crate) fn picture(root: &Path) -> Vec<String> {
     let paths = walk(root).into_iter().chain([root.to_owned()]);
     paths
         .map(|path| {

@@ -116,6 +116,7 @@ out: active time 1m 2s
 out: tokens      1,540 measured: 1,000 in, 40 out, 500 read from cache, 0 written to it, plus about 5 estimated
 out: cost        $0.01+ in 1 call, reported by the providers
 out: models      m-1
+out: + marks a lower bound: 1 call reports no tokens
 "
     );
     assert_eq!(cli.run(&["stats", "latest"]).stdout, ran.stdout);
@@ -163,11 +164,11 @@ fn b1_statistics_are_printed_as_json() {
             "models": ["m-1"],
             "damaged": 0,
             "gone": 0,
-            "conversation": spent,
             "totals": spent,
             "by": [],
             "estimated": {"calls": 1, "tokens": 5},
             "lower_bound_calls": 0,
+            "unpriced": [],
             "family": family,
         })
     );
@@ -191,14 +192,15 @@ out: started     <day> <time>
 out: messages    3 in 1 turn: 1 prompt, 0 answers
 out: tool calls  2, 1 failed, 1 without a result
 out: active time about 3h 5m
-out: tokens      about 3 estimated
+out: tokens      about 2 estimated
 out: cost        unknown
 "
     );
     let stats = cli.run(&["stats", &id, "--json"]).json();
     assert_eq!(stats["cost_usd"], json!(null));
     assert_eq!(stats["usage"]["input_tokens"], 0);
-    assert_eq!(stats["estimated_tokens"], 3, "estimated, and marked so");
+    // "go" and `{}{}`; no call has read the result yet.
+    assert_eq!(stats["estimated_tokens"], 2, "estimated, and marked so");
 }
 
 // F6
@@ -265,42 +267,188 @@ fn f24_show_stats_of_a_session_and_stats_agree() {
     ok(cli.run(&["record", "--session", &session, "--text", "and on"]));
     respond(&cli, &session, "r2", 10_000);
     respond(&cli, &session, "r1", 3_000);
-    let check = |session: &str, tokens: &str, cost: &str, spent: f64| {
-        let stats = ok(cli.run(&["stats", session, "--json"])).json();
-        let words = format!("{tokens} tokens · {cost}");
+    // Every verb has the same numbers: what the session itself spent.
+    let check = |session: &str, tokens: u64, spent: f64, words: &str| {
         let shown = ok(cli.run(&["show", session])).stdout;
-        assert!(shown.lines().nth(2).unwrap().contains(&words), "{shown}");
+        let head = shown.lines().nth(2).unwrap();
+        assert!(head.ends_with(words), "{words:?}: {shown}");
         let page = ok(cli.run(&["export", session, "--to", "html"])).stdout;
-        let words = format!("<span>{tokens} tokens</span><span>{cost}</span>");
-        assert!(page.contains(&words), "{words}");
+        let facts = words.split(" · ").skip(1);
+        let facts: String = facts.map(|fact| format!("<span>{fact}</span>")).collect();
+        assert!(page.contains(&facts), "{facts}");
+        let markdown = ok(cli.run(&["export", session, "--to", "markdown"])).stdout;
+        assert!(markdown.contains(words), "{markdown}");
+        let cost = words.split(" · ").nth(2).unwrap_or("nothing");
         let text = ok(cli.run(&["stats", session])).stdout;
-        assert!(text.contains(&format!("cost        {cost} in ")), "{text}");
-        assert_eq!(
-            stats["totals"]["cost_usd"].as_f64().unwrap_or(0.0),
-            spent,
-            "{stats}"
-        );
+        assert!(text.contains(&format!("cost        {cost}")), "{text}");
+        let stats = ok(cli.run(&["stats", session, "--json"])).json();
+        let dollars = |value: &serde_json::Value| value.as_f64().unwrap_or(0.0);
+        assert_eq!(dollars(&stats["totals"]["cost_usd"]), spent, "{stats}");
+        assert_eq!(dollars(&stats["cost_usd"]), spent, "{stats}");
+        let used = &stats["usage"];
+        let used = used["input_tokens"].as_u64().unwrap() + used["output_tokens"].as_u64().unwrap();
+        assert_eq!(used, tokens);
         let all = ok(cli.run(&["stats", "--by", "session", "--json"])).json();
         let rows = all["by"].as_array().unwrap();
         let row = rows.iter().find(|row| row["key"] == session);
-        let in_all = row.map_or(0.0, |row| row["cost_usd"].as_f64().unwrap());
-        assert_eq!(in_all, spent, "{all}");
-        (stats, text)
+        assert_eq!(
+            row.map_or(0.0, |row| dollars(&row["cost_usd"])),
+            spent,
+            "{all}"
+        );
+        let list = ok(cli.run(&["list", "--json"])).json();
+        let row = list.as_array().unwrap().iter();
+        let row = row.clone().find(|row| row["id"] == session).unwrap();
+        let json = ok(cli.run(&["show", session, "--json"])).json();
+        for shown in [row, &json] {
+            assert_eq!(shown["tokens"]["total"], tokens, "{shown:#}");
+            assert_eq!(dollars(&shown["cost_usd"]), spent, "{shown:#}");
+        }
+        // It has what `list` has, and the messages themselves.
+        for (name, value) in row.as_object().unwrap() {
+            match name.as_str() {
+                "messages" => assert!(json[name].is_array()),
+                _ => assert_eq!(&json[name], value, "{name}"),
+            }
+        }
     };
-    let (stats, text) = check(&session, "13 k", "$13.00", 13.002);
-    assert_eq!(stats["conversation"], stats["totals"]);
-    assert!(
-        !text.contains("spent "),
-        "the same number is there once: {text}"
-    );
-    // Undone turns are not in the conversation, and were paid for.
+    check(&session, 13_002, 13.002, "2 turns · 13 k tokens · $13.00");
     let fork = ok(cli.run(&["fork", &session, "--json"])).json();
-    ok(cli.run(&["rewind", &format!("{session}:3"), "--chat"]));
-    let (_, text) = check(&session, "2.0 k", "$2.00", 13.002);
-    let spent = "spent       $13.00 in 2 calls (undone turns included, inherited turns not)";
-    assert!(text.contains(spent), "{text}");
-    // A fork shows what it inherited, and did not pay for it.
     let fork = fork["session"].as_str().unwrap();
-    let (_, text) = check(fork, "13 k", "$13.00", 0.0);
-    assert!(text.contains("spent       nothing (undone"), "{text}");
+    // Undone turns were paid for.
+    ok(cli.run(&["rewind", &format!("{session}:3"), "--chat"]));
+    check(&session, 13_002, 13.002, "1 turn · 13 k tokens · $13.00");
+    // A fork did not pay for what it inherited.
+    check(fork, 0, 0.0, "2 turns");
+    let head = ok(cli.run(&["show", fork])).stdout;
+    let head = head.split_whitespace().collect::<Vec<_>>().join(" ");
+    let from = format!("forked from {session} at record 6; tokens and cost until then are counted");
+    assert!(head.contains(&from), "{head}");
+    respond(&cli, fork, "r3", 4_000);
+    check(fork, 4_001, 4.001, "2 turns · 4.0 k tokens · $4.00");
+    // A response that both have is the parent's.
+    respond(&cli, fork, "r2", 20_000);
+    check(fork, 4_001, 4.001, "2 turns · 4.0 k tokens · $4.00");
+    check(&session, 13_002, 13.002, "1 turn · 13 k tokens · $13.00");
+    // What no provider counted is estimated, and marked so: "go" and "said".
+    let other = cli.new_session("go");
+    let said = json!({"role": "assistant", "text": "said"}).to_string() + "\n";
+    ok(cli.run_with(&["record", "--session", &other], said.as_bytes()));
+    let shown = ok(cli.run(&["show", &other])).stdout;
+    let head = shown.lines().nth(2).unwrap();
+    assert!(head.ends_with("1 turn · ~2 tokens · unpriced"), "{shown}");
+    let listed = ok(cli.run(&["list"])).stdout;
+    let line = listed
+        .lines()
+        .find(|line| line.starts_with(&other[..4]))
+        .unwrap();
+    assert!(line.ends_with("~2  unpriced"), "{listed}");
+}
+
+/// Records a call on a day, of a model if it names one.
+fn call(cli: &Cli, session: &str, id: &str, day: u32, model: Option<&str>, cost: Option<f64>) {
+    let mut line = json!({"type": "message", "response_id": id,
+        "at": format!("2025-11-{day:02}T12:00:00Z"), "message": {"role": "assistant",
+            "blocks": [{"type": "text", "text": "said"}],
+            "usage": {"input_tokens": 1000, "output_tokens": 10, "cache_read_input_tokens": 100,
+                "cache_creation_input_tokens": 1}}});
+    if let Some(model) = model {
+        line["model"] = model.into();
+    }
+    if let Some(cost) = cost {
+        line["cost_usd"] = cost.into();
+    }
+    ok(cli.run_with(
+        &["record", "--session", session],
+        format!("{line}\n").as_bytes(),
+    ));
+}
+
+/// Returns how often a text explains the `+`, and how often it has one after an amount.
+fn pluses(text: &str) -> (usize, usize) {
+    let is_plus = |word: &&str| word.starts_with('$') && word.trim_end_matches(',').ends_with('+');
+    let words = text.split_whitespace().filter(is_plus);
+    (
+        text.matches("+ marks a lower bound: ").count(),
+        words.count(),
+    )
+}
+
+#[test]
+fn stats_list_what_stays_unpriced_and_a_plus_is_explained_once_where_it_is() {
+    let cli = Cli::new();
+    let session = cli.new_session("go");
+    call(&cli, &session, "r1", 1, Some("gpt-5"), None);
+    let everywhere = || {
+        let ran = [
+            cli.run(&["stats"]),
+            cli.run(&["stats", "--by", "model"]),
+            cli.run(&["stats", "--by", "day"]),
+            cli.run(&["stats", &session]),
+            cli.run(&["list"]),
+            cli.run(&["show", &session]),
+            cli.run(&["export", &session, "--to", "markdown"]),
+        ];
+        ran.map(|ran| {
+            let ran = ok(ran);
+            pluses(&(ran.stdout + &ran.stderr))
+        })
+    };
+    // A dated model has a price, and so does what the provider says.
+    call(
+        &cli,
+        &session,
+        "r2",
+        2,
+        Some("claude-sonnet-4-20250514"),
+        None,
+    );
+    call(&cli, &session, "r3", 3, Some("model-c"), Some(0.5));
+    assert!(
+        everywhere().iter().all(|found| *found == (0, 0)),
+        "{:?}",
+        everywhere()
+    );
+    let stats = |args: &[&str]| {
+        let stats = ok(cli.run(&[&["stats", "--json"], args].concat())).json();
+        stats["unpriced"].clone()
+    };
+    assert_eq!(stats(&[]), json!([]));
+    call(&cli, &session, "r4", 4, Some("model-a"), None);
+    call(&cli, &session, "r5", 5, Some("model-a"), None);
+    call(&cli, &session, "r5", 5, Some("model-a"), None);
+    call(&cli, &session, "r6", 6, None, None);
+    let a = |calls: u64| json!({"model": "model-a", "calls": calls, "tokens": calls * 1111});
+    let none = json!({"model": null, "calls": 1, "tokens": 1111});
+    assert_eq!(stats(&[]), json!([a(2), none]));
+    assert_eq!(stats(&[&session]), json!([a(2), none]));
+    assert_eq!(stats(&["--model", "model-a"]), json!([a(2)]));
+    assert_eq!(stats(&["--model", "gpt"]), json!([]));
+    assert_eq!(stats(&["--since", "2025-11-05"]), json!([none, a(1)]));
+    assert_eq!(stats(&["--until", "2025-11-04"]), json!([a(1)]));
+    for found in everywhere() {
+        assert!(found.0 == 1 && found.1 > 0, "{:?}", everywhere());
+    }
+    let shown = ok(cli.run(&["stats"])).stdout;
+    for line in [
+        "+ marks a lower bound: 3 calls have no known price\n",
+        "unpriced: model-a, 2 calls, 2.2 k tokens\n",
+        "unpriced: no model, 1 call, 1.1 k tokens\n",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    // Days with a known price have no plus.
+    let days = ok(cli.run(&["stats", "--by", "day"])).stdout;
+    for (day, has_plus) in [
+        ("2025-11-01", false),
+        ("2025-11-03", false),
+        ("2025-11-04", false),
+    ] {
+        let line = days.lines().find(|line| line.starts_with(day)).unwrap();
+        assert_eq!(pluses(line).1 > 0, has_plus, "{days}");
+    }
+    // With a price for everything, nothing is left to explain.
+    let own = "[prices.model-a]\ninput = 1.0\noutput = 1.0\n";
+    std::fs::write(cli.store().join("config.toml"), own).unwrap();
+    assert_eq!(stats(&[]), json!([none]));
 }

@@ -288,6 +288,10 @@ fn a_read_only_store_can_be_read_and_every_change_names_the_reason() {
         let ran = run(&cli, verb, &id);
         assert_eq!(ran.code, 0, "{verb:?}: {ran:#?}");
     }
+    let doctor = cli.run(&["doctor"]);
+    assert_eq!(doctor.code, 1, "{doctor:#?}");
+    let what = "FAIL  permissions  cannot be written: ";
+    assert!(doctor.stdout.contains(what), "{doctor:#?}");
     for verb in NOTING.iter().chain(WRITING) {
         let ran = run(&cli, verb, &id);
         assert_eq!(

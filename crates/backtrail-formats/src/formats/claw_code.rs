@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use backtrail::plumbing::version1::{
     V1Meta, V1Object, V1Record, check_message, find_file, is_temporary, original_of, stem,
 };
-use backtrail::{CompactionSummary, Json, LocalStorage, Message, Reason, Role, Timestamp};
+use backtrail::{CompactionSummary, Json, LocalStorage, Message, Reason, Role, Text, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::keys::{hash, hash_json, save_state, valid_key};
@@ -73,8 +73,11 @@ impl Format for ClawCode {
         let Ok(mut state) = resume.state.parse::<ClawState>() else {
             return Ok(None);
         };
-        // The lines that were read before may have been the beginning of one object.
-        if has_meta(source, from)? || find_object(source)?.is_some() {
+        // A meta, or the first prompt of a session without a time, describes all of it. And the
+        // lines that were read before may have been the beginning of one object.
+        let describes =
+            |line: &str| as_meta(line).is_some() || (!state.has_start && as_prompt(line).is_some());
+        if has_line(source, from, describes)? || find_object(source)?.is_some() {
             return Ok(None);
         }
         let (session, origin) = (state.session.clone(), origin_of(state.parent.clone()));
@@ -161,23 +164,29 @@ struct Meta {
     session: String,
     parent: Option<String>,
     details: Details,
+    /// Whether a line says when it began.
+    has_start: bool,
 }
 
 impl Meta {
-    fn new(meta: V1Meta, source: &Source) -> Self {
+    fn new(meta: V1Meta, first_prompt_ms: Option<i64>, source: &Source) -> Self {
         let text = |text: Option<String>| text.filter(|text| !text.is_empty());
         let time = |ms: Option<i64>| ms.and_then(Timestamp::from_millis);
         let id = text(meta.session_id);
         let fork = meta.fork.as_ref();
         let parent = fork.map(|fork| fork.parent_session_id.clone());
+        let created = time(meta.created_at_ms).or_else(|| time(first_prompt_ms));
+        let in_id = || id.as_deref().and_then(Timestamp::in_id);
+        let in_name = || Timestamp::in_id(&name_of(source));
         Self {
-            session: id.map_or_else(|| name_of(source), |id| valid_key(&id)),
+            has_start: created.is_some(),
+            session: id.as_deref().map_or_else(|| name_of(source), valid_key),
             parent: text(parent).map(|id| valid_key(&id)),
             details: Details {
                 title: text(meta.title),
                 model: text(meta.model),
                 directory: text(meta.workspace_root).map(PathBuf::from),
-                started_at: time(meta.created_at_ms),
+                started_at: created.or_else(in_id).or_else(in_name),
                 ended_at: time(meta.updated_at_ms),
                 branch: meta.fork.and_then(|fork| fork.branch_name),
                 tags: None,
@@ -196,12 +205,21 @@ struct ClawState {
     session: String,
     parent: Option<String>,
     model: Option<String>,
+    /// Whether a line says when the session began.
+    #[serde(default)]
+    has_start: bool,
     lines: u64,
     /// How many events there were, and how many of them were messages.
     told: u64,
     said: u64,
     /// A hash of all messages by now: a copy of a session has the same ones.
     chain: String,
+    /// The prompts whose messages have not come yet.
+    #[serde(default)]
+    prompts: Vec<TimedPrompt>,
+    /// Whether messages are missing: then equal prompts cannot be told apart.
+    #[serde(default)]
+    is_compacted: bool,
 }
 
 impl ClawState {
@@ -210,6 +228,7 @@ impl ClawState {
             session: meta.session.clone(),
             parent: meta.parent.clone(),
             model: meta.details.model.clone(),
+            has_start: meta.has_start,
             ..Self::default()
         }
     }
@@ -230,9 +249,23 @@ impl ClawState {
         if event.message.usage.is_some() {
             event.response_id = Some(format!("claw-{}", self.chain));
         }
+        event.at = self.prompt_time(&event.message);
         self.said += 1;
         sink.event(Event::Message(event))?;
         Ok(true)
+    }
+
+    /// Returns when a prompt was entered, if the file says so.
+    fn prompt_time(&mut self, message: &Message) -> Option<Timestamp> {
+        if self.prompts.is_empty() || message.role != Role::User {
+            return None;
+        }
+        let text = hash(message.text().as_bytes(), 16);
+        let mut same = self.prompts.iter().enumerate();
+        let (at, _) = same.find(|(_, prompt)| prompt.text == text)?;
+        let is_ambiguous = self.is_compacted && same.any(|(_, prompt)| prompt.text == text);
+        let prompt = self.prompts.remove(at);
+        Timestamp::from_millis(prompt.at_ms).filter(|_| !is_ambiguous)
     }
 
     fn emit_summary(
@@ -242,6 +275,7 @@ impl ClawState {
     ) -> Result<()> {
         let literal = Json::from_value(&compaction.summary);
         let key = self.key(literal.as_ref().map_or("", Json::as_str));
+        self.is_compacted = true;
         sink.event(Event::Summary(SummaryEvent {
             covers: Some(compaction.removed_message_count),
             keep: self.said,
@@ -260,7 +294,8 @@ const BAD_MESSAGE: &str = "message without a role or without blocks";
 /// Opens a file that is one object.
 fn open_object(source: &Source, object: V1Object) -> Result<OpenFile<'_>> {
     let about = object.about(|part| source.read_range(part))?;
-    let meta = Meta::new(about.meta.unwrap_or_default(), source);
+    let meta = about.meta.unwrap_or_default();
+    let meta = Meta::new(meta, about.first_prompt_ms, source);
     let mut state = ClawState::new(&meta);
     let origin = origin_of(meta.parent);
     Ok(OpenFile::new(meta.session, origin, move |sink| {
@@ -282,7 +317,8 @@ fn open_object(source: &Source, object: V1Object) -> Result<OpenFile<'_>> {
 }
 
 fn open_lines(source: &Source) -> Result<OpenFile<'_>> {
-    let meta = Meta::new(last_meta(source)?.unwrap_or_default(), source);
+    let (meta, first_prompt_ms) = last_meta(source)?;
+    let meta = Meta::new(meta.unwrap_or_default(), first_prompt_ms, source);
     let mut state = ClawState::new(&meta);
     let origin = origin_of(meta.parent.clone());
     // Lines that were appended to an object are always read from the beginning.
@@ -303,6 +339,7 @@ enum LineContent {
     Messages(Vec<String>),
     Summary(CompactionSummary),
     Unknown(String),
+    Prompt(TimedPrompt),
     Nothing,
 }
 
@@ -315,7 +352,10 @@ fn parse_line(text: &str) -> Result<LineContent, String> {
         }
         V1Record::Compaction(compaction) => LineContent::Summary(compaction),
         V1Record::Other(kind) => LineContent::Unknown(kind),
-        V1Record::Meta(_) | V1Record::Prompt { .. } => LineContent::Nothing,
+        V1Record::Prompt { .. } => {
+            as_prompt(text).map_or(LineContent::Nothing, LineContent::Prompt)
+        }
+        V1Record::Meta(_) => LineContent::Nothing,
     })
 }
 
@@ -336,6 +376,7 @@ fn emit_lines(
             }
             LineContent::Summary(compaction) => state.emit_summary(&compaction, sink)?,
             LineContent::Unknown(kind) => report.add_unknown(&kind),
+            LineContent::Prompt(prompt) => state.prompts.push(prompt),
             LineContent::Nothing => {}
         }
     }
@@ -347,20 +388,49 @@ fn emit_lines(
     Ok(report)
 }
 
-/// Finds the last meta of a file.
-fn last_meta(source: &Source) -> Result<Option<V1Meta>> {
+/// Finds the last meta of a file, and the time of the first prompt.
+fn last_meta(source: &Source) -> Result<(Option<V1Meta>, Option<i64>)> {
     let mut last = None;
+    let mut first_prompt_ms = None;
     let mut lines = Lines::new(source, 0, 0);
     while let Some(line) = lines.next()? {
-        last = as_meta(&line.text()).or(last);
+        let text = line.text();
+        last = as_meta(&text).or(last);
+        first_prompt_ms = first_prompt_ms.or_else(|| as_prompt(&text).map(|prompt| prompt.at_ms));
     }
-    Ok(last)
+    Ok((last, first_prompt_ms))
 }
 
-fn has_meta(source: &Source, from: u64) -> Result<bool> {
+/// A prompt that is kept beside the messages, with the time that those do not have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct TimedPrompt {
+    at_ms: i64,
+    /// A hash of its text.
+    text: String,
+}
+
+fn as_prompt(line: &str) -> Option<TimedPrompt> {
+    #[derive(Deserialize)]
+    struct Prompt {
+        timestamp_ms: i64,
+        text: Text,
+    }
+    memchr::memmem::find(line.as_bytes(), b"prompt_history")?;
+    match V1Record::read(line) {
+        Ok(V1Record::Prompt { .. }) => {}
+        _ => return None,
+    }
+    let prompt: Prompt = serde_json::from_str(line).ok()?;
+    Some(TimedPrompt {
+        at_ms: prompt.timestamp_ms,
+        text: hash(prompt.text.as_bytes(), 16),
+    })
+}
+
+fn has_line(source: &Source, from: u64, is_wanted: impl Fn(&str) -> bool) -> Result<bool> {
     let mut lines = Lines::new(source, from, 0);
     while let Some(line) = lines.next()? {
-        if as_meta(&line.text()).is_some() {
+        if is_wanted(&line.text()) {
             return Ok(true);
         }
     }

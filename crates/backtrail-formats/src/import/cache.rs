@@ -5,10 +5,8 @@
 //! the file is compared with them again, which changes nothing.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 use backtrail::{SessionId, Store};
 use serde::{Deserialize, Serialize};
@@ -47,7 +45,6 @@ impl CachedFile {
 /// All files that were imported, by path.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    path: PathBuf,
     files: BTreeMap<String, CachedFile>,
     changed: bool,
 }
@@ -55,10 +52,8 @@ pub(super) struct Cache {
 impl Cache {
     /// Reads the cache. One that is missing or damaged is rebuilt from the sessions.
     pub(super) fn load(store: &Store) -> Self {
-        let path = store.root().join("derived").join(NAME);
-        let files = fs::read(&path).ok().and_then(|bytes| parse(&bytes));
+        let files = store.read_derived(NAME).and_then(|bytes| parse(&bytes));
         let mut cache = Self {
-            path,
             changed: files.is_none(),
             files: files.unwrap_or_default(),
         };
@@ -102,7 +97,7 @@ impl Cache {
     }
 
     /// Writes the cache, atomically.
-    pub(super) fn save(&mut self) -> io::Result<()> {
+    pub(super) fn save(&mut self, store: &Store) -> io::Result<()> {
         if !self.changed {
             return Ok(());
         }
@@ -111,13 +106,7 @@ impl Cache {
         serde_json::to_writer(&mut bytes, &self.files)?;
         let checksum = blake3::hash(&bytes[CHECKSUM_LEN..]).to_hex();
         bytes[..CHECKSUM_LEN].copy_from_slice(&checksum.as_bytes()[..CHECKSUM_LEN]);
-        let new = self.path.with_extension("new");
-        let mut options = File::options();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = options.open(&new)?;
-        file.write_all(&bytes)?;
-        drop(file);
-        fs::rename(&new, &self.path)?;
+        store.write_derived(NAME, &bytes)?;
         self.changed = false;
         Ok(())
     }

@@ -40,6 +40,11 @@ impl<'s> Destination<'s> {
         self.staging.is_none()
     }
 
+    /// Returns the store that is written to.
+    pub(super) fn home(&self) -> Option<&Store> {
+        self.store.filter(|_| !self.is_dry_run())
+    }
+
     /// Returns the store in which new sessions are made.
     pub(super) fn staging_store(&self) -> Option<&Store> {
         self.staging.as_ref().map(Staging::aside)

@@ -589,14 +589,15 @@ impl FileImport<'_> {
         from: u64,
         note: &FileNote,
     ) -> Result<Option<RecordPlace>> {
-        let last_at = main.last_at.max(main.details.ended_at);
+        let last_at = main.time_by_now();
+        let last_at = main.details.ended_at.map_or(last_at, |at| at.max(last_at));
         let Some(writer) = &mut main.writer else {
             return Ok(None);
         };
         let mut source = SourceRecord::new(self.found.format.name(), &self.found.path)
             .from(from)
             .note(Json::from_value(note)?)
-            .at(last_at.unwrap_or(self.modified()));
+            .at(last_at);
         let mut at = from;
         while at < self.raw.len() {
             let end = self.raw.len().min(at + KEPT_AT_ONCE);
@@ -615,11 +616,9 @@ impl FileImport<'_> {
     fn finish_other(&self, other: &mut SessionImport, main: &SessionImport) -> Result<()> {
         if other.created {
             other.open(self.destination, self.found.format.name(), None)?;
-            let mut source =
-                SourceRecord::new(self.found.format.name(), &self.found.path).held_by(&main.id);
-            if let Some(at) = other.last_at {
-                source = source.at(at);
-            }
+            let source = SourceRecord::new(self.found.format.name(), &self.found.path)
+                .held_by(&main.id)
+                .at(other.time_by_now());
             if let Some(writer) = &mut other.writer {
                 writer.source(&source)?;
             }

@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use backtrail::LocalStorage;
 use backtrail::plumbing::version1::{find_file, is_temporary, original_of};
+use backtrail::{LocalStorage, Storage as _};
 use serde::{Deserialize, Serialize};
 
 use super::ImportOptions;
@@ -165,9 +165,8 @@ impl Search {
             if !self.visited.insert((metadata.dev(), metadata.ino())) {
                 return Ok(Vec::new());
             }
-            fs::read_dir(dir)?
-                .map(|entry| entry.map(|entry| entry.path()))
-                .collect()
+            let names = LocalStorage.list(dir)?;
+            Ok(names.into_iter().map(|name| dir.join(name)).collect())
         });
         match listed {
             Ok(entries) => entries,

@@ -8,7 +8,7 @@ use backtrail::{SessionId, Store, Timestamp};
 use super::destination::{Destination, find_fork_point, is_only_file};
 use super::diff::{Change, OnDifference, Step};
 use super::ids::{branch_id, other_id, session_id};
-use super::session_import::{Known, Parent, SessionImport};
+use super::session_import::{FileTimes, Known, Parent, SessionImport};
 use crate::error::Result;
 use crate::event::{Details, Event, EventSink, Origin, Thread, ThreadId, sub_agent_name};
 use crate::format::Format;
@@ -30,8 +30,7 @@ pub(super) struct Importer<'i> {
     destination: &'i Destination<'i>,
     format: &'static dyn Format,
     main: MainSession,
-    /// When the file was last modified.
-    file_modified: Timestamp,
+    times: FileTimes,
     path: &'i Path,
     sessions: BTreeMap<ThreadId, SessionImport>,
     current: ThreadId,
@@ -59,11 +58,15 @@ impl<'i> Importer<'i> {
         main: MainSession,
         file_modified: Timestamp,
     ) -> Self {
+        let times = FileTimes {
+            in_id: Timestamp::in_id(&main.name),
+            modified: file_modified,
+        };
         Self {
             destination,
             format,
             main,
-            file_modified,
+            times,
             path,
             sessions: BTreeMap::new(),
             current: ThreadId::Main,
@@ -134,12 +137,12 @@ impl<'i> Importer<'i> {
     fn session_for(&mut self, id: SessionId, thread: &Thread) -> Result<SessionImport> {
         let is_main = thread.id == ThreadId::Main;
         if !is_main && self.destination.was_deleted(&id) {
-            return Ok(SessionImport::deleted(id, self.file_modified));
+            return Ok(SessionImport::deleted(id, self.times));
         }
         let is_spawned = matches!(thread.origin, Origin::Spawned { .. });
         let Some(store) = self.destination.find_store(&id)? else {
             let (parent, store) = self.parent(&thread.origin)?;
-            let session = SessionImport::into_new(id, parent, store, self.file_modified);
+            let session = SessionImport::into_new(id, parent, store, self.times);
             return Ok(match is_spawned {
                 true => session.adding_missing(),
                 false => session,
@@ -153,7 +156,7 @@ impl<'i> Importer<'i> {
             (true, false) => Known::Beginning(self.main.on_difference),
             (false, false) => Known::Beginning(OnDifference::Rewind),
         };
-        SessionImport::into_existing(id, store, known, self.file_modified)
+        SessionImport::into_existing(id, store, known, self.times)
     }
 
     /// Returns where a new session comes from, and the store in which it is created.
@@ -211,7 +214,6 @@ impl<'i> Importer<'i> {
         let (agent, name) = (self.format.name(), self.main.name.as_str());
         if let Some(main) = self.sessions.get_mut(&ThreadId::Main) {
             if main.is_new() {
-                main.last_at = main.last_at.or(Some(self.file_modified));
                 main.open(self.destination, agent, Some(name))?;
             }
             if let Some(writer) = &mut main.writer {
@@ -295,9 +297,9 @@ impl<'i> Importer<'i> {
                     false => OnDifference::Leave,
                 };
                 let known = Known::Beginning(self.main.on_difference);
-                SessionImport::into_existing(id, store, known, self.file_modified)?
+                SessionImport::into_existing(id, store, known, self.times)?
             }
-            None => SessionImport::into_new(id, parent, store, self.file_modified),
+            None => SessionImport::into_new(id, parent, store, self.times),
         };
         session.details = details;
         self.sessions.insert(ThreadId::Main, session);

@@ -39,6 +39,7 @@ use serde::Serialize;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::format::{Format, formats};
+use crate::formats::CheckpointFiles;
 use cache::{Cache, CachedFile};
 use destination::{Destination, lock, source_record_at};
 use file_import::{Done, Patience, import_file};
@@ -122,6 +123,39 @@ pub fn import(
     progress: &(dyn Fn(ImportProgress) + Sync),
 ) -> Result<ImportReport> {
     run(Some(store), options, progress)
+}
+
+/// Imports checkpoint files of an older design: those at `paths`, and all in the directories at
+/// `paths`. The files of one session, saved one after the other, become one session. Importing
+/// them again adds only what is new.
+///
+/// ```
+/// use backtrail::Store;
+/// use backtrail_formats::import_checkpoint_files;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let (home, checkpoints) = (dir.path().join("store"), dir.path().join("checkpoints"));
+/// # std::fs::create_dir(&checkpoints)?;
+/// # let file = r#"{"id":"c1","stats":{},"user_prompts":["fix it"],"assistant_responses":["done"],
+/// #     "tool_calls":[],"file_diffs":[]}"#;
+/// # std::fs::write(checkpoints.join("c1.json"), file)?;
+/// let store = Store::open_or_create(&home)?;
+/// let report = import_checkpoint_files(&store, [&checkpoints])?;
+/// assert_eq!(report.agents[0].messages, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// Fails if the store does. Errors about single files are in the report.
+pub fn import_checkpoint_files<P: Into<PathBuf>>(
+    store: &Store,
+    paths: impl IntoIterator<Item = P>,
+) -> Result<ImportReport> {
+    let options = ImportOptions::new(Environment::default())
+        .formats(vec![&CheckpointFiles])
+        .paths(paths.into_iter().map(Into::into).collect());
+    import(store, &options, &|_| {})
 }
 
 /// Reports what an import into an empty store would do, and writes nothing.
@@ -360,8 +394,8 @@ impl Import<'_> {
 
     fn finish(self) -> ImportReport {
         // A cache that cannot be saved is rebuilt next time.
-        if !self.destination.is_dry_run() {
-            lock(&self.cache).save().ok();
+        if let Some(store) = self.destination.home() {
+            lock(&self.cache).save(store).ok();
         }
         let agents = self.agents.into_inner();
         ImportReport {

@@ -23,8 +23,9 @@ pub(super) struct SessionImport {
     pub(super) messages: u64,
     pub(super) created: bool,
     pub(super) changed: bool,
-    /// When the file was last modified: the time of events without one.
-    file_modified: Timestamp,
+    times: FileTimes,
+    /// The time of the last event that the session has: that of new ones without any.
+    resumed_at: Option<Timestamp>,
     parent: Parent,
     /// The session's store. Without one nothing is written.
     pub(super) store: Option<Store>,
@@ -36,6 +37,15 @@ pub(super) struct SessionImport {
     starts_after: u64,
     /// The details that the session was created with.
     created_with: Option<Details>,
+}
+
+/// The times of things that have none of their own.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FileTimes {
+    /// The time in the session's id, as its agent calls it.
+    pub(super) in_id: Option<Timestamp>,
+    /// When the file was last modified.
+    pub(super) modified: Timestamp,
 }
 
 /// Where a new session comes from.
@@ -65,7 +75,7 @@ impl SessionImport {
         id: SessionId,
         parent: Parent,
         store: Option<Store>,
-        file_modified: Timestamp,
+        times: FileTimes,
     ) -> Self {
         Self {
             id,
@@ -75,7 +85,8 @@ impl SessionImport {
             messages: 0,
             created: false,
             changed: false,
-            file_modified,
+            times,
+            resumed_at: None,
             parent,
             store,
             writer: None,
@@ -97,10 +108,16 @@ impl SessionImport {
         id: SessionId,
         store: Store,
         known: Known,
-        file_modified: Timestamp,
+        times: FileTimes,
     ) -> Result<Self> {
         let reader = store.read_session(&id)?;
-        let fork = reader.info()?.forked_from;
+        let info = reader.info()?;
+        let resumed_at = match info.times_from_file {
+            // The file's time is newer now.
+            true => None,
+            false => last_event_at(&reader)?.or(info.created_at),
+        };
+        let fork = info.forked_from;
         let starts_after = fork.and_then(|fork| fork.seq).unwrap_or(0);
         let diff = match known {
             Known::Everything => Diff::append(),
@@ -126,15 +143,16 @@ impl SessionImport {
             target: Target::Existing,
             diff,
             starts_after,
-            ..Self::into_new(id, Parent::None, Some(store), file_modified)
+            resumed_at,
+            ..Self::into_new(id, Parent::None, Some(store), times)
         })
     }
 
     /// Imports nothing: the session was deleted here.
-    pub(super) fn deleted(id: SessionId, file_modified: Timestamp) -> Self {
+    pub(super) fn deleted(id: SessionId, times: FileTimes) -> Self {
         Self {
             target: Target::Deleted,
-            ..Self::into_new(id, Parent::None, None, file_modified)
+            ..Self::into_new(id, Parent::None, None, times)
         }
     }
 
@@ -211,8 +229,10 @@ impl SessionImport {
             options = options.tags(tags.iter().filter_map(|tag| short(tag)));
         }
         let mut options = ImportWriterOptions::new(agent, options);
-        let started = details.started_at.filter(|at| is_plausible_time(*at));
-        options = options.began(started.or(self.first_at).unwrap_or(self.file_modified));
+        options = match self.agents_start().or(self.first_at).or(self.times.in_id) {
+            Some(at) => options.began(at),
+            None => options.began_about(self.times.modified),
+        };
         if let Some(name) = name.filter(|name| *name != self.id.as_str()) {
             options = options.original_id(short(name).unwrap_or_default());
         }
@@ -247,10 +267,22 @@ impl SessionImport {
     /// Returns the time of an event, and remembers it.
     fn note_time(&mut self, event: &Event) -> Timestamp {
         let own = event.at().filter(|at| is_plausible_time(*at));
-        let at = own.or(self.last_at).or(self.details.started_at);
+        let own = own.or_else(|| Timestamp::in_id(event.key()));
         self.first_at = earliest(self.first_at, own);
         self.last_at = own.or(self.last_at);
-        at.unwrap_or(self.file_modified)
+        self.time_by_now()
+    }
+
+    /// Returns when the session began, if the agent says so.
+    fn agents_start(&self) -> Option<Timestamp> {
+        self.details.started_at.filter(|at| is_plausible_time(*at))
+    }
+
+    /// Returns the time of something that has none: that of the last event before it, else of
+    /// the session's beginning, else of its id; the file's own is the last resort.
+    pub(super) fn time_by_now(&self) -> Timestamp {
+        let known = self.last_at.or(self.resumed_at).or(self.agents_start());
+        known.or(self.times.in_id).unwrap_or(self.times.modified)
     }
 
     /// Rewinds the open session to the event with this key, or to its beginning.
@@ -360,6 +392,17 @@ impl Iterator for SessionEvents {
             }
         }
     }
+}
+
+/// Returns the time of the session's last event.
+fn last_event_at(reader: &SessionReader) -> Result<Option<Timestamp>> {
+    let mut back = reader.records_back()?;
+    while let Some(record) = back.next()? {
+        if is_event(record.kind()) {
+            return Ok(record.at());
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the keys of the last events, which a crash may have left.

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 
 use backtrail::Text;
 
-use super::Redactor;
+use super::names::Named;
+use super::rules::RULES;
+use super::{Redactor, named};
 
 /// Redacts the strings of a JSON text; `None` if nothing is removed. `name` is the name of the
 /// value.
@@ -41,10 +43,19 @@ pub struct JsonRedactor<'r, W> {
     string: Vec<u8>,
     /// The text between strings, as far as it was read.
     between: Vec<u8>,
+    /// The containers around, as far as they are remembered: whether each is a list.
+    lists: Vec<bool>,
     /// The last string, if it may be the name of the next value.
     last: Option<String>,
     /// The name of the next value.
     name: Option<String>,
+    /// The strings before the next one in the same list, and the name of the list.
+    list: Vec<String>,
+    list_name: Option<String>,
+    /// The value of a field `name` of the same object.
+    pair: Option<String>,
+    /// Whether a private key began in this list, one line in each string.
+    in_key: bool,
     in_string: bool,
     escaped: bool,
     changed: bool,
@@ -61,8 +72,13 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
             depth: 0,
             string: Vec::new(),
             between: Vec::new(),
+            lists: Vec::new(),
             last: None,
             name: None,
+            list: Vec::new(),
+            list_name: None,
+            pair: None,
+            in_key: false,
             in_string: false,
             escaped: false,
             changed: false,
@@ -111,8 +127,18 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
     /// Reads the text outside of strings.
     fn outside(&mut self, byte: u8) {
         match byte {
-            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
-            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            b'{' | b'[' => {
+                self.depth = self.depth.saturating_add(1);
+                self.enter(byte == b'[');
+            }
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.lists.pop();
+                self.list.clear();
+                self.list_name = None;
+                self.in_key = false;
+                self.pair = None;
+            }
             _ => {}
         }
         let Places::Elements(list) = self.places else {
@@ -129,12 +155,28 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
     }
 
+    fn enter(&mut self, is_list: bool) {
+        /// Deeper containers are not told apart.
+        const DEEPEST: usize = 1024;
+        if self.lists.len() < DEEPEST {
+            self.lists.push(is_list);
+        }
+        self.list.clear();
+        self.list_name = None;
+        self.in_key = false;
+        self.pair = None;
+    }
+
     /// Ends a line: the next one starts fresh.
     fn end_line(&mut self) -> io::Result<()> {
         self.end_between()?;
         self.out.write_all(b"\n")?;
         if self.places == Places::Lines {
             self.depth = 0;
+            self.lists.clear();
+            self.list.clear();
+            self.in_key = false;
+            self.pair = None;
             self.next_place();
         }
         Ok(())
@@ -144,13 +186,26 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
     /// line it may be anything.
     fn end_between(&mut self) -> io::Result<()> {
         let between = std::mem::take(&mut self.between);
+        let last = self.last.take();
         self.name = match between.trim_ascii() {
-            b":" => self.last.take(),
+            b":" => last.clone(),
+            b"," if self.lists.last() == Some(&true) => self.list_name.clone(),
+            text if opens_list(text) => {
+                self.list_name = last.clone();
+                last.clone()
+            }
             b"" => self.name.take(),
-            _ => None,
+            text => assigned_name(text),
         };
-        self.last = None;
         let text = String::from_utf8_lossy(&between);
+        let number = last.and_then(|last| self.redacted_number(&last, &text));
+        if let Some(redacted) = number {
+            self.changed = true;
+            self.out.write_all(redacted.as_bytes())?;
+            self.between = between;
+            self.between.clear();
+            return Ok(());
+        }
         match self.redactor.redact(&text) {
             Cow::Owned(redacted) => {
                 self.changed = true;
@@ -161,6 +216,20 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         self.between = between;
         self.between.clear();
         Ok(())
+    }
+
+    /// Redacts a number whose name says that it is secret: it becomes a string.
+    fn redacted_number(&mut self, name: &str, between: &str) -> Option<String> {
+        let value = between.trim_start().strip_prefix(':')?.trim_start();
+        let length = value.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = value.split_at(length);
+        let is_number = length >= 4 && !rest.starts_with(['.', 'e', 'E']);
+        let is_secret = is_number && is_secret_number(name, number);
+        let before = &between[..between.len() - value.len()];
+        is_secret.then(|| {
+            let removed = self.redactor.redact_all(number, "password");
+            format!("{before}\"{removed}\"{rest}")
+        })
     }
 
     fn end_string(&mut self, closed: bool) -> io::Result<()> {
@@ -184,7 +253,10 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
 
     fn redacted(&mut self, string: &[u8], closed: bool) -> Option<Vec<u8>> {
         /// The longest name of a field.
-        const LONGEST_NAME: usize = 64;
+        const LONGEST_NAME: usize = 96;
+        /// The longest word of a command line that says something about the next, and how many.
+        const LONGEST_WORD: usize = 64;
+        const WORDS: usize = 6;
         let name = self.name.take();
         let literal = String::from_utf8_lossy(string);
         let decoded = match closed {
@@ -198,15 +270,58 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
                 Cow::Borrowed(_) => None,
             };
         };
-        let redacted = match name {
-            Some(name) => self.redactor.redact_named(&name, &text),
-            None => self.redactor.redact(&text),
+        let in_list = self.lists.last() == Some(&true);
+        let pair = self.pair.as_deref().filter(|_| is_value(name.as_deref()));
+        let is_name = |before: &&String| !before.starts_with('-') && named(before, &text).is_some();
+        let before = self.list.last().filter(is_name);
+        let redacted = match (&name, pair) {
+            (_, Some(pair)) => self.redactor.redact_named(pair, &text),
+            (Some(name), None)
+                if !name.is_empty() && (!in_list || named(name, &text).is_some()) =>
+            {
+                self.redactor.redact_named(name, &text)
+            }
+            _ if !in_list || self.list.is_empty() => self.redactor.redact(&text),
+            _ => match before {
+                Some(before) => self.redactor.redact_named(before, &text),
+                None => self.redactor.redact_argument(&self.list.join(" "), &text),
+            },
         };
-        self.last = (text.len() <= LONGEST_NAME).then(|| text.to_string());
+        let redacted = match in_list && self.continues_key(&text) {
+            true => self.redactor.redact_all(&text, "private key"),
+            false => redacted,
+        };
+        let is_short = text.len() <= LONGEST_NAME;
+        if in_list {
+            self.list.push(text.chars().take(LONGEST_WORD).collect());
+            let extra = self.list.len().saturating_sub(WORDS);
+            self.list.drain(..extra);
+        }
+        if names_another(name.as_deref()) && is_short {
+            self.pair = Some(text.to_string());
+        }
+        self.last = is_short.then(|| text.to_string());
         match redacted {
             Cow::Owned(redacted) => serde_json::to_vec(&redacted).ok(),
             Cow::Borrowed(_) => None,
         }
+    }
+
+    /// Returns whether a string of a list is one line of a private key that began before it.
+    fn continues_key(&mut self, text: &str) -> bool {
+        let is_marker = text.contains("PRIVATE KEY");
+        let was_in_key = self.in_key;
+        match is_marker {
+            true => self.in_key = text.contains("BEGIN ") && !text.contains("END "),
+            false => {
+                let is_part = |byte: u8| {
+                    byte.is_ascii_alphanumeric()
+                        || matches!(byte, b'+' | b'/' | b'=' | b':' | b',' | b'-' | b' ')
+                };
+                self.in_key &= text.trim().bytes().all(is_part);
+            }
+        }
+        was_in_key && (self.in_key || is_marker)
     }
 
     /// Reads the text between strings; returns the rest.
@@ -263,6 +378,50 @@ impl<'r, W: Write> JsonRedactor<'r, W> {
         }
         Ok(&bytes[upto + 1..])
     }
+}
+
+/// Returns whether a text is what is between a name and the first string of its list.
+fn opens_list(between: &[u8]) -> bool {
+    let list = between.strip_prefix(b":").map(<[u8]>::trim_ascii);
+    list == Some(b"[")
+}
+
+/// Returns whether a number is a password or the id of a client, by its name.
+fn is_secret_number(name: &str, number: &str) -> bool {
+    let (named, services) = RULES.meaning(name);
+    named == Some(Named::Password) || services.iter().any(|pattern| pattern.is_all_of(number))
+}
+
+/// Returns the name before a string in a line that is not JSON: `password = "…"`.
+fn assigned_name(between: &[u8]) -> Option<String> {
+    let before = between.strip_suffix(b"=").or(between.strip_suffix(b":"))?;
+    let before = std::str::from_utf8(before).ok()?.trim_end();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let name = before.len() - before.trim_end_matches(is_name).len();
+    let name = &before[before.len() - name..];
+    (1..=64).contains(&name.len()).then(|| name.to_owned())
+}
+
+/// Returns whether a field has the name of another value: `{"name": "token", "value": "…"}`.
+fn names_another(field: Option<&str>) -> bool {
+    const FIELDS: [&str; 6] = ["name", "key", "header", "field", "k", "variable"];
+    let is_field = |field: &str| FIELDS.iter().any(|it| it.eq_ignore_ascii_case(field));
+    field.is_some_and(is_field)
+}
+
+/// Returns whether a field has the value of such a name.
+fn is_value(field: Option<&str>) -> bool {
+    const FIELDS: [&str; 7] = [
+        "value",
+        "val",
+        "v",
+        "content",
+        "stringvalue",
+        "string_value",
+        "data",
+    ];
+    let is_field = |field: &str| FIELDS.iter().any(|it| it.eq_ignore_ascii_case(field));
+    field.is_some_and(is_field)
 }
 
 impl<W: Write> Write for JsonRedactor<'_, W> {

@@ -1,9 +1,10 @@
 //! Import, one promise at a time.
 
-use backtrail::SessionId;
 use backtrail::plumbing::SourceRecord;
 use backtrail::trash::DeleteScope;
-use backtrail_formats::{import, preview};
+use backtrail::{LocalStorage, SessionId, StoreOptions};
+use backtrail_formats::{ClaudeCode, import, preview};
+use backtrail_testkit::{Count, Fault, FaultyStorage, When};
 
 use crate::toy::{Kit, lines};
 
@@ -70,6 +71,82 @@ fn f5_a_cache_that_is_older_than_the_session_decides_nothing() {
         assert_eq!(kit.keys(&id()), all);
         assert_eq!(kit.kept("a.toy").unwrap().1, whole.as_bytes());
     }
+}
+
+/// A file of Claude Code with so many messages.
+fn claude_file(messages: usize) -> String {
+    let line = |n: usize| {
+        let parent = match n {
+            0 => "null".to_owned(),
+            n => format!("\"00000000-0000-4000-8000-{:012}\"", n - 1),
+        };
+        format!(
+            "{{\"parentUuid\":{parent},\"sessionId\":\"0b1c2d3e-0000-4000-8000-000000000001\",\
+             \"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"message {n}\"}},\
+             \"uuid\":\"00000000-0000-4000-8000-{n:012}\",\
+             \"timestamp\":\"2026-08-03T10:00:{n:02}.000Z\"}}\n"
+        )
+    };
+    (0..messages).map(line).collect()
+}
+
+// F5: killed at any write or sync of the second import; the cache is as it was before, as
+// after `kill -9`, or as the import left it.
+#[test]
+fn f5_an_import_of_a_grown_file_that_is_killed_anywhere_is_made_whole_by_the_next() {
+    let mut killed = 0;
+    for (when, is_cache_older) in [
+        (When::Before, true),
+        (When::After, true),
+        (When::After, false),
+    ] {
+        for n in 0.. {
+            let kit = Kit::new();
+            let name = "0b1c2d3e-0000-4000-8000-000000000001.jsonl";
+            let options = || {
+                let options = kit.options().formats(vec![&ClaudeCode]);
+                options.paths(vec![kit.path(name)])
+            };
+            kit.write(name, claude_file(2));
+            import(&kit.store, &options(), &|_| {}).unwrap();
+            let cache = kit.cache();
+            kit.write(name, claude_file(4));
+            let disk = FaultyStorage::new(LocalStorage).counting(Count::Writes);
+            let faulty = StoreOptions::new().storage(disk.clone());
+            let faulty = faulty.open(kit.store.root()).unwrap();
+            disk.arm(n, Fault::Crash { when });
+            import(&faulty, &options(), &|_| {}).ok();
+            let fired = disk.fired();
+            drop(faulty);
+            if is_cache_older {
+                kit.set_cache(cache.as_deref());
+            }
+            // The file may have grown again by then.
+            for messages in [4, 6, 6] {
+                kit.write(name, claude_file(messages));
+                let report = import(&kit.store, &options(), &|_| {}).unwrap();
+                assert!(
+                    report.agents[0].errors.is_empty(),
+                    "{n}: {:?}",
+                    report.agents[0].errors
+                );
+                let (id, kept) = kit.kept(name).unwrap();
+                assert_eq!(
+                    String::from_utf8(kept).unwrap(),
+                    claude_file(messages),
+                    "{n}"
+                );
+                let reader = kit.store.read_session(&id).unwrap();
+                assert!(!reader.sources().unwrap()[0].incomplete, "{n}");
+                assert_eq!(kit.keys(&id).len(), messages, "{n}");
+            }
+            if !fired {
+                break;
+            }
+            killed += 1;
+        }
+    }
+    assert!(killed > 10, "{killed}");
 }
 
 #[test]

@@ -10,7 +10,8 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row};
 
 use super::{Catalogue, schema};
 use crate::error::{Error, Result};
-use crate::seal::{Seal, create_private};
+use crate::files::{self, create_file};
+use crate::seal::Seal;
 
 /// The oldest SQLite that is safe to use: earlier versions can damage a database.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -107,7 +108,7 @@ impl Paths {
     /// file.
     pub(crate) fn begin_commit(&self) -> Result<()> {
         let path = self.beside("busy");
-        let made = create_private(&path).map(drop);
+        let made = create_file(&path).map(drop);
         made.map_err(|error| Error::io("cannot write", &path, error))
     }
 
@@ -269,11 +270,7 @@ fn is_whole(db: &Connection) -> bool {
 
 /// Removes a file or directory with one of the catalogue's names.
 fn remove(path: &Path) -> Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
-        _ => fs::remove_file(path),
-    };
-    match removed {
+    match files::remove_all(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Error::io("cannot remove", path, error))
         }

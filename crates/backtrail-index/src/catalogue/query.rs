@@ -15,7 +15,9 @@ use super::{Catalogue, moment};
 use crate::error::Result;
 use crate::filter::Filter;
 use crate::projects::Project;
-use crate::rows::{Family, Field, Group, SessionRow, Spending, SpendingReport, SpendingRow};
+use crate::rows::{
+    Family, Field, Group, SessionRow, Spending, SpendingReport, SpendingRow, UnpricedModel,
+};
 
 /// A condition with its values.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +44,16 @@ impl Where {
             .into_iter()
             .flat_map(|value| vec![Value::Text(value); times]);
         self.add(format!("({each})"), values);
+    }
+
+    /// Adds the condition that a call was made in the time of a filter.
+    fn within(&mut self, filter: &Filter) {
+        if let Some(since) = filter.since {
+            self.add("t.at >= ?", [Value::Integer(since.as_millis())]);
+        }
+        if let Some(until) = filter.until {
+            self.add("t.at < ?", [Value::Integer(until.as_millis())]);
+        }
     }
 
     fn sql(&self) -> String {
@@ -139,7 +151,8 @@ impl Catalogue {
             "SELECT s.key, s.id, s.error, s.title, s.begins, s.agent, s.belongs_to, s.model, s.tags,
              s.pinned, w.root, w.bytes, w.id, w.project, w.remote, s.created_at, s.updated_at,
              s.family, s.forked_from, s.forked_at, s.branch, s.spawned_by, s.messages, s.turns,
-             s.tool_calls, s.files_changed, s.damaged, s.last_seq, s.original_id
+             s.tool_calls, s.files_changed, s.damaged, s.last_seq, s.original_id,
+             s.times_from_file
              FROM sessions AS s {workspace}{}
              ORDER BY s.pinned DESC, s.updated_at DESC, s.id",
             fits.sql()
@@ -234,14 +247,35 @@ impl Catalogue {
             untimed.add("t.at IS NULL", []);
             add("NULL", CALLS, &untimed)?;
         }
-        if let Some(since) = filter.since {
-            fits.add("t.at >= ?", [Value::Integer(since.as_millis())]);
-        }
-        if let Some(until) = filter.until {
-            fits.add("t.at < ?", [Value::Integer(until.as_millis())]);
-        }
+        fits.within(filter);
         add(key, table, &fits)?;
         Ok(sums.finish())
+    }
+
+    /// Returns the models of the calls that match a filter and have no price, the one with the
+    /// most tokens first.
+    pub(crate) fn unpriced(&self, filter: &Filter) -> Result<Vec<UnpricedModel>> {
+        let workspace = self.of_workspace()?;
+        let mut fits = of_sessions(filter);
+        fits.any(
+            "lower(t.model) LIKE ? ESCAPE '\\'",
+            filter.models.iter().map(|model| anywhere(model)).collect(),
+        );
+        fits.within(filter);
+        let sql = format!(
+            "SELECT t.model, count(*), sum(t.tokens) FROM ({UNPRICED}) AS t
+             JOIN sessions AS s ON s.key = t.session {workspace}{}
+             GROUP BY t.model ORDER BY 3 DESC, 1",
+            fits.sql()
+        );
+        self.rows(&sql, params_from_iter(&fits.values), |row| {
+            Ok(UnpricedModel {
+                model: row.get(0)?,
+                calls: row.get::<_, i64>(1)?.unsigned_abs(),
+                // The sum may be over what SQLite's numbers can count.
+                tokens: row.get::<_, f64>(2)? as u64,
+            })
+        })
     }
 
     /// Returns the tool that a call of a session used.
@@ -321,9 +355,15 @@ const CALLS: &str = "SELECT session, coalesce(model, '') AS model, at, at AS fir
     ((measured OR reported IS NOT NULL) AND cost IS NULL) AS unpriced,
     NOT (measured OR reported IS NOT NULL) AS estimated_calls,
     CASE WHEN measured OR reported IS NOT NULL THEN 0 ELSE estimated END AS estimated_tokens,
-    (measured OR reported IS NOT NULL) AND (SELECT coalesce(belongs_to = 'claude-code', 0)
+    measured AND reported IS NULL AND (SELECT coalesce(belongs_to = 'claude-code', 0)
         FROM sessions WHERE key = session) AS lower_bounds
     FROM ledger WHERE counts";
+
+/// Single calls without a price.
+const UNPRICED: &str = "SELECT l.session, l.at, coalesce(l.model, c.model) AS model,
+    total(l.input) + total(l.output) + total(l.cache_write) + total(l.cache_read) AS tokens
+    FROM ledger AS l JOIN sessions AS c ON c.key = l.session
+    WHERE l.counts AND l.measured AND l.cost IS NULL GROUP BY l.session, l.response";
 
 /// Sums that are being computed.
 struct Sums<'a> {
@@ -463,6 +503,7 @@ fn read_session(
         damaged: count(26)?,
         last_seq: count(27)?,
         original_id: row.get(28)?,
+        times_from_file: row.get(29)?,
         spending: spent.get(&row.get(0)?).copied().unwrap_or_default(),
     }))
 }

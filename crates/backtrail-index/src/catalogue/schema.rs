@@ -2,7 +2,7 @@
 
 /// The version of the tables. It is part of the file's name, so that two versions of the
 /// program never use the same file.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// Returns the statements that create an empty catalogue.
 pub(super) fn tables() -> String {
@@ -93,6 +93,7 @@ CREATE TABLE sessions (
     workspace     INTEGER,
     created_at    INTEGER,
     updated_at    INTEGER,
+    times_from_file INTEGER NOT NULL DEFAULT 0,
     last_seq      INTEGER NOT NULL DEFAULT 0,
     family        TEXT NOT NULL DEFAULT '',
     forked_from   TEXT,

@@ -127,6 +127,7 @@ fn write(
         belongs_to = ?5, model = ?6, tags = ?7, pinned = ?8, workspace = ?9, created_at = ?10,
         updated_at = ?11, last_seq = ?12, forked_from = ?13, forked_at = ?14, branch = ?15,
         spawned_by = ?16, original_id = ?17, messages = ?18, turns = ?19, tool_calls = ?20,
+        times_from_file = ?21,
         damaged = (SELECT coalesce(sum(damaged + behind), 0) FROM trails WHERE session = ?1)
         WHERE key = ?1";
     let row = params![
@@ -150,6 +151,7 @@ fn write(
         counts.messages as i64,
         counts.turns as i64,
         counts.tool_calls as i64,
+        info.times_from_file,
     ];
     db.run(sql, row)
 }

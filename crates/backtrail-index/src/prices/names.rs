@@ -52,12 +52,13 @@ pub(super) fn find(name: &str) -> Option<Known> {
     }
     let name = without_window(&name);
     readings(name).into_iter().find_map(|reading| {
-        let shorter = without_effort(reading.name);
-        let again = shorter.map(|name| Reading { name, ..reading });
-        [Some(reading), again]
-            .into_iter()
-            .flatten()
-            .find_map(Reading::known)
+        let as_is = Some(reading.name);
+        let names = [as_is, without_effort(reading.name)];
+        // A price list may have some dates of a model, and the model has others.
+        let undated = names.map(|name| name.and_then(without_date));
+        let names = names.into_iter().chain(undated).flatten();
+        let mut readings = names.map(|name| Reading { name, ..reading });
+        readings.find_map(Reading::known)
     })
 }
 
@@ -170,6 +171,53 @@ fn without_effort(name: &str) -> Option<&str> {
     is_effort(effort).then_some(before)
 }
 
+/// Removes a date or `latest`, and a revision after it, from the end of a name: all of these
+/// are the same model (`claude-opus-4-20250514`, `gpt-5-2025-08-07`, `claude-opus-4@20250514`).
+/// A revision alone is part of the name: `titan-embed-text-v2` is not `titan-embed-text`.
+fn without_date(name: &str) -> Option<&str> {
+    let starts = name.match_indices(is_separator).map(|(at, _)| at);
+    let mut endings = starts.filter(|at| *at > 0 && is_dated_ending(&name[*at..]));
+    endings.next().map(|at| &name[..at])
+}
+
+/// Returns whether the text after a name is a date or `latest`, and perhaps a revision.
+fn is_dated_ending(text: &str) -> bool {
+    let words: Vec<&str> = text.split(is_separator).skip(1).collect();
+    let revision = match words.as_slice() {
+        ["latest", rest @ ..] => rest,
+        [date, rest @ ..] if is_date(date) => rest,
+        [year, month, day, rest @ ..]
+            if year.len() == 4 && month.len() == 2 && is_date(&[*year, *month, *day].concat()) =>
+        {
+            rest
+        }
+        _ => return false,
+    };
+    match revision {
+        [] => true,
+        [version] | [version, "0"] => is_revision(version),
+        _ => false,
+    }
+}
+
+fn is_separator(c: char) -> bool {
+    matches!(c, '-' | '@' | ':')
+}
+
+/// Returns whether a word is a day of this century: `20250514`.
+fn is_date(word: &str) -> bool {
+    let number = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok());
+    let is_digits = word.len() == 8 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let month = number(word.get(4..6)).is_some_and(|month| (1..=12).contains(&month));
+    let day = number(word.get(6..8)).is_some_and(|day| (1..=31).contains(&day));
+    is_digits && word.starts_with("20") && month && day
+}
+
+/// Returns whether a word is a revision: `v1`.
+fn is_revision(word: &str) -> bool {
+    matches!(word, "v1" | "v2" | "v3")
+}
+
 fn is_effort(word: &str) -> bool {
     matches!(
         word,
@@ -208,10 +256,17 @@ impl Hit {
             // The shortest deciding prefix is what the rule says.
             let end = (1..core.len()).find(|end| open_behind(&core[..*end]));
             let end = end.unwrap_or(core.len());
-            if !is_ending(&core[end..]) {
+            // Some rules end within a date, or behind the separator before it.
+            let begins_ending = core[end..].is_empty() || core[end..].starts_with(is_separator);
+            let ending = match begins_ending {
+                true => end,
+                false => core[..end].rfind(is_separator).unwrap_or(0),
+            };
+            let is_family = || begins_ending || leads_here(&core[..ending]);
+            if !is_ending(&core[ending..]) || !is_family() {
                 return false;
             }
-            core = &core[..end];
+            core = &core[..ending];
         }
         let begin = (0..core.len()).rev().find(|at| open_before(&core[*at..]));
         begin.is_none_or(|begin| is_beginning(&core[..begin]))
@@ -252,7 +307,7 @@ fn is_ending(text: &str) -> bool {
     if text.is_empty() {
         return true;
     }
-    let words: Vec<&str> = text.split(['-', '@', ':']).collect();
+    let words: Vec<&str> = text.split(is_separator).collect();
     let digits = |at: usize, count: usize| {
         words
             .get(at)
@@ -260,18 +315,14 @@ fn is_ending(text: &str) -> bool {
     };
     let fits = |at: usize| {
         let word = words[at];
-        let version = |word: &str| {
-            word.strip_prefix('v')
-                .is_some_and(|rest| matches!(rest, "1" | "2" | "3"))
-        };
         // A month and a day, after a year or alone.
         let pair = digits(at, 2) && (digits(at - 1, 2) || digits(at - 1, 4) || digits(at + 1, 2));
-        pair || digits(at, 8)
+        pair || is_date(word)
             || digits(at, 6)
             || digits(at, 4)
             || (digits(at, 3) && word.starts_with('0'))
-            || version(word)
-            || (digits(at, 1) && version(words[at - 1]))
+            || is_revision(word)
+            || (digits(at, 1) && is_revision(words[at - 1]))
             || is_effort(word)
             || matches!(
                 word,

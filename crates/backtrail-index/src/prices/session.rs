@@ -76,7 +76,8 @@ impl SessionPrices {
             cost: cost.unwrap_or_default(),
             reported_calls: u64::from(response.cost_usd.is_some()),
             unpriced_calls: u64::from(cost.is_none()),
-            lower_bound_calls: u64::from(self.has_partial_output),
+            // What the provider reports is the cost of the whole output.
+            lower_bound_calls: u64::from(self.has_partial_output && response.cost_usd.is_none()),
             ..Spending::default()
         }
     }

@@ -11,7 +11,8 @@ use std::path::Path;
 use backtrail::SessionId;
 
 use crate::error::{Error, Result};
-use crate::seal::{Seal, create_private};
+use crate::files::create_file;
+use crate::seal::Seal;
 use crate::trail_dirs::{KnownTrail, TrailFile};
 
 /// The name of the file.
@@ -69,7 +70,7 @@ impl Commit {
         let aside = dir.join(ASIDE);
         let failed = |error| Error::io("cannot write", &aside, error);
         let bytes = self.to_bytes().map_err(failed)?;
-        let mut file = create_private(&aside).map_err(failed)?;
+        let mut file = create_file(&aside).map_err(failed)?;
         file.write_all(&bytes).map_err(failed)?;
         file.sync_all().map_err(failed)?;
         let path = dir.join(NAME);

@@ -3,9 +3,13 @@
 //! Large files are on disk, written once and never changed. The small ones that tantivy
 //! replaces (the list of segments) are kept in memory: they are part of the commit, which
 //! is one file, so that there is a single atomic step from one state to the next.
+//!
+//! Tantivy leaves permissions to the umask. Here each file is its owner's alone.
 
 use std::collections::HashMap;
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -21,6 +25,7 @@ pub(super) const META: &str = "meta.json";
 /// Files on disk, and small ones in memory.
 #[derive(Debug, Clone)]
 pub(super) struct Files {
+    dir: PathBuf,
     disk: MmapDirectory,
     small: Arc<RwLock<HashMap<PathBuf, Vec<u8>>>>,
 }
@@ -29,6 +34,7 @@ impl Files {
     /// Opens an existing directory.
     pub(super) fn open(dir: &Path) -> tantivy::Result<Self> {
         Ok(Self {
+            dir: dir.to_owned(),
             disk: MmapDirectory::open(dir)?,
             small: Arc::default(),
         })
@@ -68,7 +74,12 @@ impl Directory for Files {
     }
 
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
-        self.disk.open_write(path)
+        let file = self.disk.open_write(path)?;
+        let private = Permissions::from_mode(0o600);
+        match std::fs::set_permissions(self.dir.join(path), private) {
+            Ok(()) => Ok(file),
+            Err(error) => Err(OpenWriteError::wrap_io_error(error, path.to_owned())),
+        }
     }
 
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {

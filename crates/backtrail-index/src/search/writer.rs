@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use backtrail::SessionId;
@@ -17,6 +16,7 @@ use super::segments::{SegmentBuilder, SegmentBuilders, merge_small, settings};
 use super::trail_table::TrailTable;
 use crate::error::{Error, Result};
 use crate::feed::{End, FedRecord, Sink, TrailPlace};
+use crate::files;
 use crate::plan::{ChangedSession, Derived, Plan};
 use crate::seal::Seal;
 
@@ -136,7 +136,6 @@ impl SearchWriter {
             })?;
             return Ok(SearchIndex { commit, searcher });
         };
-        make_private(dir)?;
         // The files that the commit names are made durable before it.
         sync_dir(dir)?;
         commit.write(dir)?;
@@ -224,9 +223,7 @@ fn make_dir(dir: &Path) -> Result<()> {
     if fs::symlink_metadata(dir).is_ok_and(|meta| !meta.is_dir()) {
         fs::remove_file(dir).map_err(failed)?;
     }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700);
-    builder.create(dir).map_err(failed)
+    files::create_dir(dir).map_err(failed)
 }
 
 /// Removes everything from the directory but the commit and the files it names: leftovers
@@ -238,22 +235,12 @@ fn clean(dir: &Path, keep: &Seal) -> Result<()> {
 
 fn remove_all_but(dir: &Path, names: &HashSet<&str>) -> Result<()> {
     let failed = |error| Error::io("cannot clean up", dir, error);
-    for entry in fs::read_dir(dir).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| names.contains(name))
-        {
+    for (name, _) in files::entries(dir).map_err(failed)? {
+        if names.contains(name.as_str()) {
             continue;
         }
-        let path = entry.path();
-        let removed = if entry.file_type().map_err(failed)?.is_dir() {
-            fs::remove_dir_all(&path)
-        } else {
-            fs::remove_file(&path)
-        };
-        match removed {
+        let path = dir.join(name);
+        match files::remove_all(&path) {
             Err(error) if !commit::is_missing(&error) => {
                 return Err(Error::io("cannot remove", &path, error));
             }
@@ -272,24 +259,4 @@ fn failed(what: String) -> Error {
         doing: "cannot write the full-text index",
         what,
     }
-}
-
-/// Makes the files in a directory readable by their owner only, which tantivy does not
-/// do.
-fn make_private(dir: &Path) -> Result<()> {
-    let private = |path: &Path| {
-        let meta = fs::metadata(path)?;
-        match meta.permissions().mode() & 0o077 {
-            0 => Ok(()),
-            _ => fs::set_permissions(path, fs::Permissions::from_mode(0o600)),
-        }
-    };
-    let failed = |error| Error::io("cannot chmod", dir, error);
-    for entry in fs::read_dir(dir).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.is_file() {
-            private(&path).map_err(failed)?;
-        }
-    }
-    Ok(())
 }

@@ -6,6 +6,7 @@
     reason = "tests harm files, and a panic is how they tell"
 )]
 
+mod activity;
 mod catalogue;
 mod damage;
 mod kit;

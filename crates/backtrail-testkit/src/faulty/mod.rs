@@ -148,6 +148,12 @@ fn name(path: &Path) -> String {
 }
 
 impl Storage for FaultyStorage {
+    fn within(&self, root: &Path) -> Option<Arc<dyn Storage>> {
+        let inner = self.inner.within(root)?;
+        let control = self.control.clone();
+        Some(Arc::new(Self { inner, control }))
+    }
+
     fn create_new(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
         let path_name = name(path);
         let label = format_args!("create {path_name}");
@@ -236,6 +242,13 @@ impl Storage for FaultyStorage {
         let label = format_args!("is_dir {path_name}");
         let is_dir = |_| self.inner.is_dir(path);
         self.control.pass(Kind::Read, label, is_dir)
+    }
+
+    fn is_link(&self, path: &Path) -> io::Result<bool> {
+        let path_name = name(path);
+        let label = format_args!("is_link {path_name}");
+        let is_link = |_| self.inner.is_link(path);
+        self.control.pass(Kind::Read, label, is_link)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

@@ -187,6 +187,14 @@ impl ResponseCounter {
         self.take_finished()
     }
 
+    /// Forgets what was counted so far, except which responses there were: further records of
+    /// those are ignored. Their texts were not read by a call yet, or count elsewhere.
+    pub(super) fn start_over(&mut self) {
+        self.finish();
+        self.other_ms = 0;
+        self.unread_tokens = 0;
+    }
+
     /// Returns the duration of work other than model calls.
     pub(super) fn other_ms(&self) -> u64 {
         self.other_ms

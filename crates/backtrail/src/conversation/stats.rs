@@ -1,7 +1,8 @@
 //! Statistics of a session: messages, tool calls, time, tokens and cost.
 //!
 //! They cover the whole line of history up to the head, not just the present context:
-//! messages that a compaction summarised have been used and paid for.
+//! messages that a compaction summarised have been used and paid for. What a fork inherits
+//! was paid for by its parent.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,6 +22,12 @@ use crate::trail::RecordKind;
 use crate::workspace::Checkpoint;
 
 /// Statistics of a session.
+///
+/// # Forks
+///
+/// Messages, turns and tool calls are those of the conversation, with the part that a fork
+/// inherits. Time, tokens, cost and responses are what the session itself spent: what it
+/// inherits was spent by its parent, and counts there.
 ///
 /// # Turns and time
 ///
@@ -161,14 +168,25 @@ impl SessionReader {
     ) -> Result<SessionSurvey> {
         let mut tally = Tally::default();
         let mut counter = ResponseCounter::default();
+        let inherited = records.inherited_until();
         while let Some(record) = records.next()? {
             let record = ReadRecord::of(&record, MessageParts::All)?;
+            let is_own = inherited.is_none_or(|until| record.seq > until);
+            if is_own && !std::mem::replace(&mut tally.has_own, true) {
+                // Responses that the parent began are the parent's.
+                counter.start_over();
+                tally.spend_nothing();
+            }
             tally.add(&record);
             counter.add(&record);
-            for response in counter.take_finished() {
+            for response in counter.take_finished().into_iter().filter(|_| is_own) {
                 tally.spend(&response);
                 each(response);
             }
+        }
+        if !tally.has_own {
+            counter.start_over();
+            tally.spend_nothing();
         }
         for response in counter.finish() {
             tally.spend(&response);
@@ -225,6 +243,8 @@ struct Tally {
     span_ms: u64,
     models: BTreeSet<String>,
     has_records: bool,
+    /// Whether a record of the session itself was read, and not only inherited ones.
+    has_own: bool,
     /// The current record.
     seq: u64,
 }
@@ -283,6 +303,12 @@ impl Tally {
         if let Some(turn) = self.turn.take() {
             self.span_ms = self.span_ms.saturating_add(turn.span_ms());
         }
+    }
+
+    /// Forgets the time that was spent: by the parent of a fork.
+    fn spend_nothing(&mut self) {
+        self.span_ms = 0;
+        self.turn = self.turn.take().map(|_| TurnTime::default());
     }
 
     fn spend(&mut self, response: &Response) {

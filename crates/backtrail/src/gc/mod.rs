@@ -244,7 +244,7 @@ impl<'a> Collection<'a> {
         if records.kept.is_empty() {
             return Ok(Vec::new());
         }
-        let active = by_id(self.store, id)?.at_work()?;
+        let active = by_id(self.store, id)?.active()?;
         let active = active.into_iter().map(|activity| activity.checkpoint);
         self.in_use.active.extend(active);
         Ok(states(id, records, &self.in_use))

@@ -76,8 +76,10 @@ impl LogReader {
         }
         let gaps = std::mem::take(&mut walk.gaps);
         let (segments, damage) = walk.into_line(segments);
+        let inherited = segments.iter().filter(|segment| !segment.is_of(&self.dir));
+        let inherited = inherited.map(|segment| segment.until).max();
         let records = Records::forwards(segments, 0, STREAM_BUFFER, damage, sums);
-        Ok(records.with_gaps(&gaps))
+        Ok(records.with_gaps(&gaps).with_inherited(inherited))
     }
 
     /// Reads the line that ended at record `seq` of a trail, from its beginning.

@@ -36,6 +36,8 @@ pub struct Records {
     unfinished: u64,
     /// How many records are known to be gone.
     gone: u64,
+    /// The last seq of the records that another session wrote.
+    inherited_until: Option<u64>,
 }
 
 /// The direction of reading, with its state.
@@ -121,6 +123,7 @@ impl Records {
             damage,
             unfinished: 0,
             gone: 0,
+            inherited_until: None,
         }
     }
 
@@ -130,6 +133,19 @@ impl Records {
         let gone = gaps.iter().filter(|gap| gap.is_gone());
         self.gone = gone.map(HistoryGap::count).sum();
         self
+    }
+
+    /// Sets the last seq of the records that another session wrote.
+    #[must_use]
+    pub(crate) fn with_inherited(mut self, until: Option<u64>) -> Self {
+        self.inherited_until = until;
+        self
+    }
+
+    /// Returns the last seq of the records that another session wrote, if a line is read from
+    /// its beginning: this session is a fork, and continues the other.
+    pub(crate) fn inherited_until(&self) -> Option<u64> {
+        self.inherited_until
     }
 
     /// Returns how many records are known to be gone from a line that is read from its

@@ -1,6 +1,7 @@
 //! Checks a log: every line of every trail, and their links. It only reads.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -10,6 +11,7 @@ use super::examine::{Examiner, Finding};
 use super::gap::{self, HistoryGap};
 use super::lock::LockFile;
 use super::reader::LogReader;
+use super::tail::is_torn_record;
 use super::version1::{hash_of, second_opener};
 use crate::error::{ErrorKind, IoContext, Reason, Result};
 use crate::store::Store;
@@ -24,6 +26,9 @@ use crate::trail::{Damage, DamageReport, Sums};
 pub struct VerifyReport {
     /// How many records are intact, on all branches, openers included.
     pub records: u64,
+    /// The head's last line, if it is the beginning of a record that a writer did not
+    /// finish. It was never acknowledged, and the next writer sets it aside: not damage.
+    pub unfinished: Option<Damage>,
     /// The damage.
     pub damage: DamageReport,
     /// The damage that a repair bypassed.
@@ -117,8 +122,9 @@ impl Check<'_> {
                 }
             };
             // Only the head's last line may still be completed.
-            let may_grow = damage.reason == Reason::Unfinished && segment.is_head;
-            if !may_grow || self.is_unfinished(&damage)? {
+            if damage.reason == Reason::Unfinished && segment.is_head {
+                self.last_line(segment.trail, damage)?;
+            } else {
                 self.add(segment.trail, damage);
             }
         }
@@ -150,25 +156,39 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Reads an unfinished last line again while no process can be writing it.
-    fn is_unfinished(&self, damage: &Damage) -> Result<bool> {
-        let Some(lock) = LockFile::existing(self.files)? else {
-            return Ok(true);
+    /// Reads an unfinished last line again while no process can be writing it. The
+    /// beginning of a record is what a killed writer leaves; anything else is damage.
+    fn last_line(&mut self, trail: u32, damage: Damage) -> Result<()> {
+        let lock = LockFile::existing(self.files)?;
+        let guard = match &lock {
+            Some(lock) => match lock.try_hold()? {
+                // Another process is writing, perhaps this line.
+                None => return Ok(()),
+                held => held,
+            },
+            None => None,
         };
-        let Some(guard) = lock.try_hold()? else {
-            // Another process is writing, perhaps this line.
-            return Ok(false);
-        };
-        let file = self
-            .files
-            .storage()
-            .open_read(&damage.file)
-            .context("cannot open the trail", &damage.file)?;
-        let mut reader =
-            TrailReader::forwards(file, &damage.file, damage.byte, PEEK_BUFFER, Sums::Check);
+        let path = damage.file.as_path();
+        let file = self.files.storage().open_read(path);
+        let file = file.context("cannot open the trail", path)?;
+        let mut reader = TrailReader::forwards(
+            Arc::clone(&file),
+            path,
+            damage.byte,
+            PEEK_BUFFER,
+            Sums::Check,
+        );
         let found = reader.advance()?;
         drop(guard);
-        Ok(matches!(found, Some(Found::Damage(damage)) if damage.reason == Reason::Unfinished))
+        if !matches!(&found, Some(Found::Damage(now)) if now.reason == Reason::Unfinished) {
+            return Ok(());
+        }
+        let end = damage.byte.saturating_add(damage.bytes);
+        match is_torn_record(file.as_ref(), path, damage.byte..end)? {
+            true => self.report.unfinished = Some(damage),
+            false => self.add(trail, damage),
+        }
+        Ok(())
     }
 
     /// Checks that each trail continues a record that exists where its opener says.

@@ -204,6 +204,11 @@ impl Draft {
         self.expect
     }
 
+    /// Returns the fields beside the message that this version does not know.
+    pub(crate) fn unknown_fields(&self) -> &Fields {
+        &self.extra
+    }
+
     /// Encodes the fields between the record's `seq` and its `prev`, and returns them
     /// with the offset of the message, which extends to the end.
     pub(crate) fn encode(
@@ -244,8 +249,8 @@ impl Draft {
         Ok((out, message_at))
     }
 
-    /// Returns the message, parsed if it came as text.
-    pub(crate) fn message(&self) -> Option<Cow<'_, Message>> {
+    /// Returns the message, parsed if it came as text; `None` if it cannot be.
+    pub fn message(&self) -> Option<Cow<'_, Message>> {
         match &self.body {
             DraftBody::Message(message) => Some(Cow::Borrowed(message)),
             DraftBody::Json(json) => serde_json::from_str(json.as_str()).ok().map(Cow::Owned),

@@ -59,7 +59,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::random::Randomness;
 use crate::storage::Storage;
 use entry::PackEntry;
-use format::{BlockKind, List};
+use format::{Block, BlockKind, List};
 use pack::Pack;
 use pack_name::PackName;
 use pack_set::{PackSet, Packs};
@@ -179,14 +179,32 @@ impl Objects {
         Ok(true)
     }
 
+    /// Returns the length of an object's content, reading as little as possible; `None` if
+    /// it is not stored.
+    pub(crate) fn length(&self, id: &ObjectId) -> Result<Option<u64>> {
+        let header = self.headers(id)?.into_iter().next();
+        Ok(match header {
+            Some(block) if block.kind == BlockKind::List => match self.fetch(id)? {
+                PackEntry::Piece(piece) => Some(piece.len() as u64),
+                PackEntry::List(list) => Some(list.len),
+            },
+            header => header.map(|block| block.raw.into()),
+        })
+    }
+
     /// Returns whether a copy of an object is a list of chunks, reading only its header.
     fn is_list(&self, id: &ObjectId) -> Result<bool> {
+        let headers = self.headers(id)?;
+        Ok(headers.iter().any(|block| block.kind == BlockKind::List))
+    }
+
+    /// Returns the headers of an object's copies.
+    fn headers(&self, id: &ObjectId) -> Result<Vec<Block>> {
         let pack_set = &self.0.pack_set;
         let packs = pack_set.packs()?;
-        let is_list = |(pack, at): (&Arc<Pack>, u32)| {
-            matches!(pack_set.kind(pack, at), Ok(Some(BlockKind::List)))
-        };
-        Ok(pack_set.places(&packs, id).any(is_list))
+        let places = pack_set.places(&packs, id);
+        let header = |(pack, at): (&Arc<Pack>, u32)| pack_set.header(pack, at).ok().flatten();
+        Ok(places.filter_map(header).collect())
     }
 
     /// Returns whether some copy of an object can be read completely.
@@ -247,6 +265,9 @@ impl Objects {
         for chunk in &list.chunks {
             self.read_at_depth(chunk, depth, &mut |piece| {
                 hasher.update(piece);
+                if hasher.count() > list.len {
+                    return Err(damaged());
+                }
                 take(piece)
             })
             .map_err(|error| part_of(&list.id, error))?;

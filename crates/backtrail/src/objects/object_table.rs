@@ -233,7 +233,8 @@ impl ObjectTable {
             let Some(pack) = &self.packs[pack as usize].pack else {
                 continue;
             };
-            match self.objects.0.pack_set.kind(pack, at).ok().flatten() {
+            let header = self.objects.0.pack_set.header(pack, at).ok().flatten();
+            match header.map(|block| block.kind) {
                 Some(BlockKind::List) => match self.entry(row) {
                     Ok(Some(PackEntry::List(list))) if list.id == *id => {
                         chunks.extend(list.chunks);

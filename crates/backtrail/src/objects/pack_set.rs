@@ -9,7 +9,7 @@ use super::ObjectId;
 use super::codec::Codec;
 use super::entry::{PackEntry, proven_id, read_entry};
 use super::extents::block_at;
-use super::format::BlockKind;
+use super::format::Block;
 use super::pack::{Pack, PackFile};
 use super::pack_name::PackName;
 use crate::error::{Error, ErrorKind, IoContext, Result};
@@ -228,10 +228,9 @@ impl PackSet {
         Ok(entry)
     }
 
-    /// Returns the kind of the entry at an offset, from its header.
-    pub(super) fn kind(&self, pack: &Pack, at: u32) -> io::Result<Option<BlockKind>> {
-        let block = block_at(self.file(pack.name)?.as_ref(), pack, at)?;
-        Ok(block.map(|block| block.kind))
+    /// Returns the header of the entry at an offset.
+    pub(super) fn header(&self, pack: &Pack, at: u32) -> io::Result<Option<Block>> {
+        block_at(self.file(pack.name)?.as_ref(), pack, at)
     }
 
     /// Remembers that the entry at an offset failed its check.

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::merge::LineCounts;
 use super::outcome::{Kept, KeptReason, NotRestored, PathOutcome, PathOutcomeKind};
-use super::path_change::{PathEntry, is_ignored};
+use super::path_change::{FileEntry, PathEntry, is_ignored};
 use super::path_history::PathHistories;
 use crate::error::Result;
+use crate::snapshot::damage::{DamagedPart, DamagedPath};
 use crate::snapshot::edit::Edit;
 use crate::snapshot::entry::{FileKind, Node, Skipped, SkippedReason};
 use crate::snapshot::{Difference, Snapshot, shown};
@@ -82,7 +83,8 @@ impl PathActions {
         }
     }
 
-    fn act(&mut self, want: &Difference) {
+    /// Makes a path as it was.
+    pub(super) fn act(&mut self, want: &Difference) {
         let action = PathAction::new(want.before.clone(), want.after.clone());
         self.by_path.insert(want.path.clone(), action);
     }
@@ -98,6 +100,29 @@ impl PathActions {
         self.by_path.remove(path);
         self.not_restored
             .push(NotRestored::new(named(path), reason));
+    }
+
+    /// Leaves what is damaged as it is. A directory of which nothing can be read is neither
+    /// created nor replaced.
+    pub(super) fn leave_damaged(&mut self, damaged: &[DamagedPath]) {
+        for one in damaged {
+            if one.part != DamagedPart::SomeNames {
+                self.by_path.remove(&one.path);
+            }
+            if !self.is_not_restored(&one.name()) {
+                self.not_restored.push(NotRestored::damaged(one.name()));
+            }
+        }
+    }
+
+    /// Leaves a file as it is of which a version is damaged.
+    pub(super) fn leave_damaged_file(&mut self, path: &Path) {
+        self.by_path.remove(path);
+        self.not_restored.push(NotRestored::damaged(named(path)));
+    }
+
+    fn is_not_restored(&self, name: &Path) -> bool {
+        self.not_restored.iter().any(|known| known.path == name)
     }
 
     /// Removes what cannot be done to a tree: a directory is deleted only with all that
@@ -126,7 +151,7 @@ impl PathActions {
             let comes = action.is_some_and(|action| action.then.is_some());
             let is_skipped = matches!(node, Node::Skipped(_));
             if let Node::Skipped(skipped) = &node
-                && !self.not_restored.iter().any(|known| known.path == stays)
+                && !self.is_not_restored(&stays)
             {
                 self.cannot(&stays, stays_uncaptured(skipped));
             }
@@ -249,6 +274,31 @@ impl PathActions {
             false => shown,
         };
         self.by_path.contains_key(path)
+    }
+
+    /// Returns the files whose content is written.
+    pub(super) fn restored_files(&self) -> Vec<(&Path, FileEntry)> {
+        self.files(|action| (&action.then, &action.now))
+    }
+
+    /// Returns the files whose content is replaced or deleted.
+    pub(super) fn replaced_files(&self) -> Vec<(&Path, FileEntry)> {
+        self.files(|action| (&action.now, &action.then))
+    }
+
+    /// Returns the files on one side whose content the other side does not have.
+    fn files(
+        &self,
+        sides: impl Fn(&PathAction) -> (&Option<Node>, &Option<Node>),
+    ) -> Vec<(&Path, FileEntry)> {
+        let file = |node: &Option<Node>| PathEntry::of(node.as_ref()?)?.file();
+        let files = self.by_path.iter().filter_map(|(path, action)| {
+            let (one, other) = sides(action);
+            let one = file(one)?;
+            let is_same = file(other).is_some_and(|other| other.content == one.content);
+            (!is_same).then_some((path.as_path(), one))
+        });
+        files.collect()
     }
 
     /// Returns how many existing files and links change.

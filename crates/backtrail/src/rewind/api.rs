@@ -1,16 +1,22 @@
 //! What [`Workspace`], [`Session`] and [`SessionReader`] offer for going back.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::apply::MadeReadable;
 use super::execution::{Execution, must_stand};
 use super::options::Rewind;
 use super::outcome::{Outcome, Stage};
-use super::plan::{PlannedWork, PresentState, RewindPlan};
+use super::plan::{PlannedWork, PresentState, RewindPlan, is_closed};
 use super::step_finder::{StepFinder, chat_step};
-use super::target::{Request, RewindTarget, trail_reason};
+use super::target::{FileTarget, Request, RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::session::{Session, SessionReader, Steps};
+use crate::snapshot::entry::Node;
 use crate::store::Store;
-use crate::workspace::{Checkpoint, Point, Workspace};
+use crate::workspace::new_checkpoint::CapturedState;
+use crate::workspace::{Checkpoint, Look, Point, Workspace};
 
 const ALWAYS: &str = "a point is always something to go to";
 
@@ -165,15 +171,19 @@ impl Workspace {
         options: Rewind,
         writer: Option<Session>,
     ) -> Result<RewindPlan> {
-        let present = match &target.files {
-            Some(_) => {
-                let last = self.require_last()?.snapshot()?;
-                Some(self.scan_present(&last, options.progress.clone())?.0)
-            }
-            None => None,
-        };
-        let found = present.as_ref().map(PresentState::Looked);
-        let planned = PlannedWork::new(self, &target, &options, found)?;
+        let (present, planned) = looking_twice(&options, |look| {
+            let present = match &target.files {
+                Some(_) => {
+                    let mode = self.require_last()?.root_mode()?;
+                    let progress = options.progress.clone();
+                    Some(self.scan_present(mode, look, progress)?.0)
+                }
+                None => None,
+            };
+            let found = present.as_ref().map(PresentState::Looked);
+            let planned = PlannedWork::new(self, &target, &options, found)?;
+            Ok((present, planned))
+        })?;
         let outcome = Outcome::planned(&target, &planned, options.on_conflict, self.active()?);
         Ok(RewindPlan {
             store: self.store().clone(),
@@ -203,25 +213,39 @@ impl Workspace {
         if let Some(plan) = plan {
             must_stand(writer.as_ref(), plan.outcome.chat.as_ref())?;
         }
-        let stored = match &target.files {
-            Some(_) => {
-                let last = self.require_last()?;
-                let state = self.store_present(&last, options.progress.clone())?;
-                if plan.is_some_and(|plan| plan.present != Some(state.id)) {
-                    return Err(files_changed(self));
-                }
-                Some((state, last))
-            }
-            None => None,
-        };
         // The same few states are compared again and again.
         let remembering = self.remembering();
-        let snapshot = match &stored {
-            Some((state, _)) => Some(remembering.open_snapshot(&state.id)?),
-            None => None,
-        };
-        let found = snapshot.as_ref().map(PresentState::Stored);
-        let planned = PlannedWork::new(&remembering, target, options, found)?;
+        let ((stored, mut readable), planned) = looking_twice(options, |look| {
+            let stored = match &target.files {
+                Some(_) => {
+                    let last = self.require_last()?;
+                    let state = self.store_present(&last, look, options.progress.clone())?;
+                    if plan.is_some_and(|plan| plan.present != Some(state.id)) {
+                        return Err(files_changed(self));
+                    }
+                    Some((state, last))
+                }
+                None => None,
+            };
+            let (stored, readable) = match (stored, &target.files) {
+                (Some((state, last)), Some(files)) => {
+                    let (state, readable) =
+                        self.open_closed(files, (state, &last), look, options)?;
+                    (Some((state, last)), readable)
+                }
+                (stored, _) => (stored, None),
+            };
+            let opened = readable.iter().flat_map(MadeReadable::paths);
+            let opened: BTreeSet<PathBuf> = opened.map(Path::to_owned).collect();
+            let snapshot = match &stored {
+                Some((state, _)) => Some(remembering.open_snapshot(&state.id)?),
+                None => None,
+            };
+            let found = snapshot.as_ref();
+            let found = found.map(|snapshot| PresentState::Stored(snapshot, &opened));
+            let planned = PlannedWork::new(&remembering, target, options, found)?;
+            Ok(((stored, readable), planned))
+        })?;
         let mut outcome = Outcome::planned(target, &planned, options.on_conflict, self.active()?);
         if outcome.is_stopped() {
             outcome.stage = Stage::Stopped;
@@ -229,6 +253,10 @@ impl Workspace {
         }
         // A step that changes nothing any more is still undone.
         let nothing = planned.is_empty() && target.step_id.is_none();
+        let changes = planned.files.as_ref();
+        let changes = changes.map_or_else(BTreeSet::new, |files| {
+            files.actions.by_path.keys().cloned().collect()
+        });
         let execution = Execution {
             workspace: &remembering,
             target,
@@ -237,7 +265,54 @@ impl Workspace {
             progress: options.progress.clone(),
         };
         let files = stored.as_ref().map(|(state, last)| (state, last));
-        execution.run(files.filter(|_| !nothing), outcome)
+        let outcome = execution.run(files.filter(|_| !nothing), outcome)?;
+        if let Some(readable) = &mut readable {
+            let is_left = |path: &Path| outcome.not_restored.iter().any(|it| it.path == path);
+            readable.settle(|path| changes.contains(path) && !is_left(path));
+        }
+        Ok(outcome)
+    }
+
+    /// Makes readable what the target has and its owner closed since, and stores the present
+    /// state again. What is not in the plan gets its mode back.
+    fn open_closed(
+        &self,
+        files: &FileTarget,
+        (mut state, last): (CapturedState, &Checkpoint),
+        look: Look,
+        options: &Rewind,
+    ) -> Result<(CapturedState, Option<MadeReadable<'_>>)> {
+        let mut readable: Option<MadeReadable<'_>> = None;
+        // A target that cannot be read is reported with more than its name, when it is planned.
+        let target = match self.open_snapshot(&files.state) {
+            Ok(target) if state.has_unreadable() => target,
+            _ => return Ok((state, None)),
+        };
+        let only: Vec<&Path> = files.paths.iter().map(PathBuf::as_path).collect();
+        let only = (!only.is_empty()).then_some(&only[..]);
+        loop {
+            let present = self.open_snapshot(&state.id)?;
+            // What is damaged stays as it is, readable or not.
+            let (mut differences, _) = present.readable_differences(&target, only)?;
+            differences.retain(is_closed);
+            if differences.is_empty() {
+                return Ok((state, readable));
+            }
+            let readable = match &mut readable {
+                Some(readable) => readable,
+                none => none.insert(MadeReadable::new(self.root(), self.store().touch_hook())?),
+            };
+            let mut any = false;
+            for closed in &differences {
+                let then = closed.after.as_ref().and_then(mode_of);
+                any |= readable.make(&closed.path, then);
+            }
+            if !any {
+                break;
+            }
+            state = self.store_present(last, look, options.progress.clone())?;
+        }
+        Ok((state, readable))
     }
 
     fn require_last(&self) -> Result<Checkpoint> {
@@ -261,6 +336,33 @@ impl Workspace {
             None => Session::open(self.store(), &chat.id, None).map(Some),
         }
     }
+}
+
+fn mode_of(node: &Node) -> Option<u32> {
+    match node {
+        Node::File { mode, .. } => Some(*mode),
+        Node::Dir(dir) => Some(dir.mode),
+        Node::Link { .. } | Node::Skipped(_) => None,
+    }
+}
+
+/// Plans with a quick look at the files. If something is damaged, looks again, and thoroughly:
+/// what the files still have is stored again, and nothing of it is lost. Then damage stops
+/// it, unless what is damaged is to be skipped.
+fn looking_twice<T>(
+    options: &Rewind,
+    plan: impl Fn(Look) -> Result<(T, PlannedWork)>,
+) -> Result<(T, PlannedWork)> {
+    match plan(Look::Quick) {
+        Ok((found, planned)) if !planned.is_damaged() => return Ok((found, planned)),
+        Err(error) if error.kind() != ErrorKind::Corrupt => return Err(error),
+        _ => {}
+    }
+    let (found, planned) = plan(Look::Thorough)?;
+    if !options.skip_damaged {
+        planned.must_be_undamaged()?;
+    }
+    Ok((found, planned))
 }
 
 /// The error of a plan whose files changed since.

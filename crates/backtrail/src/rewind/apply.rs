@@ -8,6 +8,7 @@ mod check;
 mod compare;
 mod mover;
 mod new_dir;
+mod readable;
 mod resume;
 mod root_dir;
 mod stage;
@@ -28,10 +29,11 @@ use crate::snapshot::scan::STAGING;
 use crate::snapshot::scan::queue::in_parallel;
 use crate::snapshot::scan::sys::Names;
 use mover::{Direction, Mover, error_text};
-use root_dir::{RootDir, SplitPath, ask};
+use root_dir::{RootDir, SplitPath, ask, make_private_dir};
 use staging_dir::StagingDir;
 
-pub(super) use new_dir::{NewDir, NewEntry, new_dir_name};
+pub(super) use new_dir::{NewDir, NewEntry, WrittenFiles, new_dir_name};
+pub(super) use readable::{MadeReadable, can_be_readable};
 
 /// The changes that one step makes to a workspace's files.
 #[derive(Debug, Clone, Copy)]
@@ -154,7 +156,7 @@ impl<'a> FileWork<'a> {
 
     fn make_root(&self) -> Result<()> {
         let asked = ask(self.hook, "mkdirat", Path::new(""));
-        let made = asked.and_then(|()| rustix::fs::mkdir(self.root, rustix::fs::Mode::RWXU));
+        let made = asked.and_then(|()| make_private_dir(rustix::fs::CWD, self.root));
         made.map_err(|error| {
             Error::io(
                 "cannot create the workspace's directory",

@@ -9,12 +9,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::path_history::AuthoredChange;
-use crate::ids::SessionId;
+use crate::ids::{CheckpointId, SessionId};
 use crate::log::Line;
 use crate::objects::ObjectId;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::workspace::spans::{ends, newest_of};
+use crate::workspace::spans::newest_of;
 use crate::workspace::step_record::{MergedWork, StepRecord};
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace, Workspace};
@@ -120,7 +120,7 @@ impl MergeUndid {
     }
 }
 
-/// A turn or run, also one inside another.
+/// A turn or run, also one inside another, or a part of one that was interrupted and continued.
 struct AuthorSpan<'a> {
     start: usize,
     end: usize,
@@ -236,28 +236,58 @@ fn in_progress_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Aut
     by
 }
 
-/// Returns all turns and runs. One in progress reaches to the present, and one that died
-/// to the state after its newest checkpoint.
+/// Returns all turns and runs. One in progress reaches to the present, and one that died to
+/// the state after its last sign of life.
 fn all_spans(timeline: &Timeline) -> Vec<AuthorSpan<'_>> {
     let checkpoints = &timeline.checkpoints;
-    let ends = ends(checkpoints);
+    let mut own: HashMap<CheckpointId, Vec<usize>> = HashMap::new();
+    for (n, checkpoint) in checkpoints.iter().enumerate() {
+        if let Some(start) = checkpoint
+            .begun_by()
+            .filter(|_| !checkpoint.reason().begins())
+        {
+            own.entry(start).or_default().push(n);
+        }
+    }
     let starts = checkpoints.iter().enumerate();
+    let starts = starts.filter(|(_, checkpoint)| checkpoint.reason().begins());
     starts
-        .filter(|(_, checkpoint)| checkpoint.reason().begins())
-        .map(|(start, checkpoint)| {
-            let (end, died) = match ends.get(&checkpoint.id()) {
-                Some(end) => (*end, false),
-                None if timeline.active.contains(&checkpoint.id()) => (usize::MAX, false),
-                None => (newest_of(checkpoints, start) + 1, true),
-            };
-            AuthorSpan {
-                start,
-                end,
-                died,
-                checkpoint,
-            }
+        .flat_map(|(start, checkpoint)| {
+            let own = own.get(&checkpoint.id()).map_or(&[][..], Vec::as_slice);
+            parts_of(timeline, start, own)
         })
         .collect()
+}
+
+/// Returns the parts of a turn or run. `own` are its checkpoints after the first: one after an
+/// end continues it.
+fn parts_of<'a>(timeline: &'a Timeline, start: usize, own: &[usize]) -> Vec<AuthorSpan<'a>> {
+    let checkpoints = &timeline.checkpoints;
+    let checkpoint = &checkpoints[start];
+    let part = |start, end, died| AuthorSpan {
+        start,
+        end,
+        died,
+        checkpoint,
+    };
+    let (mut parts, mut open) = (Vec::new(), Some(start));
+    for &n in own {
+        let began = *open.get_or_insert(n);
+        if checkpoints[n].reason().ends() {
+            let died = checkpoints[n].last_seen().is_some();
+            parts.push(part(began, n + usize::from(died), died));
+            open = None;
+        }
+    }
+    if let Some(began) = open {
+        let is_active = timeline.active.contains(&checkpoint.id());
+        let end = match is_active {
+            true => usize::MAX,
+            false => newest_of(checkpoints, start) + 1,
+        };
+        parts.push(part(began, end, !is_active));
+    }
+    parts
 }
 
 /// The authors whose work is undone.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::actions::{PathAction, PathActions, named};
 use super::api::files_changed;
 use super::merge::{Merger, read_present};
-use super::outcome::{Conflict, PathOutcome, PathOutcomeKind};
+use super::outcome::{Conflict, NotRestored, PathOutcome, PathOutcomeKind};
 use super::path_change::{PathEntry, is_ignored};
 use super::plan::RewindPlan;
 use super::target::named_paths;
@@ -142,7 +142,7 @@ impl Pick {
             }
         }
         actions.kept.clear();
-        actions.not_restored.clear();
+        actions.not_restored.retain(NotRestored::is_damaged);
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::actions::{PathAction, PathActions, named};
 use super::authors::{Author, AuthorKind, WhoseWork};
-use super::merge::{MergeResult, Merger};
+use super::merge::{MergeResult, Merger, unmerged};
 use super::outcome::OnConflict;
 use super::outcome::{ChangedBy, Conflict, KeptReason, Merge};
 use crate::error::Result;
@@ -145,6 +145,11 @@ impl Merger<'_> {
                 Merge::Kept
             }
             MergeResult::Stopped(unmerged) => Merge::Stopped(unmerged),
+            MergeResult::Damaged if self.skips_damaged => {
+                actions.leave_damaged_file(path);
+                Merge::Kept
+            }
+            MergeResult::Damaged => Merge::Stopped(unmerged("a version in between is damaged")),
         });
         Ok(())
     }

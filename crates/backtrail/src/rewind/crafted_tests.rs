@@ -9,10 +9,11 @@ use tempfile::TempDir;
 use crate::error::{Error, ErrorKind};
 use crate::ids::CheckpointId;
 use crate::objects::ObjectId;
-use crate::snapshot::Totals;
 use crate::snapshot::entry::{Dir, DirEntry, Node};
 use crate::snapshot::node::{write_listing, write_root};
+use crate::snapshot::{Snapshot, Totals};
 use crate::workspace::step_record::StepRecord;
+use crate::workspace::verify::VerifyOptions;
 use crate::workspace::{Checkpoint, CheckpointOptions, CheckpointReason, Point, Workspace};
 use crate::{Rewind, Store};
 
@@ -97,10 +98,9 @@ impl Scene {
     fn refuses(&self, snapshot: ObjectId, what: &str) {
         let before = self.look();
         let id = self.checkpoint(snapshot);
-        let options = Rewind::files().overwrite();
-        let refused = self.workspace.rewind(&Point::checkpoint(id), options);
-        is_told(&refused.map(drop).expect_err(what), what);
+        is_told(&self.rewind(id).expect_err(what), what);
         assert_eq!(self.look(), before, "{what}");
+        assert!(!self.is_verified(id), "verify knows nothing of {what}");
         self.workspace
             .begin_step(None, &self.begun(snapshot))
             .unwrap();
@@ -114,6 +114,25 @@ impl Scene {
             }
         }
         assert_eq!(self.look(), before, "{what}");
+    }
+
+    fn rewind(&self, id: CheckpointId) -> crate::Result<()> {
+        let options = Rewind::files().overwrite();
+        let rewound = self.workspace.rewind(&Point::checkpoint(id), options);
+        rewound.map(drop)
+    }
+
+    /// Returns whether a check of the store finds nothing wrong with a checkpoint.
+    fn is_verified(&self, id: CheckpointId) -> bool {
+        let store = self.workspace.store();
+        let [thorough, quick] =
+            [VerifyOptions::new(), VerifyOptions::new().quick()].map(|options| {
+                let report = store.verify_snapshots_with(&options).unwrap();
+                let mut lost = report.lost.iter();
+                !lost.any(|state| state.checkpoints.contains(&id))
+            });
+        assert_eq!(thorough, quick, "a quick check sees as much of a tree");
+        thorough
     }
 
     /// Reads everything except the store.
@@ -295,4 +314,162 @@ fn f27_a_crafted_tree_does_not_write_into_a_repository() {
     scene.workspace.rewind(&Point::checkpoint(id), options).ok();
     assert_eq!(fs::read(work.join(".git/config")).unwrap(), b"the user's");
     assert_eq!(fs::read_dir(work.join(".git/hooks")).unwrap().count(), 0);
+}
+
+/// Whatever a restore refuses, a check of the store reports, and the other way round.
+#[test]
+fn f16_verify_and_restore_agree_about_every_tree() {
+    let target = |target: &[u8]| Node::Link {
+        target: target.into(),
+        ignored: false,
+    };
+    let sized = |scene: &Scene, size: u64| match scene.file("four") {
+        Node::File { content, .. } => Node::File {
+            mode: 0o644,
+            size,
+            content,
+            ignored: false,
+        },
+        other => other,
+    };
+    type Make<'a> = Box<dyn Fn(&Scene) -> (Vec<u8>, Node) + 'a>;
+    let link = |name: &'static [u8], to: Vec<u8>| -> Make<'_> {
+        Box::new(move |_| (name.to_vec(), target(&to)))
+    };
+    let named =
+        |name: Vec<u8>| -> Make<'_> { Box::new(move |scene| (name.clone(), scene.file("new"))) };
+    let cases: Vec<(&str, bool, Make<'_>)> = vec![
+        ("a file", true, named(b"new".to_vec())),
+        ("a long name", true, named(vec![b'n'; 255])),
+        ("no UTF-8", true, named(vec![b'a', 0xff, 0xfe])),
+        ("a longer name", false, named(vec![b'n'; 256])),
+        ("git's state", false, named(b".git".to_vec())),
+        (
+            "a staging directory",
+            false,
+            named(b".backtrail-staging-x".to_vec()),
+        ),
+        ("a link", true, link(b"link", b"anywhere".to_vec())),
+        ("a long link", true, link(b"link", vec![b't'; 4095])),
+        ("a link to nothing", false, link(b"link", Vec::new())),
+        ("a link with NUL", false, link(b"link", b"a\0b".to_vec())),
+        ("a longer link", false, link(b"link", vec![b't'; 4096])),
+        (
+            "the length",
+            true,
+            Box::new(|s| (b"f".to_vec(), sized(s, 4))),
+        ),
+        (
+            "a length too small",
+            false,
+            Box::new(|s| (b"f".to_vec(), sized(s, 3))),
+        ),
+        (
+            "a length too large",
+            false,
+            Box::new(|s| (b"f".to_vec(), sized(s, 5))),
+        ),
+        (
+            "no length",
+            false,
+            Box::new(|s| (b"f".to_vec(), sized(s, 0))),
+        ),
+        (
+            "a length that needs chunks",
+            false,
+            Box::new(|s| (b"f".to_vec(), sized(s, u64::MAX))),
+        ),
+    ];
+    for (what, fine, make) in &cases {
+        for depth in 0..3 {
+            let scene = Scene::new();
+            let (name, node) = make(&scene);
+            let mut entries = vec![entry(&name, node)];
+            for _ in 0..depth {
+                let below = scene.store_listing(&entries);
+                let [one, two] = [b"one", b"two"].map(|name| entry(name, Node::Dir(dir(below))));
+                entries = vec![one, two];
+            }
+            let id = scene.checkpoint(scene.store(&entries));
+            let restored = scene.rewind(id);
+            assert_eq!(restored.is_ok(), *fine, "{what} at {depth}: {restored:?}");
+            assert_eq!(scene.is_verified(id), *fine, "{what} at {depth}");
+        }
+    }
+}
+
+/// A few bytes that spell more files than there are atoms in a house: every directory has
+/// the next one twice.
+#[test]
+fn f16_a_tree_that_repeats_itself_without_end_is_refused_at_once() {
+    let long = [[b'a'; 200], [b'b'; 200]];
+    type Bomb<'a> = (&'a str, [&'a [u8]; 2], bool, usize, &'a [bool]);
+    let bombs: [Bomb<'_>; 5] = [
+        ("files", [b"a", b"b"], true, 40, &[false, true]),
+        ("directories only", [b"a", b"b"], false, 40, &[false]),
+        ("long names", [&long[0], &long[1]], true, 40, &[false]),
+        (
+            "more than numbers can say",
+            [b"a", b"b"],
+            true,
+            200,
+            &[false],
+        ),
+        ("just too many", [b"a", b"b"], true, 18, &[false]),
+    ];
+    for (what, names, has_file, levels, damage) in bombs {
+        for is_damaged in damage.iter().copied() {
+            let scene = Scene::new();
+            let mut entries = Vec::new();
+            if has_file {
+                entries.push(entry(b"file", scene.file("one")));
+            }
+            if is_damaged {
+                let nowhere = ObjectId::of(b"never stored");
+                entries.insert(0, entry(b"dir", Node::Dir(dir(nowhere))));
+            }
+            for _ in 0..levels {
+                let below = scene.store_listing(&entries);
+                entries = names
+                    .map(|name| entry(name, Node::Dir(dir(below))))
+                    .to_vec();
+            }
+            let bomb = scene.store(&entries);
+            let stored = Snapshot::stored(scene.workspace.objects(), bomb).unwrap();
+            let first = scene.first.snapshot().unwrap();
+            for refused in [
+                first.diff(&stored).map(drop),
+                stored.diff(&first).map(drop),
+                stored.entries().try_for_each(|entry| entry.map(drop)),
+                stored.differences(&first, None).map(drop),
+            ] {
+                is_told(&refused.expect_err(what), what);
+            }
+            // The same on both sides is not even read.
+            assert!(stored.diff(&stored).unwrap().changes().is_empty());
+            scene.refuses(bomb, what);
+        }
+    }
+}
+
+/// Many equal directories are no attack: copies of one package, or test data.
+#[test]
+fn many_equal_directories_are_listed_compared_and_verified() {
+    let scene = Scene::new();
+    let file = scene.file("one");
+    let name = |n: usize| format!("{n:04}").into_bytes();
+    let files: Vec<DirEntry> = (0..100).map(|n| entry(&name(n), file.clone())).collect();
+    let below = scene.store_listing(&files);
+    let dirs: Vec<DirEntry> = (0..1_500)
+        .map(|n| entry(&name(n), Node::Dir(dir(below))))
+        .collect();
+    let snapshot = scene.store(&dirs);
+    let stored = Snapshot::stored(scene.workspace.objects(), snapshot).unwrap();
+    let first = scene.first.snapshot().unwrap();
+    assert_eq!(stored.entries().count(), 151_500);
+    assert_eq!(stored.entries().filter(|entry| entry.is_err()).count(), 0);
+    let diff = first.diff(&stored).unwrap();
+    assert!(diff.changes().len() >= 150_000);
+    let id = scene.checkpoint(snapshot);
+    assert!(scene.is_verified(id));
 }

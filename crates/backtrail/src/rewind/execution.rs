@@ -5,7 +5,6 @@
 //! every path is checked once more, and the step is given up if one changed. Only then
 //! the files change, then the conversation, and the trail records that it is done.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,14 +16,12 @@ use super::target::{RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::ObjectId;
 use crate::session::Session;
-use crate::snapshot::edit::Edit;
-use crate::snapshot::entry::Node;
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::{Progress, ScanProgress, Snapshot, Totals, shown};
 use crate::workspace::checkpoint_record::CheckpointRecord;
 use crate::workspace::new_checkpoint::CapturedState;
 use crate::workspace::step_record::{ChatMoveRecord, MergeRecord, StepRecord, TrailPlace};
-use crate::workspace::{Checkpoint, CheckpointReason, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, GitHead, Workspace};
 
 /// A step that is about to be done. Its caller holds the workspace's lock.
 pub(super) struct Execution<'a> {
@@ -74,7 +71,8 @@ impl Execution<'_> {
         outcome: &mut Outcome,
     ) -> Result<()> {
         let workspace = self.workspace;
-        let (after, totals) = self.result(planned)?;
+        let makes_root = !workspace.root_exists()?;
+        let (after, totals, items) = self.result(planned, makes_root)?;
         let before = self.before(planned, state, last)?;
         let begun = StepRecord {
             at: workspace.store().now(),
@@ -87,7 +85,7 @@ impl Execution<'_> {
             before: planned.present.id(),
             after,
             chat: self.begun_chat()?,
-            makes_root: !workspace.root_exists()?,
+            makes_root,
             about: self.target.about.text.clone(),
             prompt: self.target.about.prompt.clone(),
             merge: self.begun_merge(),
@@ -96,11 +94,11 @@ impl Execution<'_> {
             progress.update(ScanProgress::moving(planned.actions.by_path.len() as u64));
         }
         workspace.begin_step(before.as_ref(), &begun)?;
-        let items = items(&begun, &planned.present, &workspace.open_snapshot(&after)?)?;
         let left = self.stage_check_and_move(&begun, &items)?;
         let mut ended = CheckpointRecord {
             changed: items.len() as u64,
             skipped: state.skipped.clone(),
+            included: last.included().to_vec(),
             ..begun.end((after, totals))
         };
         let mut end = || {
@@ -162,13 +160,26 @@ impl Execution<'_> {
         Err(error)
     }
 
-    /// Stores the new state.
-    fn result(&self, planned: &FilePlan) -> Result<(ObjectId, Totals)> {
-        if planned.actions.by_path.is_empty() {
-            return Ok((planned.present.id(), planned.present.totals()));
+    /// Stores the new state, and returns how to get there.
+    fn result(
+        &self,
+        planned: &FilePlan,
+        makes_root: bool,
+    ) -> Result<(ObjectId, Totals, Vec<PathChange>)> {
+        let present = &planned.present;
+        let store = || -> Result<_> {
+            let (after, totals) = match planned.actions.by_path.is_empty() {
+                true => (present.id(), present.totals()),
+                false => (self.workspace).store_edited(present, &planned.actions.edits())?,
+            };
+            let snapshot = self.workspace.open_snapshot(&after)?;
+            Ok((after, totals, items(makes_root, present, &snapshot)?))
+        };
+        match store() {
+            // The store had a part of it, and that is damaged; now it is stored again.
+            Err(error) if error.kind() == ErrorKind::Corrupt => store(),
+            stored => stored,
         }
-        self.workspace
-            .store_edited(&planned.present, &planned.actions.edits())
     }
 
     /// Makes the checkpoint of the present state, unless the last one has the same.
@@ -190,6 +201,8 @@ impl Execution<'_> {
             // A damaged snapshot must not stop those that come after it.
             changed: changed.map_or(0, |diff| diff.changes().len() as u64),
             skipped: state.skipped.clone(),
+            included: last.included().to_vec(),
+            git: GitHead::read(self.workspace.root()),
             ..CheckpointRecord::new((now, id), CheckpointReason::BeforeRewind, state_now)
         }))
     }
@@ -265,7 +278,7 @@ const WRITABLE: u32 = 0o300;
 
 /// Returns the changes from one snapshot to another, in the order of the paths' bytes.
 pub(super) fn items(
-    begun: &StepRecord,
+    makes_root: bool,
     before: &Snapshot,
     after: &Snapshot,
 ) -> Result<Vec<PathChange>> {
@@ -279,7 +292,7 @@ pub(super) fn items(
         })
         .collect();
     let mode = after.root().mode;
-    if begun.makes_root {
+    if makes_root {
         items.retain(|item| !item.path.as_os_str().is_empty());
         items.push(PathChange {
             path: PathBuf::new(),
@@ -327,25 +340,8 @@ pub(super) fn leave_alone(
         return Ok(());
     }
     let after = workspace.open_snapshot(&ended.snapshot)?;
-    let mut edits = BTreeMap::new();
-    for left in left {
-        // A path that is left alone keeps the directories that it is in.
-        for dir in left.path.ancestors().skip(1) {
-            let is_dir = |node: &Option<Node>| matches!(node, Some(Node::Dir(_)));
-            if let Some(Node::Dir(was)) = before.walk_down(dir)?
-                && !is_dir(&after.walk_down(dir)?)
-            {
-                edits.entry(dir.to_owned()).or_insert(Edit::Dir(was.mode));
-            }
-        }
-        let edit = match before.walk_down(&left.path)? {
-            Some(Node::Dir(was)) => Edit::Dir(was.mode),
-            Some(node) => Edit::Put(node),
-            None => Edit::Remove,
-        };
-        edits.insert(left.path.clone(), edit);
-    }
-    let (snapshot, totals) = workspace.store_edited(&after, &edits)?;
+    let paths = left.iter().map(|left| left.path.as_path());
+    let (snapshot, totals) = workspace.store_with_old((before, &after), paths)?;
     ended.snapshot = snapshot;
     (ended.files, ended.bytes) = (totals.files, totals.bytes);
     Ok(())

@@ -39,6 +39,8 @@ pub(super) struct Merger<'a> {
     /// The index of the last state of the work to undo.
     pub(super) until: usize,
     pub(super) present: &'a Snapshot,
+    /// Whether paths stay as they are of which a version is damaged.
+    pub(super) skips_damaged: bool,
     /// Stores new contents; `None` if nothing will be touched.
     pub(super) writer: Option<&'a ObjectWriter>,
 }
@@ -52,6 +54,8 @@ pub(super) enum MergeResult {
     /// Its present state.
     Kept,
     Stopped(Unmerged),
+    /// A version that it needs is damaged.
+    Damaged,
 }
 
 /// How many lines a merge removes and returns.
@@ -65,6 +69,7 @@ pub(super) struct LineCounts {
 enum Stop {
     /// The path cannot be merged.
     Unmerged(Unmerged),
+    Damaged,
     Failed(Error),
 }
 
@@ -111,6 +116,7 @@ impl Merger<'_> {
         let merged = match merged {
             Ok(merged) => merged,
             Err(Stop::Unmerged(unmerged)) => return Ok(MergeResult::Stopped(unmerged)),
+            Err(Stop::Damaged) => return Ok(MergeResult::Damaged),
             Err(Stop::Failed(error)) => return Err(error),
         };
         Ok(match &merged.state {
@@ -313,8 +319,9 @@ impl Merger<'_> {
             Ok(texts) if texts.iter().any(|text| is_binary(text)) => {
                 Err(unmerged("it is not text").into())
             }
-            Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Dropped) => {
-                Err(unmerged("a version in between is unreadable").into())
+            Err(error) if error.kind() == ErrorKind::Corrupt => Err(Stop::Damaged),
+            Err(error) if error.kind() == ErrorKind::Dropped => {
+                Err(unmerged("a version in between was dropped").into())
             }
             read => Ok(read?),
         }
@@ -398,7 +405,7 @@ fn node(entry: &PathEntry, like: [Option<&Node>; 2]) -> Node {
     }
 }
 
-fn unmerged(reason: &str) -> Unmerged {
+pub(super) fn unmerged(reason: &str) -> Unmerged {
     Unmerged::new(reason, Vec::new())
 }
 

@@ -28,6 +28,8 @@ mod choose_parts;
 #[cfg(feature = "snapshots")]
 mod conflicts;
 #[cfg(feature = "snapshots")]
+mod damage;
+#[cfg(feature = "snapshots")]
 mod execution;
 #[cfg(feature = "snapshots")]
 mod fork_into;
@@ -81,7 +83,7 @@ mod trees_tests;
 #[cfg(feature = "snapshots")]
 pub use choose_parts::{Choice, Part};
 #[cfg(feature = "snapshots")]
-pub use fork_into::{ForkInto, ForkIntoPlan, ForkedInto};
+pub use fork_into::{ForkCompanion, ForkInto, ForkIntoPlan, ForkedInto};
 #[cfg(feature = "snapshots")]
 pub use options::Rewind;
 #[cfg(feature = "snapshots")]
@@ -93,3 +95,5 @@ pub use outcome::{
 #[cfg(feature = "snapshots")]
 pub use plan::RewindPlan;
 pub use test_hook::{Touch, TouchHook};
+
+pub use crate::session::Ending;

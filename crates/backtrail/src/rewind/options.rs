@@ -17,6 +17,7 @@ pub struct Rewind {
     pub(super) paths: Vec<PathBuf>,
     pub(super) session: Option<SessionId>,
     pub(super) pick: Option<Pick>,
+    pub(super) skip_damaged: bool,
     pub(super) progress: Option<Arc<dyn Progress>>,
 }
 
@@ -29,6 +30,7 @@ impl Rewind {
             paths: Vec::new(),
             session: None,
             pick: None,
+            skip_damaged: false,
             progress: None,
         }
     }
@@ -98,6 +100,16 @@ impl Rewind {
         self.pick = Some(Pick::default());
         self.chat = false;
         self.overwrite()
+    }
+
+    /// Leaves files and directories alone that the store's copies of are damaged, and
+    /// restores the rest. The outcome names them as [not
+    /// restored](super::Outcome::not_restored). Without it, they stop everything before
+    /// anything is touched; see [`Error::damaged`](crate::Error::damaged).
+    #[must_use]
+    pub fn skip_damaged(mut self) -> Self {
+        self.skip_damaged = true;
+        self
     }
 
     /// Sets the receiver of progress reports.

@@ -388,6 +388,11 @@ impl Outcome {
         conflicts.filter(move |one| one.named && on_conflict == OnConflict::Stop)
     }
 
+    /// Returns whether something that was asked for is not restored.
+    pub fn is_partial(&self) -> bool {
+        !self.not_restored.is_empty()
+    }
+
     /// Returns whether any path changes.
     pub fn moves_files(&self) -> bool {
         !self.changes.is_empty()
@@ -434,6 +439,18 @@ impl Kept {
 }
 
 impl NotRestored {
+    const DAMAGED: &str = "damaged";
+
+    /// Makes a path of which the store's copy is damaged.
+    pub(super) fn damaged(path: impl Into<PathBuf>) -> Self {
+        Self::new(path, Self::DAMAGED)
+    }
+
+    /// Returns whether it was not restored because the store's copy is damaged.
+    pub fn is_damaged(&self) -> bool {
+        self.reason == Self::DAMAGED
+    }
+
     /// Makes a path that cannot be restored.
     pub fn new(path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
         Self {

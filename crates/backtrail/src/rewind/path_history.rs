@@ -3,7 +3,7 @@
 //! The history of a path has its states, who had changed it by then, and the changes that
 //! led there.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -20,6 +20,8 @@ pub(super) struct PathHistories {
     pub(super) paths: HashMap<PathBuf, PathHistory>,
     /// Present content that no snapshot has.
     pub(super) stored: BTreeMap<PathBuf, PathEntry>,
+    /// What was made readable to be read now: it did not change since it could not be read.
+    pub(super) opened: BTreeSet<PathBuf>,
     /// The index of the last state that the user asked to be saved; 0 for none.
     pub(super) last_held: usize,
     /// Below which paths every change counts, also of what is as it was, if anywhere; empty
@@ -29,15 +31,19 @@ pub(super) struct PathHistories {
 
 impl PathHistories {
     /// Begins the histories of the paths in which two snapshots differ, at the state that
-    /// a third has.
+    /// a third has, as far as that can be read.
     pub(super) fn begin(
         &mut self,
-        base: &Snapshot,
+        base: Option<&Snapshot>,
         between: [ObjectId; 2],
         differences: &[Difference],
     ) -> Result<()> {
         for difference in differences {
-            let base = PathState::of(base.walk_down_to(difference, between)?.as_ref());
+            let found = base.map(|base| readable(base.walk_down_to(difference, between)));
+            let base = match found.transpose()?.flatten() {
+                Some(node) => PathState::of(node.as_ref()),
+                None => PathState::Unknown,
+            };
             let history = PathHistory::new(base);
             self.paths.insert(difference.path.clone(), history);
         }
@@ -45,7 +51,7 @@ impl PathHistories {
     }
 
     /// Follows the paths. A state that cannot be read is skipped: the changes after it may
-    /// be by any author in between.
+    /// be by any author in between. So may those in a directory that is damaged.
     pub(super) fn follow(
         &mut self,
         intervals: Vec<Interval>,
@@ -54,6 +60,13 @@ impl PathHistories {
         let mut before: Option<(ObjectId, Snapshot)> = None;
         let mut by: Vec<Author> = Vec::new();
         for mut interval in intervals {
+            if interval.before == interval.after {
+                // Nobody changed anything, whether it can be read or not.
+                if by.is_empty() {
+                    self.save(&interval);
+                }
+                continue;
+            }
             by.extend_from_slice(&interval.by);
             let start = match before.take() {
                 Some(kept) => Some(kept),
@@ -66,14 +79,16 @@ impl PathHistories {
                 by.clear();
                 before = Some((id, start));
             } else {
-                let compared = open(&interval.after)
-                    .and_then(|end| start.differences(&end, None).map(|found| (end, found)));
-                let Some((end, found)) = readable(compared)? else {
+                let Some(end) = readable(open(&interval.after))? else {
                     before = Some((id, start));
                     continue;
                 };
+                let (found, damaged) = start.readable_differences(&end, None)?;
                 interval.by = Rc::from(std::mem::take(&mut by));
                 self.add(&found, &interval);
+                for one in damaged.all() {
+                    self.lose_sight(&one.path, false, &interval);
+                }
                 before = Some((interval.after, end));
             }
             self.save(&interval);
@@ -111,6 +126,12 @@ impl PathHistories {
                 continue;
             }
             self.meet(difference);
+            if !cause.saves && self.opened.contains(&difference.path) && only_opened(difference) {
+                if let Some(history) = self.paths.get_mut(&difference.path) {
+                    history.regain(PathState::of(difference.after.as_ref()), cause.n);
+                }
+                continue;
+            }
             if let Some(history) = self.paths.get_mut(&difference.path) {
                 let may_be = may_be(difference.after.as_ref(), difference.before.as_ref());
                 if !cause.saves && may_be {
@@ -124,7 +145,11 @@ impl PathHistories {
                 }
             }
             if unknown {
-                self.lose_sight(difference, cause);
+                let ignored = [&difference.before, &difference.after]
+                    .into_iter()
+                    .flatten()
+                    .any(is_ignored);
+                self.lose_sight(&difference.path, ignored, cause);
             }
         }
     }
@@ -142,14 +167,10 @@ impl PathHistories {
         }
     }
 
-    /// Records that a directory above paths was skipped, before or after.
-    fn lose_sight(&mut self, difference: &Difference, cause: &Interval) {
-        let ignored = [&difference.before, &difference.after]
-            .into_iter()
-            .flatten()
-            .any(is_ignored);
+    /// Records that a directory above paths was skipped or damaged, before or after.
+    fn lose_sight(&mut self, dir: &Path, ignored: bool, cause: &Interval) {
         for (path, history) in &mut self.paths {
-            if path.starts_with(&difference.path) && *path != difference.path {
+            if path.starts_with(dir) && path != dir {
                 history.change(PathState::Unknown, cause);
                 if ignored {
                     history.born_ignored = Some(true);
@@ -205,8 +226,21 @@ pub(super) fn may_be(file: Option<&Node>, skipped: Option<&Node>) -> bool {
     }
 }
 
+/// Returns whether making a path readable explains how it differs.
+fn only_opened(difference: &Difference) -> bool {
+    const OWNER: u32 = 0o700;
+    match (&difference.before, &difference.after) {
+        (_, None | Some(Node::Skipped(_))) => false,
+        (Some(Node::Skipped(_)), Some(_)) => true,
+        (Some(Node::Dir(before)), Some(Node::Dir(after))) => {
+            before.mode & !OWNER == after.mode & !OWNER && before.mode & !after.mode == 0
+        }
+        _ => false,
+    }
+}
+
 /// Skips what is damaged or was dropped.
-fn readable<T>(result: Result<T>) -> Result<Option<T>> {
+pub(super) fn readable<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Dropped) => Ok(None),
@@ -260,7 +294,7 @@ pub(super) enum PathState {
     #[default]
     Absent,
     There(PathEntry),
-    /// It, or a directory above it, was skipped.
+    /// It, or a directory above it, was skipped or is damaged.
     Unknown,
 }
 

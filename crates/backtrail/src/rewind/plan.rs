@@ -2,26 +2,30 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::actions::PathActions;
-use super::authors::intervals;
+use super::apply::can_be_readable;
+use super::authors::{Author, AuthorKind, intervals};
+use super::damage::{contents_of, damaged_contents};
 use super::merge::Merger;
 use super::options::Rewind;
 use super::outcome::{ChatMove, Conflict, Merge, OnConflict, Outcome, Stage};
 use super::path_change::PathEntry;
-use super::path_history::{PathHistories, may_be};
+use super::path_history::{PathHistories, may_be, readable};
 use super::target::{FileTarget, PathScope, RewindTarget, place_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::objects::ObjectId;
 use crate::session::Session;
+use crate::snapshot::damage::{DamagedPart, DamagedPath, damage_error};
 use crate::snapshot::edit::{Edit, edit};
-use crate::snapshot::entry::Node;
+use crate::snapshot::entry::{FileKind, Node, SkippedReason};
 use crate::snapshot::scan::capture;
 use crate::snapshot::{Difference, Snapshot, shown};
 use crate::store::Store;
 use crate::workspace::timeline::{FileStepKind, Timeline};
-use crate::workspace::{Activity, Checkpoint, Workspace};
+use crate::workspace::{Activity, Checkpoint, Lost, Workspace};
 
 /// A rewind, restore, undo or redo that is planned. Nothing is touched before it is
 /// applied.
@@ -90,6 +94,10 @@ pub(super) struct FilePlan {
     pub(super) unchanged: u64,
     /// Other sessions whose work is undone, while their conversations stay.
     pub(super) others: Vec<SessionId>,
+    /// What cannot be restored because it is damaged.
+    pub(super) damaged: Vec<DamagedPath>,
+    /// Paths that would be replaced although the store's copy of them is damaged.
+    pub(super) unsaved: Vec<PathBuf>,
 }
 
 /// The present state of the files, as it was found.
@@ -97,7 +105,8 @@ pub(super) struct FilePlan {
 pub(super) enum PresentState<'a> {
     /// By a look that stored nothing: nothing will be touched.
     Looked(&'a Snapshot),
-    Stored(&'a Snapshot),
+    /// Also what was made readable for it.
+    Stored(&'a Snapshot, &'a BTreeSet<PathBuf>),
 }
 
 impl PlannedWork {
@@ -132,12 +141,31 @@ impl PlannedWork {
         conflicts.any(|conflict| conflict.merge == Some(Merge::Merged))
     }
 
+    /// Returns whether something is damaged: what is to be restored, or the store's copy of
+    /// what would be replaced.
+    pub(super) fn is_damaged(&self) -> bool {
+        let mut files = self.files.iter();
+        files.any(|files| !files.damaged.is_empty() || !files.unsaved.is_empty())
+    }
+
+    /// Refuses to go on if something is damaged that is to be restored.
+    pub(super) fn must_be_undamaged(&self) -> Result<()> {
+        let files = self.files.as_ref();
+        match files.and_then(|files| damage_error(&files.damaged)) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
     /// Returns whether nothing would happen.
     pub(super) fn is_empty(&self) -> bool {
         let no_files = |files: &FilePlan| files.actions.by_path.is_empty();
         self.chat.is_none() && self.files.as_ref().is_none_or(no_files)
     }
 }
+
+/// The reason why a file is kept that cannot be replaced.
+const UNSAVED: &str = "kept: its current content cannot be saved";
 
 struct FilePlanner<'a> {
     workspace: &'a Workspace,
@@ -154,6 +182,8 @@ struct PathsToChange {
     /// All of them.
     wanted: BTreeSet<PathBuf>,
     histories: PathHistories,
+    /// Directories of which it is not known what differs.
+    damaged: Vec<DamagedPath>,
 }
 
 /// Files that were stored because no snapshot had them.
@@ -182,7 +212,15 @@ impl CapturedFiles {
 impl<'a> PresentState<'a> {
     fn snapshot(self) -> &'a Snapshot {
         match self {
-            Self::Looked(snapshot) | Self::Stored(snapshot) => snapshot,
+            Self::Looked(snapshot) | Self::Stored(snapshot, _) => snapshot,
+        }
+    }
+
+    /// Returns what was made readable.
+    fn opened(self) -> BTreeSet<PathBuf> {
+        match self {
+            Self::Looked(_) => BTreeSet::new(),
+            Self::Stored(_, opened) => opened.clone(),
         }
     }
 }
@@ -190,40 +228,53 @@ impl<'a> PresentState<'a> {
 impl FilePlanner<'_> {
     /// `own` is the session whose conversation moves.
     fn plan(&self, options: &Rewind, own: Option<&SessionId>) -> Result<FilePlan> {
-        let target = self.open(&self.target.state)?;
+        let target = match self.open(&self.target.state)? {
+            Ok(target) => target,
+            Err(damaged) => return self.all_damaged(damaged, own),
+        };
         let merges = options.on_conflict == OnConflict::Merge;
         let mut captured = CapturedFiles::none(self.found.snapshot());
         let mut paths = self.look(&captured, &target, merges)?;
         let mut actions = PathActions::on(&paths.differences, &paths.histories, &captured.opened);
-        if matches!(self.found, PresentState::Stored(_)) && !actions.to_capture.is_empty() {
+        if matches!(self.found, PresentState::Stored(..)) && !actions.to_capture.is_empty() {
             captured = self.capture(&actions.to_capture, &captured.present)?;
             paths = self.look(&captured, &target, merges)?;
             actions = PathActions::on(&paths.differences, &paths.histories, &captured.opened);
             for path in &captured.refused {
-                actions.cannot(path, "kept: its current content cannot be saved");
+                actions.cannot(path, UNSAVED);
             }
         }
         let present = captured.present.clone();
+        self.plan_readable(&mut actions, &paths.differences);
+        let mut damaged = self.damaged_files(&actions, &present)?;
+        damaged.append(&mut paths.damaged);
+        actions.leave_damaged(&damaged);
+        let unsaved = self.unsaved_files(&actions)?;
+        for path in &unsaved {
+            actions.cannot(path, UNSAVED);
+        }
         self.name_uncaptured(&mut actions, &target)?;
         self.name_unchanged(&mut actions, &target)?;
+        self.name_lost(&mut actions, &present)?;
         // What is not touched anyway is no conflict.
         actions.fit(&present, &target)?;
         let makes_new = merges || options.pick.is_some();
         let writer = match self.found {
-            PresentState::Stored(_) if makes_new => Some(self.workspace.objects().writer()?),
+            PresentState::Stored(..) if makes_new => Some(self.workspace.objects().writer()?),
             _ => None,
         };
         let named_files = self.named_files(&present, &target)?;
         let merger = Merger {
             named_files: &named_files,
             writer: writer.as_ref(),
+            skips_damaged: options.skip_damaged,
             ..self.merger(&paths, &present)?
         };
         let mut conflicts = merger.conflicts(&mut actions, options.on_conflict)?;
         let stops = options.on_conflict == OnConflict::Stop;
         let can_merge = stops
             && conflicts.iter().any(|one| !one.named)
-            && self.try_merge(&captured, &target, &mut conflicts)?;
+            && self.try_merge(&captured, &target, &mut conflicts, &damaged)?;
         if let Some(pick) = &options.pick {
             pick.choose(&mut actions, &present, &merger)?;
             let is_chosen = |conflict: &Conflict| actions.is_touched(&conflict.path);
@@ -238,6 +289,12 @@ impl FilePlanner<'_> {
             // Directories stay for what is kept in them.
             actions.fit(&present, &target)?;
         }
+        if matches!(self.found, PresentState::Stored(..)) {
+            // The directories that change must be readable as a whole.
+            edit(&present, &actions.edits(), &mut |bytes| {
+                Ok(ObjectId::of(bytes))
+            })?;
+        }
         Ok(FilePlan {
             unchanged: present
                 .totals()
@@ -248,7 +305,51 @@ impl FilePlanner<'_> {
             conflicts,
             can_merge,
             others: self.others(own)?,
+            damaged,
+            unsaved,
         })
+    }
+
+    /// Plans to do nothing, since nothing of the target can be read.
+    fn all_damaged(&self, damaged: DamagedPath, own: Option<&SessionId>) -> Result<FilePlan> {
+        let damaged = vec![damaged];
+        let mut actions = PathActions::default();
+        actions.leave_damaged(&damaged);
+        Ok(FilePlan {
+            present: self.found.snapshot().clone(),
+            actions,
+            conflicts: Vec::new(),
+            can_merge: false,
+            unchanged: 0,
+            others: self.others(own)?,
+            damaged,
+            unsaved: Vec::new(),
+        })
+    }
+
+    /// Returns the files whose content to restore is damaged.
+    fn damaged_files(&self, actions: &PathActions, present: &Snapshot) -> Result<Vec<DamagedPath>> {
+        let mut found = damaged_contents(self.workspace.objects(), &actions.restored_files())?;
+        if matches!(self.found, PresentState::Looked(_)) && !found.is_empty() {
+            // Storing the present files would store these contents again.
+            let here = contents_of(present)?;
+            found.retain(|one| !here.contains(&one.content));
+        }
+        let of = self.name_of(&self.target.state);
+        let named = found
+            .into_iter()
+            .map(|one| DamagedPath::new(one.path, DamagedPart::Content, of.as_ref(), one.error));
+        named.collect()
+    }
+
+    /// Returns the files that would be replaced although the store's copy of their present
+    /// content is damaged.
+    fn unsaved_files(&self, actions: &PathActions) -> Result<Vec<PathBuf>> {
+        if matches!(self.found, PresentState::Looked(_)) {
+            return Ok(Vec::new());
+        }
+        let found = damaged_contents(self.workspace.objects(), &actions.replaced_files())?;
+        Ok(found.into_iter().map(|one| one.path.to_owned()).collect())
     }
 
     /// Returns what merges paths, and stores nothing.
@@ -263,6 +364,7 @@ impl FilePlanner<'_> {
             since: place_of(self.timeline, self.target.since)?,
             until: self.until()?,
             present,
+            skips_damaged: false,
             writer: None,
         })
     }
@@ -274,9 +376,11 @@ impl FilePlanner<'_> {
         captured: &CapturedFiles,
         target: &Snapshot,
         conflicts: &mut [Conflict],
+        damaged: &[DamagedPath],
     ) -> Result<bool> {
         let paths = self.look(captured, target, true)?;
         let mut actions = PathActions::on(&paths.differences, &paths.histories, &captured.opened);
+        actions.leave_damaged(damaged);
         actions.fit(&captured.present, target)?;
         let merger = self.merger(&paths, &captured.present)?;
         let merged = merger.conflicts(&mut actions, OnConflict::Merge)?;
@@ -329,9 +433,10 @@ impl FilePlanner<'_> {
             }
         }
         let only = self.named();
-        let mut differences = match &self.target.scope {
+        let (mut differences, damaged) = match &self.target.scope {
             PathScope::Whole | PathScope::ChangedUntilNow => {
-                present.differences(target, only.as_deref())?
+                let (found, damaged) = present.readable_differences(target, only.as_deref())?;
+                (found, damaged.all())
             }
             PathScope::Changed(after) => {
                 self.differences_of_step(after, present, target, &mut moved_on)?
@@ -351,6 +456,7 @@ impl FilePlanner<'_> {
             differences,
             moved_on,
             histories,
+            damaged,
         })
     }
 
@@ -362,7 +468,8 @@ impl FilePlanner<'_> {
         }
         for path in &self.target.paths {
             let node = match present.walk_down(path)? {
-                None => target.walk_down(path)?,
+                // One that is damaged stays.
+                None => readable(target.walk_down(path))?.flatten(),
                 now => now,
             };
             if node.is_some_and(|node| !matches!(node, Node::Dir(_))) {
@@ -387,15 +494,33 @@ impl FilePlanner<'_> {
         present: &Snapshot,
         target: &Snapshot,
         moved_on: &mut BTreeSet<PathBuf>,
-    ) -> Result<Vec<Difference>> {
+    ) -> Result<(Vec<Difference>, Vec<DamagedPath>)> {
         let mut differences = Vec::new();
-        let after = self.open(after)?;
-        for change in after.differences(target, self.named().as_deref())? {
+        let opened = self.found.opened();
+        let after = match self.open(after)? {
+            Ok(after) => after,
+            Err(damaged) => return Ok((differences, vec![damaged])),
+        };
+        let only = self.named();
+        let (changes, damaged) = after.readable_differences(target, only.as_deref())?;
+        for change in changes {
             let now = present.walk_down_to(&change, [after.id(), target.id()])?;
+            if is_skipped_dir(&change.before) && is_dir(&now) && is_dir(&change.after) {
+                // The step's end does not say what is in it.
+                let below = present.differences(target, Some(&[&change.path]))?;
+                let below = below.into_iter().filter(|it| it.path != change.path);
+                for difference in below {
+                    if !opened.iter().any(|it| difference.path.starts_with(it)) {
+                        moved_on.insert(difference.path.clone());
+                    }
+                    differences.push(difference);
+                }
+            }
             if is_same(&now, &change.after) {
                 continue;
             }
-            let regained = may_be(now.as_ref(), change.before.as_ref());
+            let regained =
+                may_be(now.as_ref(), change.before.as_ref()) || opened.contains(&change.path);
             if !is_same(&now, &change.before) && !regained {
                 moved_on.insert(change.path.clone());
             }
@@ -404,16 +529,38 @@ impl FilePlanner<'_> {
                 ..change
             });
         }
-        Ok(differences)
+        Ok((differences, damaged.all()))
     }
 
-    /// Opens a state that is needed, unless its files were dropped.
-    fn open(&self, id: &ObjectId) -> Result<Snapshot> {
-        let mut named = self.timeline.checkpoints.iter().rev();
-        if let Some(kept) = named.find(|kept| kept.snapshot_id() == *id) {
+    /// Opens a state that is needed, unless its files were dropped. The inner error is
+    /// damage.
+    fn open(&self, id: &ObjectId) -> Result<Result<Snapshot, DamagedPath>> {
+        if let Some(kept) = self.checkpoint_of(id) {
             self.workspace.must_be_kept(kept.id())?;
         }
-        self.workspace.open_snapshot(id)
+        let name = self.name_of(id);
+        // What the present files have may be damaged in the store.
+        match self.found.snapshot().sibling(*id) {
+            Ok(snapshot) => Ok(Ok(match &name {
+                Some(name) => snapshot.of_checkpoint(name),
+                None => snapshot,
+            })),
+            Err(error) => {
+                let part = DamagedPart::AllNames;
+                DamagedPath::new(Path::new(""), part, name.as_ref(), error).map(Err)
+            }
+        }
+    }
+
+    /// Returns the last checkpoint with a state.
+    fn checkpoint_of(&self, id: &ObjectId) -> Option<&Checkpoint> {
+        let mut checkpoints = self.timeline.checkpoints.iter().rev();
+        checkpoints.find(|one| one.snapshot_id() == *id)
+    }
+
+    /// Returns the name of that checkpoint, for errors.
+    fn name_of(&self, id: &ObjectId) -> Option<Arc<str>> {
+        self.checkpoint_of(id).map(Checkpoint::name_for_errors)
     }
 
     /// Returns the last state of the work that is undone.
@@ -431,7 +578,8 @@ impl FilePlanner<'_> {
         }
         for path in &self.target.paths {
             let named = actions.not_restored.iter().any(|known| known.path == *path);
-            if let Some(Node::Skipped(then)) = target.walk_down(path)?
+            let then = readable(target.walk_down(path))?.flatten();
+            if let Some(Node::Skipped(then)) = then
                 && !named
             {
                 actions.cannot(path, format!("was skipped then: {}", then.reason));
@@ -440,14 +588,66 @@ impl FilePlanner<'_> {
         Ok(())
     }
 
+    /// Plans to restore directories that only have to be made readable first.
+    fn plan_readable(&self, actions: &mut PathActions, differences: &[Difference]) {
+        if !matches!(self.found, PresentState::Looked(_)) {
+            return;
+        }
+        let root = self.workspace.root();
+        for want in differences.iter().filter(|want| is_closed(want)) {
+            if can_be_readable(root, &want.path) {
+                actions.not_restored.retain(|it| it.path != want.path);
+                actions.act(want);
+            }
+        }
+    }
+
+    /// Names unprotected paths that were lost in the work that is undone, and are not back.
+    fn name_lost(&self, actions: &mut PathActions, present: &Snapshot) -> Result<()> {
+        let since = place_of(self.timeline, self.target.since)?;
+        let until = self.until()?;
+        let ends = self.timeline.checkpoints.iter().enumerate().skip(since + 1);
+        let ends = ends.filter(|(n, end)| *n <= until && self.is_undone(*n, end));
+        for lost in ends.flat_map(|(_, end)| &end.unprotected().lost) {
+            let is_asked = self.named().is_none_or(|named| {
+                let mut named = named.into_iter();
+                named.any(|path| lost.path.starts_with(path))
+            });
+            let now = present.walk_down(&lost.path)?.as_ref().map(kind_of);
+            let is_back = lost.after.is_none() && now == Some(lost.kind);
+            if is_asked && !is_back {
+                // The reason is better than what the states alone say.
+                actions.not_restored.retain(|it| it.path != lost.path);
+                actions.cannot(&lost.path, lost_reason(lost));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the turn or run that ends with a checkpoint is undone.
+    fn is_undone(&self, n: usize, end: &Checkpoint) -> bool {
+        match &self.target.scope {
+            PathScope::Whole => {
+                let kind = end.session().cloned();
+                let kind = kind.map_or(AuthorKind::Unnamed, AuthorKind::Session);
+                let author = Author::new(kind, (n, end.at()));
+                self.target.authors.is_own(&author)
+            }
+            _ => Some(end.id()) == self.target.until,
+        }
+    }
+
     /// Names paths that were asked for and that the step did not change.
     fn name_unchanged(&self, actions: &mut PathActions, target: &Snapshot) -> Result<()> {
         let PathScope::Changed(after) = &self.target.scope else {
             return Ok(());
         };
         for path in &self.target.paths {
-            let after = self.workspace.open_snapshot(after)?;
-            if after.differences(target, Some(&[path]))?.is_empty() {
+            let Ok(after) = self.open(after)? else {
+                continue;
+            };
+            let (changes, damaged) = after.readable_differences(target, Some(&[path]))?;
+            if changes.is_empty() && damaged.all().is_empty() {
                 actions.cannot(path, "that step did not change it");
             }
         }
@@ -456,7 +656,9 @@ impl FilePlanner<'_> {
 
     /// Refuses a path that exists neither now nor in the target.
     fn must_be_known(&self, path: &Path, present: &Snapshot, target: &Snapshot) -> Result<()> {
-        if present.walk_down(path)?.is_some() || target.walk_down(path)?.is_some() {
+        let then = readable(target.walk_down(path))?;
+        let was_there = then.is_none_or(|then| then.is_some());
+        if was_there || present.walk_down(path)?.is_some() {
             return Ok(());
         }
         let what = format!("{} does not exist now or at that point", shown(path));
@@ -472,15 +674,18 @@ impl FilePlanner<'_> {
         merges: bool,
     ) -> Result<PathHistories> {
         let since = place_of(self.timeline, self.target.since)?;
-        let base = self.timeline.checkpoints[since].snapshot()?;
+        let base = self
+            .open(&self.timeline.checkpoints[since].snapshot_id())?
+            .ok();
         let mut histories = PathHistories {
             stored: captured.stored.clone(),
+            opened: self.found.opened(),
             every: (merges && self.target.scope == PathScope::Whole)
                 .then(|| self.target.paths.clone()),
             ..PathHistories::default()
         };
         let between = [captured.present.id(), target.id()];
-        histories.begin(&base, between, differences)?;
+        histories.begin(base.as_ref(), between, differences)?;
         let present = self.found.snapshot();
         let intervals = intervals(self.workspace, self.timeline, since, present.id());
         let gone = self.dropped_states()?;
@@ -490,7 +695,7 @@ impl FilePlanner<'_> {
             false if gone.contains(id) => {
                 Err(Error::new(ErrorKind::Dropped, "its files were dropped"))
             }
-            false => self.workspace.open_snapshot(id),
+            false => present.sibling(*id),
         })?;
         Ok(histories)
     }
@@ -510,7 +715,7 @@ impl FilePlanner<'_> {
     /// Stores what no snapshot has and would be replaced.
     fn capture(&self, paths: &[PathBuf], present: &Snapshot) -> Result<CapturedFiles> {
         let writer = self.workspace.objects().writer()?;
-        let options = self.workspace.scan_options(None, None);
+        let options = self.workspace.scan_options(None, None)?;
         let mut edits = BTreeMap::new();
         let mut captured = CapturedFiles::none(present);
         for path in paths {
@@ -530,6 +735,39 @@ impl FilePlanner<'_> {
         captured.present = self.workspace.open_snapshot(&id)?;
         Ok(captured)
     }
+}
+
+/// Returns whether a path cannot be read now, and a snapshot has it.
+pub(super) fn is_closed(want: &Difference) -> bool {
+    let is_unreadable = |node: &Node| matches!(node, Node::Skipped(skipped) if skipped.reason == SkippedReason::Unreadable);
+    let is_captured = |node: &Node| !matches!(node, Node::Skipped(_));
+    want.before.as_ref().is_some_and(is_unreadable) && want.after.as_ref().is_some_and(is_captured)
+}
+
+fn kind_of(node: &Node) -> FileKind {
+    match node {
+        Node::File { .. } => FileKind::File,
+        Node::Link { .. } => FileKind::Link,
+        Node::Dir(_) => FileKind::Dir,
+        Node::Skipped(skipped) => skipped.kind,
+    }
+}
+
+fn is_skipped_dir(node: &Option<Node>) -> bool {
+    matches!(node, Some(Node::Skipped(skipped)) if skipped.kind == FileKind::Dir)
+}
+
+fn is_dir(node: &Option<Node>) -> bool {
+    matches!(node, Some(Node::Dir(_)))
+}
+
+/// Returns why something that was not protected cannot be restored.
+fn lost_reason(lost: &Lost) -> String {
+    let what = match lost.after {
+        None => "deleted",
+        Some(_) => "made smaller",
+    };
+    format!("{what} while not protected ({})", lost.reason)
 }
 
 /// Returns whether a path is the same, as far as a snapshot says.

@@ -82,9 +82,10 @@ impl Workspace {
         if let Ok(unfinished) = progress {
             let restored = unfinished.moved.into_iter();
             let restored = restored.map(|path| NotRestored::new(path, "restored already"));
-            recovered
-                .not_restored
-                .extend(restored.chain(unfinished.other));
+            let waiting = unfinished.waiting.into_iter();
+            let waiting = waiting.map(|path| NotRestored::new(path, "not restored"));
+            let all = restored.chain(waiting).chain(unfinished.other);
+            recovered.not_restored.extend(all);
         }
         Ok(Some(recovered))
     }
@@ -123,7 +124,7 @@ impl Workspace {
 
     pub(crate) fn recover_with(&self, writer: Option<&Session>) -> Result<Option<Recovered>> {
         // Most often there is nothing to do, and no lock is needed.
-        if self.open_step()?.is_none() {
+        if self.open_step()?.is_none() && !self.has_dead().unwrap_or(false) {
             return Ok(None);
         }
         match self.try_hold_snapshots()? {
@@ -132,8 +133,16 @@ impl Workspace {
         }
     }
 
-    /// Finishes a step that a crash interrupted. The caller holds the snapshot lock.
+    /// Finishes a step that a crash interrupted, and ends the turns and runs whose process
+    /// died. The caller holds the snapshot lock.
     pub(crate) fn recover_locked(&self, writer: Option<&Session>) -> Result<Option<Recovered>> {
+        let recovered = self.finish_step(writer)?;
+        // If it fails, all changes since may be theirs or the user's, which is safe.
+        self.end_dead().ok();
+        Ok(recovered)
+    }
+
+    fn finish_step(&self, writer: Option<&Session>) -> Result<Option<Recovered>> {
         let Some(begun) = self.open_step()? else {
             return Ok(None);
         };
@@ -146,9 +155,11 @@ impl Workspace {
         };
         let left = work(self, &begun, &items).resume()?.left;
         let from = self.checkpoint_by_id(begun.from)?;
+        let from = from.as_ref();
         let mut ended = CheckpointRecord {
             changed: items.len() as u64,
             skipped: from.map_or_else(SkippedFiles::default, |from| from.skipped().clone()),
+            included: from.map_or_else(Vec::new, |from| from.included().to_vec()),
             ..begun.end((begun.after, after.totals()))
         };
         leave_alone(self, &mut ended, &left, &before)?;
@@ -168,7 +179,7 @@ impl Workspace {
     fn work_of(&self, begun: &StepRecord) -> Result<(Snapshot, Snapshot, Vec<PathChange>)> {
         let before = self.open_snapshot(&begun.before)?;
         let after = self.open_snapshot(&begun.after)?;
-        let items = items(begun, &before, &after)?;
+        let items = items(begun.makes_root, &before, &after)?;
         Ok((before, after, items))
     }
 

@@ -22,7 +22,9 @@ use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::step_record::{ChatMoveRecord, StepRecord, TrailPlace};
 use crate::workspace::timeline::{FileStep, FileStepKind, FileSteps, Timeline};
-use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace, Workspace};
+use crate::workspace::{
+    Checkpoint, CheckpointReason, Description, Look, Lost, SessionPlace, Workspace,
+};
 
 /// The steps of a workspace, or of one session there.
 pub(super) struct StepFinder<'a> {
@@ -104,14 +106,29 @@ impl<'a> StepFinder<'a> {
         Err(Error::new(ErrorKind::NotFound, what).at_path(&options.paths[0]))
     }
 
-    /// Returns whether a step changed any of some paths.
+    /// Returns whether a step changed any of some paths, or may have: its states may be
+    /// damaged there.
     fn changed_at(&self, step: &FileStep, only: &[&Path]) -> Result<bool> {
-        let before = self.timeline.checkpoints[step.before].snapshot()?;
-        let after = match step.after {
-            Some(after) => self.timeline.checkpoints[after].snapshot()?,
-            None => self.workspace.scan_present(&before, None)?.0,
+        let compare = || {
+            let before = self.timeline.checkpoints[step.before].snapshot()?;
+            let after = match step.after {
+                Some(after) => self.timeline.checkpoints[after].snapshot()?,
+                None => {
+                    let mode = before.root().mode;
+                    self.workspace.scan_present(mode, Look::Quick, None)?.0
+                }
+            };
+            before.differences(&after, Some(only))
         };
-        Ok(!before.differences(&after, Some(only))?.is_empty())
+        let is_asked = |lost: &Lost| only.iter().any(|path| lost.path.starts_with(path));
+        if self.lost_in(step).iter().any(is_asked) {
+            return Ok(true);
+        }
+        match compare() {
+            Ok(differences) => Ok(!differences.is_empty()),
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns whether a step of a conversation came after one of files. Within one
@@ -185,7 +202,8 @@ impl<'a> StepFinder<'a> {
         let checkpoints = &self.timeline.checkpoints;
         let before = &checkpoints[step.before];
         let after = step.after.map(|after| checkpoints[after].snapshot_id());
-        let changed = after.is_none_or(|after| after != before.snapshot_id());
+        let lost = !self.lost_in(step).is_empty();
+        let changed = lost || after.is_none_or(|after| after != before.snapshot_id());
         let scope = after.map_or(PathScope::ChangedUntilNow, PathScope::Changed);
         let (since, authors) = match (step.kind, &step.session) {
             (FileStepKind::Move, _) => (step.id, WhoseWork::Nobody),
@@ -316,7 +334,15 @@ impl<'a> StepFinder<'a> {
         let owner = |chat: &SessionPlace| belongs_to(self.workspace.store(), &chat.id);
         let is_ours = |chat: &SessionPlace| owner(chat).is_ok_and(|it| it == ChatOwner::Ours);
         let chat = || self.chat_before(step).ok().flatten();
-        after != Some(before) || chat().is_some_and(|chat| is_ours(&chat))
+        after != Some(before)
+            || !self.lost_in(step).is_empty()
+            || chat().is_some_and(|chat| is_ours(&chat))
+    }
+
+    /// Returns what a step destroyed without protection.
+    fn lost_in(&self, step: &FileStep) -> &[Lost] {
+        let end = step.after.map(|after| &self.timeline.checkpoints[after]);
+        end.map_or(&[], |end| &end.unprotected().lost)
     }
 
     /// Returns when a step was over.
@@ -357,6 +383,7 @@ impl<'a> StepFinder<'a> {
             kind,
             at: Some(self.at(step)),
             session: step.session.clone(),
+            ending: self.timeline.ending(step),
         }
     }
 

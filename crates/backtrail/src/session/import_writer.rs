@@ -19,7 +19,7 @@ use crate::store::Store;
 use crate::sync::lock;
 use crate::time::Timestamp;
 use crate::trail::SourceRecord;
-use crate::trail::opener::{Opener, TrailReason};
+use crate::trail::opener::{AT_FROM_FILE, Opener, TrailReason};
 use crate::trail::origin::{ForkOrigin, SpawnedBy};
 
 /// Writes to an imported session.
@@ -39,6 +39,7 @@ const WAITING: usize = 4 << 20;
 pub struct ImportWriterOptions {
     session: SessionOptions,
     began: Option<Timestamp>,
+    is_from_file: bool,
     original_id: Option<String>,
     origin: Origin,
 }
@@ -70,6 +71,13 @@ impl ImportWriterOptions {
     pub fn began(mut self, at: Timestamp) -> Self {
         self.began = Some(at);
         self
+    }
+
+    /// Sets the time of the session's file in place of the unknown time when it began.
+    #[must_use]
+    pub fn began_about(mut self, file_time: Timestamp) -> Self {
+        self.is_from_file = true;
+        self.began(file_time)
     }
 
     /// Sets the id that the program gives the session, if it differs from the one here.
@@ -133,6 +141,7 @@ impl Store {
         let opener = Opener {
             present: options.session.present,
             original_id: options.original_id,
+            at_from: options.is_from_file.then(|| AT_FROM_FILE.to_owned()),
             ..Opener::new(id, 0, TrailReason::Start, at)
         };
         let opener = match options.origin {

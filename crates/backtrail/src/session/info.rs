@@ -13,9 +13,10 @@ use crate::log::version1::second_opener;
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::trail::lines::PEEK_BUFFER;
+use crate::trail::opener::{Opener, TrailReason};
 use crate::trail::present::{Present, WorkspaceRef};
 use crate::trail::record::Position;
-use crate::trail::{ForkOrigin, RecordKind, SpawnedBy, Sums};
+use crate::trail::{ForkOrigin, RecordKind, RecordRef, SpawnedBy, Sums};
 
 /// A session's details.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,13 +45,23 @@ pub struct SessionInfo {
     pub workspace_id: Option<WorkspaceId>,
     /// When it began; `None` if no record has a time.
     pub created_at: Option<Timestamp>,
-    /// When its last record was made; `None` if no record has a time.
+    /// When it was last active: the time of its last record that is not a note, such as a
+    /// title, a tag or a pin. `None` if no record has a time.
     pub updated_at: Option<Timestamp>,
+    /// Whether these times come from the file that it was imported from, because neither its
+    /// lines nor its id have any: they are approximate.
+    pub times_from_file: bool,
+    /// When its newest message of its own was made, even if it was undone since; `None` if
+    /// it has none.
+    #[serde(skip)]
+    pub(crate) spoken_at: Option<Timestamp>,
     /// The seq of its last record; 0 if there is none.
     pub last_seq: u64,
     /// The beginning of the first prompt, if the session was imported from a file. In other
     /// sessions it is quick to read.
     pub begins: Option<String>,
+    /// The name that it was given when it was forked. It is a reference to the session.
+    pub name: Option<String>,
     /// The record it was forked from, if it was.
     pub forked_from: Option<ForkOrigin>,
     /// The tool call that started it, if one did.
@@ -64,7 +75,20 @@ pub struct SessionInfo {
 }
 
 impl SessionInfo {
-    /// Reads the openers and the last record only.
+    /// Returns the session that `latest` means: the one with the newest message of its own. A
+    /// session without one comes after all others, and a fork without one last. A sub-agent's
+    /// session never counts: its parent continues it.
+    pub fn latest<'a>(infos: impl IntoIterator<Item = &'a Self>) -> Option<&'a Self> {
+        let infos = infos.into_iter().filter(|info| info.spawned_by.is_none());
+        infos.max_by_key(|info| {
+            let has_spoken = info.spoken_at.is_some();
+            let counts = has_spoken || info.forked_from.is_none();
+            let at = info.spoken_at.or(info.updated_at);
+            (has_spoken, counts, at, &info.id)
+        })
+    }
+
+    /// Reads the openers and the last records only.
     pub(crate) fn read(store: &Store, files: &LogDir) -> Result<Self> {
         let trails = files.trails()?;
         let (Some(&first), Some(&head)) = (trails.first(), trails.last()) else {
@@ -72,18 +96,16 @@ impl SessionInfo {
         };
         let beginning = Beginning::read(files, first)?;
         let created_at = beginning.at;
+        let mut last = Ending::read(files, &trails)?;
         let mut walk = Walk::new(store, files, head);
-        let mut version = None;
-        let mut end = None;
-        // If nothing in the head can be read, use the trails before it.
-        while end.is_none()
+        // If nothing in its own trails can be read, use those that it continues.
+        while last.end.is_none()
             && let Some(segment) = walk.next()?
         {
-            version = version.or(segment.opener.as_ref().map(|opener| opener.version));
-            end = last_record(&segment)?.map(|(position, at)| (segment.trail, position, at));
+            last.end = segment.last_position()?.map(|end| (segment.trail, end));
         }
-        let present = match &end {
-            Some((trail, position, _)) => present_at(store, files, *trail, position)?,
+        let present = match &last.end {
+            Some((trail, position)) => present_at(store, files, *trail, position)?,
             None => Present::default(),
         };
         Ok(Self {
@@ -97,14 +119,20 @@ impl SessionInfo {
             workspace_root: present.workspace.as_ref().map(WorkspaceRef::root),
             workspace_id: present.workspace.and_then(|workspace| workspace.id),
             created_at,
-            updated_at: end.and_then(|(.., at)| at).or(created_at),
-            last_seq: end.map_or(0, |(_, position, _)| position.seq),
+            updated_at: last.active_at.or(created_at),
+            times_from_file: beginning.times_from_file,
+            spoken_at: last.message.map(|at| {
+                let known = at.or(last.active_at).or(created_at);
+                known.unwrap_or(Timestamp::MIN)
+            }),
+            last_seq: last.end.map_or(0, |(_, position)| position.seq),
             begins: beginning.begins,
+            name: beginning.name,
             forked_from: beginning.fork,
             spawned_by: beginning.spawned_by,
             original_id: beginning.original_id,
             trails: u32::try_from(trails.len()).unwrap_or(u32::MAX),
-            version,
+            version: last.version,
         })
     }
 }
@@ -114,8 +142,10 @@ struct Beginning {
     at: Option<Timestamp>,
     fork: Option<ForkOrigin>,
     spawned_by: Option<SpawnedBy>,
+    name: Option<String>,
     original_id: Option<String>,
     begins: Option<String>,
+    times_from_file: bool,
 }
 
 impl Beginning {
@@ -130,9 +160,13 @@ impl Beginning {
         let original_id = opener
             .as_ref()
             .and_then(|opener| opener.original_id.clone());
+        let fork = opener.as_ref().and_then(|opener| opener.fork.clone());
+        let branch = fork.as_ref().and_then(|fork| fork.branch_name.clone());
         Ok(Self {
+            name: branch.or_else(|| opener.as_ref().and_then(|opener| opener.name.clone())),
+            fork,
             at: at.or(imported.as_ref().map(|imported| imported.created_at)),
-            fork: opener.as_ref().and_then(|opener| opener.fork.clone()),
+            times_from_file: opener.as_ref().is_some_and(Opener::is_at_from_file),
             spawned_by: opener.and_then(|opener| opener.spawned_by),
             begins: imported
                 .as_ref()
@@ -151,20 +185,60 @@ fn first_time(segment: &Segment) -> Result<Option<Timestamp>> {
     Ok(reader.next_record()?.and_then(|record| record.at()))
 }
 
-/// Returns the end of a segment, and when its last record was made.
-fn last_record(segment: &Segment) -> Result<Option<(Position, Option<Timestamp>)>> {
-    let mut reader = segment.backwards(Sums::Check)?;
-    while let Some(record) = reader.next_record()? {
-        if record.seq() <= segment.until {
-            let position = Position::after(&record);
-            let imported = segment.opener.as_ref().and_then(|o| o.imported.as_ref());
-            let at = match imported {
-                // The import itself is not an event of the session.
-                Some(imported) if record.kind() == RecordKind::Opener => Some(imported.updated_at),
-                _ => record.at(),
-            };
-            return Ok(Some((position, at)));
+/// What the ends of a session's own trails say.
+#[derive(Default)]
+struct Ending {
+    /// The last record, and its trail.
+    end: Option<(u32, Position)>,
+    version: Option<u32>,
+    active_at: Option<Timestamp>,
+    /// The time of the newest message, if there is a message and it has a time.
+    message: Option<Option<Timestamp>>,
+}
+
+impl Ending {
+    /// Reads the trails backwards up to the newest message.
+    fn read(files: &LogDir, trails: &[u32]) -> Result<Self> {
+        let mut found = Self::default();
+        for trail in trails.iter().rev() {
+            let segment = Segment::open(files, *trail, u64::MAX)?;
+            if segment.is_version_1() {
+                // A long file, whose import is recorded in the trail after it.
+                found.message = Some(None);
+                break;
+            }
+            let opener = segment.opener.as_ref();
+            found.version = found.version.or(opener.map(|opener| opener.version));
+            let mut reader = segment.backwards(Sums::Check)?;
+            while let Some(record) = reader.next_record()? {
+                if found.end.is_none() {
+                    found.end = Some((*trail, Position::after(&record)));
+                }
+                let at = active_at(&record, opener);
+                found.active_at = found.active_at.or(at);
+                if record.kind() == RecordKind::Message {
+                    found.message = Some(at);
+                    return Ok(found);
+                }
+            }
         }
+        Ok(found)
     }
-    Ok(None)
+}
+
+/// Returns when a session was active, if a record shows that it was: a note does not, nor
+/// does a new trail that only continues the one before.
+fn active_at(record: &RecordRef<'_>, opener: Option<&Opener>) -> Option<Timestamp> {
+    match (record.kind(), opener) {
+        (RecordKind::Note, _) => None,
+        (RecordKind::Opener, Some(opener)) => match opener.reason {
+            TrailReason::Rotation | TrailReason::Repair => None,
+            // The import itself is not an event of the session.
+            _ => match &opener.imported {
+                Some(imported) => Some(imported.updated_at),
+                None => record.at(),
+            },
+        },
+        _ => record.at(),
+    }
 }

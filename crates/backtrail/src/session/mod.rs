@@ -39,11 +39,11 @@ pub use fork::ForkOptions;
 pub use import_writer::{CallUsage, ImportWriter, ImportWriterOptions};
 pub use info::SessionInfo;
 #[cfg(feature = "snapshots")]
-pub use input_line::InputLine;
+pub use input_line::{InputLine, Unknown};
 pub use note::Note;
 pub use options::SessionOptions;
 pub use reader::SessionReader;
-pub use run::Run;
+pub use run::{Ending, Run};
 #[cfg(feature = "snapshots")]
 pub use source::KeptSource;
 pub use spawn::Spawned;
@@ -81,6 +81,7 @@ impl Session {
     ) -> Result<Self> {
         let opener = |id: &SessionId| Opener {
             present: options.present,
+            name: options.name,
             spawned_by,
             ..Opener::new(id, 0, TrailReason::Start, store.now())
         };

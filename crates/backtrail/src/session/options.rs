@@ -14,6 +14,7 @@ use crate::workspace::Workspace;
 pub struct SessionOptions {
     pub(super) present: Present,
     pub(super) durability: Option<Durability>,
+    pub(super) name: Option<String>,
 }
 
 impl SessionOptions {
@@ -72,6 +73,13 @@ impl SessionOptions {
     pub fn workspace(mut self, workspace: &Workspace) -> Self {
         self.present.workspace = Some(workspace.reference());
         self
+    }
+
+    /// Sets the title, which also becomes a reference to the session, as the name of a fork.
+    #[cfg(feature = "snapshots")]
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self.title(name)
     }
 
     /// Sets the workspace unless there is one.

@@ -1,6 +1,7 @@
 //! The record of a command that ran.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,66 @@ pub struct Run {
     pub before: Option<CheckpointId>,
     /// The checkpoint after it.
     pub after: Option<CheckpointId>,
+}
+
+/// How a turn or run ended.
+///
+/// In JSON, `result` is its name, with `exit_code` and `signal` for one that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Ending {
+    /// It ended; a command exited with 0.
+    Done,
+    /// The command failed.
+    Failed {
+        /// Its exit code; `None` if a signal ended it.
+        exit_code: Option<i32>,
+        /// The signal that ended it.
+        signal: Option<i32>,
+    },
+    /// Its process died, or the turn was given up.
+    Interrupted,
+    /// It is running.
+    Running,
+}
+
+impl Ending {
+    /// Returns it as one word.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed { .. } => "failed",
+            Self::Interrupted => "interrupted",
+            Self::Running => "running",
+        }
+    }
+
+    /// Returns how a command ended.
+    pub fn of_command(exit_code: Option<i32>, signal: Option<i32>) -> Self {
+        match exit_code {
+            Some(0) => Self::Done,
+            exit_code => Self::Failed { exit_code, signal },
+        }
+    }
+}
+
+/// Says what is not as it should be: `failed, exit 3`; empty for one that is done.
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => Ok(()),
+            Self::Failed {
+                exit_code: Some(code),
+                ..
+            } => write!(f, "failed, exit {code}"),
+            Self::Failed {
+                signal: Some(signal),
+                ..
+            } => write!(f, "failed, signal {signal}"),
+            other => f.write_str(other.as_str()),
+        }
+    }
 }
 
 /// The type of a run's record.

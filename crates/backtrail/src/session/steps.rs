@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::run::Ending;
 use crate::error::Result;
 use crate::ids::SessionId;
 use crate::log::chain::Segment;
@@ -31,6 +32,8 @@ pub struct Step {
     /// The session it belongs to, if it changed files; `None` for a step of the
     /// conversation alone, and for one that belongs to no session.
     pub session: Option<SessionId>,
+    /// How it ended, if it is a turn or run and that is known.
+    pub ending: Option<Ending>,
 }
 
 /// What a step did.
@@ -89,6 +92,7 @@ impl Step {
             kind,
             at,
             session: None,
+            ending: None,
         }
     }
 }
@@ -174,6 +178,13 @@ impl Serialize for Step {
             | StepKind::Run { .. }
             | StepKind::FileRewind { .. }
             | StepKind::Restore { .. } => {}
+        }
+        if let Some(ending) = &self.ending {
+            map.serialize_entry("result", ending.as_str())?;
+        }
+        if let Some(Ending::Failed { exit_code, signal }) = &self.ending {
+            map.serialize_entry("exit_code", exit_code)?;
+            map.serialize_entry("signal", signal)?;
         }
         map.end()
     }

@@ -12,6 +12,8 @@ use crate::error::{Error, ErrorKind, Result, quoted};
 use crate::ids::CheckpointId;
 use crate::message::{Block, Draft, Message, ToolResult, ToolUse};
 use crate::sync::lock;
+use crate::workspace::spans::ends;
+use crate::workspace::timeline::Timeline;
 use crate::workspace::{
     Active, Checkpoint, CheckpointOptions, CheckpointReason, SessionPlace, Workspace, by_id,
     moved_home,
@@ -54,6 +56,83 @@ impl Session {
             background: Mutex::new(background),
             ended: false,
         })
+    }
+
+    /// Continues the last turn if it was interrupted, for example because its process was
+    /// killed; `None` if it ended, or its prompt was undone. Changes of the files since then are
+    /// not the turn's. [`Turn::open_tool_calls`] returns the calls that have no result.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Invalid` if the turn is open in this process, and if the session or its
+    /// workspace cannot be read or the state of the files cannot be saved.
+    pub fn resume_turn(&self) -> Result<Option<Turn>> {
+        let Some(workspace) = self.workspace()? else {
+            return Ok(None);
+        };
+        workspace.recover_with(Some(self))?;
+        let Some(start) = self.interrupted_turn(&workspace)? else {
+            return Ok(None);
+        };
+        let Some(prompt) = start.record.prompt.as_ref() else {
+            return Ok(None);
+        };
+        let line = self.reader().log.line()?;
+        if !line.holds(&prompt.id, prompt.trail, prompt.seq) {
+            return Ok(None);
+        }
+        let resume = CheckpointOptions::new()
+            .reason(CheckpointReason::TurnResume)
+            .place(self.place())
+            .begun_by(start.id());
+        workspace.checkpoint(resume)?;
+        let background = Background {
+            pending: Vec::new(),
+            started: Some(StoredState {
+                id: start.id(),
+                // Marking it as active is optional.
+                _active: workspace.activate(&start).ok(),
+            }),
+            failed: None,
+            stale: false,
+        };
+        let turn = Turn {
+            session: self.clone(),
+            workspace,
+            calls: Mutex::default(),
+            background: Mutex::new(background),
+            ended: false,
+        };
+        let mut records = self.reader().records_from(prompt.seq)?;
+        while let Some(record) = records.next()? {
+            // An unreadable message has no call that could be answered.
+            if let Ok(Some(message)) = record.stored_message() {
+                turn.take_note(&message);
+            }
+        }
+        Ok(Some(turn))
+    }
+
+    /// Returns the checkpoint that the session's last turn began with, unless it ended.
+    fn interrupted_turn(&self, workspace: &Workspace) -> Result<Option<Checkpoint>> {
+        let timeline = Timeline::read(workspace)?;
+        let is_its = |checkpoint: &&Checkpoint| {
+            let place = checkpoint.session();
+            *checkpoint.reason() == CheckpointReason::TurnStart
+                && place.is_some_and(|place| place.id == *self.id())
+        };
+        let Some(start) = timeline.checkpoints.iter().rev().find(is_its) else {
+            return Ok(None);
+        };
+        if timeline.active.contains(&start.id()) {
+            let what = format!("the last turn of session {} is still open", self.id());
+            return Err(Error::invalid(what));
+        }
+        let end = ends(&timeline.checkpoints).get(&start.id()).copied();
+        let ended = end.is_some_and(|end| {
+            *timeline.checkpoints[end].reason() != CheckpointReason::Interrupted
+        });
+        Ok((!ended).then(|| start.clone()))
     }
 
     /// Makes a checkpoint of the session's workspace, at the session's last record.

@@ -14,23 +14,29 @@
 //! - A path that was skipped on either side is not a change, and neither is anything
 //!   below it, because its state is unknown. Whether ignore rules matched a file is not a
 //!   change.
+//!
+//! A node that is damaged on one side hides the same names on the other: they are unknown, and
+//! the directory is named as damaged.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, ChangeKind, FileState};
 use super::cursor::{Cursor, Next, find};
-use super::entry::{Dir, DirEntry, Node};
+use super::damage::{DamagedPart, DamagedPath, DamagedSides};
+use super::entry::{DirEntry, Node};
 use super::name::{names_of, os_str};
+use super::repeats::Repeats;
 use super::source::Nodes;
+use super::tree::Snapshot;
 use super::walk::{SkippedEntry, check_depth};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::objects::ObjectId;
 
 /// A running comparison.
 pub(super) struct Comparison<'a> {
-    before: &'a dyn Nodes,
-    after: &'a dyn Nodes,
+    before: &'a Snapshot,
+    after: &'a Snapshot,
     /// Directories that are still to be compared.
     ahead: Vec<DirPair>,
     changes: Vec<Change>,
@@ -38,6 +44,32 @@ pub(super) struct Comparison<'a> {
     lost: Vec<SkippedEntry>,
     /// Every path that differs, if requested.
     every: Option<Vec<Difference>>,
+    damaged: DamagedSides,
+    repeats: Repeats,
+}
+
+/// One of the two snapshots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Before,
+    After,
+}
+
+impl Side {
+    fn other(self) -> Self {
+        match self {
+            Self::Before => Self::After,
+            Self::After => Self::Before,
+        }
+    }
+}
+
+/// The differences between two snapshots as far as they can be read.
+#[derive(Debug)]
+pub(super) struct Compared {
+    pub(super) changes: Vec<Change>,
+    pub(super) lost: Vec<SkippedEntry>,
+    pub(super) damaged: DamagedSides,
 }
 
 /// A path that differs itself, regardless of what is below it. The workspace is the empty
@@ -60,7 +92,7 @@ struct DirPair {
 }
 
 impl<'a> Comparison<'a> {
-    pub(super) fn new(before: &'a dyn Nodes, after: &'a dyn Nodes) -> Self {
+    pub(super) fn new(before: &'a Snapshot, after: &'a Snapshot) -> Self {
         Self {
             before,
             after,
@@ -68,6 +100,8 @@ impl<'a> Comparison<'a> {
             changes: Vec::new(),
             lost: Vec::new(),
             every: None,
+            damaged: DamagedSides::default(),
+            repeats: Repeats::default(),
         }
     }
 
@@ -75,44 +109,63 @@ impl<'a> Comparison<'a> {
     /// nothing below a skipped entry.
     pub(super) fn differences(
         mut self,
-        before: &Dir,
-        after: &Dir,
         only: Option<&[&Path]>,
-    ) -> Result<Vec<Difference>> {
+    ) -> Result<(Vec<Difference>, DamagedSides)> {
         self.every = Some(Vec::new());
-        self.compare(before, after, only)?;
+        self.compare(only)?;
         let mut every = self.every.unwrap_or_default();
         every.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        Ok(every)
+        Ok((every, self.damaged))
     }
 
     /// Compares two workspaces, at some paths or everywhere.
-    pub(super) fn run(
-        mut self,
-        before: &Dir,
-        after: &Dir,
-        only: Option<&[&Path]>,
-    ) -> Result<(Vec<Change>, Vec<SkippedEntry>)> {
-        self.compare(before, after, only)?;
-        Ok((self.changes, self.lost))
+    pub(super) fn run(mut self, only: Option<&[&Path]>) -> Result<Compared> {
+        self.compare(only)?;
+        Ok(Compared {
+            changes: self.changes,
+            lost: self.lost,
+            damaged: self.damaged,
+        })
     }
 
-    fn compare(&mut self, before: &Dir, after: &Dir, only: Option<&[&Path]>) -> Result<()> {
+    fn compare(&mut self, only: Option<&[&Path]>) -> Result<()> {
         match only.map(outermost).transpose()? {
             Some(only) if only.first().is_some_and(|path| !path.is_empty()) => {
                 for names in only {
-                    self.walk_down(before, after, &names)?;
+                    self.walk_down(&names)?;
                 }
             }
-            _ => self.compare_at(
-                ".".into(),
-                0,
-                Some(Node::Dir(*before)),
-                Some(Node::Dir(*after)),
-            ),
+            _ => {
+                let [before, after] = self.roots();
+                self.compare_at(".".into(), 0, before, after);
+            }
         }
         while let Some(pair) = self.ahead.pop() {
             self.merge(pair)?;
+        }
+        Ok(())
+    }
+
+    fn roots(&self) -> [Option<Node>; 2] {
+        [self.before, self.after].map(|snapshot| Some(Node::Dir(*snapshot.root())))
+    }
+
+    fn nodes(&self, side: Side) -> &'a dyn Nodes {
+        match side {
+            Side::Before => self.before.source(),
+            Side::After => self.after.source(),
+        }
+    }
+
+    /// Records that a directory is damaged on one side.
+    fn damage(&mut self, side: Side, path: &Path, part: DamagedPart, error: Error) -> Result<()> {
+        let (snapshot, damaged) = match side {
+            Side::Before => (self.before, &mut self.damaged.before),
+            Side::After => (self.after, &mut self.damaged.after),
+        };
+        // A directory may have several damaged nodes.
+        if damaged.last().is_none_or(|last| last.path != path) {
+            damaged.push(DamagedPath::new(path, part, snapshot.of(), error)?);
         }
         Ok(())
     }
@@ -133,28 +186,53 @@ impl<'a> Comparison<'a> {
     }
 
     /// Goes to one path on both sides and compares the nodes there.
-    fn walk_down(&mut self, before: &Dir, after: &Dir, names: &[&[u8]]) -> Result<()> {
+    fn walk_down(&mut self, names: &[&[u8]]) -> Result<()> {
         let mut path = PathBuf::new();
-        let mut found = (Some(Node::Dir(*before)), Some(Node::Dir(*after)));
+        let [mut before, mut after] = self.roots();
         for name in names {
-            if found.0 == found.1 || is_skipped(&found.0) || is_skipped(&found.1) {
+            if before == after || is_skipped(&before) || is_skipped(&after) {
                 return Ok(());
             }
+            let stepped = [
+                (
+                    Side::Before,
+                    step_down(self.nodes(Side::Before), before, name),
+                ),
+                (Side::After, step_down(self.nodes(Side::After), after, name)),
+            ];
+            let mut found = [None, None];
+            let mut is_known = true;
+            for ((side, step), found) in stepped.into_iter().zip(&mut found) {
+                match step {
+                    Ok(node) => *found = node,
+                    Err(error) => {
+                        self.damage(side, &path, DamagedPart::SomeNames, error)?;
+                        is_known = false;
+                    }
+                }
+            }
+            if !is_known {
+                return Ok(());
+            }
+            [before, after] = found;
             path.push(os_str(name));
-            found = (
-                step_down(self.before, found.0, name)?,
-                step_down(self.after, found.1, name)?,
-            );
         }
-        self.compare_at(path, names.len(), found.0, found.1);
+        self.compare_at(path, names.len(), before, after);
         Ok(())
     }
 
     /// Compares the entries of two listings.
     fn merge(&mut self, pair: DirPair) -> Result<()> {
-        check_depth(pair.depth, &pair.path)?;
+        if let Err(error) = check_depth(pair.depth, &pair.path) {
+            let side = match pair.after {
+                Some(_) => Side::After,
+                None => Side::Before,
+            };
+            return self.damage(side, &pair.path, DamagedPart::AllNames, error);
+        }
         let mut before = pair.before.map(Cursor::new).unwrap_or_default();
         let mut after = pair.after.map(Cursor::new).unwrap_or_default();
+        let is_repeated = self.repeats.enter([pair.before, pair.after]);
         let mut empty = true;
         loop {
             let (take_before, take_after) = match (before.peek(), after.peek()) {
@@ -167,19 +245,18 @@ impl<'a> Comparison<'a> {
                     }
                     let order = reach(old_last, new_last);
                     if order.is_ge() {
-                        before.open(self.before)?;
-                    }
-                    if order.is_le() {
-                        after.open(self.after)?;
+                        self.open(Side::Before, [&mut before, &mut after], &pair.path)?;
+                    } else {
+                        self.open(Side::After, [&mut after, &mut before], &pair.path)?;
                     }
                     continue;
                 }
                 (Next::Node(..), _) => {
-                    before.open(self.before)?;
+                    self.open(Side::Before, [&mut before, &mut after], &pair.path)?;
                     continue;
                 }
                 (_, Next::Node(..)) => {
-                    after.open(self.after)?;
+                    self.open(Side::After, [&mut after, &mut before], &pair.path)?;
                     continue;
                 }
                 (Next::Entry(old), Next::Entry(new)) => match old.name.cmp(&new.name) {
@@ -193,10 +270,52 @@ impl<'a> Comparison<'a> {
             let old = take_before.then(|| before.take()).flatten();
             let new = take_after.then(|| after.take()).flatten();
             empty &= !was_captured(&old) && !was_captured(&new);
+            if is_repeated && old != new {
+                self.count_repeated(&pair, old.as_ref().or(new.as_ref()))?;
+            }
             self.compare_entries(&pair, old, new);
         }
         self.changes.extend(pair.if_empty.filter(|_| empty));
         Ok(())
+    }
+
+    /// Opens the next node of one side. If it is damaged, its names are unknown: what the
+    /// other side has of them is skipped, too.
+    fn open(&mut self, side: Side, [cursor, other]: [&mut Cursor; 2], path: &Path) -> Result<()> {
+        let end: Option<Box<[u8]>> = match cursor.peek() {
+            Next::Node(_, last) => last.map(Into::into),
+            Next::Entry(_) | Next::End => return Ok(()),
+        };
+        let Err(error) = cursor.open(self.nodes(side)) else {
+            return Ok(());
+        };
+        let part = match end {
+            None => DamagedPart::AllNames,
+            Some(_) => DamagedPart::SomeNames,
+        };
+        self.damage(side, path, part, error)?;
+        let is_unknown = |name: &[u8]| end.as_deref().is_none_or(|end| name <= end);
+        loop {
+            match other.peek() {
+                Next::Entry(entry) if is_unknown(&entry.name) => drop(other.take()),
+                Next::Node(_, Some(last)) if is_unknown(last) => other.skip(),
+                Next::Node(_, None) if end.is_none() => other.skip(),
+                Next::Node(..) if end.as_deref().is_some_and(|end| !other.is_past(end)) => {
+                    self.open(side.other(), [&mut *other, &mut *cursor], path)?;
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn count_repeated(&mut self, pair: &DirPair, entry: Option<&DirEntry>) -> Result<()> {
+        let Some(entry) = entry else {
+            return Ok(());
+        };
+        let tree = |side: &'a Snapshot| (side.source() as &dyn Nodes, side.root().listing);
+        let trees = [tree(self.before), tree(self.after)];
+        let path = pair.path.join(os_str(&entry.name));
+        self.repeats.count(&path, &trees)
     }
 
     fn compare_entries(

@@ -63,6 +63,11 @@ impl Cursor {
         self.leaf.next()
     }
 
+    /// Returns whether all names up to `end` were opened or skipped.
+    pub(crate) fn is_past(&self, end: &[u8]) -> bool {
+        self.floor.as_deref().is_some_and(|floor| floor >= end)
+    }
+
     /// Skips the next node.
     pub(crate) fn skip(&mut self) {
         if let Some(node) = self.ahead.pop() {
@@ -70,22 +75,30 @@ impl Cursor {
         }
     }
 
-    /// Opens the next node.
+    /// Opens the next node. One that cannot be read is skipped.
     pub(crate) fn open(&mut self, nodes: &dyn Nodes) -> Result<()> {
         let Some(node) = self.ahead.pop() else {
             return Ok(());
         };
+        let opened = self.open_node(&node, nodes);
+        if opened.is_err() {
+            self.floor = node.last;
+        }
+        opened
+    }
+
+    fn open_node(&mut self, node: &PendingNode, nodes: &dyn Nodes) -> Result<()> {
         match read_listing(&node.id, &nodes.node(&node.id)?)? {
             Listing::Leaf(entries) => {
                 let first = entries.first().map(|entry| &*entry.name);
                 let last = entries.last().map(|entry| &*entry.name);
-                self.check(&node, first, last)?;
+                self.check(node, first, last)?;
                 self.floor = last.map(Into::into);
                 self.leaf = entries.into_iter();
             }
             Listing::Branch(children) => {
                 let first = children.first().map(|child| &*child.last);
-                self.check(&node, first, children.last().map(|child| &*child.last))?;
+                self.check(node, first, children.last().map(|child| &*child.last))?;
                 let depth = node.depth + 1;
                 self.ahead
                     .extend(children.into_iter().rev().map(|child| PendingNode {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::change::{Change, ChangeKind};
 use super::compare::Comparison;
+use super::damage::damage_error;
 use super::name::{bytes_of, names_of};
 use super::patch::{self, TextDiff};
 use super::renames;
@@ -47,8 +48,11 @@ impl Diff {
         after: &Snapshot,
         only: Option<&[&Path]>,
     ) -> Result<Self> {
-        let comparison = Comparison::new(before.source(), after.source());
-        let (mut changes, mut lost) = comparison.run(before.root(), after.root(), only)?;
+        let compared = Comparison::new(before, after).run(only)?;
+        if let Some(error) = damage_error(&compared.damaged.all()) {
+            return Err(error);
+        }
+        let (mut changes, mut lost) = (compared.changes, compared.lost);
         lost.sort_unstable_by(|a, b| bytes_of(&a.path).cmp(bytes_of(&b.path)));
         changes.sort_unstable_by(|a, b| bytes_of(&a.path).cmp(bytes_of(&b.path)));
         Ok(Self {

@@ -5,6 +5,7 @@ mod check;
 mod codec;
 mod compare;
 mod cursor;
+pub(crate) mod damage;
 mod diff;
 #[cfg(test)]
 mod diff_tests;
@@ -23,6 +24,8 @@ pub(crate) mod patch;
 #[cfg(test)]
 mod patch_tests;
 mod renames;
+mod repeats;
+pub(crate) mod restorable;
 pub(crate) mod scan;
 pub(crate) mod source;
 #[cfg(test)]
@@ -36,12 +39,13 @@ mod walk;
 
 pub use crate::objects::ObjectId;
 pub use change::{Change, ChangeKind, FileState};
-pub(crate) use check::{Missing, find_missing};
+pub(crate) use check::{Missing, WholeListings, find_missing};
 pub(crate) use compare::Difference;
 pub use diff::{ChangeCounts, Diff};
 pub use entry::{FileKind, SkippedReason, Totals};
 pub(crate) use name::shown;
 pub use patch::TextDiff;
+pub use scan::survey::Amount;
 pub use scan::{LargeDir, Progress, ScanProgress, ScanStage, SnapshotLimits, TooMuch};
 pub use tree::Snapshot;
 pub use walk::{Entries, SkippedEntries, SkippedEntry};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::change::FileState;
 use super::compare::{Comparison, Difference};
 use super::cursor::{Cursor, find};
+use super::damage::{DamagedPart, DamagedPath, DamagedSides, damage_error, name_damage};
 use super::diff::Diff;
 use super::entry::{Dir, Node, SkippedReason, Totals};
 use super::name::{bytes_of, names_of, os_str, shown};
@@ -17,6 +18,9 @@ use super::walk::{Entries, SkippedEntries, Walk};
 use crate::error::{Error, Result};
 use crate::objects::{ObjectId, Objects};
 
+/// A path and what was there.
+pub(crate) type PathNode = (PathBuf, Node);
+
 /// The state of a workspace at one moment. Cheap to clone.
 ///
 /// Directories are read only when they are needed.
@@ -25,6 +29,8 @@ pub struct Snapshot {
     id: ObjectId,
     root: Dir,
     source: Arc<dyn Contents>,
+    /// The checkpoint that it belongs to, as text.
+    of: Option<Arc<str>>,
 }
 
 impl Snapshot {
@@ -51,7 +57,28 @@ impl Snapshot {
     }
 
     pub(crate) fn new(id: ObjectId, root: Dir, source: Arc<dyn Contents>) -> Self {
-        Self { id, root, source }
+        Self {
+            id,
+            root,
+            source,
+            of: None,
+        }
+    }
+
+    /// Sets the checkpoint that errors name.
+    pub(crate) fn of_checkpoint(mut self, text: &Arc<str>) -> Self {
+        self.of = Some(Arc::clone(text));
+        self
+    }
+
+    /// Returns the checkpoint that errors name.
+    pub(super) fn of(&self) -> Option<&Arc<str>> {
+        self.of.as_ref()
+    }
+
+    /// Opens another snapshot from the same source.
+    pub(crate) fn sibling(&self, id: ObjectId) -> Result<Self> {
+        Self::open(Arc::clone(&self.source), id)
     }
 
     pub(crate) fn root(&self) -> &Dir {
@@ -104,9 +131,12 @@ impl Snapshot {
         Entries(Walk::new(self, |_| true))
     }
 
-    /// Returns all entries, captured or skipped, in [`Path`] order.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = Result<(PathBuf, Node)>> {
-        Walk::new(self, |_| true)
+    /// Returns all entries, captured or skipped, in [`Path`] order, as far as they can be
+    /// read, and the directories that are damaged.
+    pub(crate) fn readable_nodes(&self) -> Result<(Vec<PathNode>, Vec<DamagedPath>)> {
+        let mut walk = Walk::new(self, |_| true);
+        let nodes = walk.by_ref().collect::<Result<_>>()?;
+        Ok((nodes, walk.into_damaged()))
     }
 
     /// Returns the skipped entries except `.git`, in [`Path`] order.
@@ -144,7 +174,8 @@ impl Snapshot {
         match self.walk_down(path)? {
             None | Some(Node::Skipped(_)) => Ok(false),
             Some(Node::File { content, .. }) => {
-                self.source.content(path, &content, take)?;
+                let read = self.source.content(path, &content, take);
+                read.map_err(|error| self.damaged(path, DamagedPart::Content, error))?;
                 Ok(true)
             }
             Some(Node::Link { target, .. }) => take(&target).map(|()| true),
@@ -195,8 +226,23 @@ impl Snapshot {
         after: &Self,
         only: Option<&[&Path]>,
     ) -> Result<Vec<Difference>> {
-        let comparison = Comparison::new(self.source(), after.source());
-        comparison.differences(&self.root, &after.root, only)
+        let (differences, damaged) = self.readable_differences(after, only)?;
+        damage_error(&damaged.all()).map_or(Ok(differences), Err)
+    }
+
+    /// Like `differences`, as far as both snapshots can be read, with the directories that
+    /// are damaged: what is in them is not among the differences.
+    pub(crate) fn readable_differences(
+        &self,
+        after: &Self,
+        only: Option<&[&Path]>,
+    ) -> Result<(Vec<Difference>, DamagedSides)> {
+        Comparison::new(self, after).differences(only)
+    }
+
+    /// Names the path that an error is about, if the error is damage.
+    fn damaged(&self, path: &Path, part: DamagedPart, error: Error) -> Error {
+        name_damage(path, part, self.of(), error)
     }
 
     /// Reads the content of `state`, found at `path`; `None` for a directory.
@@ -208,10 +254,11 @@ impl Snapshot {
             return Ok(None);
         };
         let mut bytes = Vec::new();
-        self.source.content(path, content, &mut |piece| {
+        let read = self.source.content(path, content, &mut |piece| {
             bytes.extend_from_slice(piece);
             Ok(())
-        })?;
+        });
+        read.map_err(|error| self.damaged(path, DamagedPart::Content, error))?;
         Ok(Some(bytes))
     }
 
@@ -220,7 +267,8 @@ impl Snapshot {
         let mut children = Vec::new();
         if let Some(Node::Dir(dir)) = self.walk_down(path)? {
             let mut cursor = Cursor::new(dir.listing);
-            while let Some(entry) = cursor.advance(&*self.source)? {
+            let failed = |error| self.damaged(path, DamagedPart::SomeNames, error);
+            while let Some(entry) = cursor.advance(&*self.source).map_err(failed)? {
                 children.push((PathBuf::from(os_str(&entry.name)), entry.node));
             }
         }
@@ -230,13 +278,18 @@ impl Snapshot {
     /// Returns the node at `path`, or the skipped entry that leads to it.
     pub(crate) fn walk_down(&self, path: &Path) -> Result<Option<Node>> {
         let mut node = Node::Dir(self.root);
-        for name in names_of(path)? {
+        let names = names_of(path)?;
+        for (depth, name) in names.iter().enumerate() {
             let dir = match node {
                 Node::Dir(dir) => dir,
                 Node::Skipped(_) => return Ok(Some(node)),
                 _ => return Ok(None),
             };
-            match find(&*self.source, dir.listing, name)? {
+            let found = find(&*self.source, dir.listing, name).map_err(|error| {
+                let dir: PathBuf = names[..depth].iter().map(|name| os_str(name)).collect();
+                self.damaged(&dir, DamagedPart::SomeNames, error)
+            })?;
+            match found {
                 Some(found) => node = found,
                 None => return Ok(None),
             }

@@ -1,16 +1,21 @@
 //! Walks through a whole snapshot, one directory after the other.
 
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::change::FileState;
 use super::cursor::Cursor;
+use super::damage::{DamagedPart, DamagedPath, damage_error};
 use super::entry::{Dir, FileKind, Node, Skipped, SkippedReason};
 use super::name::{os_str, shown};
+use super::repeats::Repeats;
+use super::source::Nodes;
 use super::tree::Snapshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hex::path_fields;
+use crate::objects::ObjectId;
 
 /// The deepest nesting of directories, including the topmost. Scans capture no more, and
 /// snapshots are not read deeper.
@@ -35,36 +40,101 @@ pub(super) struct Walk {
     snapshot: Snapshot,
     /// Whether a directory contains anything to look for.
     enter: fn(&Dir) -> bool,
-    open: Vec<Cursor>,
+    open: Vec<OpenDir>,
     path: PathBuf,
+    /// The directories that are damaged, in part or altogether; their other entries follow.
+    damaged: Vec<DamagedPath>,
+    repeats: Repeats,
+}
+
+#[derive(Debug)]
+struct OpenDir {
+    cursor: Cursor,
+    /// Whether it was listed before, elsewhere.
+    is_repeated: bool,
 }
 
 impl Walk {
     pub(super) fn new(snapshot: &Snapshot, enter: fn(&Dir) -> bool) -> Self {
-        let root = snapshot.root();
-        let open = enter(root).then(|| Cursor::new(root.listing));
-        Self {
+        let mut walk = Self {
             snapshot: snapshot.clone(),
             enter,
-            open: open.into_iter().collect(),
+            open: Vec::new(),
             path: PathBuf::new(),
+            damaged: Vec::new(),
+            repeats: Repeats::default(),
+        };
+        let root = snapshot.root();
+        if enter(root) {
+            walk.open_dir(root.listing);
+        }
+        walk
+    }
+
+    fn open_dir(&mut self, listing: ObjectId) {
+        let is_repeated = self.repeats.enter([Some(listing), None]);
+        self.open.push(OpenDir {
+            cursor: Cursor::new(listing),
+            is_repeated,
+        });
+    }
+
+    pub(super) fn into_damaged(self) -> Vec<DamagedPath> {
+        self.damaged
+    }
+
+    /// Returns the next entry unless something before it is damaged.
+    fn next_undamaged(&mut self) -> Option<Result<(PathBuf, Node)>> {
+        let next = self.next();
+        match damage_error(&self.damaged) {
+            Some(error) => {
+                self.open.clear();
+                self.damaged.clear();
+                Some(Err(error))
+            }
+            None => next,
         }
     }
 
+    fn damage(&mut self, path: &Path, error: Error) -> Result<()> {
+        if self.damaged.last().is_none_or(|last| last.path != path) {
+            let of = self.snapshot.of();
+            let damaged = DamagedPath::new(path, DamagedPart::SomeNames, of, error)?;
+            self.damaged.push(damaged);
+        }
+        Ok(())
+    }
+
     fn step(&mut self) -> Result<Option<(PathBuf, Node)>> {
-        while let Some(cursor) = self.open.last_mut() {
-            let Some(entry) = cursor.advance(self.snapshot.source())? else {
-                self.open.pop();
-                self.path.pop();
-                continue;
+        while let Some(dir) = self.open.last_mut() {
+            let entry = match dir.cursor.advance(self.snapshot.source()) {
+                Ok(Some(entry)) => entry,
+                Ok(None) => {
+                    self.open.pop();
+                    self.path.pop();
+                    continue;
+                }
+                Err(error) => {
+                    self.damage(&self.path.clone(), error)?;
+                    continue;
+                }
             };
             let path = self.path.join(os_str(&entry.name));
+            if dir.is_repeated {
+                let root = self.snapshot.root().listing;
+                let source: &dyn Nodes = self.snapshot.source();
+                self.repeats.count(&path, &[(source, root)])?;
+            }
             if let Node::Dir(dir) = &entry.node
                 && (self.enter)(dir)
             {
-                check_depth(self.open.len(), &path)?;
-                self.path.push(os_str(&entry.name));
-                self.open.push(Cursor::new(dir.listing));
+                match check_depth(self.open.len(), &path) {
+                    Ok(()) => {
+                        self.path.push(os_str(&entry.name));
+                        self.open_dir(dir.listing);
+                    }
+                    Err(error) => self.damage(&path, error)?,
+                }
             }
             return Ok(Some((path, entry.node)));
         }
@@ -72,6 +142,7 @@ impl Walk {
     }
 }
 
+/// Continues after damage, which is collected.
 impl Iterator for Walk {
     type Item = Result<(PathBuf, Node)>;
 
@@ -92,7 +163,8 @@ impl Iterator for Entries {
     type Item = Result<(PathBuf, FileState)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.find_map(|step| match step {
+        let mut steps = iter::from_fn(|| self.0.next_undamaged());
+        steps.find_map(|step| match step {
             Ok((path, node)) => FileState::from_node(&node).map(|state| Ok((path, state))),
             Err(error) => Some(Err(error)),
         })
@@ -107,7 +179,8 @@ impl Iterator for SkippedEntries {
     type Item = Result<SkippedEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.find_map(|step| match step {
+        let mut steps = iter::from_fn(|| self.0.next_undamaged());
+        steps.find_map(|step| match step {
             Ok((path, Node::Skipped(skipped))) => SkippedEntry::new(path, &skipped).map(Ok),
             Ok(_) => None,
             Err(error) => Some(Err(error)),

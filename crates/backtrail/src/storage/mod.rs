@@ -6,6 +6,7 @@
 //! nth operation. The traits are no larger than the engine needs: files that grow at
 //! their end, directories that are listed, and locks that end with their process.
 
+mod link_refused;
 mod local;
 mod unsynced;
 
@@ -17,6 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+pub use link_refused::LinkRefused;
 pub use local::LocalStorage;
 pub(crate) use unsynced::Unsynced;
 
@@ -30,6 +32,14 @@ pub(crate) use unsynced::Unsynced;
 /// path. The kinds `NotFound` and `AlreadyExists` must be exact, because the engine relies
 /// on them.
 pub trait Storage: Send + Sync + fmt::Debug + 'static {
+    /// Returns a storage for the files below `root` that follows no link there. The way to
+    /// `root` itself may lead through links.
+    ///
+    /// `None` if this storage has no links, or follows none anyway.
+    fn within(&self, _root: &Path) -> Option<Arc<dyn Storage>> {
+        None
+    }
+
     /// Creates a new empty file for reading and appending.
     ///
     /// Fails with `AlreadyExists` if it exists. On Unix its mode is 0600.
@@ -84,6 +94,11 @@ pub trait Storage: Send + Sync + fmt::Debug + 'static {
         }
     }
 
+    /// Returns whether a path is a symbolic link.
+    fn is_link(&self, _path: &Path) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
@@ -123,6 +138,13 @@ pub trait StorageFile: Send + Sync + fmt::Debug {
 
     /// Truncates the file to `len`.
     fn truncate(&self, len: u64) -> io::Result<()>;
+
+    /// Replaces everything after the first `len` bytes. For signs of life only: a process
+    /// that dies meanwhile leaves the file shorter.
+    fn replace_end(&self, len: u64, bytes: &[u8]) -> io::Result<()> {
+        self.truncate(len)?;
+        self.append(bytes).map(drop)
+    }
 
     /// Makes the file's bytes and its length durable.
     fn sync(&self) -> io::Result<()>;
@@ -244,6 +266,23 @@ pub(crate) fn make_dir(storage: &dyn Storage, path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         created => created,
     }
+}
+
+/// Creates a directory, and those above it that are missing. Their names are durable when
+/// this returns.
+pub(crate) fn make_dirs(storage: &dyn Storage, path: &Path) -> io::Result<()> {
+    let mut missing = Vec::new();
+    for dir in path.ancestors().filter(|dir| *dir != Path::new("")) {
+        if storage.exists(dir)? {
+            break;
+        }
+        missing.push(dir);
+    }
+    for dir in missing.into_iter().rev() {
+        make_dir(storage, dir)?;
+        storage.sync_dir(directory(dir))?;
+    }
+    Ok(())
 }
 
 /// Returns the names in a directory; none if it does not exist.

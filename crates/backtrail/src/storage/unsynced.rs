@@ -70,6 +70,10 @@ impl Storage for Unsynced {
         self.0.is_dir(path)
     }
 
+    fn is_link(&self, path: &Path) -> io::Result<bool> {
+        self.0.is_link(path)
+    }
+
     fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
     }

@@ -2,17 +2,40 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Store;
 use crate::error::{Error, Result};
-use crate::storage::{is_absent, names_in};
+use crate::storage::{append_all, if_found, is_absent, make_dir, names_in, read_range};
 
 impl Store {
+    /// Reads a file of derived data; `None` if it cannot be read.
+    #[doc(hidden)]
+    pub fn read_derived(&self, name: &str) -> Option<Vec<u8>> {
+        let file = self.storage().open_read(&self.derived_dir().join(name));
+        let file = file.ok()?;
+        read_range(file.as_ref(), 0..file.len().ok()?).ok()
+    }
+
+    /// Replaces a file of derived data atomically.
+    #[doc(hidden)]
+    pub fn write_derived(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let (storage, dir) = (self.storage(), self.derived_dir());
+        make_dir(storage, &dir)?;
+        let aside = dir.join(format!("{name}.new"));
+        if_found(storage.remove_file(&aside))?;
+        append_all(storage.create_new(&aside)?.as_ref(), bytes)?;
+        storage.replace(&aside, &dir.join(name))
+    }
+
+    fn derived_dir(&self) -> PathBuf {
+        self.root().join("derived")
+    }
+
     /// Removes the catalogue and the search index, after waiting for a process that is
     /// writing them. They are rebuilt from the rest of the store.
     pub(crate) fn forget_derived(&self) -> Result<()> {
-        let dir = self.root().join("derived");
+        let dir = self.derived_dir();
         let names = names_in(self.storage(), &dir).map_err(|error| failed(&dir, error))?;
         // Removing a lock file would allow two processes to hold the lock.
         let is_lock = |name: &OsString| Path::new(name).extension() == Some("lock".as_ref());

@@ -188,7 +188,7 @@ fn is_aside_format(name: &OsStr) -> bool {
 }
 
 /// Settings may be written before the store is created.
-fn is_setting(name: &OsStr) -> bool {
+pub(super) fn is_setting(name: &OsStr) -> bool {
     name == "config.toml"
 }
 

@@ -2,6 +2,7 @@
 
 mod derived;
 mod layout;
+mod links;
 #[cfg(feature = "snapshots")]
 mod objects_lock;
 #[cfg(feature = "snapshots")]
@@ -110,7 +111,7 @@ impl StoreOptions {
 
     /// Sets how many trails of a session are kept: at a rotation, older trails that the last
     /// compaction covers completely are moved to the trash. By default all are kept. The
-    /// first trail is never moved.
+    /// first trail and the newest are among them; they are never moved.
     #[must_use]
     pub fn keep_trails(mut self, count: u32) -> Self {
         self.keep_trails = Some(count.max(1));
@@ -149,7 +150,10 @@ impl StoreOptions {
         Ok(store)
     }
 
-    fn store(self, root: PathBuf) -> Store {
+    fn store(mut self, root: PathBuf) -> Store {
+        if let Some(storage) = self.storage.within(&root) {
+            self.storage = storage;
+        }
         Store(Arc::new(StoreInner {
             sessions: root.join(SESSIONS),
             #[cfg(feature = "snapshots")]
@@ -348,7 +352,8 @@ impl Store {
     }
 
     /// Finds the session that a reference names: an id, a prefix of one (4 characters or
-    /// more), the name of a fork, or `latest`. A reference is never a path.
+    /// more), the name of a fork, or `latest`: see [`SessionInfo::latest`]. A reference is
+    /// never a path.
     ///
     /// # Errors
     ///
@@ -392,9 +397,8 @@ impl Store {
         }
         let is_named = |id: &SessionId| {
             // One unreadable session must not hide the others.
-            let info = self.read_session(id).and_then(|reader| reader.info()).ok();
-            let origin = info.and_then(|info| info.forked_from);
-            origin.is_some_and(|origin| origin.branch_name.as_deref() == Some(name))
+            let info = self.read_session(id).and_then(|reader| reader.info());
+            info.is_ok_and(|info| info.name.as_deref() == Some(name))
         };
         let mut named = self.sessions()?;
         named.retain(is_named);
@@ -456,31 +460,30 @@ impl Store {
         }
     }
 
-    /// Returns the session with the newest record: among those of the workspace if it has
-    /// any, otherwise among all.
+    /// Returns the [latest](SessionInfo::latest) session: among those of the workspace if it
+    /// has any, otherwise among all.
     fn latest(&self, workspace_root: Option<&Path>) -> Result<SessionId> {
-        let mut best: Option<(bool, Option<Timestamp>, SessionId)> = None;
         #[cfg(feature = "snapshots")]
         let homes = workspace_root.map(|root| SessionsHere::at(self, root));
         #[cfg(feature = "snapshots")]
-        let is_here = |info: &SessionInfo| homes.as_ref().is_some_and(|here| here.has(info));
+        let is_here = |info: &&SessionInfo| homes.as_ref().is_some_and(|here| here.has(info));
         #[cfg(not(feature = "snapshots"))]
-        let is_here = |info: &SessionInfo| {
+        let is_here = |info: &&SessionInfo| {
             workspace_root.is_some() && info.workspace_root.as_deref() == workspace_root
         };
-        for id in self.sessions()? {
-            // One unreadable session must not hide the others.
-            let Ok(info) = self.read_session(&id).and_then(|reader| reader.info()) else {
-                continue;
-            };
-            let candidate = (is_here(&info), info.updated_at, id);
-            if best.as_ref().is_none_or(|best| *best < candidate) {
-                best = Some(candidate);
+        let all = self.infos()?;
+        // One unreadable session must not hide the others.
+        let readable = || all.iter().filter_map(|(_, info)| info.as_ref().ok());
+        let here = SessionInfo::latest(readable().filter(is_here));
+        match here.or_else(|| SessionInfo::latest(readable())) {
+            Some(info) => Ok(info.id.clone()),
+            None => {
+                let what = match all.is_empty() {
+                    true => "no sessions yet",
+                    false => "no session is the latest: all are sub-agents' or unreadable",
+                };
+                Err(Error::new(ErrorKind::NotFound, what).at_path(self.root()))
             }
-        }
-        match best {
-            Some((_, _, id)) => Ok(id),
-            None => Err(Error::new(ErrorKind::NotFound, "no sessions yet").at_path(self.root())),
         }
     }
 

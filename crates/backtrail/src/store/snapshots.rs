@@ -18,6 +18,7 @@ use crate::workspace::{self, SessionPlace, Workspace};
 pub(super) struct SnapshotSettings {
     pack_size: u64,
     cap: u64,
+    include_cap: u64,
     global_excludes: Option<PathBuf>,
     pub(super) touch_hook: Option<Arc<dyn TouchHook>>,
 }
@@ -27,6 +28,7 @@ impl Default for SnapshotSettings {
         Self {
             pack_size: Objects::DEFAULT_PACK,
             cap: StoreOptions::DEFAULT_SNAPSHOT_CAP,
+            include_cap: StoreOptions::DEFAULT_INCLUDE_CAP,
             global_excludes: None,
             touch_hook: None,
         }
@@ -59,6 +61,9 @@ impl StoreOptions {
     /// The size above which a file is skipped: 256 MiB.
     pub const DEFAULT_SNAPSHOT_CAP: u64 = 256 << 20;
 
+    /// The size above which an included directory is not included: 1 GiB.
+    pub const DEFAULT_INCLUDE_CAP: u64 = 1 << 30;
+
     /// Sets the size at which a pack of objects continues in a new file; 64 MiB by
     /// default.
     #[must_use]
@@ -71,6 +76,14 @@ impl StoreOptions {
     #[must_use]
     pub fn snapshot_cap(mut self, bytes: u64) -> Self {
         self.snapshots.cap = bytes;
+        self
+    }
+
+    /// Sets the size above which an ignored directory is skipped although it is
+    /// [included](crate::CheckpointOptions::include_ignored).
+    #[must_use]
+    pub fn include_cap(mut self, bytes: u64) -> Self {
+        self.snapshots.include_cap = bytes;
         self
     }
 
@@ -217,6 +230,10 @@ impl Store {
 
     pub(crate) fn snapshot_cap(&self) -> u64 {
         self.0.options.snapshots.cap
+    }
+
+    pub(crate) fn include_cap(&self) -> u64 {
+        self.0.options.snapshots.include_cap
     }
 
     pub(crate) fn global_excludes(&self) -> Option<&Path> {

@@ -131,6 +131,9 @@ impl Owner {
 /// The type of the openers of a workspace's trails.
 pub(crate) const WORKSPACE_META: &str = "workspace_meta";
 
+/// The value of `at_from`.
+pub(crate) const AT_FROM_FILE: &str = "file";
+
 /// A trail's first record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Opener {
@@ -166,9 +169,16 @@ pub(crate) struct Opener {
     pub(crate) spawned_by: Option<SpawnedBy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) imported: Option<Imported>,
+    /// A name by which the session can be referred to; that of a fork is in its origin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
     /// The id that another program gives the session, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) original_id: Option<String>,
+    /// What `at` is, if it is not when the session began: the time of the file that it was
+    /// imported from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at_from: Option<String>,
     /// The damage that a repair bypassed, so that it is not reported again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) repaired: Vec<Repaired>,
@@ -229,12 +239,19 @@ impl Opener {
             fork: None,
             spawned_by: None,
             imported: None,
+            name: None,
             original_id: None,
+            at_from: None,
             repaired: Vec::new(),
             given: None,
             updated_at_ms: None,
             present: Present::default(),
         }
+    }
+
+    /// Returns whether its time is that of a file.
+    pub(crate) fn is_at_from_file(&self) -> bool {
+        self.at_from.as_deref() == Some(AT_FROM_FILE)
     }
 
     /// Makes the opener continue a place: after its record, and with the compaction

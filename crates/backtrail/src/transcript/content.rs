@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Reason, Result};
 use crate::ids::SessionId;
 use crate::json::Text;
@@ -9,7 +11,7 @@ use crate::message::{CompactionSummary, Message};
 use crate::random::{OsRandomness, new_uuid};
 use crate::time::{Clock, SystemClock, Timestamp};
 use crate::trail::readable::Readable;
-use crate::trail::{ForkOrigin, RecordRef};
+use crate::trail::{ForkOrigin, RecordKind, RecordRef};
 
 /// The content of a transcript, apart from its file.
 #[derive(Debug, Clone)]
@@ -22,6 +24,25 @@ pub(super) struct Content {
     pub(super) pushed_at_ms: Vec<i64>,
     pub(super) compaction: Option<Compacted>,
     pub(super) fork: Option<ForkOrigin>,
+    /// Lines of a version-1 file that are neither messages nor about the session.
+    pub(super) kept: Vec<KeptLine>,
+}
+
+/// A line of a version-1 file that is kept as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KeptLine {
+    /// How many messages come before it.
+    pub(super) after: usize,
+    pub(super) line: String,
+}
+
+/// The kind of record that holds such a line.
+pub(super) const KEPT_LINE: &str = "version1_line";
+
+/// The field of such a record.
+#[derive(Deserialize)]
+struct KeptField {
+    line: String,
 }
 
 /// A compaction, and after how many messages it was made.
@@ -41,6 +62,7 @@ impl PartialEq for Content {
             && self.messages == other.messages
             && of(self) == of(other)
             && self.fork == other.fork
+            && self.kept == other.kept
     }
 }
 
@@ -58,6 +80,7 @@ impl Content {
             pushed_at_ms: Vec::new(),
             compaction: None,
             fork: None,
+            kept: Vec::new(),
         }
     }
 
@@ -67,13 +90,29 @@ impl Content {
         self.updated_at_ms = at_ms;
     }
 
-    /// Adds the message or compaction of a record, and returns its damage, if any.
+    /// Returns the lines that are kept before a message, or after the last one.
+    pub(super) fn kept_at(&self, message: usize) -> impl Iterator<Item = &str> {
+        let is_last = message >= self.messages.len();
+        let here =
+            move |kept: &&KeptLine| kept.after == message || (is_last && kept.after > message);
+        self.kept.iter().filter(here).map(|kept| kept.line.as_str())
+    }
+
+    /// Adds the message, compaction or kept line of a record, and returns its damage, if any.
     /// `seqs` are those of the messages.
     pub(super) fn add_record(
         &mut self,
         record: &RecordRef<'_>,
         seqs: &mut Vec<u64>,
     ) -> Result<Option<Reason>> {
+        if record.kind() == RecordKind::Other(KEPT_LINE) {
+            let Ok(KeptField { line }) = serde_json::from_slice(record.bytes()) else {
+                return Ok(Some(Reason::MissingField("line")));
+            };
+            let after = self.messages.len();
+            self.kept.push(KeptLine { after, line });
+            return Ok(None);
+        }
         let at_ms = record.at().map_or(self.updated_at_ms, Timestamp::as_millis);
         let read = match record.compaction() {
             Ok(Some(stored)) => {

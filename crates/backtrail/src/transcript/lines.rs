@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
-use super::content::{Compacted, Content};
+use super::content::{Compacted, Content, KEPT_LINE};
 use crate::error::{Error, Result};
 use crate::json::{Text, write_fields};
 use crate::log::{PayloadWriter, move_out};
@@ -24,6 +24,8 @@ pub(super) struct Lines {
     pub(super) seqs: Vec<u64>,
     /// How many compactions the last one counted.
     pub(super) compactions: u64,
+    /// How many kept lines of version 1 are written.
+    pub(super) kept: usize,
     /// Takes large and binary parts of messages; in a transcript's own file they stay in
     /// their lines.
     pub(super) payloads: Option<Arc<Mutex<PayloadWriter>>>,
@@ -35,6 +37,7 @@ pub(super) struct Mark {
     position: Position,
     messages: usize,
     compactions: u64,
+    kept: usize,
 }
 
 /// An addition to a transcript.
@@ -61,6 +64,7 @@ impl Lines {
             position: Position::START,
             seqs: Vec::new(),
             compactions: 0,
+            kept: 0,
             payloads: None,
         }
     }
@@ -129,6 +133,21 @@ impl Lines {
         Ok(())
     }
 
+    /// Writes a line of version 1 that is kept as it is.
+    fn kept_line(&mut self, out: &mut Vec<u8>, line: &str, at_ms: i64) -> Result<()> {
+        #[derive(Serialize)]
+        struct Fields<'a> {
+            at: Timestamp,
+            line: &'a str,
+        }
+        let at = moment(at_ms)?;
+        let mut body = Vec::new();
+        write_fields(&mut body, &Fields { at, line }).map_err(|error| unwritable(&error))?;
+        self.line(out, KEPT_LINE, &body)?;
+        self.kept += 1;
+        Ok(())
+    }
+
     /// Writes the part of a transcript that is not written yet, followed by `new` if there is
     /// any. Complete lines are passed on in batches.
     pub(super) fn rest(
@@ -152,6 +171,11 @@ impl Lines {
         // The last record gets the time of the transcript's last change.
         let updated = new.is_none().then_some(content.updated_at_ms);
         for n in from..=len {
+            while let Some(kept) = content.kept.get(self.kept)
+                && (kept.after <= n || n == len)
+            {
+                self.kept_line(&mut out, &kept.line, content.updated_at_ms)?;
+            }
             if let Some((_, last)) = compaction.filter(|(at, _)| *at == n) {
                 let at_ms = updated.filter(|_| n == len).unwrap_or(last.at_ms);
                 self.compaction(&mut out, last, at_ms)?;
@@ -189,6 +213,7 @@ impl Lines {
             position: self.position,
             messages: self.seqs.len(),
             compactions: self.compactions,
+            kept: self.kept,
         }
     }
 
@@ -196,6 +221,7 @@ impl Lines {
         self.position = mark.position;
         self.seqs.truncate(mark.messages);
         self.compactions = mark.compactions;
+        self.kept = mark.kept;
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::Transcript;
-use super::content::{Compacted, Content};
+use super::content::{Compacted, Content, KEPT_LINE, KeptLine};
 use super::place::{Known, Place, Refusal};
 use crate::error::{Error, ErrorKind, IoContext, Reason, Result};
 use crate::ids::SessionId;
@@ -81,6 +81,12 @@ pub(crate) fn kind_of(file: &dyn StorageFile, path: &Path) -> Result<Kind> {
     } else {
         Kind::Version1
     })
+}
+
+impl From<(usize, String)> for KeptLine {
+    fn from((after, line): (usize, String)) -> Self {
+        Self { after, line }
+    }
 }
 
 /// Reads a whole trail; `None` if it ends inside its very first record.
@@ -172,7 +178,9 @@ impl<'a> Reading<'a> {
         self.after_damage = false;
         let flaw = match record.kind() {
             RecordKind::Opener if self.content.is_none() => self.opener(&record)?,
-            kind if kind.is_spoken() => self.content(&record)?,
+            kind if kind.is_spoken() || kind == RecordKind::Other(KEPT_LINE) => {
+                self.content(&record)?
+            }
             _ => None,
         };
         if let Some(reason) = flaw {
@@ -236,6 +244,7 @@ impl<'a> Reading<'a> {
         let content = self.content.as_mut().expect("it was just set");
         let flaw = content.add_record(record, &mut self.known.lines.seqs)?;
         self.known.lines.compactions = content.compactions();
+        self.known.lines.kept = content.kept.len();
         Ok(flaw)
     }
 
@@ -268,7 +277,7 @@ fn load_version_1(
     storage: Arc<dyn Storage>,
 ) -> Result<Transcript> {
     let mut messages = Vec::new();
-    let session = version1::read(file, path, &mut |json| {
+    let mut session = version1::read(file, path, &mut |json| {
         let mut message: Message = serde_json::from_str(json).map_err(|error| {
             let reason = Reason::Syntax(error.to_string());
             Error::new(ErrorKind::Corrupt, "cannot read a message")
@@ -295,8 +304,10 @@ fn load_version_1(
         messages,
         compaction,
         fork: session.meta.and_then(|meta| meta.fork),
+        kept: session.kept.into_iter().map(KeptLine::from).collect(),
     };
     content.shrink();
+    session.damage.append(&mut session.odd);
     let refusal = Some(Refusal::Version1);
     Ok(Transcript {
         content,

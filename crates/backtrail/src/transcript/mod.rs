@@ -84,7 +84,8 @@ impl Transcript {
     }
 
     /// Sets the file in which it persists from now on. Nothing is written before the first
-    /// push, which starts a missing or empty file with all messages so far.
+    /// push, which starts a missing or empty file with all messages so far, and creates the
+    /// directories above it that are missing.
     #[must_use]
     pub fn with_path(self, path: impl Into<PathBuf>) -> Self {
         self.with_place(path, Arc::new(LocalStorage))
@@ -170,7 +171,10 @@ impl Transcript {
 
     /// Loads a file of version 2, or of version 1 in either form.
     ///
-    /// [`skipped`](Self::skipped) lists what cannot be read. If the file itself is missing,
+    /// [`skipped`](Self::skipped) lists what cannot be read, with its line; for version 1 also
+    /// records of unsupported types, and numbers that are out of range. Such records, and the
+    /// `prompt_history` of version 1, are kept as they are when the transcript is saved or
+    /// [written as version 1](Self::write_v1). If the file itself is missing,
     /// the newest older copy that version 1 left beside it is loaded.
     ///
     /// # Errors
@@ -190,7 +194,7 @@ impl Transcript {
         load::load(path.as_ref(), storage)
     }
 
-    /// Saves the transcript: creates a missing file, appends the rest to a file that holds its
+    /// Saves the transcript: creates a missing file and the directories above it, appends the rest to a file that holds its
     /// beginning, and does not touch one that holds all of it.
     ///
     /// Refuses any other file (another session, messages that are not here, damage, a file of
@@ -237,11 +241,17 @@ impl Transcript {
         }
         for (n, message) in content.messages.iter().enumerate() {
             let seq = n as u64 + 1;
+            for line in content.kept_at(n) {
+                writer.kept_line(line)?;
+            }
             if n < covered {
                 writer.skip(message, seq);
             } else {
                 writer.message(message, seq)?;
             }
+        }
+        for line in content.kept_at(content.messages.len()) {
+            writer.kept_line(line)?;
         }
         writer.finish()
     }

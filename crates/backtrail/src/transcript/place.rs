@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::log::{FileTail, LockFile, copy_aside, create_whole, lies_in_store};
 use crate::message::Message;
 use crate::random::{OsRandomness, new_uuid};
-use crate::storage::{Storage, StorageFile, directory};
+use crate::storage::{Storage, StorageFile, directory, make_dirs};
 
 #[derive(Debug, Clone)]
 pub(super) struct Place {
@@ -251,6 +251,7 @@ impl Place {
         let failed = |error| Error::io("cannot create the file", &self.path, error);
         let id = new_uuid(&OsRandomness).map_err(failed)?;
         let storage = Arc::clone(&self.storage);
+        make_dirs(storage.as_ref(), directory(&self.path)).map_err(failed)?;
         let aside = beside(&self.path, &format!(".tmp-{id}"), 0);
         let mut known = Known::nothing();
         let placed = create_whole(storage.as_ref(), &aside, &self.path, |file| {
@@ -305,6 +306,7 @@ fn in_the_way(loaded: &Loaded, content: &Content) -> Option<&'static str> {
     } else if there.messages.len() > content.messages.len()
         || there.compactions() > content.compactions()
         || (there.compactions() == content.compactions() && summary(there) != summary(content))
+        || !content.kept.starts_with(&there.kept)
     {
         Some("the file has more than this copy")
     } else if !there.messages.iter().zip(&content.messages).all(is_same) {

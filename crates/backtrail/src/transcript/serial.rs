@@ -4,7 +4,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Transcript;
-use super::content::{Compacted, Content};
+use super::content::{Compacted, Content, KeptLine};
 use crate::ids::SessionId;
 use crate::json::Json;
 use crate::message::{CompactionSummary, Message};
@@ -16,7 +16,7 @@ use crate::version1::id_of_content;
 impl Serialize for Transcript {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let content = &self.content;
-        let mut fields = serializer.serialize_struct("Transcript", 7)?;
+        let mut fields = serializer.serialize_struct("Transcript", 8)?;
         fields.serialize_field("version", &FORMAT_VERSION)?;
         fields.serialize_field("session_id", &content.session_id)?;
         fields.serialize_field("created_at_ms", &content.created_at_ms)?;
@@ -29,6 +29,10 @@ impl Serialize for Transcript {
         match &content.fork {
             Some(fork) => fields.serialize_field("fork", fork)?,
             None => fields.skip_field("fork")?,
+        }
+        match content.kept.is_empty() {
+            true => fields.skip_field("version1_lines")?,
+            false => fields.serialize_field("version1_lines", &content.kept)?,
         }
         fields.end()
     }
@@ -50,6 +54,8 @@ struct Raw {
     compaction: Option<CompactionSummary>,
     #[serde(default)]
     fork: Option<ForkOrigin>,
+    #[serde(default)]
+    version1_lines: Vec<KeptLine>,
 }
 
 impl<'de> Deserialize<'de> for Transcript {
@@ -91,6 +97,7 @@ impl<'de> Deserialize<'de> for Transcript {
             messages: raw.messages,
             compaction,
             fork: raw.fork,
+            kept: raw.version1_lines,
         }))
     }
 }

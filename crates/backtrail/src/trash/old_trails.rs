@@ -12,8 +12,8 @@ use crate::session::SessionReader;
 use crate::storage::{append_all, if_found, make_dir};
 use crate::store::Store;
 
-/// Moves the trails of a session to the trash that are older than the newest `keep` and
-/// not needed for the context; returns how many. The caller holds the session's write lock
+/// Moves trails of a session to the trash that are not needed for the context, until `keep`
+/// are left: the first and the newest; returns how many. The caller holds the session's write lock
 /// and its short lock.
 pub(crate) fn move_old_trails(store: &Store, files: &LogDir, keep: u32) -> Result<u32> {
     let trails = trails_to_go(store, files, keep)?;
@@ -53,9 +53,11 @@ fn trails_to_go(store: &Store, files: &LogDir, keep: u32) -> Result<Vec<GoneTrai
     let instructions = reader.instructions()?.said;
     let instructed = instructions.last().map_or(0, |said| said.seq);
     let head = files.head()?;
+    // The first trail stays, and so does the newest.
+    let newest = u64::from(keep.saturating_sub(1).max(1));
     let mut trails = Vec::new();
     for trail in files.trails()? {
-        let is_old = u64::from(trail) + u64::from(keep.max(1)) <= u64::from(head);
+        let is_old = u64::from(trail) + newest <= u64::from(head);
         if trail < needed && is_old {
             trails.extend(reader.log.gone_trail(trail, instructed)?);
         }

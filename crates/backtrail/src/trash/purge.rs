@@ -376,7 +376,7 @@ impl PurgePlan {
     /// # Errors
     ///
     /// Fails with [`Locked`](ErrorKind::Locked) where another process is writing to one of
-    /// them, and where the store cannot be written.
+    /// them, and where the store has symbolic links or cannot be written.
     pub fn apply(self) -> Result<PurgeReport> {
         let Self {
             store,
@@ -384,6 +384,7 @@ impl PurgePlan {
             again,
             ..
         } = self;
+        store.refuse_links("cannot purge: text may remain behind a link")?;
         store.finish_purges()?;
         let mut report = PurgeReport::default();
         let _guard = store.hold_trash()?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
 use crate::storage::{Storage, directory, names_in};
+use crate::time::Timestamp;
 
 /// Returns the path of a session's file or, if it is missing, of its newest older
 /// copy.
@@ -94,12 +95,9 @@ pub(crate) fn id_of_content(hash: &[u8; 32]) -> SessionId {
     SessionId::from_uuid(uuid::Builder::from_custom_bytes(bytes).into_uuid())
 }
 
-/// Returns the time in a file's name: 13 digits in a row are milliseconds.
+/// Returns the time in a file's name.
 pub(super) fn named_ms(path: &Path) -> Option<i64> {
-    let stem = stem(path);
-    stem.split(|c: char| !c.is_ascii_digit())
-        .find(|digits| digits.len() == 13)
-        .and_then(|digits| digits.parse().ok())
+    Timestamp::in_id(&stem(path)).map(Timestamp::as_millis)
 }
 
 #[cfg(test)]

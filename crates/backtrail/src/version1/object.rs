@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::record::{V1Meta, first_prompt_ms, read_compaction};
+use super::record::{V1Meta, first_prompt_ms, prompt_lines, read_compaction};
 use crate::error::Reason;
 use crate::json::Parts;
 use crate::message::CompactionSummary;
@@ -52,7 +52,9 @@ pub struct V1About {
     /// The last compaction.
     pub compaction: Option<CompactionSummary>,
     /// When the first prompt was entered.
-    pub(super) first_prompt_ms: Option<i64>,
+    pub first_prompt_ms: Option<i64>,
+    /// The prompts, as lines.
+    pub(super) prompts: Vec<String>,
     /// The fields that cannot be read.
     pub(super) damage: Vec<(Range<u64>, Reason)>,
 }
@@ -131,7 +133,10 @@ impl V1About {
                 let fields = fields.map_err(|_| Reason::WrongField("compaction", "an object"))?;
                 self.compaction = Some(read_compaction(&fields)?);
             }
-            "prompt_history" => self.first_prompt_ms = first_prompt_ms(text),
+            "prompt_history" => {
+                self.first_prompt_ms = first_prompt_ms(text);
+                self.prompts = prompt_lines(text);
+            }
             _ if text.len() <= LONGEST_NAME => meta.push(format!("\"{name}\":{text}")),
             _ => return Err(Reason::OutOfRange(name)),
         }

@@ -30,6 +30,12 @@ pub(crate) struct V1Session {
     /// The last compaction.
     pub(crate) compaction: Option<CompactionSummary>,
     pub(crate) damage: DamageReport,
+    /// Records of unsupported types, and numbers that are out of range. The rest of such a
+    /// record is read.
+    pub(crate) odd: DamageReport,
+    /// The lines that are prompts or of an unsupported type, each with the number of messages
+    /// before it.
+    pub(crate) kept: Vec<(usize, String)>,
 }
 
 /// The places of the records of a version-1 file, by seq: in JSON lines the number of the
@@ -159,6 +165,8 @@ pub(crate) fn read(
         compaction: None,
         first_prompt_ms: None,
         damage: DamageReport::default(),
+        odd: DamageReport::default(),
+        kept: Vec::new(),
     };
     let index = V1Index::read(file.as_ref(), path)?;
     reading.records(&index)?;
@@ -190,6 +198,8 @@ struct Reading<'a> {
     compaction: Option<CompactionSummary>,
     first_prompt_ms: Option<i64>,
     damage: DamageReport,
+    odd: DamageReport,
+    kept: Vec<(usize, String)>,
 }
 
 impl Reading<'_> {
@@ -205,7 +215,7 @@ impl Reading<'_> {
             let bytes = bytes.context(UNREADABLE, self.path)?;
             // The file may be shorter now than when it was indexed.
             let bytes = &bytes[..len.min(bytes.len())];
-            self.take(*line, place.clone(), index.look(seq, bytes))?;
+            self.take(*line, place.clone(), index.look(seq, bytes), bytes)?;
         }
         Ok(())
     }
@@ -227,6 +237,9 @@ impl Reading<'_> {
             self.meta = Some(about.meta.unwrap_or_default());
             self.compaction = about.compaction;
             self.first_prompt_ms = about.first_prompt_ms;
+            // In an object the prompts are beside all messages.
+            let prompts = about.prompts.into_iter();
+            self.kept.extend(prompts.map(|line| (0, line)));
         }
         Ok(())
     }
@@ -235,10 +248,24 @@ impl Reading<'_> {
         self.file.len().context(UNREADABLE, self.path)
     }
 
-    fn take(&mut self, number: u64, place: Range<u64>, line: V1Line<'_>) -> Result<()> {
+    fn take(
+        &mut self,
+        number: u64,
+        place: Range<u64>,
+        line: V1Line<'_>,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let lost = line.lost.as_ref().map_or(0, |(bytes, _)| *bytes);
         if let Some((bytes, reason)) = line.lost {
             let start = place.start;
             self.add_damage(number, start..start + bytes as u64, reason);
+        }
+        if let Ok(Some(record)) = &line.content {
+            let text = std::str::from_utf8(bytes.get(lost..).unwrap_or_default());
+            self.keep(record, text.unwrap_or_default());
+            if let Some(reason) = record.oddity(text.unwrap_or_default()) {
+                self.odd.add(self.damage_at(number, place.clone(), reason));
+            }
         }
         match line.content {
             Err(reason) => self.add_damage(number, place, reason),
@@ -267,14 +294,27 @@ impl Reading<'_> {
         Ok(())
     }
 
+    /// Keeps a line that is neither a message nor about the session.
+    fn keep(&mut self, record: &V1Record<'_>, line: &str) {
+        if matches!(record, V1Record::Prompt { .. } | V1Record::Other(_)) {
+            let before = usize::try_from(self.messages).unwrap_or(usize::MAX);
+            self.kept.push((before, line.to_owned()));
+        }
+    }
+
     fn add_damage(&mut self, line: u64, place: Range<u64>, reason: Reason) {
-        self.damage.add(Damage {
+        let damage = self.damage_at(line, place, reason);
+        self.damage.add(damage);
+    }
+
+    fn damage_at(&self, line: u64, place: Range<u64>, reason: Reason) -> Damage {
+        Damage {
             file: self.path.to_owned(),
             line: Some(line),
             byte: place.start,
             bytes: place.end - place.start,
             reason,
-        });
+        }
     }
 
     fn finish(self) -> Result<V1Session> {
@@ -299,6 +339,8 @@ impl Reading<'_> {
             meta: self.meta,
             compaction: self.compaction,
             damage: self.damage,
+            odd: self.odd,
+            kept: self.kept,
         })
     }
 

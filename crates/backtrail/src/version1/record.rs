@@ -153,6 +153,63 @@ impl<'a> V1Record<'a> {
     }
 }
 
+impl V1Record<'_> {
+    /// Returns what a reader must be told about a record that it can read: its type is not
+    /// supported, or a number is out of range and counts as absent or as the largest one.
+    pub(super) fn oddity(&self, json: &str) -> Option<Reason> {
+        let fields = || Parts::parse(json.trim_start_matches('\u{feff}').trim()).ok();
+        let out = |fields: Parts<'_>, names: &[&'static str]| out_of_range(&fields, names);
+        match self {
+            Self::Other(name) => Some(Reason::UnsupportedType(name.clone())),
+            Self::Meta(_) => out(fields()?, &["version"])
+                .or_else(|| out_of_calendar(&fields()?, &["created_at_ms", "updated_at_ms"])),
+            Self::Compaction(_) => out(fields()?, &["count", "removed_message_count"]),
+            Self::Prompt { .. } => out_of_calendar(&fields()?, &["timestamp_ms"]),
+            Self::Message(json) => {
+                let message = Parts::parse(json).ok()?;
+                out(Parts::parse(message.get("usage")?.get()).ok()?, &USAGE)
+            }
+            Self::Object(_) => None,
+        }
+    }
+}
+
+/// The numbers of a message's usage.
+const USAGE: [&str; 4] = [
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+];
+
+/// Returns the first of some fields that is a number, and not one that can be counted.
+fn out_of_range(fields: &Parts<'_>, names: &[&'static str]) -> Option<Reason> {
+    let is_out = |raw: &str| is_number(raw) && raw.parse::<u64>().is_err();
+    first_number(fields, names, is_out)
+}
+
+/// Returns the first of some fields that is a number, and not a time that a calendar has.
+fn out_of_calendar(fields: &Parts<'_>, names: &[&'static str]) -> Option<Reason> {
+    let is_time = |raw: &str| raw.parse().ok().and_then(Timestamp::from_millis).is_some();
+    first_number(fields, names, |raw| is_number(raw) && !is_time(raw))
+}
+
+fn first_number(
+    fields: &Parts<'_>,
+    names: &[&'static str],
+    is_out: impl Fn(&str) -> bool,
+) -> Option<Reason> {
+    let is_out = |name: &&&'static str| fields.get(name).is_some_and(|raw| is_out(raw.get()));
+    names
+        .iter()
+        .find(is_out)
+        .map(|name| Reason::OutOfRange(name))
+}
+
+fn is_number(raw: &str) -> bool {
+    raw.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+}
+
 /// Extracts the message from a line that is exactly as version 1 writes it, which saves
 /// a pass over it.
 fn plain_message(line: &str) -> Option<&str> {
@@ -287,6 +344,23 @@ fn read_prompt<'a>(fields: &Parts<'_>) -> Result<V1Record<'a>, Reason> {
     string(text).ok_or(Reason::WrongField("text", "a string"))?;
     let at_ms = fields.get("timestamp_ms").and_then(millis);
     Ok(V1Record::Prompt { at_ms })
+}
+
+/// Returns the `prompt_history` of an object as lines.
+pub(super) fn prompt_lines(json: &str) -> Vec<String> {
+    let prompts: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
+    let lines = prompts.iter().filter_map(|prompt| {
+        let fields = Parts::parse(prompt.get()).ok()?;
+        read_prompt(&fields).ok()?;
+        let rest = prompt.get().trim_start().strip_prefix('{')?;
+        let line = match fields.get("type") {
+            Some(_) => prompt.get().to_owned(),
+            None => format!("{{\"type\":\"prompt_history\",{rest}"),
+        };
+        // An object may be written over several lines.
+        (!line.contains('\n')).then_some(line)
+    });
+    lines.collect()
 }
 
 /// Returns the time of the first prompt in the `prompt_history` of an object.

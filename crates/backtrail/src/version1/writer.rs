@@ -117,6 +117,12 @@ impl<W: io::Write> V1Writer<W> {
         self.end()
     }
 
+    /// Writes a line as it was read.
+    pub(crate) fn kept_line(&mut self, line: &str) -> Result<()> {
+        self.out.write_all(line.as_bytes()).map_err(failed)?;
+        self.out.write_all(b"\n").map_err(failed)
+    }
+
     /// Skips a message that a summary replaces.
     pub(crate) fn skip(&mut self, message: &Message, seq: u64) {
         self.remember_calls(message);

@@ -1,7 +1,7 @@
 //! The turns and runs that are running in a workspace.
 //!
 //! Each has a file beside the trail, locked by its process. The lock ends with the process,
-//! so a file without a lock was left by a crash, and the next process removes it.
+//! so a file without a lock was left by a crash. It ends with the last sign of life.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Workspace;
 use super::about::prompt;
 use super::checkpoint::{Checkpoint, SessionPlace};
+use super::sign_of_life::{Heartbeat, SignOfLife};
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::log::{Holder, LockFile};
@@ -36,14 +37,16 @@ pub struct Activity {
     pub holder: Holder,
 }
 
-/// Whether to remove the files of dead processes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Leftovers {
-    Remove,
-    Keep,
+/// What a turn or run left whose process died.
+#[derive(Debug)]
+pub(super) struct DeadActivity {
+    pub(super) start: CheckpointId,
+    /// Its last sign of life, if that is readable.
+    pub(super) sign: Option<SignOfLife>,
+    path: PathBuf,
 }
 
-/// The content of the file.
+/// The first line of the file; the second is a sign of life.
 #[derive(Debug, Serialize, Deserialize)]
 struct ActivityFile {
     #[serde(flatten)]
@@ -52,11 +55,19 @@ struct ActivityFile {
     prompt: Option<SessionPlace>,
 }
 
+/// Reads the beginning of a file.
+fn read_file(file: &dyn StorageFile) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; MAX_FILE];
+    let len = read_full(file, &mut bytes, 0).ok()?;
+    bytes.truncate(len);
+    Some(bytes)
+}
+
 impl ActivityFile {
     fn read(file: &dyn StorageFile) -> Option<Self> {
-        let mut bytes = vec![0; MAX_FILE];
-        let len = read_full(file, &mut bytes, 0).ok()?;
-        serde_json::from_slice(&bytes[..len]).ok()
+        let bytes = read_file(file)?;
+        let first = bytes.split(|byte| *byte == b'\n').next()?;
+        serde_json::from_slice(first).ok()
     }
 
     fn into_activity(self, store: &Store) -> Activity {
@@ -75,6 +86,8 @@ pub struct Active {
     workspace: Workspace,
     path: PathBuf,
     file: Arc<dyn StorageFile>,
+    /// Stops before the file is removed.
+    heartbeat: Option<Heartbeat>,
 }
 
 impl Workspace {
@@ -96,16 +109,22 @@ impl Workspace {
             prompt: start.record.prompt.clone(),
         };
         let failed = |error| self.failed("cannot mark the run as running", error);
-        let bytes = serde_json::to_vec(&activity).map_err(|error| failed(error.into()))?;
+        let mut bytes = serde_json::to_vec(&activity).map_err(|error| failed(error.into()))?;
+        bytes.push(b'\n');
+        let len = bytes.len() as u64;
+        let sign = SignOfLife::now(None);
+        bytes.extend(sign.iter().flat_map(SignOfLife::line));
         // No other process removes the file before it is locked.
         let _guard = LockFile::append(self.files())?.hold()?;
         let file = self.store().storage().create_new(&path).map_err(failed)?;
         file.lock().map_err(failed)?;
         append_all(file.as_ref(), &bytes).map_err(failed)?;
+        let heartbeat = sign.and_then(|sign| Heartbeat::start(&file, len, sign.from));
         Ok(Active {
             workspace: self.clone(),
             path,
             file,
+            heartbeat,
         })
     }
 
@@ -115,52 +134,59 @@ impl Workspace {
     ///
     /// Fails if the workspace's directory in the store cannot be read.
     pub fn active(&self) -> Result<Vec<Activity>> {
-        self.read_active(Leftovers::Remove)
-    }
-
-    /// Returns the turns and runs that are running, without changing anything.
-    pub(crate) fn at_work(&self) -> Result<Vec<Activity>> {
-        self.read_active(Leftovers::Keep)
-    }
-
-    fn read_active(&self, leftovers: Leftovers) -> Result<Vec<Activity>> {
-        let storage = self.store().storage();
-        let Some(lock) = LockFile::existing(self.files())? else {
-            return Ok(Vec::new());
-        };
-        let guard = lock.hold()?;
-        let names = storage.list(self.files().path());
-        let names = names.map_err(|error| self.failed("cannot list what is running", error))?;
-        let mut all = Vec::new();
-        for name in names {
-            if !name.to_string_lossy().starts_with(PREFIX) {
-                continue;
-            }
-            let path = self.files().path().join(name);
-            let Ok(file) = storage.open_read(&path) else {
-                continue;
-            };
-            if file.try_lock().unwrap_or(false) {
-                // The process is gone.
-                if leftovers == Leftovers::Remove {
-                    storage.remove_file(&path).ok();
-                }
-            } else if let Some(activity) = ActivityFile::read(file.as_ref()) {
-                all.push(activity);
-            }
-        }
-        drop(guard);
-        all.sort_by_key(|file: &ActivityFile| file.activity.holder.since);
+        let mut all = self.look_at_active()?.0;
+        all.sort_by_key(|file| file.activity.holder.since);
         let all = all.into_iter();
         Ok(all
             .map(|activity| activity.into_activity(self.store()))
             .collect())
+    }
+
+    /// Returns what is left of turns and runs whose process died.
+    pub(super) fn dead(&self) -> Result<Vec<DeadActivity>> {
+        self.look_at_active().map(|(_, dead)| dead)
+    }
+
+    /// Removes what is left of a turn or run whose process died.
+    pub(super) fn forget_dead(&self, dead: &DeadActivity) {
+        // What cannot be removed now is looked at again.
+        self.store().storage().remove_file(&dead.path).ok();
+    }
+
+    fn look_at_active(&self) -> Result<(Vec<ActivityFile>, Vec<DeadActivity>)> {
+        let storage = self.store().storage();
+        let (mut all, mut dead) = (Vec::new(), Vec::new());
+        let Some(lock) = LockFile::existing(self.files())? else {
+            return Ok((all, dead));
+        };
+        let _guard = lock.hold()?;
+        let names = storage.list(self.files().path());
+        let names = names.map_err(|error| self.failed("cannot list what is running", error))?;
+        for name in names {
+            let name = name.to_string_lossy();
+            let Some(id) = name.strip_prefix(PREFIX) else {
+                continue;
+            };
+            let path = self.files().path().join(&*name);
+            let Ok(file) = storage.open_read(&path) else {
+                continue;
+            };
+            if !file.try_lock().unwrap_or(false) {
+                all.extend(ActivityFile::read(file.as_ref()));
+            } else if let Ok(start) = id.parse() {
+                let bytes = read_file(file.as_ref());
+                let sign = bytes.and_then(|bytes| SignOfLife::read(&bytes));
+                dead.push(DeadActivity { start, sign, path });
+            }
+        }
+        Ok((all, dead))
     }
 }
 
 impl Drop for Active {
     fn drop(&mut self) {
         let storage = self.workspace.store().storage();
+        drop(self.heartbeat.take());
         // Without its lock, the next process removes it.
         let removed: io::Result<()> = storage.remove_file(&self.path);
         removed.ok();

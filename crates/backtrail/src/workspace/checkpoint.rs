@@ -1,6 +1,8 @@
 //! A checkpoint.
 
 use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -8,18 +10,27 @@ use super::Workspace;
 use super::about::About;
 use super::checkpoint_record::CheckpointRecord;
 use super::dropped::Dropped;
-use crate::error::Result;
+use super::git_head::GitHead;
+use super::unprotected::{Included, Protection, UnprotectedChanges};
+use crate::error::{ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
+use crate::session::{Ending, Run};
+use crate::snapshot::damage::{DamagedPart, name_damage};
 use crate::snapshot::{Diff, SkippedEntry, Snapshot};
 use crate::time::Timestamp;
+
+/// How many records may be between a run's last checkpoint and its own.
+const MAX_NOTES: u64 = 16;
 
 /// The state of a workspace at a moment, and the reason for saving it.
 #[derive(Debug, Clone)]
 pub struct Checkpoint {
     pub(crate) workspace: Workspace,
     pub(super) seq: u64,
-    pub(super) record: CheckpointRecord,
+    pub(crate) record: CheckpointRecord,
+    /// Known only to the handle that made it.
+    pub(super) protection: Option<Arc<Protection>>,
 }
 
 /// The reason for a checkpoint.
@@ -40,8 +51,10 @@ pub enum CheckpointReason {
     RunStart,
     /// A command ended.
     RunEnd,
-    /// A turn was interrupted.
+    /// A turn or run was interrupted.
     Interrupted,
+    /// A turn that was interrupted continued.
+    TurnResume,
     /// A rewind, restore, undo or redo was about to change files.
     BeforeRewind,
     /// Files were rewound to a point.
@@ -68,6 +81,7 @@ impl CheckpointReason {
             Self::RunStart => "run-start",
             Self::RunEnd => "run-end",
             Self::Interrupted => "interrupted",
+            Self::TurnResume => "turn-resume",
             Self::BeforeRewind => "before-rewind",
             Self::Rewind => "rewind",
             Self::Restore => "restore",
@@ -147,6 +161,12 @@ impl Checkpoint {
         *self.reason() == CheckpointReason::Manual && self.session().is_none()
     }
 
+    /// Returns when a process that died was last alive, if this ends its turn or run. What
+    /// changed since may be the user's.
+    pub fn last_seen(&self) -> Option<Timestamp> {
+        self.record.last_seen
+    }
+
     /// Returns the place in a session that it belongs to.
     pub fn session(&self) -> Option<&SessionPlace> {
         self.record.session.as_ref()
@@ -194,6 +214,58 @@ impl Checkpoint {
         &self.record.skipped
     }
 
+    /// Returns the ignored paths that it includes, and later ones do.
+    pub fn included(&self) -> &[Included] {
+        &self.record.included
+    }
+
+    /// Returns what happened to unprotected files in the turn or run that it ends. That
+    /// cannot be undone.
+    pub fn unprotected(&self) -> &UnprotectedChanges {
+        &self.record.unprotected
+    }
+
+    /// Returns what it protects and what not, with sizes; `None` if this process did not
+    /// make it.
+    pub fn protection(&self) -> Option<&Protection> {
+        self.protection.as_deref()
+    }
+
+    /// Returns git's HEAD when it was made; `None` if there was no repository, or it is not
+    /// known.
+    pub fn git_head(&self) -> Option<&GitHead> {
+        self.record.git.as_ref()
+    }
+
+    /// Returns how the turn or run ended that it is the end of, if that is known.
+    pub fn ending(&self) -> Option<Ending> {
+        let CheckpointRecord {
+            exit_code, signal, ..
+        } = self.record;
+        match self.reason() {
+            CheckpointReason::Interrupted => Some(Ending::Interrupted),
+            CheckpointReason::RunEnd if exit_code.is_some() || signal.is_some() => {
+                Some(Ending::of_command(exit_code, signal))
+            }
+            CheckpointReason::RunEnd => self
+                .run()
+                .map(|run| Ending::of_command(run.exit_code, run.signal)),
+            CheckpointReason::TurnEnd => Some(Ending::Done),
+            _ => None,
+        }
+    }
+
+    /// Returns the command that ended with it, if its session has the record.
+    fn run(&self) -> Option<Run> {
+        let place = self.session()?;
+        let reader = self.workspace.store().read_session(&place.id).ok()?;
+        // Notes may come first.
+        let next = place.seq + 1..=place.seq + MAX_NOTES;
+        let runs = next.map_while(|seq| reader.record_at(place.trail, seq).ok().flatten());
+        let mut runs = runs.filter_map(|record| record.as_ref().run().ok().flatten());
+        runs.find(|run| run.before == self.begun_by())
+    }
+
     /// Opens the snapshot.
     ///
     /// # Errors
@@ -202,7 +274,28 @@ impl Checkpoint {
     /// if the snapshot cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.workspace.must_be_kept(self.record.id)?;
-        self.workspace.open_snapshot(&self.record.snapshot)
+        let name = self.name_for_errors();
+        match self.workspace.open_snapshot(&self.record.snapshot) {
+            Ok(snapshot) => Ok(snapshot.of_checkpoint(&name)),
+            Err(error) => {
+                let part = DamagedPart::AllNames;
+                Err(name_damage(Path::new(""), part, Some(&name), error))
+            }
+        }
+    }
+
+    pub(crate) fn name_for_errors(&self) -> Arc<str> {
+        format!("checkpoint {}", self.id().prefix(8)).into()
+    }
+
+    /// Returns the mode of the workspace's directory; the usual one if the snapshot is
+    /// damaged.
+    pub(crate) fn root_mode(&self) -> Result<u32> {
+        match self.snapshot() {
+            Ok(snapshot) => Ok(snapshot.root().mode),
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(0o755),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns when and why its files were dropped, if they were.
@@ -261,6 +354,11 @@ impl Serialize for Checkpoint {
             bytes: u64,
             changed: u64,
             skipped: &'a SkippedFiles,
+            included: &'a [Included],
+            #[serde(skip_serializing_if = "UnprotectedChanges::is_empty")]
+            unprotected: &'a UnprotectedChanges,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            protection: Option<&'a Protection>,
             #[serde(skip_serializing_if = "Option::is_none")]
             about: Option<&'a str>,
             #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -269,6 +367,10 @@ impl Serialize for Checkpoint {
             begun_by: Option<CheckpointId>,
             #[serde(skip_serializing_if = "Option::is_none")]
             dropped: Option<Dropped>,
+            #[serde(flatten)]
+            ending: Option<Ending>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            git: Option<&'a GitHead>,
         }
         let (place, about) = (self.session(), self.about());
         let shown = Shown {
@@ -283,10 +385,15 @@ impl Serialize for Checkpoint {
             bytes: self.bytes(),
             changed: self.changed(),
             skipped: self.skipped(),
+            included: self.included(),
+            unprotected: self.unprotected(),
+            protection: self.protection(),
             about: about.as_ref().and_then(About::text),
             session_deleted: about == Some(About::SessionDeleted),
             begun_by: self.begun_by(),
             dropped: self.dropped().ok().flatten(),
+            ending: self.ending(),
+            git: self.git_head(),
         };
         shown.serialize(serializer)
     }

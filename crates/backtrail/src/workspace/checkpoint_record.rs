@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
+use super::git_head::GitHead;
+use super::unprotected::{Included, UnprotectedChanges};
 use crate::error::Result;
 use crate::ids::CheckpointId;
 use crate::json::body;
@@ -34,12 +36,29 @@ pub(crate) struct CheckpointRecord {
     /// The message that a turn began with, or that the text ends with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<SessionPlace>,
+    /// When a process that died was last alive; on the end of its turn or run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_seen: Option<Timestamp>,
     pub(crate) snapshot: ObjectId,
     pub(crate) files: u64,
     pub(crate) bytes: u64,
     pub(crate) changed: u64,
     #[serde(rename = "not_captured")]
     pub(crate) skipped: SkippedFiles,
+    /// Ignored paths that are captured from now on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) included: Vec<Included>,
+    /// What happened to unprotected files in the turn or run that it ends.
+    #[serde(default, skip_serializing_if = "UnprotectedChanges::is_empty")]
+    pub(crate) unprotected: UnprotectedChanges,
+    /// How the command of a run ended. Earlier versions kept that only in the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) exit_code: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signal: Option<i32>,
+    /// git's HEAD at the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) git: Option<GitHead>,
 }
 
 impl CheckpointRecord {
@@ -58,11 +77,17 @@ impl CheckpointRecord {
             label: None,
             about: None,
             prompt: None,
+            last_seen: None,
             snapshot,
             files: totals.files,
             bytes: totals.bytes,
             changed: 0,
             skipped: SkippedFiles::default(),
+            included: Vec::new(),
+            unprotected: UnprotectedChanges::default(),
+            exit_code: None,
+            signal: None,
+            git: None,
         }
     }
 
@@ -72,6 +97,7 @@ impl CheckpointRecord {
             workspace: workspace.clone(),
             seq,
             record: self,
+            protection: None,
         }
     }
 }

@@ -1,18 +1,18 @@
 //! The events of a workspace, as the log shows them.
 
+use std::collections::{HashMap, HashSet};
+
 use serde::Serialize;
 
 use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason};
-use super::spans::{Span, newest_of, spans};
+use super::spans::{Span, ends, newest_of, spans};
 use super::timeline::Timeline;
 use crate::error::Result;
-use crate::session::Run;
+use crate::ids::CheckpointId;
+use crate::session::Ending;
 use crate::snapshot::Diff;
 use crate::time::Timestamp;
-
-/// How many records may be between a run's last checkpoint and its own.
-const MAX_NOTES: u64 = 16;
 
 /// The kind of an entry of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -27,6 +27,8 @@ pub enum LogKind {
     Checkpoint,
     /// Your changes in between.
     Person,
+    /// Changes after the last sign of life of a turn or run whose process died: yours, or its.
+    PersonOrRun,
     /// Files were rewound to a point.
     Rewind,
     /// Some paths were restored from a point.
@@ -44,6 +46,7 @@ pub struct LogEntry {
     before: Option<Checkpoint>,
     after: Checkpoint,
     ended: bool,
+    is_running: bool,
     is_step: bool,
 }
 
@@ -80,17 +83,24 @@ impl LogEntry {
         self.is_step
     }
 
-    /// Returns the command that ran, with its exit code, if this is a run and its session
-    /// has the record.
-    pub fn run(&self) -> Option<Run> {
-        let place = self.after.session()?;
-        let start = self.before.as_ref().map(Checkpoint::id);
-        let reader = self.after.workspace.store().read_session(&place.id).ok()?;
-        // Notes may come first.
-        let next = place.seq + 1..=place.seq + MAX_NOTES;
-        let runs = next.map_while(|seq| reader.record_at(place.trail, seq).ok().flatten());
-        let mut runs = runs.filter_map(|record| record.as_ref().run().ok().flatten());
-        runs.find(|run| run.before == start)
+    /// Returns how it ended, if it is a turn or run and that is known.
+    pub fn ending(&self) -> Option<Ending> {
+        match self.kind {
+            LogKind::Turn | LogKind::Run if self.is_running => Some(Ending::Running),
+            LogKind::Turn | LogKind::Run if !self.ended => Some(Ending::Interrupted),
+            LogKind::Turn | LogKind::Run => self.after.ending(),
+            _ => None,
+        }
+    }
+
+    /// Returns its labels: of its outcome and, if it is a turn or run, of its start.
+    pub fn labels(&self) -> impl Iterator<Item = &str> {
+        let is_span = matches!(self.kind, LogKind::Turn | LogKind::Run);
+        let start = self.before.as_ref().filter(|_| is_span);
+        // What a turn or run has while it goes on has a line of its own.
+        let end = Some(&self.after).filter(|_| self.ended || !is_span);
+        let labels = [start, end].into_iter().flatten();
+        labels.filter_map(Checkpoint::label)
     }
 
     /// Returns its changes; `None` for the first checkpoint.
@@ -118,12 +128,34 @@ impl Workspace {
     pub fn log(&self) -> Result<Vec<LogEntry>> {
         Ok(entries(&Timeline::read(self)?))
     }
+
+    /// Returns the turns and runs that did not end, by their first checkpoint: running ones,
+    /// and those that were interrupted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the workspace's trail cannot be read.
+    pub fn unended(&self) -> Result<HashMap<CheckpointId, Ending>> {
+        let timeline = Timeline::read(self)?;
+        let ended = ends(&timeline.checkpoints);
+        let starts = timeline.checkpoints.iter();
+        let starts = starts.filter(|start| start.reason().begins());
+        let open = starts
+            .map(Checkpoint::id)
+            .filter(|id| !ended.contains_key(id));
+        let ending = |id| match timeline.active.contains(&id) {
+            true => Ending::Running,
+            false => Ending::Interrupted,
+        };
+        Ok(open.map(|id| (id, ending(id))).collect())
+    }
 }
 
 fn entries(timeline: &Timeline) -> Vec<LogEntry> {
     let checkpoints = &timeline.checkpoints;
     let mut entries = Vec::new();
     let spans = spans(checkpoints);
+    let ends: HashSet<usize> = spans.iter().filter_map(|span| span.end).collect();
     let mut starts = spans.iter().peekable();
     let is_open = |n: usize| {
         let around = |span: &&Span| span.start < n && span.end.is_some_and(|end| end > n);
@@ -136,25 +168,37 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
             before: before.cloned(),
             after: checkpoint.clone(),
             ended: true,
+            is_running: false,
             is_step: matches!(kind, LogKind::Rewind | LogKind::Restore),
         };
         // A change while another turn or run was active belongs to that one.
         let changed = before.is_some_and(|before| before.snapshot_id() != checkpoint.snapshot_id());
-        let persons = changed && !is_open(n);
+        let is_resumed = *checkpoint.reason() == CheckpointReason::TurnResume;
+        let persons = changed && (is_resumed || !is_open(n));
+        let is_doubtful = before.is_some_and(|before| before.last_seen().is_some());
+        let person = || match is_doubtful {
+            true => entry(LogKind::PersonOrRun),
+            false => entry(LogKind::Person),
+        };
         if let Some(span) = starts.next_if(|span| span.start == n) {
-            entries.extend(persons.then(|| entry(LogKind::Person)));
+            entries.extend(persons.then(person));
             entries.push(span_entry(timeline, span));
             continue;
         }
         match checkpoint.reason() {
             CheckpointReason::Manual => entries.push(entry(LogKind::Checkpoint)),
-            CheckpointReason::BeforeRewind => {
-                entries.extend(persons.then(|| entry(LogKind::Person)))
+            CheckpointReason::BeforeRewind | CheckpointReason::TurnResume => {
+                entries.extend(persons.then(person))
             }
             CheckpointReason::Rewind => entries.push(entry(LogKind::Rewind)),
             CheckpointReason::Restore => entries.push(entry(LogKind::Restore)),
             CheckpointReason::Undo => entries.push(entry(LogKind::Undo)),
             CheckpointReason::Redo => entries.push(entry(LogKind::Redo)),
+            // The end of a turn or run is shown with its start. A label that is on another
+            // checkpoint of one is shown, too.
+            _ if checkpoint.label().is_some() && !ends.contains(&n) => {
+                entries.push(entry(LogKind::Checkpoint));
+            }
             _ => {}
         }
     }
@@ -175,6 +219,7 @@ fn span_entry(timeline: &Timeline, span: &Span) -> LogEntry {
         before: Some(start.clone()),
         after: after.clone(),
         ended: end.is_some_and(|end| *end.reason() != CheckpointReason::Interrupted),
+        is_running: end.is_none() && timeline.active.contains(&start.id()),
         is_step: timeline.is_step(span.start),
     }
 }

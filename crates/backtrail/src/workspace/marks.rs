@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
-use super::path_lookup::{PathLookup, checked_path, lookup, node_at, unstable};
+use super::path_lookup::{PathLookup, checked_path, lookup, node_at, path_in, unstable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hex::{path_of, to_hex};
 use crate::objects::ObjectId;
@@ -108,14 +108,14 @@ impl fmt::Display for FileChange {
 impl Workspace {
     /// Saves the state of one file or link before an edit, or its absence. It is durable when
     /// this returns. A path that is already marked since the last checkpoint keeps its first
-    /// state. The path is relative to the workspace.
+    /// state. The path is relative to the workspace, or absolute and in it.
     ///
     /// # Errors
     ///
-    /// Fails with [`Invalid`](ErrorKind::Invalid) for a directory or a file over the cap,
-    /// and if the file cannot be read or the store cannot be written.
+    /// Fails with [`Invalid`](ErrorKind::Invalid) for a directory, a file over the cap or a
+    /// path outside the workspace, and if the file cannot be read or the store cannot be written.
     pub fn mark(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = checked_path(path.as_ref())?;
+        let path = checked_path(&path_in(self.root(), path.as_ref())?)?;
         let _guard = self.hold_recovered()?;
         if self.marks()?.contains_key(&path) {
             return Ok(());
@@ -161,7 +161,7 @@ impl Workspace {
     /// Fails with [`NotFound`](ErrorKind::NotFound) if the file was not marked and there
     /// is no checkpoint.
     pub fn change_of(&self, path: impl AsRef<Path>) -> Result<Option<FileChange>> {
-        let path = checked_path(path.as_ref())?;
+        let path = checked_path(&path_in(self.root(), path.as_ref())?)?;
         match self.marks()?.remove(&path) {
             Some(marked) => self.change_since_mark(&path, &marked),
             None => self.change_since_last(&path),
@@ -231,7 +231,7 @@ impl Workspace {
         path: &Path,
         writer: &crate::objects::ObjectWriter,
     ) -> Result<(PathLookup, Option<Node>)> {
-        let options = self.scan_options(None, None);
+        let options = self.scan_options(None, None)?;
         if self.root().join(path).starts_with(&options.store) {
             return Err(refused(path, "is in the store"));
         }

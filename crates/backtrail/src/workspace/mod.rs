@@ -15,7 +15,10 @@ mod cache;
 mod checkpoint;
 pub(crate) mod checkpoint_record;
 mod checkpoints;
+mod dead;
 pub(crate) mod dropped;
+pub(crate) mod git_dir;
+pub(crate) mod git_head;
 mod identity;
 mod log_entries;
 mod marks;
@@ -30,9 +33,11 @@ pub(crate) mod remote;
 pub(crate) mod repair;
 pub(crate) mod resolve;
 mod scan;
+mod sign_of_life;
 pub(crate) mod spans;
 pub(crate) mod step_record;
 pub(crate) mod timeline;
+pub(crate) mod unprotected;
 pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};
@@ -54,17 +59,20 @@ pub use active::{Active, Activity};
 pub use checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 pub use checkpoints::Checkpoints;
 pub use dropped::{DropReason, Dropped};
+pub use git_head::GitHead;
 pub use log_entries::{LogEntry, LogKind};
 pub use marks::FileChange;
 pub use new_checkpoint::CheckpointOptions;
 pub use point::Point;
 pub use relink::{FormerRoot, RelinkOptions, Relinked, RelinkedWhat};
+pub use unprotected::{Included, Lost, Protection, UnprotectedChanges, UnprotectedEntry};
 
 pub(crate) use about::Description;
 pub(crate) use identity::{all, by_id, find, known, must_be_new, register, root_around};
 pub(crate) use relink::{SessionHomes, SessionsHere, moved_home};
 pub(crate) use remaining_files::remaining_files;
 pub(crate) use repair::repair_snapshots_plan;
+pub(crate) use scan::Look;
 pub(crate) use verify::verify;
 
 /// A directory that an agent works in. Cheap to clone and to share between threads.
@@ -107,6 +115,8 @@ struct WorkspaceInner {
     /// A cache of snapshot nodes, for a handle that has one.
     read: Option<Arc<CachedNodes>>,
     dropped: Mutex<dropped::DroppedCache>,
+    /// What turns and runs of this process found unprotected when they began.
+    surveys: Mutex<unprotected::Surveys>,
 }
 
 impl Workspace {
@@ -118,6 +128,7 @@ impl Workspace {
             root,
             read: None,
             dropped: Mutex::default(),
+            surveys: Mutex::default(),
         }))
     }
 
@@ -136,6 +147,7 @@ impl Workspace {
                 store.objects().clone(),
             )))),
             dropped: Mutex::default(),
+            surveys: Mutex::default(),
         }))
     }
 
@@ -154,15 +166,14 @@ impl Workspace {
         &self.0.store
     }
 
-    /// Returns the session that works here and was written to last.
+    /// Returns the [latest](SessionInfo::latest) session that works here.
     ///
     /// # Errors
     ///
     /// Fails if the store cannot be listed.
     pub fn latest_session(&self) -> Result<Option<SessionId>> {
-        let infos = self.session_infos()?.into_iter();
-        let newest = infos.max_by_key(|info| (info.updated_at, info.id.clone()));
-        Ok(newest.map(|info| info.id))
+        let infos = self.session_infos()?;
+        Ok(SessionInfo::latest(&infos).map(|info| info.id.clone()))
     }
 
     /// Returns the sessions that work here, in no particular order.

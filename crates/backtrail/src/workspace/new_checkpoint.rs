@@ -8,19 +8,25 @@ use super::Workspace;
 use super::about::first_line;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
-use super::scan::scan_time;
+use super::git_head::GitHead;
+use super::scan::{Look, included_bytes, scan_time};
+use super::unprotected::{
+    Included, Protection, UnprotectedChanges, UnprotectedEntry, included_after, must_be_captured,
+};
 use crate::error::{Error, Reason, Result, quoted};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::Fields;
 use crate::log::{HeldLock, LockFile};
 use crate::message::{read_object, take};
 use crate::objects::ObjectId;
-use crate::session::{Session, SessionOptions};
+use crate::session::{Ending, Session, SessionOptions};
 use crate::snapshot::edit::{Edit, edit};
-use crate::snapshot::entry::Totals;
+use crate::snapshot::entry::{Skipped, SkippedReason, Totals};
 use crate::snapshot::node::write_empty;
+use crate::snapshot::scan::survey::Survey;
 use crate::snapshot::scan::{
-    Progress, ScanOptions, ScanProgress, Scanned, Sink, SnapshotLimits, StatCache, scan,
+    KeptIgnored, NAMED, Progress, ScanOptions, ScanProgress, Scanned, Sink, SnapshotLimits,
+    StatCache, scan,
 };
 use crate::snapshot::{SkippedEntry, Snapshot};
 
@@ -39,7 +45,10 @@ pub struct CheckpointOptions {
     label: Option<String>,
     about: Option<String>,
     prompt: Option<SessionPlace>,
+    ending: Option<Ending>,
     unlimited: bool,
+    include: Vec<PathBuf>,
+    exclude: Vec<PathBuf>,
     progress: Option<Arc<dyn Progress>>,
 }
 
@@ -92,10 +101,34 @@ impl CheckpointOptions {
         self
     }
 
+    /// Sets how the command of a run ended.
+    #[must_use]
+    pub fn ending(mut self, ending: Ending) -> Self {
+        self.ending = Some(ending);
+        self
+    }
+
     /// Sets the message that the turn begins with.
     #[must_use]
     pub(crate) fn prompt(mut self, place: SessionPlace) -> Self {
         self.prompt = Some(place);
+        self
+    }
+
+    /// Captures an ignored directory or file from now on, in this and later snapshots of the
+    /// workspace. The path is relative to the workspace. A directory is included as long as it
+    /// holds no more than [`StoreOptions::include_cap`](crate::StoreOptions::include_cap);
+    /// what `.backtrailignore` names stays out.
+    #[must_use]
+    pub fn include_ignored(mut self, path: impl Into<PathBuf>) -> Self {
+        self.include.push(path.into());
+        self
+    }
+
+    /// No longer captures an ignored path that was included.
+    #[must_use]
+    pub fn exclude_ignored(mut self, path: impl Into<PathBuf>) -> Self {
+        self.exclude.push(path.into());
         self
     }
 
@@ -233,12 +266,14 @@ impl Workspace {
         // Finish a step that a crash interrupted; otherwise its half-done state would be saved.
         self.recover_locked(None)?;
         let before = self.last_checkpoint()?;
-        let state = self.store_state(&options, before.as_ref())?;
+        let included = included_after(before.as_ref(), &options.include, &options.exclude)?;
+        let state = self.store_state(&options, before.as_ref(), &included)?;
         let changed = match &before {
             Some(before) => self.count_changes(&before.snapshot_id(), &state.id)?,
             None => 0,
         };
-        self.record(options, state, changed, place)
+        let found = self.look_at_unprotected(&options, before.is_none(), &state)?;
+        self.record(options, state, (changed, included), found, place)
     }
 
     /// Creates a session with the first checkpoint of a new directory whose state is already
@@ -264,7 +299,9 @@ impl Workspace {
         }
         let session = begin()?;
         let place = self.store().session_place(session.id())?;
-        let checkpoint = self.record(options, state, 0, || Ok(Some(place)))?;
+        let included = included_after(None, &options.include, &[])?;
+        let found = UnprotectedFound::default();
+        let checkpoint = self.record(options, state, (0, included), found, || Ok(Some(place)))?;
         Ok((checkpoint, session))
     }
 
@@ -273,10 +310,16 @@ impl Workspace {
         &self,
         options: CheckpointOptions,
         state: CapturedState,
-        changed: u64,
+        (changed, included): (u64, Vec<Included>),
+        found: UnprotectedFound,
         place: impl FnOnce() -> Result<Option<SessionPlace>>,
     ) -> Result<Checkpoint> {
         let now = (self.store().now(), self.new_checkpoint_id()?);
+        let (exit_code, signal) = match options.ending {
+            Some(Ending::Done) => (Some(0), None),
+            Some(Ending::Failed { exit_code, signal }) => (exit_code, signal),
+            _ => (None, None),
+        };
         let record = CheckpointRecord {
             session: place()?,
             of: options.of,
@@ -285,13 +328,67 @@ impl Workspace {
             prompt: options.prompt,
             changed,
             skipped: state.skipped,
+            included,
+            unprotected: found.changes,
+            exit_code,
+            signal,
+            git: GitHead::read(self.root()),
             ..CheckpointRecord::new(now, options.reason, (state.id, state.totals))
         };
         let seq = self.append(CHECKPOINT, &record)?;
         if let Some(cache) = &state.cache {
             self.save_cache(cache);
         }
-        Ok(record.at(self, seq))
+        if let Some(survey) = found.survey.filter(|_| record.reason.begins()) {
+            self.remember_survey(record.id, survey);
+        }
+        if let Some(start) = record.of.filter(|_| record.reason.ends()) {
+            self.forget_survey(start);
+        }
+        Ok(Checkpoint {
+            protection: Some(Arc::new(found.protection)),
+            ..record.at(self, seq)
+        })
+    }
+
+    /// Looks at what a snapshot does not protect: if it is the first, or begins or ends a turn
+    /// or run. Refuses what was asked to be included and is not.
+    fn look_at_unprotected(
+        &self,
+        options: &CheckpointOptions,
+        first: bool,
+        state: &CapturedState,
+    ) -> Result<UnprotectedFound> {
+        let over_cap = &state.over_cap;
+        if !options.include.is_empty() {
+            let snapshot = self.open_snapshot(&state.id)?;
+            let cap = self.store().include_cap();
+            must_be_captured(&snapshot, &options.include, over_cap, cap)?;
+        }
+        let mut found = UnprotectedFound {
+            protection: Protection {
+                first,
+                over_cap: over_cap.iter().map(UnprotectedEntry::over_cap).collect(),
+                ..Protection::default()
+            },
+            ..UnprotectedFound::default()
+        };
+        let reason = &options.reason;
+        if !first && !reason.begins() && !reason.ends() {
+            return Ok(found);
+        }
+        let survey = Survey::take(self.root(), self.store().root(), &state.unprotected);
+        if let Some(start) = options.of.filter(|_| reason.ends()) {
+            let snapshot = self.open_snapshot(&state.id)?;
+            found.changes = self.unprotected_since(start, &snapshot, &survey);
+        }
+        found.protection.unprotected = UnprotectedEntry::all(&state.unprotected, &survey);
+        if first {
+            found.protection.ignored_files = state.kept_ignored.count;
+            found.protection.ignored_first = state.kept_ignored.first.clone();
+        }
+        found.survey = Some(Arc::new(survey));
+        Ok(found)
     }
 
     /// Stores the present state of the directory. It is durable when this returns.
@@ -299,6 +396,7 @@ impl Workspace {
         &self,
         options: &CheckpointOptions,
         before: Option<&Checkpoint>,
+        included: &[Included],
     ) -> Result<CapturedState> {
         if !self.root_exists()? {
             // A turn or run may have deleted it. Otherwise it may have been moved, and its
@@ -308,7 +406,8 @@ impl Workspace {
         }
         // Only the first snapshot is limited: the size of later ones is no surprise.
         let limits = (!options.unlimited && before.is_none()).then(SnapshotLimits::default);
-        let mut scan_options = self.scan_options(limits, options.progress.clone());
+        let mut scan_options = self.scan_options(limits, options.progress.clone())?;
+        scan_options.included = included_bytes(included);
         // A turn or run may change the ignore rules: files captured at its beginning are
         // captured until its end.
         scan_options.keep = options.of.is_some() && !options.reason.begins();
@@ -329,13 +428,15 @@ impl Workspace {
     pub(crate) fn store_present(
         &self,
         last: &Checkpoint,
+        look: Look,
         progress: Option<Arc<dyn Progress>>,
     ) -> Result<CapturedState> {
         if !self.root_exists()? {
             return self.store_absence(last);
         }
-        let mut options = self.scan_options(None, progress);
+        let mut options = self.scan_options(None, progress)?;
         options.keep = true;
+        options.reread = look == Look::Thorough;
         let state = self.store_scan(&options)?;
         if let Some(cache) = &state.cache {
             self.save_cache(cache);
@@ -345,14 +446,14 @@ impl Workspace {
 
     /// Stores the absence of the directory, as an empty one.
     fn store_absence(&self, before: &Checkpoint) -> Result<CapturedState> {
-        let mode = before.snapshot()?.root().mode;
+        let mode = before.root_mode()?;
         let writer = self.objects().writer()?;
         let (id, root) = write_empty(mode, &mut |bytes| writer.put(bytes))?;
         writer.finish()?;
         Ok(CapturedState::whole(id, root.totals))
     }
 
-    fn count_changes(&self, before: &ObjectId, after: &ObjectId) -> Result<u64> {
+    pub(super) fn count_changes(&self, before: &ObjectId, after: &ObjectId) -> Result<u64> {
         if before == after {
             return Ok(0);
         }
@@ -375,6 +476,16 @@ impl Workspace {
         let (id, root) = edit(snapshot, edits, &mut |bytes| writer.put(bytes))?;
         writer.finish()?;
         Ok((id, root.totals))
+    }
+
+    /// Stores a snapshot with these paths alone. It is durable when this returns.
+    pub(crate) fn store_only(
+        &self,
+        mode: u32,
+        paths: &BTreeMap<PathBuf, Edit>,
+    ) -> Result<(ObjectId, Totals)> {
+        let empty = self.unstored(|put| write_empty(mode, put))?;
+        self.store_edited(&empty, paths)
     }
 
     /// Opens a snapshot by its name.
@@ -438,16 +549,38 @@ pub(crate) struct CapturedState {
     pub(crate) id: ObjectId,
     totals: Totals,
     pub(crate) skipped: SkippedFiles,
+    /// All that was skipped, up to a limit.
+    unprotected: Vec<(PathBuf, Skipped)>,
+    kept_ignored: KeptIgnored,
+    /// Included directories that hold too much, and how much.
+    over_cap: Vec<(Vec<u8>, u64)>,
     cache: Option<StatCache>,
 }
 
+/// What is known of unprotected files when a checkpoint is made.
+#[derive(Debug, Default)]
+struct UnprotectedFound {
+    survey: Option<Arc<Survey>>,
+    protection: Protection,
+    changes: UnprotectedChanges,
+}
+
 impl CapturedState {
+    /// Returns whether something could not be read.
+    pub(crate) fn has_unreadable(&self) -> bool {
+        let mut skipped = self.unprotected.iter();
+        skipped.any(|(_, it)| it.reason == SkippedReason::Unreadable)
+    }
+
     /// Returns the state of a snapshot that skipped nothing.
     pub(crate) fn whole(id: ObjectId, totals: Totals) -> Self {
         Self {
             id,
             totals,
             skipped: SkippedFiles::default(),
+            unprotected: Vec::new(),
+            kept_ignored: KeptIgnored::default(),
+            over_cap: Vec::new(),
             cache: None,
         }
     }
@@ -459,6 +592,9 @@ impl From<Scanned> for CapturedState {
             id: scanned.id,
             totals: scanned.root.totals,
             skipped: skipped(&scanned),
+            unprotected: scanned.skipped,
+            kept_ignored: scanned.kept_ignored,
+            over_cap: scanned.over_cap,
             cache: scanned.cache,
         }
     }
@@ -466,7 +602,7 @@ impl From<Scanned> for CapturedState {
 
 /// Returns the files that a scan skipped.
 pub(super) fn skipped(scanned: &Scanned) -> SkippedFiles {
-    let first = scanned.skipped.iter();
+    let first = scanned.skipped.iter().take(NAMED);
     SkippedFiles {
         count: scanned.root.totals.skipped,
         first: first

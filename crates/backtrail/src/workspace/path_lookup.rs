@@ -53,6 +53,24 @@ impl PathLookup {
     }
 }
 
+/// Returns a path relative to a workspace's root. An absolute one may lead to the root
+/// through links. Below the root, links are not followed.
+pub(super) fn path_in(root: &Path, path: &Path) -> Result<PathBuf> {
+    if path.is_relative() {
+        return Ok(path.to_owned());
+    }
+    let is_root = |dir: &&Path| *dir == root || dir.canonicalize().is_ok_and(|dir| dir == root);
+    let within = path.ancestors().find(is_root);
+    match within.and_then(|dir| path.strip_prefix(dir).ok()) {
+        Some(within) => Ok(within.to_owned()),
+        None => {
+            let (path, root) = (shown(path), shown(root));
+            let what = format!("{path} is outside the workspace {root}");
+            Err(Error::invalid(what))
+        }
+    }
+}
+
 /// Returns a path in a workspace in its normal form. Refuses paths that lead out of it,
 /// belong to git or to Backtrail, or are the workspace itself.
 pub(super) fn checked_path(path: &Path) -> Result<PathBuf> {

@@ -13,6 +13,7 @@ use super::checkpoint::{CheckpointReason, SkippedFiles};
 use super::checkpoint_record::CheckpointRecord;
 use super::dropped::DropReason;
 use super::step_record::StepRecord;
+use super::unprotected::UnprotectedChanges;
 use crate::error::{Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::{Fields, Json};
@@ -29,8 +30,10 @@ impl Workspace {
         }
         let _guard = self.hold_recovered()?;
         self.must_be_whole()?;
-        // This also removes the activity files of dead processes.
-        self.active()?;
+        // The files of dead processes name commands.
+        for dead in self.dead()? {
+            self.forget_dead(&dead);
+        }
         let traces = self.traces_of(session)?;
         let quoted = self.quoting(&traces)?;
         let gone = self.all_dropped()?;
@@ -208,6 +211,15 @@ impl Traces {
                 // With a prompt, the text is only the part before it.
                 "about" if fields.get("prompt").is_none() => is_changed = true,
                 "label" if is_own => is_changed = true,
+                "unprotected" if is_own => {
+                    let mut changes: UnprotectedChanges = value.parse().unwrap_or_default();
+                    let count = changes.lost.len() + changes.changed.len();
+                    let is_known = |path: &PathBuf| self.known_files.contains(path);
+                    changes.lost.retain(|it| is_known(&it.path));
+                    changes.changed.retain(|it| is_known(&it.path));
+                    is_changed |= changes.lost.len() + changes.changed.len() < count;
+                    rest.push(name, Json::from_value(&changes)?);
+                }
                 "not_captured" if is_own => {
                     let mut skipped: SkippedFiles = value.parse().unwrap_or_default();
                     let count = skipped.first.len();

@@ -4,14 +4,10 @@
 //! names a place: credentials (a user, a password, a token, a query) are cut off, and a form
 //! in which they cannot be recognised is not accepted as a remote.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::snapshot::scan::sys::read_path;
+use super::git_dir::GitDir;
 
-/// The longest file that points to another one.
-const LONGEST_POINTER: u64 = 16 << 10;
 /// The longest configuration that is read.
 const LONGEST_CONFIG: u64 = 1 << 20;
 /// The longest remote that is accepted: every note of the workspace repeats it.
@@ -48,24 +44,9 @@ pub(super) fn read(root: &Path) -> Remote {
     }
 }
 
-/// Reads the configuration of a directory's repository, following the `.git` file of a
-/// worktree or submodule.
+/// Reads the configuration of a directory's repository.
 fn config_of(root: &Path) -> Option<String> {
-    let read = |path: &Path, longest| read_path(path, longest).ok().flatten();
-    let git = root.join(".git");
-    let config = match read(&git, LONGEST_POINTER) {
-        None => read(&git.join("config"), LONGEST_CONFIG),
-        Some(pointer) => {
-            let own = pointer.strip_prefix(b"gitdir:")?.trim_ascii();
-            let own = root.join(OsStr::from_bytes(own));
-            // A worktree's own directory names the one that all worktrees share.
-            let common = match read(&own.join("commondir"), LONGEST_POINTER) {
-                Some(common) => own.join(OsStr::from_bytes(common.trim_ascii())),
-                None => own,
-            };
-            read(&common.join("config"), LONGEST_CONFIG)
-        }
-    };
+    let config = GitDir::of(root)?.read_common("config", LONGEST_CONFIG);
     String::from_utf8(config?).ok()
 }
 

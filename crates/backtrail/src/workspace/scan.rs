@@ -7,13 +7,25 @@ use std::time::SystemTime;
 use super::Workspace;
 use super::checkpoint::SkippedFiles;
 use super::new_checkpoint::skipped;
-use crate::error::Result;
+use super::unprotected::Included;
+use crate::error::{ErrorKind, Result};
 use crate::objects::ObjectId;
 use crate::snapshot::entry::Dir;
+use crate::snapshot::name::bytes_of;
 use crate::snapshot::node::write_empty;
 use crate::snapshot::scan::{Progress, ScanOptions, Sink, SnapshotLimits, scan};
 use crate::snapshot::{Diff, Snapshot};
 use crate::time::Timestamp;
+
+/// How the present files are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// What the stat cache has is not read again.
+    Quick,
+    /// Every file is read, and every listing is made again: the store's copies of unchanged
+    /// ones may be damaged.
+    Thorough,
+}
 
 impl Workspace {
     /// Compares a snapshot with the present state of the directory. Nothing is stored.
@@ -36,24 +48,33 @@ impl Workspace {
         before: &Snapshot,
         progress: Option<Arc<dyn Progress>>,
     ) -> Result<(Diff, SkippedFiles)> {
-        let (present, skipped) = self.scan_present(before, progress)?;
-        Ok((before.diff(&present)?, skipped))
+        let compare = |look| -> Result<_> {
+            let mode = before.root().mode;
+            let (present, skipped) = self.scan_present(mode, look, progress.clone())?;
+            Ok((before.diff(&present)?, skipped))
+        };
+        match compare(Look::Quick) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => compare(Look::Thorough),
+            compared => compared,
+        }
     }
 
     /// Scans the present state of the directory; also returns the files that were skipped. A
-    /// directory that is gone counts as empty, with the mode that it had before.
+    /// directory that is gone counts as empty, with this mode.
     pub(crate) fn scan_present(
         &self,
-        before: &Snapshot,
+        mode: u32,
+        look: Look,
         progress: Option<Arc<dyn Progress>>,
     ) -> Result<(Snapshot, SkippedFiles)> {
         if !self.root_exists()? {
-            let empty = self.unstored(|put| write_empty(before.root().mode, put))?;
+            let empty = self.unstored(|put| write_empty(mode, put))?;
             return Ok((empty, SkippedFiles::default()));
         }
-        let mut options = self.scan_options(None, progress);
+        let mut options = self.scan_options(None, progress)?;
         // Files in the last checkpoint are scanned even if ignored.
         options.keep = true;
+        options.reread = look == Look::Thorough;
         let cache = self.load_cache();
         let scanned = scan(self.root(), &options, &cache, Sink::HashOnly, scan_time())?;
         let skipped = skipped(&scanned);
@@ -76,22 +97,31 @@ impl Workspace {
         Ok(Snapshot::present(self.root(), found, nodes, self.objects()))
     }
 
+    /// Returns the options of a scan, which includes what the last checkpoint does.
     pub(crate) fn scan_options(
         &self,
         limits: Option<SnapshotLimits>,
         progress: Option<Arc<dyn Progress>>,
-    ) -> ScanOptions {
+    ) -> Result<ScanOptions> {
         let store = self.store();
         let root = store.root();
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        ScanOptions {
+        Ok(ScanOptions {
+            included: included_bytes(&self.included()?),
             cap: store.snapshot_cap(),
+            include_cap: store.include_cap(),
             global_excludes: store.global_excludes().map(ToOwned::to_owned),
             limits,
             progress,
             ..ScanOptions::new(root)
-        }
+        })
     }
+}
+
+/// Returns included paths as a scan takes them.
+pub(super) fn included_bytes(included: &[Included]) -> Vec<Vec<u8>> {
+    let paths = included.iter();
+    paths.map(|it| bytes_of(&it.path).to_vec()).collect()
 }
 
 /// Returns the time to compare files' times with: the system's, even if the store has

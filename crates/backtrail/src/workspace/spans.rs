@@ -57,14 +57,18 @@ pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
     outer
 }
 
-/// Returns the ends of turns and runs, by the checkpoint that they began with.
+/// Returns the ends of turns and runs, by the checkpoint that they began with. One that
+/// continued after an end has no end before the next.
 pub(crate) fn ends(checkpoints: &[Checkpoint]) -> HashMap<CheckpointId, usize> {
-    let ends = checkpoints.iter().enumerate();
-    ends.filter_map(|(n, checkpoint)| {
-        let start = checkpoint.begun_by().filter(|_| checkpoint.reason().ends());
-        start.map(|start| (start, n))
-    })
-    .collect()
+    let mut last: HashMap<CheckpointId, usize> = HashMap::new();
+    for (n, checkpoint) in checkpoints.iter().enumerate() {
+        let own = checkpoint.begun_by();
+        if let Some(start) = own.filter(|_| !checkpoint.reason().begins()) {
+            last.insert(start, n);
+        }
+    }
+    last.retain(|_, n| checkpoints[*n].reason().ends());
+    last
 }
 
 /// Returns the newest checkpoint of a turn or run that did not end: its own, or one of a

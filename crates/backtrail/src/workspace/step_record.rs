@@ -11,6 +11,7 @@ use super::Workspace;
 use super::about::Description;
 use super::checkpoint::{CheckpointReason, SessionPlace};
 use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
+use super::git_head::GitHead;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::json::body;
@@ -199,6 +200,7 @@ impl Workspace {
     pub(crate) fn end_step(&self, ended: &CheckpointRecord) -> Result<()> {
         let ended = CheckpointRecord {
             at: self.store().now(),
+            git: GitHead::read(self.root()),
             ..ended.clone()
         };
         self.append(DONE, &ended).map(drop)

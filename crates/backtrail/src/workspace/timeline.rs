@@ -9,7 +9,7 @@ use super::spans::{Span, newest_of, spans};
 use super::step_record::StepRecord;
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
-use crate::session::SessionReader;
+use crate::session::{Ending, SessionReader};
 use crate::store::Store;
 use crate::trail::RecordKind;
 
@@ -93,7 +93,7 @@ impl Timeline {
                 _ => {}
             }
         }
-        let active = workspace.at_work()?.into_iter();
+        let active = workspace.active()?.into_iter();
         timeline.active = active.map(|activity| activity.checkpoint).collect();
         let mut spans = spans(&timeline.checkpoints);
         let undone = timeline.moves.values().filter_map(|begun| begun.step);
@@ -103,7 +103,8 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// Returns whether a run changed nothing, in files and conversation, and so is no step.
+    /// Returns whether a run changed nothing, in files (not even unprotected ones, for good)
+    /// and conversation, and so is no step.
     /// One that was undone while it ran had changed something.
     fn is_idle(&self, workspace: &Workspace, span: &Span, undone: &HashSet<CheckpointId>) -> bool {
         let Some(end) = span.end.map(|end| &self.checkpoints[end]) else {
@@ -112,7 +113,9 @@ impl Timeline {
         let start = &self.checkpoints[span.start];
         let is_run = *start.reason() == CheckpointReason::RunStart;
         is_run
+            && end.last_seen().is_none()
             && !span.changed_files(&self.checkpoints)
+            && end.unprotected().count == 0
             && !undone.contains(&start.id())
             && !spoke(workspace.store(), start.session(), end.session())
     }
@@ -121,6 +124,21 @@ impl Timeline {
     pub(super) fn is_step(&self, start: usize) -> bool {
         let found = self.spans.binary_search_by_key(&start, |span| span.start);
         found.is_ok()
+    }
+
+    /// Returns how a turn or run ended, if that is known.
+    pub(crate) fn ending(&self, step: &FileStep) -> Option<Ending> {
+        if step.kind == FileStepKind::Move {
+            return None;
+        }
+        let found = self
+            .spans
+            .binary_search_by_key(&step.before, |span| span.start);
+        match self.spans[found.ok()?].end {
+            Some(end) => self.checkpoints[end].ending(),
+            None if self.active.contains(&step.id) => Some(Ending::Running),
+            None => Some(Ending::Interrupted),
+        }
     }
 
     /// Returns the position of a checkpoint.
@@ -186,6 +204,13 @@ impl Timeline {
                 None => {
                     let next = newest_of(&self.checkpoints, span.start) + 1;
                     (next < self.checkpoints.len()).then_some(next)
+                }
+                // What changed after its last sign of life may be its work, too.
+                Some(end) if self.checkpoints[end].last_seen().is_some() => {
+                    match self.checkpoints.get(end + 1) {
+                        Some(next) if next.reason().moved() => Some(end),
+                        next => next.map(|_| end + 1),
+                    }
                 }
                 end => end,
             },

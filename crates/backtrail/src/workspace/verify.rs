@@ -1,6 +1,6 @@
 //! Checks that every checkpoint is complete. It only reads.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::hex::lossy_path;
 use crate::ids::CheckpointId;
 use crate::log::VerifyReport;
 use crate::objects::{Depth, ObjectId};
-use crate::snapshot::{Missing, find_missing};
+use crate::snapshot::{Missing, WholeListings, find_missing};
 use crate::store::Store;
 
 /// Options of a check.
@@ -147,7 +147,7 @@ impl SnapshotsReport {
 pub(crate) fn verify(store: &Store, options: &VerifyOptions) -> Result<SnapshotsReport> {
     let mut report = SnapshotsReport::default();
     check_packs(store, options, &mut report)?;
-    let mut whole = HashSet::new();
+    let mut whole = WholeListings::default();
     for (id, known) in identity::all(store)? {
         match known {
             Ok(None) => {}
@@ -208,7 +208,7 @@ impl Workspace {
         &self,
         options: &VerifyOptions,
         report: &mut SnapshotsReport,
-        whole: &mut HashSet<ObjectId>,
+        whole: &mut WholeListings,
     ) -> Result<()> {
         let trail = match options.quick {
             true => self.trail().verify_structure()?,

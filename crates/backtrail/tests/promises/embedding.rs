@@ -153,7 +153,7 @@ async fn hand_in(session: &Session) -> Result<u64> {
 }
 
 /// Polls a future on this thread until it is ready, as a runtime would.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(std::thread::Thread);
     impl std::task::Wake for Unpark {
         fn wake(self: std::sync::Arc<Self>) {
@@ -188,6 +188,14 @@ fn turn(store: &Store, project: &Path, run_tool: impl Fn(&ToolUse) -> String) ->
         tool.finish(ToolResult::ok(run_tool(&call)))?;
     }
     let checkpoint = turn.end()?;
+    if let Some(turn) = session.resume_turn()? {
+        for call in turn.open_tool_calls() {
+            let tool = turn.begin_tool(&call.id)?;
+            tool.finish(ToolResult::ok(run_tool(&call)))?;
+        }
+        turn.append(model(&session.context(Shape::Anthropic)?)?)?;
+        turn.end()?;
+    }
     for change in &checkpoint.changes()? {
         log(&change.to_string());
     }
@@ -272,7 +280,7 @@ fn what_the_manual_shows_works() {
 }
 
 /// Removes white space, which differs between a function and a page.
-fn bare(text: &str) -> String {
+pub(crate) fn bare(text: &str) -> String {
     text.split_whitespace().collect()
 }
 

@@ -257,7 +257,7 @@ fn b6_a_file_that_cannot_be_kept_is_refused_by_name() {
     refused("way/a", "way/a goes through way, which is a link");
     refused("out/passwd", "goes through out");
     refused("../a", "is not a path within a workspace");
-    refused("/etc/passwd", "is not a path within a workspace");
+    refused("/etc/passwd", "/etc/passwd is outside the workspace");
     refused(".", "is the workspace itself");
     refused("", "is the workspace itself");
     refused(".git/config", "belongs to git");
@@ -465,4 +465,49 @@ fn b6_after_any_edits_every_change_is_reported_from_the_first_state() {
         }
         lab.verify();
     }
+}
+
+/// B6: agents name files as they find them.
+#[test]
+fn b6_a_path_may_be_absolute_if_it_is_in_the_workspace() {
+    let lab = Lab::new(1);
+    lab.write("src/a", "kept\n");
+    lab.keep();
+    let link = lab.dir.path().join("link");
+    symlink(lab.root(), &link).unwrap();
+    for (n, path) in [
+        lab.path("src/a"),
+        link.join("src/a"),
+        lab.path("not there"),
+        link.join("src/not there"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        lab.workspace.mark(path).unwrap();
+        assert_eq!(lab.workspace.marked().unwrap().len(), [1, 1, 2, 3][n]);
+    }
+    let marked = lab.workspace.marked().unwrap();
+    let expected = ["not there", "src/a", "src/not there"].map(Path::new);
+    assert_eq!(marked, expected);
+    lab.write("src/a", "edited\n");
+    let change = lab
+        .workspace
+        .change_of(link.join("src/a"))
+        .unwrap()
+        .unwrap();
+    assert!(change.is_marked());
+    assert_eq!(change.change().path, Path::new("src/a"));
+    // Outside, or back out of it, nothing is marked.
+    let outside = lab.dir.path().join("elsewhere");
+    let out = lab.path("src/../../elsewhere");
+    for path in [&outside, &out, lab.dir.path(), lab.root()] {
+        let error = lab.workspace.mark(path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    }
+    let error = lab.workspace.mark(&outside).unwrap_err();
+    assert!(
+        error.to_string().contains("is outside the workspace"),
+        "{error}"
+    );
 }

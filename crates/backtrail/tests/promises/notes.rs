@@ -143,7 +143,8 @@ fn latest_follows_a_workspace_to_where_it_is_now() {
     store.note(&first, &moved).unwrap();
     assert_eq!(latest("/three"), first);
     assert_eq!(latest("/two"), second);
-    assert_eq!(latest("/one"), first, "nobody is there: the newest of all");
+    let all = "nobody is there: the newest message of all, and a note is none";
+    assert_eq!(latest("/one"), second, "{all}");
     // Also when it is rewound, and goes on in other trails.
     let session = store.open_session(&first).unwrap();
     session.rewind_chat(0).unwrap();
@@ -162,6 +163,7 @@ fn an_imported_workspace_counts_for_latest() {
     let latest = |root: &str| desk.store.resolve_in("latest", Path::new(root));
     assert_eq!(latest("/home/u/proj").unwrap(), id);
     assert_eq!(latest("/other").unwrap(), *newer.id());
+    say(&newer, "a");
     // It is as old as its file says, not as its import.
     assert_eq!(latest("/nowhere").unwrap(), *newer.id());
 }

@@ -4,9 +4,10 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use backtrail::trash::DeleteScope;
 use backtrail::{
-    ErrorKind, ForkOptions, LocalStorage, Message, Note, SessionId, SessionOptions, Storage, Store,
-    StoreOptions,
+    ErrorKind, ForkOptions, LocalStorage, Message, Note, Session, SessionId, SessionOptions,
+    Storage, Store, StoreOptions, ToolUse,
 };
 use backtrail_testkit::{Count, FaultyStorage, ManualClock, MemoryStorage};
 
@@ -207,14 +208,24 @@ fn a_whole_id_wins_over_longer_ones_that_begin_with_it() {
     assert_eq!(lab.store.resolve("abcdef").unwrap().as_str(), "abcdef");
 }
 
-#[test]
-fn latest_is_the_session_with_the_newest_record_and_prefers_the_workspace() {
-    let clock = ManualClock::new(1_000_000_000_000);
-    let store = StoreOptions::new()
+fn at(start_ms: i64) -> Store {
+    StoreOptions::new()
         .storage(MemoryStorage::new())
-        .clock(clock)
+        .clock(ManualClock::new(start_ms))
         .open_or_create("/store")
-        .unwrap();
+        .unwrap()
+}
+
+fn delete(store: &Store, session: Session) {
+    let id = session.id().clone();
+    session.close().unwrap();
+    let plan = store.delete_plan(&[id], DeleteScope::Named).unwrap();
+    plan.apply().unwrap();
+}
+
+#[test]
+fn latest_is_the_session_with_the_newest_message_and_prefers_the_workspace() {
+    let store = at(1_000_000_000_000);
     let latest = |root: Option<&str>| match root {
         Some(root) => store.resolve_in("latest", Path::new(root)),
         None => store.resolve("latest"),
@@ -238,10 +249,91 @@ fn latest_is_the_session_with_the_newest_record_and_prefers_the_workspace() {
     first.append(Message::user_text("newest")).unwrap();
     assert_eq!(latest(None).unwrap(), *first.id());
     assert_eq!(latest(Some("/a")).unwrap(), *first.id());
-    store
-        .note(second.id(), &Note::new().title("newer still"))
+    // One without a message does not get ahead, whatever else is done to it.
+    second.note(&Note::new().title("newer still")).unwrap();
+    let newer = store.create_session(SessionOptions::new()).unwrap();
+    assert_eq!(latest(None).unwrap(), *first.id());
+    // An undone message was one.
+    first.rewind_chat(0).unwrap();
+    assert_eq!(latest(None).unwrap(), *first.id());
+    newer.append(Message::user_text("newest")).unwrap();
+    assert_eq!(latest(None).unwrap(), *newer.id());
+}
+
+/// Every kind of note, by every way to make one.
+#[test]
+fn a_note_is_not_activity() {
+    let store = at(1_000_000_000_000);
+    let old = store.create_session(SessionOptions::new()).unwrap();
+    old.append(Message::user_text("old")).unwrap();
+    let new = store.create_session(SessionOptions::new()).unwrap();
+    new.append(Message::user_text("new")).unwrap();
+    let updated = || old.reader().info().unwrap().updated_at;
+    let before = updated();
+    let said = old.reader().record(1).unwrap().unwrap();
+    assert_eq!(before, said.as_ref().at());
+    let notes = [
+        Note::new().title("a title"),
+        Note::new().tags(["a-tag"]),
+        Note::new().pinned(true),
+        Note::new().model("m-2"),
+        Note::new().pinned(false),
+    ];
+    for note in &notes {
+        old.note(note).unwrap();
+        store.note(old.id(), note).unwrap();
+        assert_eq!(updated(), before, "{note:?}");
+        assert_eq!(store.resolve("latest").unwrap(), *new.id(), "{note:?}");
+    }
+    old.append(Message::user_text("again")).unwrap();
+    assert!(updated() > before);
+    assert_eq!(store.resolve("latest").unwrap(), *old.id());
+}
+
+/// F25: an agent that is killed while its sub-agent works resumes as itself.
+#[test]
+fn latest_is_never_the_session_of_a_sub_agent() {
+    let store = at(1_000_000_000_000);
+    let agent = store.create_session(SessionOptions::new()).unwrap();
+    agent.append(Message::user_text("go")).unwrap();
+    let call = ToolUse::new("call-1", "task", &serde_json::json!({})).unwrap();
+    agent.append(Message::assistant([call.into()])).unwrap();
+    let sub_agent = agent.spawn("call-1", SessionOptions::new()).unwrap();
+    sub_agent.append(Message::user_text("a part")).unwrap();
+    assert_eq!(store.resolve("latest").unwrap(), *agent.id());
+    let here = SessionOptions::new().workspace_root(Path::new("/a"));
+    let deeper = agent.spawn("call-1", here).unwrap();
+    deeper.append(Message::user_text("a part of it")).unwrap();
+    let found = store.resolve_in("latest", Path::new("/a")).unwrap();
+    assert_eq!(found, *agent.id(), "only a sub-agent works there");
+    delete(&store, agent);
+    let error = store.resolve("latest").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("sub-agents'"), "{error}");
+}
+
+#[test]
+fn a_fork_is_the_latest_once_it_has_a_message_or_is_alone() {
+    let store = at(1_000_000_000_000);
+    let parent = store.create_session(SessionOptions::new()).unwrap();
+    parent.append(Message::user_text("one")).unwrap();
+    let fork = store
+        .fork_session(parent.id(), &ForkOptions::new())
         .unwrap();
-    assert_eq!(latest(Some("/a")).unwrap(), *second.id());
+    fork.note(&Note::new().title("a fork")).unwrap();
+    assert_eq!(store.resolve("latest").unwrap(), *parent.id());
+    let empty = store.create_session(SessionOptions::new()).unwrap();
+    assert_eq!(store.resolve("latest").unwrap(), *parent.id());
+    fork.append(Message::user_text("two")).unwrap();
+    assert_eq!(store.resolve("latest").unwrap(), *fork.id());
+    delete(&store, fork);
+    let alone = store
+        .fork_session(parent.id(), &ForkOptions::new())
+        .unwrap();
+    delete(&store, parent);
+    assert_eq!(store.resolve("latest").unwrap(), *empty.id());
+    delete(&store, empty);
+    assert_eq!(store.resolve("latest").unwrap(), *alone.id());
 }
 
 /// F23: one that cannot be read hides none of the others.

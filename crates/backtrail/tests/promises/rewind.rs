@@ -12,6 +12,8 @@
 
 mod actors;
 mod counting;
+mod cut_off;
+mod damaged;
 mod elsewhere;
 mod every_step;
 mod killed;
@@ -26,4 +28,6 @@ mod review;
 mod scene;
 mod stuck;
 mod three_actors;
+mod unprotected;
+mod unreadable;
 mod workspace_points;

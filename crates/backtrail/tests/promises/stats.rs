@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use backtrail::conversation::{Stats, format_duration};
 use backtrail::{
-    Block, Draft, Message, Note, Role, Session, SessionId, Timestamp, ToolResult, ToolUse, Usage,
+    Block, Draft, ForkOptions, Message, Note, Role, Session, SessionId, Timestamp, ToolResult,
+    ToolUse, Usage,
 };
 
 use crate::damage::lab::{Lab, forge, lines};
@@ -430,6 +431,92 @@ fn b1_statistics_are_the_same_over_many_trails() {
     assert!(one.1 == 1 && many.1 > 5, "{} {}", one.1, many.1);
     assert_eq!(one.0, many.0);
     assert_eq!(one.0.time_spent_ms, 150);
+}
+
+/// Says something that costs 10 + `n` tokens, `n` dollars and `n` seconds.
+fn spend(session: &Session, n: u32) {
+    let usage = Usage::new(10, u64::from(n));
+    let said = measured("yes", usage).cost_usd(f64::from(n));
+    say(
+        session,
+        [prompt("go"), said.duration_ms(u64::from(n) * 1_000)],
+    );
+}
+
+/// Returns the tokens, dollars, seconds and responses that a session spent, and its turns.
+fn spent(session: &Session) -> (u64, Option<f64>, u64, u64, u64) {
+    let mut tokens = 0;
+    let mut responses = 0;
+    let reader = session.reader();
+    let survey = reader.survey(|response| {
+        tokens += response.usage.map_or(0, |usage| usage.total());
+        responses += 1;
+    });
+    let stats = survey.unwrap().stats;
+    assert_eq!(stats, reader.stats().unwrap());
+    assert_eq!((stats.usage.total(), stats.responses), (tokens, responses));
+    let seconds = stats.time_spent_ms / 1_000;
+    (tokens, stats.cost_usd, seconds, responses, stats.turns)
+}
+
+#[test]
+fn f24_a_fork_has_the_turns_of_its_parent_and_not_what_those_cost() {
+    let lab = Lab::new();
+    let parent = begin(&lab);
+    for n in [1, 2, 4] {
+        spend(&parent, n);
+    }
+    let all = (37, Some(7.0), 7, 3, 3);
+    assert_eq!(spent(&parent), all);
+    for seq in 0..=parent.last_seq() {
+        let fork = parent.fork(&ForkOptions::new().at(seq)).unwrap();
+        let turns = seq.div_ceil(2);
+        assert_eq!(spent(&fork), (0, None, 0, 0, turns), "at {seq}");
+        spend(&fork, 8);
+        assert_eq!(spent(&fork), (18, Some(8.0), 8, 1, turns + 1), "at {seq}");
+        let next = fork.fork(&ForkOptions::new()).unwrap();
+        spend(&next, 16);
+        assert_eq!(spent(&next), (26, Some(16.0), 16, 1, turns + 2), "at {seq}");
+        // Back to before the fork: everything there is the parent's.
+        if seq > 0 {
+            fork.rewind_chat(seq - 1).unwrap();
+            spend(&fork, 32);
+            let turns = (seq - 1).div_ceil(2) + 1;
+            assert_eq!(spent(&fork), (42, Some(32.0), 32, 1, turns), "before {seq}");
+        }
+    }
+    assert_eq!(spent(&parent), all, "forks cost it nothing");
+}
+
+#[test]
+fn f24_a_response_that_the_parent_began_is_the_parents_and_a_turn_counts_from_the_fork_on() {
+    let lab = Lab::new();
+    let parent = begin(&lab);
+    say(
+        &parent,
+        [
+            prompt("go").at(at(0)),
+            measured("so", Usage::new(10, 1))
+                .response_id("r1")
+                .at(at(60_000)),
+        ],
+    );
+    let fork = parent.fork(&ForkOptions::new()).unwrap();
+    say(
+        &fork,
+        [
+            measured("far", Usage::new(10, 9))
+                .response_id("r1")
+                .at(at(61_000)),
+            measured("good", Usage::new(20, 2))
+                .response_id("r2")
+                .at(at(64_000)),
+        ],
+    );
+    let stats = fork.reader().stats().unwrap();
+    assert_eq!(stats.usage, Usage::new(20, 2));
+    assert_eq!((stats.time_spent_ms, stats.time_has_spans), (3_000, true));
+    assert_eq!((stats.messages.total, stats.turns), (4, 1));
 }
 
 /// A4: they have serde.

@@ -672,3 +672,101 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_directories_above_its_file_are_created_durably() {
+    let path = Path::new("/a/b/talk.jsonl");
+    let disk = MemoryStorage::new();
+    let mut talk = Transcript::new().with_place(path, here(&disk));
+    talk.push_user_text("one").unwrap();
+    let after = disk.crash(Loss::Unsynced);
+    assert_eq!(
+        Transcript::load_from_place(path, here(&after)).unwrap(),
+        talk
+    );
+    let elsewhere = Path::new("/a/c/d/talk.jsonl");
+    talk.save_to_place(elsewhere, here(&after)).unwrap();
+    let after = after.crash(Loss::Unsynced);
+    assert_eq!(
+        Transcript::load_from_place(elsewhere, here(&after)).unwrap(),
+        talk
+    );
+}
+
+/// Lines of version 1, some of which only other programs understand.
+const V1_LINES: [&str; 7] = [
+    r#"{"created_at_ms":1754000000000,"session_id":"s1","type":"session_meta","updated_at_ms":99999999999999999999,"version":1}"#,
+    r#"{"text":"one","timestamp_ms":1754000000001,"type":"prompt_history"}"#,
+    r#"{"message":{"blocks":[{"text":"one","type":"text"}],"role":"user"},"type":"message"}"#,
+    r#"{ "type" : "todo",  "items":["\u0041"] , "n":1e400}"#,
+    r#"{"message":{"blocks":[{"text":"two","type":"text"}],"role":"assistant","usage":{"input_tokens":-4,"output_tokens":2,"cache_creation_input_tokens":0,"cache_read_input_tokens":0}},"type":"message"}"#,
+    r#"{"type":"prompt_history","text":"two","timestamp_ms":-99999999999999999}"#,
+    r#"{"type":"todo"}"#,
+];
+
+fn v1(disk: &MemoryStorage) -> Transcript {
+    let storage = here(disk);
+    let file = storage.create_new(path()).unwrap();
+    file.append(V1_LINES.join("\n").as_bytes()).unwrap();
+    file.append(b"\n").unwrap();
+    load(disk)
+}
+
+// A14
+#[test]
+fn version_1_reports_unsupported_types_and_numbers_out_of_range_by_line() {
+    let talk = v1(&MemoryStorage::new());
+    assert_eq!(talk.messages().len(), 2);
+    let skipped = talk.skipped().first().iter();
+    let skipped: Vec<_> = skipped
+        .map(|damage| (damage.line.unwrap(), damage.reason.clone()))
+        .collect();
+    let todo = || Reason::UnsupportedType("todo".to_owned());
+    assert_eq!(
+        skipped,
+        [
+            (1, Reason::OutOfRange("updated_at_ms")),
+            (4, todo()),
+            (5, Reason::OutOfRange("input_tokens")),
+            (6, Reason::OutOfRange("timestamp_ms")),
+            (7, todo()),
+        ]
+    );
+}
+
+#[test]
+fn version_1_keeps_what_only_others_understand_when_it_is_saved_again() {
+    let disk = MemoryStorage::new();
+    let talk = v1(&disk);
+    let kept = [1, 3, 5, 6].map(|n| V1_LINES[n]);
+    let lines = |talk: &Transcript| {
+        let mut out = Vec::new();
+        talk.write_v1(&mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        out.lines().map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    let written = lines(&talk);
+    // In the same places, byte by byte.
+    assert_eq!([1, 3, 5, 6].map(|n| written[n].as_str()), kept);
+    // Also by way of a file of version 2, which grows.
+    let saved = Path::new("/new/saved.jsonl");
+    talk.save_to_place(saved, here(&disk)).unwrap();
+    let mut again = Transcript::load_from_place(saved, here(&disk)).unwrap();
+    assert!(again.skipped().is_empty());
+    assert_eq!(again, talk);
+    assert_eq!(lines(&again), written);
+    again.push_user_text("three").unwrap();
+    let mut again = Transcript::load_from_place(saved, here(&disk)).unwrap();
+    again.push_user_text("four").unwrap();
+    let grown = lines(&Transcript::load_from_place(saved, here(&disk)).unwrap());
+    assert_eq!(grown[..written.len()][1..], written[1..]);
+    assert_eq!(grown.len(), written.len() + 2);
+    // And of the older form, in which the prompts are beside the messages.
+    let object = r#"{"version":1,"session_id":"s1","messages":[],"prompt_history":[{"timestamp_ms":1754000000001,"text":"one"}]}"#;
+    let storage = here(&disk);
+    let file = storage.create_new(Path::new("/old.json")).unwrap();
+    file.append(object.as_bytes()).unwrap();
+    let old = Transcript::load_from_place("/old.json", here(&disk)).unwrap();
+    let prompt = r#"{"type":"prompt_history","timestamp_ms":1754000000001,"text":"one"}"#;
+    assert_eq!(lines(&old)[1], prompt);
+}

@@ -164,12 +164,14 @@ impl<'a> Values<'a> {
     /// Returns the names and the paths of all sessions.
     fn all_ids(&self) -> Vec<(String, PathBuf)> {
         let dir = self.dir.as_ref().map(|dir| dir.join("sessions"));
+        // Nothing in a store is read through a link.
+        let dir = dir.filter(|dir| !dir.is_symlink());
         let entries = dir.and_then(|dir| files::entries(&dir).ok());
         let entries = entries.into_iter().flatten();
-        let named = entries.filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
+        let named = entries.filter_map(|path| {
+            let name = path.file_name()?.to_str()?.to_owned();
             name.parse::<SessionId>().ok()?;
-            Some((name, entry.path()))
+            Some((name, path))
         });
         named.collect()
     }
@@ -179,7 +181,7 @@ impl<'a> Values<'a> {
 /// at most `most`.
 fn newest(mut all: Vec<(String, PathBuf)>, most: usize) -> Vec<String> {
     if all.len() > most {
-        let changed = |path: &PathBuf| path.metadata().and_then(|it| it.modified()).ok();
+        let changed = |path: &PathBuf| path.symlink_metadata().and_then(|it| it.modified()).ok();
         all.sort_by_cached_key(|(_, path)| {
             std::cmp::Reverse(changed(path).unwrap_or(SystemTime::UNIX_EPOCH))
         });

@@ -2,24 +2,63 @@
 
 use std::time::SystemTime;
 
-use backtrail_formats::{Environment, Limit, Retention, retention};
+use backtrail::{SessionInfo, Store};
+use backtrail_formats::{
+    Environment, Format, ImportOptions, Limit, Retention, formats, import, retention,
+};
 
 use super::Check;
 use crate::home::tilde;
-use crate::text::count;
+use crate::text::{count, plural};
 use crate::ui::Ui;
 
 /// In days: a longer limit is as good as none.
 const LONG: u64 = 3650;
 
-pub(super) fn checks(ui: &Ui) -> Vec<Check> {
+pub(super) fn checks(store: Option<&Store>, ui: &Ui) -> Vec<Check> {
     let environment = Environment::from_variables(std::env::vars_os());
     let now = SystemTime::now();
     let all = retention(&environment);
-    all.iter().map(|agent| check(agent, now, ui)).collect()
+    let check = |agent: &Retention| {
+        let pending = || pending(agent, store?, &environment);
+        check(agent, now, pending, ui)
+    };
+    all.iter().map(check).collect()
 }
 
-fn check(agent: &Retention, now: SystemTime, ui: &Ui) -> Check {
+/// The files of an agent, and those of them that are not imported, or not completely.
+struct Pending {
+    files: u64,
+    found: u64,
+}
+
+/// Looks what an import would do. `None` if nothing of the agent was imported yet, or if that
+/// cannot be told.
+fn pending(agent: &Retention, store: &Store, environment: &Environment) -> Option<Pending> {
+    let is_agents = |format: &&'static dyn Format| format.name() == agent.agent;
+    let belongs = |info: &SessionInfo| info.belongs_to.as_deref() == Some(agent.agent);
+    let infos = store.infos().ok()?;
+    let mut infos = infos.into_iter().filter_map(|(_, info)| info.ok());
+    if !infos.any(|info| belongs(&info)) {
+        return None;
+    }
+    let options = ImportOptions::new(environment.clone())
+        .formats(formats().filter(is_agents).collect())
+        .dry_run();
+    let report = import(store, &options, &|_| {}).ok()?;
+    let report = report.agents.into_iter().next()?;
+    Some(Pending {
+        files: report.found.saturating_sub(report.unchanged),
+        found: report.found,
+    })
+}
+
+fn check(
+    agent: &Retention,
+    now: SystemTime,
+    pending: impl FnOnce() -> Option<Pending>,
+    ui: &Ui,
+) -> Check {
     let title = agent.title;
     let setting = tilde(&agent.setting);
     match &agent.limit {
@@ -35,10 +74,18 @@ fn check(agent: &Retention, now: SystemTime, ui: &Ui) -> Check {
                 false => setting,
             };
             let rules = rules.join(" and ");
-            let message = format!(
-                "{title} deletes sessions {rules} ({whose}){}",
-                oldest(agent, now)
-            );
+            let deletes = format!("{title} deletes sessions {rules} ({whose})");
+            let not_imported = match pending() {
+                Some(Pending { files: 0, .. }) => {
+                    return Check::fine("agents", format!("{deletes}; all are imported"));
+                }
+                Some(Pending { files, found }) => {
+                    let are = plural(files, "is", "are");
+                    format!("; {files} of {} {are} not imported", count(found, "file"))
+                }
+                None => String::new(),
+            };
+            let message = format!("{deletes}{}{not_imported}", oldest(agent, now));
             Check::warning("agents", message, format!("{} import", ui.program()))
         }
         Limit::Never => Check::warning(

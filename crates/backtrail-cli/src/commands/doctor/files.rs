@@ -25,6 +25,12 @@ pub(super) struct Files {
     /// Those that other users may read or write.
     open: Vec<PathBuf>,
     unreadable: Vec<PathBuf>,
+    /// Those that cannot be written.
+    fixed: Vec<PathBuf>,
+    /// Whether that is because the file system is mounted read-only.
+    is_mounted_read_only: bool,
+    /// Symbolic links, which are not followed.
+    links: Vec<PathBuf>,
     /// Leftovers of interrupted work.
     left: Vec<PathBuf>,
     /// Damaged derived files.
@@ -46,13 +52,17 @@ impl Files {
             self.unreadable.push(dir.to_owned());
             return;
         };
-        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        let mut paths: Vec<PathBuf> = entries.collect();
         paths.sort();
         for path in paths {
             let kind = path.symlink_metadata().map(|metadata| metadata.file_type());
             match kind {
                 Ok(kind) if kind.is_dir() => self.enter(&path, store),
                 Ok(kind) if kind.is_file() => self.see(&path, store),
+                // The settings are the user's own file.
+                Ok(kind) if kind.is_symlink() && path != store.join("config.toml") => {
+                    self.links.push(path);
+                }
                 _ => {}
             }
         }
@@ -68,6 +78,9 @@ impl Files {
         // The settings are the user's own file.
         if metadata.permissions().mode() & 0o077 != 0 && inside != Path::new("config.toml") {
             self.open.push(path.to_owned());
+        }
+        if inside != Path::new("config.toml") {
+            self.try_write(path);
         }
         if is_left(&name) && !derived {
             self.left.push(path.to_owned());
@@ -88,9 +101,23 @@ impl Files {
         }
     }
 
+    /// Asks whether a file or directory can be written; nothing is.
+    fn try_write(&mut self, path: &Path) {
+        use rustix::io::Errno;
+        match rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
+            Err(Errno::ROFS) => {
+                self.is_mounted_read_only = true;
+                self.fixed.push(path.to_owned());
+            }
+            Err(Errno::ACCESS | Errno::PERM) => self.fixed.push(path.to_owned()),
+            _ => {}
+        }
+    }
+
     pub(super) fn checks(&self, dir: &Path, ui: &Ui) -> Vec<Check> {
         vec![
-            self.permissions(dir),
+            self.permissions(dir, ui),
+            self.links(dir),
             self.locks(dir),
             self.derived(dir, ui),
             self.left(dir, ui),
@@ -98,10 +125,25 @@ impl Files {
         ]
     }
 
-    fn permissions(&self, dir: &Path) -> Check {
+    fn permissions(&self, dir: &Path, ui: &Ui) -> Check {
         if !self.unreadable.is_empty() {
             let what = format!("cannot be read: {}", named(&self.unreadable, dir));
             let hint = format!("chmod -R u+rwX {}", quote_path(dir));
+            return Check::found("permissions", what, hint);
+        }
+        if !self.fixed.is_empty() {
+            let reason = match self.is_mounted_read_only {
+                true => " (read-only file system)",
+                false => "",
+            };
+            let what = format!("cannot be written: {}{reason}", named(&self.fixed, dir));
+            let hint = match self.is_mounted_read_only {
+                true => format!(
+                    "mount it for writing, or use another store: {} --store DIR",
+                    ui.program()
+                ),
+                false => format!("chmod -R u+rwX {}", quote_path(dir)),
+            };
             return Check::found("permissions", what, hint);
         }
         match self.open.len() as u64 {
@@ -116,6 +158,18 @@ impl Files {
                 Check::found("permissions", what, hint)
             }
         }
+    }
+
+    fn links(&self, dir: &Path) -> Check {
+        let Some(link) = self.links.first() else {
+            return Check::fine("links", "none");
+        };
+        let what = format!("not followed: {}", named(&self.links, dir));
+        let hint = format!(
+            "put what it points to in its place, or remove it: rm {}",
+            quote_path(link)
+        );
+        Check::found("links", what, hint)
     }
 
     /// A held lock is not a problem: somebody is at work.

@@ -11,7 +11,7 @@ use super::html::write_when;
 use super::markup::Html;
 use super::title_of;
 use crate::commands::conversation::Survey;
-use crate::text::{count, one_line};
+use crate::text::{count, one_line, plus_note};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -115,6 +115,9 @@ fn write_facts(html: &mut Html, info: &SessionInfo, survey: &Survey) {
             .map(|tag| format!("#{}", one_line(tag, 60))),
     );
     write_list(html, &facts);
+    if let Some(note) = plus_note(&survey.spending) {
+        html.wrap("<p class=\"faint\">", &note, "</p>\n");
+    }
     html.wrap("<p class=\"faint\"><code>", info.id.as_ref(), "</code>");
     if let Some(origin) = &info.forked_from {
         html.wrap(

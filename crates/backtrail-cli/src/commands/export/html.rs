@@ -17,8 +17,8 @@ use super::tool_call::{self, Call, MOST, Outcome};
 use super::{Export, title_of};
 use crate::commands::conversation::changes::Changes;
 use crate::commands::conversation::{
-    self, HIDDEN_THINKING, LOST_SUMMARY, Survey, TurnSpending, compaction_words, run_words,
-    session_prices, spending_words,
+    self, HIDDEN_THINKING, LOST_SUMMARY, TurnSpending, compaction_words, run_words, session_prices,
+    spending_words,
 };
 use crate::commands::short;
 use crate::error::Result;
@@ -31,7 +31,7 @@ const MOST_PROMPTS: usize = 5000;
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
     let info = export.info()?;
-    let mut survey = Survey::of(export.store, export.reader, &info)?;
+    let mut survey = export.survey()?;
     for model in &mut survey.stats.models {
         *model = export.text(model);
     }

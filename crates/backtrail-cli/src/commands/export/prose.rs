@@ -218,7 +218,7 @@ fn write_code(out: &mut Html, code: &str, language: &str) {
 }
 
 /// Returns whether a browser may go there.
-fn is_harmless(to: &str) -> bool {
+pub(in crate::commands) fn is_harmless(to: &str) -> bool {
     let begins = |scheme: &str| {
         let begin = to.get(..scheme.len());
         begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))

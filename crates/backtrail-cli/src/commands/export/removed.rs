@@ -68,7 +68,9 @@ impl Removed {
         }
     }
 
+    /// Lists what was removed on stderr.
     pub(super) fn report(&self, ui: &Ui) {
+        ui.status_json(&json!({"removed": self.to_json()}));
         if self.kinds.is_empty() {
             ui.status("no secrets found");
         }

@@ -1,23 +1,25 @@
 //! `backtrail fork --into`: a fork in a directory of its own.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use backtrail::rewind::{ForkInto, ForkIntoPlan, ForkedInto};
+use backtrail::rewind::{ForkCompanion, ForkInto, ForkIntoPlan, ForkedInto, NotRestored};
 use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
 use serde_json::{Value, json};
 
 use super::super::checkpoint::skipped;
-use super::super::moves::workspace_of;
+use super::super::moves::{SKIP_DAMAGED, workspace_of};
 use super::super::recovery::Finish;
 use super::super::rewind::as_session;
 use super::super::workspace::record_of;
 use super::super::{open_files_store, require_files_store, resolve, short};
+use super::worktree::Worktree;
 use super::{Answer, ForkArgs};
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
 use crate::progress;
 use crate::shell::{quote, quote_path};
-use crate::text::{count, grouped, one_line, path_json, size, visible};
+use crate::text::{count, grouped, one_line, path_json, size, some_of, visible, visible_path};
 use crate::ui::Ui;
 
 /// A fork that was asked for.
@@ -36,22 +38,78 @@ impl ForkIntoRequest<'_> {
             if let Some(name) = &self.args.name {
                 options = options.name(name.as_str());
             }
+            if self.args.skip_damaged {
+                options = options.skip_damaged();
+            }
             if let Some(progress) = progress {
                 options = options.progress(progress);
             }
             let plan = workspace.fork_into_plan(&point, self.dir, options);
             // An error about the directory is of another kind, and stays as it is.
-            let plan = plan.map_err(|error| {
-                let here = &self.args.here;
-                here.wrong_point(&workspace, &point, self.ui, error)
+            let plan = plan.map_err(|error| match error.damaged().is_empty() {
+                true => {
+                    let here = &self.args.here;
+                    here.wrong_point(&workspace, &point, self.ui, error)
+                }
+                false => self.damaged(error),
             })?;
-            let mut report = ForkReport::new(&plan, &workspace);
-            if !self.args.dry_run {
-                report.done(plan.apply()?)?;
+            let head = plan.checkpoint().git_head();
+            let worktree = self
+                .args
+                .git
+                .then(|| Worktree::plan(workspace.root(), head));
+            let worktree = worktree.transpose()?.map(Arc::new);
+            let mut report = ForkReport::new(&plan, &workspace, worktree.as_deref());
+            match self.args.dry_run {
+                true => report.leave_out(&plan.damaged().map_err(|error| self.damaged(error))?),
+                false => report.done(self.apply(plan, worktree.as_ref())?)?,
             }
-            self.print(&report)
-        })?;
-        Ok(Answer::Done)
+            report
+                .lines
+                .extend(worktree.iter().flat_map(|it| it.left_over()));
+            self.print(&report)?;
+            Ok(Answer::no_if(report.is_partial))
+        })
+    }
+
+    /// Makes the fork, with its worktree.
+    fn apply(&self, plan: ForkIntoPlan, worktree: Option<&Arc<Worktree>>) -> Result<ForkedInto> {
+        let Some(worktree) = worktree else {
+            return plan.apply().map_err(|error| self.damaged(error));
+        };
+        let companion: Arc<dyn ForkCompanion> = Arc::clone(worktree) as _;
+        let made = plan.with_companion(companion).apply();
+        // What git said is worth more than that the fork failed.
+        made.map_err(|error| worktree.error().unwrap_or_else(|| self.damaged(error)))
+    }
+
+    /// Adds the way out to an error about damaged files.
+    fn damaged(&self, error: backtrail::Error) -> CommandError {
+        let skips = !error.damaged().is_empty() && !self.args.skip_damaged;
+        let command = CommandError::from(error);
+        match skips {
+            true => command.hint(format!(
+                "copy everything else: {} {}{SKIP_DAMAGED}",
+                self.ui.program(),
+                self.line()
+            )),
+            false => command,
+        }
+    }
+
+    /// Returns the command line that does it, without the program.
+    fn line(&self) -> String {
+        let name = self.args.name.as_ref();
+        let name = name.map_or_else(String::new, |name| format!(" --name {}", quote(name)));
+        let (point, here) = (quote(&self.args.point), self.args.here.flag());
+        let dir = quote_path(self.dir);
+        let damaged = if self.args.skip_damaged {
+            SKIP_DAMAGED
+        } else {
+            ""
+        };
+        let git = if self.args.git { " --git" } else { "" };
+        format!("fork {point} --into {dir}{git}{name}{damaged}{here}")
     }
 
     /// Finds the point and its workspace: if a session is named, the one that it works in.
@@ -121,13 +179,7 @@ impl ForkIntoRequest<'_> {
                 let (dir, id) = (quote_path(&report.dir), short(id));
                 format!("to continue: cd {dir} && {program} run --session {id} -- AGENT")
             }
-            None => {
-                let name = self.args.name.as_ref();
-                let name = name.map_or_else(String::new, |name| format!(" --name {}", quote(name)));
-                let (point, here) = (quote(&self.args.point), self.args.here.flag());
-                let dir = quote_path(self.dir);
-                format!("to do it: {program} fork {point} --into {dir}{name}{here}")
-            }
+            None => format!("to do it: {program} {}", self.line()),
         });
         Ok(())
     }
@@ -143,11 +195,13 @@ struct ForkReport {
     first_line: String,
     lines: Vec<String>,
     json: Value,
+    /// Whether something was left out that is damaged.
+    is_partial: bool,
 }
 
 impl ForkReport {
     /// Reports a plan.
-    fn new(plan: &ForkIntoPlan, workspace: &Workspace) -> Self {
+    fn new(plan: &ForkIntoPlan, workspace: &Workspace, worktree: Option<&Worktree>) -> Self {
         let (totals, parent) = (plan.totals(), plan.session());
         let point = one_line(&visible(&plan.target().text), 70);
         let (files, bytes) = (count(totals.files, "file"), size(totals.bytes));
@@ -156,8 +210,12 @@ impl ForkReport {
             tilde(workspace.root())
         )];
         lines.extend(skipped(plan.skipped()).map(|text| format!("not copied: {text}")));
-        if plan.has_git() {
-            lines.push(".git is not copied; run git init there".to_owned());
+        match worktree {
+            Some(worktree) => lines.push(worktree.describe()),
+            None if plan.has_git() => {
+                lines.push(".git is not copied; use --git, or run git init there".to_owned());
+            }
+            None => {}
         }
         if let Some(lost) = plan.lost_session() {
             let lost = short(lost);
@@ -185,22 +243,34 @@ impl ForkReport {
                 "bytes": totals.bytes,
                 "skipped": skipped,
                 "git": plan.has_git(),
+                "worktree": worktree,
             }),
             dir: plan.dir(),
             session: None,
             from,
             lines,
+            is_partial: false,
+        }
+    }
+
+    /// Adds what is left out because it is damaged.
+    fn leave_out(&mut self, damaged: &[NotRestored]) {
+        self.json["not_restored"] = json!(damaged);
+        self.is_partial = !damaged.is_empty();
+        if self.is_partial {
+            let names = damaged.iter().map(|one| visible_path(&one.path));
+            let names = some_of(names, 10, damaged.len());
+            self.lines.push(format!("not copied: {names} (damaged)"));
         }
     }
 
     /// Reports that it is done, and closes the session.
     fn done(&mut self, forked: ForkedInto) -> Result<()> {
+        self.leave_out(&forked.not_restored);
+        let (files, bytes) = (forked.files, forked.bytes);
+        (self.json["files"], self.json["bytes"]) = (files.into(), bytes.into());
         let id = forked.session.id().clone();
-        let info = forked.session.reader().info()?;
-        let name = match info.forked_from {
-            Some(origin) => origin.branch_name,
-            None => info.title,
-        };
+        let name = forked.session.reader().info()?.name;
         if forked.reflinked > 0 {
             let files = grouped(forked.reflinked);
             self.lines[0] += &format!("; {files} share their space with the original");

@@ -7,7 +7,7 @@ use super::families::title_of;
 use crate::derived::prefix;
 use crate::error::Result;
 use crate::layout::{BOLD, Cell, Column, DIM, Span, Table, styled};
-use crate::text::{cost, count, grouped, one_line, tokens};
+use crate::text::{cost, count, grouped, one_line, plus_note, tokens};
 use crate::ui::Ui;
 use crate::when;
 
@@ -116,9 +116,27 @@ const COLUMNS: [Column; 9] = [
     Column::number("COST").drop(7),
 ];
 
-/// Prints the table, on a terminal through the pager.
+/// Prints the table, on a terminal through the pager, and what its signs mean.
 pub(super) fn print(lines: &[SessionLine<'_>], ids: &[String], ui: &Ui) -> Result<()> {
-    ui.page(&draw(lines, ids, ui.width()))
+    let table = draw(lines, ids, ui.width());
+    ui.page(&table)?;
+    notes(lines, &table).iter().for_each(|note| ui.status(note));
+    Ok(())
+}
+
+/// Explains the signs that a table has.
+fn notes(lines: &[SessionLine<'_>], table: &str) -> Vec<String> {
+    let readable = || lines.iter().filter(|line| line.row.error.is_none());
+    let has_column = |name: &str| table.lines().next().is_some_and(|head| head.contains(name));
+    let mut sum = Spending::default();
+    let lower_bounds = readable().filter(|line| plus_note(&line.spending).is_some());
+    lower_bounds.for_each(|line| sum.add(&line.spending));
+    let mut notes: Vec<String> = plus_note(&sum).into_iter().collect();
+    notes.retain(|_| has_column("COST"));
+    if has_column("WHEN") && readable().any(|line| line.row.times_from_file) {
+        notes.push(format!("~ before a time: {}", when::FROM_FILE));
+    }
+    notes
 }
 
 /// Draws the table. `ids` are those of all sessions, in order, so that the shown prefixes
@@ -142,7 +160,10 @@ fn cells<'a>(line: &'a SessionLine<'a>, ids: &[String], has_signs: bool) -> Vec<
     let mut cells: Vec<Cell<'_>> = vec![
         prefix(row.id.as_str(), ids).into(),
         row.updated_at
-            .map_or_else(|| "?".to_owned(), when::brief)
+            .map_or_else(
+                || "?".to_owned(),
+                |at| when::about(when::brief(at), row.times_from_file),
+            )
             .into(),
         name(row.agent.as_deref().or(row.belongs_to.as_deref())).into(),
         name(project).into(),

@@ -5,7 +5,7 @@ use std::io::Write;
 use backtrail::Step;
 use serde_json::json;
 
-use super::LogArgs;
+use super::{LogArgs, mark};
 use crate::commands::moves::Scope;
 use crate::commands::recovery::Finish;
 use crate::commands::{Answer, short};
@@ -57,9 +57,11 @@ fn print_step(out: &mut impl Write, verb: &str, is_next: bool, step: &Step) -> s
     let arrow = if is_next { "→" } else { " " };
     let at = step.at.map_or_else(|| "?".to_owned(), when::brief);
     let text = step.to_string();
+    let mark = step.ending.and_then(mark);
+    let mark = mark.map_or_else(String::new, |mark| format!(" {mark}"));
     writeln!(
         out,
-        "{arrow} {BOLD}{verb}{BOLD:#}  {DIM}{at:<10}{DIM:#}  {}",
+        "{arrow} {BOLD}{verb}{BOLD:#}  {DIM}{at:<10}{DIM:#}  {}{mark}",
         clean(&text)
     )
 }

@@ -37,7 +37,8 @@ impl MoveRequest<'_> {
     /// Shows what differs, asks, and does what was chosen. `None` if that is nothing.
     pub(super) fn chosen_outcome(&self) -> backtrail::Result<Option<Outcome>> {
         let progress = SignalGuard::around(None);
-        let options = self.options.clone().in_parts().progress(progress);
+        let options = self.how.add_damaged(self.options.clone());
+        let options = options.in_parts().progress(progress);
         let plan = self.movement.plan(options)?;
         let plan = plan.expect("a point is always something to go to");
         let parts = plan.parts()?;
@@ -46,9 +47,8 @@ impl MoveRequest<'_> {
         }
         let mut screen = self.ui.dialogue();
         // A terminal that is gone chooses nothing.
-        let chosen = ask(&parts, &mut io::stdin().lock(), &mut screen);
-        match chosen.ok().flatten() {
-            Some(chosen) if !chosen.is_empty() => {
+        match ask(&parts, &mut io::stdin().lock(), &mut screen) {
+            Ok(chosen) if !chosen.is_empty() => {
                 plan.choose(chosen).and_then(RewindPlan::apply).map(Some)
             }
             _ => Ok(None),
@@ -75,6 +75,7 @@ enum Reply {
     /// No to this one and the rest of the file.
     None,
     Split,
+    /// No to this one and everything after it.
     Quit,
 }
 
@@ -86,31 +87,30 @@ struct Chosen {
     pieces: BTreeSet<usize>,
 }
 
-/// Asks about every part. `None` if the user quits.
+/// Asks about every part, until the user quits: what was chosen before counts.
 fn ask(
     parts: &[Part],
     keyboard: &mut impl BufRead,
     screen: &mut impl Write,
-) -> io::Result<Option<Vec<(PathBuf, Choice)>>> {
+) -> io::Result<Vec<(PathBuf, Choice)>> {
     let mut all = Vec::new();
     for part in parts {
-        match ask_part(part, keyboard, screen)? {
-            None => return Ok(None),
-            Some(chosen) => all.extend(
-                chosen
-                    .choice(part)
-                    .map(|choice| (part.path().to_owned(), choice)),
-            ),
+        let (chosen, quits) = ask_part(part, keyboard, screen)?;
+        let choice = chosen.choice(part);
+        all.extend(choice.map(|choice| (part.path().to_owned(), choice)));
+        if quits {
+            break;
         }
     }
-    Ok(Some(all))
+    Ok(all)
 }
 
+/// Asks about one part. Returns what was chosen, and whether the user quits.
 fn ask_part(
     part: &Part,
     keyboard: &mut impl BufRead,
     screen: &mut impl Write,
-) -> io::Result<Option<Chosen>> {
+) -> io::Result<(Chosen, bool)> {
     write_heading(part, screen)?;
     let mut ahead = questions(part);
     let mut chosen = Chosen::default();
@@ -120,7 +120,7 @@ fn ask_part(
         question.show(part, screen)?;
         let count = (number, number + ahead.len());
         match ask_one(&question, part, count, keyboard, screen)? {
-            Reply::Quit => return Ok(None),
+            Reply::Quit => return Ok((chosen, true)),
             Reply::Yes => chosen.take(&question),
             Reply::No => {}
             Reply::All => {
@@ -139,7 +139,7 @@ fn ask_part(
             }
         }
     }
-    Ok(Some(chosen))
+    Ok((chosen, false))
 }
 
 fn questions(part: &Part) -> VecDeque<Question> {
@@ -159,7 +159,7 @@ fn write_heading(part: &Part, screen: &mut impl Write) -> io::Result<()> {
     writeln!(screen, "{BOLD}{path}{BOLD:#}{also}")
 }
 
-/// Asks until an answer fits. The end of the input quits.
+/// Asks until an answer fits. The end of the input is an error.
 fn ask_one(
     question: &Question,
     part: &Part,
@@ -177,7 +177,7 @@ fn ask_one(
         let mut answer = String::new();
         if keyboard.read_line(&mut answer)? == 0 {
             writeln!(screen)?;
-            return Ok(Reply::Quit);
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let reply = match answer.trim() {
             "y" | "Y" => Reply::Yes,
@@ -198,7 +198,11 @@ fn ask_one(
 fn write_help(question: &Question, screen: &mut impl Write) -> io::Result<()> {
     writeln!(screen, "y - restore this")?;
     writeln!(screen, "n - leave this as it is")?;
-    writeln!(screen, "q - quit without changing anything")?;
+    writeln!(
+        screen,
+        "q - quit: restore what you chose, leave this and the rest as they are"
+    )?;
+    writeln!(screen, "Ctrl-C - quit without changing anything")?;
     writeln!(screen, "a - restore this and the rest of this file")?;
     writeln!(
         screen,

@@ -29,7 +29,11 @@ impl OutcomeText<'_> {
         let is_yours = |one: &&Conflict| one.changed_by == ChangedBy::Person && !one.overlapped;
         let are_yours = stopping.iter().all(is_yours);
         let step = self.outcome.step.as_ref().map(|step| step.kind.as_str());
+        let is_doubtful = |one: &&Conflict| one.changed_by == ChangedBy::Person && one.overlapped;
         let what = match step {
+            Some(step) if stopping.iter().all(is_doubtful) => {
+                format!("changed after this {step} was cut off, by you or the {step}")
+            }
             Some(step) if stopping.iter().all(|one| one.overlapped) => {
                 format!("changed while this {step} and others overlapped")
             }
@@ -72,6 +76,7 @@ impl OutcomeText<'_> {
         let (keep, overwrite, theirs) = match stopping {
             [only] => {
                 let (your, yours) = match only.changed_by {
+                    ChangedBy::Person if only.overlapped => ("this", "the others"),
                     ChangedBy::Person => ("your", "yours"),
                     ChangedBy::Run => ("its", "its lines"),
                     _ => ("their", "theirs"),
@@ -123,9 +128,10 @@ pub(super) fn changed_by(conflict: &Conflict) -> String {
 fn columns(conflict: &Conflict) -> [String; 3] {
     let also = conflict.also.as_ref().map_or_else(String::new, |also| {
         let also = shortened(&visible(also), 60);
-        match conflict.overlapped {
-            true => format!("overlapped with {also}"),
-            false => format!("also changed by {also}"),
+        match (&conflict.changed_by, conflict.overlapped) {
+            (ChangedBy::Person, true) => format!("after {also} was cut off"),
+            (_, true) => format!("overlapped with {also}"),
+            (_, false) => format!("also changed by {also}"),
         }
     });
     [visible_path(&conflict.path), changed_by(conflict), also]

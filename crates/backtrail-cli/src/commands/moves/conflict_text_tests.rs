@@ -106,8 +106,8 @@ fn the_refusal_says_who_it_was_and_offers_a_merge_only_where_it_works() {
             yours("a"),
             None,
             true,
-            since("1 file changed while this run and others overlapped"),
-            "  a  you or the run, 2001-09-09  overlapped with the run `x`",
+            since("1 file changed after this run was cut off, by you or the run"),
+            "  a  you or the run, 2001-09-09  after the run `x` was cut off",
         ),
     ] {
         let mut conflict = conflict;

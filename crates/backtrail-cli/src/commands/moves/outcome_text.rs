@@ -151,8 +151,10 @@ impl OutcomeText<'_> {
     fn kept_reason(&self, path: &Path, reason: KeptReason) -> String {
         let mut conflicts = self.outcome.conflicts.iter();
         let conflict = conflicts.find(|one| one.path == path);
+        let is_doubtful = conflict.is_some_and(|one| one.overlapped);
         match (reason, conflict.map(|one| &one.changed_by)) {
             (KeptReason::BornIgnored, _) => "ignored when it was created".to_owned(),
+            (_, Some(ChangedBy::Person)) if is_doubtful => "changed by you or the run".to_owned(),
             (_, Some(ChangedBy::Person)) => "has your changes".to_owned(),
             (_, Some(ChangedBy::Run)) => "has changes by a run".to_owned(),
             (_, Some(ChangedBy::Session(id))) => format!("has changes by session {}", short(id)),

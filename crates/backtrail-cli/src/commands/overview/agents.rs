@@ -40,16 +40,14 @@ fn sessions(format: &dyn Format, places: Vec<PathBuf>, entries_left: &mut usize)
     let mut dirs: Vec<(PathBuf, usize)> = places.into_iter().map(|dir| (dir, 0)).collect();
     let mut count = 0;
     while let Some((dir, depth)) = dirs.pop() {
-        for entry in files::entries(&dir).into_iter().flatten() {
+        for path in files::entries(&dir).into_iter().flatten() {
             if *entries_left == 0 {
                 return count;
             }
             *entries_left -= 1;
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() && depth < DEEPEST => {
-                    dirs.push((entry.path(), depth + 1));
-                }
-                Ok(kind) if kind.is_file() => count += u64::from(is_session(&entry.path())),
+            match path.symlink_metadata() {
+                Ok(found) if found.is_dir() && depth < DEEPEST => dirs.push((path, depth + 1)),
+                Ok(found) if found.is_file() => count += u64::from(is_session(&path)),
                 _ => {}
             }
         }

@@ -6,7 +6,9 @@ use backtrail::workspace::{LogEntry, LogKind};
 use backtrail::{Checkpoint, ErrorKind, Point, Workspace};
 use serde_json::{Value, json};
 
-use crate::commands::log::{Row, about, change, kind, print_rows};
+use crate::commands::log::{
+    Row, about, about_with_labels, add_ending, change, kind, labels, print_rows,
+};
 use crate::commands::workspace::WorkspaceArgs;
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
@@ -85,7 +87,8 @@ fn row((n, entry): (usize, &LogEntry)) -> Row {
         kind: kind(entry).to_owned(),
         at: format!("{n:>2}  {}", when::brief(entry.at())),
         about: about(entry),
-        ended: entry.ended(),
+        labels: labels(entry),
+        ending: entry.ending(),
         // Damage is reported by log and verify.
         change: changed.ok().flatten().unwrap_or_else(|| "?".to_owned()),
         id: point(n).to_string(),
@@ -97,14 +100,16 @@ fn point(n: usize) -> Point {
 }
 
 fn to_json((n, entry): (usize, &LogEntry)) -> Value {
-    json!({
+    let mut row = json!({
         "point": point(n).to_string(),
         "checkpoint": entry.before().map(|start| start.id()),
         "kind": kind(entry),
-        "about": about(entry),
+        "about": about_with_labels(entry),
         "at": entry.at(),
         "ended": entry.ended(),
-    })
+    });
+    add_ending(&mut row, entry.ending());
+    row
 }
 
 /// Asks for a number until one fits. `None` if the user cancels.

@@ -2,19 +2,18 @@
 //! code.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
-use rustix::fs::{Access, AtFlags, CWD};
+use backtrail::rewind::Ending;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
+use super::executable;
 use super::signals::{News, Signals, stop_too};
 use crate::error::CommandError;
-use crate::files;
 use crate::shell::quote;
 
 /// Backtrail failed, not the command.
@@ -23,9 +22,6 @@ pub(crate) const FAILED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 /// The command was not found.
 const NOT_FOUND: u8 = 127;
-
-/// The system reads no more of a script's first line.
-const LONGEST_LINE: u64 = 256;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +54,19 @@ impl Ended {
             Self::Code(code) => code,
             Self::Signal(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
         }
+    }
+
+    /// Returns the exit code, or the signal that ended it.
+    pub(super) fn code_or_signal(self) -> (Option<i32>, Option<i32>) {
+        match self {
+            Self::Code(code) => (Some(i32::from(code)), None),
+            Self::Signal(signal) => (None, Some(signal)),
+        }
+    }
+
+    pub(super) fn ending(self) -> Ending {
+        let (exit_code, signal) = self.code_or_signal();
+        Ending::of_command(exit_code, signal)
     }
 
     /// Returns `exited with code 3` or `was killed by signal 9`.
@@ -152,7 +161,7 @@ fn not_started(program: &OsStr, error: &io::Error) -> NotRun {
     let is_path = program.as_encoded_bytes().contains(&b'/');
     let exists = match is_path {
         true => path.exists(),
-        false => is_in_path(path),
+        false => executable::is_in_path(path),
     };
     let no_hint = String::new;
     let (code, reason, hint) = match Errno::from_io_error(error) {
@@ -208,61 +217,7 @@ pub(super) fn check(argv: &[OsString]) -> Result<(), NotRun> {
     let Some(program) = argv.first() else {
         return Err(lost(&io::ErrorKind::InvalidInput.into()));
     };
-    let found = find(program).and_then(|path| check_interpreter(&path));
-    found.map_err(|errno| not_started(program, &errno.into()))
-}
-
-/// Finds the file that the system would execute.
-fn find(program: &OsStr) -> rustix::io::Result<PathBuf> {
-    let path = Path::new(program);
-    if program.as_encoded_bytes().contains(&b'/') {
-        return executable(path).map(|()| path.to_owned());
-    }
-    let mut refused = Errno::NOENT;
-    for dir in search_path() {
-        let path = dir.join(path);
-        match executable(&path) {
-            Ok(()) => return Ok(path),
-            Err(Errno::ACCESS) => refused = Errno::ACCESS,
-            Err(_) => {}
-        }
-    }
-    Err(refused)
-}
-
-fn executable(path: &Path) -> rustix::io::Result<()> {
-    if rustix::fs::stat(path)?.st_mode & 0o170_000 != 0o100_000 {
-        return Err(Errno::ACCESS);
-    }
-    rustix::fs::accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS)
-}
-
-/// Checks the interpreter in the first line of a script.
-fn check_interpreter(path: &Path) -> rustix::io::Result<()> {
-    let mut first = Vec::new();
-    // What may be executed need not be readable.
-    let read = files::open(path).and_then(|file| file.take(LONGEST_LINE).read_to_end(&mut first));
-    let line = first.strip_prefix(b"#!").filter(|_| read.is_ok());
-    let mut words = line
-        .unwrap_or_default()
-        .split(|byte| *byte == b'\n')
-        .next()
-        .unwrap_or_default()
-        .split(|byte| matches!(byte, b' ' | b'\t'))
-        .filter(|word| !word.is_empty());
-    words.next().map_or(Ok(()), |interpreter| {
-        executable(Path::new(OsStr::from_bytes(interpreter)))
-    })
-}
-
-/// Returns whether a directory of PATH has a file of this name.
-fn is_in_path(name: &Path) -> bool {
-    search_path().any(|dir| dir.join(name).is_file())
-}
-
-fn search_path() -> impl Iterator<Item = PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    std::env::split_paths(&path).collect::<Vec<_>>().into_iter()
+    executable::find(program).map_err(|errno| not_started(program, &errno.into()))
 }
 
 #[cfg(test)]

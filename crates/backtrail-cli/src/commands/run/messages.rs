@@ -17,15 +17,18 @@ impl Suggestions<'_> {
     }
 }
 
+/// Returns the error for a command that was not started, whatever was asked for.
+pub(super) fn not_started(error: CommandError) -> NotRun {
+    let what = "the command was not started: cannot make a checkpoint first";
+    NotRun::new(FAILED, error.context(what))
+}
+
 /// Returns the error for a command that was not started; `line` is the command as typed.
 pub(super) fn not_protected(error: CommandError, suggest: &Suggestions<'_>, line: &str) -> NotRun {
-    let error = error
-        .context("the command was not started: cannot make a checkpoint first")
-        .hint(format!(
-            "run without protection: {} -- {line}",
-            suggest.verb("run --unprotected")
-        ));
-    NotRun::new(FAILED, error)
+    not_started(error.hint(format!(
+        "run without protection: {} -- {line}",
+        suggest.verb("run --unprotected")
+    )))
 }
 
 /// Returns the warning for a command that runs without a checkpoint.

@@ -1,6 +1,6 @@
 //! The report of a run, as JSON for other programs.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use backtrail::snapshot::Diff;
@@ -10,8 +10,10 @@ use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::Begun;
+use super::git_moved::GitMoved;
 use crate::error::{CommandError, Result};
-use crate::text::path_json;
+use crate::files;
+use crate::text::{harmless, path_json};
 
 /// Refuses a path that no report can be written to. Creates and changes nothing.
 pub(super) fn check(path: &Path) -> Result<()> {
@@ -33,25 +35,28 @@ pub(super) fn check(path: &Path) -> Result<()> {
     }
 }
 
+/// What a run did.
+pub(super) struct Outcome<'a> {
+    pub(super) run: &'a Run,
+    pub(super) end: Option<&'a Checkpoint>,
+    pub(super) changes: Option<&'a Diff>,
+    pub(super) git: Option<&'a GitMoved>,
+}
+
 /// Writes the report over what is there.
-pub(super) fn write(
-    path: &Path,
-    begun: &Begun,
-    run: &Run,
-    end: Option<&Checkpoint>,
-    changes: Option<&Diff>,
-) -> Result<()> {
-    let report = report(begun, run, end, changes);
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the report is the user's own file"
-    )]
-    let written = std::fs::write(path, format!("{report}\n"));
+pub(super) fn write(path: &Path, begun: &Begun, outcome: &Outcome<'_>) -> Result<()> {
+    let report = report(begun, outcome);
+    let report = format!("{}\n", harmless(&report.to_string()));
+    let written = files::replace_private(path).and_then(|mut file| {
+        file.write_all(report.as_bytes())?;
+        file.flush()
+    });
     written.map_err(|error| CommandError::io("cannot write the report", Some(path), &error))
 }
 
-fn report(begun: &Begun, run: &Run, end: Option<&Checkpoint>, changes: Option<&Diff>) -> Value {
+fn report(begun: &Begun, outcome: &Outcome<'_>) -> Value {
     let workspace = begun.before.as_ref().map(|(workspace, _)| workspace);
+    let (run, end) = (outcome.run, outcome.end);
     let argv: Vec<_> = run.argv.iter().map(|arg| arg.to_string_lossy()).collect();
     json!({
         "session": begun.session.as_ref().map(|(_, id)| id),
@@ -64,7 +69,9 @@ fn report(begun: &Begun, run: &Run, end: Option<&Checkpoint>, changes: Option<&D
         "signal": run.signal,
         "before": begun.start(),
         "after": end,
-        "changes": changes.map(Diff::changes),
+        "changes": outcome.changes.map(Diff::changes),
         "skipped": end.map(Checkpoint::skipped),
+        "unprotected": end.map(Checkpoint::unprotected),
+        "git": outcome.git,
     })
 }

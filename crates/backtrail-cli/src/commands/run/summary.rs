@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use backtrail::Checkpoint;
 use backtrail::snapshot::{ChangeCounts, Diff, SkippedEntry};
-use backtrail::workspace::SkippedFiles;
+use backtrail::workspace::{SkippedFiles, UnprotectedChanges};
 use unicode_width::UnicodeWidthStr;
 
+use super::git_moved::GitMoved;
 use super::messages::Suggestions;
 use crate::commands::checkpoint::{describe_skipped, skipped_path};
 use crate::home::tilde;
@@ -26,7 +27,11 @@ pub(super) struct Summary {
     pub(super) skipped: SkippedFiles,
     /// What was protected before the command and no longer is.
     pub(super) lost: Vec<SkippedEntry>,
+    /// What happened to what is not protected.
+    pub(super) unprotected: UnprotectedChanges,
     pub(super) took: Duration,
+    /// How git's HEAD moved, if it did.
+    pub(super) git: Option<GitMoved>,
 }
 
 impl Summary {
@@ -36,11 +41,13 @@ impl Summary {
             changes: changes.counts(),
             skipped: end.skipped().clone(),
             lost: changes.no_longer_captured().to_vec(),
+            unprotected: end.unprotected().clone(),
             took,
+            git: None,
         }
     }
 
-    fn parts(&self) -> [(u64, &'static str); 5] {
+    fn parts(&self) -> [(u64, &'static str); 6] {
         let ChangeCounts {
             edited,
             new,
@@ -56,21 +63,25 @@ impl Summary {
             (deleted, "deleted"),
             (renamed, "renamed"),
             (modes, mode),
+            (self.unprotected.count, "unprotected lost"),
         ]
     }
 
+    /// Returns how many protected files changed.
     fn total(&self) -> u64 {
-        self.parts().iter().map(|(n, _)| n).sum()
+        let all: u64 = self.parts().iter().map(|(n, _)| n).sum();
+        all - self.unprotected.count
     }
 
     /// Returns lines of at most `width` columns, dim except for their numbers.
     pub(super) fn lines(&self, suggest: &Suggestions<'_>, width: Option<usize>) -> Vec<String> {
         let width = width.unwrap_or(usize::MAX);
         let mut lines = vec![self.headline(width)];
+        lines.extend(self.git.iter().flat_map(|git| git_lines(git, width)));
         let lost = self.lost.len() as u64;
-        let lost = name("no longer protected", lost, &self.lost, width);
+        let lost = self.name("no longer protected", lost, &self.lost, width);
         if self.total() > 0 {
-            let skipped = name(
+            let skipped = self.name(
                 "not protected",
                 self.skipped.count,
                 &self.skipped.first,
@@ -93,6 +104,15 @@ impl Summary {
         let took = duration(self.took);
         let place = one_line(&self.place, 200);
         let (what, parts) = match self.total() {
+            0 if self.unprotected.count > 0 => {
+                let lost = count(self.unprotected.count, "unprotected path");
+                (format!("{lost} lost, no other changes"), String::new())
+            }
+            0 if !self.lost.is_empty() => {
+                let lost = count(self.lost.len() as u64, "path");
+                let what = format!("{lost} no longer protected, no other changes");
+                (what, String::new())
+            }
             0 => ("no changes".to_owned(), self.silence()),
             n => {
                 let parts = self.parts().into_iter().filter(|(n, _)| *n > 0);
@@ -119,26 +139,59 @@ impl Summary {
     fn silence(&self) -> String {
         match (self.skipped.count, self.skipped.first.as_slice()) {
             (0, _) => String::new(),
+            (1, [only]) if self.has_changed(only) => {
+                format!(
+                    "not protected: {}, changed",
+                    one_line(&skipped_path(only), 40)
+                )
+            }
             (1, [only]) => format!("not protected: {}", one_line(&skipped_path(only), 40)),
-            (n, _) => format!("{} not protected", count(n, "entry")),
+            (n, _) => match self.unprotected.changed.len() {
+                0 => format!("{} not protected", count(n, "entry")),
+                changed => format!("{} not protected, {changed} changed", count(n, "entry")),
+            },
         }
+    }
+
+    /// Returns whether something that is not protected changed.
+    fn has_changed(&self, entry: &SkippedEntry) -> bool {
+        let mut changed = self.unprotected.changed.iter();
+        changed.any(|changed| changed.path == entry.path)
+    }
+
+    /// Names as many entries as fit; `None` if there are none.
+    fn name(&self, what: &str, all: u64, first: &[SkippedEntry], width: usize) -> Option<String> {
+        if all == 0 {
+            return None;
+        }
+        let describe = |entry: &SkippedEntry| {
+            let text = describe_skipped(entry);
+            match (self.has_changed(entry), text.strip_suffix(')')) {
+                (true, Some(text)) => format!("{text}, changed)"),
+                _ => text,
+            }
+        };
+        let most = first.len().min(NAMED);
+        let lines = (1..=most).rev().map(|most| {
+            let names = some_of(first.iter().map(describe), most, all as usize);
+            format!("  {what}: {names}")
+        });
+        let short = format!("  {what}: {}", count(all, "entry"));
+        let mut lines = lines.chain([short.clone()]);
+        let fitting = lines.find(|line| line.width() <= width);
+        Some(fitting.unwrap_or_else(|| format!("  {}", one_line(&short, width.saturating_sub(2)))))
     }
 }
 
-/// Names as many entries as fit; `None` if there are none.
-fn name(what: &str, all: u64, first: &[SkippedEntry], width: usize) -> Option<String> {
-    if all == 0 {
-        return None;
+/// Says how git's HEAD moved and how to go back. The command is never cut.
+fn git_lines(git: &GitMoved, width: usize) -> Vec<String> {
+    let (text, back) = (git.text(), &git.back);
+    let one = format!("  git: {text}; to go back: {back}");
+    if one.width() <= width {
+        return vec![one];
     }
-    let most = first.len().min(NAMED);
-    let lines = (1..=most).rev().map(|most| {
-        let names = some_of(first.iter().map(describe_skipped), most, all as usize);
-        format!("  {what}: {names}")
-    });
-    let short = format!("  {what}: {}", count(all, "entry"));
-    let mut lines = lines.chain([short.clone()]);
-    let fitting = lines.find(|line| line.width() <= width);
-    Some(fitting.unwrap_or_else(|| format!("  {}", one_line(&short, width.saturating_sub(2)))))
+    let text = one_line(&text, width.saturating_sub(7));
+    vec![format!("  git: {text}"), format!("  to go back: {back}")]
 }
 
 /// Suggests the next commands: on one line, or on two where one is too narrow. They are never

@@ -14,7 +14,9 @@ fn summary() -> Summary {
             ],
         ),
         lost: Vec::new(),
+        unprotected: UnprotectedChanges::default(),
         took: Duration::from_secs(151),
+        git: None,
     }
 }
 
@@ -79,6 +81,46 @@ fn no_changes_mentions_what_is_not_protected() {
     assert_eq!(
         plain(&summary, Some(80)),
         ["backtrail: no changes in ~/src/shop (2 entries not protected), 2 min 31 s"]
+    );
+}
+
+/// F32: what was destroyed without protection is never "no changes".
+#[test]
+fn what_was_lost_without_protection_is_in_the_headline() {
+    let mut summary = summary();
+    summary.unprotected.count = 2;
+    assert_eq!(
+        plain(&summary, None)[0],
+        "backtrail: 14 files changed in ~/src/shop (9 edited, 4 new, 1 deleted, 2 unprotected \
+         lost), 2 min 31 s"
+    );
+    summary.changes = ChangeCounts::default();
+    for width in [None, Some(60)] {
+        let headline = &plain(&summary, width)[0];
+        assert!(!headline.contains(": no changes"), "{headline}");
+        let lost = "backtrail: 2 unprotected paths lost, no other changes";
+        assert!(headline.starts_with(lost), "{headline}");
+    }
+}
+
+#[test]
+fn what_changed_without_protection_is_one_word() {
+    let mut summary = summary();
+    let changed = json!({"count": 0, "lost": [], "changed": [{"path": "target"}]});
+    summary.unprotected = serde_json::from_value(changed).unwrap();
+    assert_eq!(
+        plain(&summary, None)[1],
+        "  not protected: target/ (ignored, changed), data/dump.sql (1.2 GiB, over snapshot_cap)"
+    );
+    summary.changes = ChangeCounts::default();
+    let headline = &plain(&summary, None)[0];
+    let words = "(2 entries not protected, 1 changed)";
+    assert!(headline.contains(words), "{headline}");
+    summary.skipped = skipped(1, vec![entry("target", "dir", "ignored", 0)]);
+    let headline = &plain(&summary, None)[0];
+    assert!(
+        headline.contains("(not protected: target/, changed)"),
+        "{headline}"
     );
 }
 
@@ -236,5 +278,8 @@ fn what_is_no_longer_protected_comes_first_and_within_four_lines() {
         );
     }
     summary.changes = ChangeCounts::default();
-    assert_eq!(plain(&summary, None).len(), 2);
+    let lines = plain(&summary, None);
+    assert_eq!(lines.len(), 2);
+    let headline = "backtrail: 1 path no longer protected, no other changes in ";
+    assert!(lines[0].starts_with(headline), "{lines:?}");
 }

@@ -1,13 +1,13 @@
 //! The records of a session as JSON.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use backtrail::conversation::StoredCompaction;
 use backtrail::{RecordRef, Run, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::ui::harmless;
+use crate::text::harmless;
 
 /// A compaction or a run, and where it is.
 #[derive(Serialize)]
@@ -72,12 +72,7 @@ pub(super) fn write_json(
         ("cost_usd", beside.cost_usd),
     ];
     for (name, value) in parts {
-        let value = value.map_or("null", RawValue::get);
-        // In a pipe it keeps the bytes that it came with.
-        let value = match io::stdout().is_terminal() {
-            true => harmless(value),
-            false => value.into(),
-        };
+        let value = harmless(value.map_or("null", RawValue::get));
         write!(out, ",\"{name}\":{value}")?;
     }
     out.write_all(b"}")?;

@@ -30,6 +30,9 @@ pub(super) fn write(
     facts.extend(root.map(|root| one_line(&tilde(root), 200)));
     put(sheet, DIM, &facts.join(&dot))?;
     let mut facts: Vec<String> = span(info).into_iter().collect();
+    if info.times_from_file {
+        facts.push(when::FROM_FILE.to_owned());
+    }
     facts.extend(survey.into_iter().flat_map(Survey::words));
     if !info.tags.is_empty() {
         facts.push(format!("tags {}", one_line(&info.tags.join(", "), 200)));
@@ -42,6 +45,7 @@ pub(super) fn write(
 fn span(info: &SessionInfo) -> Option<String> {
     let from = info.created_at?;
     let begun = format!("{} {}", when::day(from), when::time(from));
+    let begun = when::about(begun, info.times_from_file);
     let Some(to) = info
         .updated_at
         .filter(|to| when::time(*to) != when::time(from))
@@ -65,7 +69,12 @@ fn origin(sheet: &mut Sheet<'_>, info: &SessionInfo) -> io::Result<()> {
             name => format!(" as {}", one_line(name, 60)),
         };
         let parent = one_line(&origin.parent_session_id, 60);
-        put(sheet, DIM, &format!("forked from {parent}{at}{called}"))?;
+        let cost = match origin.seq {
+            Some(_) => "; tokens and cost until then are counted there",
+            None => "",
+        };
+        let words = format!("forked from {parent}{at}{called}{cost}");
+        put(sheet, DIM, &words)?;
     }
     if let Some(by) = &info.spawned_by {
         let call = one_line(&by.tool_use_id, 60);

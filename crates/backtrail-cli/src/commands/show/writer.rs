@@ -48,6 +48,11 @@ pub(super) struct ShowWriter<'a> {
 }
 
 impl<'a> ShowWriter<'a> {
+    /// Explains the `+` after costs, if a turn had one.
+    pub(super) fn plus_note(&self) -> Option<String> {
+        self.spending.plus_note()
+    }
+
     pub(super) fn new(
         sheet: Sheet<'a>,
         options: ShowOptions,

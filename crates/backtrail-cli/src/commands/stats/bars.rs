@@ -1,11 +1,11 @@
 //! Spending in bars, as wide as the terminal.
 
 use backtrail::Timestamp;
-use backtrail_index::{Spending, SpendingReport, SpendingRow};
+use backtrail_index::{Spending, SpendingReport, SpendingRow, UnpricedModel};
 use unicode_width::UnicodeWidthStr;
 
 use crate::layout::{BOLD, Cell, Column, DIM, Table, pad_end, pad_start, styled};
-use crate::text::{cost, count, grouped, one_line, plural, short_number, tokens};
+use crate::text::{cost, count, grouped, one_line, plus_note, short_number, tokens};
 use crate::when;
 
 /// How wide it is without a terminal.
@@ -197,24 +197,48 @@ pub(super) fn spent(total: &Spending, calls: &str) -> String {
     format!("{}{calls}{by}", cost(total))
 }
 
-/// Writes what is not in the numbers.
-pub(super) fn remarks(total: &Spending) -> String {
+/// How many unpriced models are listed.
+const UNPRICED: usize = 10;
+
+/// Writes what a `+` means, and which models have no price.
+pub(super) fn price_remarks(total: &Spending, unpriced: &[UnpricedModel]) -> String {
     let mut out = String::new();
-    let mut say = |text: String| out += &format!("{DIM}{text}{DIM:#}\n");
-    if total.unpriced_calls > 0 {
-        let calls = count(total.unpriced_calls, "call");
-        let have = plural(total.unpriced_calls, "has", "have");
-        say(format!("{calls} {have} no price"));
+    let mut say = |text: String| out += &remark(&text);
+    plus_note(total).into_iter().for_each(&mut say);
+    for model in unpriced.iter().take(UNPRICED) {
+        let name = model.model.as_deref().unwrap_or("no model");
+        let (calls, tokens) = (count(model.calls, "call"), short_number(model.tokens));
+        say(format!(
+            "unpriced: {}, {calls}, {tokens} tokens",
+            one_line(name, 60)
+        ));
     }
+    if let Some(more) = unpriced
+        .len()
+        .checked_sub(UNPRICED)
+        .filter(|more| *more > 0)
+    {
+        say(format!(
+            "unpriced: {} (--json lists all)",
+            count(more, "more model")
+        ));
+    }
+    out
+}
+
+fn remark(text: &str) -> String {
+    format!("{DIM}{text}{DIM:#}\n")
+}
+
+/// Writes what is not in the numbers.
+pub(super) fn remarks(total: &Spending, unpriced: &[UnpricedModel]) -> String {
+    let mut out = price_remarks(total, unpriced);
     if total.estimated_calls > 0 {
         let tokens = short_number(total.estimated_tokens);
         let calls = count(total.estimated_calls, "call");
-        say(format!(
+        out += &remark(&format!(
             "plus about {tokens} estimated tokens ({calls}), not included"
         ));
-    }
-    if total.lower_bound_calls > 0 {
-        say("Claude Code logs partial output counts: real cost is somewhat higher".to_owned());
     }
     out
 }

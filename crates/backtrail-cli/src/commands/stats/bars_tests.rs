@@ -127,18 +127,18 @@ fn little_is_not_nothing() {
 
 #[test]
 fn remarks_say_what_is_not_in_the_numbers() {
-    assert_eq!(remarks(&spending(3, 1, 1)), "");
+    assert_eq!(remarks(&spending(3, 1, 1), &[]), "");
     let mut some = spending(3, 1, 1);
     some.unpriced_calls = 1;
     some.estimated_calls = 3;
     some.estimated_tokens = 12_000;
     some.lower_bound_calls = 2_000;
     assert_eq!(
-        anstream::adapter::strip_str(&remarks(&some)).to_string(),
+        anstream::adapter::strip_str(&remarks(&some, &[])).to_string(),
         "\
-1 call has no price
++ marks a lower bound: 1 call has no known price; 3 calls report no tokens; \
+Claude Code logs partial output counts
 plus about 12 k estimated tokens (3 calls), not included
-Claude Code logs partial output counts: real cost is somewhat higher
 "
     );
 }

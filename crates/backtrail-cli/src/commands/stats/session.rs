@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use backtrail::conversation::{Stats, format_duration};
-use backtrail::{SessionId, Store};
+use backtrail::{SessionId, Store, Usage};
 use backtrail_index::{Filter, Spending, SpendingReport};
 use serde_json::{Value, json};
 
@@ -13,14 +13,12 @@ use crate::commands::{Answer, report_gaps, short};
 use crate::derived;
 use crate::error::Result;
 use crate::layout::{DIM, hanging};
-use crate::text::{clean, count, grouped};
+use crate::text::{clean, cost_json, count, grouped};
 use crate::ui::Ui;
 use crate::when;
 
 pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> Result<Answer> {
     let reader = store.read_session(id)?;
-    let survey = Survey::of(store, &reader, &reader.info()?)?;
-    let stats = &survey.stats;
     let (spent, family) = derived::ask(store, ui, "reading sessions:", |index| {
         let mut filter = Filter::default();
         filter.session = Some(id.clone());
@@ -29,12 +27,25 @@ pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> R
         filter.family_of = Some(id.clone());
         Ok((spent, index.spending(&filter)?))
     })?;
+    let survey = Survey::of(&reader, spent.report.total)?;
+    let stats = &survey.stats;
     if ui.json() {
-        ui.print_json(&stats_json(args, id, &survey, &spent.report, &family))?;
+        let mut json = stats_json(args, id, &survey, &spent.report, &family);
+        json["unpriced"] = json!(spent.unpriced);
+        ui.print_json(&json)?;
     } else {
-        print(&survey, &spent.report, &family, ui)?;
-        if args.by.is_some() {
-            spent.print(args, ui)?;
+        print(&survey, &family, ui)?;
+        match args.by {
+            Some(_) => spent.print(args, ui)?,
+            None => {
+                let total = match family.sessions > 1 {
+                    true => family.total,
+                    false => survey.spending,
+                };
+                let mut out = ui.out();
+                out.write_all(bars::price_remarks(&total, &spent.unpriced).as_bytes())?;
+                out.flush()?;
+            }
         }
     }
     if stats.gone > 0 {
@@ -52,7 +63,7 @@ pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> R
     Ok(Answer::Done)
 }
 
-/// Returns the statistics, and what the ledger says.
+/// Returns the statistics, and what was spent.
 fn stats_json(
     args: &StatsArgs,
     id: &SessionId,
@@ -66,30 +77,41 @@ fn stats_json(
     for name in ["totals", "by", "estimated", "lower_bound_calls"] {
         value[name] = spent[name].take();
     }
-    value["conversation"] = numbers(&survey.spending);
+    for (name, number) in spent_json(&survey.spending) {
+        value[name] = number;
+    }
     value["family"] = numbers(&family.total);
     value["family"]["sessions"] = family.sessions.into();
     value
 }
 
-fn print(
-    survey: &Survey,
-    spent: &SpendingReport,
-    family: &SpendingReport,
-    ui: &Ui,
-) -> std::io::Result<()> {
+/// Returns the fields of the statistics that count what was spent, by the same count as
+/// everywhere: without what a fork or a copy inherited.
+fn spent_json(spent: &Spending) -> [(&'static str, Value); 5] {
+    let usage = Usage::new(spent.input_tokens, spent.output_tokens)
+        .cache_creation(spent.cache_write_tokens)
+        .cache_read(spent.cache_read_tokens);
+    let responses = spent.calls + spent.estimated_calls;
+    let without_cost = spent.unpriced_calls + spent.estimated_calls;
+    [
+        ("usage", json!(usage)),
+        ("estimated_tokens", spent.estimated_tokens.into()),
+        ("cost_usd", cost_json(spent)),
+        ("responses", responses.into()),
+        ("responses_without_cost", without_cost.into()),
+    ]
+}
+
+fn print(survey: &Survey, family: &SpendingReport, ui: &Ui) -> std::io::Result<()> {
     let mut out = ui.out();
-    for (name, text) in rows(survey)
-        .into_iter()
-        .chain(ledger_rows(survey, spent, family))
-    {
+    for (name, text) in rows(survey).into_iter().chain(family_row(family)) {
         let text = hanging(12, &text, ui.width());
         writeln!(out, "{DIM}{name:<12}{DIM:#}{text}")?;
     }
     out.flush()
 }
 
-/// Returns the rows about the conversation as it is now.
+/// Returns the rows about the conversation as it is now, and about what the session spent.
 fn rows(survey: &Survey) -> Vec<(&'static str, String)> {
     let stats = &survey.stats;
     let mut rows = Vec::new();
@@ -101,7 +123,7 @@ fn rows(survey: &Survey) -> Vec<(&'static str, String)> {
     let about = if stats.time_has_spans { "about " } else { "" };
     let time = format_duration(stats.time_spent());
     rows.push(("active time", format!("{about}{time}")));
-    rows.push(("tokens", tokens(stats)));
+    rows.push(("tokens", tokens(&survey.spending)));
     rows.push(("cost", cost(&survey.spending)));
     if stats.compactions > 0 {
         rows.push(("compactions", stats.compactions.to_string()));
@@ -112,41 +134,15 @@ fn rows(survey: &Survey) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// Returns the rows about all that was spent, if that is something else than what the
-/// conversation used: undone turns were paid for, and a fork did not pay for what it
-/// inherited.
-fn ledger_rows(
-    survey: &Survey,
-    spent: &SpendingReport,
-    family: &SpendingReport,
-) -> Vec<(&'static str, String)> {
-    let mut rows = Vec::new();
-    let is_same = (spent.total.calls, spent.total.tokens(), spent.total.cost)
-        == (
-            survey.spending.calls,
-            survey.spending.tokens(),
-            survey.spending.cost,
-        );
-    if !is_same {
-        let calls = format!(
-            " in {}{}",
-            count(spent.total.calls, "call"),
-            unpriced(&spent.total)
-        );
-        let spent = match spent.total.calls {
-            0 => "nothing".to_owned(),
-            _ => bars::spent(&spent.total, &calls),
-        };
-        let how = "undone turns included, inherited turns not";
-        rows.push(("spent", format!("{spent} ({how})")));
+/// Returns the row about the family, if the session is not alone.
+fn family_row(family: &SpendingReport) -> Option<(&'static str, String)> {
+    if family.sessions < 2 || family.total.calls == 0 {
+        return None;
     }
-    if family.sessions > 1 && family.total.calls > 0 {
-        let calls = count(family.total.calls, "call");
-        let sessions = count(family.sessions, "session");
-        let calls = format!(" in {calls} of {sessions}{}", unpriced(&family.total));
-        rows.push(("family", bars::spent(&family.total, &calls)));
-    }
-    rows
+    let calls = count(family.total.calls, "call");
+    let sessions = count(family.sessions, "session");
+    let calls = format!(" in {calls} of {sessions}{}", unpriced(&family.total));
+    Some(("family", bars::spent(&family.total, &calls)))
 }
 
 /// Says how many of the calls have no price, if others have one.
@@ -180,13 +176,12 @@ fn tool_calls(stats: &Stats) -> String {
     text
 }
 
-fn tokens(stats: &Stats) -> String {
-    let used = &stats.usage;
-    let estimated = match stats.estimated_tokens {
+fn tokens(spent: &Spending) -> String {
+    let estimated = match spent.estimated_tokens {
         0 => String::new(),
         n => format!("about {} estimated", grouped(n)),
     };
-    if used.total() == 0 {
+    if spent.tokens() == 0 {
         return match estimated.as_str() {
             "" => "0".to_owned(),
             _ => estimated,
@@ -198,17 +193,19 @@ fn tokens(stats: &Stats) -> String {
     };
     format!(
         "{} measured: {} in, {} out, {} read from cache, {} written to it{plus}",
-        grouped(used.total()),
-        grouped(used.input_tokens),
-        grouped(used.output_tokens),
-        grouped(used.cache_read_input_tokens),
-        grouped(used.cache_creation_input_tokens),
+        grouped(spent.tokens()),
+        grouped(spent.input_tokens),
+        grouped(spent.output_tokens),
+        grouped(spent.cache_read_tokens),
+        grouped(spent.cache_write_tokens),
     )
 }
 
 fn cost(spending: &Spending) -> String {
-    if spending.calls == 0 {
-        return "unknown".to_owned();
+    match (spending.calls, spending.estimated_calls) {
+        (0, 0) => return "nothing".to_owned(),
+        (0, _) => return "unknown".to_owned(),
+        _ => {}
     }
     let calls = format!(
         " in {}{}",

@@ -52,7 +52,7 @@ fn paths_that_the_step_did_not_change_are_named_or_refused() {
     assert!(ran.stderr.contains("is outside the workspace"), "{ran:#?}");
     assert_eq!(files(&cli.work()), third);
     let ran = cli.run(&["undo", "--paths", "n", "k", "--dry-run"]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(ran.code, 1, "{ran:#?}");
     assert!(
         ran.stdout
             .contains("  cannot restore  k (that step did not change it)\n"),

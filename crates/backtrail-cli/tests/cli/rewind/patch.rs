@@ -68,7 +68,7 @@ fn chosen_hunks_are_restored_and_the_rest_stays() {
             ("(1/2) Restore this hunk [y,n,q,a,d,s,?", "s"),
             ("(1/3) Restore this hunk [y,n,q,a,d,?", "n"),
             ("(2/3) Restore this hunk", "?"),
-            ("q - quit without changing anything", "y"),
+            ("q - quit: restore what you chose", "y"),
             ("(3/3) Restore this hunk", "n"),
             ("Restore this deleted file", "y"),
             ("Delete this file", "n"),
@@ -120,18 +120,48 @@ fn all_and_none_answer_for_the_rest_of_a_file() {
     assert!(!cli.work().join("new").exists() && !cli.work().join("gone").exists());
 }
 
+/// `q` goes on with what was chosen so far, within a file and over several, and asks nothing
+/// further.
 #[test]
-fn quitting_touches_nothing() {
+fn quitting_keeps_what_was_chosen() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = changed();
+    let now = files(&cli.work());
+    let patch = ["rewind", "one", "--patch"];
+    let (code, screen) = answer(&cli, &patch, &[("(1/2)", "y"), ("(2/2)", "q")]);
+    assert_eq!(code, 0, "{screen}");
+    assert_eq!(read(&cli, "a"), lines(&[(20, "twenty")]));
+    assert!(!screen.contains("deleted file ["), "{screen}");
+    assert!(!cli.work().join("gone").exists() && cli.work().join("new").exists());
+    assert_eq!(cli.run(&["undo"]).code, 0);
+    assert_eq!(files(&cli.work()), now);
+    let replies = [
+        ("(1/2)", "a"),
+        ("Restore this deleted file", "y"),
+        ("Delete this file", "Q"),
+    ];
+    let (code, screen) = answer(&cli, &patch, &replies);
+    assert_eq!(code, 0, "{screen}");
+    assert_eq!(read(&cli, "a"), lines(&[]));
+    assert_eq!(read(&cli, "gone"), "back\n");
+    assert!(cli.work().join("new").exists());
+    assert_eq!(mode(&cli, "x.sh"), 0o755, "nothing was asked of it");
+}
+
+#[test]
+fn without_an_answer_nothing_is_touched() {
     if !pty::is_there() {
         return;
     }
     let cli = changed();
     let now = files(&cli.work());
     let log = cli.run(&["log", "--all", "--json"]).stdout;
-    for last in ["q\n", CTRL_C, "\u{4}"] {
+    for (first, last) in [("y\n", CTRL_C), ("y\n", "\u{4}"), ("n\n", "q\n")] {
         let mut terminal = Terminal::start(&cli.command(&["rewind", "one", "--patch"]));
         terminal.wait_for("(1/2)");
-        terminal.type_keys("y\n");
+        terminal.type_keys(first);
         terminal.wait_for("(2/2)");
         terminal.wait_for("]?");
         terminal.type_keys(last);

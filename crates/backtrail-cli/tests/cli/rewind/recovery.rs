@@ -266,7 +266,7 @@ impl Drop for ReadOnly {
     }
 }
 
-// F15: reading works, writing waits, and every path is named.
+// F15, F37: reading works, writing waits, and every path is named.
 #[test]
 fn f15_on_a_read_only_disk_it_stays_open_and_is_finished_when_it_can_be() {
     let (cli, [first, ..]) = two_runs();
@@ -298,6 +298,7 @@ fn f15_on_a_read_only_disk_it_stays_open_and_is_finished_when_it_can_be() {
     }
     for writing in [
         &["run", "--", "true"][..],
+        &["run", "--unprotected", "--", "true"],
         &["checkpoint"],
         &["undo"],
         &["rewind", "one"],
@@ -308,6 +309,7 @@ fn f15_on_a_read_only_disk_it_stays_open_and_is_finished_when_it_can_be() {
             ran.stderr.contains("hint: leave them as they are: "),
             "{ran:#?}"
         );
+        assert!(!ran.stderr.contains("run without protection"), "{ran:#?}");
     }
     drop(read_only);
     assert_eq!(cli.run(&["run", "--", "true"]).code, 0);
@@ -326,6 +328,10 @@ fn f15_the_user_can_abandon_it() {
     let mixed = settled(&cli.work());
     let ran = cli.run(&["undo", "--abandon"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
+    // Every path of it is named: those that are restored, and those that are not.
+    for state in ["  restored already\n", "  not restored\n"] {
+        assert!(ran.stderr.contains(state), "{ran:#?}");
+    }
     assert!(
         ran.stderr.starts_with("abandoned the rewind from "),
         "{ran:#?}"

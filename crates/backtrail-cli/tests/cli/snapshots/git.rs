@@ -9,10 +9,17 @@ use super::{picture, walk};
 use crate::kit::{Cli, Ran, finish};
 
 /// Runs git as nobody in particular, and without writing what it only looks at.
-fn git(dir: &Path, args: &[&str]) -> Ran {
+pub(crate) fn git(dir: &Path, args: &[&str]) -> Ran {
     let mut git = Command::new("git");
-    git.args(args)
-        .current_dir(dir)
+    git.args(args).current_dir(dir);
+    let ran = finish(as_nobody(&mut git), b"");
+    assert_eq!(ran.code, 0, "{args:?}: {ran:#?}");
+    ran
+}
+
+/// Lets git, wherever a command runs it, be nobody in particular.
+pub(crate) fn as_nobody(command: &mut Command) -> &mut Command {
+    command
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_SYSTEM", "/dev/null")
         .env("GIT_OPTIONAL_LOCKS", "0")
@@ -21,15 +28,12 @@ fn git(dir: &Path, args: &[&str]) -> Ran {
             ("GIT_AUTHOR_EMAIL", "a@b"),
             ("GIT_COMMITTER_NAME", "a"),
             ("GIT_COMMITTER_EMAIL", "a@b"),
-        ]);
-    let ran = finish(&mut git, b"");
-    assert_eq!(ran.code, 0, "{args:?}: {ran:#?}");
-    ran
+        ])
 }
 
 /// Makes a repository with commits, staged and unstaged changes, untracked and
 /// ignored files, a stash, a hook, a branch and a lock that somebody forgot.
-fn make_repository(root: &Path) {
+pub(crate) fn make_repository(root: &Path) {
     let write = |name: &str, text: &str| fs::write(root.join(name), text).unwrap();
     git(root, &["init", "-q", "-b", "main"]);
     for name in ["tracked", "staged", "stashed"] {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::SetAside;
 use crate::error::{Error, IoContext, Reason, Result};
-use crate::storage::{StorageFile, append_all, read_full};
+use crate::storage::{StorageFile, append_all, read_range};
 use crate::trail::lines::{Backwards, PEEK_BUFFER};
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::record::{MAX_WRITTEN, Position};
@@ -190,7 +190,7 @@ impl FileTail {
         len: u64,
         keep_aside: KeepAside<'_>,
     ) -> Result<SetAside> {
-        let torn = self.is_one_torn_record(from, len)?;
+        let torn = is_torn_record(self.file.as_ref(), &self.path, from..len)?;
         let mut given = None;
         if !torn {
             // Acknowledged records may have been there: none of their seqs, as many as could
@@ -211,21 +211,22 @@ impl FileTail {
             file,
         })
     }
+}
 
-    /// Returns whether an unfinished end is what a writer leaves when it dies while writing:
-    /// the beginning of one record, and nothing else.
-    fn is_one_torn_record(&self, from: u64, len: u64) -> Result<bool> {
-        const BEGIN: &[u8] = b"{\"type\":\"";
-        if len - from > MAX_WRITTEN as u64 {
-            return Ok(false);
-        }
-        let mut bytes = vec![0; (len - from) as usize];
-        let n = read_full(self.file.as_ref(), &mut bytes, from)
-            .context("cannot read the trail", &self.path)?;
-        let bytes = &bytes[..n];
-        let begins = bytes.starts_with(BEGIN) || BEGIN.starts_with(bytes);
-        Ok(begins && memchr::memchr(0, bytes).is_none())
+/// Returns whether an unfinished end is what a writer leaves when it dies while writing:
+/// the beginning of one record, and nothing else.
+pub(crate) fn is_torn_record(
+    file: &dyn StorageFile,
+    path: &Path,
+    place: Range<u64>,
+) -> Result<bool> {
+    const BEGIN: &[u8] = b"{\"type\":\"";
+    if place.end.saturating_sub(place.start) > MAX_WRITTEN as u64 {
+        return Ok(false);
     }
+    let bytes = read_range(file, place).context("cannot read the trail", path)?;
+    let begins = bytes.starts_with(BEGIN) || BEGIN.starts_with(&bytes);
+    Ok(begins && memchr::memchr(0, &bytes).is_none())
 }
 
 /// Returns how many records a damaged line may have contained: one if it still looks like

@@ -9,7 +9,7 @@ mod file_tail;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) use file_tail::{FileTail, numbers_in};
+pub(crate) use file_tail::{FileTail, is_torn_record, numbers_in};
 
 use file_tail::End;
 

@@ -20,7 +20,7 @@ use super::super::path_change::{FileEntry, PathEntry};
 use super::super::test_hook::TouchHook;
 use super::compare::errno;
 use super::in_batches;
-use super::root_dir::{RootDir, SplitPath, ask, is_unsupported};
+use super::root_dir::{RootDir, SplitPath, ask, is_unsupported, make_private_dir};
 use super::staging_dir::OPEN;
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, Objects};
@@ -70,7 +70,7 @@ impl<'a> NewDir<'a> {
         let name = path.file_name().unwrap_or_default();
         let make = || {
             ask(hook, "mkdirat", Path::new(""))?;
-            rustix::fs::mkdirat(&parent, name, Mode::RWXU)
+            make_private_dir(&parent, name)
         };
         make().map_err(|error| failed("mkdirat", error))?;
         let mut locked = lock(&parent, name);
@@ -238,6 +238,15 @@ pub(in crate::rewind) struct NewEntry {
     pub(in crate::rewind) is_alive: bool,
 }
 
+/// What was written.
+#[derive(Debug)]
+pub(in crate::rewind) struct WrittenFiles {
+    /// How many files share their content with files of the original workspace.
+    pub(in crate::rewind) shared: u64,
+    /// The files whose content is damaged, which were not written.
+    pub(in crate::rewind) damaged: Vec<(PathBuf, Error)>,
+}
+
 /// The original workspace, whose files new ones may share their content with.
 #[derive(Debug)]
 struct Original<'a> {
@@ -253,14 +262,13 @@ struct Original<'a> {
 type OpenDir = Option<(PathBuf, OwnedFd)>;
 
 impl NewDir<'_> {
-    /// Writes all entries, directories first, and returns how many files share their
-    /// content with files of the original workspace.
+    /// Writes all entries, directories first, except files whose content is damaged.
     pub(in crate::rewind) fn write_all(
         &self,
         all: &[NewEntry],
         objects: &Objects,
         original: Option<&Root>,
-    ) -> Result<u64> {
+    ) -> Result<WrittenFiles> {
         for new in all {
             SplitPath::check(&new.path)?;
         }
@@ -276,12 +284,14 @@ impl NewDir<'_> {
             shared: AtomicU64::new(0),
         };
         let rest: Vec<&NewEntry> = all.iter().filter(|new| !is_dir(new)).collect();
-        in_batches(&rest, &self.root_dir, |batch| {
+        let damaged = in_batches(&rest, &self.root_dir, |batch| {
             let mut held = None;
-            let written = batch
-                .iter()
-                .map(|new| self.write(new, &mut held, objects, &original));
-            written.collect::<Result<Vec<()>>>()
+            let mut damaged = Vec::new();
+            for new in batch {
+                let written = self.write(new, &mut held, objects, &original)?;
+                damaged.extend(written.err().map(|error| (new.path.clone(), error)));
+            }
+            Ok(damaged)
         })?;
         // The deepest first: a mode may keep us out.
         for new in all.iter().rev() {
@@ -291,16 +301,20 @@ impl NewDir<'_> {
                 set.map_err(|error| self.failed("fchmod", &new.path, error))?;
             }
         }
-        Ok(original.shared.into_inner())
+        Ok(WrittenFiles {
+            shared: original.shared.into_inner(),
+            damaged,
+        })
     }
 
+    /// Writes a file or link. The inner error is damage, and nothing is left then.
     fn write(
         &self,
         new: &NewEntry,
         held: &mut OpenDir,
         objects: &Objects,
         original: &Original<'_>,
-    ) -> Result<()> {
+    ) -> Result<Result<()>> {
         let path = new.path.as_path();
         let failed = |call| move |error| self.failed(call, path, error);
         let place = SplitPath::of(path);
@@ -320,21 +334,33 @@ impl NewDir<'_> {
             PathEntry::Link { target } => {
                 let asked = self.root_dir.ask("symlinkat", path);
                 let made = asked.and_then(|()| rustix::fs::symlinkat(&**target, dir, place.name));
-                made.map_err(failed("symlinkat"))
+                made.map_err(failed("symlinkat")).map(Ok)
             }
             PathEntry::File(entry) => {
                 let file = self.root_dir.create_file(dir, place.name, path);
                 let mut file = file.map_err(failed("openat"))?;
                 if !(new.is_alive && self.share(path, &mut file, entry, original)?) {
-                    let failed = failed("write");
-                    self.root_dir.fill((&file, path), objects, entry, failed)?;
+                    let filled = self
+                        .root_dir
+                        .fill((&file, path), objects, entry, failed("write"));
+                    match filled {
+                        Err(error) if error.kind() == ErrorKind::Corrupt => {
+                            let asked = self.root_dir.ask("unlinkat", path);
+                            let gone = asked.and_then(|()| {
+                                rustix::fs::unlinkat(&*dir, place.name, AtFlags::empty())
+                            });
+                            gone.map_err(failed("unlinkat"))?;
+                            return Ok(Err(error));
+                        }
+                        filled => filled?,
+                    }
                 }
                 let asked = self.root_dir.ask("fchmod", path);
                 let bits = Mode::from_raw_mode(entry.mode);
                 let set = asked.and_then(|()| rustix::fs::fchmod(&file, bits));
-                set.map_err(failed("fchmod"))
+                set.map_err(failed("fchmod")).map(Ok)
             }
-            PathEntry::Dir { .. } => Ok(()),
+            PathEntry::Dir { .. } => Ok(Ok(())),
         }
     }
 

@@ -4,12 +4,13 @@
 //! then, so that a directory that was moved is noticed.
 
 use std::fs::File;
-use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, Result};
+use rustix::path::Arg;
 
 use super::super::path_change::FileEntry;
 use super::super::test_hook::{Touch, TouchHook};
@@ -18,11 +19,22 @@ use crate::error::{Error, ErrorKind};
 use crate::objects::Objects;
 use crate::snapshot::FileKind;
 use crate::snapshot::name::{bytes_of, os_str, shown};
+use crate::snapshot::restorable::{check_length, is_restorable_name};
+use crate::snapshot::scan::split;
 use crate::snapshot::scan::sys::{self, Root, Seen};
-use crate::snapshot::scan::{STAGING, split};
 
-/// The longest name that file systems allow.
-const LONGEST_NAME: usize = 255;
+/// Blocks of so many zeros become holes.
+const HOLE: usize = 32 * 1024;
+
+/// Creates a directory that only we can use, and that we can use whatever the umask is.
+pub(super) fn make_private_dir(dir: impl AsFd, name: impl Arg + Copy) -> Result<()> {
+    rustix::fs::mkdirat(&dir, name, Mode::RWXU)?;
+    let mode = Mode::from_raw_mode(sys::seen_at(&dir, name)?.stamp.mode);
+    match mode.contains(Mode::RWXU) {
+        true => Ok(()),
+        false => rustix::fs::chmodat(&dir, name, mode | Mode::RWXU, AtFlags::empty()),
+    }
+}
 
 /// A path within the workspace: its directory, and its name there.
 #[derive(Debug, Clone, Copy)]
@@ -48,13 +60,7 @@ impl<'a> SplitPath<'a> {
     /// directory, and names that no file system allows.
     pub(super) fn check(path: &Path) -> crate::error::Result<()> {
         let bytes = bytes_of(path);
-        let refused = |name: &[u8]| {
-            matches!(name, b"" | b"." | b".." | b".git")
-                || name.contains(&0)
-                || name.len() > LONGEST_NAME
-                || name.starts_with(STAGING)
-        };
-        if bytes.is_empty() || !bytes.split(|byte| *byte == b'/').any(refused) {
+        if bytes.is_empty() || bytes.split(|byte| *byte == b'/').all(is_restorable_name) {
             return Ok(());
         }
         let what = format!("{} is not a restorable path", shown(path));
@@ -105,25 +111,31 @@ impl<'a> RootDir<'a> {
         rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, private).map(File::from)
     }
 
-    /// Writes an object to a new file; `failed` makes the error of a call.
+    /// Writes an object to a new file; `failed` makes the error of a call. Long runs of zeros
+    /// become holes, so that a sparse file needs no more space than it did.
     pub(super) fn fill(
         &self,
-        (mut file, path): (&File, &Path),
+        (file, path): (&File, &Path),
         objects: &Objects,
         new: &FileEntry,
         failed: impl Fn(Errno) -> Error,
     ) -> crate::error::Result<()> {
         let mut written = 0;
         objects.read_to(&new.content, &mut |piece| {
-            written += piece.len() as u64;
+            if written + piece.len() as u64 > new.size {
+                check_length(&new.content, written + piece.len() as u64, new.size)?;
+            }
             let asked = self.ask("write", path);
-            let done = asked.and_then(|()| file.write_all(piece).map_err(errno));
+            let done = asked.and_then(|()| write_sparse(file, piece, written).map_err(errno));
+            written += piece.len() as u64;
             done.map_err(&failed)
         })?;
-        if written != new.size {
-            let (content, size) = (new.content, new.size);
-            let what = format!("object {content} has {written} bytes, expected {size}");
-            return Err(Error::new(ErrorKind::Corrupt, what).at_path(path));
+        check_length(&new.content, written, new.size).map_err(|error| error.at_path(path))?;
+        if sys::seen(file).map_err(&failed)?.len() < written {
+            // It ends in a hole.
+            let asked = self.ask("ftruncate", path);
+            let set = asked.and_then(|()| rustix::fs::ftruncate(file, written));
+            set.map_err(&failed)?;
         }
         Ok(())
     }
@@ -276,7 +288,7 @@ impl<'a> RootDir<'a> {
         let place = SplitPath::of(path);
         self.call("mkdirat", path, || {
             let dir = self.open_dir(place.dir)?;
-            rustix::fs::mkdirat(&dir, place.name, Mode::RWXU)
+            make_private_dir(&dir, place.name)
         })
     }
 
@@ -365,6 +377,22 @@ impl<'a> RootDir<'a> {
     pub(super) fn sync_all(&self) -> Result<()> {
         self.call("syncfs", Path::new(""), || rustix::fs::syncfs(self.root()))
     }
+}
+
+/// Writes bytes at an offset of a new file, without blocks of zeros.
+fn write_sparse(file: &File, bytes: &[u8], offset: u64) -> std::io::Result<()> {
+    let (mut at, mut rest) = (offset, bytes);
+    while !rest.is_empty() {
+        let to_block = HOLE - (at % HOLE as u64) as usize;
+        let (block, after) = rest.split_at(to_block.min(rest.len()));
+        let is_hole = block.len() == HOLE && block.iter().all(|byte| *byte == 0);
+        if !is_hole {
+            file.write_all_at(block, at)?;
+        }
+        at += block.len() as u64;
+        rest = after;
+    }
+    Ok(())
 }
 
 /// Asks a hook before a change.

@@ -14,6 +14,7 @@ use super::root_dir::{SplitPath, is_gone};
 use super::staging_dir::{OPEN, Version};
 use crate::error::{Error, ErrorKind, Result};
 use crate::snapshot::FileKind;
+use crate::snapshot::damage::{DamagedPart, name_damage};
 use crate::snapshot::name::bytes_of;
 use crate::snapshot::scan::split;
 use crate::snapshot::scan::sys::{self, Seen};
@@ -155,8 +156,10 @@ impl Mover<'_> {
             .create_file(&self.staging.fd, name.as_bytes(), path)
             .map_err(|error| self.unwritten("openat", path, error))?;
         let failed = |error| self.unwritten("write", path, error);
-        self.root_dir
-            .fill((&file, path), self.work.objects, new, failed)?;
+        let filled = self
+            .root_dir
+            .fill((&file, path), self.work.objects, new, failed);
+        filled.map_err(|error| name_damage(path, DamagedPart::Content, None, error))?;
         Ok(file)
     }
 

@@ -14,8 +14,10 @@ use super::walk::{ChangedDir, DirState, WalkedDir, join, replay};
 use crate::error::Result;
 use crate::objects::ObjectId;
 
-/// How many skipped entries are listed by name.
-const NAMED: usize = 10;
+/// How many entries are listed by name.
+pub(crate) const NAMED: usize = 10;
+/// How many skipped entries are returned at most.
+const LISTED: usize = 1000;
 
 /// Stores a node.
 pub(super) type Put<'a> = dyn FnMut(&[u8]) -> Result<ObjectId> + 'a;
@@ -26,6 +28,7 @@ pub(super) struct Built {
     /// Whether the cache has the same root, so that it is stored already.
     pub(super) same: bool,
     pub(super) skipped: Vec<(PathBuf, Skipped)>,
+    pub(super) kept_ignored: KeptIgnored,
     /// Whether nothing that was inspected was skipped.
     pub(super) whole: bool,
     pub(super) cache: Option<StatCache>,
@@ -63,11 +66,13 @@ pub(super) fn build(
     let mut outcomes: Vec<BuiltDir> = Vec::new();
     outcomes.resize_with(dirs.len(), || BuiltDir::Other(None));
     let mut skipped = SkippedList::default();
+    let mut kept_ignored = KeptIgnored::default();
     for (number, walked) in dirs.into_iter().enumerate().rev() {
         let builder = Builder {
             old,
             outcomes: &outcomes,
             skipped: &mut skipped,
+            kept_ignored: &mut kept_ignored,
         };
         outcomes[number] = builder.dir(walked, put)?;
     }
@@ -79,6 +84,7 @@ pub(super) fn build(
         same: *same,
         whole: !skipped.any,
         skipped: skipped.finish(),
+        kept_ignored,
         cache: next_cache(&outcomes, old, device),
     }))
 }
@@ -88,6 +94,7 @@ struct Builder<'a> {
     /// The outcomes of the directories below, which are complete.
     outcomes: &'a [BuiltDir],
     skipped: &'a mut SkippedList,
+    kept_ignored: &'a mut KeptIgnored,
 }
 
 impl Builder<'_> {
@@ -208,6 +215,9 @@ impl Builder<'_> {
             if let Node::Skipped(skipped) = node {
                 self.skipped.add(path, item.name.to_bytes(), skipped);
             }
+            if matches!(node, Node::File { ignored: true, .. }) {
+                self.kept_ignored.add(path, item.name.to_bytes());
+            }
             totals.add(&node);
             write_known(&item, &mut known);
             let name = item.name.to_bytes().into();
@@ -253,7 +263,7 @@ fn copy(now: &ScanItem, was: ScanItem) -> ScanItem {
 
 /// Creates the entry of an item; `below` is the result for a directory.
 fn node(item: &ScanItem, below: Option<Dir>) -> Option<Node> {
-    let ignored = item.verdict != Verdict::Plain;
+    let ignored = item.verdict.is_ignored();
     match &item.state {
         ItemState::Dir(_) => below.map(Node::Dir),
         ItemState::File { stamp, content, .. } => Some(Node::File {
@@ -354,7 +364,7 @@ impl SkippedList {
         }
         let path = PathBuf::from(OsStr::from_bytes(&join(dir, name)));
         self.entries.push((path, skipped));
-        if self.entries.len() >= 100 * NAMED {
+        if self.entries.len() >= 2 * LISTED {
             self.cut();
         }
     }
@@ -362,7 +372,7 @@ impl SkippedList {
     fn cut(&mut self) {
         self.entries
             .sort_by(|a, b| (rank(a.1.reason), &a.0).cmp(&(rank(b.1.reason), &b.0)));
-        self.entries.truncate(NAMED);
+        self.entries.truncate(LISTED);
     }
 
     fn finish(mut self) -> Vec<(PathBuf, Skipped)> {
@@ -371,8 +381,25 @@ impl SkippedList {
     }
 }
 
+/// The ignored files that were captured because they are small: the first few by path.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeptIgnored {
+    pub(crate) count: u64,
+    pub(crate) first: Vec<PathBuf>,
+}
+
+impl KeptIgnored {
+    fn add(&mut self, dir: &[u8], name: &[u8]) {
+        self.count += 1;
+        let path = PathBuf::from(OsStr::from_bytes(&join(dir, name)));
+        let at = self.first.partition_point(|known| *known < path);
+        self.first.insert(at, path);
+        self.first.truncate(NAMED);
+    }
+}
+
 /// Orders reasons by importance: what users may miss comes before what they ignored.
-fn rank(reason: SkippedReason) -> u8 {
+pub(crate) fn rank(reason: SkippedReason) -> u8 {
     match reason {
         SkippedReason::TooLarge => 0,
         SkippedReason::Unreadable => 1,

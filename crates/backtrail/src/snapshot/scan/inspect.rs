@@ -9,14 +9,13 @@ use rustix::io::Errno;
 use super::super::entry::{FileKind, Skipped, SkippedReason};
 use super::super::walk::MAX_DEPTH;
 use super::cache::{self, CachedEntry, CachedNode};
+use super::included::Inclusion;
 use super::rules::{Rules, Verdict};
 use super::sys::{self, Horizon, Seen, Stamp};
 use super::walk::Jobs;
+use super::{STAGING, ScanOptions};
 use crate::error::Result;
 use crate::objects::ObjectId;
-
-/// The prefix of temporary names that a restore uses; scans ignore them.
-pub(crate) const STAGING: &[u8] = b".backtrail-staging-";
 
 /// A name in a directory that differs from the cache.
 #[derive(Debug)]
@@ -123,8 +122,11 @@ pub(super) struct InspectedDir<'a> {
     pub(super) verdicts_hold: bool,
     /// Whether captured entries stay captured.
     pub(super) keep: bool,
+    /// Whether files are read that the cache has.
+    pub(super) reread: bool,
     /// Whether everything is captured regardless of rules.
     pub(super) all: bool,
+    pub(super) options: &'a ScanOptions,
     pub(super) sizes: Sizes,
     pub(super) horizon: Horizon,
 }
@@ -198,12 +200,18 @@ impl InspectedDir<'_> {
             Some(_) if self.keep => verdict.keep(),
             _ => verdict,
         };
+        let verdict = match self.options.inclusion(self.path, name.to_bytes()) {
+            Inclusion::Within => verdict.include(),
+            // It is walked for what is included in it.
+            Inclusion::Leads => verdict.keep(),
+            Inclusion::No => verdict,
+        };
         match verdict {
-            Verdict::Plain | Verdict::Kept if self.depth + 1 >= MAX_DEPTH => {
+            Verdict::Plain | Verdict::Kept | Verdict::Included if self.depth + 1 >= MAX_DEPTH => {
                 let state = ItemState::skipped(SkippedReason::TooDeep, FileKind::Dir, 0);
                 same_or(known, verdict.by_rules(), state)
             }
-            Verdict::Plain | Verdict::Kept => {
+            Verdict::Plain | Verdict::Kept | Verdict::Included => {
                 let number = jobs.add((self.path, name), record, self.rules, verdict);
                 Inspected::Dir(verdict, number)
             }
@@ -224,11 +232,15 @@ impl InspectedDir<'_> {
             Some(known) if self.keep && known.is_captured() => verdict.keep(),
             _ => verdict,
         };
+        let verdict = match self.options.inclusion(self.path, name.to_bytes()) {
+            Inclusion::Within => verdict.include(),
+            Inclusion::Leads | Inclusion::No => verdict,
+        };
         if let Some(reason) = self.sizes.skip_reason(verdict, seen) {
             let state = ItemState::skipped(reason, seen.kind, seen.len());
             return Ok(same_or(known, verdict, state));
         }
-        if let Some(known) = known.filter(|known| !known.racy) {
+        if let Some(known) = known.filter(|known| !known.racy && !self.reread) {
             let kept = match known.node {
                 CachedNode::File { stamp, .. } => {
                     seen.kind == FileKind::File && stamp == seen.stamp

@@ -186,7 +186,8 @@ fn file_count(files: u64) -> String {
     }
 }
 
-fn byte_size(bytes: u64) -> String {
+/// Returns a size for people.
+pub(crate) fn byte_size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.into_iter().find(|(shift, _)| bytes >> shift > 0) {
         Some((shift, unit)) => {

@@ -8,6 +8,7 @@ mod build;
 mod cache;
 mod capture;
 mod git;
+mod included;
 mod inspect;
 mod limits;
 mod matcher;
@@ -15,6 +16,7 @@ mod pattern;
 pub(crate) mod queue;
 mod read;
 mod rules;
+pub(crate) mod survey;
 pub(crate) mod sys;
 mod walk;
 
@@ -40,9 +42,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+pub(crate) use super::restorable::STAGING;
+pub(crate) use build::{KeptIgnored, NAMED, rank};
 pub(crate) use cache::StatCache;
 pub(crate) use capture::capture;
-pub(crate) use inspect::STAGING;
+pub(crate) use limits::byte_size;
 pub use limits::{LargeDir, SnapshotLimits, TooMuch};
 pub(crate) use read::Counts;
 pub(super) use sys::open_root;
@@ -70,12 +74,20 @@ pub(crate) struct ScanOptions {
     /// Whether entries that the cache has as captured stay captured, whatever the rules
     /// say now, except those in `.backtrailignore`.
     pub(crate) keep: bool,
+    /// Paths that are captured although they are ignored.
+    pub(crate) included: Vec<Vec<u8>>,
+    /// An included directory that holds more is not included.
+    pub(crate) include_cap: u64,
+    /// Whether every file is read and every listing written, also those that the cache has.
+    pub(crate) reread: bool,
     /// Captures only the directory at this path, and all of it, without rules or caps.
     pub(crate) all_of: Option<Vec<u8>>,
     pub(crate) threads: usize,
     pub(crate) progress: Option<Arc<dyn Progress>>,
     #[cfg(test)]
     pub(crate) hook: Option<Hook>,
+    #[cfg(test)]
+    pub(crate) faults: Option<Faults>,
 }
 
 impl ScanOptions {
@@ -88,11 +100,16 @@ impl ScanOptions {
             store,
             limits: None,
             keep: false,
+            included: Vec::new(),
+            include_cap: u64::MAX,
+            reread: false,
             all_of: None,
             threads: std::thread::available_parallelism().map_or(2, usize::from),
             progress: None,
             #[cfg(test)]
             hook: None,
+            #[cfg(test)]
+            faults: None,
         }
     }
 
@@ -105,6 +122,17 @@ impl ScanOptions {
         #[cfg(not(test))]
         let _ = (step, path);
     }
+
+    /// Lets a test make this step fail.
+    fn fault(&self, step: ScanStep, path: &[u8]) -> rustix::io::Result<()> {
+        #[cfg(test)]
+        if let Some(faults) = &self.faults {
+            return (faults.0)(step, path);
+        }
+        #[cfg(not(test))]
+        let _ = (step, path);
+        Ok(())
+    }
 }
 
 /// Steps of a scan at which tests change the workspace.
@@ -112,6 +140,8 @@ impl ScanOptions {
 pub(crate) enum ScanStep {
     /// A directory is about to be opened.
     OpenDir,
+    /// The names in a directory are about to be read.
+    ListDir,
     /// A file was opened and is about to be read.
     ReadFile,
 }
@@ -122,6 +152,20 @@ type Act = dyn Fn(ScanStep, &[u8]) + Send + Sync;
 #[cfg(test)]
 #[derive(Clone)]
 pub(crate) struct Hook(pub(crate) Arc<Act>);
+
+#[cfg(test)]
+type Fail = dyn Fn(ScanStep, &[u8]) -> rustix::io::Result<()> + Send + Sync;
+
+#[cfg(test)]
+#[derive(Clone)]
+pub(crate) struct Faults(pub(crate) Arc<Fail>);
+
+#[cfg(test)]
+impl fmt::Debug for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Faults")
+    }
+}
 
 #[cfg(test)]
 impl fmt::Debug for Hook {
@@ -223,9 +267,12 @@ pub(crate) struct Scanned {
     pub(crate) id: ObjectId,
     /// With [`Sink::HashOnly`], the nodes that may not be in the store.
     pub(crate) nodes: HashMap<ObjectId, Vec<u8>>,
-    /// The first few skipped entries, by reason and path with ignored ones last, without
-    /// `.git`.
+    /// The first skipped entries, by reason and path with ignored ones last, without `.git`.
     pub(crate) skipped: Vec<(PathBuf, Skipped)>,
+    /// The ignored files that were captured; only known without a cache.
+    pub(crate) kept_ignored: KeptIgnored,
+    /// Included directories that hold too much, and how much.
+    pub(crate) over_cap: Vec<(Vec<u8>, u64)>,
     /// Whether nothing was skipped, not even `.git`; only known without a cache.
     whole: bool,
     /// The cache for the next scan; `None` if the given cache still holds or nothing was
@@ -286,6 +333,14 @@ fn scan_from(
     let horizon = sys::Horizon::of(now.as_millis());
     let walk = walk::TreeWalk::new(&handle, root, options, cache, horizon);
     let mut dirs = walk.run()?;
+    let over_cap = included::over_cap(options, &dirs, cache);
+    if !over_cap.is_empty() {
+        let scanned = scan_from(root, &options.without(&over_cap), cache, sink, now)?;
+        return Ok(scanned.map(|scanned| Scanned {
+            over_cap,
+            ..scanned
+        }));
+    }
     let unread = read::unread(&dirs);
     if let Some(limits) = options.limits {
         limits::check(limits, &options.store, &dirs, &unread)?;
@@ -306,7 +361,7 @@ fn scan_from(
     let root = write_root(&built.root);
     let id = match sink {
         // Checking whether it is stored would cost as much as storing it.
-        Sink::Store(_) if built.same => ObjectId::of(&root),
+        Sink::Store(_) if built.same && !options.reread => ObjectId::of(&root),
         _ => put(&root)?,
     };
     Ok(Some(Scanned {
@@ -314,6 +369,8 @@ fn scan_from(
         id,
         nodes,
         skipped: built.skipped,
+        kept_ignored: built.kept_ignored,
+        over_cap: Vec::new(),
         whole: built.whole,
         // If nothing was stored, the cache must not claim that it was.
         cache: built.cache.filter(|_| matches!(sink, Sink::Store(_))),

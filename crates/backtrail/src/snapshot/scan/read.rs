@@ -227,6 +227,7 @@ impl Reader<'_> {
         buffer: &mut Vec<u8>,
     ) -> Result<ItemState> {
         let mut size = 0;
+        let mut reason = SkippedReason::Unstable;
         for _ in 0..sys::TRIES {
             let fd = match sys::open_file(dir, &*item.name) {
                 Ok(fd) => fd,
@@ -252,7 +253,9 @@ impl Reader<'_> {
             }
             self.step(path, &item.name);
             let file = File::from(fd);
+            let fault = self.fault(path, &item.name);
             let read = match size {
+                _ if fault.is_err() => fault.map(|()| None).map_err(Into::into),
                 ..=WHOLE => self.whole(&file, size, buffer)?,
                 _ => self.pieces(&file, size)?,
             };
@@ -264,17 +267,28 @@ impl Reader<'_> {
                         content,
                     });
                 }
-                Ok(_) => {}
-                Err(_) => return Ok(skipped_file(SkippedReason::Unreadable, size)),
+                Ok(_) => reason = SkippedReason::Unstable,
+                // It may pass.
+                Err(_) => reason = SkippedReason::Unreadable,
             }
         }
-        Ok(skipped_file(SkippedReason::Unstable, size))
+        Ok(skipped_file(reason, size))
     }
 
     fn step(&self, path: &[u8], name: &CStr) {
         if cfg!(test) {
             let path = join(path, name.to_bytes());
             self.walk.options.step(ScanStep::ReadFile, &path);
+        }
+    }
+
+    fn fault(&self, path: &[u8], name: &CStr) -> rustix::io::Result<()> {
+        match cfg!(test) {
+            true => {
+                let path = join(path, name.to_bytes());
+                self.walk.options.fault(ScanStep::ReadFile, &path)
+            }
+            false => Ok(()),
         }
     }
 

@@ -33,15 +33,30 @@ pub(super) enum Verdict {
     /// Ignored in either way, but captured because it was before. This is not a rule's
     /// decision and is not cached.
     Kept,
+    /// Ignored, but the user asked to include it. This is not a rule's decision either.
+    Included,
 }
 
 impl Verdict {
     /// Returns the verdict to cache: what the rules alone decide.
     pub(super) fn by_rules(self) -> Self {
         match self {
-            Self::Kept => Self::Ignored,
+            Self::Kept | Self::Included => Self::Ignored,
             verdict => verdict,
         }
+    }
+
+    /// Returns the verdict for something that the user asked to include.
+    pub(super) fn include(self) -> Self {
+        match self {
+            Self::Ignored | Self::Inside | Self::Kept => Self::Included,
+            verdict => verdict,
+        }
+    }
+
+    /// Returns whether rules ignore it, and nobody asked to include it.
+    pub(super) fn is_ignored(self) -> bool {
+        !matches!(self, Self::Plain | Self::Included)
     }
 
     /// Returns the verdict for something that was captured before.
@@ -161,10 +176,19 @@ pub(super) struct Rules {
     /// The length of the path that leads to this layer's directory.
     base: usize,
     is_repository: bool,
-    /// Whether this is inside an ignored directory.
-    inside: bool,
+    around: Around,
     sources: Vec<Arc<RuleFile>>,
     frame: Arc<SharedRules>,
+}
+
+/// The directory that rules apply in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Around {
+    Plain,
+    /// It is ignored.
+    Ignored,
+    /// It is included, whatever is ignored: only `.backtrailignore` counts.
+    Included,
 }
 
 /// State shared by all layers.
@@ -207,7 +231,7 @@ impl Rules {
             key: key(&[0; 16], false, &settings, &global),
             base: frame.prefix.len(),
             is_repository: false,
-            inside: false,
+            around: Around::Plain,
             sources: global.into_iter().collect(),
             frame,
         });
@@ -291,7 +315,7 @@ impl Rules {
             key,
             base,
             is_repository,
-            inside: self.inside,
+            around: self.around,
             sources,
             frame: self.frame.clone(),
         })
@@ -299,15 +323,24 @@ impl Rules {
 
     /// Returns the rules for the contents of an ignored directory.
     pub(super) fn inside(self: &Arc<Self>) -> Arc<Self> {
-        if self.inside {
+        self.in_dir(Around::Ignored, b"inside")
+    }
+
+    /// Returns the rules for the contents of a directory that the user asked to include.
+    pub(super) fn included(self: &Arc<Self>) -> Arc<Self> {
+        self.in_dir(Around::Included, b"included")
+    }
+
+    fn in_dir(self: &Arc<Self>, around: Around, name: &[u8]) -> Arc<Self> {
+        if self.around == around {
             return self.clone();
         }
         Arc::new(Self {
             above: Some(self.clone()),
-            key: key(&self.key, false, b"inside", []),
+            key: key(&self.key, false, name, []),
             base: self.base,
             is_repository: false,
-            inside: true,
+            around,
             sources: Vec::new(),
             frame: self.frame.clone(),
         })
@@ -328,10 +361,11 @@ impl Rules {
             path.push(b'/');
         }
         path.extend_from_slice(name);
-        if self.inside {
-            return match self.decide(Origin::Backtrail, &path, is_dir) {
-                Some(true) => Verdict::Excluded,
-                _ => Verdict::Inside,
+        if self.around != Around::Plain {
+            return match (self.decide(Origin::Backtrail, &path, is_dir), self.around) {
+                (Some(true), _) => Verdict::Excluded,
+                (_, Around::Ignored) => Verdict::Inside,
+                _ => Verdict::Plain,
             };
         }
         for origin in Origin::ALL {

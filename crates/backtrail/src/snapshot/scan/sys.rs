@@ -199,32 +199,50 @@ fn open_steps(dir: &OwnedFd, path: &[u8]) -> rustix::io::Result<OwnedFd> {
     held.ok_or(Errno::NOENT)
 }
 
+/// Repeats a call that failed and may succeed the next time.
+fn retried<T>(call: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    let mut tries = 1;
+    loop {
+        match call() {
+            Err(error) if is_passing(error) && tries < TRIES => tries += 1,
+            done => return done,
+        }
+    }
+}
+
+/// Returns whether an error may pass: the call was interrupted, or the disk failed.
+pub(crate) fn is_passing(error: Errno) -> bool {
+    matches!(error, Errno::INTR | Errno::IO)
+}
+
 /// Returns the metadata of a handle.
 pub(crate) fn seen(fd: impl AsFd) -> rustix::io::Result<Seen> {
-    rustix::fs::fstat(fd).map(|stat| Seen::new(&stat))
+    retried(|| rustix::fs::fstat(&fd)).map(|stat| Seen::new(&stat))
 }
 
 /// Returns the metadata of a name in a directory, without following links.
-pub(crate) fn seen_at(dir: impl AsFd, name: impl Arg) -> rustix::io::Result<Seen> {
-    rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| Seen::new(&stat))
+pub(crate) fn seen_at(dir: impl AsFd, name: impl Arg + Copy) -> rustix::io::Result<Seen> {
+    let stat = retried(|| rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW));
+    stat.map(|stat| Seen::new(&stat))
 }
 
 /// Returns the metadata of a path.
-pub(super) fn seen_path(path: &Path) -> rustix::io::Result<Seen> {
+pub(crate) fn seen_path(path: &Path) -> rustix::io::Result<Seen> {
     rustix::fs::stat(path).map(|stat| Seen::new(&stat))
 }
 
-pub(crate) fn link_target(dir: impl AsFd, name: impl Arg) -> rustix::io::Result<Box<[u8]>> {
-    let target = rustix::fs::readlinkat(dir, name, Vec::new())?;
+pub(crate) fn link_target(dir: impl AsFd, name: impl Arg + Copy) -> rustix::io::Result<Box<[u8]>> {
+    let target = retried(|| rustix::fs::readlinkat(&dir, name, Vec::new()))?;
     Ok(target.into_bytes().into_boxed_slice())
 }
 
 /// Opens a file for reading, without following links or waiting for a writer.
 pub(crate) fn open_file(dir: impl AsFd, name: impl Arg + Copy) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match rustix::fs::openat(&dir, name, flags | OFlags::NOATIME, Mode::empty()) {
+    let open = |flags| retried(|| rustix::fs::openat(&dir, name, flags, Mode::empty()));
+    match open(flags | OFlags::NOATIME) {
         // Only a file's owner may suppress updates of its access time.
-        Err(Errno::PERM) => rustix::fs::openat(&dir, name, flags, Mode::empty()),
+        Err(Errno::PERM) => open(flags),
         done => done,
     }
 }

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use super::super::entry::{FileKind, SkippedReason};
 use super::cache::{CachedDir, CachedEntries, CachedEntry, CachedNode, StatCache};
+use super::included::Inclusion;
 use super::inspect::{Inspected, InspectedDir, ItemState, ScanItem, Sizes};
 use super::queue::Queue;
 use super::rules::{RuleFiles, Rules, RulesKey, Verdict};
@@ -60,8 +61,10 @@ pub(super) struct Job {
     record: Option<u32>,
     /// The rules for its own name.
     rules: Arc<Rules>,
-    /// It is ignored, but walked for entries that were captured before.
+    /// It is ignored, but walked for entries that were captured before or are included.
     kept: bool,
+    /// The user asked to include it.
+    included: bool,
 }
 
 impl Job {
@@ -93,6 +96,7 @@ impl Jobs<'_> {
             record,
             rules: rules.clone(),
             kept: verdict == Verdict::Kept,
+            included: self.walk.options.inclusion(dir, name.to_bytes()) == Inclusion::Within,
         });
         number
     }
@@ -161,6 +165,7 @@ impl<'a> TreeWalk<'a> {
             record: self.cache.is_of(self.root.dev).then_some(0),
             rules,
             kept: false,
+            included: false,
         });
         let parts = queue.work(self.options.threads, |queue| {
             let mut names = Names::default();
@@ -194,10 +199,18 @@ impl<'a> TreeWalk<'a> {
     }
 
     fn found(&self, job: &Job, names: &mut Names, jobs: &mut Jobs<'_>) -> Result<DirState> {
-        for _ in 0..sys::TRIES {
+        for tries in 1..=sys::TRIES {
             self.options.step(ScanStep::OpenDir, &job.path);
-            match self.root.open_dir(&job.path) {
-                Ok(fd) => return self.opened(&fd, job, names, jobs),
+            let opened = self.options.fault(ScanStep::OpenDir, &job.path);
+            match opened.and_then(|()| self.root.open_dir(&job.path)) {
+                Ok(fd) => match self.opened(&fd, job, names, jobs)? {
+                    // It may pass; the names are read from the beginning.
+                    Err(error) if sys::is_passing(error) && tries < sys::TRIES => {}
+                    Ok(found) => return Ok(found),
+                    Err(error) if job.is_root() => return Err(self.failed(&job.path, error)),
+                    Err(_) => break,
+                },
+                Err(error) if sys::is_passing(error) && tries < sys::TRIES => {}
                 Err(error) if job.is_root() => return Err(sys::root_lost(self.path, error)),
                 Err(Errno::NOENT) => return Ok(DirState::Gone),
                 Err(Errno::XDEV) => return Ok(DirState::Skipped(SkippedReason::OtherFileSystem)),
@@ -251,37 +264,38 @@ impl<'a> TreeWalk<'a> {
         })
     }
 
+    /// Finds out about an opened directory. The inner error is that of reading its names.
     fn opened(
         &self,
         fd: &OwnedFd,
         job: &Job,
         names: &mut Names,
         jobs: &mut Jobs<'_>,
-    ) -> Result<DirState> {
+    ) -> Result<std::result::Result<DirState, Errno>> {
         let seen = sys::seen(fd).map_err(|error| self.failed(&job.path, error))?;
         if seen.dev != self.root.dev {
-            return Ok(DirState::Skipped(SkippedReason::OtherFileSystem));
+            return Ok(Ok(DirState::Skipped(SkippedReason::OtherFileSystem)));
         }
         if self.store == Some((seen.dev, seen.stamp.ino)) && !job.is_root() {
-            return Ok(DirState::Skipped(SkippedReason::Store));
+            return Ok(Ok(DirState::Skipped(SkippedReason::Store)));
         }
         let record = job.record.and_then(|number| self.cache.record(number));
         let known = record.filter(|record| is_same(record, &seen));
         if let Some(record) = known
             && let Some(found) = self.known(fd, job, &record, &seen, jobs)?
         {
-            return Ok(found);
+            return Ok(Ok(found));
         }
         self.dirs_read.fetch_add(1, Ordering::Relaxed);
-        match names.read(fd) {
+        let listed = self.options.fault(ScanStep::ListDir, &job.path);
+        match listed.and_then(|()| names.read(fd)) {
             Ok(()) => {}
-            Err(Errno::NOENT) if !job.is_root() => return Ok(DirState::Gone),
-            Err(error) if job.is_root() || sys::is_fatal(error) => {
-                return Err(self.failed(&job.path, error));
-            }
-            Err(_) => return Ok(DirState::Skipped(SkippedReason::Unreadable)),
+            Err(Errno::NOENT) if !job.is_root() => return Ok(Ok(DirState::Gone)),
+            Err(error) if sys::is_fatal(error) => return Err(self.failed(&job.path, error)),
+            Err(error) => return Ok(Err(error)),
         }
-        self.read(fd, job, record.as_ref(), &seen, names, jobs)
+        let found = self.read(fd, job, record.as_ref(), &seen, names, jobs);
+        found.map(Ok)
     }
 
     /// Inspects the cached names of an unchanged directory. Returns `None` if the cache
@@ -298,7 +312,7 @@ impl<'a> TreeWalk<'a> {
         let rules = self.rules(fd, job, files)?;
         let verdicts_hold = *rules.key() == record.head.key;
         let here = self.here(fd, &job.path, &rules, verdicts_hold);
-        let mut items = (!verdicts_hold).then(Vec::new);
+        let mut items = (!verdicts_hold || self.options.reread).then(Vec::new);
         let mut subdirs = Vec::new();
         let mut count = 0;
         for known in record.entries() {
@@ -370,16 +384,17 @@ impl<'a> TreeWalk<'a> {
     }
 
     fn rules(&self, fd: &OwnedFd, job: &Job, files: RuleFiles) -> Result<Arc<Rules>> {
-        let above = match job.kept {
-            true => &job.rules.inside(),
-            false => &job.rules,
+        let above = match (job.included, job.kept) {
+            (true, _) => &job.rules.included(),
+            (_, true) => &job.rules.inside(),
+            _ => &job.rules,
         };
         let rules = above.of_dir(fd, &job.path, files);
         rules.context("cannot read ignore rules", &self.whole(&job.path))
     }
 
     fn here<'b>(
-        &self,
+        &'b self,
         fd: &'b OwnedFd,
         path: &'b [u8],
         rules: &'b Arc<Rules>,
@@ -392,7 +407,9 @@ impl<'a> TreeWalk<'a> {
             rules,
             verdicts_hold,
             keep: self.options.keep,
+            reread: self.options.reread,
             all: self.options.all_of.is_some(),
+            options: self.options,
             sizes: self.sizes(),
             horizon: self.horizon,
         }

@@ -80,7 +80,7 @@ pub(crate) struct Kept {
 /// A turn or run in progress.
 enum Span {
     Turn(Turn),
-    Run(Checkpoint),
+    Run(Box<Checkpoint>),
 }
 
 /// A workspace and the model of it.
@@ -287,7 +287,7 @@ impl World {
             }
             false => {
                 let start = run_start(&self.lab, Some(self.session(actor)));
-                (Span::Run(start.clone()), start)
+                (Span::Run(Box::new(start.clone())), start)
             }
         };
         let before = self.note(checkpoint, None);

@@ -1,5 +1,6 @@
 //! The system refuses every change from some moment on: a file system that became
-//! read-only, for example. What cannot be put back stays open until it can be finished.
+//! read-only, for example. What cannot be put back stays open until it can be finished, and
+//! no half state counts as the user's edits (F37).
 
 use std::io;
 use std::path::PathBuf;
@@ -186,7 +187,12 @@ fn f15_a_rewind_that_cannot_be_finished_is_closed_by_the_users_word() {
             }
             let workspace = &case.lab.workspace;
             let mixed = case.tree();
+            let unfinished = workspace.unfinished().unwrap().unwrap();
             let recovered = workspace.abandon_unfinished().unwrap().unwrap();
+            let named =
+                |path: &PathBuf| recovered.not_restored.iter().any(|left| left.path == *path);
+            assert!(unfinished.moved.iter().all(named), "after {n}");
+            assert!(unfinished.waiting.iter().all(named), "after {n}");
             assert!(recovered.abandoned.is_some() && recovered.now.is_none());
             assert_eq!(case.tree(), mixed, "after {n}");
             for path in mixed.keys() {

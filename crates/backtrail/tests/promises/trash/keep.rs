@@ -255,3 +255,25 @@ fn said_in_part(reader: &SessionReader) -> Vec<String> {
         .map(|message| message.text().into_owned())
         .collect()
 }
+
+/// The first trail, which has the session's start, is one of those that are kept.
+#[test]
+fn a13_as_many_trails_are_left_as_are_to_be_kept() {
+    // Below three, what the last compaction keeps is in a trail of its own.
+    for keep in 3..6 {
+        let options = options(MemoryStorage::new()).rotation(ROTATION);
+        let store = options.keep_trails(keep).open_or_create(HOME).unwrap();
+        let id = begin(&store);
+        assert!(trails(&store, &id) > keep);
+        let session = store.open_session(&id).unwrap();
+        // Everything is covered, so that the keep count alone decides at each rotation.
+        for n in 30..60 {
+            session.compact(&Compaction::new("so far").keep(1)).unwrap();
+            talk(&session, n..n + 1).unwrap();
+        }
+        session.close().unwrap();
+        assert_eq!(trails(&store, &id), keep);
+        let reader = store.read_session(&id).unwrap();
+        assert_eq!(said(&reader).len(), 51, "nothing is lost");
+    }
+}

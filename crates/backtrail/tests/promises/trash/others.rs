@@ -99,12 +99,19 @@ fn f7_a_link_among_the_sessions_is_no_way_to_files_of_the_user() {
     let elsewhere = dir.path().join("elsewhere");
     fs::rename(&home, &elsewhere).unwrap();
     symlink(&elsewhere, &home).unwrap();
-    delete(&store, &id).unwrap();
+    let refused = delete(&store, &id).unwrap_err();
+    assert!(
+        format!("{refused:?}").contains("LinkRefused"),
+        "{refused:?}"
+    );
     let plan = store.empty_plan(&EmptyOptions::new()).unwrap();
     assert!(plan.emptied().is_empty(), "a link is nothing of ours");
     plan.apply().unwrap();
-    assert!(elsewhere.join("0000.jsonl").exists());
+    assert!(home.is_symlink() && elsewhere.join("0000.jsonl").exists());
     drop(store.create_session(SessionOptions::new()).unwrap());
-    let reader = store.read_deleted(&id).unwrap();
+    // Back in its place it is a session again.
+    fs::remove_file(&home).unwrap();
+    fs::rename(&elsewhere, &home).unwrap();
+    let reader = store.read_session(&id).unwrap();
     assert_eq!(said(&reader), ["mine"]);
 }

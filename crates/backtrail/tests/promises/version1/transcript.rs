@@ -194,7 +194,8 @@ fn one_odd_thing_costs_at_most_its_line() {
     ];
     for line in odd {
         let talk = load("s", lines(&[META, ASK, &line, RESULT]));
-        assert!(talk.skipped().is_empty(), "{line}");
+        let is_reported = line.contains("hologram") || line.contains("9999");
+        assert_eq!(talk.skipped().count(), u64::from(is_reported), "{line}");
         let expected = 2 + usize::from(line.contains("message"));
         assert_eq!(talk.messages().len(), expected, "{line}");
     }
