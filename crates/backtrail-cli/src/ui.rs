@@ -219,7 +219,8 @@ impl Ui {
             self.write_err(&format!("  caused by: {}", clean(cause)));
         }
         let path = error.path.as_deref().map(Path::to_string_lossy);
-        if let Some(path) = path.filter(|path| !message.contains(&**path)) {
+        let mut texts = error.causes.iter().chain([&message]);
+        if let Some(path) = path.filter(|path| !texts.any(|text| text.contains(&**path))) {
             self.write_err(&format!("  in: {}", clean(&path)));
         }
         if !error.hints.is_empty() {

@@ -42,6 +42,13 @@ impl IncludeArgs {
         Ok(options)
     }
 
+    /// Returns whether an error may be about one of the paths: a mistake, which running without
+    /// protection does not solve.
+    pub(super) fn may_be_wrong(&self, error: &CommandError) -> bool {
+        let is_given = !self.include_ignored.is_empty() || !self.exclude_ignored.is_empty();
+        is_given && matches!(error.kind, "invalid" | "not_found")
+    }
+
     /// Adds how to solve the error of a path that cannot be included or excluded.
     pub(super) fn explain(&self, error: CommandError) -> CommandError {
         let text = error.to_string();

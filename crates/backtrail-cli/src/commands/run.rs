@@ -188,6 +188,7 @@ impl<'a> Running<'a> {
             Ok(begun) => Ok(begun),
             // A command would find a mixture of two states, and change it.
             Err(error) if self.is_rewind_open() => Err(messages::not_started(error)),
+            Err(error) if self.args.include.may_be_wrong(&error) => Err(messages::refused(error)),
             Err(error) if self.args.unprotected => {
                 self.ui.warning(&messages::runs_unprotected(&error), None);
                 let session = self.session_alone().ok();

@@ -204,11 +204,17 @@ fn a_wrong_path_to_include_is_refused_before_the_command_starts() {
         ),
     ];
     for (path, words) in cases {
-        let touch = ["run", "--include-ignored", path, "--", "touch", "started"];
-        for args in [&touch[..], &["checkpoint", "--include-ignored", path]] {
-            let ran = cli.run(args);
+        let include = ["--include-ignored", path];
+        let touch = ["--", "touch", "started"];
+        for args in [
+            [&["run"][..], &include, &touch].concat(),
+            [&["run", "--unprotected"][..], &include, &touch].concat(),
+            [&["checkpoint"][..], &include].concat(),
+        ] {
+            let ran = cli.run(&args);
             assert_ne!(ran.code, 0, "{ran:#?}");
             assert!(ran.stderr.contains(words), "{path}: {ran:#?}");
+            assert!(!ran.stderr.contains("--unprotected"), "{path}: {ran:#?}");
         }
         assert!(!cli.work().join("started").exists(), "{path}");
     }

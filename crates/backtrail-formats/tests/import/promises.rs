@@ -48,9 +48,9 @@ fn the_cache_can_be_deleted_at_any_time() {
     );
 }
 
-// F5: a crash between the session's last sync and the cache's, or a backup of `derived/`.
+// F5, F38: a crash between the session's last sync and the cache's, or a backup of `derived/`.
 #[test]
-fn f5_a_cache_that_is_older_than_the_session_decides_nothing() {
+fn f38_a_cache_that_is_older_than_the_session_decides_nothing() {
     let kit = Kit::new();
     let all = ["1", "2", "3", "4", "5"];
     let mut caches = Vec::new();
@@ -149,8 +149,9 @@ fn f5_an_import_of_a_grown_file_that_is_killed_anywhere_is_made_whole_by_the_nex
     assert!(killed > 10, "{killed}");
 }
 
+// F38.
 #[test]
-fn a_cache_that_is_newer_than_a_restored_session_decides_nothing() {
+fn f38_a_cache_that_is_newer_than_a_restored_session_decides_nothing() {
     let kit = Kit::new();
     kit.write("a.toy", lines(NAME, &["1", "2"]));
     kit.import();
