@@ -715,7 +715,9 @@ impl FilePlanner<'_> {
     /// Stores what no snapshot has and would be replaced.
     fn capture(&self, paths: &[PathBuf], present: &Snapshot) -> Result<CapturedFiles> {
         let writer = self.workspace.objects().writer()?;
-        let options = self.workspace.scan_options(None, None)?;
+        let options = self
+            .workspace
+            .scan_options(&self.workspace.included()?, None, None);
         let mut edits = BTreeMap::new();
         let mut captured = CapturedFiles::none(present);
         for path in paths {

@@ -231,7 +231,7 @@ impl Workspace {
         path: &Path,
         writer: &crate::objects::ObjectWriter,
     ) -> Result<(PathLookup, Option<Node>)> {
-        let options = self.scan_options(None, None)?;
+        let options = self.scan_options(&self.included()?, None, None);
         if self.root().join(path).starts_with(&options.store) {
             return Err(refused(path, "is in the store"));
         }

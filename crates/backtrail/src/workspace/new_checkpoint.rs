@@ -9,7 +9,7 @@ use super::about::first_line;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
 use super::git_head::GitHead;
-use super::scan::{Look, included_bytes, scan_time};
+use super::scan::{Look, scan_time};
 use super::unprotected::{
     Included, Protection, UnprotectedChanges, UnprotectedEntry, included_after, must_be_captured,
 };
@@ -406,8 +406,7 @@ impl Workspace {
         }
         // Only the first snapshot is limited: the size of later ones is no surprise.
         let limits = (!options.unlimited && before.is_none()).then(SnapshotLimits::default);
-        let mut scan_options = self.scan_options(limits, options.progress.clone())?;
-        scan_options.included = included_bytes(included);
+        let mut scan_options = self.scan_options(included, limits, options.progress.clone());
         // A turn or run may change the ignore rules: files captured at its beginning are
         // captured until its end.
         scan_options.keep = options.of.is_some() && !options.reason.begins();
@@ -434,7 +433,7 @@ impl Workspace {
         if !self.root_exists()? {
             return self.store_absence(last);
         }
-        let mut options = self.scan_options(None, progress)?;
+        let mut options = self.scan_options(last.included(), None, progress);
         options.keep = true;
         options.reread = look == Look::Thorough;
         let state = self.store_scan(&options)?;

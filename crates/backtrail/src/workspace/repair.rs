@@ -268,7 +268,7 @@ struct PresentFiles {
 impl PresentFiles {
     /// Reads all files: the stat cache may name the damaged objects.
     fn read(workspace: &Workspace) -> Result<Self> {
-        let mut options = workspace.scan_options(None, None)?;
+        let mut options = workspace.scan_options(&workspace.included()?, None, None);
         options.keep = true;
         let (root, cache) = (workspace.root(), StatCache::empty());
         let scanned = scan(root, &options, &cache, Sink::HashOnly, scan_time())?;
@@ -325,7 +325,9 @@ impl PresentFiles {
         let Some(path) = self.files.get(id) else {
             return Ok(false);
         };
-        let options = self.workspace.scan_options(None, None)?;
+        let options = self
+            .workspace
+            .scan_options(&self.workspace.included()?, None, None);
         let node = capture(self.workspace.root(), path, &options, writer)?;
         Ok(matches!(node, Some(Node::File { content, .. }) if content == *id))
     }

@@ -71,7 +71,7 @@ impl Workspace {
             let empty = self.unstored(|put| write_empty(mode, put))?;
             return Ok((empty, SkippedFiles::default()));
         }
-        let mut options = self.scan_options(None, progress)?;
+        let mut options = self.scan_options(&self.included()?, None, progress);
         // Files in the last checkpoint are scanned even if ignored.
         options.keep = true;
         options.reread = look == Look::Thorough;
@@ -97,31 +97,27 @@ impl Workspace {
         Ok(Snapshot::present(self.root(), found, nodes, self.objects()))
     }
 
-    /// Returns the options of a scan, which includes what the last checkpoint does.
+    /// Returns the options of a scan that includes these ignored paths.
     pub(crate) fn scan_options(
         &self,
+        included: &[Included],
         limits: Option<SnapshotLimits>,
         progress: Option<Arc<dyn Progress>>,
-    ) -> Result<ScanOptions> {
+    ) -> ScanOptions {
         let store = self.store();
         let root = store.root();
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        Ok(ScanOptions {
-            included: included_bytes(&self.included()?),
+        let included = included.iter();
+        ScanOptions {
+            included: included.map(|it| bytes_of(&it.path).to_vec()).collect(),
             cap: store.snapshot_cap(),
             include_cap: store.include_cap(),
             global_excludes: store.global_excludes().map(ToOwned::to_owned),
             limits,
             progress,
             ..ScanOptions::new(root)
-        })
+        }
     }
-}
-
-/// Returns included paths as a scan takes them.
-pub(super) fn included_bytes(included: &[Included]) -> Vec<Vec<u8>> {
-    let paths = included.iter();
-    paths.map(|it| bytes_of(&it.path).to_vec()).collect()
 }
 
 /// Returns the time to compare files' times with: the system's, even if the store has
