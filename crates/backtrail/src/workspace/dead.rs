@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::objects::ObjectId;
 use crate::snapshot::edit::Edit;
 use crate::snapshot::entry::{Node, Totals};
+use crate::snapshot::scan::survey::Survey;
 use crate::snapshot::{Difference, Snapshot};
 
 impl Workspace {
@@ -84,6 +85,9 @@ impl Workspace {
             let now = self.store().session_place(&place.id);
             now.unwrap_or_else(|_| place.clone())
         });
+        // What was in it when it began is not known any more, but what is gone as a whole is.
+        let ended = self.open_snapshot(&id)?;
+        let unprotected = self.unprotected_since(start.id(), &ended, &Survey::default());
         let record = CheckpointRecord {
             session: place,
             of: Some(start.id()),
@@ -91,6 +95,7 @@ impl Workspace {
             changed: self.count_changes(&before, &id)?,
             skipped: present.skipped.clone(),
             included: last.included().to_vec(),
+            unprotected,
             git: GitHead::read(self.root()),
             last_seen: Some(sign.and_then(SignOfLife::timestamp).unwrap_or(start.at())),
             ..CheckpointRecord::new(now, CheckpointReason::Interrupted, (id, totals))

@@ -65,7 +65,9 @@ pub use marks::FileChange;
 pub use new_checkpoint::CheckpointOptions;
 pub use point::Point;
 pub use relink::{FormerRoot, RelinkOptions, Relinked, RelinkedWhat};
-pub use unprotected::{Included, Lost, Protection, UnprotectedChanges, UnprotectedEntry};
+pub use unprotected::{
+    ChangedPath, Included, Lost, Protection, UnprotectedChanges, UnprotectedEntry,
+};
 
 pub(crate) use about::Description;
 pub(crate) use identity::{all, by_id, find, known, must_be_new, register, root_around};

@@ -77,7 +77,16 @@ pub struct UnprotectedChanges {
     /// The first few of them.
     pub lost: Vec<Lost>,
     /// The first few of those that changed otherwise.
-    pub changed: Vec<Included>,
+    pub changed: Vec<ChangedPath>,
+}
+
+/// Something that is not protected and changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ChangedPath {
+    /// The path relative to the workspace.
+    #[serde(flatten, with = "path_fields")]
+    pub path: PathBuf,
 }
 
 /// Something that was not protected and is gone or smaller.
@@ -269,7 +278,7 @@ impl Found {
         self.changed.sort();
         self.changed.dedup();
         self.changed.truncate(NAMED);
-        let changed = self.changed.into_iter().map(|path| Included { path });
+        let changed = self.changed.into_iter().map(|path| ChangedPath { path });
         UnprotectedChanges {
             count,
             lost: self.lost,

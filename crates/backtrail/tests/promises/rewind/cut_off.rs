@@ -458,6 +458,30 @@ fn f25_changes_while_a_turn_was_cut_off_stop_its_undo() {
     assert_eq!(now, ["before", "before", "before", "mine"]);
 }
 
+/// F32: what a killed run destroyed without protection is named, although it did not see its end.
+#[test]
+fn f32_a_killed_run_says_what_it_destroyed_without_protection() {
+    for (keeps, lost) in [(false, &["build"][..]), (true, &[])] {
+        let place = Place::new();
+        place.write(".gitignore", "build/\n");
+        place.write("build/out", "made");
+        let build = place.workspace.root().join("build");
+        let work = || {
+            place.write("a", "of the run");
+            if !keeps {
+                fs::remove_dir_all(&build).unwrap();
+            }
+        };
+        place.killed_run(work, LastSign::now());
+        let outcome = done(place.undo(Rewind::files()));
+        let not_restored = outcome.not_restored.iter();
+        let not_restored: Vec<&Path> = not_restored.map(|it| it.path.as_path()).collect();
+        assert_eq!(not_restored, lost.iter().map(Path::new).collect::<Vec<_>>());
+        assert_eq!(outcome.is_partial(), !lost.is_empty());
+        assert_eq!(place.read("a"), "before");
+    }
+}
+
 /// A turn that was dropped, not killed, continues as well; its end was recorded then.
 #[test]
 fn a_turn_that_was_dropped_continues() {
