@@ -338,8 +338,8 @@ fn entry_kind(entry: &Object<'_>) -> EntryKind {
 fn message_kind(message: &Object<'_>) -> EntryKind {
     match message.string("role").as_deref() {
         Some(
-            "user" | "assistant" | "toolResult" | "bashExecution" | "custom" | "hookMessage"
-            | "branchSummary" | "compactionSummary",
+            "system" | "user" | "assistant" | "toolResult" | "bashExecution" | "custom"
+            | "hookMessage" | "branchSummary" | "compactionSummary",
         ) => EntryKind::Message,
         Some(role) => EntryKind::Unknown(format!("message: {role}")),
         None => EntryKind::Damaged("message without a role"),
@@ -480,6 +480,7 @@ fn message(body: &Object<'_>) -> Option<Message> {
             Message::new(Role::User, blocks)
         }
         "assistant" => reply(body),
+        "system" => system_prompt(body),
         "toolResult" => Message::tool_result(tool_result(body)),
         "bashExecution" => meta_text(command(body)),
         "custom" | "hookMessage" => meta(Message::new(
@@ -493,6 +494,17 @@ fn message(body: &Object<'_>) -> Option<Message> {
     };
     message.usage = body.object("usage").and_then(|counts| usage(&counts));
     Some(message)
+}
+
+/// Returns a system prompt: its content, and its sections in their order.
+fn system_prompt(body: &Object<'_>) -> Message {
+    let mut blocks = content_blocks(body.get("content"));
+    blocks.retain(|block| !matches!(block, Block::Text(block) if block.text.is_empty()));
+    if let Some(sections) = body.object("sections") {
+        let sections = sections.fields().filter_map(|(_, json)| to_text(json));
+        blocks.extend(sections.map(Block::text));
+    }
+    Message::new(Role::System, blocks)
 }
 
 fn reply(body: &Object<'_>) -> Message {

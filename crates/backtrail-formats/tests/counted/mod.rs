@@ -7,9 +7,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use backtrail::{Block, Usage};
+use backtrail::{Block, Role, Usage};
 use backtrail_formats::{Event, EventCollector, Format, ReadReport, Source};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
 /// Returns the directory of samples, if it exists.
 pub(crate) fn samples() -> Option<PathBuf> {
@@ -133,4 +134,74 @@ pub(crate) fn assert_agrees(file: &Path, collected: &EventCollector, expected: &
         };
         assert!(equal, "{}: {name}: {ours}, not {value}", file.display());
     }
+}
+
+/// Returns what a session says, in the form of the tables in `expected`: numbers, and hashes of
+/// texts.
+pub(crate) fn table_row(collected: &EventCollector) -> Map<String, Value> {
+    let totals = totals(collected);
+    let (mut prompts, mut answers, mut failed) = (Vec::new(), Vec::new(), 0_u64);
+    let main = collected.main();
+    let events = main.map_or(&[][..], |main| &main.events);
+    for event in events {
+        let Event::Message(event) = event else {
+            continue;
+        };
+        for block in &event.message.blocks {
+            match block {
+                Block::Text(block) if event.message.is_prompt() => {
+                    prompts.push(block.text.as_str());
+                }
+                Block::Text(block) if event.message.role == Role::Assistant => {
+                    answers.push(block.text.as_str());
+                }
+                Block::ToolResult(result) => failed += u64::from(result.is_error),
+                _ => {}
+            }
+        }
+    }
+    answers.retain(|text| !text.trim().is_empty());
+    let times = || events.iter().filter_map(Event::at);
+    let details = main.map(|main| main.details.clone()).unwrap_or_default();
+    let directory = details.directory.as_deref().and_then(Path::to_str);
+    let row = json!({
+        "session": hashed(Some(&collected.session)),
+        "messages": totals.messages,
+        "prompts": totals.prompts,
+        "prompt_text": hashed(Some(&prompts.join("\0"))),
+        "answers": answers.len(),
+        "answer_text": hashed(Some(&answers.join("\0"))),
+        "calls": totals.calls,
+        "results": totals.results,
+        "failed": failed,
+        "compactions": totals.compactions,
+        "input": totals.usage.input_tokens,
+        "output": totals.usage.output_tokens,
+        "cache_read": totals.usage.cache_read_input_tokens,
+        "cache_write": totals.usage.cache_creation_input_tokens,
+        "cost": (totals.cost * 1e6).round() / 1e6,
+        "model": hashed(details.model.as_deref()),
+        "cwd": hashed(directory),
+        "title": hashed(details.title.as_deref()),
+        "first_at": times().next().map(backtrail::Timestamp::as_millis),
+        "last_at": times().last().map(backtrail::Timestamp::as_millis),
+        "threads": collected.threads.len(),
+    });
+    match row {
+        Value::Object(row) => row,
+        _ => Map::new(),
+    }
+}
+
+/// Returns the first 16 digits of a text's SHA-256.
+fn hashed(text: Option<&str>) -> Value {
+    let hash = |text: &str| {
+        let bytes = Sha256::digest(text.as_bytes());
+        bytes
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    };
+    text.map_or(Value::Null, |text| Value::String(hash(text)))
 }
