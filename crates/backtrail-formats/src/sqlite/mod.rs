@@ -59,7 +59,12 @@ impl Snapshot {
     /// Takes a snapshot.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         retry(path, || {
-            let pages = Pages::open(path)?;
+            let before = database_stamp(path);
+            let pages = match Pages::open(path) {
+                Ok(pages) => pages,
+                Err(_) if database_stamp(path) != before => return Ok(None),
+                Err(error) => return Err(error),
+            };
             let schema = Schema::read(&pages);
             match pages.is_valid() {
                 true => {
