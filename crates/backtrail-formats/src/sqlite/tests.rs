@@ -139,7 +139,7 @@ fn change(connection: &Connection, numbers: &mut Numbers, times: u64) {
 #[test]
 fn every_row_is_read_as_sqlite_reads_it() {
     let mut numbers = Numbers(1);
-    for page_size in [512, 1024, 4096, 65_536] {
+    for page_size in [512, 4096, 65_536] {
         for settings in [
             "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;",
             "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=20;",
@@ -151,8 +151,8 @@ fn every_row_is_read_as_sqlite_reads_it() {
             let setup =
                 format!("PRAGMA page_size={page_size}; PRAGMA synchronous=OFF; {settings} {TABLE}");
             let connection = place.create(&setup);
-            for _ in 0..3 {
-                change(&connection, &mut numbers, 100);
+            for _ in 0..2 {
+                change(&connection, &mut numbers, 60);
                 assert_eq!(ours(&place.path()), theirs(&connection), "{setup}");
             }
             connection.execute_batch("VACUUM").unwrap();
