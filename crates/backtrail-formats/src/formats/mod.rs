@@ -7,6 +7,7 @@ mod claw_code;
 mod codex;
 mod gemini_cli;
 mod keys;
+mod parts;
 mod pi;
 mod value;
 
