@@ -13,7 +13,9 @@ use serde::Serialize;
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport, Thread};
-use crate::formats::{CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi};
+use crate::formats::{
+    CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi, QwenCode,
+};
 use crate::source::Source;
 
 /// The session files of one agent.
@@ -82,12 +84,13 @@ pub trait Format: Sync + Send {
 
 /// Returns all formats.
 pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
-    const ALL: [&dyn Format; 6] = [
+    const ALL: [&dyn Format; 7] = [
         &ClaudeCode,
         &Codex,
         &GeminiCli,
         &Pi,
         &ClawCode,
+        &QwenCode,
         &CheckpointFiles,
     ];
     ALL.into_iter()

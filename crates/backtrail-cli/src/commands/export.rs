@@ -85,6 +85,7 @@ enum Format {
     GeminiCli,
     Pi,
     ClawCode,
+    QwenCode,
     CheckpointFiles,
     V1,
 }

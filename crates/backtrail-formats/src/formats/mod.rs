@@ -5,10 +5,12 @@ mod checkpoint_files;
 mod claude_code;
 mod claw_code;
 mod codex;
+mod forest;
 mod gemini_cli;
 mod keys;
 mod parts;
 mod pi;
+mod qwen_code;
 mod value;
 
 pub use checkpoint_files::CheckpointFiles;
@@ -17,3 +19,4 @@ pub use claw_code::ClawCode;
 pub use codex::Codex;
 pub use gemini_cli::GeminiCli;
 pub use pi::Pi;
+pub use qwen_code::QwenCode;
