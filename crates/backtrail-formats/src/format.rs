@@ -14,7 +14,7 @@ use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport, Thread};
 use crate::formats::{
-    CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi, QwenCode,
+    CheckpointFiles, ClaudeCode, ClawCode, Codex, CopilotCli, GeminiCli, Pi, QwenCode,
 };
 use crate::source::Source;
 
@@ -84,13 +84,14 @@ pub trait Format: Sync + Send {
 
 /// Returns all formats.
 pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
-    const ALL: [&dyn Format; 7] = [
+    const ALL: [&dyn Format; 8] = [
         &ClaudeCode,
         &Codex,
         &GeminiCli,
         &Pi,
         &ClawCode,
         &QwenCode,
+        &CopilotCli,
         &CheckpointFiles,
     ];
     ALL.into_iter()

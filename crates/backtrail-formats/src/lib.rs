@@ -51,7 +51,7 @@ pub use event::{
 };
 pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{
-    CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi, QwenCode,
+    CheckpointFiles, ClaudeCode, ClawCode, Codex, CopilotCli, GeminiCli, Pi, QwenCode,
 };
 pub use import::{
     AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,

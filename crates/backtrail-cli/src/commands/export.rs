@@ -86,6 +86,7 @@ enum Format {
     Pi,
     ClawCode,
     QwenCode,
+    CopilotCli,
     CheckpointFiles,
     V1,
 }
