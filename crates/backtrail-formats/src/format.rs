@@ -14,7 +14,9 @@ use crate::container::Container;
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport, Thread};
-use crate::formats::{CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi};
+use crate::formats::{
+    CheckpointFiles, ClaudeCode, ClawCode, Codex, CopilotCli, GeminiCli, Pi, QwenCode,
+};
 use crate::source::Source;
 use crate::sqlite;
 use crate::tables::{Database, Tables};
@@ -106,12 +108,14 @@ pub trait Format: Sync + Send {
 
 /// Returns all formats.
 pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
-    const ALL: [&dyn Format; 6] = [
+    const ALL: [&dyn Format; 8] = [
         &ClaudeCode,
         &Codex,
         &GeminiCli,
         &Pi,
         &ClawCode,
+        &QwenCode,
+        &CopilotCli,
         &CheckpointFiles,
     ];
     ALL.into_iter()

@@ -69,6 +69,34 @@ impl<'s> JsonLines<'s> {
         }))
     }
 
+    /// Returns the objects of the next line: one, or several without a line break between them,
+    /// as programs leave them that write to one file at the same time.
+    pub(crate) fn next_joined(
+        &mut self,
+        report: &mut ReadReport,
+    ) -> Result<Option<Vec<JsonLine<'_>>>> {
+        let Some((parts, number, range)) = self.next_parsed(report, object_ranges)? else {
+            return Ok(None);
+        };
+        let start = self.lines.current_start();
+        let Some(line) = self.lines.current() else {
+            return Ok(None);
+        };
+        let one = |part: Range<usize>| JsonLine {
+            text: match line.text() {
+                Cow::Borrowed(text) => Cow::Borrowed(&text[part.clone()]),
+                Cow::Owned(text) => Cow::Owned(text),
+            },
+            number,
+            range: start + part.start as u64..start + part.end as u64,
+        };
+        let mut all: Vec<_> = parts.into_iter().map(one).collect();
+        if let [only] = all.as_mut_slice() {
+            only.range = range;
+        }
+        Ok(Some(all))
+    }
+
     /// Returns what `parse` makes of the next line that it accepts, with the line's number
     /// and range: for readers that do not need the whole object.
     pub(crate) fn next_parsed<T>(
@@ -119,6 +147,28 @@ fn check_object(text: &str) -> Result<(), String> {
         Ok(_) => Err("not a JSON object".to_owned()),
         Err(error) => Err(not_an_object(text, &error)),
     }
+}
+
+/// Returns where the objects of a line are.
+fn object_ranges(text: &str) -> Result<Vec<Range<usize>>, String> {
+    let mut ranges = Vec::new();
+    let checked = check_object(text);
+    // With U+FFFD for other bytes, places in the text are not those in the file.
+    if checked.is_ok() || !text.starts_with('{') || text.contains('\u{fffd}') {
+        ranges.push(0..text.len());
+        return checked.map(|()| ranges);
+    }
+    let mut objects = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    let mut from = 0;
+    while let Some(object) = objects.next() {
+        let to = objects.byte_offset();
+        if object.is_err() || !text[from..to].trim_start().starts_with('{') {
+            return checked.map(|()| ranges);
+        }
+        ranges.push(from..to);
+        from = to;
+    }
+    Ok(ranges)
 }
 
 #[cfg(test)]

@@ -142,6 +142,12 @@ impl<'s> Lines<'s> {
         })
     }
 
+    /// Returns where the bytes of that line start in the file.
+    pub(crate) fn current_start(&self) -> u64 {
+        let found = self.current.as_ref();
+        self.offset + found.map_or(0, |found| found.buffered.start as u64)
+    }
+
     /// Finds the next line, blank or not.
     fn find(&mut self) -> Result<Option<LinePlace>> {
         let mut searched = self.start;

@@ -1,9 +1,10 @@
 //! Which agents delete their own history, and when.
 //!
 //! Claude Code deletes sessions that did not change for `cleanupPeriodDays`, 30 by default.
-//! Gemini CLI follows `general.sessionRetention`, in newer versions 30 days by default. Codex
-//! and pi delete none.
+//! Gemini CLI follows `general.sessionRetention`, in newer versions 30 days by default; after a
+//! resume it also deletes the session itself. Codex and pi delete none.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -15,6 +16,7 @@ use crate::environment::Environment;
 use crate::format::Format;
 use crate::formats::{ClaudeCode, GeminiCli};
 use crate::json::Object;
+use crate::source::Source;
 
 /// What an agent does with its old sessions, by its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,6 +36,8 @@ pub struct Retention {
     pub sessions: u64,
     /// When the oldest of them was last modified.
     pub oldest: Option<SystemTime>,
+    /// The sessions that it deletes at its next start, however new they are.
+    pub deleted_next: Vec<PathBuf>,
 }
 
 /// What an agent does with old sessions.
@@ -95,31 +99,67 @@ fn gemini_cli(environment: &Environment) -> Option<Retention> {
     let home = environment
         .directory("GEMINI_CLI_HOME", "")?
         .join(".gemini");
-    let is_session = |path: &Path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_named =
-            name.starts_with("session-") && path.parent().is_some_and(|dir| dir.ends_with("chats"));
-        is_named && (name.ends_with(".json") || name.ends_with(".jsonl"))
-    };
-    let found = sessions(&GeminiCli, &home.join("tmp"), is_session)?;
-    Some(
-        found.with_settings(&[home.join("settings.json")], |settings| {
-            let set = settings.object("general")?.object("sessionRetention")?;
-            if set.get("enabled") == Some("false") {
-                return Some(Limit::Kept);
-            }
-            let age = set.string("maxAge");
-            Some(
-                match age.map_or(Some(DEFAULT_DAYS), |age| parse_days(&age)) {
-                    None => Limit::Unknown("maxAge is not a time such as 30d".to_owned()),
-                    days => Limit::Deleted {
-                        days,
-                        count: set.number("maxCount"),
-                    },
+    let directory = home.join("tmp");
+    let found = sessions(&GeminiCli, &directory, is_gemini_session)?;
+    let mut found = found.with_settings(&[home.join("settings.json")], |settings| {
+        let set = settings.object("general")?.object("sessionRetention")?;
+        if set.get("enabled") == Some("false") {
+            return Some(Limit::Kept);
+        }
+        let age = set.string("maxAge");
+        Some(
+            match age.map_or(Some(DEFAULT_DAYS), |age| parse_days(&age)) {
+                None => Limit::Unknown("maxAge is not a time such as 30d".to_owned()),
+                days => Limit::Deleted {
+                    days,
+                    count: set.number("maxCount"),
                 },
-            )
-        }),
-    )
+            },
+        )
+    });
+    if found.limit != Limit::Kept {
+        found.deleted_next = sessions_beside_stubs(&directory);
+    }
+    Some(found)
+}
+
+fn is_gemini_session(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_named =
+        name.starts_with("session-") && path.parent().is_some_and(|dir| dir.ends_with("chats"));
+    is_named && (name.ends_with(".json") || name.ends_with(".jsonl"))
+}
+
+/// Returns the sessions of Gemini CLI that have a second file without a conversation. A resume
+/// creates it (`session-<minute>-<id>.jsonl`); when Gemini CLI starts again, it takes the two
+/// for one session and deletes the older file.
+fn sessions_beside_stubs(directory: &Path) -> Vec<PathBuf> {
+    let mut by_id: BTreeMap<(PathBuf, String), Vec<PathBuf>> = BTreeMap::new();
+    visit_files(directory, 0, &mut |path, _| {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        if let Some((_, id)) = stem.rsplit_once('-').filter(|_| is_gemini_session(path)) {
+            let chats = path.parent().unwrap_or(directory).to_owned();
+            let files = by_id.entry((chats, id.to_owned())).or_default();
+            files.push(path.to_owned());
+        }
+    });
+    let mut found = Vec::new();
+    for files in by_id.into_values().filter(|files| files.len() > 1) {
+        let (sessions, stubs): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|path| has_conversation(path));
+        if !stubs.is_empty() {
+            found.extend(sessions);
+        }
+    }
+    found
+}
+
+fn has_conversation(path: &Path) -> bool {
+    let Ok(source) = Source::open(path) else {
+        return false;
+    };
+    let opened = GeminiCli.open(&source);
+    opened.is_ok_and(|opened| opened.session().is_some())
 }
 
 /// Parses a time such as `30d`, `24h`, `1w` or `2m` into whole days.
@@ -194,6 +234,7 @@ fn sessions(
         default: true,
         sessions: 0,
         oldest: None,
+        deleted_next: Vec::new(),
     };
     visit_files(directory, 0, &mut |path, written| {
         if is_session(path) {

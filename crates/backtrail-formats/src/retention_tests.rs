@@ -121,6 +121,32 @@ fn gemini_cli_deletes_what_its_settings_say() {
 }
 
 #[test]
+fn gemini_cli_deletes_a_session_that_was_resumed_unless_it_deletes_none() {
+    let home = tempfile::tempdir().unwrap();
+    let chats = ".gemini/tmp/abc/chats";
+    let header = r#"{"sessionId":"12ab","projectHash":"x"}"#;
+    let context = r#"{"id":"a","type":"user","content":"<session_context>here</session_context>"}"#;
+    let prompt = r#"{"id":"b","type":"user","content":"go"}"#;
+    let full = format!("{chats}/session-2026-01-01T10-00-12ab.jsonl");
+    let text = format!("{header}\n{context}\n{prompt}\n");
+    write(home.path(), &full, &text);
+    let other = format!("{chats}/session-2026-01-01T10-02-34cd.jsonl");
+    write(home.path(), &other, &text);
+    let next = || {
+        retention(&Environment::new(home.path()))[0]
+            .deleted_next
+            .clone()
+    };
+    assert!(next().is_empty());
+    let stub = format!("{chats}/session-2026-01-01T10-01-12ab.jsonl");
+    write(home.path(), &stub, &format!("{header}\n{context}\n"));
+    assert_eq!(next(), [home.path().join(full)]);
+    let kept = r#"{"general":{"sessionRetention":{"enabled":false}}}"#;
+    write(home.path(), ".gemini/settings.json", kept);
+    assert!(next().is_empty());
+}
+
+#[test]
 fn the_oldest_session_is_found() {
     let home = tempfile::tempdir().unwrap();
     write(home.path(), ".claude/projects/-a/1.jsonl", "{}");

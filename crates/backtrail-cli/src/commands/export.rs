@@ -85,6 +85,8 @@ enum Format {
     GeminiCli,
     Pi,
     ClawCode,
+    QwenCode,
+    CopilotCli,
     CheckpointFiles,
     V1,
 }

@@ -290,3 +290,40 @@ fn agents_that_delete_their_history_get_a_warning() {
         assert!(!ran.stdout.contains('\u{1b}'));
     }
 }
+
+#[test]
+fn a_session_that_gemini_cli_deletes_at_its_next_start_gets_a_warning() {
+    let cli = used();
+    let home = cli.work();
+    let run = |args: &[&str]| crate::kit::finish(cli.command(args).env("HOME", &home), b"");
+    let chats = home.join(".gemini/tmp/shop/chats");
+    std::fs::create_dir_all(&chats).unwrap();
+    let stub = concat!(
+        r#"{"sessionId":"0123abcd-1","projectHash":"ff"}"#,
+        "\n",
+        r#"{"id":"a","type":"user","content":"<session_context>here"}"#,
+        "\n",
+    );
+    let full = format!("{stub}{}\n", r#"{"id":"b","type":"user","content":"go"}"#);
+    let write = |minute: &str, text: &str| {
+        let name = format!("session-2026-02-03T04-{minute}-0123abcd.jsonl");
+        std::fs::write(chats.join(name), text).unwrap();
+    };
+    write("05", &full);
+    write("06", stub);
+    let text = run(&["doctor"]).stdout;
+    let warning = "Gemini CLI will delete 1 session at its next start, as a resume left a second file: ~/.gemini/tmp/shop/chats/session-2026-02-03T04-05-0123abcd.jsonl";
+    assert!(text.contains(warning), "{text}");
+    assert!(text.contains("general.sessionRetention.enabled"), "{text}");
+    // The second file is not a session, and the import says that it was skipped.
+    let imported = run(&["import", "--from", "gemini-cli"]);
+    assert_eq!(imported.code, 0, "{imported:#?}");
+    let skipped = "Gemini CLI: skipped 1 file without a conversation";
+    assert!(imported.stderr.contains(skipped), "{imported:#?}");
+    std::fs::write(
+        home.join(".gemini/settings.json"),
+        r#"{"general":{"sessionRetention":{"enabled":false}}}"#,
+    )
+    .unwrap();
+    assert!(!run(&["doctor"]).stdout.contains("will delete"));
+}

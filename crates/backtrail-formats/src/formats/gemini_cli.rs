@@ -5,6 +5,9 @@
 //! last line has its content, its first line its position. So a file is read twice: for the
 //! positions of the messages, then for their content. The older form is one JSON value, and so
 //! are the chats that the user saved (`/chat save`), which are sessions of their own.
+//!
+//! A resume writes the whole list of messages again, and leaves a second file that contains
+//! nothing but the context of the session. That file is not a session (yet).
 
 mod log;
 mod messages;
@@ -123,6 +126,9 @@ fn open_lines(source: &Source, from: u64, mut state: GeminiState) -> Result<Opti
         if log.revises {
             return Ok(None);
         }
+    }
+    if log.is_stub() {
+        return Ok(Some(OpenFile::unnamed(report)));
     }
     if !is_resumed {
         state.session = valid_key(log.session.as_deref().unwrap_or_else(|| source.stem()));

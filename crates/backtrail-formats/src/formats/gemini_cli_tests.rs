@@ -165,7 +165,8 @@ fn a_list_that_replaces_all_messages_is_a_summary_a_rewind_or_nothing_new() {
         ["one", "two", "note", "three", "[in short|1]", "on"]
     );
     // A first message of the agent in the user's name is not a summary.
-    let first = lines(&[&set(&[said("s", "user", "<session_context>\\nhere")])]);
+    let context = set(&[said("s", "user", "<session_context>\\nhere")]);
+    let first = lines(&[&context, &before[0]]);
     assert!(
         collected(&first)
             .messages()
@@ -222,6 +223,78 @@ fn a_saved_chat_is_a_session_that_grows() {
         short.main().unwrap().details.title.as_deref(),
         Some("my%20tag")
     );
+}
+
+/// A session with a call: the reply, the line with its result, and the list that a resume writes
+/// of both, in which the result comes twice.
+fn resumed() -> (Vec<String>, String) {
+    let result = r#"{"functionResponse":{"id":"c","name":"run_shell_command","response":{"output":"Output: no\nExit Code: 2"}}}"#;
+    let results = |id: &str| format!(r#"{{"id":"{id}","type":"user","content":[{result}]}}"#);
+    let reply = |content: &str| {
+        format!(
+            r#"{{"id":"g","type":"gemini","content":{content},"tokens":{{"input":9,"output":1}},"toolCalls":[{{"id":"c","name":"run_shell_command","args":{{}},"status":"success","result":[{result}]}}]}}"#
+        )
+    };
+    let context = said("k", "user", "<session_context>here");
+    let before = vec![
+        set(std::slice::from_ref(&context)),
+        said("u", "user", "list"),
+        reply("\"look\""),
+        results("r"),
+        said("e", "gemini", "done"),
+    ];
+    let list = set(&[
+        context,
+        before[1].clone(),
+        reply(r#"[{"text":"look"},{"functionCall":{"id":"c","name":"run_shell_command"}}]"#),
+        results("g"),
+        results("r"),
+        said("e", "gemini", "done"),
+    ]);
+    (before, list)
+}
+
+fn joined(lines: &[String]) -> String {
+    lines.join("\n")
+}
+
+#[test]
+fn a_resume_is_not_a_summary_and_adds_nothing() {
+    let (mut file, list) = resumed();
+    let before = collected(&lines(&[&joined(&file)]));
+    file.push(r#"{"$set":{"sessionId":"0123abcd-1"}}"#.to_owned());
+    file.push(list);
+    let after = collected(&lines(&[&joined(&file)]));
+    assert_eq!(after.threads, before.threads);
+    let failed = |block: &Block| matches!(block, Block::ToolResult(result) if result.is_error);
+    let blocks = before.messages().flat_map(|said| &said.message.blocks);
+    assert_eq!(blocks.filter(|block| failed(block)).count(), 1);
+    file.push(said("v", "user", "on"));
+    let on = collected(&lines(&[&joined(&file)]));
+    assert_eq!(texts(&on).len(), texts(&before).len() + 1);
+}
+
+#[test]
+fn a_summary_of_a_session_with_calls_is_still_one() {
+    let (mut file, _) = resumed();
+    file.push(set(&[
+        said("s", "user", "in short"),
+        said("e", "gemini", "done"),
+    ]));
+    let texts = texts(&collected(&lines(&[&joined(&file)])));
+    assert_eq!(texts.last().unwrap(), "[in short|1]");
+    assert_eq!(texts.len(), 6);
+}
+
+#[test]
+fn a_file_with_nothing_but_the_session_context_is_not_a_session_yet() {
+    let (file, _) = resumed();
+    let stub = lines(&[&file[0], r#"{"$set":{"lastUpdated":"x"}}"#]);
+    let (report, nothing) = read(&GeminiCli, PATH, stub.as_bytes()).unwrap();
+    assert_eq!((nothing.session.as_str(), nothing.threads.len()), ("", 0));
+    assert_eq!((report.damage.count, report.state), (0, None));
+    let grown = stub + &file[1] + "\n";
+    assert_eq!(collected(&grown).session, "0123abcd-1");
 }
 
 #[test]

@@ -505,7 +505,11 @@ impl FileImport<'_> {
     fn without_session(&self, opened: OpenFile<'_>) -> Result<Done> {
         let report = opened.read(&mut FirstTime::new())?;
         let note = FileNote::new("", &report);
-        let result = self.result(Outcome::Unchanged, &note, report);
+        let outcome = match report.unfinished || report.damage.count > 0 {
+            true => Outcome::Unchanged,
+            false => Outcome::NoConversation,
+        };
+        let result = self.result(outcome, &note, report);
         Ok(Done::Imported(result, None))
     }
 

@@ -40,6 +40,8 @@ pub struct AgentReport {
     pub unchanged: u64,
     /// How many of the unchanged ones belong to sessions that were deleted here.
     pub deleted_here: u64,
+    /// How many of the unchanged ones contain no conversation (yet).
+    pub without_conversation: u64,
     /// How many damaged lines all of them have.
     pub damaged_lines: u64,
     /// The first damaged lines that were found this time.
@@ -99,6 +101,10 @@ impl AgentReport {
                 self.unchanged += 1;
                 self.deleted_here += 1;
             }
+            Outcome::NoConversation => {
+                self.unchanged += 1;
+                self.without_conversation += 1;
+            }
         }
         self.damaged_lines += result.damaged;
         for (kind, count) in result.unknown {
@@ -145,4 +151,6 @@ pub(super) enum Outcome {
     Unchanged,
     /// Its session was deleted here.
     Deleted,
+    /// It contains no conversation (yet), so it is not a session.
+    NoConversation,
 }

@@ -19,11 +19,27 @@ pub(super) fn checks(store: Option<&Store>, ui: &Ui) -> Vec<Check> {
     let environment = Environment::from_variables(std::env::vars_os());
     let now = SystemTime::now();
     let all = retention(&environment);
-    let check = |agent: &Retention| {
+    let checks = |agent: &Retention| {
         let pending = || pending(agent, store?, &environment);
-        check(agent, now, pending, ui)
+        let next = deleted_next(agent, ui);
+        std::iter::once(check(agent, now, pending, ui)).chain(next)
     };
-    all.iter().map(check).collect()
+    all.iter().flat_map(checks).collect()
+}
+
+/// Warns about sessions that the agent deletes at its next start.
+fn deleted_next(agent: &Retention, ui: &Ui) -> Option<Check> {
+    let first = agent.deleted_next.first()?;
+    let (title, program) = (agent.title, ui.program());
+    let sessions = count(agent.deleted_next.len(), "session");
+    let file = tilde(first);
+    let message = format!(
+        "{title} will delete {sessions} at its next start, as a resume left a second file: {file}"
+    );
+    let setting = tilde(&agent.setting);
+    let hint =
+        format!("{program} import, and set general.sessionRetention.enabled to false in {setting}");
+    Some(Check::warning("agents", message, hint))
 }
 
 /// The files of an agent, and those of them that are not imported, or not completely.

@@ -122,6 +122,10 @@ fn print_details(agent: &AgentReport, ui: &Ui) {
             "{title}: {files} {end} in an incomplete line, perhaps still being written; it will be read next time"
         ));
     }
+    if agent.without_conversation > 0 {
+        let files = count(agent.without_conversation, "file");
+        ui.status(&format!("{title}: skipped {files} without a conversation"));
+    }
     if agent.deleted_here > 0 {
         let files = count(agent.deleted_here, "file");
         let were = plural(agent.deleted_here, "was", "were");

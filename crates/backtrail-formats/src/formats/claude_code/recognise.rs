@@ -49,7 +49,8 @@ fn recognise(record: &Object<'_>) -> Option<bool> {
         "attachment" | "progress" | "system" => {
             // Other agents have a `system` of their own.
             let has_parent = record.has("uuid") && record.get("parentUuid").is_some();
-            match has_parent && record.has("sessionId") && record.get("isSidechain").is_some() {
+            let is_own = record.get("isSidechain").is_some() && !record.has("systemPayload");
+            match has_parent && record.has("sessionId") && is_own {
                 true => return Some(true),
                 false => return None,
             }

@@ -6,7 +6,9 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::super::keys::{SeenIds, hash_json, hash_name, hash_without_blanks, short_hash};
-use super::messages::{Emitter, MessageKind, is_results, message_kind, message_text};
+use super::messages::{
+    Emitter, MessageKind, is_results, is_session_context, message_kind, message_text,
+};
 use super::read_details;
 use crate::error::Result;
 use crate::event::{Details, Event, ReadReport, SummaryEvent};
@@ -53,6 +55,8 @@ struct CurrentMessage {
     message: Option<u32>,
     /// Whether the model sees it; it does not see the agent's notices.
     in_context: bool,
+    /// Whether it contains only tool results.
+    is_results: bool,
 }
 
 /// The lines of a file.
@@ -71,6 +75,8 @@ pub(super) struct Log {
     pub(super) seen: SeenIds,
     pub(super) session: Option<String>,
     pub(super) is_agent: bool,
+    /// Whether there is more than what the agent itself writes at the start of a session.
+    has_conversation: bool,
     pub(super) details: Details,
 }
 
@@ -80,9 +86,16 @@ impl Log {
         Self {
             is_resumed,
             is_named: is_resumed,
+            has_conversation: is_resumed,
             seen,
             ..Self::default()
         }
+    }
+
+    /// Returns whether the file contains only the context that the agent writes at the start of
+    /// a session. A resume leaves such a file beside the one with the conversation.
+    pub(super) fn is_stub(&self) -> bool {
+        !self.has_conversation && !self.places.is_empty()
     }
 
     /// Adds the next line.
@@ -137,6 +150,7 @@ impl Log {
     ) {
         self.revises |= self.is_resumed && self.seen.may_have(hash_name(id));
         self.seen.add(hash_name(id));
+        self.has_conversation = self.has_conversation || !is_session_context(object);
         let message = self.places.len() as u32;
         self.places.push(place);
         self.steps.push(LogStep::Message(message));
@@ -146,6 +160,7 @@ impl Log {
             step: self.steps.len() as u32 - 1,
             message: Some(message),
             in_context: !matches!(kind, MessageKind::Notice),
+            is_results: is_results(object),
         });
     }
 
@@ -189,7 +204,8 @@ impl Log {
     }
 
     /// Replaces all messages by a list. The agent writes one when it summarises, when it
-    /// rewinds, and when it has rebuilt its list and nothing changed.
+    /// rewinds, and when it has rebuilt its list and nothing changed, as after a resume.
+    /// Tool results are not compared: some lists repeat them under the ids of their calls.
     fn replace(&mut self, messages: &[&str], line: &JsonLine<'_>) {
         self.revises |= self.is_resumed;
         let all = ListedMessage::read(messages);
@@ -197,17 +213,23 @@ impl Log {
         // Such a list does not contain notices.
         self.current.retain(|message| message.in_context);
         self.index();
-        let mut known = MessageIndex::new(&self.current, &self.by_id);
+        let mut known = MessageIndex::new(&self.current, &self.by_id, false);
         let matched: Vec<Option<usize>> = list.iter().map(|one| known.find(one)).collect();
+        let compared = self.current.iter().enumerate();
+        let compared = compared.filter(|(_, message)| !message.is_results);
+        let compared: Vec<usize> = compared.map(|(n, _)| n).collect();
         let in_order = matched.iter().flatten().is_sorted();
         let still_there = matched.iter().flatten().count();
-        let is_beginning = matched.iter().copied().eq((0..list.len()).map(Some));
-        if still_there == self.current.len() && in_order {
-            self.extend(&list, &results, &matched, line);
+        let beginning = compared.iter().copied().take(list.len());
+        let is_beginning = matched.iter().copied().eq(beginning.map(Some));
+        if still_there == compared.len() && in_order {
+            self.extend(&list, results, &matched, line);
+        } else if list.is_empty() {
+            self.truncate(0);
         } else if is_beginning {
-            self.truncate(list.len());
+            self.truncate(compared[list.len()]);
         } else {
-            self.summarise(&list, &matched, line);
+            self.summarise(&list, &matched, &compared, line);
         }
     }
 
@@ -220,10 +242,12 @@ impl Log {
     fn extend(
         &mut self,
         list: &[ListedMessage<'_>],
-        results: &[ListedMessage<'_>],
+        mut results: Vec<ListedMessage<'_>>,
         matched: &[Option<usize>],
         line: &JsonLine<'_>,
     ) {
+        let mut known = MessageIndex::new(&self.current, &self.by_id, true);
+        results.retain(|one| known.find(one).is_none());
         for (one, known) in list.iter().zip(matched) {
             if let Some(known) = known {
                 self.current[*known].id = hash_id(&one.id);
@@ -233,7 +257,7 @@ impl Log {
         self.index();
         let last = matched.iter().rposition(Option::is_some);
         let from = last.map_or(0, |last| list[last].element + 1);
-        let mut new: Vec<_> = list.iter().chain(results).collect();
+        let mut new: Vec<_> = list.iter().chain(&results).collect();
         new.retain(|one| one.element >= from);
         new.sort_by_key(|one| one.element);
         for one in new {
@@ -252,13 +276,14 @@ impl Log {
         &mut self,
         list: &[ListedMessage<'_>],
         matched: &[Option<usize>],
+        compared: &[usize],
         line: &JsonLine<'_>,
     ) {
+        self.has_conversation = true;
         let context = std::mem::take(&mut self.current);
-        let backwards = (0..context.len()).rev().zip(matched.iter().rev());
-        let kept = backwards
-            .take_while(|(n, known)| **known == Some(*n))
-            .count();
+        let backwards = compared.iter().rev().zip(matched.iter().rev());
+        let kept = backwards.take_while(|(n, known)| **known == Some(**n));
+        let first_kept = kept.last().map_or(context.len(), |(n, _)| *n);
         let new = list
             .iter()
             .zip(matched)
@@ -269,7 +294,7 @@ impl Log {
         if elements.is_empty() {
             elements = new.iter().map(|one| one.element).collect();
         }
-        let kept = &context[context.len() - kept..];
+        let kept = &context[first_kept..];
         self.steps.push(LogStep::Summary {
             line: line.range.clone(),
             elements,
@@ -285,6 +310,7 @@ impl Log {
                 step,
                 message: known.and_then(|known| context[known].message),
                 in_context: true,
+                is_results: false,
             });
         }
     }
@@ -370,7 +396,8 @@ struct MessageIndex<'a> {
 }
 
 impl<'a> MessageIndex<'a> {
-    fn new(context: &[CurrentMessage], by_id: &'a HashMap<Hash, usize>) -> Self {
+    /// Finds those that are tool results, or those that are not.
+    fn new(context: &[CurrentMessage], by_id: &'a HashMap<Hash, usize>, is_results: bool) -> Self {
         let mut by_content: HashMap<Hash, Vec<usize>> = HashMap::new();
         for (n, message) in context.iter().enumerate().rev() {
             by_content.entry(message.content).or_default().push(n);
@@ -378,7 +405,10 @@ impl<'a> MessageIndex<'a> {
         Self {
             by_id,
             by_content,
-            found: vec![false; context.len()],
+            found: context
+                .iter()
+                .map(|message| message.is_results != is_results)
+                .collect(),
         }
     }
 

@@ -4,12 +4,11 @@ use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use backtrail::{Block, Json, Message, Role, ToolResult, ToolUse, Usage};
+use backtrail::{Block, Json, Message, Role, ToolResult, Usage};
 
-use super::super::blocks::{
-    self, media_block, meta, meta_text, starts_with_any, text_block, thinking, unknown_block,
-};
+use super::super::blocks::{meta, meta_text, starts_with_any, unknown_block};
 use super::super::keys::{hash_json, short_hash, valid_key};
+use super::super::parts::{function_call, function_result, part_block, response_output};
 use crate::error::Result;
 use crate::event::{Details, Event, EventSink, MessageEvent};
 use crate::json::{Object, elements, is_string, to_json, to_text};
@@ -42,6 +41,12 @@ pub(super) fn is_results(record: &Object<'_>) -> bool {
     let is_result =
         |part: &&str| Object::from_json(part).is_some_and(|part| part.has("functionResponse"));
     message_kind(record) == MessageKind::User && !parts.is_empty() && parts.iter().all(is_result)
+}
+
+/// Returns whether a message is the context that the agent writes at the start of a session.
+pub(super) fn is_session_context(record: &Object<'_>) -> bool {
+    message_kind(record) == MessageKind::User
+        && starts_with_any(&message_text(record), &["<session_context>"])
 }
 
 /// Returns the text of a message.
@@ -204,8 +209,9 @@ fn content_of(record: &Object<'_>) -> String {
 }
 
 /// How texts start that the agent writes in the user's name.
-const INJECTED: [&str; 4] = [
+const INJECTED: [&str; 5] = [
     "<session_context>",
+    "This is the Gemini CLI. We are setting up the context for our chat.",
     "<hook_context>",
     "<state_snapshot>",
     "<environment_context>",
@@ -217,7 +223,7 @@ fn reply(record: &Object<'_>, calls: &[Object<'_>]) -> Vec<Block> {
     let ids = calls.iter().filter_map(|call| call.string("id"));
     let ids: HashSet<String> = ids.map(|id| id.into_owned()).collect();
     all.extend(content_blocks(record, &ids));
-    all.extend(calls.iter().map(|call| Block::ToolUse(tool_call(call))));
+    all.extend(calls.iter().map(|call| Block::ToolUse(function_call(call))));
     all
 }
 
@@ -258,66 +264,9 @@ fn content_blocks(record: &Object<'_>, calls: &HashSet<String>) -> Vec<Block> {
         if id.is_some_and(|id| calls.contains(id.as_ref())) {
             continue;
         }
-        blocks.push(block(json).unwrap_or_else(|| unknown_block("gemini_part", json)));
+        blocks.push(part_block(json).unwrap_or_else(|| unknown_block("gemini_part", json)));
     }
     blocks
-}
-
-fn block(json: &str) -> Option<Block> {
-    let part = Object::from_json(json)?;
-    let signature = part
-        .get("thoughtSignature")
-        .filter(|signature| is_string(signature));
-    if let Some(text) = part.text("text") {
-        if part.is_true("thought") {
-            return Some(thinking(text, signature.and_then(to_text)));
-        }
-        return Some(text_block(text, "signature", signature.and_then(to_json)));
-    }
-    if let Some(inline) = part.object("inlineData") {
-        let data = inline.string_json("data")?;
-        return Some(media_block(inline.text("mimeType")?, data));
-    }
-    if let Some(call) = part.object("functionCall") {
-        let mut call = tool_call(&call);
-        if let Some(signature) = signature.and_then(to_json) {
-            call.extra.push("signature", signature);
-        }
-        return Some(Block::ToolUse(call));
-    }
-    let response = part.object("functionResponse")?;
-    let (output, is_error) = response_of(&response)?;
-    Some(result_of(&response, Some(output), is_error).into())
-}
-
-fn tool_call(call: &Object<'_>) -> ToolUse {
-    blocks::tool_use(call.text("id"), call.text("name"), call.json("args"))
-}
-
-/// Returns the result of a call that a call or a response names.
-fn result_of(call: &Object<'_>, output: Option<Json>, is_error: bool) -> ToolResult {
-    ToolResult {
-        is_error,
-        ..blocks::tool_result(call.text("id"), call.text("name"), output)
-    }
-}
-
-/// Returns the output of a tool and whether it is an error: the field `output` or `error` if
-/// it is the only one, or else the whole response.
-fn response_of(response: &Object<'_>) -> Option<(Json, bool)> {
-    let given = response.get("response")?;
-    let fields = Object::from_json(given);
-    let only = |name: &str| {
-        let fields = fields.as_ref()?;
-        let value = fields.get(name).filter(|value| is_string(value))?;
-        (fields.len() == 1).then_some(value)
-    };
-    let (output, is_error) = match (only("output"), only("error")) {
-        (Some(output), _) => (output, false),
-        (None, Some(error)) => (error, true),
-        (None, None) => (given, false),
-    };
-    Some((to_json(output)?, is_error))
 }
 
 /// Returns the result of a call, if there is one yet.
@@ -334,7 +283,7 @@ fn tool_result(call: &Object<'_>) -> Option<ToolResult> {
         None if done => (call.string_json("resultDisplay"), false),
         None => return None,
     };
-    Some(result_of(call, output, is_error || failed))
+    Some(function_result(call, output, is_error || failed))
 }
 
 fn single_response(given: &str) -> Option<(Json, bool)> {
@@ -345,7 +294,7 @@ fn single_response(given: &str) -> Option<(Json, bool)> {
     if is_string(part) {
         return Some((to_json(part)?, false));
     }
-    response_of(&Object::from_json(part)?.object("functionResponse")?)
+    response_output(&Object::from_json(part)?.object("functionResponse")?)
 }
 
 /// Returns the usage of a call. The input includes what came from the cache, but neither

@@ -3,26 +3,16 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::super::forest::{Branch, Forest, NONE};
 use super::super::keys::{SeenIds, hash_json, hash_name, short_hash, valid_key};
 use super::{EntryKind, PiState, entry_kind};
 use crate::event::ReadReport;
 use crate::json::Object;
 use crate::json_lines::JsonLine;
 
-/// No entry.
-const NONE: u32 = u32::MAX;
-
-/// How many times the file's bytes branches may repeat. In a file in which thousands of
-/// branches share a stem, the stem is omitted.
-const MAX_REPEATED: u64 = 4;
-
 /// One entry.
 #[derive(Debug)]
 struct Node {
-    start: u64,
-    len: u64,
-    /// The parent, which is always earlier in the file.
-    parent: u32,
     /// The first entry that a compaction keeps.
     kept: u32,
     /// How many messages a compaction keeps by itself.
@@ -34,12 +24,12 @@ struct Node {
     /// The last entry that is an event, among those that lead to it and itself.
     last_event: u32,
     is_message: bool,
-    on_main: bool,
 }
 
 /// The entries of a file, or those that were appended since it was last read.
 #[derive(Debug)]
 pub(super) struct Tree {
+    forest: Forest,
     nodes: Vec<Node>,
     by_id: HashMap<[u8; 16], u32>,
     /// How many entries came before these, and how many messages.
@@ -53,21 +43,11 @@ pub(super) struct Tree {
     pub(super) title: Option<String>,
 }
 
-/// An abandoned conversation.
-#[derive(Debug)]
-pub(super) struct Branch {
-    /// The entry of the file's own thread that it continues.
-    pub(super) leaves: u32,
-    /// The entries that it shares with another branch.
-    pub(super) stem: Vec<u32>,
-    /// Its own entries.
-    pub(super) own: Vec<u32>,
-}
-
 impl Tree {
     /// Starts an empty file, or continues after entries that followed one another.
     pub(super) fn new(state: &mut PiState) -> Self {
         Self {
+            forest: Forest::default(),
             nodes: Vec::new(),
             by_id: HashMap::new(),
             base: state.entries,
@@ -126,10 +106,8 @@ impl Tree {
             _ => NONE,
         };
         let duplicates = self.remember(id.as_deref());
+        self.forest.push(&line.range, parent);
         self.nodes.push(Node {
-            start: line.range.start,
-            len: line.range.end - line.range.start,
-            parent,
             kept,
             tail: u32::try_from(tail.unwrap_or(0)).unwrap_or(NONE),
             messages,
@@ -139,7 +117,6 @@ impl Tree {
                 _ => last_event,
             },
             is_message: matches!(kind, EntryKind::Message),
-            on_main: false,
         });
         self.last_id = id;
     }
@@ -217,19 +194,12 @@ impl Tree {
 
     /// Marks the entries that lead to the last one.
     pub(super) fn close(&mut self) {
-        if self.is_linear {
-            self.nodes.iter_mut().for_each(|node| node.on_main = true);
-            return;
-        }
-        let mut at = self.nodes.len().wrapping_sub(1);
-        while let Some(node) = self.nodes.get_mut(at) {
-            node.on_main = true;
-            at = node.parent as usize;
-        }
+        self.forest
+            .mark_main((self.nodes.len() as u32).wrapping_sub(1));
     }
 
     pub(super) fn is_on_main(&self, at: u32) -> bool {
-        self.nodes.get(at as usize).is_some_and(|node| node.on_main)
+        self.forest.is_on_main(at)
     }
 
     /// Returns whether an entry is an event: a message or a summary.
@@ -245,10 +215,7 @@ impl Tree {
 
     /// Returns where an entry is in the file.
     pub(super) fn range(&self, at: u32) -> Range<u64> {
-        match self.nodes.get(at as usize) {
-            Some(node) => node.start..node.start + node.len,
-            None => 0..0,
-        }
+        self.forest.range(at)
     }
 
     /// Returns how many messages a compaction keeps.
@@ -257,7 +224,7 @@ impl Tree {
             return 0;
         };
         match self.nodes.get(node.kept as usize) {
-            Some(kept) if kept.on_main || !on_main => {
+            Some(kept) if self.is_on_main(node.kept) || !on_main => {
                 node.messages.saturating_sub(kept.messages).into()
             }
             Some(_) => 0,
@@ -279,51 +246,11 @@ impl Tree {
         }
     }
 
-    /// Returns the abandoned conversations, in an order that does not change as the file grows:
-    /// where entries part, the first one continues the conversation before them.
+    /// Returns the abandoned conversations.
     pub(super) fn branches(&self) -> Vec<Branch> {
-        if self.is_linear {
-            return Vec::new();
+        match self.is_linear {
+            true => Vec::new(),
+            false => self.forest.branches(),
         }
-        let mut next = vec![NONE; self.nodes.len()];
-        let mut starts = Vec::new();
-        for (at, node) in self.nodes.iter().enumerate() {
-            if node.on_main {
-                continue;
-            }
-            let at = at as u32;
-            match next.get_mut(node.parent as usize) {
-                Some(next) if *next == NONE && !self.is_on_main(node.parent) => *next = at,
-                _ => starts.push(at),
-            }
-        }
-        let mut left = MAX_REPEATED * self.nodes.iter().map(|node| node.len).sum::<u64>();
-        let branch = |start| self.branch(start, &next, &mut left);
-        starts.into_iter().map(branch).collect()
-    }
-
-    fn branch(&self, start: u32, next: &[u32], left: &mut u64) -> Branch {
-        let mut own = vec![start];
-        let mut at = start;
-        while let Some(following) = next.get(at as usize).filter(|next| **next != NONE) {
-            at = *following;
-            own.push(at);
-        }
-        let mut stem = Vec::new();
-        let mut leaves = self.nodes[start as usize].parent;
-        let mut bytes = 0;
-        while leaves != NONE && !self.is_on_main(leaves) && bytes <= *left {
-            let node = &self.nodes[leaves as usize];
-            bytes += node.len + 1;
-            stem.push(leaves);
-            leaves = node.parent;
-        }
-        if bytes > *left {
-            stem.clear();
-            leaves = NONE;
-        }
-        *left = left.saturating_sub(bytes);
-        stem.reverse();
-        Branch { leaves, stem, own }
     }
 }
