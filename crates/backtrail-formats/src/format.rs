@@ -13,7 +13,9 @@ use serde::Serialize;
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport, Thread};
-use crate::formats::{CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi};
+use crate::formats::{
+    CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, GeminiCli, KiloCode, Pi, RooCode,
+};
 use crate::source::Source;
 
 /// The session files of one agent.
@@ -82,12 +84,15 @@ pub trait Format: Sync + Send {
 
 /// Returns all formats.
 pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
-    const ALL: [&dyn Format; 6] = [
+    const ALL: [&dyn Format; 9] = [
         &ClaudeCode,
         &Codex,
         &GeminiCli,
         &Pi,
         &ClawCode,
+        &Cline,
+        &RooCode,
+        &KiloCode,
         &CheckpointFiles,
     ];
     ALL.into_iter()
