@@ -8,6 +8,4 @@ use libfuzzer_sys::fuzz_target;
 
 const PATH: &str = "/home/me/.config/Code/User/globalStorage/kilocode.kilo-code/tasks/1790000000000/api_conversation_history.json";
 
-fuzz_target!(|data: &[u8]| {
-    testing::check_any(&KiloCode, PATH, data);
-});
+fuzz_target!(|data: &[u8]| testing::check_any(&KiloCode, PATH, data));

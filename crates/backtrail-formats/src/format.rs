@@ -14,7 +14,8 @@ use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport, Thread};
 use crate::formats::{
-    CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, GeminiCli, KiloCode, Pi, RooCode,
+    Aider, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, GeminiCli, HfTraces,
+    KiloCode, Pi, RooCode,
 };
 use crate::source::Source;
 
@@ -84,7 +85,7 @@ pub trait Format: Sync + Send {
 
 /// Returns all formats.
 pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
-    const ALL: [&dyn Format; 9] = [
+    const ALL: [&dyn Format; 12] = [
         &ClaudeCode,
         &Codex,
         &GeminiCli,
@@ -93,6 +94,9 @@ pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
         &Cline,
         &RooCode,
         &KiloCode,
+        &Aider,
+        &Atif,
+        &HfTraces,
         &CheckpointFiles,
     ];
     ALL.into_iter()

@@ -51,7 +51,8 @@ pub use event::{
 };
 pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{
-    CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, GeminiCli, KiloCode, Pi, RooCode,
+    Aider, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, GeminiCli, HfTraces,
+    KiloCode, Pi, RooCode,
 };
 pub use import::{
     AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,

@@ -6,7 +6,7 @@ use backtrail::{Block, Message, Role, Text, Timestamp, ToolResult, Usage};
 
 use super::{content, xml};
 use crate::error::Result;
-use crate::event::{Details, Event, EventSink, MessageEvent, SummaryEvent, UsageEvent};
+use crate::event::{Event, EventSink, MessageEvent, SummaryEvent, UsageEvent};
 use crate::formats::blocks::{self, meta, meta_text, string_json};
 use crate::formats::keys::{UniqueKeys, valid_key};
 use crate::json::{Object, string};
@@ -85,7 +85,7 @@ impl<'s> Emitter<'s> {
     }
 
     fn emit_answer(&mut self, message: &Object<'_>, facts: Facts) -> Result<()> {
-        self.set_model(facts.model.as_deref())?;
+        blocks::send_model(self.sink, &mut self.model, facts.model.as_deref())?;
         let blocks = self.answer_blocks(message, &facts.key);
         let message = Message::new(Role::Assistant, blocks);
         let mut event = MessageEvent::new(facts.key, message).at(facts.at);
@@ -246,19 +246,6 @@ impl<'s> Emitter<'s> {
             duration_ms: None,
             cost_usd: call.cost,
         }))
-    }
-
-    fn set_model(&mut self, model: Option<&str>) -> Result<()> {
-        match model {
-            Some(model) if self.model.as_deref() != Some(model) => {
-                self.model = Some(model.to_owned());
-                self.sink.details(Details {
-                    model: self.model.clone(),
-                    ..Details::default()
-                })
-            }
-            _ => Ok(()),
-        }
     }
 
     fn send(&mut self, mut event: MessageEvent) -> Result<()> {
