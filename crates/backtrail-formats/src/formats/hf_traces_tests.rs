@@ -54,6 +54,19 @@ fn a_trace_is_a_header_and_messages() {
 }
 
 #[test]
+fn the_same_message_twice_is_two_messages() {
+    let second = TRACE.lines().nth(2).unwrap();
+    let (_, events) = collected(&format!("{TRACE}{second}\n{second}\n"));
+    assert_eq!(events.messages().count(), 7);
+    check(
+        &HfTraces,
+        PATH,
+        format!("{TRACE}{second}\n{second}\n").as_bytes(),
+        9,
+    );
+}
+
+#[test]
 fn it_can_be_resumed_from_every_byte() {
     (0..=TRACE.len()).for_each(|cut| check(&HfTraces, PATH, TRACE.as_bytes(), cut));
 }
