@@ -94,7 +94,7 @@ fn a_chat_of_aider_that_is_being_written() {
 #[test]
 fn a_session_of_cline_that_is_rewritten() {
     let message = |n: u32| {
-        let role = if n % 2 == 0 { "user" } else { "assistant" };
+        let role = if n.is_multiple_of(2) { "user" } else { "assistant" };
         format!(r#"{{"id":"m{n}","role":"{role}","content":"message {n}","ts":179000000{n}000}}"#)
     };
     let content = |count: u32| {
