@@ -1,6 +1,7 @@
 //! Importing other agents' sessions, compared with programs that read the same files.
 
 mod corpus;
+mod database;
 mod home;
 mod peers;
 mod programs;
@@ -12,7 +13,7 @@ use crate::parts::Part;
 use crate::report::{Entry, Figure, Goal, Quantity};
 
 /// The measured parts.
-pub(crate) const PARTS: [Part; 3] = [
+pub(crate) const PARTS: [Part; 4] = [
     Part {
         name: "peers",
         also: &[],
@@ -27,6 +28,11 @@ pub(crate) const PARTS: [Part; 3] = [
         name: "rollout",
         also: &[],
         measure: rollout::measure,
+    },
+    Part {
+        name: "database",
+        also: &[],
+        measure: database::measure,
     },
 ];
 

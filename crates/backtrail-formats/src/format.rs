@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use backtrail::Json;
 use serde::Serialize;
 
+use crate::container::Container;
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport, Thread};
@@ -18,6 +19,8 @@ use crate::formats::{
     KiloCode, Pi, RooCode,
 };
 use crate::source::Source;
+use crate::sqlite;
+use crate::tables::{Database, Tables};
 
 /// The session files of one agent.
 pub trait Format: Sync + Send {
@@ -57,6 +60,27 @@ pub trait Format: Sync + Send {
     /// the lines of all of them, the oldest file first, are read as one file.
     fn joins_files(&self) -> bool {
         false
+    }
+
+    /// Returns the tables in which the agent keeps its sessions, if it keeps them in an SQLite
+    /// database.
+    fn tables(&self) -> Option<&'static Tables> {
+        None
+    }
+
+    /// Opens a file that contains many sessions. `None` if it is itself one session.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read.
+    fn container(&self, path: &Path) -> Result<Option<Box<dyn Container>>> {
+        match self.tables() {
+            Some(tables) if sqlite::is_database(&Source::open(path)?.head()) => {
+                let database = Database::open(path, tables)?;
+                Ok(database.map(|database| Box::new(database) as Box<dyn Container>))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Opens a file to read it from the beginning.

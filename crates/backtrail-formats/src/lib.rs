@@ -24,6 +24,7 @@
 
 mod collector;
 mod compressed;
+mod container;
 mod environment;
 mod error;
 mod escapes;
@@ -37,11 +38,14 @@ mod lines;
 mod redact;
 mod retention;
 mod source;
+mod sqlite;
+mod tables;
 #[doc(hidden)]
 pub mod testing;
 
 pub use collector::{CollectedThread, EventCollector};
 pub use compressed::{Decompressed, decompress};
+pub use container::{ContainedSession, Container, Contents, FileStamp, Spool};
 pub use environment::Environment;
 pub use error::{Error, Result};
 pub use escapes::escape_len;
@@ -62,3 +66,4 @@ pub use lines::{Line, Lines, MAX_LINE};
 pub use redact::{Finding, JsonRedactor, Redactor};
 pub use retention::{Limit, Retention, retention};
 pub use source::Source;
+pub use tables::{Below, Rows, Sessions, Tables};

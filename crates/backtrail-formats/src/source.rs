@@ -222,6 +222,11 @@ pub(crate) fn is_json_lines(path: &Path) -> bool {
         .is_some_and(|extension| extension == "jsonl")
 }
 
+/// Returns whether a file still exists, or the container that it is in.
+pub(crate) fn is_there(path: &Path) -> bool {
+    path.exists() || path.parent().is_some_and(Path::is_file)
+}
+
 /// Reads a file that accompanies a session.
 fn read_small(path: &Path) -> Option<Vec<u8>> {
     let file = File::open(path).ok()?;
@@ -234,7 +239,7 @@ fn read_small(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(crate) fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < buffer.len() {
         match file.read_at(&mut buffer[read..], offset + read as u64) {

@@ -1,12 +1,16 @@
 //! What every format promises for any bytes, in one place: tests and fuzz targets call it.
 
 use std::collections::HashSet;
+use std::io::Write as _;
+use std::path::Path;
 
 use crate::collector::EventCollector;
+use crate::container::Spool;
 use crate::error::Result;
 use crate::event::ReadReport;
 use crate::format::{Format, Resume};
 use crate::source::Source;
+use crate::sqlite;
 
 /// The largest state.
 const MAX_STATE: usize = 8 << 10;
@@ -22,6 +26,32 @@ pub fn read(format: &dyn Format, path: &str, bytes: &[u8]) -> Result<(ReadReport
     let mut events = EventCollector::default();
     let report = events.read(format.open(&source)?)?;
     Ok((report, events))
+}
+
+/// Reads all sessions of a file: one, or those that it contains.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read.
+pub fn read_sessions(
+    format: &dyn Format,
+    path: &Path,
+) -> Result<Vec<(ReadReport, EventCollector)>> {
+    let read_one = |source: &Source| -> Result<_> {
+        let mut events = EventCollector::default();
+        let report = events.read(format.open(source)?)?;
+        Ok((report, events))
+    };
+    let Some(container) = format.container(path)? else {
+        return Ok(vec![read_one(&Source::open(path)?)?]);
+    };
+    let mut sessions = Vec::new();
+    for session in container.contents()?.sessions {
+        let mut lines = Spool::new(None);
+        container.write(&session, &mut lines)?;
+        sessions.push(read_one(&lines.into_source(&session.path)?)?);
+    }
+    Ok(sessions)
 }
 
 /// Reads what follows an earlier reading. `None` if the file must be read from the beginning.
@@ -98,6 +128,19 @@ pub fn check_any(format: &dyn Format, path: &str, bytes: &[u8]) {
         .take(4)
         .fold(0, |all, byte| all << 8 | usize::from(*byte));
     check(format, path, bytes, chosen % (bytes.len() + 1));
+}
+
+/// Checks that any bytes are read as a database without a panic, and that reading ends.
+///
+/// # Panics
+///
+/// If it does not.
+pub fn check_database(bytes: &[u8]) {
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    file.write_all(bytes).expect("it can be written");
+    let rows = sqlite::read_everything(file.path());
+    // Each row needs some bytes, and several tables may claim them.
+    assert!(rows <= bytes.len() as u64, "{rows} rows");
 }
 
 fn check_sound(report: &ReadReport, events: &EventCollector, bytes: usize) {

@@ -19,14 +19,18 @@ const FOR_OTHERS: u64 = 30;
 
 /// Returns the seeds of a format.
 fn seeds(format: &dyn Format) -> Vec<PathBuf> {
+    seeds_in(&format.name().replace('-', "_"))
+}
+
+fn seeds_in(directory: &str) -> Vec<PathBuf> {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus-seeds");
-    let directory = seeds.join(format.name().replace('-', "_"));
+    let directory = seeds.join(directory);
     let entries = std::fs::read_dir(&directory).expect("every format has seeds");
     let mut found: Vec<_> = entries
         .map(|entry| entry.expect("it can be read").path())
         .collect();
     found.sort();
-    assert!(!found.is_empty(), "{} has seeds", format.name());
+    assert!(!found.is_empty(), "{} has seeds", directory.display());
     found
 }
 
@@ -210,6 +214,22 @@ fn damaged_seeds_go_through_every_reader() {
                     }
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn damaged_databases_are_read_to_their_end() {
+    for seed in seeds_in("sqlite") {
+        let whole = std::fs::read(&seed).expect("it can be read");
+        testing::check_database(&whole);
+        for number in 0..MUTATIONS {
+            let mut numbers = Numbers(number);
+            let mut bytes = whole.clone();
+            for _ in 0..=numbers.below(30) {
+                damage(&mut bytes, &mut numbers);
+            }
+            testing::check_database(&bytes);
         }
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use backtrail_formats::formats;
+use backtrail_formats::{EventCollector, formats, testing};
 use serde_json::{Map, Value};
 
 type Table = BTreeMap<String, Map<String, Value>>;
@@ -36,9 +36,17 @@ fn every_sample_says_what_an_independent_reader_found() {
     let mut wrong = Vec::new();
     for format in formats() {
         for (name, expected) in table(format.name()).unwrap_or_default() {
-            let file = name.split_once('#').map_or(&*name, |(file, _)| file);
-            let (_, collected) = counted::read(format, &shared.join(file));
-            let ours = counted::table_row(&collected);
+            let (file, session) = match name.split_once('#') {
+                Some((file, session)) => (file, Some(session)),
+                None => (&*name, None),
+            };
+            let sessions = testing::read_sessions(format, &shared.join(file)).unwrap();
+            let is_it = |events: &&EventCollector| session.is_none_or(|it| events.session == it);
+            let Some(events) = sessions.iter().map(|(_, events)| events).find(is_it) else {
+                wrong.push(format!("{name}: not found"));
+                continue;
+            };
+            let ours = counted::table_row(events);
             for (field, value) in expected {
                 let found = ours.get(&field).unwrap_or(&Value::Null);
                 let is_equal = match (found.as_f64(), value.as_f64()) {

@@ -11,10 +11,11 @@ use std::path::Path;
 use backtrail::{SessionId, Store};
 use serde::{Deserialize, Serialize};
 
-use super::found::FileStamp;
+use super::contained::CachedContainer;
+use crate::container::FileStamp;
 
 /// The name includes the version; files of other versions are neither read nor touched.
-const NAME: &str = "import-1";
+const NAME: &str = "import-2";
 
 /// A file that was imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,17 +46,24 @@ impl CachedFile {
 /// All files that were imported, by path.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    files: BTreeMap<String, CachedFile>,
+    known: Known,
     changed: bool,
+}
+
+/// What is written.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Known {
+    files: BTreeMap<String, CachedFile>,
+    containers: BTreeMap<String, CachedContainer>,
 }
 
 impl Cache {
     /// Reads the cache. One that is missing or damaged is rebuilt from the sessions.
     pub(super) fn load(store: &Store) -> Self {
-        let files = store.read_derived(NAME).and_then(|bytes| parse(&bytes));
+        let known = store.read_derived(NAME).and_then(|bytes| parse(&bytes));
         let mut cache = Self {
-            changed: files.is_none(),
-            files: files.unwrap_or_default(),
+            changed: known.is_none(),
+            known: known.unwrap_or_default(),
         };
         if cache.changed {
             // If a session cannot be read, its files are compared with it when they are read.
@@ -85,13 +93,30 @@ impl Cache {
     }
 
     pub(super) fn get(&self, path: &Path) -> Option<&CachedFile> {
-        self.files.get(path.to_str()?)
+        self.known.files.get(path.to_str()?)
+    }
+
+    pub(super) fn container(&self, path: &Path) -> Option<&CachedContainer> {
+        self.known.containers.get(path.to_str()?)
+    }
+
+    /// Remembers a container; with `None`, forgets it.
+    pub(super) fn set_container(&mut self, path: &Path, cached: Option<CachedContainer>) {
+        let Some(path) = path.to_str() else { return };
+        if self.known.containers.get(path) == cached.as_ref() {
+            return;
+        }
+        match cached {
+            Some(cached) => drop(self.known.containers.insert(path.to_owned(), cached)),
+            None => drop(self.known.containers.remove(path)),
+        }
+        self.changed = true;
     }
 
     pub(super) fn set(&mut self, path: &Path, cached: CachedFile) {
         // A file whose path is not UTF-8 is compared each time.
         if let Some(path) = path.to_str() {
-            let before = self.files.insert(path.to_owned(), cached.clone());
+            let before = self.known.files.insert(path.to_owned(), cached.clone());
             self.changed |= before != Some(cached);
         }
     }
@@ -103,7 +128,7 @@ impl Cache {
         }
         let mut bytes = vec![b'0'; CHECKSUM_LEN];
         bytes.push(b'\n');
-        serde_json::to_writer(&mut bytes, &self.files)?;
+        serde_json::to_writer(&mut bytes, &self.known)?;
         let checksum = blake3::hash(&bytes[CHECKSUM_LEN..]).to_hex();
         bytes[..CHECKSUM_LEN].copy_from_slice(&checksum.as_bytes()[..CHECKSUM_LEN]);
         store.write_derived(NAME, &bytes)?;
@@ -115,7 +140,7 @@ impl Cache {
 /// How many digits of the checksum are at the beginning.
 const CHECKSUM_LEN: usize = 16;
 
-fn parse(bytes: &[u8]) -> Option<BTreeMap<String, CachedFile>> {
+fn parse(bytes: &[u8]) -> Option<Known> {
     let (checksum, rest) = bytes.split_at_checked(CHECKSUM_LEN)?;
     let expected = blake3::hash(rest).to_hex();
     if checksum != &expected.as_bytes()[..CHECKSUM_LEN] {

@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use backtrail::plumbing::{KeptSource, SourceRecord, Staging};
 use backtrail::{Block, ErrorKind, RecordKind, SessionId, SessionReader, Store};
 
+use crate::container::Spool;
 use crate::error::{Error, Result};
 use crate::event::ForkPoint;
+use crate::source::is_there;
 
 /// The store, and the sessions that are being made.
 pub(super) struct Destination<'s> {
@@ -109,6 +111,12 @@ impl<'s> Destination<'s> {
         lock(&self.calls).remove(id);
     }
 
+    /// Returns where the lines of a session can be written.
+    pub(super) fn spool(&self) -> Spool {
+        let staging = self.staging.as_ref();
+        Spool::new(staging.map(|staging| staging.aside().root()))
+    }
+
     /// Creates an unnamed file that is deleted when it is closed.
     pub(super) fn temp_file(&self) -> Result<File> {
         let made = match &self.staging {
@@ -198,7 +206,7 @@ pub(super) fn kept_file(reader: &SessionReader, path: &Path) -> Result<Option<Ke
 /// Returns whether a session that keeps these files has no other one than `path` that still
 /// exists.
 pub(super) fn is_only_file(path: &Path, sources: &[KeptSource]) -> bool {
-    let is_other = |kept: &KeptSource| kept.path != path && kept.path.exists();
+    let is_other = |kept: &KeptSource| kept.path != path && is_there(&kept.path);
     !sources.iter().any(is_other)
 }
 

@@ -13,12 +13,13 @@ use super::destination::{
     Claim, Destination, RecordPlace, has_no_event_after, is_only_file, kept_file, newest_source_at,
 };
 use super::diff::OnDifference;
-use super::found::{FileStamp, FoundFile};
+use super::found::FoundFile;
 use super::ids::{other_id, session_id};
 use super::importer::{ImportedSessions, Importer, MainSession};
 use super::report::{FileResult, Outcome};
 use super::session_import::SessionImport;
 use crate::compressed;
+use crate::container::FileStamp;
 use crate::error::Result;
 use crate::event::{Details, Origin, ReadReport};
 use crate::format::{OpenFile, Resume};
@@ -152,17 +153,20 @@ pub(super) fn import_file(
     cached: Option<&CachedFile>,
     patience: Patience,
 ) -> Result<Done> {
-    let raw = Source::open(&found.path)?;
-    if raw.is_empty() {
+    let raw = found.open(destination)?.filter(|raw| !raw.is_empty());
+    let Some(raw) = raw else {
         return Ok(Done::without_session(Outcome::Unchanged));
-    }
+    };
     let file = FileImport {
         destination,
         found,
-        // Its length when it was opened, even if it has grown since.
-        stamp: FileStamp {
-            len: raw.len(),
-            ..found.stamp
+        stamp: match &found.contained {
+            Some(_) => found.stamp,
+            // Its length when it was opened, even if it has grown since.
+            None => FileStamp {
+                len: raw.len(),
+                ..found.stamp
+            },
         },
         raw: &raw,
         patience,
@@ -474,7 +478,7 @@ impl FileImport<'_> {
 
     /// Returns when the file was last modified.
     fn modified(&self) -> Timestamp {
-        let millis = i64::try_from(self.stamp.modified_ns / 1_000_000).ok();
+        let millis = i64::try_from(self.found.modified_ns / 1_000_000).ok();
         let modified = millis.and_then(Timestamp::from_millis);
         modified.unwrap_or_else(|| std::time::SystemTime::now().into())
     }

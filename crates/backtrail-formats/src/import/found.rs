@@ -6,40 +6,64 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use backtrail::plumbing::version1::{find_file, is_temporary, original_of};
-use backtrail::{LocalStorage, Storage as _};
-use serde::{Deserialize, Serialize};
-
 use super::ImportOptions;
+use super::contained::Contained;
+use super::destination::Destination;
 use crate::compressed;
+use crate::container::FileStamp;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::format::Format;
 use crate::source::Source;
+use crate::sqlite::{Snapshot, is_database};
+use backtrail::plumbing::version1::{find_file, is_temporary, original_of};
+use backtrail::{LocalStorage, Storage as _};
 
 /// A file to import.
 pub(super) struct FoundFile {
     pub(super) format: &'static dyn Format,
     pub(super) path: PathBuf,
     pub(super) stamp: FileStamp,
-}
-
-/// Shows whether a file changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct FileStamp {
-    pub(super) len: u64,
+    /// When it was last modified, or the container that it is in.
     pub(super) modified_ns: i128,
-    pub(super) inode: u64,
+    pub(super) contained: Option<Contained>,
 }
 
-impl FileStamp {
-    pub(super) fn from_metadata(metadata: &fs::Metadata) -> Self {
-        let seconds = i128::from(metadata.mtime());
+impl FoundFile {
+    fn new(format: &'static dyn Format, path: PathBuf, stamp: FileStamp) -> Self {
         Self {
-            len: metadata.len(),
-            modified_ns: seconds * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
-            inode: metadata.ino(),
+            format,
+            path,
+            modified_ns: stamp.modified_ns,
+            stamp,
+            contained: None,
         }
+    }
+
+    /// Returns whether it belongs to a sub-agent, and is read after all others.
+    pub(super) fn is_sub_agent(&self) -> bool {
+        match &self.contained {
+            Some(contained) => contained.is_sub_agent,
+            None => self.format.is_sub_agent_file(&self.path),
+        }
+    }
+
+    /// Opens it. `None` if it is gone.
+    pub(super) fn open(&self, destination: &Destination<'_>) -> Result<Option<Source>, Error> {
+        match &self.contained {
+            Some(contained) => contained.read(self, destination.spool()),
+            None => Source::open(&self.path).map(Some),
+        }
+    }
+}
+
+/// Returns the stamp of a file.
+fn file_stamp(metadata: &fs::Metadata) -> FileStamp {
+    let seconds = i128::from(metadata.mtime());
+    FileStamp {
+        len: metadata.len(),
+        modified_ns: seconds * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
+        inode: metadata.ino(),
     }
 }
 
@@ -72,7 +96,7 @@ pub(super) fn search(options: &ImportOptions) -> Search {
                     Some(format.name()),
                     &|search, path, metadata| {
                         if format.is_session_file(&path) {
-                            search.add(*format, path, FileStamp::from_metadata(metadata));
+                            search.add(*format, path, file_stamp(metadata));
                         }
                     },
                 );
@@ -143,6 +167,9 @@ impl Search {
     fn given_directory(&mut self, options: &ImportOptions, dir: &Path) {
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         self.visit(&dir, 0, None, &|search, path, _| {
+            if belongs_to_database(&path) {
+                return;
+            }
             let format = match leftover_reason(&path) {
                 Some(_) => Ok(None),
                 None => find_format(options, &path),
@@ -181,11 +208,7 @@ impl Search {
 
     fn add(&mut self, format: &'static dyn Format, path: PathBuf, stamp: FileStamp) {
         if self.paths.insert(path.clone()) {
-            self.files.push(FoundFile {
-                format,
-                path,
-                stamp,
-            });
+            self.files.push(FoundFile::new(format, path, stamp));
         }
     }
 
@@ -203,6 +226,18 @@ fn leftover_reason(path: &Path) -> Option<String> {
     let newer = original_of(path).filter(|newer| newer.exists())?;
     let newer = newer.display();
     Some(format!("an older copy of {newer}; import that one"))
+}
+
+/// Returns whether a file is only a part of a database beside it.
+fn belongs_to_database(path: &Path) -> bool {
+    let Some(name) = path.to_str() else {
+        return false;
+    };
+    let mut suffixes = ["-wal", "-shm", "-journal"].into_iter();
+    suffixes.any(|suffix| {
+        name.strip_suffix(suffix)
+            .is_some_and(|name| Path::new(name).is_file())
+    })
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -232,7 +267,23 @@ fn find_format(
         true => compressed::beginning(path)?,
         false => Source::open(path)?,
     };
-    let formats = options.formats.iter();
-    let format = formats.copied().find(|format| format.recognises(&source));
-    Ok(format.map(|format| (format, FileStamp::from_metadata(&metadata))))
+    let mut formats = options.formats.iter().copied();
+    let format = match is_database(&source.head()) {
+        true => database_format(formats, path)?,
+        false => formats.find(|format| format.recognises(&source)),
+    };
+    Ok(format.map(|format| (format, file_stamp(&metadata))))
+}
+
+/// Returns which of the given formats has its tables in a database.
+fn database_format(
+    formats: impl Iterator<Item = &'static dyn Format>,
+    path: &Path,
+) -> Result<Option<&'static dyn Format>, Error> {
+    let snapshot = Snapshot::open(path)?;
+    let has_tables = |format: &&dyn Format| {
+        let tables = format.tables();
+        tables.is_some_and(|tables| tables.are_in(&snapshot))
+    };
+    Ok(formats.into_iter().find(has_tables))
 }

@@ -10,6 +10,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | `found` | finds the files |
+//! | `contained` | takes files apart that contain many sessions |
 //! | `file_import` | imports one file: opens it, decides what to do, keeps its bytes |
 //! | `importer` | receives the events of a file and carries out the plan |
 //! | `session_import` | one conversation of a file, and its session |
@@ -19,6 +20,7 @@
 
 mod cache;
 mod combined;
+mod contained;
 mod destination;
 mod diff;
 mod file_import;
@@ -41,6 +43,7 @@ use crate::error::{Error, Result};
 use crate::format::{Format, formats};
 use crate::formats::CheckpointFiles;
 use cache::{Cache, CachedFile};
+use contained::ContainerFile;
 use destination::{Destination, lock, source_record_at};
 use file_import::{Done, Patience, import_file};
 use found::FoundFile;
@@ -175,7 +178,9 @@ fn run(
     options: &ImportOptions,
     progress: &(dyn Fn(ImportProgress) + Sync),
 ) -> Result<ImportReport> {
-    let found = found::search(options);
+    let mut found = found::search(options);
+    let cache = store.map(Cache::load).unwrap_or_default();
+    let containers = contained::take_apart(&mut found, &cache);
     let staging = match store {
         Some(store) if !options.dry_run && !found.files.is_empty() => Some(store.stage()?),
         _ => None,
@@ -187,7 +192,7 @@ fn run(
     let import = Import {
         destination: Destination::new(store, staging),
         sessions,
-        cache: Mutex::new(store.map(Cache::load).unwrap_or_default()),
+        cache: Mutex::new(cache),
         agents: Mutex::new(agent_reports(options, &found.files)),
         files: AtomicU64::new(0),
         files_total: found.files.len() as u64,
@@ -199,7 +204,7 @@ fn run(
     let done = import.all(&found.files);
     // What was imported until then stays, whatever stopped the rest.
     let published = import.destination.publish();
-    let mut report = import.finish();
+    let mut report = import.finish(&containers);
     done?;
     published?;
     report.other_files = found.other_files;
@@ -241,9 +246,8 @@ struct Import<'i> {
 impl Import<'_> {
     /// Imports all files: sub-agents' files after the others, and then those that had to wait.
     fn all(&self, files: &[FoundFile]) -> Result<()> {
-        let (sub_agents, others): (Vec<&FoundFile>, Vec<&FoundFile>) = files
-            .iter()
-            .partition(|file| file.format.is_sub_agent_file(&file.path));
+        let (sub_agents, others): (Vec<&FoundFile>, Vec<&FoundFile>) =
+            files.iter().partition(|file| file.is_sub_agent());
         let mut waiting = Vec::new();
         for files in [others, sub_agents] {
             let mut rest = &files[..];
@@ -392,10 +396,22 @@ impl Import<'_> {
         });
     }
 
-    fn finish(self) -> ImportReport {
+    fn finish(self, containers: &[ContainerFile]) -> ImportReport {
         // A cache that cannot be saved is rebuilt next time.
         if let Some(store) = self.destination.home() {
-            lock(&self.cache).save(store).ok();
+            let mut cache = lock(&self.cache);
+            for container in containers {
+                let cached = container.to_cache(&cache);
+                cache.set_container(&container.path, cached);
+            }
+            cache.save(store).ok();
+        }
+        for container in containers {
+            let mut agents = lock(&self.agents);
+            let mut reports = agents.iter_mut();
+            if let Some(agent) = reports.find(|it| it.agent == container.format.name()) {
+                agent.add_container(container.damaged, &container.others);
+            }
         }
         let agents = self.agents.into_inner();
         ImportReport {

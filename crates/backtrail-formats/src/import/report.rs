@@ -82,6 +82,14 @@ impl AgentReport {
         self.unknown_types.values().sum()
     }
 
+    /// Adds what is in a container and belongs to none of its sessions.
+    pub(super) fn add_container(&mut self, damaged: u64, others: &BTreeMap<String, u64>) {
+        self.damaged_lines += damaged;
+        for (kind, count) in others {
+            *self.unknown_types.entry(kind.clone()).or_default() += count;
+        }
+    }
+
     pub(super) fn add(&mut self, path: &Path, result: FileResult) {
         match result.outcome {
             Outcome::New => self.new += 1,

@@ -217,7 +217,7 @@ impl Kit {
     }
 
     fn cache_path(&self) -> PathBuf {
-        self.store.root().join("derived/import-1")
+        self.store.root().join("derived/import-2")
     }
 
     pub(crate) fn cache(&self) -> Option<Vec<u8>> {

@@ -1,0 +1,201 @@
+//! Takes files apart that contain many sessions.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use super::cache::Cache;
+use super::found::{FoundFile, Search};
+use crate::container::{ContainedSession, Container, Contents, FileStamp, Spool};
+use crate::error::{Error, Result};
+use crate::format::Format;
+use crate::source::Source;
+use crate::sqlite::{DatabaseStamp, database_stamp, is_database};
+
+/// A file that contains many sessions.
+pub(super) struct ContainerFile {
+    pub(super) format: &'static dyn Format,
+    pub(super) path: PathBuf,
+    /// Its stamp, if its sessions need not be listed again as long as that stays the same.
+    pub(super) stamp: Option<DatabaseStamp>,
+    pub(super) sessions: Vec<(PathBuf, FileStamp, bool)>,
+    pub(super) others: BTreeMap<String, u64>,
+    pub(super) damaged: u64,
+    opened: Opened,
+}
+
+type Opened = Arc<OpenedContainer>;
+
+/// A container that is opened when it is needed.
+pub(super) struct OpenedContainer {
+    format: &'static dyn Format,
+    path: PathBuf,
+    container: OnceLock<Box<dyn Container>>,
+}
+
+/// A session in a container.
+pub(super) struct Contained {
+    container: Opened,
+    pub(super) is_sub_agent: bool,
+}
+
+impl OpenedContainer {
+    fn open(&self) -> Result<Option<&dyn Container>> {
+        if self.container.get().is_none() {
+            let Some(opened) = self.format.container(&self.path)? else {
+                return Ok(None);
+            };
+            // Another thread may have been faster.
+            self.container.set(opened).ok();
+        }
+        Ok(self.container.get().map(|container| &**container))
+    }
+}
+
+impl Contained {
+    /// Writes out the session. `None` if it is gone.
+    pub(super) fn read(&self, file: &FoundFile, mut spool: Spool) -> Result<Option<Source>> {
+        let session = ContainedSession {
+            path: file.path.clone(),
+            stamp: file.stamp,
+            is_sub_agent: self.is_sub_agent,
+        };
+        let is_there = match self.container.open()? {
+            Some(container) => container.write(&session, &mut spool)?,
+            None => false,
+        };
+        match is_there {
+            true => spool.into_source(&file.path).map(Some),
+            false => Ok(None),
+        }
+    }
+}
+
+/// What the cache knows about a container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CachedContainer {
+    stamp: DatabaseStamp,
+    sessions: Vec<(String, bool)>,
+    others: BTreeMap<String, u64>,
+    damaged: u64,
+}
+
+/// Replaces each file that contains many sessions by these. Returns the containers.
+pub(super) fn take_apart(search: &mut Search, cache: &Cache) -> Vec<ContainerFile> {
+    let mut containers = Vec::new();
+    for file in std::mem::take(&mut search.files) {
+        match list(&file, cache) {
+            Ok(Listed::File) => search.files.push(file),
+            Ok(Listed::Nothing) => {}
+            Ok(Listed::Container(container)) => {
+                search.files.extend(container.files(file.modified_ns));
+                containers.push(*container);
+            }
+            Err(error) => search.errors.push((Some(file.format.name()), error)),
+        }
+    }
+    search.files.sort_by(|a, b| a.path.cmp(&b.path));
+    containers
+}
+
+enum Listed {
+    /// It is a session itself.
+    File,
+    /// Its agent has not put anything in it yet.
+    Nothing,
+    Container(Box<ContainerFile>),
+}
+
+fn list(file: &FoundFile, cache: &Cache) -> Result<Listed, Error> {
+    let is_database =
+        file.format.tables().is_some() && is_database(&Source::open(&file.path)?.head());
+    // Taken first: what changes from now on is seen next time.
+    let stamp = is_database.then(|| database_stamp(&file.path));
+    let opened = Arc::new(OpenedContainer {
+        format: file.format,
+        path: file.path.clone(),
+        container: OnceLock::new(),
+    });
+    let mut container = ContainerFile {
+        format: file.format,
+        path: file.path.clone(),
+        stamp,
+        sessions: Vec::new(),
+        others: BTreeMap::new(),
+        damaged: 0,
+        opened: Arc::clone(&opened),
+    };
+    if let Some(stamp) = stamp
+        && let Some(cached) = cache.container(&file.path).filter(|it| it.stamp == stamp)
+        && let Some(sessions) = known_sessions(cached, cache)
+    {
+        container.sessions = sessions;
+        container.others.clone_from(&cached.others);
+        container.damaged = cached.damaged;
+        return Ok(Listed::Container(Box::new(container)));
+    }
+    let Some(reader) = opened.open()? else {
+        return Ok(if is_database {
+            Listed::Nothing
+        } else {
+            Listed::File
+        });
+    };
+    let Contents {
+        sessions,
+        others,
+        damaged,
+    } = reader.contents()?;
+    let session = |session: ContainedSession| (session.path, session.stamp, session.is_sub_agent);
+    container.sessions = sessions.into_iter().map(session).collect();
+    (container.others, container.damaged) = (others, damaged);
+    Ok(Listed::Container(Box::new(container)))
+}
+
+/// Returns the sessions that were listed before, with the stamps that they had.
+fn known_sessions(
+    cached: &CachedContainer,
+    cache: &Cache,
+) -> Option<Vec<(PathBuf, FileStamp, bool)>> {
+    let session = |(path, is_sub_agent): &(String, bool)| {
+        let path = PathBuf::from(path);
+        let stamp = cache.get(&path)?.stamp;
+        Some((path, stamp, *is_sub_agent))
+    };
+    cached.sessions.iter().map(session).collect()
+}
+
+impl ContainerFile {
+    /// Returns its sessions as files.
+    fn files(&self, modified_ns: i128) -> Vec<FoundFile> {
+        let file = |(path, stamp, is_sub_agent): &(PathBuf, FileStamp, bool)| FoundFile {
+            format: self.format,
+            path: path.clone(),
+            stamp: *stamp,
+            modified_ns,
+            contained: Some(Contained {
+                container: Arc::clone(&self.opened),
+                is_sub_agent: *is_sub_agent,
+            }),
+        };
+        self.sessions.iter().map(file).collect()
+    }
+
+    /// Returns what the next import needs to know; `None` if it must list the sessions again,
+    /// because one of them could not be imported.
+    pub(super) fn to_cache(&self, cache: &Cache) -> Option<CachedContainer> {
+        let session = |(path, stamp, is_sub_agent): &(PathBuf, FileStamp, bool)| {
+            let is_imported = cache.get(path).is_some_and(|cached| cached.stamp == *stamp);
+            let path = path.to_str().filter(|_| is_imported)?;
+            Some((path.to_owned(), *is_sub_agent))
+        };
+        Some(CachedContainer {
+            stamp: self.stamp?,
+            sessions: self.sessions.iter().map(session).collect::<Option<_>>()?,
+            others: self.others.clone(),
+            damaged: self.damaged,
+        })
+    }
+}
