@@ -5,6 +5,7 @@
 //! and only the output tells the model and what was used.
 
 mod blocks;
+mod chats;
 mod tokens;
 
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use backtrail::{Message, Role, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::blocks::{meta_text, send_model};
-use super::keys::{hash, save_state};
+use super::keys::{hash, save_state, valid_key};
+use crate::container::Container;
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{Details, Event, EventSink, MessageEvent, Origin, ReadReport, UsageEvent};
@@ -21,6 +23,7 @@ use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::source::{Source, file_name};
 
 use blocks::{Kind, RawLines, kind_of};
+use chats::Chats;
 
 /// aider: a Markdown file in each project, to which every chat is appended.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +58,15 @@ impl Format for Aider {
         first_start(source).is_some()
     }
 
+    /// A file contains many chats, and more are appended, so even one is taken out of it.
+    fn container(&self, path: &Path) -> Result<Option<Box<dyn Container>>> {
+        let source = Source::open(path)?;
+        if first_start(&source).is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Chats::read(source)?)))
+    }
+
     fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
         let Some(started) = first_start(source) else {
             return Ok(OpenFile::unnamed(ReadReport {
@@ -63,7 +75,7 @@ impl Format for Aider {
             }));
         };
         let state = AiderState {
-            session: name_of(&started),
+            session: session_of(source, &started),
             ..AiderState::default()
         };
         Ok(open_at(source, state, 0))
@@ -77,41 +89,6 @@ impl Format for Aider {
             _ => Ok(None),
         }
     }
-}
-
-/// A chat of a file.
-#[derive(Debug, PartialEq, Eq)]
-struct Chat {
-    name: String,
-    range: std::ops::Range<u64>,
-}
-
-/// Finds the chats of a file. What is before the first belongs to it.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "until a file can contain several sessions")
-)]
-fn chats(source: &Source) -> Result<Vec<Chat>> {
-    let mut chats: Vec<Chat> = Vec::new();
-    let mut names = super::keys::UniqueKeys::default();
-    let mut lines = RawLines::new(source, 0);
-    while let Some(line) = lines.next()? {
-        let Some(started) = started_at(&line.text) else {
-            continue;
-        };
-        let from = match chats.last_mut() {
-            Some(last) => {
-                last.range.end = line.range.start;
-                line.range.start
-            }
-            None => 0,
-        };
-        chats.push(Chat {
-            name: names.unique(name_of(started)),
-            range: from..source.len(),
-        });
-    }
-    Ok(chats)
 }
 
 /// Returns when the first chat in the beginning of a file started.
@@ -137,6 +114,16 @@ fn local_time(time: &str) -> Option<Timestamp> {
 fn name_of(started: &str) -> String {
     let digits: String = started.chars().filter(char::is_ascii_digit).collect();
     format!("aider-{digits}")
+}
+
+/// Returns the name of a chat. One that was taken out of a file has it, with a number if several
+/// started in the same second.
+fn session_of(source: &Source, started: &str) -> String {
+    let name = name_of(started);
+    match source.stem().starts_with(&name) {
+        true => valid_key(source.stem()),
+        false => name,
+    }
 }
 
 /// Where reading resumes: at the beginning of the last block, which may have grown.

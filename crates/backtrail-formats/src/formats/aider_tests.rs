@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::tokens::{model, used};
 use super::*;
 use crate::collector::EventCollector;
-use crate::testing::{check, read, resume};
+use crate::testing::{check, read, read_sessions, resume};
 
 const PATH: &str = "/home/me/shop/.aider.chat.history.md";
 const CHATS: &str = "
@@ -94,29 +94,32 @@ fn a_chat_is_prompts_answers_and_output() {
 }
 
 #[test]
-fn the_chats_of_a_file_are_found() {
-    let text = format!("-*- mode -*-{CHATS}# aider chat started at 2026-02-03 05:00:00\nx");
-    let source = Source::from_bytes(PATH, text.as_bytes());
-    let chats = chats(&source).unwrap();
-    let names: Vec<_> = chats.iter().map(|chat| chat.name.as_str()).collect();
+fn the_chats_of_a_file_are_sessions_if_they_have_a_prompt() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE);
+    let again = "# aider chat started at 2026-02-03 05:00:00\n#### x\n";
+    let empty = "# aider chat started at 2026-02-03 06:00:00\n> Aider v1\n";
+    std::fs::write(&path, format!("-*- mode -*-{CHATS}{again}{empty}")).unwrap();
+    let contents = Aider.container(&path).unwrap().unwrap().contents().unwrap();
+    assert_eq!(contents.others.get("chat without a prompt"), Some(&1));
+    let sessions = read_sessions(&Aider, &path).unwrap();
+    let names: Vec<_> = sessions
+        .iter()
+        .map(|(_, events)| events.session.as_str())
+        .collect();
     let expected = [
         "aider-20260203040506",
         "aider-20260203050000",
-        "aider-20260203050000#2",
+        "aider-20260203050000-2",
     ];
     assert_eq!(names, expected);
-    let ends: Vec<_> = chats.iter().map(|chat| chat.range.clone()).collect();
-    assert_eq!((ends[0].start, ends[2].end), (0, source.len()));
-    assert!(ends[0].end == ends[1].start && ends[1].end == ends[2].start);
-    // Each is a file of its own.
-    let second = &text.as_bytes()[ends[1].start as usize..ends[1].end as usize];
-    let events = read(&Aider, "/p/.aider.chat.history.md/b.md", second)
-        .unwrap()
-        .1;
-    assert_eq!(events.session, "aider-20260203050000");
-    assert_eq!(texts(&events).len(), 2);
-    let directory = events.main().unwrap().details.directory.clone();
-    assert_eq!(directory, Some(PathBuf::from("/p")));
+    let second = texts(&sessions[1].1);
+    assert_eq!(second.len(), 2, "{second:?}");
+    let directory = sessions[1].1.main().unwrap().details.directory.clone();
+    assert_eq!(directory.as_deref(), Some(dir.path()));
+    let other = dir.path().join("notes.md");
+    std::fs::write(&other, "# Notes").unwrap();
+    assert!(Aider.container(&other).unwrap().is_none());
 }
 
 #[test]

@@ -1,4 +1,6 @@
-"""Reads a chat history of aider, by the format's description alone. All chats are one session."""
+"""Reads a chat history of aider, by the format's description alone.
+
+A chat in which the user wrote something is a session. Every 20th is recorded."""
 import datetime
 import re
 
@@ -42,12 +44,27 @@ def blocks(lines):
             text.append(own)
 
 
+def chats(lines):
+    """Yields the name of each chat, and its lines."""
+    starts = [n for n, line in enumerate(lines) if line.startswith(START)]
+    seen = {}
+    for at, start in enumerate(starts):
+        name = "aider-" + re.sub(r"\D", "", lines[start][len(START):])
+        seen[name] = seen.get(name, 0) + 1
+        end = starts[at + 1] if at + 1 < len(starts) else len(lines)
+        chat = lines[start if at else 0:end]
+        if any(line.rstrip() == "####" or line.startswith("#### ") for line in lines[start:end]):
+            yield name if seen[name] == 1 else f"{name}-{seen[name]}", chat
+
+
 def read(path):
     lines = open(path, encoding="utf-8").read().split("\n")
-    out = dict(messages=0, prompts=0, answers=0, calls=0, results=0, failed=0, compactions=0, input=0, output=0,
-               cache_read=0, cache_write=0, threads=1, title=None, cwd=None)
-    first = next(line for line in lines if line.startswith(START))
-    out["session"] = "aider-" + re.sub(r"\D", "", first[len(START):])
+    return [session(name, chat) for name, chat in chats(lines)][::20]
+
+
+def session(name, lines):
+    out = dict(session=name, messages=0, prompts=0, answers=0, calls=0, results=0, failed=0, compactions=0, input=0,
+               output=0, cache_read=0, cache_write=0, threads=1, title=None, cwd=None)
     prompts, answers, times, model = [], [], [], None
     for kind, text, asked, started in blocks(lines):
         if started:
@@ -80,4 +97,4 @@ def read(path):
     out["prompts"], out["answers"], out["model"] = len(prompts), len(answers), model
     out["prompt_text"], out["answer_text"] = "\0".join(prompts), "\0".join(answers)
     out["first_at"], out["last_at"] = times[0], times[-1]
-    return [out]
+    return out
