@@ -15,7 +15,8 @@ use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport, Thread};
 use crate::formats::{
-    CheckpointFiles, ClaudeCode, ClawCode, Codex, CopilotCli, GeminiCli, Pi, QwenCode,
+    Aider, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, CopilotCli, GeminiCli,
+    HfTraces, KiloCode, Pi, QwenCode, RooCode,
 };
 use crate::source::Source;
 use crate::sqlite;
@@ -108,7 +109,7 @@ pub trait Format: Sync + Send {
 
 /// Returns all formats.
 pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
-    const ALL: [&dyn Format; 8] = [
+    const ALL: &[&dyn Format] = &[
         &ClaudeCode,
         &Codex,
         &GeminiCli,
@@ -116,9 +117,15 @@ pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
         &ClawCode,
         &QwenCode,
         &CopilotCli,
+        &Cline,
+        &RooCode,
+        &KiloCode,
+        &Aider,
+        &Atif,
+        &HfTraces,
         &CheckpointFiles,
     ];
-    ALL.into_iter()
+    ALL.iter().copied()
 }
 
 /// A file whose session is known and whose events can be read.

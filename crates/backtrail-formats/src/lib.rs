@@ -55,7 +55,8 @@ pub use event::{
 };
 pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{
-    CheckpointFiles, ClaudeCode, ClawCode, Codex, CopilotCli, GeminiCli, Pi, QwenCode,
+    Aider, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, CopilotCli, GeminiCli,
+    HfTraces, KiloCode, Pi, QwenCode, RooCode,
 };
 pub use import::{
     AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,

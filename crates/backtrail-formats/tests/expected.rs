@@ -35,12 +35,16 @@ fn every_sample_says_what_an_independent_reader_found() {
     let shared = samples.join("..");
     let mut wrong = Vec::new();
     for format in formats() {
+        // A file may have many sessions.
+        let mut files = BTreeMap::new();
         for (name, expected) in table(format.name()).unwrap_or_default() {
             let (file, session) = match name.split_once('#') {
                 Some((file, session)) => (file, Some(session)),
                 None => (&*name, None),
             };
-            let sessions = testing::read_sessions(format, &shared.join(file)).unwrap();
+            let sessions = files
+                .entry(file.to_owned())
+                .or_insert_with(|| testing::read_sessions(format, &shared.join(file)).unwrap());
             let is_it = |events: &&EventCollector| session.is_none_or(|it| events.session == it);
             let Some(events) = sessions.iter().map(|(_, events)| events).find(is_it) else {
                 wrong.push(format!("{name}: not found"));

@@ -4,7 +4,46 @@ use backtrail::{
     Block, Fields, Json, Media, Message, Text, TextBlock, Thinking, ToolResult, ToolUse,
 };
 
-use crate::json::{Object, to_json, to_text};
+use crate::error::Result;
+use crate::event::{Details, EventSink};
+use crate::json::{Object, elements, is_string, to_json, to_text};
+
+/// Tells the model of the messages that follow, if it is another one than before.
+pub(crate) fn send_model(
+    sink: &mut dyn EventSink,
+    current: &mut Option<String>,
+    model: Option<&str>,
+) -> Result<()> {
+    if model.is_none() || current.as_deref() == model {
+        return Ok(());
+    }
+    *current = model.map(str::to_owned);
+    sink.details(Details {
+        model: current.clone(),
+        ..Details::default()
+    })
+}
+
+/// Returns the blocks of a content: a string, or a list of parts that `part` reads. Others are
+/// kept as blocks of type `kind`; an empty string is nothing.
+pub(crate) fn content_blocks(
+    json: Option<&str>,
+    kind: &str,
+    part: impl Fn(&str) -> Option<Block>,
+) -> Vec<Block> {
+    let Some(json) = json.filter(|json| *json != "null") else {
+        return Vec::new();
+    };
+    if is_string(json) {
+        let text = to_text(json).filter(|text| !text.is_empty());
+        return text.map(Block::text).into_iter().collect();
+    }
+    let Some(parts) = elements(json) else {
+        return vec![unknown_block(kind, json)];
+    };
+    let block = |json: &str| part(json).unwrap_or_else(|| unknown_block(kind, json));
+    parts.into_iter().map(block).collect()
+}
 
 /// Marks a message as written by the agent in the user's name.
 pub(crate) fn mark_meta(message: &mut Message) {

@@ -209,7 +209,11 @@ impl FirstPass {
                 state.tips = self.tree.tips();
                 state.seen = self.seen;
                 state.lines = report.lines;
-                report.state = state.to_json();
+                // The name of a file that no line names comes from its first line, which may
+                // not be complete.
+                if state.named || !report.unfinished {
+                    report.state = state.to_json();
+                }
             }
             Content::Value(_) => {}
             Content::SplitValue(_, len) => report.read_to = *len,

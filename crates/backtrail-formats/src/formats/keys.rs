@@ -1,6 +1,6 @@
 //! Keys of events, and the state from which reading resumes.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use backtrail::Json;
 use serde::{Deserialize, Serialize};
@@ -109,4 +109,28 @@ pub(crate) fn save_state<T: Serialize>(state: &T) -> Option<Json> {
     const MAX: usize = 6 << 10;
     let json = Json::from_value(state).ok()?;
     (json.as_str().len() <= MAX).then_some(json)
+}
+
+/// Makes keys unique: the second event with a key gets another one.
+#[derive(Debug, Default)]
+pub(crate) struct UniqueKeys(HashMap<String, u32>);
+
+impl UniqueKeys {
+    /// Returns the key, with a number if there was an event with it.
+    pub(crate) fn unique(&mut self, key: String) -> String {
+        let Some(mut count) = self.0.get(&key).copied() else {
+            self.0.insert(key.clone(), 1);
+            return key;
+        };
+        let other = loop {
+            count += 1;
+            let other = format!("{key}#{count}");
+            if !self.0.contains_key(&other) {
+                break other;
+            }
+        };
+        self.0.insert(key, count);
+        self.0.insert(other.clone(), 1);
+        other
+    }
 }

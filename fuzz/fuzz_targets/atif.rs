@@ -1,0 +1,11 @@
+//! Any bytes as a file of this agent: nothing panics, and reading it in two parts gives
+//! the same as reading it whole.
+
+#![no_main]
+
+use backtrail_formats::{Atif, testing};
+use libfuzzer_sys::fuzz_target;
+
+const PATH: &str = "/runs/trajectory.json";
+
+fuzz_target!(|data: &[u8]| testing::check_any(&Atif, PATH, data));
