@@ -13,7 +13,10 @@ use serde::Serialize;
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport, Thread};
-use crate::formats::{CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi};
+use crate::formats::{
+    Antigravity, CheckpointFiles, ClaudeCode, ClawCode, Codex, Cursor, Droid, GeminiCli, GrokCli,
+    Hermes, KimiCli, Pi,
+};
 use crate::source::Source;
 
 /// The session files of one agent.
@@ -82,11 +85,17 @@ pub trait Format: Sync + Send {
 
 /// Returns all formats.
 pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
-    const ALL: [&dyn Format; 6] = [
+    const ALL: [&dyn Format; 12] = [
         &ClaudeCode,
         &Codex,
         &GeminiCli,
+        &Cursor,
+        &Droid,
+        &KimiCli,
+        &Antigravity,
+        &GrokCli,
         &Pi,
+        &Hermes,
         &ClawCode,
         &CheckpointFiles,
     ];

@@ -187,6 +187,22 @@ impl Source {
         read_small(&directory.join(name))
     }
 
+    /// Returns the name of a directory beside the file's own that contains a file, if there is
+    /// one. `relative` is where the file is in it.
+    pub(crate) fn beside_directory_with(&self, relative: &Path) -> Option<String> {
+        if let Content::Bytes(_) = self.content {
+            return None;
+        }
+        let entries = std::fs::read_dir(self.path.ancestors().nth(2)?).ok()?;
+        let mut names = entries.flatten().filter_map(|entry| {
+            let is_it = entry.path().join(relative).is_file();
+            is_it
+                .then(|| entry.file_name().into_string().ok())
+                .flatten()
+        });
+        names.next()
+    }
+
     /// Returns the beginning of the file, to recognise it.
     pub fn head(&self) -> Vec<u8> {
         self.read_range(0..HEAD as u64).unwrap_or_default()

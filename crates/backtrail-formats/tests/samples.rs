@@ -128,7 +128,19 @@ fn every_sample_is_imported_and_written_back_byte_for_byte() {
     let Some(root) = samples() else { return };
     let known = known_samples(&root);
     let agents: BTreeSet<&str> = known.iter().map(|(_, agent)| *agent).collect();
-    for agent in ["claude-code", "codex", "gemini-cli", "pi", "claw-code"] {
+    for agent in [
+        "claude-code",
+        "codex",
+        "gemini-cli",
+        "cursor",
+        "droid",
+        "kimi-cli",
+        "antigravity",
+        "grok-cli",
+        "pi",
+        "hermes",
+        "claw-code",
+    ] {
         assert!(agents.contains(agent), "no sample of {agent}: {agents:?}");
     }
     // Each by itself.
