@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport, Thread};
 use crate::formats::{
     Antigravity, CheckpointFiles, ClaudeCode, ClawCode, Codex, Cursor, Droid, GeminiCli, GrokCli,
-    Hermes, KimiCli, Pi,
+    Hermes, KimiCli, OpenClaw, Pi,
 };
 use crate::source::Source;
 
@@ -85,7 +85,7 @@ pub trait Format: Sync + Send {
 
 /// Returns all formats.
 pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
-    const ALL: [&dyn Format; 12] = [
+    const ALL: [&dyn Format; 13] = [
         &ClaudeCode,
         &Codex,
         &GeminiCli,
@@ -95,6 +95,7 @@ pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
         &Antigravity,
         &GrokCli,
         &Pi,
+        &OpenClaw,
         &Hermes,
         &ClawCode,
         &CheckpointFiles,

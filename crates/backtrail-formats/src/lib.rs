@@ -52,7 +52,7 @@ pub use event::{
 pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{
     Antigravity, CheckpointFiles, ClaudeCode, ClawCode, Codex, Cursor, Droid, GeminiCli, GrokCli,
-    Hermes, KimiCli, Pi,
+    Hermes, KimiCli, OpenClaw, Pi,
 };
 pub use import::{
     AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,

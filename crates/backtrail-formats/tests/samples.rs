@@ -138,6 +138,7 @@ fn every_sample_is_imported_and_written_back_byte_for_byte() {
         "antigravity",
         "grok-cli",
         "pi",
+        "openclaw",
         "hermes",
         "claw-code",
     ] {

@@ -15,6 +15,7 @@ mod hermes;
 mod keys;
 mod kimi_cli;
 mod log;
+mod openclaw;
 mod pi;
 mod value;
 
@@ -29,4 +30,5 @@ pub use gemini_cli::GeminiCli;
 pub use grok_cli::GrokCli;
 pub use hermes::Hermes;
 pub use kimi_cli::KimiCli;
+pub use openclaw::OpenClaw;
 pub use pi::Pi;

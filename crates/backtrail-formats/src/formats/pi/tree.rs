@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::super::keys::{SeenIds, hash_json, hash_name, short_hash, valid_key};
-use super::{EntryKind, PiState, entry_kind};
+use super::{EntryKind, MissingParent, PiState, entry_kind};
 use crate::event::ReadReport;
 use crate::json::Object;
 use crate::json_lines::JsonLine;
@@ -47,6 +47,7 @@ pub(super) struct Tree {
     base_messages: u32,
     is_linear: bool,
     is_new: bool,
+    missing_parent: MissingParent,
     pub(super) last_id: Option<String>,
     pub(super) seen: SeenIds,
     /// The last title of the session.
@@ -74,6 +75,7 @@ impl Tree {
             base_messages: state.said,
             is_linear: true,
             is_new: state.entries == 0,
+            missing_parent: state.missing_parent,
             last_id: state.last.take(),
             seen: std::mem::take(&mut state.ids),
             title: None,
@@ -161,9 +163,13 @@ impl Tree {
             return previous;
         }
         self.is_linear = false;
+        let missing = match self.missing_parent {
+            MissingParent::IsPrevious if name.is_some() => previous,
+            _ => NONE,
+        };
         let id = name.map(|name| short_hash(name.as_bytes()));
         id.and_then(|id| self.by_id.get(&id).copied())
-            .unwrap_or(NONE)
+            .unwrap_or(missing)
     }
 
     /// Returns the entry at which the conversation continues.
