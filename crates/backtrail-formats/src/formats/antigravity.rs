@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Block, Message, Role, Text, Timestamp, ToolResult};
+use backtrail::{Block, Message, Role, Text, ToolResult};
 use serde::{Deserialize, Serialize};
 
 use super::blocks::{self, meta_text, thinking};
@@ -93,18 +93,18 @@ impl LineReader for AntigravitySteps {
             log.damaged("step without a type");
             return Ok(());
         };
-        let at = line.time("created_at");
+        log.at = line.time("created_at");
         let content = line.text("content");
         let source = line.string("source").unwrap_or_default();
         match (kind.as_ref(), source.as_ref()) {
             ("USER_INPUT", _) => {
                 self.calls.clear();
-                read_prompt(line, at, log)
+                read_prompt(line, log)
             }
-            ("PLANNER_RESPONSE", _) => self.read_response(line, at, log),
-            ("CHECKPOINT", _) => log.summary(&content.unwrap_or_default(), 0, at),
+            ("PLANNER_RESPONSE", _) => self.read_response(line, log),
+            ("CHECKPOINT", _) => log.summary(&content.unwrap_or_default(), 0),
             ("CONVERSATION_HISTORY" | "SYSTEM_MESSAGE", _) => match content {
-                Some(content) => log.message(meta_text(content), at),
+                Some(content) => log.message(meta_text(content)),
                 None => Ok(()),
             },
             (kind, "SYSTEM" | "USER_EXPLICIT") => {
@@ -116,7 +116,7 @@ impl LineReader for AntigravitySteps {
                     log.unknown(kind);
                 }
                 let result = self.result(line, kind, content);
-                log.message(Message::tool_result(result), at)
+                log.message(Message::tool_result(result))
             }
         }
     }
@@ -140,7 +140,7 @@ fn is_tool(kind: &str) -> bool {
     )
 }
 
-fn read_prompt(line: &Object<'_>, at: Option<Timestamp>, log: &mut Log<'_>) -> Result<()> {
+fn read_prompt(line: &Object<'_>, log: &mut Log<'_>) -> Result<()> {
     let content = line.text("content").unwrap_or_default();
     if let Some(model) = selected_model(&content) {
         log.set_model(Some(model.into()))?;
@@ -150,10 +150,10 @@ fn read_prompt(line: &Object<'_>, at: Option<Timestamp>, log: &mut Log<'_>) -> R
         Some("SYSTEM" | "USER_IMPLICIT")
     );
     match is_own {
-        true => log.prompt(vec![Block::text(content)], at, |text| {
+        true => log.prompt(vec![Block::text(content)], |text| {
             unwrap_prompt(text, "USER_REQUEST")
         }),
-        false => log.message(meta_text(content), at),
+        false => log.message(meta_text(content)),
     }
 }
 
@@ -166,12 +166,7 @@ fn selected_model(content: &str) -> Option<&str> {
 }
 
 impl AntigravitySteps {
-    fn read_response(
-        &mut self,
-        line: &Object<'_>,
-        at: Option<Timestamp>,
-        log: &mut Log<'_>,
-    ) -> Result<()> {
+    fn read_response(&mut self, line: &Object<'_>, log: &mut Log<'_>) -> Result<()> {
         self.calls.clear();
         self.responses += 1;
         let is_filled = |text: &Text| !text.is_empty();
@@ -190,7 +185,7 @@ impl AntigravitySteps {
             }
             blocks.push(block);
         }
-        log.message(Message::new(Role::Assistant, blocks), at)
+        log.message(Message::new(Role::Assistant, blocks))
     }
 
     /// Returns the result of the next call.

@@ -54,6 +54,7 @@ impl Format for Cursor {
     }
 
     fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
+        let details = chat_details(source);
         let own = valid_key(source.stem());
         let parent = parent_of(source.path()).map(valid_key);
         Ok(open_log::<CursorLines>(
@@ -64,14 +65,15 @@ impl Format for Cursor {
                     None => own,
                 },
                 parent,
+                details,
                 ..SessionStart::default()
             },
         ))
     }
 
     fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
-        let resumed = resume_log::<CursorLines>(source, resume, Details::default());
-        Ok(resumed)
+        let details = chat_details(source);
+        Ok(resume_log::<CursorLines>(source, resume, details))
     }
 }
 
@@ -90,6 +92,23 @@ fn parent_of(path: &Path) -> Option<&str> {
     let folder = path.parent()?;
     let parent = folder.parent()?.file_name()?.to_str()?;
     folder.ends_with("subagents").then_some(parent)
+}
+
+/// Returns what describes the chat of a transcript: `chats/<workspace>/<chat>/meta.json` in the
+/// directory that `projects/<project>/agent-transcripts/<chat>/<chat>.jsonl` is in.
+fn chat_details(source: &Source) -> Details {
+    let meta = Path::new(source.stem()).join("meta.json");
+    let bytes = source.read_found_above(4, "chats", &meta);
+    let bytes = bytes.unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let chat = Object::parse(&text).unwrap_or_default();
+    Details {
+        title: chat.trimmed("title"),
+        directory: chat.path("cwd"),
+        started_at: chat.time("createdAtMs"),
+        ended_at: chat.time("updatedAtMs"),
+        ..Details::default()
+    }
 }
 
 /// Reads lines. They do not depend on each other.
@@ -111,20 +130,20 @@ impl LineReader for CursorLines {
             log.damaged("message without content");
             return Ok(());
         };
-        let at = line.time("timestamp");
+        log.at = line.time("timestamp");
         match role.as_ref() {
             "user" => {
                 let blocks = log.content(Some(content));
-                log.prompt(blocks, at, |text| unwrap_prompt(text, "user_query"))?;
+                log.prompt(blocks, |text| unwrap_prompt(text, "user_query"))?;
             }
             "assistant" => {
                 log.set_model(line.string("model"))?;
                 let blocks = log.content(Some(content));
-                log.message(Message::new(Role::Assistant, blocks), at)?;
+                log.message(Message::new(Role::Assistant, blocks))?;
             }
             "system" => {
                 let blocks = log.content(Some(content));
-                log.message(Message::new(Role::System, blocks), at)?;
+                log.message(Message::new(Role::System, blocks))?;
             }
             other => log.unknown(&format!("role: {other}")),
         }

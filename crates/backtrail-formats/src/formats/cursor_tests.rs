@@ -104,3 +104,25 @@ fn transcripts_are_in_the_directories_of_projects() {
     assert!(!Cursor.is_session_file("/p/mcps/0190.jsonl".as_ref()));
     assert!(!Cursor.is_session_file("/p/agent-transcripts/0190/0190.txt".as_ref()));
 }
+
+#[test]
+fn a_chat_describes_its_transcript() {
+    let home = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = home.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let meta = r#"{"schemaVersion":1,"title":"Looking","cwd":"/home/me","createdAtMs":1767323045000,"updatedAtMs":1767323046000}"#;
+    write("chats/5d41/0190/meta.json", meta);
+    write("chats/7d79/0191/meta.json", r#"{"title":"Other"}"#);
+    let path = write("projects/x/agent-transcripts/0190/0190.jsonl", PROMPT);
+    let source = Source::open(&path).unwrap();
+    let mut collected = crate::collector::EventCollector::default();
+    collected.read(Cursor.open(&source).unwrap()).unwrap();
+    let details = &collected.main().unwrap().details;
+    assert_eq!(details.title.as_deref(), Some("Looking"));
+    assert_eq!(details.directory.as_deref(), Some("/home/me".as_ref()));
+    assert!(details.started_at.is_some() && details.ended_at.is_some());
+}

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Block, Json, Message, Role, Timestamp, ToolResult};
+use backtrail::{Block, Json, Message, Role, ToolResult};
 use serde::{Deserialize, Serialize};
 
 use super::blocks;
@@ -165,16 +165,16 @@ impl LineReader for DroidLines {
             log.damaged("line without a type");
             return Ok(());
         };
-        let at = line.time("timestamp");
+        log.at = line.time("timestamp");
         match kind.as_ref() {
             "session_start" => log.details(session_details(line)),
-            "system" => self.read_system(line, at, log),
-            "message" => self.read_message(line, at, log),
-            "tool_call" => read_call(line, at, log),
-            "tool_result" => read_result(line, at, log),
-            "completion" => self.read_completion(line, at, log),
-            "error" => read_error(line, at, log),
-            "compaction_state" => self.read_compaction(line, at, log),
+            "system" => self.read_system(line, log),
+            "message" => self.read_message(line, log),
+            "tool_call" => read_call(line, log),
+            "tool_result" => read_result(line, log),
+            "completion" => self.read_completion(line, log),
+            "error" => read_error(line, log),
+            "compaction_state" => self.read_compaction(line, log),
             "todo_state" | "session_settings" | "agent_turn_outcome" | "session_end" => Ok(()),
             other => {
                 log.unknown(other);
@@ -185,26 +185,16 @@ impl LineReader for DroidLines {
 }
 
 impl DroidLines {
-    fn read_system(
-        &mut self,
-        line: &Object<'_>,
-        at: Option<Timestamp>,
-        log: &mut Log<'_>,
-    ) -> Result<()> {
+    fn read_system(&mut self, line: &Object<'_>, log: &mut Log<'_>) -> Result<()> {
         log.details(Details {
             directory: line.path("cwd"),
-            started_at: at,
+            started_at: log.at,
             ..Details::default()
         })?;
         log.set_model(line.string("model"))
     }
 
-    fn read_message(
-        &mut self,
-        line: &Object<'_>,
-        at: Option<Timestamp>,
-        log: &mut Log<'_>,
-    ) -> Result<()> {
+    fn read_message(&mut self, line: &Object<'_>, log: &mut Log<'_>) -> Result<()> {
         let nested = line.object("message");
         let body = nested.as_ref().unwrap_or(line);
         let content = body.get("content").or_else(|| body.get("text"));
@@ -215,14 +205,14 @@ impl DroidLines {
         let mut blocks = log.content(Some(content));
         blocks.iter_mut().for_each(mark_failed);
         match role.as_ref() {
-            "user" => log.prompt(blocks, at, |text| split_reminders(text, "system-reminder"))?,
+            "user" => log.prompt(blocks, |text| split_reminders(text, "system-reminder"))?,
             "assistant" => {
                 log.set_model(body.string("model"))?;
                 let message = Message::new(Role::Assistant, blocks);
                 self.last_text = Some(hash_name(&message.text()));
-                log.message(message, at)?;
+                log.message(message)?;
             }
-            "system" => log.message(Message::new(Role::System, blocks), at)?,
+            "system" => log.message(Message::new(Role::System, blocks))?,
             other => log.unknown(&format!("role: {other}")),
         }
         if let Some(id) = line.string("id") {
@@ -236,19 +226,14 @@ impl DroidLines {
     }
 
     /// Reads the end of a run. Its text is usually that of the last message.
-    fn read_completion(
-        &mut self,
-        line: &Object<'_>,
-        at: Option<Timestamp>,
-        log: &mut Log<'_>,
-    ) -> Result<()> {
+    fn read_completion(&mut self, line: &Object<'_>, log: &mut Log<'_>) -> Result<()> {
         if let Some(text) = line
             .text("finalText")
             .filter(|text| !text.trim().is_empty())
         {
             let hash = Some(hash_name(&text));
             if self.last_text != hash {
-                log.message(Message::assistant([Block::text(text)]), at)?;
+                log.message(Message::assistant([Block::text(text)]))?;
             }
             self.last_text = hash;
         }
@@ -256,18 +241,13 @@ impl DroidLines {
             .object("usage")
             .and_then(|usage| anthropic_usage(&usage));
         match usage {
-            Some(usage) => log.usage(usage, None, at, line.number("durationMs")),
+            Some(usage) => log.usage(usage, None, line.number("durationMs")),
             None => Ok(()),
         }
     }
 
     /// Reads a summary. Messages after its anchor stay in the context.
-    fn read_compaction(
-        &mut self,
-        line: &Object<'_>,
-        at: Option<Timestamp>,
-        log: &mut Log<'_>,
-    ) -> Result<()> {
+    fn read_compaction(&mut self, line: &Object<'_>, log: &mut Log<'_>) -> Result<()> {
         let anchor = line.object("anchorMessage");
         let anchor = anchor.and_then(|anchor| anchor.string("id").map(|id| hash_name(&id)));
         let is_anchor = |(id, _): &&(u64, u64)| Some(*id) == anchor;
@@ -277,7 +257,7 @@ impl DroidLines {
             .object("summary")
             .and_then(|summary| summary.text("body"));
         let summary = any_text(line, &["summaryText", "summary"]).or(nested);
-        log.summary(&summary.unwrap_or_default(), keep, at)
+        log.summary(&summary.unwrap_or_default(), keep)
     }
 }
 
@@ -298,7 +278,7 @@ fn mark_failed(block: &mut Block) {
     }
 }
 
-fn read_call(line: &Object<'_>, at: Option<Timestamp>, log: &mut Log<'_>) -> Result<()> {
+fn read_call(line: &Object<'_>, log: &mut Log<'_>) -> Result<()> {
     let Some(mut call) = tool_call(line) else {
         log.damaged("call without a name");
         return Ok(());
@@ -307,10 +287,10 @@ fn read_call(line: &Object<'_>, at: Option<Timestamp>, log: &mut Log<'_>) -> Res
     if let Some(id) = line.text("toolCallId") {
         call.id = id;
     }
-    log.message(Message::assistant([Block::from(call)]), at)
+    log.message(Message::assistant([Block::from(call)]))
 }
 
-fn read_result(line: &Object<'_>, at: Option<Timestamp>, log: &mut Log<'_>) -> Result<()> {
+fn read_result(line: &Object<'_>, log: &mut Log<'_>) -> Result<()> {
     let value = line.get("value");
     let id = line.text("toolCallId").or_else(|| line.text("id"));
     let output = value.and_then(command_output);
@@ -322,7 +302,7 @@ fn read_result(line: &Object<'_>, at: Option<Timestamp>, log: &mut Log<'_>) -> R
         result.is_error = true;
         result.output = blocks::string_json(&error);
     }
-    log.message(Message::tool_result(result), at)
+    log.message(Message::tool_result(result))
 }
 
 /// Returns the output of a command: all of it, if there is more than a text.
@@ -352,14 +332,14 @@ fn has_failed(value: &str) -> bool {
         .any(|code| code != 0.0)
 }
 
-fn read_error(line: &Object<'_>, at: Option<Timestamp>, log: &mut Log<'_>) -> Result<()> {
+fn read_error(line: &Object<'_>, log: &mut Log<'_>) -> Result<()> {
     let mut message = Message::assistant([]);
     let Some(error) = line.json("message") else {
         log.damaged("error without a message");
         return Ok(());
     };
     message.extra.push("error", error);
-    log.message(message, at)
+    log.message(message)
 }
 
 #[cfg(test)]

@@ -114,11 +114,13 @@ fn directory_of(source: &Source) -> Option<&str> {
 
 /// Returns the session that lists a sub-agent. It is beside it.
 fn find_parent(source: &Source, is_sub_agent: bool, session: &str) -> Option<String> {
-    if !is_sub_agent || session.contains('/') || session.starts_with('.') {
+    if !is_sub_agent {
         return None;
     }
     let meta = Path::new("subagents").join(session).join("meta.json");
-    source.beside_directory_with(&meta).map(valid_key)
+    let meta = source.find_above(1, "", &meta)?;
+    let parent = meta.ancestors().nth(3)?.file_name()?.to_str()?;
+    Some(valid_key(parent))
 }
 
 fn details(summary: &Object<'_>) -> Details {
@@ -165,7 +167,7 @@ impl LineReader for GrokLines {
                 return Ok(());
             }
         };
-        log.message(message, None)
+        log.message(message)
     }
 }
 

@@ -118,7 +118,8 @@ impl LineReader for HermesMessages {
                 return Ok(());
             }
         };
-        log.message(read, message.time("timestamp"))
+        log.at = message.time("timestamp");
+        log.message(read)
     }
 }
 

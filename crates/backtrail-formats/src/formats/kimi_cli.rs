@@ -2,12 +2,15 @@
 //!
 //! The journal is `<session>/agents/<agent>/wire.jsonl`; `state.json` in the session's
 //! directory describes the session. A response (a step) is written in parts, each on a line:
-//! its texts and calls, the results of the calls, and at its end its usage.
+//! its texts and calls, the results of the calls, and at its end its usage. The older Kimi CLI
+//! kept the context of a session instead.
+
+mod context;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Block, Message, Role, Timestamp, ToolResult, Usage};
+use backtrail::{Block, Message, Role, ToolResult, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::blocks::{self, mark_meta};
@@ -22,6 +25,8 @@ use crate::json::Object;
 use crate::lines::first_line;
 use crate::source::{Source, file_name, trim};
 
+use context::ContextLines;
+
 /// Kimi CLI (Kimi Code): a journal of JSON lines for each agent of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct KimiCli;
@@ -34,21 +39,33 @@ impl Format for KimiCli {
             compactions: true,
             usage: true,
             media: true,
-            ..Agent::new("kimi-cli", "Kimi CLI", "Kimi Code, protocols 1.4 and 1.5")
+            ..Agent::new(
+                "kimi-cli",
+                "Kimi CLI",
+                "Kimi Code (1.4, 1.5), contexts of the older agent",
+            )
         }
     }
 
     fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
-        environment.folders("KIMI_CODE_HOME", ".kimi-code", &["sessions"])
+        let mut all = environment.folders("KIMI_CODE_HOME", ".kimi-code", &["sessions"]);
+        all.extend(environment.folders("KIMI_SHARE_DIR", ".kimi", &["sessions"]));
+        all
     }
 
     fn is_session_file(&self, path: &Path) -> bool {
-        file_name(path) == "wire.jsonl" && agent_of(path).is_some()
+        let is_below_agent = path.ancestors().any(|above| above.ends_with("subagents"));
+        match file_name(path) {
+            "wire.jsonl" => agent_of(path).is_some(),
+            "context.jsonl" => !is_below_agent,
+            _ => false,
+        }
     }
 
     fn recognises(&self, source: &Source) -> bool {
         let head = source.head();
-        Object::parse(&first_line(&head)).is_ok_and(|first| is_header(&first)) && is_flat(&head)
+        let has_header = Object::parse(&first_line(&head)).is_ok_and(|first| is_header(&first));
+        (has_header && is_flat(&head)) || context::is_context(&head)
     }
 
     fn is_sub_agent_file(&self, path: &Path) -> bool {
@@ -56,9 +73,16 @@ impl Format for KimiCli {
     }
 
     fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
+        let head = source.head();
+        if context::is_context(&head) {
+            let start = context::session_start(source);
+            return Ok(open_log::<ContextLines>(source, start));
+        }
         let mut start = SessionStart {
             session: valid_key(source.stem()),
             details: session_state(source),
+            // Without a first line it may still become a context.
+            is_unnamed: Object::parse(&first_line(&head)).is_err(),
             ..SessionStart::default()
         };
         if let Some((session, agent)) = agent_of(source.path()) {
@@ -73,6 +97,10 @@ impl Format for KimiCli {
     }
 
     fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
+        if context::is_context(&source.head()) {
+            let details = context::details(source);
+            return Ok(resume_log::<ContextLines>(source, resume, details));
+        }
         let mut details = session_state(source);
         if self.is_sub_agent_file(source.path()) {
             details.title = None;
@@ -146,28 +174,28 @@ impl LineReader for KimiLines {
             log.damaged("line without a type");
             return Ok(());
         };
-        let at = line.time("time");
+        log.at = line.time("time");
         match kind.as_ref() {
             "metadata" => log.details(Details {
                 started_at: line.time("created_at"),
                 ..Details::default()
             }),
-            "config.update" | "profile.bind" => self.read_config(line, at, log),
+            "config.update" | "profile.bind" => self.read_config(line, log),
             "llm.request" => log.set_model(line.non_blank("model")),
-            "context.append_message" => self.read_message(line, at, log),
-            "context.append_loop_event" => self.read_event(line, at, log),
+            "context.append_message" => self.read_message(line, log),
+            "context.append_loop_event" => self.read_event(line, log),
             "context.apply_compaction" => {
                 self.prompts.clear();
                 let summary = any_text(line, &["contextSummary", "summary"]);
-                log.summary(&summary.unwrap_or_default(), 0, at)
+                log.summary(&summary.unwrap_or_default(), 0)
             }
             // Nothing stays in the context, and nothing says what was in it.
             "context.clear" => {
                 self.prompts.clear();
-                log.summary("", 0, at)
+                log.summary("", 0)
             }
             "context.undo" => self.undo(line, log),
-            "usage.record" => self.read_usage(line, false, at, None, log),
+            "usage.record" => self.read_usage(line, false, None, log),
             kind if is_known(kind) => Ok(()),
             other => {
                 log.unknown(other);
@@ -198,12 +226,7 @@ fn is_known(kind: &str) -> bool {
 }
 
 impl KimiLines {
-    fn read_config(
-        &mut self,
-        line: &Object<'_>,
-        at: Option<Timestamp>,
-        log: &mut Log<'_>,
-    ) -> Result<()> {
+    fn read_config(&mut self, line: &Object<'_>, log: &mut Log<'_>) -> Result<()> {
         let disclosed = line.object("environmentDisclosure");
         let disclosed = disclosed.and_then(|disclosed| disclosed.path("cwd"));
         let directory = line.path("cwd").or(disclosed);
@@ -220,15 +243,10 @@ impl KimiLines {
             return Ok(());
         }
         self.system_prompt = hash;
-        log.message(Message::system_text(prompt), at)
+        log.message(Message::system_text(prompt))
     }
 
-    fn read_message(
-        &mut self,
-        line: &Object<'_>,
-        at: Option<Timestamp>,
-        log: &mut Log<'_>,
-    ) -> Result<()> {
+    fn read_message(&mut self, line: &Object<'_>, log: &mut Log<'_>) -> Result<()> {
         let Some(body) = line.object("message") else {
             log.damaged("message line without a message");
             return Ok(());
@@ -265,22 +283,17 @@ impl KimiLines {
                 return Ok(());
             }
         };
-        log.message(message, at)
+        log.message(message)
     }
 
     /// Reads a part of a step.
-    fn read_event(
-        &mut self,
-        line: &Object<'_>,
-        at: Option<Timestamp>,
-        log: &mut Log<'_>,
-    ) -> Result<()> {
+    fn read_event(&mut self, line: &Object<'_>, log: &mut Log<'_>) -> Result<()> {
         let event = line.object("event").unwrap_or_default();
         let step = any_text(&event, &["stepUuid", "uuid"]);
         let response = step.map(|step| format!("{}#{}", log.session(), valid_key(&*step)));
         let message = match event.string("type").as_deref() {
             Some("step.begin") => return Ok(()),
-            Some("step.end") => return self.read_usage(&event, true, at, response, log),
+            Some("step.end") => return self.read_usage(&event, true, response, log),
             Some("content.part") => Message::assistant(log.content(event.get("part"))),
             Some("tool.call") => match tool_call(&event) {
                 Some(mut call) => {
@@ -303,7 +316,7 @@ impl KimiLines {
             }
         };
         let response = response.filter(|_| message.role == Role::Assistant);
-        log.reply(message, at, response)
+        log.reply(message, response)
     }
 
     /// Reads usage. That of a step is on the step's last line, and again on a line of its own,
@@ -312,7 +325,6 @@ impl KimiLines {
         &mut self,
         line: &Object<'_>,
         is_step: bool,
-        at: Option<Timestamp>,
         response: Option<String>,
         log: &mut Log<'_>,
     ) -> Result<()> {
@@ -343,7 +355,7 @@ impl KimiLines {
         let duration = line
             .number("llmStreamDurationMs")
             .map(|streamed| streamed.saturating_add(duration));
-        log.usage(usage, response, at, duration)
+        log.usage(usage, response, duration)
     }
 
     /// Undoes the last prompts, if there are as many since the last summary.

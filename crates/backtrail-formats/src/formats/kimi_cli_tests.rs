@@ -167,6 +167,38 @@ fn a_session_has_the_title_and_the_directory_of_its_state() {
 }
 
 #[test]
+fn the_context_of_the_older_agent_is_read() {
+    let path = "/k/sessions/5d41/0190/context.jsonl";
+    let all = [
+        r#"{"role":"_system_prompt","content":"brief"}"#,
+        r#"{"role":"_checkpoint","id":0}"#,
+        r#"{"role":"user","content":[{"type":"text","text":"<system>CHECKPOINT 0</system>"}]}"#,
+        r#"{"role":"user","content":"look"}"#,
+        r#"{"role":"assistant","content":[{"type":"think","think":"hm"}],"tool_calls":[{"type":"function","id":"c1","function":{"name":"Bash","arguments":"{}"}}]}"#,
+        r#"{"role":"tool","content":[{"type":"text","text":"<system>ERROR: no</system>"}],"tool_call_id":"c1"}"#,
+        r#"{"role":"_usage","token_count":7}"#,
+        r#"{"role":"ghost","content":"boo"}"#,
+    ];
+    let all = all.join("\n");
+    assert!(KimiCli.recognises(&Source::from_bytes(path, all.as_bytes())));
+    let (report, collected) = read(&KimiCli, path, all.as_bytes()).unwrap();
+    assert_eq!(report.unknown.keys().collect::<Vec<_>>(), ["role: ghost"]);
+    assert_eq!(collected.session, "0190");
+    let said: Vec<_> = collected.messages().map(|event| &event.message).collect();
+    assert_eq!(said.len(), 5);
+    assert!(said[1].is_meta() && said[2].is_prompt());
+    assert!(matches!(&said[3].blocks[1], Block::ToolUse(call) if call.name.as_str() == "Bash"));
+    assert!(matches!(&said[4].blocks[0], Block::ToolResult(result) if result.is_error));
+    // What comes before the first line may be written before it.
+    let all = format!("\0\n{all}");
+    for cut in 0..=all.len() {
+        check(&KimiCli, path, all.as_bytes(), cut);
+    }
+    assert!(KimiCli.is_session_file(path.as_ref()));
+    assert!(!KimiCli.is_session_file("/k/0190/subagents/a/context.jsonl".as_ref()));
+}
+
+#[test]
 fn journals_of_the_older_agent_are_not_recognised() {
     let recognises = |text: &str| KimiCli.recognises(&Source::from_bytes(PATH, text.as_bytes()));
     assert!(recognises(&file(&[])));

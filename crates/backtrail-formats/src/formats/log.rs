@@ -108,6 +108,7 @@ fn open_at<'s, R: LineReader + 's>(
                 json: line.text(),
                 number: line.number,
                 range: line.range.clone(),
+                at: None,
                 events: &mut state.events,
                 messages: &mut state.messages,
                 last: &mut state.last,
@@ -131,6 +132,8 @@ pub(super) struct Log<'a> {
     json: &'a str,
     number: u64,
     range: Range<u64>,
+    /// The time of the line, which its events have.
+    pub(super) at: Option<Timestamp>,
     events: &'a mut u64,
     messages: &'a mut u64,
     last: &'a mut Option<String>,
@@ -199,24 +202,19 @@ impl<'a> Log<'a> {
     }
 
     /// Sends a message. A reply has the model that was set last.
-    pub(super) fn message(&mut self, message: Message, at: Option<Timestamp>) -> Result<()> {
-        self.reply(message, at, None)
+    pub(super) fn message(&mut self, message: Message) -> Result<()> {
+        self.reply(message, None)
     }
 
     /// Sends a message of a response.
-    pub(super) fn reply(
-        &mut self,
-        message: Message,
-        at: Option<Timestamp>,
-        response_id: Option<String>,
-    ) -> Result<()> {
+    pub(super) fn reply(&mut self, message: Message, response_id: Option<String>) -> Result<()> {
         *self.messages += 1;
         let key = self.next_key();
         let is_reply = message.role == Role::Assistant;
         self.sink.event(Event::Message(MessageEvent {
             model: self.model.clone().filter(|_| is_reply),
             response_id,
-            ..MessageEvent::new(key, message).at(at)
+            ..MessageEvent::new(key, message).at(self.at)
         }))
     }
 
@@ -225,7 +223,6 @@ impl<'a> Log<'a> {
     pub(super) fn prompt(
         &mut self,
         blocks: Vec<Block>,
-        at: Option<Timestamp>,
         split: impl Fn(&str) -> Option<(String, String)>,
     ) -> Result<()> {
         let (mut around, mut prompt) = (Vec::new(), Vec::new());
@@ -246,24 +243,19 @@ impl<'a> Log<'a> {
             self.damaged("message without content");
         }
         if !around.is_empty() {
-            self.message(meta(Message::new(Role::User, around)), at)?;
+            self.message(meta(Message::new(Role::User, around)))?;
         }
         if !prompt.is_empty() {
-            self.message(Message::new(role_of_user(&prompt), prompt), at)?;
+            self.message(Message::new(role_of_user(&prompt), prompt))?;
         }
         Ok(())
     }
 
     /// Sends a summary that replaces all messages but the last ones.
-    pub(super) fn summary(
-        &mut self,
-        summary: &str,
-        keep: u64,
-        at: Option<Timestamp>,
-    ) -> Result<()> {
+    pub(super) fn summary(&mut self, summary: &str, keep: u64) -> Result<()> {
         let key = self.next_key();
         self.sink.event(Event::Summary(SummaryEvent {
-            at,
+            at: self.at,
             keep,
             ..SummaryEvent::new(key, summary)
         }))
@@ -274,14 +266,13 @@ impl<'a> Log<'a> {
         &mut self,
         usage: Usage,
         response_id: Option<String>,
-        at: Option<Timestamp>,
         duration_ms: Option<u64>,
     ) -> Result<()> {
         let key = self.next_key();
         let own_id = format!("{}#{key}", self.session);
         self.sink.event(Event::Usage(UsageEvent {
             key,
-            at,
+            at: self.at,
             response_id: response_id.unwrap_or(own_id),
             model: self.model.clone(),
             usage,
@@ -326,6 +317,7 @@ pub(super) fn read_messages<R: LineReader>(
             json,
             number: 1,
             range: 0..json.len() as u64,
+            at: None,
             events: &mut events,
             messages: &mut said,
             last: &mut last,
