@@ -31,11 +31,7 @@ impl Format for Antigravity {
         Agent {
             appends: true,
             compactions: true,
-            ..Agent::new(
-                "antigravity",
-                "Antigravity",
-                "transcripts of the CLI and the app",
-            )
+            ..Agent::new("antigravity", "Antigravity", "transcripts of the CLI")
         }
     }
 

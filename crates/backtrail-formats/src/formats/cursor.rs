@@ -29,7 +29,7 @@ impl Format for Cursor {
             appends: true,
             sub_agents: true,
             media: true,
-            ..Agent::new("cursor", "Cursor", "agent transcripts (to 3.5)")
+            ..Agent::new("cursor", "Cursor", "agent transcripts")
         }
     }
 

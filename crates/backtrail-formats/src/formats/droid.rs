@@ -40,7 +40,7 @@ impl Format for Droid {
             ..Agent::new(
                 "droid",
                 "Droid",
-                "sessions (2), `droid exec` as stream-json",
+                "session files, `droid exec` as stream-json",
             )
         }
     }

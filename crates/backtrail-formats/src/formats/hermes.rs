@@ -27,7 +27,7 @@ impl Format for Hermes {
     fn agent(&self) -> Agent {
         Agent {
             media: true,
-            ..Agent::new("hermes", "Hermes", "JSON files (to 0.11)")
+            ..Agent::new("hermes", "Hermes", "JSON files")
         }
     }
 

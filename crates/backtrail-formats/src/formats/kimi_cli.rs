@@ -42,7 +42,7 @@ impl Format for KimiCli {
             ..Agent::new(
                 "kimi-cli",
                 "Kimi CLI",
-                "Kimi Code (1.4, 1.5), contexts of the older agent",
+                "Kimi Code (1.4), contexts of the older agent",
             )
         }
     }

@@ -23,7 +23,7 @@ impl Format for OpenClaw {
             compactions: true,
             usage: true,
             media: true,
-            ..Agent::new("openclaw", "OpenClaw", "3 and 4, as files (to 2026.6)")
+            ..Agent::new("openclaw", "OpenClaw", "3, as files")
         }
     }
 
