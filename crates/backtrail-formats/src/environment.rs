@@ -68,4 +68,9 @@ impl Environment {
         let folder = |folder: &&str| Some(directory.as_ref()?.join(folder));
         folders.iter().filter_map(folder).collect()
     }
+    /// Returns folders below the home directory, or none if there is none.
+    pub(crate) fn below_home(&self, folders: &[&str]) -> Vec<PathBuf> {
+        let folder = |folder: &&str| Some(self.home()?.join(folder));
+        folders.iter().filter_map(folder).collect()
+    }
 }

@@ -15,8 +15,9 @@ use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport, Thread};
 use crate::formats::{
-    Aider, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, CopilotCli, GeminiCli,
-    HfTraces, KiloCode, Pi, QwenCode, RooCode,
+    Aider, Antigravity, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, CopilotCli,
+    Cursor, Droid, GeminiCli, GrokCli, Hermes, HfTraces, KiloCode, KimiCli, OpenClaw, Pi, QwenCode,
+    RooCode,
 };
 use crate::source::Source;
 use crate::sqlite;
@@ -113,7 +114,14 @@ pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
         &ClaudeCode,
         &Codex,
         &GeminiCli,
+        &Cursor,
+        &Droid,
+        &KimiCli,
+        &Antigravity,
+        &GrokCli,
         &Pi,
+        &OpenClaw,
+        &Hermes,
         &ClawCode,
         &QwenCode,
         &CopilotCli,

@@ -29,6 +29,11 @@ pub(crate) struct JsonLine<'l> {
 }
 
 impl JsonLine<'_> {
+    /// Returns the line's text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Returns the object.
     pub(crate) fn object(&self) -> Object<'_> {
         Object::from_json(&self.text).unwrap_or_default()

@@ -55,8 +55,9 @@ pub use event::{
 };
 pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{
-    Aider, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, CopilotCli, GeminiCli,
-    HfTraces, KiloCode, Pi, QwenCode, RooCode,
+    Aider, Antigravity, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, CopilotCli,
+    Cursor, Droid, GeminiCli, GrokCli, Hermes, HfTraces, KiloCode, KimiCli, OpenClaw, Pi, QwenCode,
+    RooCode,
 };
 pub use import::{
     AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,

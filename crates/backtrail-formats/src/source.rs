@@ -187,6 +187,35 @@ impl Source {
         read_small(&directory.join(name))
     }
 
+    /// Finds a file in one of the directories in a folder so many levels above this one.
+    /// `relative` is where it is in that directory.
+    pub(crate) fn find_above(
+        &self,
+        levels: usize,
+        folder: &str,
+        relative: &Path,
+    ) -> Option<PathBuf> {
+        use std::path::Component::Normal;
+        let is_within = relative.components().all(|part| matches!(part, Normal(_)));
+        if matches!(self.content, Content::Bytes(_)) || !is_within {
+            return None;
+        }
+        let folder = self.path.ancestors().nth(levels + 1)?.join(folder);
+        let entries = std::fs::read_dir(folder).ok()?.flatten();
+        let mut found = entries.map(|entry| entry.path().join(relative));
+        found.find(|path| path.is_file())
+    }
+
+    /// Reads a file that [`find_above`](Self::find_above) finds.
+    pub(crate) fn read_found_above(
+        &self,
+        levels: usize,
+        folder: &str,
+        relative: &Path,
+    ) -> Option<Vec<u8>> {
+        read_small(&self.find_above(levels, folder, relative)?)
+    }
+
     /// Returns the beginning of the file, to recognise it.
     pub fn head(&self) -> Vec<u8> {
         self.read_range(0..HEAD as u64).unwrap_or_default()

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use backtrail::{RecordKind, SessionId, Store};
-use backtrail_formats::{Environment, ImportOptions, import, recognise};
+use backtrail_formats::{Environment, Format, ImportOptions, Source, formats, import, recognise};
 
 fn samples() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples");
@@ -130,7 +130,20 @@ fn every_sample_is_imported_and_written_back_byte_for_byte() {
     let Some(root) = samples() else { return };
     let known = known_samples(&root);
     let agents: BTreeSet<&str> = known.iter().map(|(_, agent)| *agent).collect();
-    for agent in ["claude-code", "codex", "gemini-cli", "pi", "claw-code"] {
+    for agent in [
+        "claude-code",
+        "codex",
+        "gemini-cli",
+        "cursor",
+        "droid",
+        "kimi-cli",
+        "antigravity",
+        "grok-cli",
+        "pi",
+        "openclaw",
+        "hermes",
+        "claw-code",
+    ] {
         assert!(agents.contains(agent), "no sample of {agent}: {agents:?}");
     }
     // Each by itself.
@@ -166,6 +179,22 @@ fn every_sample_is_imported_and_written_back_byte_for_byte() {
         assert!(home.kept(path) == Some(bytes), "{path:?}");
     }
     home.verify();
+}
+
+#[test]
+fn no_file_is_claimed_by_two_formats() {
+    let Some(root) = samples() else { return };
+    let mut all = Vec::new();
+    files(&root, &mut all);
+    files(&root.join("../agents/samples"), &mut all);
+    for path in all {
+        let source = Source::open(&path).unwrap();
+        let claims: Vec<_> = formats()
+            .filter(|format| format.recognises(&source))
+            .map(Format::name)
+            .collect();
+        assert!(claims.len() <= 1, "{claims:?}: {path:?}");
+    }
 }
 
 #[test]

@@ -133,7 +133,8 @@ fn is_object(head: &[u8]) -> bool {
     let has = |name: &str| fields.iter().any(|field| field == name);
     let finder = memchr::memmem::find(head, b"\"blocks\"");
     let is_empty = has("version") && fields.len() <= 2;
-    let foreign = ["sessionId", "history", "type", "id"].into_iter().any(has);
+    let foreign = ["sessionId", "history", "type", "id", "session_start"];
+    let foreign = foreign.into_iter().any(has);
     has("messages") && (finder.is_some() || is_empty) && !foreign && !is_our_own(head)
 }
 

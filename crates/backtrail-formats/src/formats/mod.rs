@@ -1,6 +1,7 @@
 //! One file or directory for each format.
 
 mod aider;
+mod antigravity;
 mod atif;
 mod blocks;
 mod checkpoint_files;
@@ -8,17 +9,26 @@ mod claude_code;
 mod claw_code;
 mod cline;
 mod codex;
+mod content;
 mod copilot_cli;
+mod cursor;
+mod droid;
 mod forest;
 mod gemini_cli;
+mod grok_cli;
+mod hermes;
 mod hf_traces;
 mod keys;
+mod kimi_cli;
+mod log;
+mod openclaw;
 mod parts;
 mod pi;
 mod qwen_code;
 mod value;
 
 pub use aider::Aider;
+pub use antigravity::Antigravity;
 pub use atif::Atif;
 pub use checkpoint_files::CheckpointFiles;
 pub use claude_code::ClaudeCode;
@@ -26,7 +36,13 @@ pub use claw_code::ClawCode;
 pub use cline::{Cline, KiloCode, RooCode};
 pub use codex::Codex;
 pub use copilot_cli::CopilotCli;
+pub use cursor::Cursor;
+pub use droid::Droid;
 pub use gemini_cli::GeminiCli;
+pub use grok_cli::GrokCli;
+pub use hermes::Hermes;
 pub use hf_traces::HfTraces;
+pub use kimi_cli::KimiCli;
+pub use openclaw::OpenClaw;
 pub use pi::Pi;
 pub use qwen_code::QwenCode;

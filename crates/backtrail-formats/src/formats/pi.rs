@@ -59,30 +59,78 @@ impl Format for Pi {
 
     fn recognises(&self, source: &Source) -> bool {
         let head = source.head();
-        Object::parse(&first_line(&head)).is_ok_and(|first| is_header(&first))
-            || is_single_message(&head)
+        (has_header(&head) && !is_of_openclaw(source.path(), &head)) || is_single_message(&head)
     }
 
     fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
         if is_single_message(&source.head()) {
             return open_single_message(source);
         }
-        let state = PiState {
-            session: valid_key(name_of(source.stem())),
-            ..PiState::default()
-        };
-        let opened = open_lines(source, 0, state)?;
-        Ok(opened.expect("only a resumed file can be refused"))
+        open(source, MissingParent::IsNone)
     }
 
-    /// Only a conversation that continues where it ended can be resumed. A file with a new
-    /// branch is read from the beginning.
     fn resume<'s>(&self, source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
-        match resume.state.parse::<PiState>() {
-            Ok(state) => open_lines(source, resume.read_to, state),
-            Err(_) => Ok(None),
-        }
+        self::resume(source, resume)
     }
+}
+
+/// What comes before an entry whose parent is not in the file.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum MissingParent {
+    /// Nothing: the entry begins a conversation.
+    #[default]
+    IsNone,
+    /// The entry before it in the file.
+    IsPrevious,
+}
+
+/// Opens a session from its beginning.
+pub(super) fn open(source: &Source, missing_parent: MissingParent) -> Result<OpenFile<'_>> {
+    let state = PiState {
+        session: valid_key(name_of(source.stem())),
+        missing_parent,
+        ..PiState::default()
+    };
+    let opened = open_lines(source, 0, state)?;
+    Ok(opened.expect("only a resumed file can be refused"))
+}
+
+/// Only a conversation that continues where it ended can be resumed. A file with a new branch
+/// is read from the beginning.
+pub(super) fn resume<'s>(source: &'s Source, resume: &Resume) -> Result<Option<OpenFile<'s>>> {
+    match resume.state.parse::<PiState>() {
+        Ok(state) => open_lines(source, resume.read_to, state),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Returns whether a file starts with a header.
+pub(super) fn has_header(head: &[u8]) -> bool {
+    Object::parse(&first_line(head)).is_ok_and(|first| is_header(&first))
+}
+
+/// Returns whether a file is a session of OpenClaw, which writes the same format: by its
+/// directory, or by an entry that only OpenClaw writes.
+pub(super) fn is_of_openclaw(path: &Path, head: &[u8]) -> bool {
+    let is_own = |name: &std::ffi::OsStr| name == "openclaw" || name == ".openclaw";
+    let mut names = path.ancestors().skip(1).filter_map(Path::file_name);
+    if names.any(is_own) {
+        return true;
+    }
+    let lines = head.split(|byte| *byte == b'\n');
+    let mut lines = lines.filter(|line| memchr::memmem::find(line, b"\"openclaw").is_some());
+    lines.any(|line| {
+        Object::parse(&String::from_utf8_lossy(line)).is_ok_and(|entry| {
+            let message = entry.object("message").unwrap_or_default();
+            let names = [
+                entry.string("customType"),
+                entry.string("provider"),
+                message.string("provider"),
+            ];
+            let mut names = names.iter().flatten();
+            names.any(|name| name.starts_with("openclaw"))
+        })
+    })
 }
 
 /// Returns whether a line is a header, of which only the first counts.
@@ -112,6 +160,8 @@ struct PiState {
     said: u32,
     last: Option<String>,
     ids: SeenIds,
+    #[serde(default)]
+    missing_parent: MissingParent,
 }
 
 impl PiState {
@@ -190,6 +240,7 @@ fn open_lines(source: &Source, from: u64, mut state: PiState) -> Result<Option<O
                 ids: tree.seen,
                 session: state.session.clone(),
                 origin: state.origin,
+                missing_parent: state.missing_parent,
             });
         }
         Ok(report)

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::super::forest::{Branch, Forest, NONE};
 use super::super::keys::{SeenIds, hash_json, hash_name, short_hash, valid_key};
-use super::{EntryKind, PiState, entry_kind};
+use super::{EntryKind, MissingParent, PiState, entry_kind};
 use crate::event::ReadReport;
 use crate::json::Object;
 use crate::json_lines::JsonLine;
@@ -37,6 +37,7 @@ pub(super) struct Tree {
     base_messages: u32,
     is_linear: bool,
     is_new: bool,
+    missing_parent: MissingParent,
     pub(super) last_id: Option<String>,
     pub(super) seen: SeenIds,
     /// The last title of the session.
@@ -54,6 +55,7 @@ impl Tree {
             base_messages: state.said,
             is_linear: true,
             is_new: state.entries == 0,
+            missing_parent: state.missing_parent,
             last_id: state.last.take(),
             seen: std::mem::take(&mut state.ids),
             title: None,
@@ -138,9 +140,13 @@ impl Tree {
             return previous;
         }
         self.is_linear = false;
+        let missing = match self.missing_parent {
+            MissingParent::IsPrevious if name.is_some() => previous,
+            _ => NONE,
+        };
         let id = name.map(|name| short_hash(name.as_bytes()));
         id.and_then(|id| self.by_id.get(&id).copied())
-            .unwrap_or(NONE)
+            .unwrap_or(missing)
     }
 
     /// Returns the entry at which the conversation continues.
