@@ -85,15 +85,19 @@ pub(super) struct Entry {
 }
 
 /// Types of lines that are known but not needed.
-const IGNORED: [&str; 31] = [
+const IGNORED: [&str; 36] = [
     "agent-color",
     "agent-name",
     "agent-setting",
+    "api-request",
+    "api-request-blob",
+    "api-request-shape",
     "atis-latch",
     "attribution-snapshot",
     "bridge-session",
     "content-replacement",
     "effort",
+    "file-history-delta",
     "file-history-snapshot",
     "frame-link",
     "last-prompt",
@@ -115,6 +119,7 @@ const IGNORED: [&str; 31] = [
     "tag",
     "task-summary",
     "todo",
+    "tools-used",
     "worktree",
     "worktree-state",
 ];
