@@ -89,10 +89,20 @@ fn assistant(
     event
 }
 
+/// Returns whether a message has a call that starts a sub-agent.
+pub(super) fn starts_agent(message: &Message) -> bool {
+    let starts = |block: &Block| matches!(block, Block::ToolUse(call) if is_agent_tool(&call.name));
+    message.blocks.iter().any(starts)
+}
+
+fn is_agent_tool(name: &str) -> bool {
+    matches!(name, "Task" | "Agent")
+}
+
 /// Remembers a call, and the prompt if it starts a sub-agent.
 fn remember(memory: &mut Memory, id: &Text, name: &Text, input: &Json) {
     memory.add_call(hash(id), name);
-    if matches!(name.as_str(), "Task" | "Agent") {
+    if is_agent_tool(name) {
         let prompt = Object::from_json(input.as_str()).and_then(|input| input.text("prompt"));
         if let Some(prompt) = prompt {
             memory.add_task(hash(prompt.trim()), id);

@@ -142,13 +142,19 @@ fn an_interruption_is_a_message_of_the_agent_and_no_prompt() {
         user("u1", None, "go"),
         assistant("a1", "u1", "r1", TEXT),
         user("u2", Some("a1"), "[Request interrupted by user]"),
-        user("u3", Some("u2"), "[Request interrupted by user for tool use]"),
+        user(
+            "u3",
+            Some("u2"),
+            "[Request interrupted by user for tool use]",
+        ),
         user("u4", Some("u3"), "[Request interrupted by user], why?"),
     ]
     .concat();
     let (collected, _) = read(&text);
     assert_eq!(main_keys(&collected), ["u1", "a1", "u2", "u3", "u4"]);
-    let prompts = collected.messages().filter(|event| event.message.is_prompt());
+    let prompts = collected
+        .messages()
+        .filter(|event| event.message.is_prompt());
     let prompts: Vec<&str> = prompts.map(|event| event.key.as_str()).collect();
     assert_eq!(prompts, ["u1", "u4"]);
 }
