@@ -50,7 +50,10 @@ pub use event::{
     ReadReport, SummaryEvent, Thread, ThreadId, UsageEvent, sub_agent_name,
 };
 pub use format::{Agent, Format, OpenFile, Resume, formats};
-pub use formats::{CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi};
+pub use formats::{
+    CheckpointFiles, ClaudeCode, ClawCode, Codex, GeminiCli, Pi, SentRequest, WhichRequest,
+    sent_request,
+};
 pub use import::{
     AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,
     import_checkpoint_files, preview, recognise,

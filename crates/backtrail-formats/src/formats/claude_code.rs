@@ -10,6 +10,7 @@ mod entry;
 mod message;
 mod names;
 mod recognise;
+mod sent;
 mod state;
 mod tree;
 
@@ -19,6 +20,8 @@ mod cost_tests;
 mod cut_tests;
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(test)]
+mod sent_tests;
 #[cfg(test)]
 mod speed_tests;
 #[cfg(test)]
@@ -34,6 +37,8 @@ use names::Naming;
 use recognise::Content;
 use state::ClaudeState;
 use tree::{MAIN, Node, Tips, Tree};
+
+pub use sent::{SentRequest, WhichRequest, sent_request};
 
 use super::keys::{SeenIds, valid_key};
 use crate::environment::Environment;

@@ -11,7 +11,7 @@ mod pi;
 mod value;
 
 pub use checkpoint_files::CheckpointFiles;
-pub use claude_code::ClaudeCode;
+pub use claude_code::{ClaudeCode, SentRequest, WhichRequest, sent_request};
 pub use claw_code::ClawCode;
 pub use codex::Codex;
 pub use gemini_cli::GeminiCli;
