@@ -191,7 +191,7 @@ pub(crate) fn table_row(collected: &EventCollector) -> Map<String, Value> {
         "cwd": hashed(directory),
         "title": hashed(details.title.as_deref()),
         "first_at": times().next().map(backtrail::Timestamp::as_millis),
-        "last_at": times().last().map(backtrail::Timestamp::as_millis),
+        "last_at": times().next_back().map(backtrail::Timestamp::as_millis),
         "threads": collected.threads.len(),
     });
     match row {
