@@ -57,7 +57,7 @@ pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{
     Aider, Antigravity, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, CopilotCli,
     Cursor, Droid, GeminiCli, GrokCli, Hermes, HfTraces, KiloCode, KimiCli, OpenClaw, Pi, QwenCode,
-    RooCode,
+    RooCode, SentRequest, WhichRequest, sent_request,
 };
 pub use import::{
     AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,

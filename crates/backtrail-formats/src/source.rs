@@ -1,7 +1,7 @@
 //! A file of another program, opened for reading.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +53,22 @@ impl Source {
             len: bytes.len() as u64,
             content: Content::Bytes(bytes),
         }
+    }
+
+    /// Creates one from content that `write` writes to a temporary file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the content cannot be written.
+    pub fn from_written(
+        path: impl Into<PathBuf>,
+        write: impl FnOnce(&mut dyn Write) -> backtrail::Result<()>,
+    ) -> Result<Self> {
+        let path = path.into();
+        let mut file = tempfile::tempfile()
+            .map_err(|error| Error::io("cannot create a temporary file", &path, error))?;
+        write(&mut file)?;
+        Self::from_file(path, file)
     }
 
     /// Creates one from an open file that replaces the named one, such as its

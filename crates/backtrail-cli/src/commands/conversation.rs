@@ -101,8 +101,13 @@ impl TurnSpending {
         spending
     }
 
+    /// Adds what a response used and cost since it was last mentioned. A cost that is reported
+    /// after its call replaces the price.
     pub(super) fn add(&mut self, item: &SpendingItem) {
-        self.spending.add(&self.of(item));
+        self.spending.add(&self.prices.spending(&item.response));
+        if let Some(already) = &item.already {
+            self.spending.remove(&self.prices.spending(already));
+        }
     }
 
     /// Ends the turn, and returns what it spent.

@@ -21,6 +21,7 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use self::removed::Removed;
+pub(super) use self::source::KeptFile;
 use super::conversation::Survey;
 use super::markdown;
 use super::{Answer, find_session, short};
@@ -388,7 +389,10 @@ fn write_data(
             let losses = reader.write_v1(out)?;
             Ok(losses.iter().map(ToString::to_string).collect())
         }
-        agent => source::write(store, reader, &agent.name(), redacting, out),
+        agent => {
+            let remark = source::write(store, reader, &agent.name(), redacting, out)?;
+            Ok(remark.into_iter().collect())
+        }
     }
 }
 

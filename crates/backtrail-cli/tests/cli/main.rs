@@ -8,6 +8,7 @@
 
 mod agents;
 mod architecture;
+mod as_sent;
 mod checkpoint;
 mod close;
 mod closed;

@@ -4,18 +4,24 @@
 //! conversation only continued, the new lines are enough; if it has a new branch, the whole
 //! file is read again.
 
+mod cost;
 mod emitter;
 mod entry;
 mod message;
 mod names;
 mod recognise;
+mod sent;
 mod state;
 mod tree;
 
 #[cfg(test)]
+mod cost_tests;
+#[cfg(test)]
 mod cut_tests;
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(test)]
+mod sent_tests;
 #[cfg(test)]
 mod speed_tests;
 #[cfg(test)]
@@ -31,6 +37,8 @@ use names::Naming;
 use recognise::Content;
 use state::ClaudeState;
 use tree::{MAIN, Node, Tips, Tree};
+
+pub use sent::{SentRequest, WhichRequest, sent_request};
 
 use super::keys::{SeenIds, valid_key};
 use crate::environment::Environment;
@@ -100,6 +108,8 @@ struct FirstPass {
     /// are repeated.
     first_lines: HashMap<u64, u32>,
     repeated: HashMap<u64, HashSet<u64>>,
+    /// Where the last line starts whose uuid is repeated.
+    last_repeated: Option<u64>,
     seen: SeenIds,
     session: Option<String>,
     copied: Option<String>,
@@ -114,6 +124,7 @@ impl FirstPass {
             tree: Tree::default(),
             first_lines: HashMap::new(),
             repeated: HashMap::new(),
+            last_repeated: None,
             seen: SeenIds::default(),
             session: None,
             copied: None,
@@ -125,7 +136,7 @@ impl FirstPass {
                 break;
             };
             count(&mut report, &entry, number, &range);
-            entry.is_side &= !naming.is_agent();
+            entry.belongs_to(&naming);
             pass.add(&entry, number, range, source)?;
         }
         pass.report = report;
@@ -146,12 +157,13 @@ impl FirstPass {
         if self.copied.is_none() && !entry.is_side {
             self.copied.clone_from(&entry.forked);
         }
-        if !entry.kind.is_in_tree() && entry.kind != LineKind::Details {
+        if !entry.kind.is_needed() {
             return Ok(());
         }
         let mut is_repeated = false;
         if let Some(uuid) = entry.uuid.filter(|_| entry.kind.is_event()) {
             if let Some(first) = self.first_lines.get(&uuid) {
+                self.last_repeated = Some(range.start);
                 let lines = self.repeated.entry(uuid).or_default();
                 let first = self.tree.nodes.get(*first as usize);
                 if let Some(first) = first.filter(|_| lines.is_empty()) {
@@ -206,6 +218,8 @@ impl FirstPass {
         match content {
             Content::Lines(_) => {
                 state.memory = emitter.finish();
+                let cost = &mut state.memory.cost;
+                cost.needs_whole |= self.last_repeated.is_some_and(|at| at >= cost.from);
                 state.tips = self.tree.tips();
                 state.seen = self.seen;
                 state.lines = report.lines;
@@ -241,10 +255,11 @@ fn resume_lines(
         lines.next_parsed(&mut report, |text| scan(text, want_session))?
     {
         count(&mut report, &entry, number, &range);
-        entry.is_side &= !naming.is_agent();
+        entry.belongs_to(&naming);
         let is_renamed =
             entry.session.is_some() || (entry.forked.is_some() && state.copied.is_none());
-        if is_renamed || appended.add(&entry, number, &range).is_none() {
+        let needs_whole = entry.kind == LineKind::Cost && state.memory.cost.needs_whole;
+        if is_renamed || needs_whole || appended.add(&entry, number, &range).is_none() {
             return Ok(None);
         }
     }
@@ -273,7 +288,7 @@ struct Appended {
 impl Appended {
     /// Adds a line; `None` if that needs the whole tree.
     fn add(&mut self, entry: &Entry, number: u64, range: &Range<u64>) -> Option<()> {
-        if !entry.kind.is_in_tree() && entry.kind != LineKind::Details {
+        if !entry.kind.is_needed() {
             return Some(());
         }
         if let Some(uuid) = entry.uuid.filter(|_| entry.kind.is_event()) {

@@ -4,6 +4,7 @@
 //! such envelope, and the very first are one JSON object, rewritten with every turn. Memory
 //! does not grow with the length of a rollout.
 
+mod failures;
 mod inherited;
 mod items;
 mod lookahead;

@@ -31,7 +31,7 @@ pub use aider::Aider;
 pub use antigravity::Antigravity;
 pub use atif::Atif;
 pub use checkpoint_files::CheckpointFiles;
-pub use claude_code::ClaudeCode;
+pub use claude_code::{ClaudeCode, SentRequest, WhichRequest, sent_request};
 pub use claw_code::ClawCode;
 pub use cline::{Cline, KiloCode, RooCode};
 pub use codex::Codex;

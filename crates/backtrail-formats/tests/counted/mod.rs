@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::disallowed_methods, reason = "samples are only read")]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -88,24 +89,30 @@ pub(crate) struct Totals {
 /// Adds up the file's own conversation.
 pub(crate) fn totals(collected: &EventCollector) -> Totals {
     let mut totals = Totals::default();
+    // Of the records of one response, the last usage and the last cost count.
+    let (mut usages, mut costs) = (BTreeMap::new(), BTreeMap::new());
     for event in collected.main().map_or(&[][..], |main| &main.events) {
         match event {
             Event::Message(event) => {
                 totals.messages += 1;
                 totals.prompts += u64::from(event.message.is_prompt());
-                totals.cost += event.cost_usd.unwrap_or(0.0);
-                if let Some(usage) = &event.message.usage {
-                    totals.usage.add(usage);
-                }
+                let response = event.response_id.as_ref().unwrap_or(&event.key);
+                costs.extend(event.cost_usd.map(|cost| (response, cost)));
+                usages.extend(event.message.usage.as_ref().map(|usage| (response, usage)));
                 for block in &event.message.blocks {
                     totals.calls += u64::from(matches!(block, Block::ToolUse(_)));
                     totals.results += u64::from(matches!(block, Block::ToolResult(_)));
                 }
             }
             Event::Summary(_) => totals.compactions += 1,
-            Event::Usage(event) => totals.usage.add(&event.usage),
+            Event::Usage(event) => {
+                costs.extend(event.cost_usd.map(|cost| (&event.response_id, cost)));
+                usages.insert(&event.response_id, &event.usage);
+            }
         }
     }
+    usages.values().for_each(|usage| totals.usage.add(usage));
+    totals.cost = costs.values().sum();
     totals
 }
 
@@ -179,7 +186,7 @@ pub(crate) fn table_row(collected: &EventCollector) -> Map<String, Value> {
         "output": totals.usage.output_tokens,
         "cache_read": totals.usage.cache_read_input_tokens,
         "cache_write": totals.usage.cache_creation_input_tokens,
-        "cost": (totals.cost * 1e6).round() / 1e6,
+        "cost": totals.cost,
         "model": hashed(details.model.as_deref()),
         "cwd": hashed(directory),
         "title": hashed(details.title.as_deref()),

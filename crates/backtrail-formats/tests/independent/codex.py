@@ -1,68 +1,84 @@
-"""Counts what Codex rollouts say: a second reader, to check the first by.
+"""Reads a rollout of Codex, by the format's description alone.
 
-Usage: codex.py FILE...   Prints {"FILE": {...}, ...}.
-
-It reads a file whole, in the plainest way: what was said is counted from the items
-that went to the model; where a file has none of a kind, from the events.
+It reads a file whole, in the plainest way: what was said is taken from the items that went to the
+model; where a file has none of a kind, from the events for the screen.
 """
-
+import datetime
 import json
+import os
 import re
-import sys
 
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-OWN = (
-    "<environment_context>",
-    "<user_instructions>",
-    "# AGENTS.md instructions",
-    "<turn_aborted>",
-    "<permissions instructions>",
-)
-CALLS = (
-    "function_call",
-    "custom_tool_call",
-    "local_shell_call",
-    "web_search_call",
-    "tool_search_call",
-    "image_generation_call",
-    "tool_call",
-)
-RESULTS = (
-    "function_call_output",
-    "custom_tool_call_output",
-    "tool_search_output",
-    "tool_result",
-    "function_result",
-)
+SAMPLES = [
+    "agents/samples/codex/**/rollout-*.jsonl",
+    "samples/codex/**/*.json",
+    "samples/codex/**/*.jsonl",
+    "samples/matrix-agent-sessions/codex/**/*.jsonl",
+]
+
+UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+NAMED = re.compile(rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({UUID})(?:_({UUID}))?\.")
+OWN = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<turn_aborted>",
+       "<permissions instructions>")
+CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call",
+         "tool_search_call", "image_generation_call", "tool_call")
+RESULTS = ("function_call_output", "custom_tool_call_output", "tool_search_output", "tool_result",
+           "function_result")
+FAILED = ("failed in sandbox", "execution error", "exec_command failed", "patch rejected",
+          "apply_patch verification failed")
 
 
 def records(path):
-    damaged = 0
+    text = open(path, encoding="utf-8", errors="replace").read()
+    try:
+        whole = json.loads(text)
+        if isinstance(whole, dict) and "items" in whole:
+            return [whole["session"]] + whole["items"]
+    except ValueError:
+        pass
     found = []
-    with open(path, "rb") as file:
-        for line in file.read().split(b"\n"):
-            if not line.strip():
-                continue
-            try:
-                found.append(json.loads(line))
-            except ValueError:
-                damaged += 1
-                last = line
-        if damaged and not line.strip() == b"" and line == last:
-            damaged -= 1  # Half a line at the end may still be written.
-    return found, damaged
+    for line in text.split("\n"):
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            pass
+    return found
 
 
-def text(content):
+def millis(time):
+    try:
+        time = datetime.datetime.fromisoformat(time.replace("Z", "+00:00"))
+    except (AttributeError, ValueError):
+        return None
+    return int(time.timestamp() * 1000 + 1e-6)
+
+
+def parts(message):
+    content = message.get("content") or message.get("message")
     if isinstance(content, str):
-        return content
-    return "\n".join(part.get("text") or "" for part in content or [])
+        return [content]
+    return [part["text"] for part in content or [] if isinstance(part.get("text"), str)]
 
 
 def is_own_doing(message):
-    parts = message.get("content")
-    parts = [parts] if isinstance(parts, str) else [p.get("text") for p in parts or []]
-    return bool(parts) and all((p or "").lstrip().startswith(OWN) for p in parts)
+    kinds = (message.get("internal_chat_message_metadata_passthrough") or {}).get("content_item_kinds")
+    if kinds and any(kind.startswith("user.") for kind in kinds):
+        return False
+    texts = parts(message)
+    return bool(texts) and all(text.lstrip().startswith(OWN) for text in texts)
+
+
+def is_failed(item, ended):
+    said = item.get("output", item.get("result"))
+    if isinstance(said, dict):
+        return bool(said.get("exitCode") or said.get("exit_code")) or said.get("success") is False
+    if isinstance(said, list):
+        said = (said[0].get("text") or "") if said else ""
+    said = str(said)
+    code = re.match(r'\{"output":.*"exit_code":(-?\d+)', said, re.S)
+    code = code or re.match(r"(?:(?!Output:).)*(?:exited with code|Exit code:) (-?\d+)", said, re.S)
+    aborted = re.match(r"(?:Wall time: .*\n)?aborted by user", said)
+    bad_code = bool(code) and int(code.group(1)) != 0
+    return bad_code or bool(aborted) or said.startswith(FAILED) or ended.get(item.get("call_id"), False)
 
 
 def tokens(usage):
@@ -71,101 +87,143 @@ def tokens(usage):
     return {
         "input": usage.get("input_tokens", 0) - cached - written,
         "cache_read": cached,
-        "cache_creation": written,
+        "cache_write": written,
         "output": usage.get("output_tokens", 0),
-        "reasoning": usage.get("reasoning_output_tokens") or 0,
     }
+
+
+def title(path, thread, found, prompts):
+    """Returns the name in the index, or in the file, or the request below an editor's files."""
+    home = path
+    while os.path.dirname(home) != home:
+        home = os.path.dirname(home)
+        if os.path.basename(home) in ("sessions", "archived_sessions"):
+            break
+    index, name = os.path.join(os.path.dirname(home), "session_index.jsonl"), None
+    if os.path.exists(index):
+        for line in open(index, encoding="utf-8"):
+            row = json.loads(line)
+            name = row["thread_name"] if row["id"] == thread else name
+    for record in found:
+        payload = record.get("payload") or {}
+        is_own = payload.get("thread_id") in (None, thread)
+        if name is None and is_own and payload.get("type") == "thread_name_updated":
+            name = payload.get("thread_name")
+    heading = "## My request for Codex:"
+    if name is None and prompts and heading in prompts[0]:
+        lines = prompts[0].split(heading, 1)[1].split("\n")
+        name = next((line.strip()[:120] for line in lines if line.strip()), None)
+    return name
+
+
+class Reading:
+    """The conversation so far: (kind, time, texts) for each thing that was said."""
+
+    def __init__(self):
+        self.said, self.used, self.ended = [], [], {}
+
+    def add(self, kind, at, texts=()):
+        self.said.append((kind, at, list(texts)))
+
+    def roll_back(self, turns):
+        for _ in range(turns):
+            starts = [n for n, (kind, _, _) in enumerate(self.said) if kind == "prompt"]
+            if starts:
+                del self.said[starts[-1]:]
+
+    def item(self, item, at, copied):
+        kind = item.get("type", "message" if "role" in item else None)
+        if kind == "message" and item.get("role") == "user":
+            self.add("own" if is_own_doing(item) or copied else "prompt", at, parts(item))
+        elif kind == "message" and item.get("role") == "assistant":
+            self.add("answer", at, parts(item))
+        elif kind in ("message", "agent_message"):
+            self.add("own", at)
+        elif kind == "reasoning":
+            self.add("thinking", at)
+        elif kind in CALLS:
+            self.add("call", at)
+        elif kind in RESULTS:
+            self.add("failed" if is_failed(item, self.ended) else "result", at)
+
+
+SHOWN = {"user_message": "prompt", "UserMessage": "prompt", "agent_message": "answer",
+         "AgentMessage": "answer", "agent_reasoning": "thinking", "Reasoning": "thinking"}
+
+
+def event(reading, payload, at, is_needed):
+    item = payload.get("item") or {}
+    kind = payload["type"] if payload["type"] != "item_completed" else item.get("type")
+    bad = item.get("status") in ("failed", "declined") or payload.get("success") is False
+    reading.ended[item.get("id") or payload.get("call_id")] = bad or bool(payload.get("exit_code"))
+    if kind in SHOWN and is_needed(SHOWN[kind]):
+        texts = parts(item) if item else [payload.get("message") or payload.get("text") or ""]
+        reading.add(SHOWN[kind], at, texts)
+    if kind == "Plan":
+        reading.add("answer", at, [item.get("text") or ""])
+    if kind == "thread_rolled_back":
+        reading.roll_back(payload.get("num_turns") or 0)
 
 
 def read(path):
-    found, damaged = records(path)
-    metas = [r["payload"] for r in found if r.get("type") == "session_meta"]
-    meta = metas[0] if found and found[0].get("type") == "session_meta" else {}
+    found = records(path)
+    if os.path.basename(path) == "session_index.jsonl" or not found:
+        return []
+    first = found[0]
+    is_meta = first.get("type") == "session_meta"
+    meta = first["payload"] if is_meta else first if "type" not in first and "id" in first else {}
     start = meta.get("subagent_history_start_ordinal") or 0
+    items = [record.get("payload") or record for record in found
+             if record.get("type") == "response_item" or "payload" not in record]
+    kinds = {item.get("type", "message" if "role" in item else None) for item in items}
+    roles = {item.get("role") for item in items if not is_own_doing(item)}
+    has = {"prompt": "user" in roles, "answer": "assistant" in roles, "thinking": "reasoning" in kinds}
 
-    items, events, counts = [], [], []
+    reading, model, cwd, before = Reading(), None, meta.get("cwd"), None
     for record in found:
-        payload = record.get("payload")
+        payload, kind = record.get("payload"), record.get("type")
+        time = record.get("timestamp") or record.get("created_at")
+        at = millis(time)
         copied = (record.get("ordinal") or 0) < start
         if payload is None:
-            items.append((record, copied))
-        elif record["type"] == "response_item":
-            items.append((payload, copied))
-        elif record["type"] == "event_msg":
-            if payload["type"] == "item_completed":
-                events.append(({"kind": payload["item"]["type"]}, copied))
-            elif payload["type"] == "token_count":
-                counts.append((payload.get("info"), copied))
-            else:
-                events.append(({"kind": payload["type"]}, copied))
+            reading.item(record, at, copied)
+        elif kind == "response_item":
+            reading.item(payload, at, copied)
+        elif kind == "event_msg" and payload["type"] == "token_count":
+            info = payload.get("info") or {}
+            total, last = info.get("total_token_usage"), info.get("last_token_usage")
+            if total and not copied and total != before:
+                if last is None:
+                    last = {k: v - (before or {}).get(k, 0) for k, v in total.items()}
+                if any(tokens(last).values()):
+                    reading.used.append(tokens(last))
+                    reading.add("usage", at)
+            before = total or before
+        elif kind == "event_msg":
+            event(reading, payload, at, lambda shown: not has[shown])
+        elif kind == "turn_context":
+            model, cwd = payload.get("model") or model, cwd or payload.get("cwd")
+        elif kind == "compacted":
+            reading.add("compaction", at)
+        if cwd is None and "<cwd>" in json.dumps(record):
+            cwd = re.search(r"<cwd>(.*?)</cwd>", json.dumps(record)).group(1)
 
-    out = {
-        "session": meta.get("id"),
-        "damaged": damaged,
-        "user": 0,
-        "prompts": 0,
-        "assistant": 0,
-        "system": 0,
-        "thinking": 0,
-        "calls": 0,
-        "results": 0,
-        "failed": 0,
-        "compactions": sum(r.get("type") == "compacted" for r in found),
-        "responses": 0,
-        "input": 0,
-        "cache_read": 0,
-        "cache_creation": 0,
-        "output": 0,
-        "reasoning": 0,
-    }
-    for item, copied in items:
-        kind = item.get("type", "message" if "role" in item else None)
-        if kind == "message" and item.get("role") == "user":
-            out["user"] += 1
-            out["prompts"] += not is_own_doing(item) and not copied
-        elif kind == "message" and item.get("role") == "assistant":
-            out["assistant"] += 1
-        elif kind == "message":
-            out["system"] += 1
-        elif kind == "agent_message":
-            out["user"] += 1
-        elif kind == "reasoning":
-            out["thinking"] += 1
-        elif kind in CALLS:
-            out["calls"] += 1
-        elif kind in RESULTS:
-            out["results"] += 1
-            said = str(item.get("output"))
-            code = re.match(r'\{"output":.*"exit_code":(-?\d+)', said, re.S)
-            code = code or re.match(r"(?:(?!Output:).)*exited with code (-?\d+)", said, re.S)
-            out["failed"] += bool(code) and int(code.group(1)) != 0
-            out["failed"] += said.startswith(("failed in sandbox", "execution error"))
-    of = lambda *kinds: sum(e["kind"] in kinds for e, _ in events)
-    if out["prompts"] == 0 and not start:
-        out["prompts"] = of("user_message", "UserMessage")
-        out["user"] += out["prompts"]
-    if out["assistant"] == 0:
-        out["assistant"] += of("agent_message", "AgentMessage")
-    out["assistant"] += of("Plan")
-    if out["thinking"] == 0:
-        out["thinking"] += of("agent_reasoning", "Reasoning")
-
-    before = None
-    for info, copied in counts:
-        if not info:
-            continue
-        total, last = info.get("total_token_usage"), info.get("last_token_usage")
-        if not copied and total != before:
-            if last is None:
-                last = {k: v - (before or {}).get(k, 0) for k, v in total.items()}
-            used = tokens(last)
-            if any(used.values()):
-                out["responses"] += 1
-                for name, number in used.items():
-                    out[name] += number
-        before = total or before
-    return out
-
-
-if __name__ == "__main__":
-    json.dump({path: read(path) for path in sys.argv[1:]}, sys.stdout, indent=1)
+    said = reading.said
+    of = lambda *kinds: [entry for entry in said if entry[0] in kinds]
+    name = NAMED.match(os.path.basename(path))
+    session = meta.get("id") or meta.get("session_id") or (name and name.group(1))
+    prompts = [text for entry in of("prompt") for text in entry[2]]
+    answers = [text for entry in of("answer") for text in entry[2] if text.strip()]
+    times = [entry[1] for entry in said if entry[1] is not None]
+    out = dict(
+        messages=len(said) - len(of("usage", "compaction")), prompts=len(of("prompt")),
+        answers=len(answers), calls=len(of("call")), results=len(of("result", "failed")),
+        failed=len(of("failed")), compactions=len(of("compaction")), model=model, cwd=cwd,
+        prompt_text="\0".join(prompts), answer_text="\0".join(answers), threads=1,
+        title=title(path, session, found, prompts),
+        first_at=times[0] if times else None, last_at=times[-1] if times else None)
+    for field in ("input", "output", "cache_read", "cache_write"):
+        out[field] = sum(used[field] for used in reading.used)
+    if session:
+        out["session"] = f"{session}_{name.group(2)}" if name and name.group(2) else session
+    return [out]

@@ -65,11 +65,7 @@ fn input(case: &str) -> ContextInput {
     let mut said = |line: Line| {
         seq += 1;
         let message: Message = line.message.parse().unwrap();
-        ContextMessage {
-            seq,
-            model: line.model,
-            message,
-        }
+        ContextMessage::new(seq, line.model, message)
     };
     ContextInput {
         instructions: input.instructions.into_iter().map(&mut said).collect(),

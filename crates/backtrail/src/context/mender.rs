@@ -74,7 +74,8 @@ struct DraftTurn<'a> {
     parts: Vec<TurnPart<'a>>,
     /// Parts that must become the user's, whichever message they were in.
     aside: Vec<TurnPart<'a>>,
-    calls: Vec<usize>,
+    /// Each with its record.
+    calls: Vec<(u64, usize)>,
     /// Whether it contains anything besides calls and results.
     is_plain: bool,
 }
@@ -144,11 +145,15 @@ impl<'a> Mender<'a> {
             self.note(MendRule::EmptyMessage);
         }
         let mut draft = DraftTurn::new(said, author_of(&said.message.role));
-        for fate in fates {
+        for (n, fate) in fates.iter().enumerate() {
+            self.seq = said.seq_of(n);
             self.block(&mut draft, fate, calls);
         }
-        let answers = draft.calls.iter().map(|&number| &calls[number]);
-        let answers: Vec<_> = answers.map(|call| self.answer(call)).collect();
+        let mut answers = Vec::new();
+        for &(seq, number) in &draft.calls {
+            self.seq = seq;
+            answers.push(self.answer(&calls[number]));
+        }
         let role = self.role(&said.message.role, &draft);
         self.turn(draft.author, role, draft.parts);
         if !answers.is_empty() {
@@ -179,7 +184,7 @@ impl<'a> Mender<'a> {
             BlockFate::Call(number) => {
                 let call = self.call(&calls[number]);
                 draft.parts.push(call);
-                draft.calls.push(number);
+                draft.calls.push((self.seq, number));
             }
             BlockFate::Misplaced(call) => self.misplaced(draft, call),
             BlockFate::Orphan(result) => {

@@ -105,6 +105,32 @@ pub(crate) struct ContextMessage {
     pub(crate) seq: u64,
     pub(crate) model: Option<String>,
     pub(crate) message: Message,
+    /// The later records of the same response: the first block of each, and its seq.
+    joined: Vec<(usize, u64)>,
+}
+
+impl ContextMessage {
+    pub(crate) fn new(seq: u64, model: Option<String>, message: Message) -> Self {
+        Self {
+            seq,
+            model,
+            message,
+            joined: Vec::new(),
+        }
+    }
+
+    /// Adds the next record of the same response.
+    pub(crate) fn join(&mut self, later: Self) {
+        self.joined.push((self.message.blocks.len(), later.seq));
+        self.message.blocks.extend(later.message.blocks);
+    }
+
+    /// Returns the seq of the record with a block.
+    fn seq_of(&self, block: usize) -> u64 {
+        let after = self.joined.partition_point(|(first, _)| *first <= block);
+        let joined = after.checked_sub(1).map(|last| self.joined[last].1);
+        joined.unwrap_or(self.seq)
+    }
 }
 
 pub(crate) fn render(shape: Shape, input: &ContextInput) -> Context {

@@ -135,10 +135,8 @@ fn history() -> impl Strategy<Value = ContextInput> {
         let first = (None, serde_json::from_str(&json).unwrap());
         let mut all = std::iter::once(first).chain(messages).zip(0..);
         let mut next = || {
-            all.next().map(|((model, message), seq)| ContextMessage {
-                seq,
-                model: model.map(str::to_owned),
-                message,
+            all.next().map(|((model, message), seq)| {
+                ContextMessage::new(seq, model.map(str::to_owned), message)
             })
         };
         ContextInput {
@@ -176,11 +174,7 @@ fn elements(shape: Shape, input: &ContextInput) -> Vec<String> {
 }
 
 fn said(role: Role, blocks: impl IntoIterator<Item = Block>) -> ContextMessage {
-    ContextMessage {
-        seq: 1,
-        model: None,
-        message: Message::new(role, blocks),
-    }
+    ContextMessage::new(1, None, Message::new(role, blocks))
 }
 
 proptest! {
@@ -233,7 +227,7 @@ proptest! {
         }
         let context = render(Shape::Neutral, &input);
         let again: Neutral = serde_json::from_str(context.as_json()).unwrap();
-        let messages = again.messages.into_iter().map(|message| ContextMessage { seq: 0, model: None, message });
+        let messages = again.messages.into_iter().map(|message| ContextMessage::new(0, None, message));
         let again = ContextInput { messages: messages.collect(), ..ContextInput::default() };
         let again = render(Shape::Neutral, &again);
         prop_assert_eq!(again.as_json(), context.as_json());

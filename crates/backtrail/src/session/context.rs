@@ -7,7 +7,7 @@ use crate::context::{Context, ContextInput, ContextMessage, Shape, render};
 use crate::error::Result;
 use crate::log::chain::Walk;
 use crate::log::place;
-use crate::message::{Message, Role, StoredCompaction};
+use crate::message::{Block, Message, Role, StoredCompaction};
 use crate::trail::readable::Readable;
 use crate::trail::{Damage, DamageReport, RecordRef};
 
@@ -148,6 +148,8 @@ pub(crate) struct Instructions {
 struct Gathered {
     input: ContextInput,
     unreadable: u64,
+    /// The last response, and its message: since then there were only results.
+    response: Option<(String, usize)>,
 }
 
 impl Gathered {
@@ -162,20 +164,37 @@ impl Gathered {
         }
         // If only a part of it is lost, the rest is sent.
         if let Readable::Whole(message) | Readable::InPart(message) = readable {
-            self.input
-                .messages
-                .push(ContextMessage::of(record, message));
+            let response = record.details().response_id;
+            self.push(ContextMessage::of(record, message), response);
         }
         Ok(())
+    }
+
+    /// Adds a message. The records of one response are one message, as the provider sent it,
+    /// even if results of its first calls are between them.
+    fn push(&mut self, said: ContextMessage, response: Option<String>) {
+        let messages = &mut self.input.messages;
+        if said.message.role == Role::Assistant {
+            if let Some((last, at)) = &self.response
+                && response.as_ref() == Some(last)
+            {
+                messages[*at].join(said);
+                return;
+            }
+            self.response = response.map(|response| (response, messages.len()));
+        } else if !said.message.blocks.iter().all(is_result) {
+            self.response = None;
+        }
+        messages.push(said);
     }
 }
 
 impl ContextMessage {
     fn of(record: &RecordRef<'_>, message: Message) -> Self {
-        Self {
-            seq: record.seq(),
-            model: record.details().model,
-            message,
-        }
+        Self::new(record.seq(), record.details().model, message)
     }
+}
+
+fn is_result(block: &Block) -> bool {
+    matches!(block, Block::ToolResult(_))
 }

@@ -6,6 +6,7 @@ mod async_use;
 mod basics;
 mod compaction;
 mod concurrency;
+mod context;
 mod conversation;
 mod cost;
 mod damage;

@@ -9,48 +9,98 @@ use super::super::short;
 use crate::error::{CommandError, Result};
 use crate::text::{clean, count, visible_path};
 
-/// Writes the file of `agent` that a session was imported from; the longest, if there are
-/// several. Returns remarks about it.
+/// The file that a session was imported from.
+pub(in crate::commands) struct KeptFile {
+    pub(in crate::commands) source: KeptSource,
+    /// The session that holds it, if that is another one.
+    holder: Option<SessionReader>,
+    /// How many other files the session was imported from.
+    others: usize,
+}
+
+impl KeptFile {
+    /// Finds the file of `agent` that a session was imported from; the longest, if there are
+    /// several.
+    pub(in crate::commands) fn find(
+        store: &Store,
+        reader: &SessionReader,
+        agent: &str,
+    ) -> Result<Option<Self>> {
+        let mut sources = reader.sources()?;
+        sources.retain(|source| source.agent == agent);
+        if let Some(source) = longest(&sources) {
+            return Ok(Some(Self {
+                source: source.clone(),
+                holder: None,
+                others: sources.len() - 1,
+            }));
+        }
+        // A branch or a sub-agent, whose records are in the file of another session.
+        for source in sources.iter().rev() {
+            let Some(id) = &source.held_by else {
+                continue;
+            };
+            let holder = store.read_session(id)?;
+            let held = holder.sources()?;
+            if let Some(held) = held.into_iter().find(|held| held.path == source.path) {
+                return Ok(Some(Self {
+                    source: held,
+                    holder: Some(holder),
+                    others: 0,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether another session holds the file.
+    pub(in crate::commands) fn is_held(&self) -> bool {
+        self.holder.is_some()
+    }
+
+    /// Writes the file. `reader` is that of its session.
+    pub(in crate::commands) fn write(
+        &self,
+        reader: &SessionReader,
+        out: &mut dyn Write,
+    ) -> backtrail::Result<u64> {
+        let reader = self.holder.as_ref().unwrap_or(reader);
+        reader.write_source(&self.source, out)
+    }
+
+    /// Returns what there is to say about the file.
+    fn remark(&self, reader: &SessionReader) -> Option<String> {
+        if let Some(holder) = &self.holder {
+            return Some(format!(
+                "session {} is part of this file, which belongs to session {}",
+                short(reader.id()),
+                short(holder.id())
+            ));
+        }
+        (self.others > 0).then(|| {
+            format!(
+                "the session was also imported from {}; this is the longest, {}",
+                count(self.others, "other file"),
+                visible_path(&self.source.path)
+            )
+        })
+    }
+}
+
+/// Writes the file of `agent` that a session was imported from. Returns a remark about it.
 pub(super) fn write(
     store: &Store,
     reader: &SessionReader,
     agent: &str,
     redacting: bool,
     out: &mut dyn Write,
-) -> Result<Vec<String>> {
-    let sources = reader.sources()?;
-    let mut remarks = Vec::new();
-    if let Some(source) = longest(&sources, agent) {
-        let others = sources.iter().filter(|other| other.agent == agent).count() - 1;
-        if others > 0 {
-            remarks.push(format!(
-                "the session was also imported from {}; this is the longest, {}",
-                count(others, "other file"),
-                visible_path(&source.path)
-            ));
-        }
-        refuse_packed(source, redacting)?;
-        reader.write_source(source, out)?;
-        return Ok(remarks);
-    }
-    // A branch or a sub-agent, whose records are in the file of another session.
-    let holder = sources.iter().filter(|source| source.agent == agent).rev();
-    let holder = holder.filter_map(|source| Some((source, source.held_by.as_ref()?)));
-    for (source, id) in holder {
-        let holder = store.read_session(id)?;
-        let held = holder.sources()?;
-        if let Some(held) = held.iter().find(|held| held.path == source.path) {
-            remarks.push(format!(
-                "session {} is part of this file, which belongs to session {}",
-                short(reader.id()),
-                short(id)
-            ));
-            refuse_packed(held, redacting)?;
-            holder.write_source(held, out)?;
-            return Ok(remarks);
-        }
-    }
-    Err(none(reader, &sources, agent))
+) -> Result<Option<String>> {
+    let Some(file) = KeptFile::find(store, reader, agent)? else {
+        return Err(none(reader, &reader.sources()?, agent));
+    };
+    refuse_packed(&file.source, redacting)?;
+    file.write(reader, out)?;
+    Ok(file.remark(reader))
 }
 
 /// Refuses to remove secrets from a compressed file.
@@ -63,12 +113,9 @@ fn refuse_packed(source: &KeptSource, redacting: bool) -> Result<()> {
     Ok(())
 }
 
-fn longest<'s>(sources: &'s [KeptSource], agent: &str) -> Option<&'s KeptSource> {
-    let fits = |source: &&KeptSource| source.agent == agent && source.held_by.is_none();
-    sources
-        .iter()
-        .filter(fits)
-        .max_by_key(|source| source.bytes)
+fn longest(sources: &[KeptSource]) -> Option<&KeptSource> {
+    let own = sources.iter().filter(|source| source.held_by.is_none());
+    own.max_by_key(|source| source.bytes)
 }
 
 fn none(reader: &SessionReader, sources: &[KeptSource], agent: &str) -> CommandError {

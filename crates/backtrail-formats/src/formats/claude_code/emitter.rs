@@ -3,16 +3,18 @@
 //! All that it remembers from line to line is in its [`Memory`], so that resumed reading sends
 //! the same as reading the whole file.
 
+use super::cost::CostCalls;
 use super::entry::LineKind;
 use super::message;
 use super::state::Memory;
 use super::tree::{Branch, MAIN, Node};
 use crate::error::Result;
 use crate::event::{
-    Details, Event, EventSink, MessageEvent, Origin, SummaryEvent, Thread, ThreadId,
+    Details, Event, EventSink, MessageEvent, Origin, SummaryEvent, Thread, ThreadId, UsageEvent,
 };
 use crate::formats::keys::{hash_name as hash, short_hash, valid_key};
 use crate::json::Object;
+use crate::json_lines::JsonLines;
 use crate::lines::Lines;
 use crate::source::Source;
 use std::collections::{HashMap, HashSet};
@@ -33,6 +35,8 @@ pub(super) struct Emitter<'t> {
     fork_keys: HashMap<u64, Option<String>>,
     /// The events of sub-agents.
     agent_events: HashSet<u64>,
+    /// The calls since the last cost.
+    cost_calls: CostCalls,
 }
 
 impl<'t> Emitter<'t> {
@@ -51,6 +55,7 @@ impl<'t> Emitter<'t> {
             branch_keys: Vec::new(),
             fork_keys: HashMap::new(),
             agent_events: HashSet::new(),
+            cost_calls: CostCalls::default(),
         }
     }
 
@@ -67,6 +72,9 @@ impl<'t> Emitter<'t> {
     /// Sends the events of lines, from a byte of the file on.
     pub(super) fn emit(&mut self, from: u64, nodes: &[Node], branches: &[Branch]) -> Result<()> {
         self.branch_keys = vec![None; branches.len()];
+        if nodes.iter().any(|node| node.kind == LineKind::Cost) {
+            self.read_calls(from)?;
+        }
         let mut lines = Lines::new(self.source, from, 0);
         let mut wanted = nodes.iter().filter(|node| node.is_read_again()).peekable();
         while wanted.peek().is_some() {
@@ -83,6 +91,59 @@ impl<'t> Emitter<'t> {
         Ok(())
     }
 
+    /// Reads the calls since the last cost again, up to a byte of the file.
+    fn read_calls(&mut self, to: u64) -> Result<()> {
+        let from = self.memory.cost.from.min(to);
+        let (mut lines, mut report) = JsonLines::resume(self.source, from, 0);
+        while let Some(line) = lines.next(&mut report)? {
+            if line.range.start >= to {
+                break;
+            }
+            let record = line.object();
+            let is_call = record.string("type").as_deref() == Some("assistant");
+            if is_call && !record.is_true("isSidechain") {
+                let mut memory = Memory::default();
+                let key = String::new();
+                let event = message::message_event(&record, key, &mut memory, self.source);
+                self.add_call(&record, &event);
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers a call on the main line until its cost is known.
+    fn add_call(&mut self, record: &Object<'_>, event: &MessageEvent) {
+        let cost = &mut self.memory.cost;
+        cost.is_shared |= message::starts_agent(&event.message);
+        match record.has("forkedFrom") {
+            // It is a call of another session.
+            true => cost.is_shared = true,
+            false => self.cost_calls.add(event, cost),
+        }
+    }
+
+    /// Sends the cost of the calls that the agent's own cost is for.
+    fn emit_cost(&mut self, record: &Object<'_>, node: &Node) -> Result<()> {
+        let cost = &mut self.memory.cost;
+        let shares = self.cost_calls.share(record, cost, node.end);
+        if shares.is_empty() {
+            return Ok(());
+        }
+        self.switch_to_main()?;
+        for (n, (call, cost)) in shares.into_iter().enumerate() {
+            self.sink.event(Event::Usage(UsageEvent {
+                key: format!("cost-{}-{n}", node.number),
+                at: None,
+                response_id: call.response,
+                model: call.model,
+                usage: call.usage,
+                duration_ms: None,
+                cost_usd: Some(cost),
+            }))?;
+        }
+        Ok(())
+    }
+
     fn emit_line(
         &mut self,
         record: &Object<'_>,
@@ -92,6 +153,7 @@ impl<'t> Emitter<'t> {
     ) -> Result<()> {
         match node.kind {
             LineKind::Details => self.emit_details(record),
+            LineKind::Cost => self.emit_cost(record, node),
             LineKind::Agent => self.emit_progress(record, node),
             _ if node.is_side => self.emit_side(record, node),
             LineKind::Boundary => {
@@ -141,6 +203,7 @@ impl<'t> Emitter<'t> {
                 details.model.clone_from(&message.model);
             }
             self.memory.add_message(node.uuid.unwrap_or_default());
+            self.add_call(record, message);
         }
         if details != Details::default() {
             self.sink.details(details)?;
@@ -186,6 +249,8 @@ impl<'t> Emitter<'t> {
         branch: &Branch,
     ) -> Result<()> {
         let (key, event) = read_line(record, node, &mut self.memory, self.source)?;
+        self.memory.cost.is_shared = true;
+        self.memory.cost.needs_whole = true;
         let owner = node.owner as usize;
         let known = self.branch_keys.get(owner).cloned().flatten();
         let is_new = known.is_none();
@@ -319,6 +384,7 @@ impl<'t> Emitter<'t> {
         outer: &Object<'_>,
         event: Event,
     ) -> Result<()> {
+        self.memory.cost.is_shared = true;
         let id = hash(agent);
         let identity = hash(&format!("{agent}\n{}", event.key()));
         if !self.agent_events.insert(identity) {

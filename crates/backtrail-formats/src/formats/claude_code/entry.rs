@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
+use super::names::Naming;
 use crate::formats::keys::hash_name as hash;
 use crate::json::Object;
 
@@ -27,6 +28,8 @@ pub(super) enum LineKind {
     Passive,
     /// A title or a directory.
     Details,
+    /// The agent's own cost.
+    Cost,
     /// Known, but not needed.
     Ignored,
     Unknown,
@@ -37,10 +40,12 @@ pub(super) enum LineKind {
 impl LineKind {
     /// Returns whether lines of this kind are part of the tree.
     pub(super) fn is_in_tree(self) -> bool {
-        !matches!(
-            self,
-            Self::Details | Self::Ignored | Self::Unknown | Self::Broken
-        )
+        self.is_needed() && !matches!(self, Self::Details | Self::Cost)
+    }
+
+    /// Returns whether lines of this kind say anything that is needed.
+    pub(super) fn is_needed(self) -> bool {
+        !matches!(self, Self::Ignored | Self::Unknown | Self::Broken)
     }
 
     /// Returns whether lines of this kind are events.
@@ -84,16 +89,33 @@ pub(super) struct Entry {
     pub(super) forked: Option<String>,
 }
 
+impl Entry {
+    /// Corrects what the line of a sub-agent's own file says: its conversation is the file's,
+    /// and a cost there is not its own.
+    pub(super) fn belongs_to(&mut self, naming: &Naming) {
+        if naming.is_agent() {
+            self.is_side = false;
+            if self.kind == LineKind::Cost {
+                self.kind = LineKind::Ignored;
+            }
+        }
+    }
+}
+
 /// Types of lines that are known but not needed.
-const IGNORED: [&str; 31] = [
+const IGNORED: [&str; 36] = [
     "agent-color",
     "agent-name",
     "agent-setting",
+    "api-request",
+    "api-request-blob",
+    "api-request-shape",
     "atis-latch",
     "attribution-snapshot",
     "bridge-session",
     "content-replacement",
     "effort",
+    "file-history-delta",
     "file-history-snapshot",
     "frame-link",
     "last-prompt",
@@ -115,6 +137,7 @@ const IGNORED: [&str; 31] = [
     "tag",
     "task-summary",
     "todo",
+    "tools-used",
     "worktree",
     "worktree-state",
 ];
@@ -176,6 +199,7 @@ fn kind(line: &Object<'_>) -> LineKind {
         "attachment" if has(&QUEUED) => LineKind::Queued,
         "progress" if has(&MESSAGE) && has(&PROGRESS) => LineKind::Agent,
         "attachment" | "progress" => LineKind::Passive,
+        "cost-state" => LineKind::Cost,
         "summary" | "custom-title" | "ai-title" | "relocated" => LineKind::Details,
         name if IGNORED.contains(&name) => LineKind::Ignored,
         _ => LineKind::Unknown,

@@ -7,11 +7,12 @@ use std::collections::{HashSet, VecDeque};
 use backtrail::Json;
 use serde::{Deserialize, Serialize};
 
+use super::cost::LastCost;
 use super::tree::Tips;
 use crate::formats::keys::{SeenIds, push_limited};
 
 /// The version of the state.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Where reading ended.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -68,6 +69,8 @@ pub(super) struct Memory {
     tasks: VecDeque<(u64, String)>,
     /// The last messages.
     told: VecDeque<u64>,
+    /// The agent's own cost.
+    pub(super) cost: LastCost,
     /// How many messages the next summary keeps.
     pub(super) keep: u64,
     agents: VecDeque<Agent>,

@@ -137,6 +137,29 @@ fn an_abandoned_path_is_a_branch() {
 }
 
 #[test]
+fn an_interruption_is_a_message_of_the_agent_and_no_prompt() {
+    let text = [
+        user("u1", None, "go"),
+        assistant("a1", "u1", "r1", TEXT),
+        user("u2", Some("a1"), "[Request interrupted by user]"),
+        user(
+            "u3",
+            Some("u2"),
+            "[Request interrupted by user for tool use]",
+        ),
+        user("u4", Some("u3"), "[Request interrupted by user], why?"),
+    ]
+    .concat();
+    let (collected, _) = read(&text);
+    assert_eq!(main_keys(&collected), ["u1", "a1", "u2", "u3", "u4"]);
+    let prompts = collected
+        .messages()
+        .filter(|event| event.message.is_prompt());
+    let prompts: Vec<&str> = prompts.map(|event| event.key.as_str()).collect();
+    assert_eq!(prompts, ["u1", "u4"]);
+}
+
+#[test]
 fn a_branch_from_the_beginning_shares_nothing() {
     let text = [
         user("u1", None, "first"),

@@ -83,7 +83,7 @@ impl Node {
         self.kind.is_event()
             || matches!(
                 self.kind,
-                LineKind::Boundary | LineKind::Agent | LineKind::Details
+                LineKind::Boundary | LineKind::Agent | LineKind::Details | LineKind::Cost
             )
     }
 }

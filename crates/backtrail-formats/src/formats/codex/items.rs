@@ -3,6 +3,7 @@
 
 use backtrail::{Block, Fields, Json, Message, Role, Text, Thinking};
 
+use super::failures::{has_bad_exit, is_failure};
 use crate::formats::blocks::{
     self, call_input, data_url_block, mark_meta, starts_with_any, tool_output, tool_use,
 };
@@ -247,6 +248,9 @@ fn output(json: &str) -> (Option<Json>, bool) {
         if object.string("type").is_some() {
             return output_of_parts(json);
         }
+        let metadata = object.object("metadata");
+        let failed =
+            failed || has_bad_exit(&object) || metadata.is_some_and(|it| has_bad_exit(&it));
         return (to_json(json), failed);
     }
     output_of_parts(json)
@@ -257,8 +261,12 @@ fn output_of_parts(json: &str) -> (Option<Json>, bool) {
     if is_string(json) {
         return string_output(json);
     }
-    let output = tool_output(&content_blocks(json));
-    (output.or_else(|| to_json(json)), false)
+    let blocks = content_blocks(json);
+    let failed = match blocks.first() {
+        Some(Block::Text(first)) => is_failure(first.text.lines()),
+        _ => false,
+    };
+    (tool_output(&blocks).or_else(|| to_json(json)), failed)
 }
 
 /// Reads an output that is a string. The output of commands used to be wrapped in JSON with
@@ -266,42 +274,25 @@ fn output_of_parts(json: &str) -> (Option<Json>, bool) {
 fn string_output(json: &str) -> (Option<Json>, bool) {
     // Outputs are most of a rollout, so they are not decoded.
     let inside = json.trim_start_matches('"');
-    if inside.starts_with("{\\\"output\\\":")
+    if starts_with_any(inside, &WRAPPED)
         && let Some(unwrapped) = unwrap(json)
     {
         return unwrapped;
     }
-    let failed = FAILURES.iter().any(|start| inside.starts_with(start))
-        || exit_code(inside).is_some_and(|code| code != 0);
-    (to_json(json), failed)
+    let lines = inside.trim_end_matches('"').split("\\n");
+    (to_json(json), is_failure(lines))
 }
+
+/// How JSON with an output starts in a string.
+const WRAPPED: [&str; 2] = ["{\\\"output\\\":", "{\\\"metadata\\\":"];
 
 /// Takes an output out of the JSON in a string.
 fn unwrap(json: &str) -> Option<(Option<Json>, bool)> {
     let text = to_text(json)?;
     let wrapped = Object::parse(&text).ok()?;
-    let code = wrapped.object("metadata")?.float("exit_code");
+    let failed = has_bad_exit(&wrapped.object("metadata")?);
     let output = wrapped.string_json("output")?;
-    Some((Some(output), code.is_some_and(|code| code != 0.0)))
-}
-
-/// How the outputs of commands start that did not finish.
-const FAILURES: [&str; 3] = [
-    "failed in sandbox",
-    "execution error: ",
-    "failed to parse function arguments",
-];
-
-/// Returns the exit code above the output of a command, in its JSON.
-fn exit_code(inside: &str) -> Option<i64> {
-    const MARKS: [&str; 2] = ["Exit code: ", "Process exited with code "];
-    let lines = inside.split("\\n").take(6);
-    for line in lines.take_while(|line| *line != "Output:") {
-        if let Some(code) = MARKS.iter().find_map(|mark| line.strip_prefix(mark)) {
-            return code.trim_end_matches('"').trim().parse().ok();
-        }
-    }
-    None
+    Some((Some(output), failed))
 }
 
 /// Returns whether Codex itself wrote a message in the user's name.
@@ -442,7 +433,6 @@ pub(super) const IGNORED_EVENTS: &[&str] = &[
     "safety_buffering",
     "exec_command_begin",
     "exec_command_output_delta",
-    "exec_command_end",
     "terminal_interaction",
     "exec_approval_request",
     "request_permissions",
@@ -451,10 +441,8 @@ pub(super) const IGNORED_EVENTS: &[&str] = &[
     "apply_patch_approval_request",
     "patch_apply_begin",
     "patch_apply_updated",
-    "patch_apply_end",
     "turn_diff",
     "mcp_tool_call_begin",
-    "mcp_tool_call_end",
     "mcp_startup_update",
     "mcp_startup_complete",
     "web_search_begin",

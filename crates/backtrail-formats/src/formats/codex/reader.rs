@@ -5,6 +5,7 @@ use std::path::Path;
 
 use backtrail::{Block, Message, Role, Text, Timestamp};
 
+use super::failures;
 use super::items::{self, DUPLICATE_ITEMS, IGNORED_EVENTS, Item};
 use super::lookahead::{Duplicate, Duplicates};
 use super::names;
@@ -162,6 +163,13 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Remembers a call that failed.
+    fn ended(&mut self, ended: &Object<'_>) {
+        if let Some(id) = failures::failed_call(ended) {
+            self.state.add_failed(id);
+        }
+    }
+
     /// Sends an item of the conversation.
     fn item(&mut self, record: &Record<'_>, payload: &Object<'_>, prefix: &str) -> Result<()> {
         let kind = match payload.string("type") {
@@ -180,14 +188,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Remembers the tools of calls, and names them in their results.
+    /// Remembers the tools of calls, names them in their results, and marks those that failed.
     fn name_tools(&mut self, message: &mut Message) {
-        let calls = &mut self.state.calls;
         for block in &mut message.blocks {
             match block {
-                Block::ToolUse(call) => calls.push(&call.id, &call.name),
+                Block::ToolUse(call) => self.state.calls.push(&call.id, &call.name),
                 Block::ToolResult(result) => {
-                    let tool = calls.remove(&result.tool_use_id).map(Text::from);
+                    result.is_error |= self.state.remove_failed(&result.tool_use_id);
+                    let tool = self.state.calls.remove(&result.tool_use_id);
+                    let tool = tool.map(Text::from);
                     result.tool_name = result.tool_name.take().or(tool);
                 }
                 _ => {}
@@ -219,6 +228,10 @@ impl<'a> Reader<'a> {
             "thread_rolled_back" => self.roll_back(payload.number("num_turns").unwrap_or(0)),
             "thread_name_updated" if !record.copied => self.renamed(payload),
             "thread_name_updated" => Ok(()),
+            kind if failures::is_end(kind) => {
+                self.ended(payload);
+                Ok(())
+            }
             kind if IGNORED_EVENTS.contains(&kind) => Ok(()),
             kind => self.unknown(&format!("event_msg/{kind}")),
         }
@@ -247,7 +260,10 @@ impl<'a> Reader<'a> {
                 Some(text) => self.message(record, Message::assistant([Block::text(text)])),
                 None => Ok(()),
             },
-            kind if DUPLICATE_ITEMS.contains(&kind) => Ok(()),
+            kind if DUPLICATE_ITEMS.contains(&kind) => {
+                self.ended(&item);
+                Ok(())
+            }
             kind => self.unknown(&format!("item_completed/{kind}")),
         }
     }

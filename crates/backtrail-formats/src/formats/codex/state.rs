@@ -51,6 +51,9 @@ pub(super) struct CodexState {
     pub(super) last_ordinal: Option<u64>,
     pub(super) prompts: Prompts,
     pub(super) calls: Calls,
+    /// Those of them that failed.
+    #[serde(default)]
+    pub(super) failed: VecDeque<String>,
     pub(super) inherited: Inherited,
     pub(super) counting: UsageCounter,
     #[serde(rename = "twins")]
@@ -58,6 +61,20 @@ pub(super) struct CodexState {
 }
 
 impl CodexState {
+    /// Remembers that a call failed, if it has no result yet.
+    pub(super) fn add_failed(&mut self, id: String) {
+        if self.calls.contains(&id) {
+            push_limited(&mut self.failed, id, MAX_CALLS);
+        }
+    }
+
+    /// Returns whether a call failed that has a result now.
+    pub(super) fn remove_failed(&mut self, id: &str) -> bool {
+        let before = self.failed.len();
+        self.failed.retain(|call| call != id);
+        self.failed.len() < before
+    }
+
     /// Loads a saved state.
     pub(super) fn load(json: &Json) -> Option<Self> {
         let state: Self = json.parse().ok()?;
@@ -201,6 +218,11 @@ impl Calls {
         if id.len() <= MAX_NAME && tool.len() <= MAX_NAME {
             push_limited(&mut self.0, (id.to_owned(), tool.to_owned()), MAX_CALLS);
         }
+    }
+
+    /// Returns whether a call has no result yet.
+    pub(super) fn contains(&self, id: &str) -> bool {
+        self.0.iter().any(|(call, _)| call == id)
     }
 
     /// Removes a call that has a result, and returns its tool.

@@ -228,6 +228,32 @@ fn outputs_are_readable_and_failures_are_marked() {
         ),
         (image, blocks, false),
         (
+            json!("exec_command failed: CreateProcess { rm rejected }"),
+            r#""exec_command failed: CreateProcess { rm rejected }""#,
+            true,
+        ),
+        (
+            json!("Wall time: 0.8 seconds\naborted by user"),
+            r#""Wall time: 0.8 seconds\naborted by user""#,
+            true,
+        ),
+        (
+            json!("Wall time: 0.8 seconds\nOutput:\naborted by user"),
+            r#""Wall time: 0.8 seconds\nOutput:\naborted by user""#,
+            false,
+        ),
+        (
+            json!("patch rejected by user"),
+            r#""patch rejected by user""#,
+            true,
+        ),
+        (
+            json!([{"type": "input_text", "text": "Exit code: 3\nx"}]),
+            r#""Exit code: 3\nx""#,
+            true,
+        ),
+        (json!({"exitCode": 1}), r#"{"exitCode":1}"#, true),
+        (
             json!("{\"output\":\"x\"}"),
             r#""{\"output\":\"x\"}""#,
             false,
@@ -240,6 +266,63 @@ fn outputs_are_readable_and_failures_are_marked() {
             (result.output.as_str(), result.is_error),
             (expected, failed)
         );
+    }
+}
+
+#[test]
+fn an_event_before_a_result_tells_that_the_call_failed() {
+    let ends = [
+        (
+            json!({"type": "exec_command_end", "call_id": "c", "exit_code": 1}),
+            true,
+        ),
+        (
+            json!({"type": "exec_command_end", "call_id": "c", "exit_code": 0, "status": "completed"}),
+            false,
+        ),
+        (
+            json!({"type": "exec_command_end", "call_id": "c", "status": "declined"}),
+            true,
+        ),
+        (
+            json!({"type": "exec_command_end", "call_id": "other", "exit_code": 1}),
+            false,
+        ),
+        (
+            json!({"type": "patch_apply_end", "call_id": "c", "success": false}),
+            true,
+        ),
+        (
+            json!({"type": "mcp_tool_call_end", "call_id": "c", "result": {"Err": "no"}}),
+            true,
+        ),
+        (
+            json!({"type": "mcp_tool_call_end", "call_id": "c", "result": {"Ok": {"isError": true}}}),
+            true,
+        ),
+        (
+            json!({"type": "mcp_tool_call_end", "call_id": "c", "result": {"Ok": {"isError": false}}}),
+            false,
+        ),
+        (
+            json!({"type": "item_completed", "item": {"type": "CommandExecution", "id": "c", "status": "failed"}}),
+            true,
+        ),
+        (
+            json!({"type": "item_completed", "item": {"type": "FileChange", "id": "c", "status": "completed"}}),
+            false,
+        ),
+    ];
+    for (end, failed) in ends {
+        let mut rollout = Rollout::plain();
+        rollout.item(
+            json!({"type": "function_call", "call_id": "c", "name": "shell", "arguments": "{}"}),
+        );
+        rollout.add("event_msg", end.clone());
+        rollout.item(json!({"type": "function_call_output", "call_id": "c", "output": "x"}));
+        let read = rollout.read();
+        assert_eq!(read.result().is_error, failed, "{end}");
+        assert!(read.report.unknown.is_empty(), "{end}");
     }
 }
 
