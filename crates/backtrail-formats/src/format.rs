@@ -15,11 +15,12 @@ use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport, Thread};
 use crate::formats::{
-    CheckpointFiles, ClaudeCode, ClawCode, Codex, CopilotCli, GeminiCli, Pi, QwenCode,
+    CheckpointFiles, ClaudeCode, ClawCode, Codex, CopilotCli, Crush, GeminiCli, Goose, OpenCode,
+    Pi, QwenCode,
 };
 use crate::source::Source;
 use crate::sqlite;
-use crate::tables::{Database, Tables};
+use crate::tables::{Tables, open_database};
 
 /// The session files of one agent.
 pub trait Format: Sync + Send {
@@ -43,6 +44,18 @@ pub trait Format: Sync + Send {
     /// Returns whether a file in one of the [`directories`](Self::directories) is a session,
     /// by its name. Files that only accompany a session (indexes, tool output) are not.
     fn is_session_file(&self, path: &Path) -> bool;
+
+    /// Returns whether a directory in one of those may contain sessions, by its name.
+    fn may_contain_sessions(&self, directory: &Path) -> bool {
+        let _ = directory;
+        true
+    }
+
+    /// Returns whether a file is a part of a session that another file stands for.
+    fn accompanies_session(&self, path: &Path) -> bool {
+        let _ = path;
+        false
+    }
 
     /// Returns whether a file has this format, whatever its name and directory. Reads at
     /// most the first 256 KiB.
@@ -75,8 +88,7 @@ pub trait Format: Sync + Send {
     fn container(&self, path: &Path) -> Result<Option<Box<dyn Container>>> {
         match self.tables() {
             Some(tables) if sqlite::is_database(&Source::open(path)?.head()) => {
-                let database = Database::open(path, tables)?;
-                Ok(database.map(|database| Box::new(database) as Box<dyn Container>))
+                open_database(path, tables)
             }
             _ => Ok(None),
         }
@@ -108,7 +120,7 @@ pub trait Format: Sync + Send {
 
 /// Returns all formats.
 pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
-    const ALL: [&dyn Format; 8] = [
+    const ALL: [&dyn Format; 11] = [
         &ClaudeCode,
         &Codex,
         &GeminiCli,
@@ -116,6 +128,9 @@ pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
         &ClawCode,
         &QwenCode,
         &CopilotCli,
+        &OpenCode,
+        &Goose,
+        &Crush,
         &CheckpointFiles,
     ];
     ALL.into_iter()

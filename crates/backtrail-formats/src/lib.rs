@@ -55,7 +55,8 @@ pub use event::{
 };
 pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{
-    CheckpointFiles, ClaudeCode, ClawCode, Codex, CopilotCli, GeminiCli, Pi, QwenCode,
+    CheckpointFiles, ClaudeCode, ClawCode, Codex, CopilotCli, Crush, GeminiCli, Goose, OpenCode,
+    Pi, QwenCode,
 };
 pub use import::{
     AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,

@@ -14,10 +14,22 @@ pub(super) fn open_value<'s>(
     name: impl FnOnce(&str) -> Result<String, String>,
     read: impl FnOnce(&str, &mut ReadReport, &mut dyn EventSink) -> Result<()> + 's,
 ) -> Result<OpenFile<'s>> {
+    open_value_from(source, |text| Ok((name(text)?, Origin::Start)), read)
+}
+
+/// The same for a value that may name the session that it comes from.
+pub(super) fn open_value_from<'s>(
+    source: &'s Source,
+    name: impl FnOnce(&str) -> Result<(String, Origin), String>,
+    read: impl FnOnce(&str, &mut ReadReport, &mut dyn EventSink) -> Result<()> + 's,
+) -> Result<OpenFile<'s>> {
     let text = source.read_value()?;
     let name = name(&text);
-    let session = name.clone().unwrap_or_else(|_| valid_key(source.stem()));
-    Ok(OpenFile::new(session, Origin::Start, move |sink| {
+    let (session, origin) = match &name {
+        Ok((session, origin)) => (session.clone(), origin.clone()),
+        Err(_) => (valid_key(source.stem()), Origin::Start),
+    };
+    Ok(OpenFile::new(session, origin, move |sink| {
         let mut report = ReadReport::for_single_value(source.len());
         match name {
             Ok(_) => read(&text, &mut report, sink)?,

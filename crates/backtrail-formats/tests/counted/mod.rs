@@ -103,7 +103,10 @@ pub(crate) fn totals(collected: &EventCollector) -> Totals {
                 }
             }
             Event::Summary(_) => totals.compactions += 1,
-            Event::Usage(event) => totals.usage.add(&event.usage),
+            Event::Usage(event) => {
+                totals.usage.add(&event.usage);
+                totals.cost += event.cost_usd.unwrap_or(0.0);
+            }
         }
     }
     totals
