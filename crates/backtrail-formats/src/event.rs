@@ -249,6 +249,12 @@ pub struct UsageEvent {
     pub cost_usd: Option<f64>,
 }
 
+impl UsageEvent {
+    /// The end of the key of usage that belongs to no place in the conversation: it is added
+    /// at the end, once, wherever the file has it.
+    pub const ANYWHERE: &'static str = "~usage";
+}
+
 /// A summary that replaces earlier messages in the model's context.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SummaryEvent {

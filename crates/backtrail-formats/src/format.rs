@@ -16,12 +16,12 @@ use crate::error::Result;
 use crate::event::{EventSink, Origin, ReadReport, Thread};
 use crate::formats::{
     Aider, Antigravity, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, CopilotCli,
-    Cursor, Droid, GeminiCli, GrokCli, Hermes, HfTraces, KiloCode, KimiCli, OpenClaw, Pi, QwenCode,
-    RooCode,
+    Crush, Cursor, Droid, GeminiCli, Goose, GrokCli, Hermes, HfTraces, KiloCode, KimiCli, OpenClaw,
+    OpenCode, Pi, QwenCode, RooCode,
 };
 use crate::source::Source;
 use crate::sqlite;
-use crate::tables::{Database, Tables};
+use crate::tables::{Tables, open_database};
 
 /// The session files of one agent.
 pub trait Format: Sync + Send {
@@ -45,6 +45,18 @@ pub trait Format: Sync + Send {
     /// Returns whether a file in one of the [`directories`](Self::directories) is a session,
     /// by its name. Files that only accompany a session (indexes, tool output) are not.
     fn is_session_file(&self, path: &Path) -> bool;
+
+    /// Returns whether a directory in one of those may contain sessions, by its name.
+    fn may_contain_sessions(&self, directory: &Path) -> bool {
+        let _ = directory;
+        true
+    }
+
+    /// Returns whether a file is a part of a session that another file stands for.
+    fn accompanies_session(&self, path: &Path) -> bool {
+        let _ = path;
+        false
+    }
 
     /// Returns whether a file has this format, whatever its name and directory. Reads at
     /// most the first 256 KiB.
@@ -77,8 +89,7 @@ pub trait Format: Sync + Send {
     fn container(&self, path: &Path) -> Result<Option<Box<dyn Container>>> {
         match self.tables() {
             Some(tables) if sqlite::is_database(&Source::open(path)?.head()) => {
-                let database = Database::open(path, tables)?;
-                Ok(database.map(|database| Box::new(database) as Box<dyn Container>))
+                open_database(path, tables)
             }
             _ => Ok(None),
         }
@@ -114,21 +125,24 @@ pub fn formats() -> impl Iterator<Item = &'static dyn Format> {
         &ClaudeCode,
         &Codex,
         &GeminiCli,
+        &OpenCode,
+        &QwenCode,
+        &CopilotCli,
         &Cursor,
+        &Pi,
+        &Cline,
+        &RooCode,
+        &KiloCode,
+        &Goose,
+        &Crush,
+        &Aider,
         &Droid,
         &KimiCli,
         &Antigravity,
         &GrokCli,
-        &Pi,
         &OpenClaw,
         &Hermes,
         &ClawCode,
-        &QwenCode,
-        &CopilotCli,
-        &Cline,
-        &RooCode,
-        &KiloCode,
-        &Aider,
         &Atif,
         &HfTraces,
         &CheckpointFiles,

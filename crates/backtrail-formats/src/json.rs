@@ -206,6 +206,33 @@ pub(crate) fn to_json(value: &str) -> Option<Json> {
     serde_json::from_str(value).ok()
 }
 
+/// Passes on a JSON value in parts, without the blanks between its tokens.
+pub(crate) fn parts_without_blanks(json: &str, mut each: impl FnMut(&str)) {
+    let bytes = json.as_bytes();
+    let (mut from, mut at) = (0, 0);
+    let mut in_string = false;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' if in_string => at += 1,
+            b'"' => in_string = !in_string,
+            b' ' | b'\t' | b'\n' | b'\r' if !in_string => {
+                each(json.get(from..at).unwrap_or_default());
+                from = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    each(json.get(from..).unwrap_or_default());
+}
+
+/// Returns a copy of a value, without the blanks between its tokens.
+pub(crate) fn to_compact_json(value: &str) -> Option<Json> {
+    let mut compact = String::with_capacity(value.len());
+    parts_without_blanks(value, |part| compact.push_str(part));
+    to_json(&compact)
+}
+
 /// Returns the names of the fields of the object at the beginning of a text, or of the first
 /// object of a list there, as far as the text goes.
 pub(crate) fn field_names(head: &[u8]) -> Vec<String> {

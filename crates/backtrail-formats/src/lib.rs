@@ -56,8 +56,8 @@ pub use event::{
 pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{
     Aider, Antigravity, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, CopilotCli,
-    Cursor, Droid, GeminiCli, GrokCli, Hermes, HfTraces, KiloCode, KimiCli, OpenClaw, Pi, QwenCode,
-    RooCode, SentRequest, WhichRequest, sent_request,
+    Crush, Cursor, Droid, GeminiCli, Goose, GrokCli, Hermes, HfTraces, KiloCode, KimiCli, OpenClaw,
+    OpenCode, Pi, QwenCode, RooCode, SentRequest, WhichRequest, sent_request,
 };
 pub use import::{
     AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,

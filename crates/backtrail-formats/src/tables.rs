@@ -32,6 +32,9 @@ pub struct Tables {
     /// The tables whose rows belong to a session, in the order in which they are written. A
     /// database must have the first; the others may be missing.
     pub rows: &'static [Rows],
+    /// Columns of the first of these by which the agent's databases are told from those of
+    /// others that have tables of the same names.
+    pub columns: &'static [&'static str],
 }
 
 /// The table with one row for each session.
@@ -77,10 +80,12 @@ impl Tables {
             table.is_some_and(|table| table.column(column).is_some())
         };
         has(self.sessions.table, self.sessions.id)
-            && self
-                .rows
-                .first()
-                .is_some_and(|rows| has(rows.table, rows.session))
+            && self.rows.first().is_some_and(|rows| {
+                let mut columns = [rows.session]
+                    .into_iter()
+                    .chain(self.columns.iter().copied());
+                columns.all(|column| has(rows.table, column))
+            })
     }
 }
 
@@ -89,6 +94,15 @@ pub(crate) struct Database {
     path: PathBuf,
     tables: &'static Tables,
     view: Mutex<Arc<View>>,
+}
+
+/// Opens a database. `None` if it does not have the tables.
+pub(crate) fn open_database(
+    path: &Path,
+    tables: &'static Tables,
+) -> Result<Option<Box<dyn Container>>> {
+    let database = Database::open(path, tables)?;
+    Ok(database.map(|database| Box::new(database) as Box<dyn Container>))
 }
 
 /// The database as of one moment, and where its sessions are.

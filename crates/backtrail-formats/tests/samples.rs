@@ -46,11 +46,40 @@ fn known_samples(root: &Path) -> Vec<(PathBuf, &'static str)> {
     all.into_iter()
         .filter_map(|path| {
             let format = recognise(&path).ok()??;
-            // A file with many sessions is not kept as it is.
-            let contains = format.container(&path).ok()?.is_some();
-            (!contains).then(|| (path, format.name()))
+            Some((path, format.name()))
         })
         .collect()
+}
+
+/// Returns whether a sample is imported session by session, and not as a file.
+fn is_container(path: &Path, agent: &str) -> bool {
+    let format = formats().find(|format| format.name() == agent).unwrap();
+    format.container(path).unwrap().is_some()
+}
+
+/// Imports a file with sessions, or a session of many files. What has no lines of its own is kept
+/// as lines of JSON.
+fn check_container(path: &PathBuf, agent: &str) {
+    let home = Home::new();
+    let (new, _, _) = home.import(std::slice::from_ref(path));
+    assert!(new > 0, "{agent} {path:?}");
+    assert_eq!(home.import(std::slice::from_ref(path)), (0, 0, new));
+    assert_eq!(home.store.sessions().unwrap().len() as u64, new);
+    for id in home.store.sessions().unwrap() {
+        let reader = home.store.read_session(&id).unwrap();
+        let sources = reader.sources().unwrap();
+        assert!(sources.iter().all(|source| source.path.starts_with(path)));
+        let kept = home.kept(&sources[0].path).unwrap();
+        let is_json = sources[0].path.extension().is_some_and(|it| it == "jsonl");
+        for line in String::from_utf8(kept).unwrap().lines().filter(|_| is_json) {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(
+                line["table"].is_string() || line["file"].is_string(),
+                "{line}"
+            );
+        }
+    }
+    home.verify();
 }
 
 struct Home {
@@ -134,6 +163,13 @@ fn every_sample_is_imported_and_written_back_byte_for_byte() {
         "claude-code",
         "codex",
         "gemini-cli",
+        "opencode",
+        "qwen-code",
+        "copilot-cli",
+        "cline",
+        "goose",
+        "aider",
+        "atif",
         "cursor",
         "droid",
         "kimi-cli",
@@ -145,6 +181,13 @@ fn every_sample_is_imported_and_written_back_byte_for_byte() {
         "claw-code",
     ] {
         assert!(agents.contains(agent), "no sample of {agent}: {agents:?}");
+    }
+    let (many, known): (Vec<_>, Vec<_>) = known
+        .into_iter()
+        .partition(|(path, agent)| is_container(path, agent));
+    assert!(many.len() >= 5, "{many:?}");
+    for (path, agent) in &many {
+        check_container(path, agent);
     }
     // Each by itself.
     for (path, agent) in &known {

@@ -5,6 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use backtrail::Json;
 use serde::{Deserialize, Serialize};
 
+use crate::json::parts_without_blanks;
+
 /// Returns a name as a key: itself, if a key can be like that, or else a hash of it.
 pub(crate) fn valid_key(name: impl AsRef<str>) -> String {
     let name = name.as_ref();
@@ -47,22 +49,9 @@ pub(crate) fn hash_json(json: &str, digits: usize) -> String {
 /// Returns the hash of a JSON value without the blanks between its tokens.
 pub(crate) fn hash_without_blanks(json: &str) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
-    let bytes = json.as_bytes();
-    let (mut from, mut at) = (0, 0);
-    let mut in_string = false;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'\\' if in_string => at += 1,
-            b'"' => in_string = !in_string,
-            b' ' | b'\t' | b'\n' | b'\r' if !in_string => {
-                hasher.update(&bytes[from..at]);
-                from = at + 1;
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    hasher.update(bytes.get(from..).unwrap_or_default());
+    parts_without_blanks(json, |part| {
+        hasher.update(part.as_bytes());
+    });
     *hasher.finalize().as_bytes()
 }
 
@@ -103,34 +92,41 @@ impl SeenIds {
     }
 }
 
+/// Makes keys unique: the second event with the same key gets `~2` after it.
+#[derive(Debug, Default)]
+pub(crate) struct UniqueKeys(HashMap<[u8; 16], u32>);
+
+impl UniqueKeys {
+    /// Returns a key that no other event has.
+    pub(crate) fn unique(&mut self, key: String) -> String {
+        let count = self.count(&key);
+        let mut at = count;
+        let mut unique = key;
+        if count > 1 {
+            let base = unique;
+            loop {
+                unique = format!("{base}~{at}");
+                if self.count(&unique) == 1 {
+                    break;
+                }
+                at += 1;
+            }
+            self.0.insert(short_hash(base.as_bytes()), at);
+        }
+        unique
+    }
+
+    fn count(&mut self, key: &str) -> u32 {
+        let count = self.0.entry(short_hash(key.as_bytes())).or_default();
+        *count = count.saturating_add(1);
+        *count
+    }
+}
+
 /// Serialises the state from which reading resumes. `None` if it is too large; the file is
 /// then read from the beginning.
 pub(crate) fn save_state<T: Serialize>(state: &T) -> Option<Json> {
     const MAX: usize = 6 << 10;
     let json = Json::from_value(state).ok()?;
     (json.as_str().len() <= MAX).then_some(json)
-}
-
-/// Makes keys unique: the second event with a key gets another one.
-#[derive(Debug, Default)]
-pub(crate) struct UniqueKeys(HashMap<String, u32>);
-
-impl UniqueKeys {
-    /// Returns the key, with a number if there was an event with it.
-    pub(crate) fn unique(&mut self, key: String) -> String {
-        let Some(mut count) = self.0.get(&key).copied() else {
-            self.0.insert(key.clone(), 1);
-            return key;
-        };
-        let other = loop {
-            count += 1;
-            let other = format!("{key}#{count}");
-            if !self.0.contains_key(&other) {
-                break other;
-            }
-        };
-        self.0.insert(key, count);
-        self.0.insert(other.clone(), 1);
-        other
-    }
 }

@@ -3,7 +3,7 @@
 //! It does no input or output of its own: changes go in one at a time, steps come out. So the
 //! plan of a file of any length needs little memory, and tests can check it against a model.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::error::Result;
 use crate::event::{Event, MessageEvent, UsageEvent};
@@ -64,6 +64,8 @@ pub(super) struct Diff<I> {
     mode: Mode<I>,
     /// Usage to add at the end.
     late_usage: Vec<UsageEvent>,
+    /// The keys of the usage that the session has, wherever the file has it.
+    known_usage: HashSet<String>,
     /// Whether the session keeps events after those that the file has.
     ends_early: bool,
 }
@@ -85,6 +87,8 @@ struct Compare<I> {
     common: Option<Existing>,
     /// The changes since the two differ.
     held: Vec<Change>,
+    /// Whether the session is rewound to the last common event.
+    is_rewound: bool,
     late_usage: LateUsage,
 }
 
@@ -118,6 +122,7 @@ impl<I: Iterator<Item = Result<Existing>>> Diff<I> {
             next: None,
             common: None,
             held: Vec::new(),
+            is_rewound: false,
             late_usage: LateUsage::default(),
         };
         compare.advance()?;
@@ -128,6 +133,7 @@ impl<I: Iterator<Item = Result<Existing>>> Diff<I> {
         Self {
             mode,
             late_usage: Vec::new(),
+            known_usage: HashSet::new(),
             ends_early: false,
         }
     }
@@ -141,6 +147,7 @@ impl<I: Iterator<Item = Result<Existing>>> Diff<I> {
     /// Takes the next change of the file and adds steps to the plan.
     pub(super) fn next(&mut self, change: Change, plan: &mut Vec<Step>) -> Result<()> {
         match (&mut self.mode, change) {
+            (_, Change::Add(event)) if self.known_usage.contains(event.key()) => {}
             (Mode::AppendAfter(keys), Change::Add(event)) if keys.contains(event.key()) => {}
             (Mode::AddMissing(keys), Change::Add(event)) => {
                 if keys.insert(event.key().to_owned()) {
@@ -208,6 +215,7 @@ impl<I: Iterator<Item = Result<Existing>>> Diff<I> {
             plan.push(Step::Leave { common, changes });
             return Ok(());
         }
+        compare.forget_rewound_usage();
         self.stop_comparing()?;
         plan.push(Step::RewindToRecord(common));
         plan.extend(changes.into_iter().map(Step::Make));
@@ -219,6 +227,8 @@ impl<I: Iterator<Item = Result<Existing>>> Diff<I> {
     fn stop_comparing(&mut self) -> Result<()> {
         if let Mode::Compare(compare) = &mut self.mode {
             self.late_usage = compare.late_usage()?;
+            let known = std::mem::take(&mut compare.late_usage.known);
+            self.known_usage = known.into_keys().collect();
         }
         self.mode = Mode::Append;
         Ok(())
@@ -240,6 +250,13 @@ impl<I: Iterator<Item = Result<Existing>>> Compare<I> {
 
     /// Takes an event; returns it if the session ends before it.
     fn add(&mut self, event: Event) -> Result<Option<Event>> {
+        let event = match event {
+            Event::Usage(usage) if usage.key.ends_with(UsageEvent::ANYWHERE) => {
+                self.late_usage.missing.push(usage);
+                return Ok(None);
+            }
+            event => event,
+        };
         if !self.held.is_empty() {
             self.held.push(Change::Add(event));
             return Ok(None);
@@ -285,36 +302,45 @@ impl<I: Iterator<Item = Result<Existing>>> Compare<I> {
         self.common.as_ref().map(|common| common.seq)
     }
 
+    /// Forgets the usage after the last common event, to which the session is rewound.
+    fn forget_rewound_usage(&mut self) {
+        let common = self.common_seq();
+        let known = &mut self.late_usage.known;
+        known.retain(|_, seq| common.is_some_and(|common| *seq <= common));
+        self.is_rewound = true;
+    }
+
     /// Returns the usage that the session does not have.
     fn late_usage(&mut self) -> Result<Vec<UsageEvent>> {
         let mut missing = std::mem::take(&mut self.late_usage.missing);
         if missing.is_empty() {
             return Ok(missing);
         }
-        for existing in &mut self.existing {
-            self.late_usage.is_known(&existing?);
+        if !self.is_rewound {
+            for existing in &mut self.existing {
+                self.late_usage.is_known(&existing?);
+            }
         }
-        missing.retain(|usage| !self.late_usage.known.contains(&usage.key));
+        missing.retain(|usage| !self.late_usage.known.contains_key(&usage.key));
         Ok(missing)
     }
 }
 
-/// The usage of messages that the session has without it, because another file had them so.
+/// Usage that is added at the end, wherever the file has it: that of messages that the session
+/// has without it, because another file had them so, and that of no message.
 #[derive(Debug, Default)]
 struct LateUsage {
     missing: Vec<UsageEvent>,
-    known: HashSet<String>,
+    /// By key, with the record.
+    known: HashMap<String, u64>,
 }
 
 impl LateUsage {
-    /// The end of the key of a usage event that was added after its message.
-    const SUFFIX: &str = "~usage";
-
     /// Returns whether an event of the session is such a usage event.
     fn is_known(&mut self, existing: &Existing) -> bool {
-        let is_late = existing.key.ends_with(Self::SUFFIX);
+        let is_late = existing.key.ends_with(UsageEvent::ANYWHERE);
         if is_late {
-            self.known.insert(existing.key.clone());
+            self.known.insert(existing.key.clone(), existing.seq);
         }
         is_late
     }
@@ -325,7 +351,7 @@ impl LateUsage {
         };
         let key = message.key.get(..200).unwrap_or(&message.key);
         self.missing.push(UsageEvent {
-            key: format!("{key}{}", Self::SUFFIX),
+            key: format!("{key}{}", UsageEvent::ANYWHERE),
             at: message.at,
             response_id,
             model: message.model,

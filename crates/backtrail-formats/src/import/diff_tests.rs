@@ -222,3 +222,38 @@ fn usage_that_a_session_lacks_is_added_once_at_the_end() {
     let known = [two, vec![had("1~usage", 3)]].concat();
     assert_eq!(run(known), ["3", "2~usage"]);
 }
+
+#[test]
+fn usage_that_belongs_to_no_place_is_added_once_however_the_session_grows() {
+    let usage = |key: &str| {
+        Change::Add(Event::Usage(UsageEvent {
+            key: format!("{key}{}", UsageEvent::ANYWHERE),
+            at: None,
+            response_id: "r".to_owned(),
+            model: None,
+            usage: Usage::new(1, 1),
+            duration_ms: None,
+            cost_usd: None,
+        }))
+    };
+    let add = |key: &str| Change::Add(message(key));
+    for on_difference in [OnDifference::Rewind, OnDifference::RewindAtEnd] {
+        let mut session = Session::new();
+        let mut import = |changes: &[Change]| {
+            let plan = compare(&session, changes, on_difference);
+            apply(&mut session, &plan);
+            let keys: Vec<String> = session.iter().map(|(key, _)| key.clone()).collect();
+            (plan.len(), keys.join(" "))
+        };
+        let first = [add("1"), usage("a")];
+        assert_eq!(import(&first), (2, "1 a~usage".to_owned()));
+        assert_eq!(import(&first).0, 0);
+        let grown = [add("1"), add("2"), usage("a"), usage("b")];
+        assert_eq!(import(&grown), (2, "1 a~usage 2 b~usage".to_owned()));
+        assert_eq!(import(&grown).0, 0);
+        // What is rewound with the conversation is added again.
+        let other = [add("1"), add("3"), usage("a"), usage("b")];
+        assert_eq!(import(&other).1, "1 3 a~usage b~usage");
+        assert_eq!(import(&other).0, 0);
+    }
+}

@@ -90,16 +90,11 @@ pub(super) fn search(options: &ImportOptions) -> Search {
         for format in &options.formats {
             for directory in format.directories(&options.environment) {
                 search.visited.clear();
-                search.visit(
-                    &directory,
-                    0,
-                    Some(format.name()),
-                    &|search, path, metadata| {
-                        if format.is_session_file(&path) {
-                            search.add(*format, path, file_stamp(metadata));
-                        }
-                    },
-                );
+                search.visit(&directory, 0, Some(*format), &|search, path, metadata| {
+                    if format.is_session_file(&path) {
+                        search.add(*format, path, file_stamp(metadata));
+                    }
+                });
             }
         }
     } else {
@@ -117,12 +112,17 @@ impl Search {
         &mut self,
         dir: &Path,
         depth: usize,
-        agent: Option<&'static str>,
+        of: Option<&'static dyn Format>,
         file: &dyn Fn(&mut Self, PathBuf, &fs::Metadata),
     ) {
+        let agent = of.map(|format| format.name());
         for path in self.entries(dir, depth, agent) {
             match fs::symlink_metadata(&path) {
-                Ok(metadata) if metadata.is_dir() => self.visit(&path, depth + 1, agent, file),
+                Ok(metadata) if metadata.is_dir() => {
+                    if of.is_none_or(|format| format.may_contain_sessions(&path)) {
+                        self.visit(&path, depth + 1, of, file);
+                    }
+                }
                 Ok(metadata) if metadata.is_file() => file(self, path, &metadata),
                 // Links are not followed; agents do not create any.
                 Ok(_) => {}
@@ -167,7 +167,9 @@ impl Search {
     fn given_directory(&mut self, options: &ImportOptions, dir: &Path) {
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         self.visit(&dir, 0, None, &|search, path, _| {
-            if belongs_to_database(&path) {
+            let mut formats = options.formats.iter();
+            if belongs_to_database(&path) || formats.any(|format| format.accompanies_session(&path))
+            {
                 return;
             }
             let format = match leftover_reason(&path) {

@@ -46,6 +46,7 @@ impl Format for DatabaseToy {
                 order: &["at"],
                 below: None,
             }],
+            columns: &["text"],
         };
         Some(&TABLES)
     }

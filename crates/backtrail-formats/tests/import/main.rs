@@ -7,6 +7,7 @@
     reason = "a test may panic, and its files are its own"
 )]
 
+mod agents;
 mod database;
 mod promises;
 mod random;

@@ -1,0 +1,11 @@
+//! Any bytes as a session of this agent: nothing panics, and reading it in two parts gives
+//! the same as reading it whole.
+
+#![no_main]
+
+use backtrail_formats::{Crush, testing};
+use libfuzzer_sys::fuzz_target;
+
+const PATH: &str = "/work/shop/.crush/crush.db/s-1.jsonl";
+
+fuzz_target!(|data: &[u8]| testing::check_any(&Crush, PATH, data));
