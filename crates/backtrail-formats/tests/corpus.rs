@@ -15,7 +15,7 @@ use backtrail_formats::{Format, Source, formats, testing};
 /// How many files are made of each seed, for the reader that it is for.
 const MUTATIONS: u64 = 300;
 /// And for each of the others.
-const FOR_OTHERS: u64 = 30;
+const FOR_OTHERS: u64 = 8;
 
 /// Returns the seeds of a format.
 fn seeds(format: &dyn Format) -> Vec<PathBuf> {
