@@ -173,14 +173,18 @@ pub(crate) fn unknown_block(kind: &str, json: &str) -> Block {
 
 /// Creates a block of a medium in Base64.
 pub(crate) fn media_block(media_type: Text, data: Json) -> Block {
-    let kind = match media_type.split('/').next() {
+    media(media_kind(&media_type), media_type, data)
+}
+
+/// Returns the kind of a medium by its type.
+pub(crate) fn media_kind(media_type: &str) -> &'static str {
+    match media_type.split('/').next() {
         Some("image") => "image",
         Some("audio") => "audio",
         Some("video") => "video",
-        _ if media_type.as_str() == "application/pdf" => "document",
+        _ if media_type == "application/pdf" => "document",
         _ => "file",
-    };
-    media(kind, media_type, data)
+    }
 }
 
 /// Returns blocks as the output of a tool: a single text as a string, none as nothing.

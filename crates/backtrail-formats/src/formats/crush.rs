@@ -13,7 +13,7 @@ use super::blocks::{
     unknown_block,
 };
 use super::keys::{UniqueKeys, hash, valid_key};
-use super::rows::{FirstRow, RowLine, json_column};
+use super::rows::{FirstRow, RowLine, json_column, seconds_or_millis};
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{
@@ -150,7 +150,7 @@ impl Outline {
         self.title = title.filter(|title| !UNTITLED.contains(&title.as_str()));
         self.id = row.trimmed("id");
         self.parent = row.trimmed("parent_session_id");
-        self.created = row.number("created_at").and_then(seconds);
+        self.created = row.number("created_at").and_then(seconds_or_millis);
         self.cost = row.float("cost").unwrap_or(0.0);
         self.summary = row.trimmed("summary_message_id");
     }
@@ -193,11 +193,6 @@ impl Outline {
             cost_usd: Some(if is_sub_agent { 0.0 } else { self.cost }),
         })
     }
-}
-
-/// Returns a time in seconds; some values are in milliseconds.
-fn seconds(number: u64) -> Option<Timestamp> {
-    super::goose::seconds_or_millis(number)
 }
 
 /// Returns the project that a database is in.
@@ -298,7 +293,7 @@ impl Emitter<'_> {
 
     fn send(&mut self, row: &Object<'_>, role: Role, parts: Parts) -> Result<()> {
         let id = row.trimmed("id").unwrap_or_default();
-        let at = row.number("created_at").and_then(seconds);
+        let at = row.number("created_at").and_then(seconds_or_millis);
         let is_summary = row.number("is_summary_message") == Some(1)
             || self.outline.summary.as_deref() == Some(id.as_str());
         let key = self.keys.unique(valid_key(&id));

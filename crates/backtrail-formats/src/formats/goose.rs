@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use backtrail::Timestamp;
 
 use super::keys::{hash, valid_key};
-use super::rows::{FirstRow, RowLine};
+use super::rows::{FirstRow, RowLine, seconds_or_millis};
 use super::value::open_derived;
 use crate::environment::Environment;
 use crate::error::Result;
@@ -27,8 +27,6 @@ use crate::tables::{Rows, Sessions, Tables};
 
 use messages::{Emitter, Stored};
 use session::{SessionInfo, Spent};
-
-pub(super) use session::seconds_or_millis;
 
 const TABLES: Tables = Tables {
     sessions: Sessions {

@@ -336,7 +336,7 @@ fn calls_with_rows_of_their_own_are_counted_apart_and_the_rest_together() {
     // 100 and 20 tokens, of which 80 and 14 have rows.
     assert_eq!(usages[2].usage.output_tokens, 6);
     assert_eq!(usages[2].cost_usd, Some(0.25));
-    let ids: std::collections::HashSet<_> = usages.iter().map(|usage| &usage.response_id).collect();
+    let ids: HashSet<_> = usages.iter().map(|usage| &usage.response_id).collect();
     assert_eq!(ids.len(), 3);
     // The total of a session that grew replaces the one before it.
     let grown = usual().set("accumulated_input_tokens", json!(150));

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use backtrail::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::IgnoredAny;
@@ -88,6 +89,16 @@ fn encoded(value: &str) -> Option<String> {
     let base64 = string(value.strip_suffix('}')?)?;
     let bytes = STANDARD.decode(base64.as_bytes()).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns a time in seconds, or in milliseconds if it is too large for that.
+pub(super) fn seconds_or_millis(number: u64) -> Option<Timestamp> {
+    const LAST_SECOND: u64 = 10_000_000_000;
+    let millis = match number {
+        0..=LAST_SECOND => number * 1_000,
+        _ => number,
+    };
+    Timestamp::from_millis(i64::try_from(millis).ok()?)
 }
 
 #[cfg(test)]

@@ -285,7 +285,8 @@ fn sessions_of_crush_are_imported_with_their_sub_agents() {
         ],
     );
     let child = "m2$$call_1";
-    let parent = Some("6ba7b810-9dad-11d1-80b4-00c04fd430c8");
+    let main = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
+    let parent = Some(main);
     kit.run(session, &[&child, &parent, &"New Agent Session", &0.25]);
     let say = |session: &str, id: &str, role: &str, parts: Value| {
         let statement = "INSERT OR REPLACE INTO messages (id, session_id, role, parts, model,
@@ -296,7 +297,6 @@ fn sessions_of_crush_are_imported_with_their_sub_agents() {
     let finish = json!({"type": "finish", "data": {"reason": "tool_use", "time": 1_767_323_102}});
     let call = json!({"type": "tool_call", "data": {"id": "call_1", "name": "agent", "input": "{}",
         "finished": true}});
-    let main = parent.unwrap();
     say(main, "m1", "user", json!([part("Count the pears"), finish]));
     say(main, "m2", "assistant", json!([part("I"), call]));
     say(child, "n1", "user", json!([part("Count"), finish]));

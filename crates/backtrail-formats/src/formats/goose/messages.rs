@@ -9,8 +9,7 @@ use super::super::blocks::{
     self, mark_meta, media_block, string_json, thinking, tool_output, unknown_block,
 };
 use super::super::keys::{UniqueKeys, hash, hash_json, hash_name, valid_key};
-use super::super::rows::json_column;
-use super::session::seconds_or_millis;
+use super::super::rows::{json_column, seconds_or_millis};
 use crate::error::Result;
 use crate::event::{Event, EventSink, MessageEvent, ReadReport, SummaryEvent};
 use crate::json::{Object, elements, to_compact_json};

@@ -165,13 +165,3 @@ fn time(text: &str) -> Option<Timestamp> {
     let plain = || format!("{}Z", text.replacen(' ', "T", 1)).parse().ok();
     text.parse().ok().or_else(plain)
 }
-
-/// Returns a time in seconds, or in milliseconds if it is too large for that.
-pub(in super::super) fn seconds_or_millis(number: u64) -> Option<Timestamp> {
-    const LAST_SECOND: u64 = 10_000_000_000;
-    let millis = match number {
-        0..=LAST_SECOND => number * 1_000,
-        _ => number,
-    };
-    Timestamp::from_millis(i64::try_from(millis).ok()?)
-}

@@ -10,7 +10,8 @@ use std::collections::HashMap;
 use backtrail::{Block, Message, Role, Timestamp, ToolResult, Usage};
 
 use super::super::blocks::{
-    self, data_url_block, mark_meta, meta, string_json, thinking, tool_output, unknown_block,
+    self, data_url_block, mark_meta, media_kind, meta, string_json, thinking, tool_output,
+    unknown_block,
 };
 use super::super::keys::{UniqueKeys, hash, hash_name, valid_key};
 use crate::error::Result;
@@ -538,13 +539,7 @@ fn file_block(json: &str) -> Block {
 /// Returns a file as a block. Of one that is elsewhere, only its address is known.
 fn file_block_of(file: &Object<'_>) -> Block {
     let url = file.string("url").unwrap_or_default();
-    let kind = match file.string("mime").as_deref() {
-        Some(mime) if mime.starts_with("image/") => "image",
-        Some(mime) if mime.starts_with("audio/") => "audio",
-        Some(mime) if mime.starts_with("video/") => "video",
-        Some("application/pdf") => "document",
-        _ => "file",
-    };
+    let kind = media_kind(&file.string("mime").unwrap_or_default());
     data_url_block(kind, &url).unwrap_or_else(|| address_block(file))
 }
 
@@ -578,9 +573,9 @@ fn response_id(id: &str, data: &Object<'_>, parts: &[Part<'_>]) -> String {
     let first = parts
         .iter()
         .find(|part| part.kind == "tool" || part.block().is_some());
-    let first = first.and_then(|part| match part.kind.as_str() {
-        "tool" => Some(format!("{:?}", part.data.get("callID"))),
-        _ => Some(format!("{:?}{:?}", part.start(), part.data.get("text"))),
+    let first = first.map(|part| match part.kind.as_str() {
+        "tool" => format!("{:?}", part.data.get("callID")),
+        _ => format!("{:?}{:?}", part.start(), part.data.get("text")),
     });
     let (Some(first), Some(at)) = (first, created(data)) else {
         return format!("opencode-{}", valid_key(id));
