@@ -44,7 +44,7 @@ impl Chats {
                     None => 0,
                 };
                 chats.push(Chat {
-                    name: names.unique(name_of(started)).replace('#', "-"),
+                    name: names.unique(name_of(started)).replace('~', "-"),
                     range: from..source.len(),
                     has_prompt: false,
                 });
