@@ -68,7 +68,7 @@ fn records() -> Vec<Value> {
     let two = json!({"role": "user", "content": text("two")});
     let mut records =
         vec![json!({"type": "api-request-shape", "shapeHash": hash(&shape()), "shape": shape()})];
-    records.extend(call(1, &[one.clone()]));
+    records.extend(call(1, std::slice::from_ref(&one)));
     records.extend(call(2, &[one, reply, two]));
     records
 }
