@@ -40,15 +40,51 @@ pub(super) fn measure(args: &Args, dir: &Path, _shared: &Shared) -> Result<Vec<E
             "there are no samples here",
         )]);
     };
+    let mut entries = Vec::new();
+    for events in [Events::Kept, Events::LeftOut] {
+        entries.extend(measure_one(args, dir, &bin, &sample, events)?);
+    }
+    Ok(entries)
+}
+
+/// Whether the database has opencode's log of events, which repeats all rows and is not imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Events {
+    Kept,
+    LeftOut,
+}
+
+fn measure_one(
+    args: &Args,
+    dir: &Path,
+    bin: &Path,
+    sample: &Path,
+    events: Events,
+) -> Result<Vec<Entry>> {
+    let dir = &dir.join(format!("{events:?}"));
+    fs::create_dir_all(dir)?;
     let database = dir.join("opencode.db");
-    let sessions = multiply(&sample, &database, args.pick(500_000_000, 30_000_000))?;
+    let sessions = multiply(
+        sample,
+        &database,
+        events,
+        args.pick(500_000_000, 30_000_000),
+    )?;
     let bytes = fs::metadata(&database)?.len();
     settle(dir)?;
-    let name = format!("opencode, {sessions} sessions, {} MB", bytes / 1_000_000);
+    let without = if events == Events::Kept {
+        ""
+    } else {
+        " without events"
+    };
+    let name = format!(
+        "opencode{without}, {sessions} sessions, {} MB",
+        bytes / 1_000_000
+    );
     let (peak, homes, last) = (Cell::new(0), Cell::new(0), RefCell::new(None));
     let mut first = || {
         let home = new_home(dir, homes.replace(homes.get() + 1), &database)?;
-        let ran = run(&mut home.ours(&bin, &IMPORT))?;
+        let ran = run(&mut home.ours(bin, &IMPORT))?;
         let agent = &ran.told["agents"]["opencode"];
         if agent["new"] != sessions {
             return Err(format!("{agent} where {sessions} sessions are").into());
@@ -59,7 +95,7 @@ pub(super) fn measure(args: &Args, dir: &Path, _shared: &Shared) -> Result<Vec<E
     };
     let [first] = interleave(args.pick(3, 1), [&mut first])?;
     let home = last.into_inner().ok_or("nothing was imported")?;
-    let mut again = || run_quietly(&mut home.ours(&bin, &IMPORT));
+    let mut again = || run_quietly(&mut home.ours(bin, &IMPORT));
     let [again] = interleave(args.pick(11, 3), [&mut again])?;
     let rate = Quantity::single(bytes as f64 / first.median(), Unit::BytesPerSecond);
     Ok(vec![
@@ -98,7 +134,7 @@ fn new_home(dir: &Path, number: u32, database: &Path) -> Result<Home> {
 
 /// Copies a database and repeats its sessions until it has about this many bytes. Returns how
 /// many sessions it has.
-fn multiply(sample: &Path, to: &Path, bytes: u64) -> Result<u64> {
+fn multiply(sample: &Path, to: &Path, events: Events, bytes: u64) -> Result<u64> {
     fs::copy(sample, to)?;
     let mut connection = Connection::open(to)?;
     connection.execute_batch("PRAGMA journal_mode=DELETE; PRAGMA synchronous=OFF")?;
@@ -108,12 +144,13 @@ fn multiply(sample: &Path, to: &Path, bytes: u64) -> Result<u64> {
     for table in tables.iter().rev() {
         connection.execute(&format!("DELETE FROM {table}"), ())?;
     }
+    let is_wanted = |table: &str| events == Events::Kept || !table.starts_with("event");
     let own_sessions = rows[0].1.len() as u64;
     let mut copies = 0;
     while fs::metadata(to)?.len() < bytes {
         let transaction = connection.transaction()?;
         for _ in 0..20 {
-            for (table, rows) in &rows {
+            for (table, rows) in rows.iter().filter(|(table, _)| is_wanted(table)) {
                 let is_repeated = !matches!(*table, "session" | "event_sequence");
                 for turn in 0..if is_repeated { TURNS } else { 1 } {
                     for row in rows {

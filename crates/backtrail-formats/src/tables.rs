@@ -12,6 +12,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -215,12 +216,10 @@ impl Entry {
     /// Adds a row to the stamp. Of a long row, the part in the tree and the length count: they
     /// contain the columns that tell when it changed.
     fn add(&mut self, row: &Row<'_>) {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&row.rowid.to_le_bytes());
-        hasher.update(&row.len.to_le_bytes());
-        hasher.update(row.local());
+        let mut hasher = DefaultHasher::new();
+        (row.rowid, row.len, row.local()).hash(&mut hasher);
         // The order of rows in the file does not matter.
-        self.hash = self.hash.wrapping_add(first_eight(&hasher.finalize()));
+        self.hash = self.hash.wrapping_add(hasher.finish());
         self.bytes += row.len;
     }
 
@@ -462,10 +461,7 @@ fn id_hash(table: &Table, row: &Row<'_>, name: &str) -> Result<Option<u64>> {
 }
 
 fn hash_value(id: &str) -> u64 {
-    first_eight(&blake3::hash(id.as_bytes()))
-}
-
-fn first_eight(hash: &blake3::Hash) -> u64 {
+    let hash = blake3::hash(id.as_bytes());
     let first = hash.as_bytes().first_chunk();
     first.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }

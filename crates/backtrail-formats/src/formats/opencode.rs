@@ -23,7 +23,7 @@ use crate::event::{EventSink, ReadReport};
 use crate::format::{Agent, Format, OpenFile};
 use crate::json::{Object, field_names};
 use crate::json_lines::JsonLines;
-use crate::lines::first_line;
+use crate::lines::{Lines, first_line};
 use crate::source::{Source, file_name};
 use crate::sqlite::is_database;
 use crate::tables::{Below, Rows, Sessions, Tables, open_database};
@@ -178,9 +178,16 @@ impl Outline {
     /// Reads a file for the first time.
     fn read(source: &Source) -> Result<Self> {
         let mut outline = Self::default();
-        let (mut lines, mut report) = JsonLines::new(source);
-        while let Some(line) = lines.next(&mut report)? {
-            let object = line.object();
+        let mut lines = Lines::new(source, 0, 0);
+        while let Some(line) = lines.next()? {
+            // Most lines are parts, which do not matter yet.
+            if line.bytes.starts_with(b"{\"table\":\"part\"") {
+                continue;
+            }
+            let text = line.text();
+            let Ok(object) = Object::parse(&text) else {
+                continue;
+            };
             outline.is_copy |= object.has("file");
             match Record::read(&object) {
                 Record::Session(session) => outline.session = *session,
