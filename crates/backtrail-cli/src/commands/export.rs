@@ -12,12 +12,14 @@ mod tool_call;
 use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use backtrail::conversation::NoteChange;
 use backtrail::conversation::{Item, ToolOutcome};
 use backtrail::{Block, Json, Message, Role, SessionInfo, SessionReader, Store, Text};
-use backtrail_formats::{JsonRedactor, Redactor};
+use backtrail_formats::{JsonRedactor, Redactor, formats};
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use serde_json::json;
 
 use self::removed::Removed;
@@ -35,7 +37,8 @@ use crate::{files, home};
 /// Export a session for people or for other programs
 ///
 /// html is one self-contained page, markdown is for reading, json is one object with all
-/// messages. An agent's name writes the file that the session was imported from, byte for byte.
+/// messages. An agent's name writes the file that the session was imported from, byte for byte; of
+/// a database, its rows as JSON lines.
 /// v1 is the JSON lines format that older programs read; what does not fit becomes text or is
 /// omitted, and is listed.
 #[derive(Debug, clap::Args)]
@@ -76,27 +79,41 @@ impl Redact {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Html,
     Markdown,
     Json,
-    ClaudeCode,
-    Codex,
-    GeminiCli,
-    Pi,
-    ClawCode,
-    QwenCode,
-    CopilotCli,
-    CheckpointFiles,
+    /// The file of the agent with this name.
+    Agent(&'static str),
     V1,
 }
 
 impl Format {
     /// Returns the name on the command line.
-    fn name(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    fn name(self) -> &'static str {
+        match self {
+            Self::Html => "html",
+            Self::Markdown => "markdown",
+            Self::Json => "json",
+            Self::Agent(name) => name,
+            Self::V1 => "v1",
+        }
+    }
+}
+
+impl ValueEnum for Format {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<Format>> = LazyLock::new(|| {
+            let agents = formats().map(|format| Format::Agent(format.name()));
+            let first = [Format::Html, Format::Markdown, Format::Json].into_iter();
+            first.chain(agents).chain([Format::V1]).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name()))
     }
 }
 
@@ -390,7 +407,7 @@ fn write_data(
             Ok(losses.iter().map(ToString::to_string).collect())
         }
         agent => {
-            let remark = source::write(store, reader, &agent.name(), redacting, out)?;
+            let remark = source::write(store, reader, agent.name(), redacting, out)?;
             Ok(remark.into_iter().collect())
         }
     }

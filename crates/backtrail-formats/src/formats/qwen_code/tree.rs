@@ -121,8 +121,15 @@ impl<'s> Tree<'s> {
     /// parts of one message may be in several records.
     fn position(&mut self, record: &Object<'_>, id: &str) -> (u32, u32) {
         if let Some(same) = self.by_id.get(&short_hash(id.as_bytes())) {
-            let node = self.nodes.get(*same as usize);
-            return (*same, node.map_or(1, |node| node.duplicates + 1));
+            let duplicates = match (self.nodes.get(*same as usize), self.last) {
+                (Some(node), _) => node.duplicates,
+                // It stands for the last record of an earlier reading.
+                (None, Some((last, duplicates))) if self.is_resumed && last == hash_name(id) => {
+                    duplicates
+                }
+                (None, _) => 0,
+            };
+            return (*same, duplicates + 1);
         }
         if self.is_resumed && self.seen.may_have(hash_name(id)) {
             match self.last {
