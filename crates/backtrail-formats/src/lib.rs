@@ -61,7 +61,7 @@ pub use formats::{
 };
 pub use import::{
     AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,
-    import_checkpoint_files, preview, recognise,
+    import_checkpoint_files, is_database_file, preview, recognise,
 };
 pub use lines::{Line, Lines, MAX_LINE};
 pub use redact::{Finding, JsonRedactor, Redactor};

@@ -69,6 +69,9 @@ pub struct Below {
     pub table: &'static str,
     /// The column with the `id` of the row above.
     pub column: &'static str,
+    /// The column with the session's id, if it has one: rows without a row above them are then
+    /// written after all others.
+    pub session: Option<&'static str>,
     /// The columns by which rows are sorted; by rowid if there are none.
     pub order: &'static [&'static str],
 }
@@ -267,6 +270,9 @@ impl View {
                     below.write(table, &row, out)?;
                 }
             }
+            if let Some(below) = &mut below {
+                below.write_rest(out)?;
+            }
         }
         if let Some(table) = self.snapshot.table(tables.sessions.table) {
             write_row(&mut self.snapshot.cursor(table), table, entry.rowid, out)?;
@@ -299,6 +305,16 @@ struct RowsBelow<'s> {
 }
 
 impl RowsBelow<'_> {
+    /// Writes the rows whose row above is missing.
+    fn write_rest(&mut self, out: &mut Spool) -> Result<()> {
+        let mut rest: Vec<i64> = self.rowids.drain().flat_map(|(_, rowids)| rowids).collect();
+        rest.sort_unstable();
+        for rowid in sorted(&mut self.cursor, self.table, self.order, &rest) {
+            write_row(&mut self.cursor, self.table, rowid, out)?;
+        }
+        Ok(())
+    }
+
     fn write(&mut self, above: &Table, row: &Row<'_>, out: &mut Spool) -> Result<()> {
         let id = id_hash(above, row, "id")?;
         let rowids = id
@@ -393,11 +409,14 @@ impl<'s> Indexer<'s> {
     ) -> Result<()> {
         self.scan(below.table, |this, table, row| {
             let id = id_hash(table, row, below.column)?;
-            let session = id.and_then(|id| above.get(&id).copied());
-            if let Some(id) = id
-                && let Some(session) = session
+            let mut session = id.and_then(|id| above.get(&id).copied());
+            if let (None, Some(column)) = (session, below.session) {
+                session = id_hash(table, row, column)?;
+            }
+            if let Some(session) = session
                 && let Some(entry) = this.entry(session)
             {
+                let id = id.unwrap_or_default();
                 entry.add(row);
                 entry.below[at].push((id, row.rowid));
             } else {

@@ -41,18 +41,34 @@ const TABLES: Tables = Tables {
         id: "id",
         parent: Some("parent_id"),
     },
-    rows: &[Rows {
-        table: "message",
-        session: "session_id",
-        order: &["time_created", "id"],
-        below: Some(Below {
-            table: "part",
-            column: "message_id",
-            order: &["id"],
-        }),
-    }],
+    // Those but the first two are kept, and not read.
+    rows: &[
+        Rows {
+            table: "message",
+            session: "session_id",
+            order: &["time_created", "id"],
+            below: Some(Below {
+                table: "part",
+                column: "message_id",
+                session: Some("session_id"),
+                order: &["id"],
+            }),
+        },
+        plain_rows("session_message"),
+        plain_rows("session_input"),
+        plain_rows("todo"),
+    ],
     columns: &["data"],
 };
+
+const fn plain_rows(table: &'static str) -> Rows {
+    Rows {
+        table,
+        session: "session_id",
+        order: &[],
+        below: None,
+    }
+}
 
 /// opencode: an SQLite database, older JSON files, and exported sessions.
 #[derive(Debug, Clone, Copy)]
@@ -282,7 +298,7 @@ fn open_lines(source: &Source) -> Result<OpenFile<'_>> {
                     true => continue,
                     false => "part without its message".to_owned(),
                 },
-                Record::Session(_) => continue,
+                Record::Session(_) | Record::Todo => continue,
                 Record::Unknown(kind) => {
                     report.add_unknown(&kind);
                     continue;
@@ -337,7 +353,7 @@ impl<'s> SessionReader<'s> {
         sink.details(details.clone())?;
         Ok(Self {
             outline,
-            emitter: Emitter::new(sink, &details),
+            emitter: Emitter::new(sink, &details, outline.session.response_scope()),
             at: 0,
             is_cut: false,
         })

@@ -109,8 +109,19 @@ enum Listed {
 }
 
 fn list(file: &FoundFile, cache: &Cache) -> Result<Listed, Error> {
-    let is_database =
-        file.format.tables().is_some() && is_database(&Source::open(&file.path)?.head());
+    let may_be_database = file.format.tables().is_some();
+    let source = Source::open(&file.path)?;
+    let is_database = may_be_database && is_database(&source.head());
+    if may_be_database && !is_database && !file.format.recognises(&source) {
+        if source.is_empty() {
+            return Ok(Listed::Nothing);
+        }
+        let what = format!(
+            "neither an SQLite database nor another session file of {}; it may be damaged",
+            file.format.title()
+        );
+        return Err(Error::invalid(what, &file.path));
+    }
     // Taken first: what changes from now on is seen next time.
     let stamp = is_database.then(|| database_stamp(&file.path));
     let opened = Arc::new(OpenedContainer {

@@ -653,7 +653,8 @@ impl FileImport<'_> {
             unknown: note.unknown.clone(),
             bytes: self.raw.len(),
             first_damaged: report.damage.first,
-            is_unfinished: report.unfinished,
+            // A session in a database has no lines that could be incomplete.
+            is_unfinished: report.unfinished && self.found.contained.is_none(),
             messages: 0,
             outcome,
         }

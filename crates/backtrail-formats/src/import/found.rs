@@ -153,9 +153,19 @@ impl Search {
                     self.add(format, path, stamp);
                 }
                 Ok(None) => {
-                    let what = match options.formats.as_slice() {
-                        [one] => format!("not a session file of {}", one.title()),
-                        _ => "not a session file of any known agent".to_owned(),
+                    let of = match options.formats.as_slice() {
+                        [one] => one.title(),
+                        _ => "any known agent",
+                    };
+                    let what = match database_part(path) {
+                        Some(database) => format!(
+                            "a part of the database {}; import that one",
+                            database.display()
+                        ),
+                        None if is_database_file(path) => {
+                            format!("an SQLite database, but not one of {of}")
+                        }
+                        None => format!("not a session file of {of}"),
                     };
                     self.errors.push((None, Error::invalid(what, path)));
                 }
@@ -168,7 +178,8 @@ impl Search {
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         self.visit(&dir, 0, None, &|search, path, _| {
             let mut formats = options.formats.iter();
-            if belongs_to_database(&path) || formats.any(|format| format.accompanies_session(&path))
+            if database_part(&path).is_some()
+                || formats.any(|format| format.accompanies_session(&path))
             {
                 return;
             }
@@ -230,16 +241,21 @@ fn leftover_reason(path: &Path) -> Option<String> {
     Some(format!("an older copy of {newer}; import that one"))
 }
 
-/// Returns whether a file is only a part of a database beside it.
-fn belongs_to_database(path: &Path) -> bool {
-    let Some(name) = path.to_str() else {
-        return false;
-    };
-    let mut suffixes = ["-wal", "-shm", "-journal"].into_iter();
-    suffixes.any(|suffix| {
-        name.strip_suffix(suffix)
-            .is_some_and(|name| Path::new(name).is_file())
-    })
+/// Returns whether a file is an SQLite database, or belongs to one beside it.
+pub fn is_database_file(path: &Path) -> bool {
+    let is_database = || Some(is_database(&Source::open(path).ok()?.head()));
+    database_part(path).is_some() || is_database().unwrap_or(false)
+}
+
+/// Returns the database beside a file that is only a part of it, such as its log.
+fn database_part(path: &Path) -> Option<PathBuf> {
+    let name = path.to_str()?;
+    let mut names = ["-wal", "-shm", "-journal"]
+        .iter()
+        .filter_map(|suffix| name.strip_suffix(suffix));
+    names
+        .find(|name| Path::new(name).is_file())
+        .map(PathBuf::from)
 }
 
 fn is_absent(error: &io::Error) -> bool {

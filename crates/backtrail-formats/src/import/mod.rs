@@ -49,7 +49,7 @@ use file_import::{Done, Patience, import_file};
 use found::FoundFile;
 use report::FileResult;
 
-pub use found::recognise;
+pub use found::{is_database_file, recognise};
 pub use report::{AgentReport, DamagedFileLine, ImportReport};
 
 /// What to import.
@@ -410,7 +410,7 @@ impl Import<'_> {
             let mut agents = lock(&self.agents);
             let mut reports = agents.iter_mut();
             if let Some(agent) = reports.find(|it| it.agent == container.format.name()) {
-                agent.add_container(container.damaged, &container.others);
+                agent.add_container(&container.path, container.damaged, &container.others);
             }
         }
         let agents = self.agents.into_inner();

@@ -48,6 +48,9 @@ pub struct AgentReport {
     pub first_damaged: Vec<DamagedFileLine>,
     /// The number of unknown records, by type. They are kept.
     pub unknown_types: BTreeMap<String, u64>,
+    /// What is in a file with many sessions and was not imported, because it belongs to none of
+    /// them.
+    pub not_imported: BTreeMap<String, u64>,
     /// How many files end in an incomplete line, which their agent may still be writing.
     pub unfinished_files: u64,
     /// How many messages were imported.
@@ -85,10 +88,26 @@ impl AgentReport {
     }
 
     /// Adds what is in a container and belongs to none of its sessions.
-    pub(super) fn add_container(&mut self, damaged: u64, others: &BTreeMap<String, u64>) {
+    pub(super) fn add_container(
+        &mut self,
+        path: &Path,
+        damaged: u64,
+        others: &BTreeMap<String, u64>,
+    ) {
         self.damaged_lines += damaged;
+        if damaged > 0 && self.first_damaged.len() < DamagedLines::MAX_LISTED {
+            self.first_damaged.push(DamagedFileLine {
+                file: path.to_owned(),
+                line: DamagedLine {
+                    line: 0,
+                    byte: 0,
+                    bytes: 0,
+                    reason: "rows that cannot be read".to_owned(),
+                },
+            });
+        }
         for (kind, count) in others {
-            *self.unknown_types.entry(kind.clone()).or_default() += count;
+            *self.not_imported.entry(kind.clone()).or_default() += count;
         }
     }
 

@@ -1,6 +1,6 @@
 //! The tables of a database and their columns, from the statements that created them.
 
-use super::btree::Cursor;
+use super::btree::{Cursor, Row};
 use super::pages::Pages;
 use super::record::Value;
 use crate::error::Result;
@@ -50,20 +50,13 @@ impl Schema {
         let mut tables = Vec::new();
         let mut cursor = Cursor::new(pages, &master);
         cursor.rewind()?;
-        while let Some(row) = cursor.next()? {
-            let (kind, name) = (row.value(0)?, row.value(1)?);
-            let (root, sql) = (row.value(3)?, row.value(4)?);
-            if let (Some("table"), Some(name), Value::Integer(root), Some(sql)) =
-                (kind.text(), name.text(), root, sql.text())
-                && let Ok(root) = u32::try_from(root)
-                && let Some(columns) = columns(sql)
-                && tables.len() < MAX_TABLES
-            {
-                tables.push(Table {
-                    name: name.to_owned(),
-                    root,
-                    columns,
-                });
+        loop {
+            match cursor.next() {
+                Ok(None) => break,
+                // What cannot be read costs its own table only.
+                Err(_) => {}
+                Ok(Some(row)) if tables.len() < MAX_TABLES => tables.extend(Table::defined(&row)),
+                Ok(Some(_)) => {}
             }
         }
         Ok(Self { tables })
@@ -80,6 +73,22 @@ impl Schema {
 }
 
 impl Table {
+    /// Returns the table that a row of the schema defines. `None` if it defines none, or cannot
+    /// be read.
+    fn defined(row: &Row<'_>) -> Option<Self> {
+        let value = |column| row.value(column).ok();
+        let (kind, name, sql) = (value(0)?, value(1)?, value(4)?);
+        let Value::Integer(root) = value(3)? else {
+            return None;
+        };
+        (kind.text()? == "table").then_some(())?;
+        Some(Self {
+            name: name.text()?.to_owned(),
+            root: u32::try_from(root).ok()?,
+            columns: columns(sql.text()?)?,
+        })
+    }
+
     /// Returns the number of a column.
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
         let is_named = |column: &Column| column.name.eq_ignore_ascii_case(name);

@@ -468,3 +468,20 @@ fn damaged_databases_give_errors_and_end() {
     }
     assert!(errors > 100, "{errors} errors");
 }
+
+#[test]
+fn a_table_whose_definition_is_damaged_costs_no_other() {
+    let place = Place::new();
+    let connection = place.create(&format!("CREATE TABLE lost (x); {TABLE}"));
+    change(&connection, &mut Numbers(7), 20);
+    let expected = theirs(&connection);
+    drop(connection);
+    let mut bytes = std::fs::read(place.path()).unwrap();
+    let at = bytes
+        .windows(13)
+        .position(|window| window == b"tablelostlost")
+        .unwrap();
+    bytes[at - 4..at].fill(0xff);
+    std::fs::write(place.path(), bytes).unwrap();
+    assert_eq!(ours(&place.path()), expected);
+}

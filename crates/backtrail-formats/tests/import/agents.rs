@@ -203,6 +203,36 @@ fn a_session_of_opencode_follows_its_agent_and_its_revert() {
     assert_eq!(kit.spent("ses_of_pears"), (7, 3, 0.5));
 }
 
+#[test]
+fn rows_of_opencode_that_are_not_read_are_kept_and_counted() {
+    let kit = Kit::new("opencode/opencode.db", OPENCODE);
+    let session = "INSERT INTO session VALUES ('ses_of_pears', 'p', NULL, 's', '/work', 'Pears',
+        '1.18', NULL, 1, 1)";
+    kit.run(session, &[]);
+    kit.message("msg_1", 1, &json!({"role": "user", "time": {"created": 1}}));
+    kit.part("prt_1", "msg_1", &json!({"type": "text", "text": "pears"}));
+    kit.part(
+        "prt_2",
+        "msg_gone",
+        &json!({"type": "text", "text": "plums"}),
+    );
+    let environment = Environment::new(kit.dir.path());
+    let options = ImportOptions::new(environment).paths(vec![kit.database.clone()]);
+    let report = import(&kit.store, &options, &|_| {}).unwrap();
+    let agent = report.agents.iter().find(|agent| agent.found > 0).unwrap();
+    assert_eq!(agent.damaged_lines, 1);
+    assert_eq!(
+        agent.first_damaged[0].line.reason,
+        "part without its message"
+    );
+    let reader = kit.session("ses_of_pears");
+    let mut kept = Vec::new();
+    reader
+        .write_source(&reader.sources().unwrap()[0], &mut kept)
+        .unwrap();
+    assert!(String::from_utf8(kept).unwrap().contains("plums"));
+}
+
 const GOOSE: &str = "
     CREATE TABLE sessions (id TEXT PRIMARY KEY, name TEXT NOT NULL DEFAULT '',
         session_type TEXT NOT NULL DEFAULT 'user', working_dir TEXT NOT NULL,

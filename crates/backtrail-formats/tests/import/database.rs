@@ -246,14 +246,14 @@ fn sub_agents_come_after_their_parents_and_rows_of_no_session_are_counted() {
     kit.message("session-parent-of-toy", "b", 2, "parent");
     kit.message("nobody", "c", 3, "lost");
     let report = kit.import();
-    let unknown = &report.agents[0].unknown_types;
-    assert_eq!(unknown.get("messages rows without a session"), Some(&1));
+    let left = &report.agents[0].not_imported;
+    assert_eq!(left.get("messages rows without a session"), Some(&1));
     let child = "session-child-of-toy".parse().unwrap();
     let info = kit.store.read_session(&child).unwrap().info().unwrap();
     assert!(info.spawned_by.is_some());
     // They are counted again while they are there, though nothing changed.
     let report = kit.import();
-    assert_eq!(report.agents[0].unknown_records(), 1);
+    assert_eq!(report.agents[0].not_imported.len(), 1);
 }
 
 #[test]
@@ -337,6 +337,22 @@ fn a_database_that_is_named_is_recognised_and_its_log_is_no_other_file() {
     assert_eq!(report.errors.len(), 1);
     assert_eq!(
         report.errors[0].message(),
-        "not a session file of Database toy"
+        "an SQLite database, but not one of Database toy"
     );
+    // Neither is a log, nor a database whose beginning is destroyed.
+    let log = kit.dir.path().join("files/all.db-wal");
+    let report = import(&kit.store, &kit.options().paths(vec![log]), &|_| {}).unwrap();
+    let message = report.errors[0].message();
+    assert!(message.starts_with("a part of the database"), "{message}");
+    std::fs::write(kit.dir.path().join("files/broken.db"), "garbage\n").unwrap();
+    std::fs::write(kit.dir.path().join("files/empty.db"), "").unwrap();
+    let report = import(&kit.store, &kit.options(), &|_| {}).unwrap();
+    let errors = &report.agents[0].errors;
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(
+        errors[0]
+            .message()
+            .starts_with("neither an SQLite database")
+    );
+    assert_eq!(kit.store.sessions().unwrap().len(), 1);
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use backtrail::plumbing::version1::is_temporary;
 use backtrail::verify::DamageReport;
 use backtrail::{ErrorKind, SessionId, SessionOptions, Store, Transcript};
-use backtrail_formats::recognise;
+use backtrail_formats::{is_database_file, recognise};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -36,10 +36,9 @@ struct Imported {
 
 /// Splits the named paths: files that no other agent's format recognises, and the rest.
 pub(super) fn split(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    paths
-        .iter()
-        .cloned()
-        .partition(|path| path.is_file() && matches!(recognise(path), Ok(None) | Err(_)))
+    paths.iter().cloned().partition(|path| {
+        path.is_file() && !is_database_file(path) && matches!(recognise(path), Ok(None) | Err(_))
+    })
 }
 
 /// Imports one file, unless the store has its session already.

@@ -1,5 +1,7 @@
 //! Prints the result of an import.
 
+use std::collections::BTreeMap;
+
 use backtrail_formats::{AgentReport, ImportReport};
 
 use super::failed;
@@ -99,21 +101,27 @@ fn print_details(agent: &AgentReport, ui: &Ui) {
     if let Some(damaged) = agent.first_damaged.first() {
         let all = count(agent.damaged_lines, "damaged line");
         let first = plural(agent.damaged_lines, ":", "; the first is");
+        let place = match damaged.line.line {
+            // A database has no lines.
+            0 => "in".to_owned(),
+            line => format!("line {line} of"),
+        };
         let text = format!(
-            "{title}: {all} skipped{first} line {} of {}: {}",
-            damaged.line.line,
+            "{title}: {all} skipped{first} {place} {}: {}",
             visible_path(&damaged.file),
             one_line(&damaged.line.reason, 120)
         );
         ui.warning(&text, None);
     }
     if !agent.unknown_types.is_empty() {
-        let kinds = agent.unknown_types.iter();
-        let kinds = kinds.map(|(kind, n)| format!("{} ({})", one_line(kind, 40), grouped(*n)));
-        let kinds = some_of(kinds, 5, agent.unknown_types.len());
+        let kinds = counted(&agent.unknown_types);
         ui.status(&format!(
             "{title}: unknown record types, kept unchanged: {kinds}"
         ));
+    }
+    if !agent.not_imported.is_empty() {
+        let kinds = counted(&agent.not_imported);
+        ui.status(&format!("{title}: not imported: {kinds}"));
     }
     if agent.unfinished_files > 0 {
         let files = count(agent.unfinished_files, "file");
@@ -136,6 +144,13 @@ fn print_details(agent: &AgentReport, ui: &Ui) {
     for error in &agent.errors {
         ui.error(&not_imported(error));
     }
+}
+
+/// Lists kinds, and how many there are of each.
+fn counted(kinds: &BTreeMap<String, u64>) -> String {
+    let all = kinds.iter();
+    let all = all.map(|(kind, n)| format!("{} ({})", one_line(kind, 40), grouped(*n)));
+    some_of(all, 5, kinds.len())
 }
 
 /// Names the file first, then the reason.

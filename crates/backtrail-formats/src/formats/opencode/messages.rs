@@ -89,6 +89,8 @@ pub(super) fn part_kind(data: Option<&Object<'_>>) -> Kind {
 /// Sends the events of messages.
 pub(super) struct Emitter<'s> {
     sink: &'s mut dyn EventSink,
+    /// What the ids of responses begin with.
+    scope: &'s str,
     keys: UniqueKeys,
     /// The model of the last answer.
     model: Option<String>,
@@ -130,9 +132,10 @@ struct Part<'m> {
 }
 
 impl<'s> Emitter<'s> {
-    pub(super) fn new(sink: &'s mut dyn EventSink, details: &Details) -> Self {
+    pub(super) fn new(sink: &'s mut dyn EventSink, details: &Details, scope: &'s str) -> Self {
         Self {
             sink,
+            scope,
             keys: UniqueKeys::default(),
             model: details.model.clone(),
             directory: details.directory.is_some(),
@@ -196,7 +199,7 @@ impl<'s> Emitter<'s> {
         parts: &[Part<'_>],
         progress: Progress,
     ) -> Result<()> {
-        let current = Current::new(message, data, parts, progress);
+        let current = Current::new(message, data, self.scope, progress);
         self.describe(&current)?;
         let is_summary = data.is_true("summary") && !data.has("error");
         if is_summary && progress == Progress::Over {
@@ -361,12 +364,7 @@ impl<'s> Emitter<'s> {
 }
 
 impl<'m> Current<'m> {
-    fn new(
-        message: &Stored<'_>,
-        data: &'m Object<'m>,
-        parts: &[Part<'_>],
-        progress: Progress,
-    ) -> Self {
+    fn new(message: &Stored<'_>, data: &'m Object<'m>, scope: &str, progress: Progress) -> Self {
         let suffix = match progress {
             Progress::Snapshot => {
                 let parts = message.parts.iter().map(|part| part.data.as_ref());
@@ -381,7 +379,7 @@ impl<'m> Current<'m> {
             data,
             at: created(data),
             model: model.or_else(named),
-            response_id: response_id(&message.id, data, parts),
+            response_id: response_id(&message.id, data, scope),
             progress,
             suffix,
         }
@@ -568,20 +566,13 @@ pub(super) fn is_completed(data: &Object<'_>) -> bool {
 }
 
 /// Returns the id of a response. A copy of the message in another session has another id but
-/// the same times and the same first part, and counts once.
-fn response_id(id: &str, data: &Object<'_>, parts: &[Part<'_>]) -> String {
-    let first = parts
-        .iter()
-        .find(|part| part.kind == "tool" || part.block().is_some());
-    let first = first.map(|part| match part.kind.as_str() {
-        "tool" => format!("{:?}", part.data.get("callID")),
-        _ => format!("{:?}{:?}", part.start(), part.data.get("text")),
-    });
-    let (Some(first), Some(at)) = (first, created(data)) else {
+/// the same time and model, and counts once. Nothing else matters: parts and tokens may change.
+fn response_id(id: &str, data: &Object<'_>, scope: &str) -> String {
+    let Some(at) = created(data) else {
         return format!("opencode-{}", valid_key(id));
     };
     let model = data.get("modelID").unwrap_or_default();
-    let all = format!("{}\n{model}\n{first}", at.as_millis());
+    let all = format!("{scope}\n{}\n{model}", at.as_millis());
     format!("opencode-{}", hash(all.as_bytes(), 24))
 }
 

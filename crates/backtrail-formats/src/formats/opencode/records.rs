@@ -25,6 +25,8 @@ pub(super) enum Record<'a> {
         written: Option<u64>,
     },
     Session(Box<SessionInfo>),
+    /// An entry of the agent's list of tasks.
+    Todo,
     Unknown(String),
     Damaged(String),
 }
@@ -54,6 +56,7 @@ impl<'a> Record<'a> {
                 written: row.number("time_updated").or(row.number("time_created")),
             },
             "session" => Self::Session(Box::new(SessionInfo::from_row(&row))),
+            "todo" => Self::Todo,
             other => return Self::Unknown(format!("table: {other}")),
         }
         .checked()

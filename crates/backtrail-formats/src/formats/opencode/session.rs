@@ -37,6 +37,13 @@ pub(super) struct Revert {
 }
 
 impl SessionInfo {
+    /// Returns what its responses have in common with their copies: a session may be copied as a
+    /// fork, but a sub-agent's never is, and several of them work in the same moment.
+    pub(super) fn response_scope(&self) -> &str {
+        let id = self.id.as_deref().filter(|_| self.parent.is_some());
+        id.unwrap_or_default()
+    }
+
     /// Reads a row of the table `session`.
     pub(super) fn from_row(row: &Object<'_>) -> Self {
         let name = |name: &str| row.trimmed(name);
