@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{Agent, samples};
+use super::samples;
 use crate::Result;
 use crate::find::corpus::Words;
 
@@ -19,7 +19,8 @@ pub(super) struct Corpus {
 
 /// Writes at least this many bytes of sessions to `dir`, in the layout of Claude Code.
 pub(super) fn make(dir: &Path, bytes: u64) -> Result<Corpus> {
-    let (texts, from) = match samples::dir(Agent::ClaudeCode) {
+    let dir_of_samples = samples::root().map(|root| root.join("claude-code"));
+    let (texts, from) = match dir_of_samples.filter(|dir| dir.is_dir()) {
         Some(dir) => (read(&dir)?, "samples"),
         None => {
             eprintln!("there are no samples here: sessions are made up");

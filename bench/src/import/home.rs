@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Agent;
+use super::agents::Agent;
 use crate::store::process::backtrail;
 
 /// A home directory with nothing in it but the given sessions.
@@ -58,13 +58,9 @@ impl Home {
     }
 
     /// Returns the command by which ccusage reports an agent's usage.
-    pub(super) fn ccusage(&self, bin: &Path, agent: Agent) -> Command {
-        let words = match agent {
-            Agent::ClaudeCode => ["claude", "daily"],
-            Agent::Codex => ["codex", "daily"],
-        };
+    pub(super) fn ccusage(&self, bin: &Path, agent: &Agent) -> Command {
         let mut command = self.at_home(Command::new(bin));
-        command.args(words).args(["--json", "--offline"]);
+        command.args([agent.ccusage, "daily", "--json", "--offline"]);
         command
     }
 }

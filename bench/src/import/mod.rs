@@ -1,5 +1,6 @@
 //! Importing other agents' sessions, compared with programs that read the same files.
 
+mod agents;
 mod corpus;
 mod database;
 mod home;
@@ -35,22 +36,6 @@ pub(crate) const PARTS: [Part; 4] = [
         measure: database::measure,
     },
 ];
-
-/// The agents whose files are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Agent {
-    ClaudeCode,
-    Codex,
-}
-
-impl Agent {
-    fn name(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::Codex => "codex",
-        }
-    }
-}
 
 fn figure(
     name: impl Into<String>,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::corpus::{self, Corpus};
 use super::home::Home;
 use super::totals::Tokens;
-use super::{Agent, figure, programs};
+use super::{agents, figure, programs};
 use crate::Result;
 use crate::args::Args;
 use crate::command::{self, run_quietly};
@@ -184,7 +184,7 @@ impl Bench<'_> {
             Ok(ran.took)
         };
         let mut stats = || ask(&ours, home.ours(&self.ours, &STATS));
-        let mut ccusage = || ask(&theirs, home.ccusage(&bin, Agent::ClaudeCode));
+        let mut ccusage = || ask(&theirs, home.ccusage(&bin, &agents::CLAUDE_CODE));
         let lanes: [Lane<'_>; 2] = [&mut stats, &mut ccusage];
         let [stats, ccusage] = interleave(self.args.pick(11, 3), lanes)?;
         let baseline = Some(("ccusage", seconds(&ccusage)));

@@ -31,7 +31,28 @@ pub(super) fn ccusage() -> Result<PathBuf, String> {
         .arg(CCUSAGE);
         install(&mut npm)?;
     }
-    program(&packages, "bin/ccusage")
+    let bin = program(&packages, "bin/ccusage")?;
+    // The package has it without the permission; the script that wraps it adds that.
+    make_executable(&bin)
+        .map_err(|error| format!("cannot make {} executable: {error}", bin.display()))?;
+    Ok(bin)
+}
+
+#[cfg(unix)]
+fn make_executable(bin: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mut permissions = std::fs::metadata(bin)?.permissions();
+    if permissions.mode() & 0o111 != 0 {
+        return Ok(());
+    }
+    permissions.set_mode(0o755);
+    std::fs::set_permissions(bin, permissions)
+}
+
+#[cfg(not(unix))]
+fn make_executable(_bin: &Path) -> std::io::Result<()> {
+    Ok(())
 }
 
 /// Finds agentsview; returns the reason if there is none.

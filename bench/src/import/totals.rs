@@ -6,8 +6,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::agents::{AGENTS, Agent};
 use super::home::Home;
-use super::{Agent, figure, programs, samples};
+use super::samples::{self, Sample};
+use super::{figure, programs};
 use crate::Result;
 use crate::args::Args;
 use crate::command;
@@ -101,17 +103,12 @@ pub(super) fn measure(args: &Args, dir: &Path, _shared: &Shared) -> Result<Vec<E
         return skipped("there are no samples here");
     };
     let mut entries = Vec::new();
-    for agent in [Agent::ClaudeCode, Agent::Codex] {
+    for agent in &AGENTS {
         let programs = Programs {
             ours: &ours,
             ccusage: &ccusage,
         };
-        entries.extend(compare(
-            &programs,
-            agent,
-            &samples,
-            &dir.join(agent.name()),
-        )?);
+        entries.extend(compare(&programs, agent, &samples, &dir.join(agent.name))?);
     }
     Ok(entries)
 }
@@ -124,22 +121,22 @@ struct Programs<'p> {
 /// Compares the usage of all samples of an agent.
 fn compare(
     programs: &Programs<'_>,
-    agent: Agent,
+    agent: &Agent,
     samples: &Path,
     dir: &Path,
 ) -> Result<Vec<Entry>> {
-    let files = samples::of(agent, samples)?;
+    let found = samples::of(agent, samples)?;
     let mut sums = [Tokens::default(); 2];
     let (mut equal, mut explained, mut open) = (0, 0, 0);
-    for (n, file) in files.iter().enumerate() {
-        let [ours, theirs] = used(programs, agent, file, &dir.join(n.to_string()))?;
+    for (n, sample) in found.iter().enumerate() {
+        let [ours, theirs] = used(programs, agent, sample, &dir.join(n.to_string()))?;
         sums[0] = sums[0].zip(ours, |sum, n| sum + n);
         sums[1] = sums[1].zip(theirs, |sum, n| sum + n);
-        let name = file.strip_prefix(samples)?.to_string_lossy();
+        let name = &sample.name;
         let more = ours.zip(theirs, |ours, theirs| ours - theirs);
         if ours == theirs {
             equal += 1;
-        } else if is_explained(EXPLAINED, &name, &more) {
+        } else if is_explained(EXPLAINED, name, &more) {
             explained += 1;
         } else {
             open += 1;
@@ -148,12 +145,12 @@ fn compare(
     }
     let name = format!(
         "totals, {}: {equal} of {} samples equal, {explained} explained, the others",
-        agent.name(),
-        files.len()
+        agent.name,
+        found.len()
     );
     let open = Quantity::single(f64::from(open), Unit::Count);
     let mut entries = vec![figure(name, open, None, Goal::AtMost(0.0))];
-    let name = format!("tokens, {} samples", agent.name());
+    let name = format!("tokens, {} samples", agent.name);
     entries.extend(sums[0].beside(&sums[1], &name));
     Ok(entries)
 }
@@ -165,23 +162,34 @@ fn is_explained(text: &str, name: &str, more: &Tokens) -> bool {
         .any(|line| line.contains(&name) && line.contains(&more))
 }
 
-/// Returns the usage of a file according to Backtrail and ccusage.
-fn used(programs: &Programs<'_>, agent: Agent, file: &Path, dir: &Path) -> Result<[Tokens; 2]> {
-    let agents = dir.join("agents");
-    let place = match agent {
-        Agent::ClaudeCode => agents.join("projects/-home-me-project"),
-        Agent::Codex => agents.join("sessions/2026/01/01"),
-    };
-    fs::create_dir_all(&place)?;
-    let copy = place.join(file.file_name().ok_or("it has no name")?);
-    fs::copy(file, &copy)?;
-    let home = Home::new(&agents, dir.join("home"))?;
-    let mut import = home.ours(programs.ours, &["import", "--from", agent.name()]);
-    // By directory and not by name, so that a sample that is not a session is skipped.
-    run(import.arg(&place))?;
+/// Returns the usage of a sample according to Backtrail and ccusage.
+fn used(
+    programs: &Programs<'_>,
+    agent: &Agent,
+    sample: &Sample,
+    dir: &Path,
+) -> Result<[Tokens; 2]> {
+    copy(&sample.path, &dir.join(&sample.place))?;
+    let home = Home::new(dir, dir.to_owned())?;
+    // All that is found, and not this file, so that a sample that is not a session is skipped.
+    run(&mut home.ours(programs.ours, &["import", "--from", agent.name]))?;
     let ours = run(&mut home.ours(programs.ours, &["stats", "--all"]))?;
     let theirs = run(&mut home.ccusage(programs.ccusage, agent))?;
     Ok([Tokens::ours(&ours.told), Tokens::ccusage(&theirs.told)])
+}
+
+/// Copies a file, or a directory with all that is in it, without its permissions: samples may be
+/// read-only.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if !from.is_dir() {
+        fs::create_dir_all(to.parent().ok_or("it has no directory")?)?;
+        return Ok(fs::write(to, fs::read(from)?)?);
+    }
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

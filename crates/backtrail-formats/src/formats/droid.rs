@@ -2,23 +2,24 @@
 //!
 //! A session's file starts with `session_start`; its messages have blocks in the style of
 //! Anthropic. The output of `droid exec --output-format stream-json` has a line for each
-//! message, call and result, and one with the final text and the usage at the end.
+//! message, call and result, and one with the final text and the usage at the end. That of a
+//! session is in the file beside it, as one sum.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Block, Json, Message, Role, ToolResult};
+use backtrail::{Block, Json, Message, Role, ToolResult, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::blocks;
 use super::content::{
     anthropic_usage, any_text, output_text, result_output, split_reminders, tool_call, tool_result,
 };
-use super::keys::{hash_name, push_limited, valid_key};
+use super::keys::{hash, hash_name, push_limited, valid_key};
 use super::log::{LineReader, Log, SessionStart, open_log, resume_log};
 use crate::environment::Environment;
 use crate::error::Result;
-use crate::event::Details;
+use crate::event::{Details, Event, EventSink, UsageEvent};
 use crate::format::{Agent, Format, OpenFile, Resume};
 use crate::json::{Object, to_text};
 use crate::json_lines::JsonLines;
@@ -134,17 +135,33 @@ fn name_session(line: &Object<'_>, start: &mut SessionStart) -> bool {
     true
 }
 
-/// Returns what the file beside a session says of it. The usage there is of the whole session,
-/// not of a call, and is not read.
+/// Returns what the file beside a session says of it.
 fn settings(source: &Source) -> Details {
-    let name = format!("{}.settings.json", source.stem());
-    let bytes = source.read_beside(name.as_ref()).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
+    let text = settings_text(source);
     let settings = Object::parse(&text).unwrap_or_default();
     Details {
         model: settings.trimmed("model"),
         ..Details::default()
     }
+}
+
+fn settings_text(source: &Source) -> String {
+    let name = format!("{}.settings.json", source.stem());
+    let bytes = source.read_beside(name.as_ref()).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Returns the usage of a whole session. Thinking is not part of the output there.
+fn total_usage(settings: &Object<'_>) -> Option<Usage> {
+    let counts = settings.object("tokenUsage")?;
+    let count = |name: &str| counts.number(name).unwrap_or(0);
+    let thinking = count("thinkingTokens");
+    let output = count("outputTokens").saturating_add(thinking);
+    let usage = Usage::new(count("inputTokens"), output)
+        .cache_creation(count("cacheCreationTokens"))
+        .cache_read(count("cacheReadTokens"))
+        .reasoning(thinking);
+    (usage.total() > 0).then_some(usage)
 }
 
 /// How many messages a compaction can find again.
@@ -157,6 +174,12 @@ struct DroidLines {
     recent: VecDeque<(u64, u64)>,
     /// A hash of the last text of the model.
     last_text: Option<u64>,
+    /// Whether the lines have usage.
+    #[serde(default)]
+    has_usage: bool,
+    /// The key of the session's usage that was sent last.
+    #[serde(default)]
+    total: Option<String>,
 }
 
 impl LineReader for DroidLines {
@@ -181,6 +204,30 @@ impl LineReader for DroidLines {
                 Ok(())
             }
         }
+    }
+
+    /// Sends the usage of the session so far. It has one id, so that the last sum counts.
+    fn finish(&mut self, source: &Source, session: &str, sink: &mut dyn EventSink) -> Result<()> {
+        let text = settings_text(source);
+        let settings = Object::parse(&text).unwrap_or_default();
+        let Some(usage) = total_usage(&settings).filter(|_| !self.has_usage) else {
+            return Ok(());
+        };
+        let sum = hash(format!("{usage:?}").as_bytes(), 16);
+        let key = format!("total-{sum}{}", UsageEvent::ANYWHERE);
+        if self.total.as_deref() == Some(&key) {
+            return Ok(());
+        }
+        self.total = Some(key.clone());
+        sink.event(Event::Usage(UsageEvent {
+            key,
+            at: None,
+            response_id: format!("droid-{session}"),
+            model: settings.trimmed("model"),
+            usage,
+            duration_ms: None,
+            cost_usd: None,
+        }))
     }
 }
 
@@ -241,7 +288,10 @@ impl DroidLines {
             .object("usage")
             .and_then(|usage| anthropic_usage(&usage));
         match usage {
-            Some(usage) => log.usage(usage, None, line.number("durationMs")),
+            Some(usage) => {
+                self.has_usage = true;
+                log.usage(usage, None, line.number("durationMs"))
+            }
             None => Ok(()),
         }
     }

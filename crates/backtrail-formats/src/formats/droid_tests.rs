@@ -173,3 +173,44 @@ fn lines_of_other_agents_are_not_recognised() {
         assert!(!recognises(other), "{other}");
     }
 }
+
+#[test]
+fn the_sum_beside_a_session_is_one_usage_and_the_last_one_counts() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("0190.jsonl");
+    let settle = |input: u64| {
+        let counts = format!(
+            r#"{{"inputTokens":{input},"outputTokens":2,"thinkingTokens":3,"cacheCreationTokens":4,"cacheReadTokens":5}}"#
+        );
+        let settings = format!(r#"{{"model":"acme-1","tokenUsage":{counts}}}"#);
+        std::fs::write(root.path().join("0190.settings.json"), settings).unwrap();
+    };
+    let mut found = EventCollector::default();
+    let mut report = crate::event::ReadReport::default();
+    let mut text = file(&[START, &message("m1", "user", &text("one"))]);
+    for (n, input) in [1, 1, 7].into_iter().enumerate() {
+        settle(input);
+        text += &file(&[&message(&format!("n{n}"), "assistant", &self::text("two"))]);
+        std::fs::write(&path, &text).unwrap();
+        let source = Source::open(&path).unwrap();
+        let resumed = crate::testing::resume(&Droid, &source, &report, &mut found).unwrap();
+        report = match resumed {
+            Some(report) => report,
+            None => found.read(Droid.open(&source).unwrap()).unwrap(),
+        };
+    }
+    let events = &found.main().unwrap().events;
+    let used: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Usage(used) => Some((
+                used.response_id.as_str(),
+                used.usage.input_tokens,
+                used.usage.output_tokens,
+                used.usage.total(),
+            )),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(used, [("droid-0190", 1, 5, 15), ("droid-0190", 7, 5, 21)]);
+}

@@ -27,6 +27,12 @@ use crate::source::Source;
 pub(super) trait LineReader: Default + Serialize + DeserializeOwned {
     /// Sends the events of a line.
     fn read(&mut self, line: &Object<'_>, log: &mut Log<'_>) -> Result<()>;
+
+    /// Sends what follows the last line: what a file beside the session says of all of it.
+    fn finish(&mut self, source: &Source, session: &str, sink: &mut dyn EventSink) -> Result<()> {
+        let _ = (source, session, sink);
+        Ok(())
+    }
 }
 
 /// What is known of a session before its lines are read.
@@ -115,6 +121,9 @@ fn open_at<'s, R: LineReader + 's>(
                 model: &mut state.model,
             };
             state.reader.read(&line.object(), &mut log)?;
+        }
+        if state.messages > 0 {
+            state.reader.finish(source, &state.session, sink)?;
         }
         state.lines = report.lines;
         if report.read_to > 0 && !is_unnamed {
