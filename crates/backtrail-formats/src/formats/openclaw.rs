@@ -1,7 +1,8 @@
 //! OpenClaw: pi's files, in a directory of its own.
 //!
 //! OpenClaw runs pi and keeps its sessions like pi does: a header and a tree of JSON lines. Newer
-//! versions keep them in a database, which is not read here.
+//! versions keep them in a database, which is not read here. A session that was reset or deleted
+//! stays beside the others, renamed to `ID.jsonl.reset.TIME` or `ID.jsonl.deleted.TIME`.
 
 use std::path::{Path, PathBuf};
 
@@ -33,8 +34,9 @@ impl Format for OpenClaw {
 
     fn is_session_file(&self, path: &Path) -> bool {
         let name = file_name(path);
-        let is_other = name.ends_with(".trajectory.jsonl") || name.contains(".checkpoint.");
-        is_json_lines(path) && !is_other
+        let is_other = name.contains(".trajectory.jsonl") || name.contains(".checkpoint.");
+        let is_archived = name.contains(".jsonl.reset.") || name.contains(".jsonl.deleted.");
+        (is_json_lines(path) || is_archived) && !is_other
     }
 
     fn recognises(&self, source: &Source) -> bool {

@@ -59,8 +59,17 @@ fn sessions_of_pi_are_told_apart_by_their_directory_or_their_entries() {
 #[test]
 fn only_sessions_are_read_in_the_directories_of_agents() {
     assert!(OpenClaw.is_session_file(PATH.as_ref()));
+    for reason in ["reset", "deleted"] {
+        let archived = format!("{PATH}.{reason}.2026-01-02T03-04-05.000Z");
+        assert!(OpenClaw.is_session_file(archived.as_ref()), "{archived}");
+        let all = LINES.join("\n");
+        let (_, collected) = read(&OpenClaw, &archived, all.as_bytes()).unwrap();
+        assert_eq!(collected.session, "0190");
+    }
     for other in [
         "0190.trajectory.jsonl",
+        "0190.trajectory.jsonl.deleted.2026-01-02T03-04-05.000Z",
+        "0190.jsonl.bak",
         "0190.checkpoint.1.jsonl",
         "sessions.json",
     ] {
