@@ -15,7 +15,7 @@ config
 config --json
 context latest   # what a model would get
 context c81f --format anthropic
-context c81f:12 --as-sent   # what the agent sent
+context c81f:12 --as-sent   # what was sent
 delete c81f   # trash restore restores it
 delete c81f --purge --dry-run   # show the plan
 diff   # since the start of the last turn or run

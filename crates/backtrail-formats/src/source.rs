@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use backtrail::{LocalStorage, Storage as _};
+
 use crate::error::{Error, Result};
 
 /// A file to read from, with access to the files beside it.
@@ -217,8 +219,8 @@ impl Source {
             return None;
         }
         let folder = self.path.ancestors().nth(levels + 1)?.join(folder);
-        let entries = std::fs::read_dir(folder).ok()?.flatten();
-        let mut found = entries.map(|entry| entry.path().join(relative));
+        let names = LocalStorage.list(&folder).ok()?.into_iter();
+        let mut found = names.map(|name| folder.join(name).join(relative));
         found.find(|path| path.is_file())
     }
 

@@ -22,7 +22,7 @@ use crate::json::Object;
 use crate::json_lines::JsonLines;
 use crate::source::{Source, file_name, is_json_lines};
 
-use events::Emitter;
+use events::CopilotEmitter;
 use usage::Counted;
 
 /// Copilot CLI: JSON lines, one event after the other.
@@ -149,7 +149,7 @@ fn open_lines(source: &Source, from: u64, mut state: CopilotState, is_named: boo
         sink.details(details)?;
         let (mut lines, mut report) = JsonLines::resume(source, from, state.lines);
         let mut seen = HashSet::new();
-        let mut emitter = Emitter::new(sink, &mut state);
+        let mut emitter = CopilotEmitter::new(sink, &mut state);
         while let Some(line) = lines.next(&mut report)? {
             let event = line.object();
             let Some(kind) = event.string("type") else {

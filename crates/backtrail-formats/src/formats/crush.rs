@@ -213,7 +213,7 @@ fn read_messages(
         started_at: outline.created,
         ..Details::default()
     })?;
-    let mut emitter = Emitter {
+    let mut emitter = CrushEmitter {
         sink,
         outline,
         response_id: outline.response_id(source),
@@ -246,7 +246,7 @@ fn read_messages(
 }
 
 /// Sends the events of messages.
-struct Emitter<'s> {
+struct CrushEmitter<'s> {
     sink: &'s mut dyn EventSink,
     outline: &'s Outline,
     /// The id under which the whole session is counted.
@@ -257,7 +257,7 @@ struct Emitter<'s> {
     at: u64,
 }
 
-impl Emitter<'_> {
+impl CrushEmitter<'_> {
     /// Sends a message. Nothing is sent after one that is still being written. Returns why it
     /// cannot be read, if it cannot.
     fn add(&mut self, row: &Object<'_>, report: &mut ReadReport) -> Result<Option<&'static str>> {

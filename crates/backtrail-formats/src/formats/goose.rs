@@ -25,7 +25,7 @@ use crate::lines::first_line;
 use crate::source::{Source, file_name, is_json_lines};
 use crate::tables::{Rows, Sessions, Tables};
 
-use messages::{Emitter, Stored};
+use messages::{GooseEmitter, Stored};
 use session::{SessionInfo, Spent};
 
 const TABLES: Tables = Tables {
@@ -258,9 +258,9 @@ impl<'o> Counter<'o> {
         }
     }
 
-    fn emitter<'s>(&self, sink: &'s mut dyn EventSink) -> Emitter<'s> {
+    fn emitter<'s>(&self, sink: &'s mut dyn EventSink) -> GooseEmitter<'s> {
         let model = self.outline.session.model.clone();
-        Emitter::new(sink, model, self.response_id.clone())
+        GooseEmitter::new(sink, model, self.response_id.clone())
     }
 
     /// Returns the usage of one call.

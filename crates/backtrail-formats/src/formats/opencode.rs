@@ -30,7 +30,7 @@ use crate::tables::{Below, Rows, Sessions, Tables, open_database};
 
 use files::SessionFiles;
 use messages::{
-    Emitter, Kind, Progress, Stored, StoredPart, is_completed, message_kind, part_kind,
+    Kind, OpenCodeEmitter, Progress, Stored, StoredPart, is_completed, message_kind, part_kind,
 };
 use records::Record;
 use session::SessionInfo;
@@ -341,7 +341,7 @@ fn add_part(current: &mut Option<Stored<'static>>, part: Record<'_>) -> bool {
 /// Sends the messages of a session, up to where the user went back to.
 struct SessionReader<'s> {
     outline: &'s Outline,
-    emitter: Emitter<'s>,
+    emitter: OpenCodeEmitter<'s>,
     /// How many messages there were.
     at: u64,
     is_cut: bool,
@@ -353,7 +353,7 @@ impl<'s> SessionReader<'s> {
         sink.details(details.clone())?;
         Ok(Self {
             outline,
-            emitter: Emitter::new(sink, &details, outline.session.response_scope()),
+            emitter: OpenCodeEmitter::new(sink, &details, outline.session.response_scope()),
             at: 0,
             is_cut: false,
         })

@@ -26,7 +26,7 @@ use crate::json::Object;
 use crate::json_lines::JsonLines;
 use crate::source::{Source, file_name, is_json_lines};
 
-use messages::{Emitter, ModelCall};
+use messages::{ModelCall, QwenEmitter};
 use records::{is_record, looks_like_record};
 use tree::Tree;
 
@@ -222,7 +222,7 @@ fn open_lines(source: &Source, from: u64, mut state: QwenState) -> Result<Option
     details.started_at = head.started_at;
     Ok(Some(OpenFile::new(session.clone(), origin, move |sink| {
         sink.details(details)?;
-        let mut emitter = Emitter::new(&mut *sink, &session, state.model, state.calls);
+        let mut emitter = QwenEmitter::new(&mut *sink, &session, state.model, state.calls);
         for at in (0..tree.len()).filter(|at| tree.is_on_main(*at)) {
             tree.emit(source, at, &mut emitter)?;
         }
@@ -262,7 +262,7 @@ fn emit_branches(
             .or_insert_with(|| tree.key_at(source, leaves));
         let after = after.clone();
         sink.thread(&Thread::branch(key, after))?;
-        let mut emitter = Emitter::new(&mut *sink, session, None, VecDeque::new());
+        let mut emitter = QwenEmitter::new(&mut *sink, session, None, VecDeque::new());
         for at in branch.stem.iter().chain(&branch.own) {
             tree.emit(source, *at, &mut emitter)?;
         }

@@ -12,7 +12,7 @@ use crate::formats::keys::{UniqueKeys, valid_key};
 use crate::json::{Object, string};
 
 /// Sends the events of messages.
-pub(super) struct Emitter<'s> {
+pub(super) struct ClineEmitter<'s> {
     sink: &'s mut dyn EventSink,
     keys: UniqueKeys,
     /// Whether calls may be XML in the model's text.
@@ -51,7 +51,7 @@ struct Parts {
     rest: Vec<Block>,
 }
 
-impl<'s> Emitter<'s> {
+impl<'s> ClineEmitter<'s> {
     pub(super) fn new(sink: &'s mut dyn EventSink, reads_xml: bool) -> Self {
         Self {
             sink,

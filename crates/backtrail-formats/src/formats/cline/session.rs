@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use backtrail::{Timestamp, Usage};
 
-use super::messages::{Call, Emitter, Facts, text_of};
+use super::messages::{Call, ClineEmitter, Facts, text_of};
 use crate::error::Result;
 use crate::event::{Details, EventSink, Origin, ReadReport, SummaryEvent, sub_agent_name};
 use crate::format::OpenFile;
@@ -133,7 +133,7 @@ fn read(
     let compacted = beside(source, ".compaction.json").unwrap_or_default();
     let compacted = Object::parse(&compacted).unwrap_or_default();
     let compacted_at = compacted.number("source_message_count");
-    let mut emitter = Emitter::new(sink, false);
+    let mut emitter = ClineEmitter::new(sink, false);
     if let Some(prompt) = session
         .text("system_prompt")
         .filter(|prompt| !prompt.is_empty())
@@ -180,7 +180,7 @@ fn details(manifest: &Object<'_>) -> Details {
 }
 
 /// Sends a message. Returns whether its role is known.
-fn emit(emitter: &mut Emitter<'_>, message: &Object<'_>, json: &str) -> Result<bool> {
+fn emit(emitter: &mut ClineEmitter<'_>, message: &Object<'_>, json: &str) -> Result<bool> {
     let at = message.time("ts");
     let key = match message.non_blank("id") {
         Some(id) => valid_key(id),
@@ -231,7 +231,7 @@ fn compaction(
 
 /// Sends the summary beside a session, after the messages that it is about.
 fn emit_compaction(
-    emitter: &mut Emitter<'_>,
+    emitter: &mut ClineEmitter<'_>,
     compacted: &Object<'_>,
     sent: &[(&str, u64)],
 ) -> Result<()> {

@@ -6,7 +6,7 @@ use backtrail::{Timestamp, Usage};
 use serde_json::value::RawValue;
 
 use super::Extension;
-use super::messages::{Call, Emitter, Facts, text_of};
+use super::messages::{Call, ClineEmitter, Facts, text_of};
 use super::requests::{Request, Requests};
 use crate::error::Result;
 use crate::event::{Details, EventSink, Origin, ReadReport, SummaryEvent};
@@ -134,7 +134,7 @@ impl Task {
         let model = tag(&first, "model");
         self.details.model = self.models.last().map(|(_, model)| model.clone()).or(model);
         sink.details(self.details.clone())?;
-        let mut emitter = Emitter::new(sink, true);
+        let mut emitter = ClineEmitter::new(sink, true);
         for (n, json) in messages.iter().enumerate() {
             let Some(message) = Object::from_json(json) else {
                 let reason = format!("message {n} is not an object");
@@ -155,7 +155,7 @@ impl Task {
     /// Sends a message. Returns whether its role is known.
     fn emit(
         &mut self,
-        emitter: &mut Emitter<'_>,
+        emitter: &mut ClineEmitter<'_>,
         message: &Object<'_>,
         json: &str,
         n: usize,
@@ -201,7 +201,7 @@ impl Task {
     /// Adds what the request of an answer used. Requests before it were not answered.
     fn add_call(
         &mut self,
-        emitter: &mut Emitter<'_>,
+        emitter: &mut ClineEmitter<'_>,
         message: &Object<'_>,
         own: Option<Timestamp>,
         facts: &mut Facts,
@@ -247,7 +247,7 @@ impl Task {
         })
     }
 
-    fn emit_request(&self, emitter: &mut Emitter<'_>, request: Request) -> Result<()> {
+    fn emit_request(&self, emitter: &mut ClineEmitter<'_>, request: Request) -> Result<()> {
         match self.call(&request) {
             Some(call) => emitter.emit_usage(call, request.at),
             None => Ok(()),

@@ -21,14 +21,14 @@ use crate::json::Object;
 const MAX_OPEN: usize = 24;
 
 /// Sends the events of a file.
-pub(super) struct Emitter<'s> {
+pub(super) struct CopilotEmitter<'s> {
     sink: &'s mut dyn EventSink,
     pub(super) state: &'s mut CopilotState,
     /// The call of the sub-agent whose thread is current.
     current: Option<String>,
 }
 
-impl<'s> Emitter<'s> {
+impl<'s> CopilotEmitter<'s> {
     pub(super) fn new(sink: &'s mut dyn EventSink, state: &'s mut CopilotState) -> Self {
         Self {
             sink,

@@ -151,7 +151,7 @@ fn content_hash(role: &Role, blocks: &[Block], content: &str) -> String {
 }
 
 /// Sends the events of messages.
-pub(super) struct Emitter<'s> {
+pub(super) struct GooseEmitter<'s> {
     sink: &'s mut dyn EventSink,
     keys: UniqueKeys,
     model: Option<String>,
@@ -165,7 +165,7 @@ pub(super) struct Emitter<'s> {
     is_compacted: bool,
 }
 
-impl<'s> Emitter<'s> {
+impl<'s> GooseEmitter<'s> {
     pub(super) fn new(
         sink: &'s mut dyn EventSink,
         model: Option<String>,

@@ -10,6 +10,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 
+use backtrail::{LocalStorage, Storage as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -111,9 +112,8 @@ impl SessionFiles {
         let folder = self.storage.join("part");
         // Usually there are only folders, and very many of them.
         const LOOKED_AT: usize = 16;
-        let first = fs::read_dir(&folder).into_iter().flatten().flatten();
-        let mut first = first.take(LOOKED_AT);
-        if !first.all(|entry| entry.file_type().is_ok_and(|kind| kind.is_file())) {
+        let mut first = entries_of(&folder).into_iter().take(LOOKED_AT);
+        if !first.all(|path| is_file(&path)) {
             return Vec::new();
         }
         let message = |path: PathBuf| {
@@ -206,14 +206,20 @@ fn is_name(id: &str) -> bool {
 
 /// Returns the JSON files in a folder, by their names. There are none if there is no folder.
 fn files_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_file = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
-    let paths = entries.filter(is_file).map(|entry| entry.path());
-    let mut paths: Vec<PathBuf> = paths
-        .filter(|path| file_name(path).ends_with(".json"))
-        .collect();
+    let mut paths = entries_of(folder);
+    paths.retain(|path| file_name(path).ends_with(".json") && is_file(path));
     paths.sort();
     paths
+}
+
+fn entries_of(folder: &Path) -> Vec<PathBuf> {
+    let names = LocalStorage.list(folder).unwrap_or_default().into_iter();
+    names.map(|name| folder.join(name)).collect()
+}
+
+/// Returns whether it is a file, and no link to one.
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

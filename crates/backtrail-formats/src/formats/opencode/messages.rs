@@ -87,7 +87,7 @@ pub(super) fn part_kind(data: Option<&Object<'_>>) -> Kind {
 }
 
 /// Sends the events of messages.
-pub(super) struct Emitter<'s> {
+pub(super) struct OpenCodeEmitter<'s> {
     sink: &'s mut dyn EventSink,
     /// What the ids of responses begin with.
     scope: &'s str,
@@ -131,7 +131,7 @@ struct Part<'m> {
     data: Object<'m>,
 }
 
-impl<'s> Emitter<'s> {
+impl<'s> OpenCodeEmitter<'s> {
     pub(super) fn new(sink: &'s mut dyn EventSink, details: &Details, scope: &'s str) -> Self {
         Self {
             sink,

@@ -25,7 +25,7 @@ pub(super) struct ModelCall {
 }
 
 /// Sends the events of records.
-pub(super) struct Emitter<'s> {
+pub(super) struct QwenEmitter<'s> {
     sink: &'s mut dyn EventSink,
     session: &'s str,
     /// The model of the last record.
@@ -33,7 +33,7 @@ pub(super) struct Emitter<'s> {
     pub(super) calls: VecDeque<ModelCall>,
 }
 
-impl<'s> Emitter<'s> {
+impl<'s> QwenEmitter<'s> {
     /// Creates one; the model and the calls are those of an earlier reading.
     pub(super) fn new(
         sink: &'s mut dyn EventSink,

@@ -8,7 +8,7 @@ use super::super::keys::{
     SeenIds, hash_name, hash_without_blanks, push_limited, short_hash, valid_key,
 };
 use super::QwenState;
-use super::messages::Emitter;
+use super::messages::QwenEmitter;
 use super::records::{RecordKind, model_call, record_kind};
 use crate::error::Result;
 use crate::event::ReadReport;
@@ -21,7 +21,7 @@ const MAX_TAIL: usize = 40;
 
 /// One record that becomes an event.
 #[derive(Debug)]
-struct Node {
+struct QwenNode {
     /// How many earlier records have the same id.
     duplicates: u32,
     /// How many messages a summary keeps.
@@ -38,7 +38,7 @@ struct Node {
 pub(super) struct Tree<'s> {
     source: &'s Source,
     forest: Forest,
-    nodes: Vec<Node>,
+    nodes: Vec<QwenNode>,
     /// The node that each record is or stands for.
     by_id: HashMap<[u8; 16], u32>,
     /// The node at which the conversation ends. `NONE` is what was read before.
@@ -190,7 +190,7 @@ impl<'s> Tree<'s> {
             _ => 0,
         };
         self.forest.push(&line.range, parent);
-        self.nodes.push(Node {
+        self.nodes.push(QwenNode {
             duplicates,
             keep,
             last_message: if is_message { at } else { last_message },
@@ -265,7 +265,12 @@ impl<'s> Tree<'s> {
     }
 
     /// Sends the events of a node.
-    pub(super) fn emit(&self, source: &Source, at: u32, emitter: &mut Emitter<'_>) -> Result<()> {
+    pub(super) fn emit(
+        &self,
+        source: &Source,
+        at: u32,
+        emitter: &mut QwenEmitter<'_>,
+    ) -> Result<()> {
         let text = source.line_at(self.forest.range(at))?;
         match (Object::parse(&text), self.nodes.get(at as usize)) {
             (Ok(record), Some(node)) => {
