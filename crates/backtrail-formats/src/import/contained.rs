@@ -109,19 +109,13 @@ enum Listed {
 }
 
 fn list(file: &FoundFile, cache: &Cache) -> Result<Listed, Error> {
-    let may_be_database = file.format.tables().is_some();
-    let source = Source::open(&file.path)?;
-    let is_database = may_be_database && is_database(&source.head());
-    if may_be_database && !is_database && !file.format.recognises(&source) {
-        if source.is_empty() {
-            return Ok(Listed::Nothing);
-        }
-        let what = format!(
-            "neither an SQLite database nor another session file of {}; it may be damaged",
-            file.format.title()
-        );
-        return Err(Error::invalid(what, &file.path));
-    }
+    let is_database = match file.format.tables() {
+        Some(_) => match database_or_lines(file)? {
+            Some(is_database) => is_database,
+            None => return Ok(Listed::Nothing),
+        },
+        None => false,
+    };
     // Taken first: what changes from now on is seen next time.
     let stamp = is_database.then(|| database_stamp(&file.path));
     let opened = Arc::new(OpenedContainer {
@@ -163,6 +157,23 @@ fn list(file: &FoundFile, cache: &Cache) -> Result<Listed, Error> {
     container.sessions = sessions.into_iter().map(session).collect();
     (container.others, container.damaged) = (others, damaged);
     Ok(Listed::Container(Box::new(container)))
+}
+
+/// Returns whether a file of an agent that uses a database is one; `None` if it is empty.
+fn database_or_lines(file: &FoundFile) -> Result<Option<bool>, Error> {
+    let source = Source::open(&file.path)?;
+    if source.is_empty() {
+        return Ok(None);
+    }
+    let is_database = is_database(&source.head());
+    if !is_database && !file.format.recognises(&source) {
+        let title = file.format.title();
+        let what = format!(
+            "neither an SQLite database nor another session file of {title}; it may be damaged"
+        );
+        return Err(Error::invalid(what, &file.path));
+    }
+    Ok(Some(is_database))
 }
 
 /// Returns the sessions that were listed before, with the stamps that they had.
