@@ -125,10 +125,12 @@ pub(crate) fn read_everything(path: &Path) -> u64 {
 /// most for a few seconds.
 pub(crate) fn retry<T>(path: &Path, mut read: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     for attempt in 0..MAX_TRIES {
+        if attempt > 0 {
+            std::thread::sleep(FIRST_WAIT * (1 << (attempt - 1)));
+        }
         if let Some(found) = read()? {
             return Ok(found);
         }
-        std::thread::sleep(FIRST_WAIT * (1 << attempt));
     }
     let what = "its program changes the database all the time; try again later";
     Err(Error::invalid(what, path))

@@ -191,13 +191,18 @@ impl Pages {
         newer.is_some_and(|newer| !newer.into_iter().any(|page| self.was_read(page)))
     }
 
-    /// Returns whether the database changed so long ago that another change shows in its time.
+    /// Returns whether the database's times are so far from the moment at which it was opened
+    /// that another change shows in them. They may be in the future, if a clock was wrong.
     fn is_settled(&self) -> bool {
-        let changed = self.stamp.file.modified_ns.max(self.stamp.file.changed_ns);
-        let since = u64::try_from(changed.max(0)).unwrap_or(u64::MAX);
-        let changed = UNIX_EPOCH + Duration::from_nanos(since);
-        let age = self.opened_at.duration_since(changed);
-        age.is_ok_and(|age| age > CLOCK_STEP)
+        let Stamp {
+            modified_ns,
+            changed_ns,
+            ..
+        } = self.stamp.file;
+        let opened = self.opened_at.duration_since(UNIX_EPOCH);
+        let opened_ns = opened.map_or(0, |since| since.as_nanos().cast_signed());
+        let is_far = |time: i128| time.abs_diff(opened_ns) > CLOCK_STEP.as_nanos();
+        is_far(modified_ns) && is_far(changed_ns)
     }
 
     pub(super) fn damaged(&self, what: impl AsRef<str>) -> Error {

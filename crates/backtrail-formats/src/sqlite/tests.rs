@@ -306,12 +306,10 @@ fn a_database_that_is_written_meanwhile_is_read_as_of_one_moment() {
     }
 }
 
-/// Not a test: the program that the next test kills.
 #[test]
+#[ignore = "not a test: the program that the next test kills"]
 fn writer_that_is_killed() {
-    let Ok(path) = std::env::var("BACKTRAIL_TEST_DATABASE") else {
-        return;
-    };
+    let path = std::env::var("BACKTRAIL_TEST_DATABASE").expect("the next test starts it");
     let mut connection = Connection::open(path).unwrap();
     connection
         .execute_batch("PRAGMA wal_autocheckpoint=10; PRAGMA cache_size=5; PRAGMA synchronous=OFF")
@@ -333,6 +331,7 @@ fn a_database_whose_program_was_killed_is_read_as_sqlite_would() {
             let mut child = Command::new(std::env::current_exe().unwrap())
                 .args([
                     "--exact",
+                    "--ignored",
                     "sqlite::tests::writer_that_is_killed",
                     "--nocapture",
                 ])
@@ -416,6 +415,20 @@ fn a_locked_database_and_one_that_cannot_be_written_are_read() {
     permissions.set_readonly(true);
     std::fs::set_permissions(&path, permissions).unwrap();
     assert_eq!(ours(&path), expected);
+}
+
+#[test]
+fn a_database_with_a_time_in_the_future_is_read() {
+    let place = Place::new();
+    let connection = place.create(TABLE);
+    change(&connection, &mut Numbers(8), 20);
+    let file = std::fs::File::options()
+        .append(true)
+        .open(place.path())
+        .unwrap();
+    let later = std::time::SystemTime::now() + Duration::from_secs(86_400);
+    file.set_modified(later).unwrap();
+    assert_eq!(ours(&place.path()), theirs(&connection));
 }
 
 #[test]

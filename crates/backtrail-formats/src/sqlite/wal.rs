@@ -152,7 +152,7 @@ impl Wal {
         Some(newer)
     }
 
-    /// Returns the inode and length of the file.
+    /// Returns the file's inode: another log may have taken its place.
     pub(super) fn inode(&self) -> Option<u64> {
         use std::os::unix::fs::MetadataExt as _;
         self.file.metadata().ok().map(|metadata| metadata.ino())
