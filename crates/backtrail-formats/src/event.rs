@@ -85,6 +85,10 @@ pub fn sub_agent_name(session: &str, agent: &str) -> String {
     format!("{session}/agent/{agent}")
 }
 
+/// The field of a call, or of its result, that names the session that the call started, for
+/// agents whose sub-agents do not name the call.
+pub(crate) const STARTED_SESSION: &str = "started_session";
+
 /// Where a conversation comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

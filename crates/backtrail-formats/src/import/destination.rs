@@ -10,7 +10,7 @@ use backtrail::{Block, ErrorKind, RecordKind, SessionId, SessionReader, Store};
 
 use crate::container::Spool;
 use crate::error::{Error, Result};
-use crate::event::ForkPoint;
+use crate::event::{ForkPoint, STARTED_SESSION};
 use crate::source::is_there;
 
 /// The store, and the sessions that are being made.
@@ -19,8 +19,17 @@ pub(super) struct Destination<'s> {
     staging: Option<Staging>,
     /// Sessions that a thread is importing into.
     claimed: Mutex<HashSet<SessionId>>,
-    /// The records of tool calls, by session and call.
-    calls: Mutex<HashMap<SessionId, Arc<HashMap<String, u64>>>>,
+    /// The tool calls of sessions.
+    calls: Mutex<HashMap<SessionId, Arc<ToolCalls>>>,
+}
+
+/// The tool calls of a session.
+#[derive(Default)]
+struct ToolCalls {
+    /// Their records, by id.
+    records: HashMap<String, u64>,
+    /// The calls that started sessions, by the agent's names for these.
+    started: HashMap<String, String>,
 }
 
 /// Where a source record is: trail, seq, byte.
@@ -95,15 +104,36 @@ impl<'s> Destination<'s> {
 
     /// Returns the record of a tool call in a session; 0 if it is not there.
     pub(super) fn find_call(&self, reader: &SessionReader, tool_use_id: &str) -> Result<u64> {
+        let seq = self.look_up(reader, |calls| calls.records.get(tool_use_id).copied())?;
+        Ok(seq.unwrap_or(0))
+    }
+
+    /// Returns the tool call in a session that started another, by the agent's name for that.
+    pub(super) fn call_that_started(
+        &self,
+        reader: &SessionReader,
+        name: &str,
+    ) -> Result<Option<String>> {
+        if let Some(calls) = lock(&self.calls).get(reader.id()) {
+            return Ok(calls.started.get(name).cloned());
+        }
+        self.look_up(reader, |calls| calls.started.get(name).cloned())
+    }
+
+    fn look_up<T>(
+        &self,
+        reader: &SessionReader,
+        find: impl Fn(&ToolCalls) -> Option<T>,
+    ) -> Result<Option<T>> {
         let known = lock(&self.calls).get(reader.id()).cloned();
-        if let Some(seq) = known.as_ref().and_then(|calls| calls.get(tool_use_id)) {
-            return Ok(*seq);
+        if let Some(found) = known.as_ref().and_then(|calls| find(calls)) {
+            return Ok(Some(found));
         }
         // The session may have new calls.
         let calls = Arc::new(tool_calls(reader)?);
-        let seq = calls.get(tool_use_id).copied().unwrap_or(0);
+        let found = find(&calls);
         lock(&self.calls).insert(reader.id().clone(), calls);
-        Ok(seq)
+        Ok(found)
     }
 
     /// Forgets the tool calls of a session that has grown.
@@ -150,11 +180,12 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn tool_calls(reader: &SessionReader) -> Result<HashMap<String, u64>> {
-    let mut calls = HashMap::new();
+fn tool_calls(reader: &SessionReader) -> Result<ToolCalls> {
+    let mut calls = ToolCalls::default();
     let mut records = reader.records()?;
     while let Some(record) = records.next()? {
-        let may_call = memchr::memmem::find(record.bytes(), b"\"tool_use\"").is_some();
+        let has = |text: &str| memchr::memmem::find(record.bytes(), text.as_bytes()).is_some();
+        let may_call = has("\"tool_use\"") || has(STARTED_SESSION);
         if !may_call || record.kind() != RecordKind::Message {
             continue;
         }
@@ -162,8 +193,18 @@ fn tool_calls(reader: &SessionReader) -> Result<HashMap<String, u64>> {
             continue;
         };
         for block in &message.blocks {
-            if let Block::ToolUse(call) = block {
-                calls.insert(call.id.as_str().to_owned(), record.seq());
+            let (id, extra) = match block {
+                Block::ToolUse(call) => {
+                    let id = call.id.as_str().to_owned();
+                    calls.records.insert(id, record.seq());
+                    (&call.id, &call.extra)
+                }
+                Block::ToolResult(result) => (&result.tool_use_id, &result.extra),
+                _ => continue,
+            };
+            let started = extra.get(STARTED_SESSION);
+            if let Some(started) = started.and_then(|name| name.parse::<String>().ok()) {
+                calls.started.insert(started, id.as_str().to_owned());
             }
         }
     }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use backtrail::{Block, Message, Role, Timestamp, ToolResult, Usage};
+use backtrail::{Block, Fields, Message, Role, Timestamp, ToolResult, Usage};
 
 use super::super::blocks::{
     self, data_url_block, mark_meta, media_kind, meta, string_json, thinking, tool_output,
@@ -15,7 +15,9 @@ use super::super::blocks::{
 };
 use super::super::keys::{UniqueKeys, hash, hash_name, valid_key};
 use crate::error::Result;
-use crate::event::{Details, Event, EventSink, MessageEvent, SummaryEvent, UsageEvent};
+use crate::event::{
+    Details, Event, EventSink, MessageEvent, STARTED_SESSION, SummaryEvent, UsageEvent,
+};
 use crate::json::{Object, to_compact_json};
 
 /// A message with its parts, as they are stored.
@@ -445,7 +447,19 @@ impl<'m> Part<'m> {
     fn call(&self) -> Option<Block> {
         let (id, name) = (self.data.text("callID"), self.data.text("tool"));
         let input = self.state().get("input").and_then(to_compact_json);
-        Some(Block::ToolUse(blocks::tool_use(id, name, input)))
+        let mut call = blocks::tool_use(id, name, input);
+        call.extra = self.started_session();
+        Some(Block::ToolUse(call))
+    }
+
+    /// Returns the session that a call started, as a field of the call and of its result.
+    fn started_session(&self) -> Fields {
+        let mut fields = Fields::default();
+        let metadata = self.state().object("metadata").unwrap_or_default();
+        if let Some(session) = metadata.text("sessionId") {
+            fields.push(STARTED_SESSION, string_json(&session));
+        }
+        fields
     }
 
     fn answer(&self, suffix: &str) -> Answer {
@@ -468,6 +482,7 @@ impl<'m> Part<'m> {
         let (id, name) = (self.data.text("callID"), self.data.text("tool"));
         ToolResult {
             is_error,
+            extra: self.started_session(),
             ..blocks::tool_result(id, name, tool_output(&output))
         }
     }

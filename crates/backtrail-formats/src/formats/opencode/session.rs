@@ -82,7 +82,7 @@ impl SessionInfo {
         }
     }
 
-    /// Returns where it comes from. The child does not name the call that started it.
+    /// Returns where it comes from. The call that started it names it, and not the reverse.
     pub(super) fn origin(&self) -> Origin {
         match (&self.parent, &self.fork) {
             (Some(parent), _) => Origin::Spawned {
