@@ -8,7 +8,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tempfile::{SpooledData, SpooledTempFile, spooled_tempfile, spooled_tempfile_in};
+use tempfile::{SpooledData, SpooledTempFile, spooled_tempfile_in};
 
 use crate::error::{Error, Result};
 use crate::source::Source;
@@ -65,48 +65,70 @@ pub struct FileStamp {
 
 /// Receives the lines of a session: in memory, or in a temporary file if they are long.
 #[derive(Debug)]
-pub struct Spool(SpooledTempFile);
+pub struct Spool {
+    file: SpooledTempFile,
+    /// Where its temporary file is.
+    dir: PathBuf,
+}
 
 /// How much of a session is held in memory.
 const MAX_IN_MEMORY: usize = 8 << 20;
 
 impl Spool {
-    /// Creates an empty one. Its temporary file is in `dir`, or else where those of all programs
-    /// are.
-    pub(crate) fn new(dir: Option<&Path>) -> Self {
-        Self(match dir {
-            Some(dir) => spooled_tempfile_in(MAX_IN_MEMORY, dir),
-            None => spooled_tempfile(MAX_IN_MEMORY),
-        })
+    /// Creates an empty one. Its temporary file is in `dir`.
+    pub(crate) fn new(dir: PathBuf) -> Self {
+        Self {
+            file: spooled_tempfile_in(MAX_IN_MEMORY, &dir),
+            dir,
+        }
     }
 
     /// Drops what was written.
-    pub(crate) fn restart(&mut self) -> io::Result<()> {
-        self.0.seek(SeekFrom::Start(0))?;
-        self.0.set_len(0)
+    ///
+    /// # Errors
+    ///
+    /// Fails if its temporary file cannot be written, and names the directory of that.
+    pub(crate) fn restart(&mut self) -> Result<()> {
+        let start = self.file.seek(SeekFrom::Start(0));
+        let restarted = start.and_then(|_| self.file.set_len(0));
+        restarted.map_err(|error| self.failed(error))
+    }
+
+    /// Adds bytes.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub(crate) fn add(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = self.file.write_all(bytes);
+        written.map_err(|error| self.failed(error))
     }
 
     /// Returns what was written, as the file of this name.
     pub(crate) fn into_source(self, path: &Path) -> Result<Source> {
-        match self.0.into_inner() {
+        match self.file.into_inner() {
             SpooledData::InMemory(bytes) => Ok(Source::from_bytes(path, bytes.into_inner())),
             SpooledData::OnDisk(file) => Source::from_file(path, file),
         }
     }
 
-    /// Makes an error of one that occurred in writing to it.
-    pub(crate) fn failed(error: io::Error) -> Error {
-        let what = "cannot write a temporary file";
-        Error::io(what, &std::env::temp_dir(), error)
+    fn failed(&self, error: io::Error) -> Error {
+        Error::io("cannot write a temporary file in", &self.dir, error)
     }
 }
 
-impl Write for Spool {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+    #[test]
+    fn a_temporary_file_that_cannot_be_written_is_named_by_its_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let gone = dir.path().join("gone");
+        let mut spool = Spool::new(gone.clone());
+        spool.add(b"what fits in memory needs no file").unwrap();
+        let error = spool.add(&vec![b'x'; MAX_IN_MEMORY + 1]).unwrap_err();
+        assert_eq!(error.path(), Some(gone.as_path()));
+        assert!(error.to_string().contains("temporary file"), "{error}");
     }
 }

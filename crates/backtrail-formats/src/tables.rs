@@ -13,7 +13,6 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -178,7 +177,7 @@ impl Container for Database {
             return Ok(false);
         };
         self.read(|view| {
-            out.restart().map_err(Spool::failed)?;
+            out.restart()?;
             view.write(self.tables, &id, out)
         })
     }
@@ -547,7 +546,7 @@ fn write_row<'s>(
         Ok(None) => return Ok(None),
         Err(error) => (damaged_line(table, rowid, &error), None),
     };
-    out.write_all(&line).map_err(Spool::failed)?;
+    out.add(&line)?;
     Ok(row)
 }
 

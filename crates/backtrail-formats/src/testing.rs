@@ -47,7 +47,7 @@ pub fn read_sessions(
     };
     let mut sessions = Vec::new();
     for session in container.contents()?.sessions {
-        let mut lines = Spool::new(None);
+        let mut lines = Spool::new(std::env::temp_dir());
         container.write(&session, &mut lines)?;
         sessions.push(read_one(&lines.into_source(&session.path)?)?);
     }

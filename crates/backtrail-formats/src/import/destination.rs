@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use backtrail::plumbing::{KeptSource, SourceRecord, Staging};
@@ -19,6 +19,8 @@ pub(super) struct Destination<'s> {
     staging: Option<Staging>,
     /// Sessions that a thread is importing into.
     claimed: Mutex<HashSet<SessionId>>,
+    /// In a dry run, the events that would be added, by hash, and their sessions.
+    previewed: Mutex<HashMap<SessionId, HashSet<u64>>>,
     /// The tool calls of sessions.
     calls: Mutex<HashMap<SessionId, Arc<ToolCalls>>>,
 }
@@ -42,6 +44,7 @@ impl<'s> Destination<'s> {
             store,
             staging,
             claimed: Mutex::default(),
+            previewed: Mutex::default(),
             calls: Mutex::default(),
         }
     }
@@ -98,6 +101,21 @@ impl<'s> Destination<'s> {
         })
     }
 
+    /// Returns whether a dry run would have created a session by now, or added to it.
+    pub(super) fn is_previewed(&self, id: &SessionId) -> bool {
+        self.is_dry_run() && lock(&self.previewed).contains_key(id)
+    }
+
+    /// Returns whether an event is still to be added to a session; a dry run remembers it then.
+    pub(super) fn is_to_be_added(&self, id: &SessionId, key: &str) -> bool {
+        let hash = || {
+            let hash = blake3::hash(key.as_bytes());
+            u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("a hash is longer"))
+        };
+        let mut previewed = lock(&self.previewed);
+        !self.is_dry_run() || previewed.entry(id.clone()).or_default().insert(hash())
+    }
+
     pub(super) fn is_claimed(&self, id: &SessionId) -> bool {
         lock(&self.claimed).contains(id)
     }
@@ -143,23 +161,22 @@ impl<'s> Destination<'s> {
 
     /// Returns where the lines of a session can be written.
     pub(super) fn spool(&self) -> Spool {
-        let staging = self.staging.as_ref();
-        Spool::new(staging.map(|staging| staging.aside().root()))
+        Spool::new(self.temp_dir())
     }
 
     /// Creates an unnamed file that is deleted when it is closed.
     pub(super) fn temp_file(&self) -> Result<File> {
-        let made = match &self.staging {
-            Some(staging) => tempfile::tempfile_in(staging.aside().root()),
-            None => tempfile::tempfile(),
-        };
-        made.map_err(|error| {
-            Error::io(
-                "cannot create a temporary file",
-                &std::env::temp_dir(),
-                error,
-            )
-        })
+        let dir = self.temp_dir();
+        tempfile::tempfile_in(&dir)
+            .map_err(|error| Error::io("cannot create a temporary file", &dir, error))
+    }
+
+    /// Returns where temporary files are: in the store, if it is written to.
+    fn temp_dir(&self) -> PathBuf {
+        match &self.staging {
+            Some(staging) => staging.aside().root().to_owned(),
+            None => std::env::temp_dir(),
+        }
     }
 }
 

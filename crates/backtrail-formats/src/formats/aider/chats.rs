@@ -1,7 +1,6 @@
 //! The chats of a file, each as a file of its own.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::Write as _;
 use std::ops::Range;
 
 use super::blocks::{Kind, RawLines, kind_of};
@@ -99,7 +98,7 @@ impl Container for Chats {
             return Ok(false);
         };
         let bytes = self.source.read_range(range.clone())?;
-        out.write_all(&bytes).map_err(Spool::failed)?;
+        out.add(&bytes)?;
         Ok(true)
     }
 }

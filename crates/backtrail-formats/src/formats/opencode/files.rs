@@ -7,7 +7,6 @@
 //! says why (`damaged`). The parts of a message follow it, and the session comes last.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 use backtrail::{LocalStorage, Storage as _};
@@ -188,7 +187,7 @@ impl Container for SessionFiles {
             };
             let value = json_string(&value);
             let line = format!("{{\"file\":{name},\"{field}\":{value}}}\n");
-            out.write_all(line.as_bytes()).map_err(Spool::failed)
+            out.add(line.as_bytes())
         })?;
         Ok(true)
     }
