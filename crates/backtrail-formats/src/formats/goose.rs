@@ -25,7 +25,7 @@ use crate::lines::first_line;
 use crate::source::{Source, file_name, is_json_lines};
 use crate::tables::{Rows, Sessions, Tables};
 
-use messages::{GooseEmitter, Stored};
+use messages::{GooseEmitter, Stored, calls_first};
 use session::{SessionInfo, Spent};
 
 const TABLES: Tables = Tables {
@@ -322,13 +322,17 @@ fn open_export(source: &Source) -> Result<OpenFile<'_>> {
             let outline = Outline::of_export(&value);
             sink.details(outline.session.details())?;
             let counter = Counter::new(&outline, &outline.name(source));
-            let mut emitter = counter.emitter(sink);
+            let mut messages = Vec::new();
             for json in value.list("conversation").unwrap_or_default() {
                 let message = Object::from_json(json).unwrap_or_default();
                 match Stored::read(&message, report) {
-                    Ok(message) => emitter.add(message)?,
+                    Ok(message) => messages.push(message),
                     Err(reason) => report.add_damage(1, &(0..report.read_to), reason),
                 }
+            }
+            let mut emitter = counter.emitter(sink);
+            for message in calls_first(messages) {
+                emitter.add(message)?;
             }
             emitter.end()?;
             counter.send(Vec::new(), sink)

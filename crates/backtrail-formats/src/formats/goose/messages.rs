@@ -3,6 +3,8 @@
 //! A compaction hides the messages before it from the model and adds some that are hidden from
 //! the user: the summary, a note to go on, and a copy of the last prompt.
 
+use std::collections::HashMap;
+
 use backtrail::{Block, Message, Role, Timestamp, ToolResult};
 
 use super::super::blocks::{
@@ -96,6 +98,30 @@ impl Stored {
         };
         Message::new(role, self.blocks)
     }
+}
+
+/// Puts each result after its call, as they are in the database. An export has the messages in
+/// the order of their times, and a result may have an earlier time than its call.
+pub(super) fn calls_first(messages: Vec<Stored>) -> Vec<Stored> {
+    let mut called_at = HashMap::new();
+    for (at, message) in messages.iter().enumerate() {
+        for block in &message.blocks {
+            if let Block::ToolUse(call) = block {
+                called_at.entry(call.id.clone()).or_insert(at);
+            }
+        }
+    }
+    let place = |(at, message): (usize, Stored)| {
+        let calls = message.blocks.iter().filter_map(|block| match block {
+            Block::ToolResult(result) => called_at.get(&result.tool_use_id).copied(),
+            _ => None,
+        });
+        let after = calls.max().filter(|call| *call > at);
+        (after.unwrap_or(at), after.is_some(), message)
+    };
+    let mut placed: Vec<_> = messages.into_iter().enumerate().map(place).collect();
+    placed.sort_by_key(|(at, is_moved, _)| (*at, *is_moved));
+    placed.into_iter().map(|(.., message)| message).collect()
 }
 
 /// Who sees a message.
