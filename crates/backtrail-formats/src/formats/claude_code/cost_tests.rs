@@ -95,7 +95,6 @@ fn the_cost_of_each_run_is_shared_out_among_its_calls() {
     let Some(Event::Usage(last)) = collected.main().unwrap().events.last() else {
         panic!();
     };
-    assert_eq!(last.key, "cost-7-0");
     assert_eq!(last.usage, Usage::new(500, 50).cache_read(2500));
     assert_resumes(&lines);
 }
@@ -224,4 +223,29 @@ fn the_calls_of_an_endless_run_take_bounded_memory() {
     assert_eq!(costs.len(), 1_000);
     // Those that get none keep theirs.
     assert_eq!(costs[0], ("r-a200", 0.5));
+}
+
+#[test]
+fn the_keys_of_costs_are_the_same_in_every_file_of_a_session() {
+    let lines = [
+        user("u1", None, "go"),
+        call("a1", "u1", text()),
+        call("a2", "a1", text()),
+        cost(2, 0.5),
+    ];
+    let keys = |text: &str| {
+        let (collected, _) = read(text);
+        let main = &collected.main().unwrap().events;
+        let usage = main.iter().filter(|event| matches!(event, Event::Usage(_)));
+        usage
+            .map(|event| event.key().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let known = keys(&lines.concat());
+    assert_eq!(known.len(), 2);
+    assert_ne!(known[0], known[1]);
+    let later = "{\"type\":\"summary\",\"summary\":\"s\",\"leafUuid\":\"x\"}\n".to_owned();
+    assert_eq!(keys(&(later + &lines.concat())), known);
+    // The last line of the other file is not ended.
+    assert_eq!(keys(lines.concat().trim_end()), known);
 }

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::event::{
     Details, Event, EventSink, MessageEvent, Origin, SummaryEvent, Thread, ThreadId, UsageEvent,
 };
-use crate::formats::keys::{hash_name as hash, short_hash, valid_key};
+use crate::formats::keys::{UniqueKeys, hash_name as hash, short_hash, valid_key};
 use crate::json::Object;
 use crate::json_lines::JsonLines;
 use crate::lines::Lines;
@@ -130,9 +130,13 @@ impl<'t> Emitter<'t> {
             return Ok(());
         }
         self.switch_to_main()?;
-        for (n, (call, cost)) in shares.into_iter().enumerate() {
+        // The same in every file of the session: neither line nor position is.
+        let line = line_hash(node.at..node.end, self.source)?;
+        let mut keys = UniqueKeys::default();
+        for (call, cost) in shares {
+            let response = hash(&call.response);
             self.sink.event(Event::Usage(UsageEvent {
-                key: format!("cost-{}-{n}", node.number),
+                key: keys.unique(format!("cost-{line:016x}-{response:016x}")),
                 at: None,
                 response_id: call.response,
                 model: call.model,
