@@ -95,8 +95,12 @@ impl SessionInfo {
             return Err(files.not_found());
         };
         let beginning = Beginning::read(files, first)?;
-        let created_at = beginning.at;
         let mut last = Ending::read(files, &trails)?;
+        // The times of an imported file may be out of order, or its own until others are known.
+        let created_at = match (beginning.at, last.active_at) {
+            (Some(created), Some(active)) => Some(created.min(active)),
+            (created, _) => created,
+        };
         let mut walk = Walk::new(store, files, head);
         // If nothing in its own trails can be read, use those that it continues.
         while last.end.is_none()
