@@ -4,7 +4,7 @@ mod families;
 mod table;
 
 use backtrail::{SessionInfo, SessionReader, Store};
-use backtrail_index::{Field, Filter, Index, SessionRow};
+use backtrail_index::{Field, Filter, Index, SessionRow, Spending};
 use serde_json::{Value, json};
 
 use self::families::Family;
@@ -283,14 +283,7 @@ pub(super) fn row_json(row: &SessionRow, store: &Store) -> Value {
         "turns": row.turns,
         "tool_calls": row.tool_calls,
         "files_changed": row.files_changed,
-        "tokens": {
-            "input_tokens": spent.input_tokens,
-            "output_tokens": spent.output_tokens,
-            "cache_write_tokens": spent.cache_write_tokens,
-            "cache_read_tokens": spent.cache_read_tokens,
-            "reasoning_tokens": spent.reasoning_tokens,
-            "total": spent.tokens(),
-        },
+        "tokens": tokens_json(spent),
         "cost_usd": cost_json(spent),
         "unpriced_calls": spent.unpriced_calls,
         "last_seq": row.last_seq,
@@ -299,6 +292,21 @@ pub(super) fn row_json(row: &SessionRow, store: &Store) -> Value {
         "spawned_by": spawned_by,
         "belongs_to": row.belongs_to,
         "original_id": row.original_id,
+    })
+}
+
+/// Returns the tokens of a session; null if no call says what it used.
+fn tokens_json(spent: &Spending) -> Value {
+    if spent.calls == 0 {
+        return Value::Null;
+    }
+    json!({
+        "input_tokens": spent.input_tokens,
+        "output_tokens": spent.output_tokens,
+        "cache_write_tokens": spent.cache_write_tokens,
+        "cache_read_tokens": spent.cache_read_tokens,
+        "reasoning_tokens": spent.reasoning_tokens,
+        "total": spent.tokens(),
     })
 }
 

@@ -280,10 +280,12 @@ impl Overview {
 
     /// Returns how many sessions of which agents are on this machine.
     fn found_agents(&self) -> Option<String> {
-        let found = self
-            .agents
-            .iter()
-            .map(|agent| format!("{} from {}", count(agent.sessions, "session"), agent.title));
+        let found = self.agents.iter().map(|agent| {
+            let counts = [(agent.sessions, "session"), (agent.databases, "database")];
+            let counts = counts.into_iter().filter(|(n, _)| *n > 0);
+            let counts: Vec<_> = counts.map(|(n, what)| count(n, what)).collect();
+            format!("{} from {}", counts.join(" and "), agent.title)
+        });
         let found = found.collect::<Vec<_>>();
         (!found.is_empty()).then(|| format!("Found on this machine: {}.", found.join(", ")))
     }

@@ -267,3 +267,17 @@ fn wrong_options_are_refused_with_the_right_ones() {
         }
     }
 }
+
+#[test]
+fn unknown_tokens_are_not_0() {
+    let cli = Cli::new();
+    let found = fill(&cli);
+    let silent = cli.new_session("nobody answers");
+    let list = ok(cli.run(&["list", "--json"])).json();
+    let tokens = |id: &str| {
+        let mut rows = list.as_array().unwrap().iter();
+        rows.find(|row| row["id"] == id).unwrap()["tokens"].clone()
+    };
+    assert_eq!(tokens(&silent), Value::Null);
+    assert_eq!(tokens(&found.rounding)["total"], 120_900);
+}

@@ -154,3 +154,41 @@ fn a_misspelled_word_brings_up_the_right_one() {
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("try '--help'"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_database_of_many_sessions_is_not_called_one_session() {
+    let cli = Cli::new();
+    let home = cli.work().join("home");
+    let goose = home.join(".local/share/goose/sessions");
+    let opencode = home.join(".local/share/opencode");
+    // What its snapshots contain is not its own.
+    for dir in [&goose, &opencode.join("snapshot/a")] {
+        fs::create_dir_all(dir).unwrap();
+    }
+    for path in [
+        goose.join("sessions.db"),
+        goose.join("20250102_030405.jsonl"),
+        goose.join("20250102_030406.jsonl"),
+        opencode.join("opencode.db"),
+        opencode.join("opencode-dev.db"),
+        opencode.join("snapshot/a/opencode.db"),
+    ] {
+        fs::write(path, "never read").unwrap();
+    }
+    let run = |args: &[&str]| {
+        let mut command = cli.command(args);
+        crate::kit::finish(command.env("HOME", &home), b"")
+    };
+    let ran = run(&[]);
+    let found = "Found on this machine: 2 databases from opencode, 2 sessions and 1 database\n\
+                 from goose.\n";
+    assert!(ran.stdout.contains(found), "{}", ran.stdout);
+    let agents = run(&["--json"]).json()["agents"].clone();
+    assert_eq!(
+        agents,
+        serde_json::json!([
+            {"agent": "opencode", "sessions": 0, "databases": 2},
+            {"agent": "goose", "sessions": 2, "databases": 1},
+        ])
+    );
+}

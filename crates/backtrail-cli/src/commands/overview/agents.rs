@@ -15,6 +15,8 @@ pub(super) struct FoundAgent {
     #[serde(skip)]
     pub(super) title: &'static str,
     pub(super) sessions: u64,
+    /// How many databases there are. How many sessions each has is not looked at.
+    pub(super) databases: u64,
 }
 
 /// No agent nests its directories deeper.
@@ -26,31 +28,53 @@ const MOST_ENTRIES: usize = 50_000;
 pub(super) fn found() -> Vec<FoundAgent> {
     let environment = Environment::from_variables(std::env::vars_os());
     let mut entries_left = MOST_ENTRIES;
-    let count = |format: &'static dyn Format| FoundAgent {
-        name: format.name(),
-        title: format.title(),
-        sessions: sessions(format, format.directories(&environment), &mut entries_left),
+    let count = |format: &'static dyn Format| {
+        let places = format.directories(&environment);
+        FoundAgent::count(format, places, &mut entries_left)
     };
     let agents = formats().map(count);
-    agents.filter(|agent| agent.sessions > 0).collect()
+    let has_some = |agent: &FoundAgent| agent.sessions + agent.databases > 0;
+    agents.filter(has_some).collect()
 }
 
-fn sessions(format: &dyn Format, places: Vec<PathBuf>, entries_left: &mut usize) -> u64 {
-    let is_session = |path: &Path| format.is_session_file(path) && !format.is_sub_agent_file(path);
-    let mut dirs: Vec<(PathBuf, usize)> = places.into_iter().map(|dir| (dir, 0)).collect();
-    let mut count = 0;
-    while let Some((dir, depth)) = dirs.pop() {
-        for path in files::entries(&dir).into_iter().flatten() {
-            if *entries_left == 0 {
-                return count;
-            }
-            *entries_left -= 1;
-            match path.symlink_metadata() {
-                Ok(found) if found.is_dir() && depth < DEEPEST => dirs.push((path, depth + 1)),
-                Ok(found) if found.is_file() => count += u64::from(is_session(&path)),
-                _ => {}
-            }
+impl FoundAgent {
+    fn new(format: &dyn Format) -> Self {
+        Self {
+            name: format.name(),
+            title: format.title(),
+            sessions: 0,
+            databases: 0,
         }
     }
-    count
+
+    /// Counts a file, by its name.
+    fn add(&mut self, format: &dyn Format, path: &Path) {
+        let is_database = format.is_database_name(path);
+        let is_session = format.is_session_file(path) && !format.is_sub_agent_file(path);
+        self.databases += u64::from(is_database);
+        self.sessions += u64::from(is_session && !is_database);
+    }
+
+    fn count(format: &dyn Format, places: Vec<PathBuf>, entries_left: &mut usize) -> Self {
+        let mut dirs: Vec<(PathBuf, usize)> = places.into_iter().map(|dir| (dir, 0)).collect();
+        let mut found = Self::new(format);
+        while let Some((dir, depth)) = dirs.pop() {
+            for path in files::entries(&dir).into_iter().flatten() {
+                if *entries_left == 0 {
+                    return found;
+                }
+                *entries_left -= 1;
+                match path.symlink_metadata() {
+                    Ok(entry) if entry.is_dir() && depth < DEEPEST => {
+                        if format.may_contain_sessions(&path) {
+                            dirs.push((path, depth + 1));
+                        }
+                    }
+                    Ok(entry) if entry.is_file() => found.add(format, &path),
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
 }
