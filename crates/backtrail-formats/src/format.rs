@@ -75,10 +75,23 @@ pub trait Format: Sync + Send {
         false
     }
 
+    /// Returns whether no two sessions of the agent have the same name. If they may, files of one
+    /// name that differ are separate sessions; otherwise they are branches of one.
+    fn has_unique_names(&self) -> bool {
+        true
+    }
+
     /// Returns the tables in which the agent keeps its sessions, if it keeps them in an SQLite
     /// database.
     fn tables(&self) -> Option<&'static Tables> {
         None
+    }
+
+    /// Returns whether a file in one of the [`directories`](Self::directories) is a database, by
+    /// its name.
+    fn is_database_name(&self, path: &Path) -> bool {
+        let is_database = path.extension().is_some_and(|extension| extension == "db");
+        is_database && self.tables().is_some() && self.is_session_file(path)
     }
 
     /// Opens a file that contains many sessions. `None` if it is itself one session.

@@ -60,7 +60,7 @@ pub use formats::{
     OpenCode, Pi, QwenCode, RooCode, SentRequest, WhichRequest, sent_request,
 };
 pub use import::{
-    AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,
+    AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, SkippedFile, import,
     import_checkpoint_files, is_database_file, preview, recognise,
 };
 pub use lines::{Line, Lines, MAX_LINE};

@@ -706,3 +706,44 @@ fn a_file_that_ends_in_an_incomplete_line_is_reported() {
     let words = "claw-code: 1 file ends in an incomplete line";
     assert!(ran.stderr.contains(words), "{}", ran.stderr);
 }
+
+#[test]
+fn garbage_in_an_agents_place_is_skipped_and_named() {
+    let cli = Cli::new();
+    agents::write(&agents::claude_file(&cli), agents::claude_lines());
+    let notes = agents::claude_file(&cli).with_file_name("notes.jsonl");
+    agents::write(&notes, "eggs\nmilk\n");
+    let ran = run(&cli, &["import"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let words = format!(
+        "Claude Code: skipped 1 file: {} (not a session file of Claude Code: line 1: ",
+        notes.display()
+    );
+    assert!(ran.stderr.contains(&words), "{}", ran.stderr);
+    let skipped = &import(&cli, "claude-code")["skipped"];
+    assert_eq!(skipped[0]["file"], json!(notes));
+    assert_eq!(sessions(&cli, "claude-code").len(), 2);
+}
+
+#[test]
+fn garbage_with_the_name_of_a_database_is_called_damaged() {
+    let cli = Cli::new();
+    for (name, title) in [
+        ("opencode.db", "opencode"),
+        ("sessions.db", "goose"),
+        ("crush.db", "Crush"),
+    ] {
+        std::fs::write(cli.work().join(name), "eggs, milk").unwrap();
+        for args in [&["import", name][..], &["import", "--dry-run", name]] {
+            let ran = run(&cli, args);
+            assert_eq!(
+                screen(&ran, &cli, &[]),
+                format!(
+                    "exit 1\n\
+                     err: error: {name} was not imported\n\
+                     err:   caused by: not an SQLite database, though {title} names its database like this; it may be damaged: restore it from a backup\n"
+                )
+            );
+        }
+    }
+}

@@ -67,6 +67,11 @@ impl Format for Aider {
         Ok(Some(Box::new(Chats::read(source)?)))
     }
 
+    /// A chat is named after the second in which it started.
+    fn has_unique_names(&self) -> bool {
+        false
+    }
+
     fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
         let Some(started) = first_start(source) else {
             return Ok(OpenFile::unnamed(ReadReport {

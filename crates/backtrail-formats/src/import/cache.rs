@@ -12,17 +12,21 @@ use backtrail::{SessionId, Store};
 use serde::{Deserialize, Serialize};
 
 use super::contained::CachedContainer;
+use super::report::Outcome;
 use crate::container::FileStamp;
 
 /// The name includes the version; files of other versions are neither read nor touched.
 const NAME: &str = "import-2";
 
-/// A file that was imported.
+/// A file that was imported, or is not a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CachedFile {
     pub(super) stamp: FileStamp,
-    /// The session that keeps it.
-    pub(super) session: SessionId,
+    /// The session that keeps it; `None` if it has no conversation.
+    pub(super) session: Option<SessionId>,
+    /// Why it is not a session at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) not_a_session: Option<String>,
     /// Where the record of its last import is: trail, seq, byte.
     pub(super) place: Option<(u32, u64, u64)>,
     /// How many damaged lines it has.
@@ -32,13 +36,23 @@ pub(super) struct CachedFile {
 }
 
 impl CachedFile {
-    pub(super) fn new(stamp: FileStamp, session: SessionId) -> Self {
+    pub(super) fn new(stamp: FileStamp, session: Option<SessionId>) -> Self {
         Self {
             stamp,
             session,
+            not_a_session: None,
             place: None,
             damaged: 0,
             unknown: BTreeMap::new(),
+        }
+    }
+
+    /// Returns what importing it again does, as long as it does not change.
+    pub(super) fn outcome(&self) -> Outcome {
+        match (&self.session, &self.not_a_session) {
+            (_, Some(reason)) => Outcome::NotASession(reason.clone()),
+            (Some(_), None) => Outcome::Unchanged,
+            (None, None) => Outcome::NoConversation,
         }
     }
 }
@@ -84,7 +98,7 @@ impl Cache {
         }
         for kept in reader.sources()? {
             if kept.held_by.is_none() {
-                let mut cached = CachedFile::new(FileStamp::default(), id.clone());
+                let mut cached = CachedFile::new(FileStamp::default(), Some(id.clone()));
                 cached.place = Some(kept.place);
                 self.set(&kept.path, cached);
             }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::cache::Cache;
-use super::found::{FoundFile, Search};
+use super::found::{FoundFile, Search, not_a_database};
 use crate::container::{ContainedSession, Container, Contents, FileStamp, Spool};
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -88,12 +88,14 @@ pub(super) fn take_apart(search: &mut Search, cache: &Cache) -> Vec<ContainerFil
     for file in std::mem::take(&mut search.files) {
         match list(&file, cache) {
             Ok(Listed::File) => search.files.push(file),
-            Ok(Listed::Nothing) => {}
+            Ok(Listed::Nothing) => search.empty_databases.push(file.format.name()),
             Ok(Listed::Container(container)) => {
                 search.files.extend(container.files(file.modified_ns));
                 containers.push(*container);
             }
-            Err(error) => search.errors.push((Some(file.format.name()), error)),
+            Err(error) => search
+                .unreadable_databases
+                .push((file.format.name(), error)),
         }
     }
     search.files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -166,12 +168,9 @@ fn database_or_lines(file: &FoundFile) -> Result<Option<bool>, Error> {
         return Ok(None);
     }
     let is_database = is_database(&source.head());
-    if !is_database && !file.format.recognises(&source) {
-        let title = file.format.title();
-        let what = format!(
-            "neither an SQLite database nor another session file of {title}; it may be damaged"
-        );
-        return Err(Error::invalid(what, &file.path));
+    let is_named = file.format.is_database_name(&file.path);
+    if is_named && !is_database && !file.format.recognises(&source) {
+        return Err(not_a_database(file.format, &file.path));
     }
     Ok(Some(is_database))
 }

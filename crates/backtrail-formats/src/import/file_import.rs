@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use backtrail::plumbing::{KeptSource, SourceRecord};
 use backtrail::{Json, SessionId, SessionInfo, SessionReader, Timestamp};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::cache::CachedFile;
@@ -15,7 +16,7 @@ use super::destination::{
 use super::diff::OnDifference;
 use super::found::FoundFile;
 use super::ids::{other_id, session_id};
-use super::importer::{ImportedSessions, Importer, MainSession};
+use super::importer::{Imported, ImportedSessions, Importer, MainSession};
 use super::report::{FileResult, Outcome};
 use super::session_import::SessionImport;
 use crate::compressed;
@@ -153,10 +154,16 @@ pub(super) fn import_file(
     cached: Option<&CachedFile>,
     patience: Patience,
 ) -> Result<Done> {
-    let raw = found.open(destination)?.filter(|raw| !raw.is_empty());
-    let Some(raw) = raw else {
+    let Some(raw) = found.open(destination)? else {
         return Ok(Done::without_session(Outcome::Unchanged));
     };
+    if raw.is_empty() {
+        let is_imported = cached.is_some_and(|cached| cached.session.is_some());
+        return Ok(Done::without_session(match is_imported {
+            true => Outcome::Unchanged,
+            false => Outcome::NoConversation,
+        }));
+    }
     let file = FileImport {
         destination,
         found,
@@ -194,10 +201,13 @@ fn earlier_import(
     found: &FoundFile,
     cached: &CachedFile,
 ) -> Result<Option<EarlierImport>> {
-    let Some(store) = destination.find_store(&cached.session)? else {
+    let Some(session) = &cached.session else {
         return Ok(None);
     };
-    let reader = store.read_session(&cached.session)?;
+    let Some(store) = destination.find_store(session)? else {
+        return Ok(None);
+    };
+    let reader = store.read_session(session)?;
     let at_place = match cached.place {
         Some(place) => newest_source_at(&reader, &found.path, place)?.map(|record| KeptFile {
             bytes: record.to,
@@ -297,8 +307,9 @@ impl FileImport<'_> {
             is_resumed: true,
         };
         let name = main.name.clone();
-        let Some((report, sessions)) = self.read(opened, main)? else {
-            return Ok(Done::without_session(Outcome::Deleted));
+        let (report, sessions) = match self.read(opened, main)? {
+            (report, Imported::Sessions(sessions)) => (report, sessions),
+            (report, other) => return self.without_session(&other, self.raw, report),
         };
         let mut note = kept.note.clone();
         note.add(&report);
@@ -315,8 +326,8 @@ impl FileImport<'_> {
         };
         let opened = self.found.format.open(content)?;
         let Some(name) = opened.session().map(str::to_owned) else {
-            // An incomplete line may be all there is yet.
-            return self.without_session(opened);
+            let report = opened.read(&mut FirstTime::new())?;
+            return self.without_session(&Imported::Nothing, content, report);
         };
         let (main, _claim) = match self.choose(&opened, &name, earlier)? {
             Choice::Import(main, claim) => (main, claim),
@@ -326,8 +337,14 @@ impl FileImport<'_> {
             Choice::Wait => return Ok(Done::Wait),
             Choice::Deleted => return Ok(Done::without_session(Outcome::Deleted)),
         };
-        let Some((mut report, sessions)) = self.read(opened, main)? else {
-            return Ok(Done::without_session(Outcome::Deleted));
+        let mut read = self.read(opened, main.clone())?;
+        while let Imported::Other(id) = read.1 {
+            let main = self.other_session(id, &main)?;
+            read = self.read(self.found.format.open(content)?, main)?;
+        }
+        let (mut report, sessions) = match read {
+            (report, Imported::Sessions(sessions)) => (report, sessions),
+            (report, other) => return self.without_session(&other, content, report),
         };
         if let Some(reason) = damage {
             report.add_damage(report.lines + 1, &(content.len()..content.len()), reason);
@@ -377,6 +394,19 @@ impl FileImport<'_> {
             is_resumed: false,
         };
         Ok(Choice::Import(main, claim))
+    }
+
+    /// Returns how the file is read into another session of the same name.
+    fn other_session(&self, id: SessionId, taken: &MainSession) -> Result<MainSession> {
+        let on_difference = match self.destination.find_store(&id)? {
+            Some(store) => self.on_difference(None, &store.read_session(&id)?.sources()?),
+            None => OnDifference::Leave,
+        };
+        Ok(MainSession {
+            id,
+            on_difference,
+            ..taken.clone()
+        })
     }
 
     /// Returns whether other files contain parts of the session that keeps these. Names that
@@ -456,8 +486,9 @@ impl FileImport<'_> {
             is_resumed: false,
         };
         let opened = self.found.format.open(&combined)?;
-        let Some((_, sessions)) = self.read(opened, main)? else {
-            return Ok(Done::without_session(Outcome::Deleted));
+        let sessions = match self.read(opened, main)? {
+            (_, Imported::Sessions(sessions)) => sessions,
+            (_, other) => return self.without_session(&other, content, report),
         };
         let mut note = FileNote::new(name, &report);
         note.first_at = first.at;
@@ -483,12 +514,8 @@ impl FileImport<'_> {
         modified.unwrap_or_else(|| std::time::SystemTime::now().into())
     }
 
-    /// Reads the events into sessions. `None` if their session was deleted here.
-    fn read(
-        &self,
-        opened: OpenFile<'_>,
-        main: MainSession,
-    ) -> Result<Option<(ReadReport, ImportedSessions)>> {
+    /// Reads the events into sessions.
+    fn read(&self, opened: OpenFile<'_>, main: MainSession) -> Result<(ReadReport, Imported)> {
         let mut importer = Importer::new(
             self.destination,
             self.found.format,
@@ -497,20 +524,41 @@ impl FileImport<'_> {
             self.modified(),
         );
         let report = opened.read(&mut importer)?;
-        let sessions = importer.finish()?;
-        Ok(sessions.map(|sessions| (report, sessions)))
+        Ok((report, importer.finish()?))
     }
 
-    /// Reports on a file whose session is not known yet.
-    fn without_session(&self, opened: OpenFile<'_>) -> Result<Done> {
-        let report = opened.read(&mut FirstTime::new())?;
-        let note = FileNote::new("", &report);
-        let outcome = match report.unfinished || report.damage.count > 0 {
-            true => Outcome::Unchanged,
-            false => Outcome::NoConversation,
+    /// Reports on a file that no session keeps.
+    fn without_session(
+        &self,
+        imported: &Imported,
+        content: &Source,
+        report: ReadReport,
+    ) -> Result<Done> {
+        if !matches!(imported, Imported::Nothing) {
+            return Ok(Done::without_session(Outcome::Deleted));
+        }
+        let format = self.found.format;
+        let reason = match is_begun(content, &report)? || format.recognises(content) {
+            // What is there is the beginning of a session, or what is left of one.
+            true => None,
+            false => Some(not_a_session(format.title(), &report)),
         };
-        let result = self.result(outcome, &note, report);
-        Ok(Done::Imported(result, None))
+        let mut cached = CachedFile::new(self.stamp, None);
+        cached.not_a_session.clone_from(&reason);
+        let result = match reason {
+            Some(reason) => FileResult {
+                outcome: Outcome::NotASession(reason),
+                bytes: self.raw.len(),
+                ..FileResult::default()
+            },
+            None => {
+                let note = FileNote::new("", &report);
+                cached.damaged = note.damaged;
+                cached.unknown.clone_from(&note.unknown);
+                self.result(Outcome::NoConversation, &note, report)
+            }
+        };
+        Ok(Done::Imported(result, Some(cached)))
     }
 
     fn unchanged(&self, earlier: &EarlierImport) -> Done {
@@ -640,7 +688,7 @@ impl FileImport<'_> {
         place: Option<RecordPlace>,
         note: &FileNote,
     ) -> CachedFile {
-        let mut cached = CachedFile::new(self.stamp, session.clone());
+        let mut cached = CachedFile::new(self.stamp, Some(session.clone()));
         cached.place = place;
         cached.damaged = note.damaged;
         cached.unknown = note.unknown.clone();
@@ -659,6 +707,27 @@ impl FileImport<'_> {
             outcome,
         }
     }
+}
+
+/// Returns whether a file is the beginning of a JSON value, which its agent may be writing.
+fn is_begun(content: &Source, report: &ReadReport) -> Result<bool> {
+    if !report.unfinished {
+        return Ok(false);
+    }
+    let text = content.read_value()?;
+    let is_value = text.trim_start().starts_with(['{', '[']);
+    let parsed = serde_json::from_str::<IgnoredAny>(&text);
+    Ok(is_value && parsed.is_err_and(|error| error.is_eof()))
+}
+
+/// Returns why a file is not a session of an agent.
+fn not_a_session(agent: &str, report: &ReadReport) -> String {
+    let why = match (report.damage.first.first(), report.unknown.keys().next()) {
+        (Some(line), _) => format!("line {}: {}", line.line, line.reason),
+        (None, Some(kind)) => format!("its records are of other types, such as {kind}"),
+        (None, None) => "it has no record of one".to_owned(),
+    };
+    format!("not a session file of {agent}: {why}")
 }
 
 /// Returns the details that a session has from other files: this one does not change them.

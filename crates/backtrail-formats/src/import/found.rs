@@ -13,7 +13,7 @@ use crate::compressed;
 use crate::container::FileStamp;
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::format::Format;
+use crate::format::{Format, formats};
 use crate::source::Source;
 use crate::sqlite::{Snapshot, is_database};
 use backtrail::plumbing::version1::{find_file, is_temporary, original_of};
@@ -73,6 +73,10 @@ pub(super) struct Search {
     pub(super) files: Vec<FoundFile>,
     /// The files in the given directories that have no known format.
     pub(super) other_files: Vec<PathBuf>,
+    /// The agents of databases that cannot be read, and why.
+    pub(super) unreadable_databases: Vec<(&'static str, Error)>,
+    /// The agents of databases without a session.
+    pub(super) empty_databases: Vec<&'static str>,
     /// Errors, with the agent if there is one.
     pub(super) errors: Vec<(Option<&'static str>, Error)>,
     /// The directories that were searched, by device and inode.
@@ -167,7 +171,11 @@ impl Search {
                         }
                         None => format!("not a session file of {of}"),
                     };
-                    self.errors.push((None, Error::invalid(what, path)));
+                    let error = match named_database(path) {
+                        Some(format) if !is_database_head(path) => not_a_database(format, path),
+                        _ => Error::invalid(what, path),
+                    };
+                    self.errors.push((None, error));
                 }
                 Err(error) => self.errors.push((None, error)),
             },
@@ -241,10 +249,30 @@ fn leftover_reason(path: &Path) -> Option<String> {
     Some(format!("an older copy of {newer}; import that one"))
 }
 
-/// Returns whether a file is an SQLite database, or belongs to one beside it.
+/// Returns whether a file is an SQLite database, belongs to one beside it, or has the name of an
+/// agent's.
 pub fn is_database_file(path: &Path) -> bool {
-    let is_database = || Some(is_database(&Source::open(path).ok()?.head()));
-    database_part(path).is_some() || is_database().unwrap_or(false)
+    database_part(path).is_some() || is_database_head(path) || named_database(path).is_some()
+}
+
+fn is_database_head(path: &Path) -> bool {
+    Source::open(path).is_ok_and(|source| is_database(&source.head()))
+}
+
+/// Returns the agent whose database has the name of a file.
+fn named_database(path: &Path) -> Option<&'static dyn Format> {
+    let is_its = |format: &&dyn Format| format.is_database_name(path);
+    formats().find(is_its)
+}
+
+/// Creates the error about a file that should be an agent's database.
+pub(super) fn not_a_database(format: &dyn Format, path: &Path) -> Error {
+    let title = format.title();
+    let what = format!(
+        "not an SQLite database, though {title} names its database like this; it may be damaged: \
+         restore it from a backup"
+    );
+    Error::invalid(what, path)
 }
 
 /// Returns the database beside a file that is only a part of it, such as its log.

@@ -39,9 +39,24 @@ pub(super) struct Importer<'i> {
     plan: Vec<Step>,
     /// Whether the file turned out to belong to a session that was deleted here.
     is_deleted: bool,
+    /// The session that all of the file belongs to, if it turned out to be another one.
+    other: Option<SessionId>,
 }
 
-/// The result of reading a file into sessions.
+/// What became of a file's events.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
+pub(super) enum Imported {
+    Sessions(ImportedSessions),
+    /// They belong to a session that was deleted here.
+    Deleted,
+    /// All of them belong to this session, which only has its name in common with the one that
+    /// they were compared with.
+    Other(SessionId),
+    /// There are none, and no session was created for them.
+    Nothing,
+}
+
+/// The sessions of a file.
 pub(super) struct ImportedSessions {
     pub(super) main: SessionImport,
     pub(super) others: Vec<SessionImport>,
@@ -73,25 +88,34 @@ impl<'i> Importer<'i> {
             recent: VecDeque::new(),
             plan: Vec::new(),
             is_deleted: false,
+            other: None,
         }
     }
 
-    /// Ends the file. Returns `None` if it belongs to a session that was deleted here.
-    pub(super) fn finish(mut self) -> Result<Option<ImportedSessions>> {
+    /// Ends the file.
+    pub(super) fn finish(mut self) -> Result<Imported> {
         let threads: Vec<ThreadId> = self.sessions.keys().cloned().collect();
         for thread in threads {
             self.current = thread;
             self.end_thread()?;
-            if self.is_deleted {
-                return Ok(None);
+            if self.is_over() {
+                return Ok(match self.other {
+                    Some(other) => Imported::Other(other),
+                    None => Imported::Deleted,
+                });
             }
         }
+        if self.sessions.values().all(SessionImport::has_nothing) {
+            return Ok(Imported::Nothing);
+        }
         self.ensure_main()?;
-        let main = self.sessions.remove(&ThreadId::Main);
-        Ok(main.map(|main| ImportedSessions {
-            main,
-            others: self.sessions.into_values().collect(),
-        }))
+        Ok(match self.sessions.remove(&ThreadId::Main) {
+            Some(main) => Imported::Sessions(ImportedSessions {
+                main,
+                others: self.sessions.into_values().collect(),
+            }),
+            None => Imported::Nothing,
+        })
     }
 
     fn end_thread(&mut self) -> Result<()> {
@@ -101,10 +125,15 @@ impl<'i> Importer<'i> {
             self.session()?.plan_end(&mut plan)?;
             self.apply(plan)?;
             // A session that the rest of the file belongs to has an end of its own.
-            if self.is_deleted || self.session()?.id == id {
+            if self.is_over() || self.session()?.id == id {
                 return Ok(());
             }
         }
+    }
+
+    /// Returns whether the rest of the file does not matter.
+    fn is_over(&self) -> bool {
+        self.is_deleted || self.other.is_some()
     }
 
     /// Returns the session of the current thread.
@@ -138,6 +167,9 @@ impl<'i> Importer<'i> {
         let is_main = thread.id == ThreadId::Main;
         if !is_main && self.destination.was_deleted(&id) {
             return Ok(SessionImport::deleted(id, self.times));
+        }
+        if self.destination.is_previewed(&id) {
+            return Ok(SessionImport::previewed(id, self.times));
         }
         let is_spawned = matches!(thread.origin, Origin::Spawned { .. });
         let Some(store) = self.destination.find_store(&id)? else {
@@ -194,13 +226,24 @@ impl<'i> Importer<'i> {
                     None => (Parent::CopyOf(parent), staging),
                 })
             }
-            Origin::Spawned { tool_use_id, .. } => {
-                let call = tool_use_id.as_deref().unwrap_or_default();
+            Origin::Spawned {
+                session,
+                tool_use_id,
+            } => {
+                let (destination, name) = (self.destination, &self.main.name);
+                let call = match (tool_use_id, &reader) {
+                    // A file of its own, that does not name the call: the call may name it.
+                    (None, Some(reader)) if session.is_some() => {
+                        destination.call_that_started(reader, name)?
+                    }
+                    _ => tool_use_id.clone(),
+                };
+                let call = call.unwrap_or_default();
                 let seq = match &reader {
-                    Some(reader) if !call.is_empty() => self.destination.find_call(reader, call)?,
+                    Some(reader) if !call.is_empty() => destination.find_call(reader, &call)?,
                     _ => 0,
                 };
-                Ok((Parent::SpawnedBy(parent, seq, call.to_owned()), staging))
+                Ok((Parent::SpawnedBy(parent, seq, call), staging))
             }
             Origin::Start | Origin::Copy { .. } => Ok((Parent::None, staging)),
         }
@@ -226,7 +269,7 @@ impl<'i> Importer<'i> {
 
     /// Plans a change of the current thread, and carries the plan out.
     fn change(&mut self, change: Change) -> Result<()> {
-        if self.is_deleted {
+        if self.is_over() {
             return Ok(());
         }
         let mut plan = std::mem::take(&mut self.plan);
@@ -245,6 +288,11 @@ impl<'i> Importer<'i> {
             let name = (self.current == ThreadId::Main).then(|| self.main.name.clone());
             let session = self.session()?;
             if is_rewind && session.is_new() {
+                continue;
+            }
+            if let Step::Make(Change::Add(event)) = &step
+                && !destination.is_to_be_added(&session.id, event.key())
+            {
                 continue;
             }
             session.open(destination, agent, name.as_deref())?;
@@ -274,6 +322,10 @@ impl<'i> Importer<'i> {
         });
         let first_key = first_key.unwrap_or_default();
         let (id, parent, store) = match common {
+            Some(_) if !self.format.has_unique_names() => {
+                self.other = Some(other_id(&left_id, first_key));
+                return Ok(());
+            }
             Some(seq) => {
                 let parent = Parent::Continues(left_id.clone(), seq);
                 (branch_id(&left_id, first_key), parent, left_store)
@@ -311,7 +363,7 @@ impl<'i> Importer<'i> {
 
 impl EventSink for Importer<'_> {
     fn thread(&mut self, thread: &Thread) -> Result<()> {
-        if self.is_deleted {
+        if self.is_over() {
             return Ok(());
         }
         if thread.id != ThreadId::Main && self.recent.back() != Some(&thread.id) {
@@ -332,7 +384,7 @@ impl EventSink for Importer<'_> {
     }
 
     fn details(&mut self, details: Details) -> Result<()> {
-        if !self.is_deleted {
+        if !self.is_over() {
             self.session()?.details.update(details);
         }
         Ok(())

@@ -50,7 +50,7 @@ use found::FoundFile;
 use report::FileResult;
 
 pub use found::{is_database_file, recognise};
-pub use report::{AgentReport, DamagedFileLine, ImportReport};
+pub use report::{AgentReport, DamagedFileLine, ImportReport, SkippedFile};
 
 /// What to import.
 #[derive(Clone)]
@@ -208,6 +208,21 @@ fn run(
     done?;
     published?;
     report.other_files = found.other_files;
+    for agent in found.empty_databases {
+        let mut agents = report.agents.iter_mut();
+        if let Some(agent) = agents.find(|report| report.agent == agent) {
+            agent.found += 1;
+            agent.unchanged += 1;
+            agent.without_conversation += 1;
+        }
+    }
+    for (agent, error) in found.unreadable_databases {
+        let mut agents = report.agents.iter_mut();
+        if let Some(agent) = agents.find(|report| report.agent == agent) {
+            agent.found += 1;
+            agent.errors.push(error);
+        }
+    }
     for (agent, error) in found.errors {
         let mut agents = report.agents.iter_mut();
         match agents.find(|report| Some(report.agent) == agent) {
@@ -329,6 +344,7 @@ impl Import<'_> {
             && self.is_kept(file, cached)?
         {
             let result = FileResult {
+                outcome: cached.outcome(),
                 damaged: cached.damaged,
                 unknown: cached.unknown.clone(),
                 ..FileResult::default()
@@ -359,21 +375,25 @@ impl Import<'_> {
     /// Returns what the cache knows about a file, unless its session is gone without a trace.
     fn cached(&self, file: &FoundFile) -> Option<CachedFile> {
         let cached = lock(&self.cache).get(&file.path).cloned()?;
-        let exists = self.sessions.contains(&cached.session);
-        (exists || self.destination.was_deleted(&cached.session)).then_some(cached)
+        let is_known = |session: &SessionId| {
+            self.sessions.contains(session) || self.destination.was_deleted(session)
+        };
+        let is_known = cached.session.as_ref().is_none_or(is_known);
+        is_known.then_some(cached)
     }
 
     /// Returns whether the session has the record that the cache names: the cache may be newer
     /// than a session that was restored from a backup.
     fn is_kept(&self, file: &FoundFile, cached: &CachedFile) -> Result<bool> {
-        let place = cached
-            .place
-            .filter(|_| self.sessions.contains(&cached.session));
-        let (Some(place), Some(store)) = (place, self.destination.find_store(&cached.session)?)
-        else {
+        let session = cached.session.as_ref();
+        let session = session.filter(|session| self.sessions.contains(*session));
+        let (Some(session), Some(place)) = (session, cached.place) else {
             return Ok(true);
         };
-        let reader = store.read_session(&cached.session)?;
+        let Some(store) = self.destination.find_store(session)? else {
+            return Ok(true);
+        };
+        let reader = store.read_session(session)?;
         Ok(source_record_at(&reader, &file.path, place).is_ok_and(|record| record.is_some()))
     }
 

@@ -22,7 +22,7 @@ pub struct ImportReport {
     pub errors: Vec<Error>,
 }
 
-/// The results of one agent's files. Each file is new, updated, unchanged or an error.
+/// The results of one agent's files. Each file is new, updated, unchanged, skipped or an error.
 #[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct AgentReport {
@@ -57,8 +57,21 @@ pub struct AgentReport {
     pub messages: u64,
     /// How many bytes were read.
     pub bytes: u64,
+    /// The files that are not the agent's, though they are where it keeps its sessions.
+    pub skipped: Vec<SkippedFile>,
     /// Why files were not imported.
     pub errors: Vec<Error>,
+}
+
+/// A file that is not a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SkippedFile {
+    /// The file.
+    #[serde(serialize_with = "serialize_path")]
+    pub file: PathBuf,
+    /// Why it is not a session.
+    pub reason: String,
 }
 
 /// A damaged line of a file.
@@ -124,6 +137,10 @@ impl AgentReport {
                 self.unchanged += 1;
                 self.without_conversation += 1;
             }
+            Outcome::NotASession(reason) => self.skipped.push(SkippedFile {
+                file: path.to_owned(),
+                reason,
+            }),
         }
         self.damaged_lines += result.damaged;
         for (kind, count) in result.unknown {
@@ -162,7 +179,7 @@ pub(super) struct FileResult {
 }
 
 /// What the import of a file changed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Outcome {
     New,
     Updated,
@@ -172,4 +189,6 @@ pub(super) enum Outcome {
     Deleted,
     /// It contains no conversation (yet), so it is not a session.
     NoConversation,
+    /// It is not a file of its agent, for this reason.
+    NotASession(String),
 }

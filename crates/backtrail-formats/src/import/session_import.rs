@@ -148,6 +148,14 @@ impl SessionImport {
         })
     }
 
+    /// Imports nothing: another file of the session was looked at in the same dry run.
+    pub(super) fn previewed(id: SessionId, times: FileTimes) -> Self {
+        Self {
+            target: Target::Existing,
+            ..Self::into_new(id, Parent::None, None, times)
+        }
+    }
+
     /// Imports nothing: the session was deleted here.
     pub(super) fn deleted(id: SessionId, times: FileTimes) -> Self {
         Self {
@@ -158,6 +166,11 @@ impl SessionImport {
 
     pub(super) fn is_new(&self) -> bool {
         self.target == Target::New
+    }
+
+    /// Returns whether it does not exist and nothing was said in it.
+    pub(super) fn has_nothing(&self) -> bool {
+        self.is_new() && !matches!(self.parent, Parent::Continues(..))
     }
 
     /// Plans the next change of the file.

@@ -207,8 +207,8 @@ fn a_session_of_opencode_follows_its_agent_and_its_revert() {
 fn rows_of_opencode_that_are_not_read_are_kept_and_counted() {
     let kit = Kit::new("opencode/opencode.db", OPENCODE);
     let session = "INSERT INTO session VALUES ('ses_of_pears', 'p', NULL, 's', '/work', 'Pears',
-        '1.18', NULL, 1, 1)";
-    kit.run(session, &[]);
+        '1.18', NULL, 1, ?1)";
+    kit.run(session, &[&(AT + 1)]);
     kit.message("msg_1", 1, &json!({"role": "user", "time": {"created": 1}}));
     kit.part("prt_1", "msg_1", &json!({"type": "text", "text": "pears"}));
     kit.part(
@@ -231,6 +231,97 @@ fn rows_of_opencode_that_are_not_read_are_kept_and_counted() {
         .write_source(&reader.sources().unwrap()[0], &mut kept)
         .unwrap();
     assert!(String::from_utf8(kept).unwrap().contains("plums"));
+}
+
+#[test]
+fn a_session_of_opencode_without_a_message_is_not_a_session() {
+    let kit = Kit::new("opencode/opencode.db", OPENCODE);
+    let session = "INSERT INTO session VALUES (?1, 'p', NULL, 's', '/work', 'Pears', '1.18',
+        NULL, 1, ?2)";
+    kit.run(session, &[&"ses_of_pears", &(AT + 1)]);
+    kit.run(session, &[&"ses_of_plums", &(AT + 1)]);
+    kit.message(
+        "msg_1",
+        1,
+        &json!({"role": "user", "time": {"created": AT}}),
+    );
+    kit.part("prt_1", "msg_1", &json!({"type": "text", "text": "pears"}));
+    let environment = Environment::new(kit.dir.path());
+    let options = ImportOptions::new(environment).paths(vec![kit.database.clone()]);
+    for new in [1, 0] {
+        let report = import(&kit.store, &options, &|_| {}).unwrap();
+        let agent = report.agents.iter().find(|agent| agent.found > 0).unwrap();
+        assert_eq!((agent.found, agent.new), (2, new));
+        assert_eq!(agent.without_conversation, 1);
+        assert_eq!(kit.store.sessions().unwrap().len(), 1);
+    }
+    // It becomes one with its first message.
+    let said = "INSERT INTO message VALUES ('msg_2', 'ses_of_plums', ?1, ?1, ?2)";
+    kit.run(
+        said,
+        &[
+            &AT,
+            &text(&json!({"role": "user", "time": {"created": AT}})),
+        ],
+    );
+    let part = "INSERT INTO part VALUES ('prt_2', 'msg_2', 'ses_of_plums', ?1, ?1, ?2)";
+    kit.run(
+        part,
+        &[&AT, &text(&json!({"type": "text", "text": "plums"}))],
+    );
+    assert_eq!(kit.import().1, 1);
+    assert_eq!(kit.keys("ses_of_plums"), ["msg_2"]);
+}
+
+#[test]
+fn a_sub_agent_of_opencode_names_the_call_that_started_it() {
+    let kit = Kit::new("opencode/opencode.db", OPENCODE);
+    let session = "INSERT INTO session VALUES (?1, 'p', ?2, 's', '/work', 'Pears', '1.18', NULL,
+        ?3, ?3)";
+    let none: Option<&str> = None;
+    kit.run(session, &[&"ses_of_pears", &none, &(AT + 9)]);
+    let parent = Some("ses_of_pears");
+    let children = ["ses_of_counting", "ses_of_tasting", "ses_of_nothing"];
+    for child in children {
+        kit.run(session, &[&child, &parent, &(AT + 9)]);
+        let (id, said) = (
+            format!("msg_{child}"),
+            json!({"role": "user", "time": {"created": AT}}),
+        );
+        let statement = "INSERT INTO message VALUES (?1, ?2, ?3, ?3, ?4)";
+        kit.run(statement, &[&id, &child, &AT, &text(&said)]);
+        let part = "INSERT INTO part VALUES (?1, ?2, ?3, ?4, ?4, ?5)";
+        let said = text(&json!({"type": "text", "text": "Count"}));
+        kit.run(part, &[&format!("prt_{child}"), &id, &child, &AT, &said]);
+    }
+    kit.message(
+        "msg_a",
+        0,
+        &json!({"role": "user", "time": {"created": AT}}),
+    );
+    kit.part(
+        "prt_a",
+        "msg_a",
+        &json!({"type": "text", "text": "Count the pears"}),
+    );
+    let answer = json!({"role": "assistant", "modelID": "m-1", "time": {"created": AT + 1}});
+    kit.message("msg_b", 1, &answer);
+    let call = |id: &str, state: Value| json!({"type": "tool", "tool": "task", "callID": id, "state": state});
+    let counted = json!({"status": "completed", "input": {"prompt": "Count"}, "output": "Three.",
+        "metadata": {"sessionId": "ses_of_counting"}, "time": {"start": AT, "end": AT}});
+    kit.part("prt_b1", "msg_b", &call("c1", counted));
+    // It is still at work.
+    let tasting = json!({"status": "running", "input": {"prompt": "Taste"},
+        "metadata": {"sessionId": "ses_of_tasting"}, "time": {"start": AT}});
+    kit.part("prt_b2", "msg_b", &call("c2", tasting));
+    assert_eq!(kit.import().1, 4);
+    let spawned = children.map(|child| kit.session(child).info().unwrap().spawned_by.unwrap());
+    let calls: Vec<&str> = spawned.iter().map(|it| it.tool_use_id.as_str()).collect();
+    assert_eq!(calls, ["c1", "c2", ""]);
+    assert!(
+        spawned[0].seq > 0 && spawned[1].seq > spawned[0].seq,
+        "{spawned:?}"
+    );
 }
 
 const GOOSE: &str = "
@@ -282,6 +373,113 @@ fn a_session_of_goose_grows_and_its_total_counts_once() {
     }
     let stats = kit.session("20260102_1").stats().unwrap();
     assert_eq!((stats.turns, stats.responses), (4, 1));
+}
+
+// An export has the messages in the order of their times, and the result of a call may have an
+// earlier time than the call.
+#[test]
+fn an_export_of_goose_is_the_same_session_as_in_its_database() {
+    let result = json!([{"type": "toolResponse", "id": "c1",
+        "toolResult": {"status": "success", "value": {"content": []}}}]);
+    let call = json!([{"type": "toolRequest", "id": "c1",
+        "toolCall": {"status": "success", "value": {"name": "shell", "arguments": {}}}}]);
+    let words = |words: &str| json!([{"type": "text", "text": words}]);
+    let messages = [
+        ("m1", "user", words("Count the pears"), 1_767_323_100_i64),
+        ("m2", "assistant", words("I look."), 1_767_323_101),
+        ("m3", "assistant", call, 1_767_323_102),
+        ("m4", "user", result, 1_767_323_101),
+        ("m5", "assistant", words("Three."), 1_767_323_102),
+    ];
+    let exported = [0, 1, 3, 2, 4].map(|at: usize| {
+        let (id, role, content, created) = &messages[at];
+        json!({"id": id, "role": role, "created": created, "content": content,
+            "metadata": {"userVisible": true, "agentVisible": true}})
+    });
+    let export = json!({"id": "20260102_1", "working_dir": "/work", "name": "Pears",
+        "created_at": "2026-01-02T03:04:05Z", "conversation": exported});
+    for export_is_first in [false, true] {
+        let kit = Kit::new("goose/sessions/sessions.db", GOOSE);
+        let session = "INSERT INTO sessions (id, name, working_dir)
+            VALUES ('20260102_1', 'Pears', '/work')";
+        kit.run(session, &[]);
+        for (id, role, content, created) in &messages {
+            let statement = "INSERT INTO messages (message_id, session_id, role, content_json,
+                created_timestamp) VALUES (?1, '20260102_1', ?2, ?3, ?4)";
+            kit.run(statement, &[id, role, &text(content), created]);
+        }
+        let file = kit.dir.path().join("export.json");
+        std::fs::write(&file, export.to_string()).unwrap();
+        let mut files = [kit.database.clone(), file];
+        if export_is_first {
+            files.reverse();
+        }
+        for file in files {
+            let environment = Environment::new(kit.dir.path());
+            let options = ImportOptions::new(environment).paths(vec![file]);
+            let report = import(&kit.store, &options, &|_| {}).unwrap();
+            assert!(report.errors.is_empty(), "{:?}", report.errors);
+        }
+        assert_eq!(kit.store.sessions().unwrap().len(), 1);
+        assert_eq!(kit.keys("20260102_1"), ["m1", "m2", "m3", "m4", "m5"]);
+    }
+}
+
+#[test]
+fn chats_of_aider_that_began_in_the_same_second_are_separate_sessions() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open_or_create(dir.path().join("store")).unwrap();
+    let chat = |answer: &str| {
+        format!(
+            "\n# aider chat started at 2026-01-02 03:04:05\n\n> Aider v0.86.1  \n\n\
+             #### count the pears  \n\n{answer}\n\n#### and the plums  \n\nTwo.\n\n"
+        )
+    };
+    // The last is a copy of the first.
+    let projects = [
+        ("a", "Three."),
+        ("b", "Four."),
+        ("c", "Five."),
+        ("d", "Three."),
+    ];
+    let paths: Vec<PathBuf> = projects
+        .iter()
+        .map(|(project, answer)| {
+            let path = dir.path().join(project).join(".aider.chat.history.md");
+            std::fs::create_dir(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, chat(answer)).unwrap();
+            path
+        })
+        .collect();
+    let options = ImportOptions::new(Environment::new(dir.path())).paths(paths.clone());
+    for again in [false, true] {
+        let report = import(&store, &options, &|_| {}).unwrap();
+        let agent = report.agents.iter().find(|it| it.agent == "aider").unwrap();
+        assert!(agent.errors.is_empty(), "{:?}", agent.errors);
+        assert_eq!(agent.new, if again { 0 } else { 3 });
+        let ids = store.sessions().unwrap();
+        assert_eq!(ids.len(), 3);
+        for id in ids {
+            let reader = store.read_session(&id).unwrap();
+            assert_eq!(reader.info().unwrap().forked_from, None);
+            assert_eq!(reader.stats().unwrap().turns, 2);
+        }
+        // What is in the sessions counts, not what was remembered.
+        std::fs::remove_dir_all(store.root().join("derived")).unwrap();
+    }
+    // Each goes on in its own file.
+    let more = "#### and the figs  \n\nNone.\n\n";
+    for path in &paths[..3] {
+        let before = std::fs::read_to_string(path).unwrap();
+        std::fs::write(path, before + more).unwrap();
+    }
+    let report = import(&store, &options, &|_| {}).unwrap();
+    let agent = report.agents.iter().find(|it| it.agent == "aider").unwrap();
+    assert_eq!((agent.new, agent.updated), (0, 3));
+    for id in store.sessions().unwrap() {
+        let stats = store.read_session(&id).unwrap().stats().unwrap();
+        assert_eq!(stats.turns, 3, "{id}");
+    }
 }
 
 const CRUSH: &str = "

@@ -349,10 +349,30 @@ fn a_database_that_is_named_is_recognised_and_its_log_is_no_other_file() {
     let report = import(&kit.store, &kit.options(), &|_| {}).unwrap();
     let errors = &report.agents[0].errors;
     assert_eq!(errors.len(), 1, "{errors:?}");
-    assert!(
-        errors[0]
-            .message()
-            .starts_with("neither an SQLite database")
-    );
+    assert!(errors[0].message().starts_with("not an SQLite database"));
     assert_eq!(kit.store.sessions().unwrap().len(), 1);
+}
+
+#[test]
+fn a_database_that_cannot_be_read_is_found_and_named() {
+    let kit = Kit::new();
+    kit.session("pears", None);
+    kit.message("pears", "m1", 1, "three");
+    let damaged = kit.dir.path().join("files/bad.db");
+    std::fs::write(&damaged, "eggs, milk").unwrap();
+    let cut = kit.dir.path().join("files/cut.db");
+    std::fs::write(&cut, &std::fs::read(kit.database()).unwrap()[..60]).unwrap();
+    std::fs::write(kit.dir.path().join("files/empty.db"), "").unwrap();
+    let report = import(&kit.store, &kit.options(), &|_| {}).unwrap();
+    let agent = &report.agents[0];
+    let paths: Vec<_> = agent
+        .errors
+        .iter()
+        .filter_map(|error| error.path())
+        .collect();
+    assert_eq!(paths, [damaged.as_path(), cut.as_path()]);
+    let reason = agent.errors[0].message();
+    assert!(reason.starts_with("not an SQLite database"), "{reason}");
+    assert_eq!((agent.found, agent.new), (4, 1));
+    assert_eq!((agent.unchanged, agent.without_conversation), (1, 1));
 }

@@ -9,6 +9,7 @@
 
 mod agents;
 mod database;
+mod garbage;
 mod promises;
 mod random;
 mod toy;

@@ -581,3 +581,20 @@ fn a_branch_that_was_deleted_here_is_not_imported_again() {
     assert_eq!((agent.new, agent.unchanged, agent.deleted_here), (0, 2, 1));
     assert_eq!(kit.all(), [["1", "2"]]);
 }
+
+#[test]
+fn a_dry_run_counts_a_session_in_several_files_once() {
+    let kit = Kit::new();
+    kit.write("1.toy", lines(NAME, &["a", "b"]));
+    kit.write("2.toy", lines(NAME, &["a", "b", "c"]));
+    kit.write("3.toy", lines(NAME, &["a", "b"]));
+    for _ in 0..2 {
+        let report = import(&kit.store, &kit.options().dry_run(), &|_| {}).unwrap();
+        let agent = &report.agents[0];
+        let counts = (agent.found, agent.new, agent.updated, agent.messages);
+        assert_eq!(counts, (3, 1, 2, 3));
+        assert_eq!(kit.store.sessions().unwrap(), []);
+    }
+    assert_eq!(kit.counts(), (1, 2, 0));
+    assert_eq!(kit.all(), [["a", "b", "c"]]);
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use backtrail_formats::{AgentReport, ImportReport};
+use backtrail_formats::{AgentReport, ImportReport, SkippedFile};
 
 use super::failed;
 use super::own::Own;
@@ -133,6 +133,15 @@ fn print_details(agent: &AgentReport, ui: &Ui) {
     if agent.without_conversation > 0 {
         let files = count(agent.without_conversation, "file");
         ui.status(&format!("{title}: skipped {files} without a conversation"));
+    }
+    if !agent.skipped.is_empty() {
+        let all = agent.skipped.len();
+        let one = |file: &SkippedFile| {
+            let path = visible_path(&file.file);
+            format!("{path} ({})", one_line(&file.reason, 120))
+        };
+        let files = some_of(agent.skipped.iter().map(one), 3, all);
+        ui.status(&format!("{title}: skipped {}: {files}", count(all, "file")));
     }
     if agent.deleted_here > 0 {
         let files = count(agent.deleted_here, "file");
