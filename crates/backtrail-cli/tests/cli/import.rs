@@ -754,9 +754,15 @@ fn samples() -> Option<Vec<PathBuf>> {
 /// come out again as they were said.
 #[test]
 fn a8_a9_real_files_are_imported_and_exported_again() {
-    let Some(samples) = samples() else {
+    let Some(mut samples) = samples() else {
         return;
     };
+    // One in which nothing was said is not a session.
+    samples.retain(|path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        value["messages"] != json!([])
+    });
     assert!(samples.len() >= 10);
     let cli = Cli::new();
     let files: Vec<&str> = samples.iter().map(|path| path.to_str().unwrap()).collect();

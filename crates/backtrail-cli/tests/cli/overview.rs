@@ -180,8 +180,8 @@ fn a_database_of_many_sessions_is_not_called_one_session() {
         crate::kit::finish(command.env("HOME", &home), b"")
     };
     let ran = run(&[]);
-    let found = "Found on this machine: 2 databases from opencode, 2 sessions and 1 database\n\
-                 from goose.\n";
+    let found = "Found on this machine: 2 databases from opencode, 2 sessions and 1 database from\n\
+                 goose.\n";
     assert!(ran.stdout.contains(found), "{}", ran.stdout);
     let agents = run(&["--json"]).json()["agents"].clone();
     assert_eq!(

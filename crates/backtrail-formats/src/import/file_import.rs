@@ -309,7 +309,9 @@ impl FileImport<'_> {
         let name = main.name.clone();
         let (report, sessions) = match self.read(opened, main)? {
             (report, Imported::Sessions(sessions)) => (report, sessions),
-            (report, other) => return self.without_session(&other, self.raw, report),
+            (report, other) => {
+                return self.without_session(&other, self.raw, report, Some(earlier));
+            }
         };
         let mut note = kept.note.clone();
         note.add(&report);
@@ -327,7 +329,7 @@ impl FileImport<'_> {
         let opened = self.found.format.open(content)?;
         let Some(name) = opened.session().map(str::to_owned) else {
             let report = opened.read(&mut FirstTime::new())?;
-            return self.without_session(&Imported::Nothing, content, report);
+            return self.without_session(&Imported::Nothing, content, report, earlier);
         };
         let (main, _claim) = match self.choose(&opened, &name, earlier)? {
             Choice::Import(main, claim) => (main, claim),
@@ -344,7 +346,7 @@ impl FileImport<'_> {
         }
         let (mut report, sessions) = match read {
             (report, Imported::Sessions(sessions)) => (report, sessions),
-            (report, other) => return self.without_session(&other, content, report),
+            (report, other) => return self.without_session(&other, content, report, earlier),
         };
         if let Some(reason) = damage {
             report.add_damage(report.lines + 1, &(content.len()..content.len()), reason);
@@ -488,7 +490,7 @@ impl FileImport<'_> {
         let opened = self.found.format.open(&combined)?;
         let sessions = match self.read(opened, main)? {
             (_, Imported::Sessions(sessions)) => sessions,
-            (_, other) => return self.without_session(&other, content, report),
+            (_, other) => return self.without_session(&other, content, report, earlier),
         };
         let mut note = FileNote::new(name, &report);
         note.first_at = first.at;
@@ -527,15 +529,23 @@ impl FileImport<'_> {
         Ok((report, importer.finish()?))
     }
 
-    /// Reports on a file that no session keeps.
+    /// Reports on a file in which nothing is said, or whose session was deleted here.
     fn without_session(
         &self,
         imported: &Imported,
         content: &Source,
         report: ReadReport,
+        earlier: Option<&EarlierImport>,
     ) -> Result<Done> {
         if !matches!(imported, Imported::Nothing) {
             return Ok(Done::without_session(Outcome::Deleted));
+        }
+        if let Some(earlier) = earlier {
+            // It was damaged since. What was imported stays.
+            let note = FileNote::new("", &report);
+            let cached = self.cached(earlier.reader.id(), Some(earlier.kept.place), &note);
+            let result = self.result(Outcome::Unchanged, &note, report);
+            return Ok(Done::Imported(result, Some(cached)));
         }
         let format = self.found.format;
         let reason = match is_begun(content, &report)? || format.recognises(content) {

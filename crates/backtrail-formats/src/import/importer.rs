@@ -37,6 +37,8 @@ pub(super) struct Importer<'i> {
     /// Threads whose sessions may be open, the one used longest ago first.
     recent: VecDeque<ThreadId>,
     plan: Vec<Step>,
+    /// Whether the file has an event.
+    has_events: bool,
     /// Whether the file turned out to belong to a session that was deleted here.
     is_deleted: bool,
     /// The session that all of the file belongs to, if it turned out to be another one.
@@ -52,7 +54,7 @@ pub(super) enum Imported {
     /// All of them belong to this session, which only has its name in common with the one that
     /// they were compared with.
     Other(SessionId),
-    /// There are none, and no session was created for them.
+    /// There are none: no session was created for them, and one that exists stays as it is.
     Nothing,
 }
 
@@ -87,6 +89,7 @@ impl<'i> Importer<'i> {
             current: ThreadId::Main,
             recent: VecDeque::new(),
             plan: Vec::new(),
+            has_events: false,
             is_deleted: false,
             other: None,
         }
@@ -94,6 +97,11 @@ impl<'i> Importer<'i> {
 
     /// Ends the file.
     pub(super) fn finish(mut self) -> Result<Imported> {
+        let mut sessions = self.sessions.values();
+        if !self.has_events && !self.main.is_resumed && !sessions.any(SessionImport::is_new) {
+            // It is damaged rather than empty: the session is not rewound to its beginning.
+            return Ok(Imported::Nothing);
+        }
         let threads: Vec<ThreadId> = self.sessions.keys().cloned().collect();
         for thread in threads {
             self.current = thread;
@@ -269,6 +277,7 @@ impl<'i> Importer<'i> {
 
     /// Plans a change of the current thread, and carries the plan out.
     fn change(&mut self, change: Change) -> Result<()> {
+        self.has_events = true;
         if self.is_over() {
             return Ok(());
         }

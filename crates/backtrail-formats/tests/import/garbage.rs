@@ -252,6 +252,35 @@ fn f19_whole_records_after_a_damaged_beginning_are_read() {
 }
 
 #[test]
+fn f21_a_session_stays_when_its_file_becomes_garbage() {
+    for (what, content) in garbage() {
+        let kit = Kit::new();
+        let whole = codex_lines().concat();
+        kit.write(PLACES[3].1, whole.as_bytes());
+        assert_eq!(kit.import("codex")["new"], 1);
+        // As long as it was: a shorter one may only be cut off.
+        let content = content.repeat(whole.len() / content.len() + 1);
+        kit.write(PLACES[3].1, &content);
+        for _ in 0..2 {
+            let report = kit.import("codex");
+            assert_eq!(counts(&report), [1, 0, 0, 1], "{what}");
+            assert_eq!(report["without_conversation"], 0, "{what}");
+        }
+        kit.write(PLACES[3].1, whole.as_bytes());
+        kit.import("codex");
+        let ids = kit.store.sessions().unwrap();
+        assert_eq!(ids.len(), 1, "{what}");
+        let stats = kit.store.read_session(&ids[0]).unwrap().stats().unwrap();
+        assert_eq!(stats.turns, 1, "{what}");
+    }
+}
+
+/// Returns how many files were found, and are new, updated and unchanged.
+fn counts(agent: &Value) -> [u64; 4] {
+    ["found", "new", "updated", "unchanged"].map(|name| agent[name].as_u64().unwrap())
+}
+
+#[test]
 fn a_file_becomes_a_session_with_its_own_times_when_it_has_a_conversation() {
     let kit = Kit::new();
     let queued = json!({"type": "queue-operation", "operation": "enqueue", "sessionId": CLAUDE,
