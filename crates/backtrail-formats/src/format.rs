@@ -62,6 +62,12 @@ pub trait Format: Sync + Send {
     /// most the first 256 KiB.
     fn recognises(&self, source: &Source) -> bool;
 
+    /// Returns whether some versions of the agent write files of another agent's format.
+    fn writes_format_of(&self, other: &str) -> bool {
+        let _ = other;
+        false
+    }
+
     /// Returns whether a file belongs to a sub-agent, by its name. Such files are read after
     /// all others.
     fn is_sub_agent_file(&self, path: &Path) -> bool {

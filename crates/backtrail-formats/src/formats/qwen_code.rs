@@ -81,6 +81,11 @@ impl Format for QwenCode {
             .any(|line| is_record(line) || (is_cut(line) && looks_like_record(line)))
     }
 
+    /// The first versions wrote files of Gemini CLI, which they come from.
+    fn writes_format_of(&self, other: &str) -> bool {
+        other == GeminiCli.name()
+    }
+
     fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
         if !self.recognises(source) && GeminiCli.recognises(source) {
             return GeminiCli.open(source);

@@ -23,7 +23,7 @@ use crate::compressed;
 use crate::container::FileStamp;
 use crate::error::Result;
 use crate::event::{Details, Origin, ReadReport};
-use crate::format::{OpenFile, Resume};
+use crate::format::{Format, OpenFile, Resume, formats};
 use crate::source::{Source, is_json_lines};
 
 /// What is noted in a session about a file that was imported, for the next time.
@@ -326,6 +326,13 @@ impl FileImport<'_> {
             Some((content, damage)) => (content, damage.clone()),
             None => (self.raw, None),
         };
+        if earlier.is_none()
+            && let Some(other) = self.other_format(content)
+        {
+            let title = other.title();
+            let reason = format!("a session file of {title}; to import it, pass its path");
+            return Ok(self.not_a_session(reason));
+        }
         let opened = self.found.format.open(content)?;
         let Some(name) = opened.session().map(str::to_owned) else {
             let report = opened.read(&mut FirstTime::new())?;
@@ -548,27 +555,40 @@ impl FileImport<'_> {
             return Ok(Done::Imported(result, Some(cached)));
         }
         let format = self.found.format;
-        let reason = match is_begun(content, &report)? || format.recognises(content) {
-            // What is there is the beginning of a session, or what is left of one.
-            true => None,
-            false => Some(not_a_session(format.title(), &report)),
-        };
+        if !is_begun(content, &report)? && !format.recognises(content) {
+            return Ok(self.not_a_session(not_a_session(format.title(), &report)));
+        }
+        // What is there is the beginning of a session, or what is left of one.
+        let note = FileNote::new("", &report);
         let mut cached = CachedFile::new(self.stamp, None);
-        cached.not_a_session.clone_from(&reason);
-        let result = match reason {
-            Some(reason) => FileResult {
-                outcome: Outcome::NotASession(reason),
-                bytes: self.raw.len(),
-                ..FileResult::default()
-            },
-            None => {
-                let note = FileNote::new("", &report);
-                cached.damaged = note.damaged;
-                cached.unknown.clone_from(&note.unknown);
-                self.result(Outcome::NoConversation, &note, report)
-            }
-        };
+        cached.damaged = note.damaged;
+        cached.unknown.clone_from(&note.unknown);
+        let result = self.result(Outcome::NoConversation, &note, report);
         Ok(Done::Imported(result, Some(cached)))
+    }
+
+    /// Reports on a file that is not its agent's.
+    fn not_a_session(&self, reason: String) -> Done {
+        let mut cached = CachedFile::new(self.stamp, None);
+        cached.not_a_session = Some(reason.clone());
+        let result = FileResult {
+            outcome: Outcome::NotASession(reason),
+            bytes: self.raw.len(),
+            ..FileResult::default()
+        };
+        Done::Imported(result, Some(cached))
+    }
+
+    /// Returns the format of a file that is another agent's, though it is where this one keeps
+    /// its sessions.
+    fn other_format(&self, content: &Source) -> Option<&'static dyn Format> {
+        let own = self.found.format;
+        if self.found.contained.is_some() || own.recognises(content) {
+            return None;
+        }
+        let is_other =
+            |other: &&dyn Format| !own.writes_format_of(other.name()) && other.recognises(content);
+        formats().find(is_other)
     }
 
     fn unchanged(&self, earlier: &EarlierImport) -> Done {

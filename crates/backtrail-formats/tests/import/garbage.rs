@@ -188,6 +188,22 @@ fn a_file_that_was_only_begun_is_counted_as_without_a_conversation() {
 }
 
 #[test]
+fn f8_a_session_of_another_agent_is_not_read_as_ones_own() {
+    for agent in ["antigravity", "grok-cli", "claude-code"] {
+        let kit = Kit::new();
+        let (_, place) = PLACES.iter().find(|(name, _)| *name == agent).unwrap();
+        kit.write(place, codex_lines().concat().as_bytes());
+        for _ in 0..2 {
+            let report = kit.import(agent);
+            let reason = report["skipped"][0]["reason"].as_str();
+            let expected = "a session file of Codex; to import it, pass its path";
+            assert_eq!(reason, Some(expected), "{report:#}");
+            assert_eq!(kit.store.sessions().unwrap(), [], "{agent}");
+        }
+    }
+}
+
+#[test]
 fn every_agent_with_files_has_a_place_here() {
     let has_files = |name: &&str| {
         // They have databases, or no place of their own.
