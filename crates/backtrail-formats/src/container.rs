@@ -65,7 +65,10 @@ pub struct FileStamp {
 
 /// Receives the lines of a session: in memory, or in a temporary file if they are long.
 #[derive(Debug)]
-pub struct Spool(SpooledTempFile);
+pub struct Spool {
+    file: SpooledTempFile,
+    is_json_lines: bool,
+}
 
 /// How much of a session is held in memory.
 const MAX_IN_MEMORY: usize = 8 << 20;
@@ -74,24 +77,37 @@ impl Spool {
     /// Creates an empty one. Its temporary file is in `dir`, or else where those of all programs
     /// are.
     pub(crate) fn new(dir: Option<&Path>) -> Self {
-        Self(match dir {
+        let file = match dir {
             Some(dir) => spooled_tempfile_in(MAX_IN_MEMORY, dir),
             None => spooled_tempfile(MAX_IN_MEMORY),
-        })
+        };
+        Self {
+            file,
+            is_json_lines: false,
+        }
+    }
+
+    /// Promises that each line that is written is a JSON object: nobody checks that again.
+    pub(crate) fn promise_json_lines(&mut self) {
+        self.is_json_lines = true;
     }
 
     /// Drops what was written.
     pub(crate) fn restart(&mut self) -> io::Result<()> {
-        self.0.seek(SeekFrom::Start(0))?;
-        self.0.set_len(0)
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.set_len(0)
     }
 
     /// Returns what was written, as the file of this name.
     pub(crate) fn into_source(self, path: &Path) -> Result<Source> {
-        match self.0.into_inner() {
-            SpooledData::InMemory(bytes) => Ok(Source::from_bytes(path, bytes.into_inner())),
-            SpooledData::OnDisk(file) => Source::from_file(path, file),
-        }
+        let source = match self.file.into_inner() {
+            SpooledData::InMemory(bytes) => Source::from_bytes(path, bytes.into_inner()),
+            SpooledData::OnDisk(file) => Source::from_file(path, file)?,
+        };
+        Ok(match self.is_json_lines {
+            true => source.with_checked_lines(),
+            false => source,
+        })
     }
 
     /// Makes an error of one that occurred in writing to it.
@@ -103,10 +119,10 @@ impl Spool {
 
 impl Write for Spool {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        self.file.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.file.flush()
     }
 }

@@ -179,6 +179,7 @@ impl Container for Database {
         };
         self.read(|view| {
             out.restart().map_err(Spool::failed)?;
+            out.promise_json_lines();
             view.write(self.tables, &id, out)
         })
     }
