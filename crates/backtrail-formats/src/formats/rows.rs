@@ -54,6 +54,14 @@ pub(super) enum RowLine<'a> {
 }
 
 impl<'a> RowLine<'a> {
+    /// Reads a line as it is written here, without looking for the row's end. `None` if it is
+    /// not quite like that.
+    pub(super) fn read_plain(line: &'a str) -> Option<Self> {
+        let (table, rest) = line.strip_prefix("{\"table\":\"")?.split_once('"')?;
+        let row = Object::from_json(rest.strip_prefix(",\"row\":")?)?;
+        (!table.contains('\\')).then_some(Self::Row(Cow::Borrowed(table), row))
+    }
+
     /// Reads a line.
     pub(super) fn read(line: &Object<'a>) -> Self {
         match (line.string("table"), line.object("row")) {
