@@ -30,12 +30,11 @@ mod importer;
 mod report;
 mod session_import;
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use backtrail::{ErrorKind, SessionId, Store};
+use backtrail::{ErrorKind, SessionReader, Store};
 use serde::Serialize;
 
 use crate::environment::Environment;
@@ -185,13 +184,8 @@ fn run(
         Some(store) if !options.dry_run && !found.files.is_empty() => Some(store.stage()?),
         _ => None,
     };
-    let sessions = match store {
-        Some(store) => store.sessions()?.into_iter().collect(),
-        None => HashSet::new(),
-    };
     let import = Import {
         destination: Destination::new(store, staging),
-        sessions,
         cache: Mutex::new(cache),
         agents: Mutex::new(agent_reports(options, &found.files)),
         files: AtomicU64::new(0),
@@ -231,8 +225,6 @@ fn agent_reports(options: &ImportOptions, files: &[FoundFile]) -> Vec<AgentRepor
 /// An import under way.
 struct Import<'i> {
     destination: Destination<'i>,
-    /// The sessions that existed before.
-    sessions: HashSet<SessionId>,
     cache: Mutex<Cache>,
     agents: Mutex<Vec<AgentReport>>,
     files: AtomicU64,
@@ -323,10 +315,10 @@ impl Import<'_> {
 
     /// Imports one file. Returns whether it is done, or must wait; an error is the store's.
     fn one(&self, file: &FoundFile, patience: Patience) -> Result<bool> {
-        let cached = self.cached(file);
+        let (cached, session) = self.cached(file)?.unzip();
         let unchanged = cached.as_ref().filter(|it| it.stamp == file.stamp);
         if let Some(cached) = unchanged
-            && self.is_kept(file, cached)?
+            && is_kept(file, cached, session.flatten().as_ref())
         {
             let result = FileResult {
                 damaged: cached.damaged,
@@ -356,25 +348,15 @@ impl Import<'_> {
         Ok(true)
     }
 
-    /// Returns what the cache knows about a file, unless its session is gone without a trace.
-    fn cached(&self, file: &FoundFile) -> Option<CachedFile> {
-        let cached = lock(&self.cache).get(&file.path).cloned()?;
-        let exists = self.sessions.contains(&cached.session);
-        (exists || self.destination.was_deleted(&cached.session)).then_some(cached)
-    }
-
-    /// Returns whether the session has the record that the cache names: the cache may be newer
-    /// than a session that was restored from a backup.
-    fn is_kept(&self, file: &FoundFile, cached: &CachedFile) -> Result<bool> {
-        let place = cached
-            .place
-            .filter(|_| self.sessions.contains(&cached.session));
-        let (Some(place), Some(store)) = (place, self.destination.find_store(&cached.session)?)
-        else {
-            return Ok(true);
+    /// Returns what the cache knows about a file, and its session unless that was deleted.
+    /// `None` if the session is gone without a trace.
+    fn cached(&self, file: &FoundFile) -> Result<Option<(CachedFile, Option<SessionReader>)>> {
+        let Some(cached) = lock(&self.cache).get(&file.path).cloned() else {
+            return Ok(None);
         };
-        let reader = store.read_session(&cached.session)?;
-        Ok(source_record_at(&reader, &file.path, place).is_ok_and(|record| record.is_some()))
+        let session = self.destination.stored_session(&cached.session)?;
+        let is_known = session.is_some() || self.destination.was_deleted(&cached.session);
+        Ok(is_known.then_some((cached, session)))
     }
 
     fn add(&self, file: &FoundFile, result: Result<FileResult>) {
@@ -419,6 +401,15 @@ impl Import<'_> {
             ..ImportReport::default()
         }
     }
+}
+
+/// Returns whether the session has the record that the cache names: the cache may be newer
+/// than a session that was restored from a backup.
+fn is_kept(file: &FoundFile, cached: &CachedFile, session: Option<&SessionReader>) -> bool {
+    let (Some(place), Some(session)) = (cached.place, session) else {
+        return true;
+    };
+    source_record_at(session, &file.path, place).is_ok_and(|record| record.is_some())
 }
 
 fn batch_len(files: &[&FoundFile]) -> usize {
