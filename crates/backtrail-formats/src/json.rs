@@ -399,6 +399,27 @@ mod tests {
     }
 
     #[test]
+    fn a_string_is_read_as_a_json_parser_reads_it() {
+        for value in [
+            r#""""#,
+            r#""plain ä""#,
+            r#""\\ \" \n \u00e4 \ud83d\ude00""#,
+            r#""lone \ud83d""#,
+            "1",
+            "null",
+            r#"["a"]"#,
+        ] {
+            let parsed: Option<Text> = serde_json::from_str(value).ok();
+            assert_eq!(to_text(value), parsed, "{value}");
+            let shown = parsed.as_ref().map(Text::as_str);
+            assert_eq!(string(value).as_deref(), shown, "{value}");
+        }
+        for cut in ["", "\"", "\"a", "a\""] {
+            assert!(to_text(cut).is_none() && string(cut).is_none(), "{cut}");
+        }
+    }
+
+    #[test]
     fn a_list_is_split_as_a_json_parser_splits_it() {
         for text in [
             "[]",

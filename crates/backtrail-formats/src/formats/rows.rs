@@ -128,6 +128,32 @@ mod tests {
     }
 
     #[test]
+    fn a_line_as_it_is_written_here_is_read_like_any_other() {
+        let read = |row: RowLine<'_>| match row {
+            RowLine::Row(table, row) => format!("{table} {row:?}"),
+            RowLine::Damaged(reason) => reason,
+        };
+        let row = r#"{"id":"m1","data":{"a":[1,"}"]},"at":null}"#;
+        for line in [
+            format!("{{\"table\":\"part\",\"row\":{row}}}"),
+            format!("{{\"table\":\"part\",\"row\":{row},\"table\":\"other\"}}"),
+        ] {
+            let plain = RowLine::read_plain(&line).map(read);
+            let parsed = RowLine::read(&Object::parse(&line).unwrap());
+            assert_eq!(plain, Some(read(parsed)));
+        }
+        for other in [
+            r#"{"table":"part","rowid":7,"damaged":"why"}"#,
+            r#"{"table":"pa\"rt","row":{}}"#,
+            r#"{"table": "part","row":{}}"#,
+            r#"{"table":"part","row":null}"#,
+            r#"{"row":{},"table":"part"}"#,
+        ] {
+            assert!(RowLine::read_plain(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
     fn json_in_a_column_may_be_a_value_a_text_or_bytes() {
         let row = Object::parse(
             r#"{"a":{"x":1},"b":"{\n\"x\": 2}","c":{"$blob":"eyJ4IjozfQ=="},"d":"plain","e":null,
