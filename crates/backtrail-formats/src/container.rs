@@ -69,6 +69,7 @@ pub struct Spool {
     file: SpooledTempFile,
     /// Where its temporary file is.
     dir: PathBuf,
+    is_json_lines: bool,
 }
 
 /// How much of a session is held in memory.
@@ -80,7 +81,13 @@ impl Spool {
         Self {
             file: spooled_tempfile_in(MAX_IN_MEMORY, &dir),
             dir,
+            is_json_lines: false,
         }
+    }
+
+    /// Promises that each line that is written is a JSON object: nobody checks that again.
+    pub(crate) fn promise_json_lines(&mut self) {
+        self.is_json_lines = true;
     }
 
     /// Drops what was written.
@@ -106,10 +113,14 @@ impl Spool {
 
     /// Returns what was written, as the file of this name.
     pub(crate) fn into_source(self, path: &Path) -> Result<Source> {
-        match self.file.into_inner() {
-            SpooledData::InMemory(bytes) => Ok(Source::from_bytes(path, bytes.into_inner())),
-            SpooledData::OnDisk(file) => Source::from_file(path, file),
-        }
+        let source = match self.file.into_inner() {
+            SpooledData::InMemory(bytes) => Source::from_bytes(path, bytes.into_inner()),
+            SpooledData::OnDisk(file) => Source::from_file(path, file)?,
+        };
+        Ok(match self.is_json_lines {
+            true => source.with_checked_lines(),
+            false => source,
+        })
     }
 
     fn failed(&self, error: io::Error) -> Error {

@@ -18,6 +18,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::source::{lossy_text, trim};
+
 /// A JSON object, borrowed from its text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, &'a str)>);
@@ -189,16 +191,28 @@ pub(crate) fn is_string(value: &str) -> bool {
 
 /// Returns a string, borrowed if it has no escapes.
 pub(crate) fn string(value: &str) -> Option<Cow<'_, str>> {
-    let inner = value.strip_prefix('"')?.strip_suffix('"')?;
-    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-        return Some(Cow::Borrowed(inner));
+    match decoded(value)? {
+        Some(text) => Some(text),
+        None => Some(Cow::Owned(to_text(value)?.as_str().to_owned())),
     }
-    Some(Cow::Owned(to_text(value)?.as_str().to_owned()))
 }
 
 /// Returns a string, byte-exact.
 pub(crate) fn to_text(value: &str) -> Option<Text> {
-    serde_json::from_str(value).ok()
+    match decoded(value)? {
+        Some(text) => Some(Text::from(text)),
+        None => serde_json::from_str(value).ok(),
+    }
+}
+
+/// Returns what a string contains: `Some(None)` if no Rust string can hold it. `None` if the
+/// value is not a string.
+fn decoded(value: &str) -> Option<Option<Cow<'_, str>>> {
+    let inner = value.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Some(Some(Cow::Borrowed(inner)));
+    }
+    Some(serde_json::from_str(value).ok().map(Cow::Owned))
 }
 
 /// Returns a copy of a value.
@@ -237,7 +251,7 @@ pub(crate) fn to_compact_json(value: &str) -> Option<Json> {
 /// object of a list there, as far as the text goes.
 pub(crate) fn field_names(head: &[u8]) -> Vec<String> {
     const MAX: usize = 256;
-    let text = String::from_utf8_lossy(crate::source::trim(head));
+    let text = lossy_text(trim(head));
     let text = text.strip_prefix('[').unwrap_or(&text);
     let mut names = Vec::new();
     let Some(mut parts) = Splitter::new(text, b'{') else {
@@ -381,6 +395,27 @@ mod tests {
         ] {
             let (split, parsed) = (Object::from_json(text), Object::parse(text));
             assert_eq!(fields(&split.unwrap()), fields(&parsed.unwrap()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_string_is_read_as_a_json_parser_reads_it() {
+        for value in [
+            r#""""#,
+            r#""plain ä""#,
+            r#""\\ \" \n \u00e4 \ud83d\ude00""#,
+            r#""lone \ud83d""#,
+            "1",
+            "null",
+            r#"["a"]"#,
+        ] {
+            let parsed: Option<Text> = serde_json::from_str(value).ok();
+            assert_eq!(to_text(value), parsed, "{value}");
+            let shown = parsed.as_ref().map(Text::as_str);
+            assert_eq!(string(value).as_deref(), shown, "{value}");
+        }
+        for cut in ["", "\"", "\"a", "a\""] {
+            assert!(to_text(cut).is_none() && string(cut).is_none(), "{cut}");
         }
     }
 

@@ -63,7 +63,11 @@ impl<'s> JsonLines<'s> {
     /// that follows can make it another one. Otherwise its agent may still be writing it: it
     /// is not counted as damaged, and is read again next time.
     pub(crate) fn next(&mut self, report: &mut ReadReport) -> Result<Option<JsonLine<'_>>> {
-        let Some(((), number, range)) = self.next_parsed(report, check_object)? else {
+        let check = match self.lines.are_checked() {
+            true => |_: &str| Ok(()),
+            false => check_object,
+        };
+        let Some(((), number, range)) = self.next_parsed(report, check)? else {
             return Ok(None);
         };
         let line = self.lines.current();
@@ -145,7 +149,8 @@ fn parse_line<T>(line: &Line<'_>, parse: impl Fn(&str) -> Result<T, String>) -> 
     parse(&line.text())
 }
 
-fn check_object(text: &str) -> Result<(), String> {
+/// Checks that a text is a JSON object; the error is the reason why it is not one.
+pub(crate) fn check_object(text: &str) -> Result<(), String> {
     let checked: Result<IgnoredAny, _> = serde_json::from_str(text);
     match checked {
         Ok(_) if text.starts_with('{') => Ok(()),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::source::{Source, trim};
+use crate::source::{Source, lossy_text, trim};
 
 /// The longest line that is read. A longer one is skipped and reported as damaged.
 pub const MAX_LINE: usize = 256 << 20;
@@ -53,12 +53,7 @@ pub struct Line<'l> {
 impl<'l> Line<'l> {
     /// Returns the line as text. Invalid UTF-8 shows as U+FFFD.
     pub fn text(&self) -> Cow<'l, str> {
-        // Nearly all lines are UTF-8, and checking that is far faster than repairing them. Each
-        // is checked several times, so the check is a fast one.
-        match simdutf8::basic::from_utf8(self.bytes) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => String::from_utf8_lossy(self.bytes),
-        }
+        lossy_text(self.bytes)
     }
 }
 
@@ -87,6 +82,11 @@ impl<'s> Lines<'s> {
     fn up_to(mut self, longest: usize) -> Self {
         self.longest = longest;
         self
+    }
+
+    /// Returns whether each line is known to be a JSON object.
+    pub(crate) fn are_checked(&self) -> bool {
+        self.source.has_checked_lines()
     }
 
     /// Returns how many lines there were so far.

@@ -1,5 +1,6 @@
 //! A file of another program, opened for reading.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -17,6 +18,8 @@ pub struct Source {
     path: PathBuf,
     content: Content,
     len: u64,
+    /// Whether each line is known to be a JSON object.
+    has_checked_lines: bool,
 }
 
 #[derive(Debug)]
@@ -54,6 +57,7 @@ impl Source {
             path: path.into(),
             len: bytes.len() as u64,
             content: Content::Bytes(bytes),
+            has_checked_lines: false,
         }
     }
 
@@ -89,7 +93,19 @@ impl Source {
             path,
             content: Content::File(file),
             len,
+            has_checked_lines: false,
         })
+    }
+
+    /// Makes it one whose lines are known to be JSON objects, because they were written here.
+    pub(crate) fn with_checked_lines(mut self) -> Self {
+        self.has_checked_lines = true;
+        self
+    }
+
+    /// Returns whether each line is known to be a JSON object.
+    pub(crate) fn has_checked_lines(&self) -> bool {
+        self.has_checked_lines
     }
 
     /// Returns the file's path.
@@ -308,4 +324,14 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     };
     let last = bytes.iter().rposition(|byte| !is_blank(byte));
     &bytes[first..=last.unwrap_or(first)]
+}
+
+/// Returns bytes as text. Invalid UTF-8 shows as U+FFFD.
+pub(crate) fn lossy_text(bytes: &[u8]) -> Cow<'_, str> {
+    // Nearly all bytes are UTF-8, and checking that is far faster than repairing them. Lines
+    // are checked several times, so the check is a fast one.
+    match simdutf8::basic::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
 }

@@ -159,10 +159,13 @@ impl Container for Database {
     fn contents(&self) -> Result<Contents> {
         self.read(|view| {
             let index = view.index(self.tables)?;
-            let session = |(id, entry): (&String, &Entry)| ContainedSession {
-                path: self.session_path(id),
-                stamp: entry.stamp(),
-                is_sub_agent: entry.has_parent,
+            let session = |(id, at): (&String, &usize)| {
+                let entry = &index.entries[*at];
+                ContainedSession {
+                    path: self.session_path(id),
+                    stamp: entry.stamp(),
+                    is_sub_agent: entry.has_parent,
+                }
             };
             Ok(Contents {
                 sessions: index.sessions.iter().map(session).collect(),
@@ -178,6 +181,7 @@ impl Container for Database {
         };
         self.read(|view| {
             out.restart()?;
+            out.promise_json_lines();
             view.write(self.tables, &id, out)
         })
     }
@@ -186,7 +190,9 @@ impl Container for Database {
 /// Where the sessions of a database are.
 #[derive(Debug, Default)]
 struct Index {
-    sessions: BTreeMap<String, Entry>,
+    entries: Vec<Entry>,
+    /// The positions of the entries, by the sessions' ids.
+    sessions: BTreeMap<String, usize>,
     others: BTreeMap<String, u64>,
     damaged: u64,
 }
@@ -215,11 +221,11 @@ impl Entry {
         }
     }
 
-    /// Adds a row to the stamp. Of a long row, the part in the tree and the length count: they
-    /// contain the columns that tell when it changed.
+    /// Adds a row to the stamp.
     fn add(&mut self, row: &Row<'_>) {
         let mut hasher = DefaultHasher::new();
-        (row.rowid, row.len, row.local()).hash(&mut hasher);
+        (row.rowid, row.len).hash(&mut hasher);
+        row.each_part(|part| hasher.write(part));
         // The order of rows in the file does not matter.
         self.hash = self.hash.wrapping_add(hasher.finish());
         self.bytes += row.len;
@@ -242,7 +248,7 @@ impl View {
         }
     }
 
-    /// Finds the sessions: in one pass through the tables, without the long values.
+    /// Finds the sessions: in one pass through the tables.
     fn index(&self, tables: &Tables) -> Result<&Index> {
         if let Some(index) = self.index.get() {
             return Ok(index);
@@ -253,9 +259,11 @@ impl View {
 
     /// Writes the rows of a session.
     fn write(&self, tables: &Tables, id: &str, out: &mut Spool) -> Result<bool> {
-        let Some(entry) = self.index(tables)?.sessions.get(id) else {
+        let index = self.index(tables)?;
+        let Some(entry) = index.sessions.get(id).map(|at| &index.entries[*at]) else {
             return Ok(false);
         };
+        let out = &mut RowWriter::new(out);
         for ((rows, rowids), below) in tables.rows.iter().zip(&entry.rows).zip(&entry.below) {
             let Some(table) = self.snapshot.table(rows.table) else {
                 continue;
@@ -263,7 +271,7 @@ impl View {
             let mut cursor = self.snapshot.cursor(table);
             let mut below = self.rows_below(rows, below);
             for rowid in sorted(&mut cursor, table, rows.order, rowids) {
-                if let Some(row) = write_row(&mut cursor, table, rowid, out)?
+                if let Some(row) = out.write(&mut cursor, table, rowid)?
                     && let Some(below) = &mut below
                 {
                     below.write(table, &row, out)?;
@@ -274,7 +282,7 @@ impl View {
             }
         }
         if let Some(table) = self.snapshot.table(tables.sessions.table) {
-            write_row(&mut self.snapshot.cursor(table), table, entry.rowid, out)?;
+            out.write(&mut self.snapshot.cursor(table), table, entry.rowid)?;
         }
         Ok(true)
     }
@@ -305,22 +313,23 @@ struct RowsBelow<'s> {
 
 impl RowsBelow<'_> {
     /// Writes the rows whose row above is missing.
-    fn write_rest(&mut self, out: &mut Spool) -> Result<()> {
+    fn write_rest(&mut self, out: &mut RowWriter<'_>) -> Result<()> {
         let mut rest: Vec<i64> = self.rowids.drain().flat_map(|(_, rowids)| rowids).collect();
         rest.sort_unstable();
-        for rowid in sorted(&mut self.cursor, self.table, self.order, &rest) {
-            write_row(&mut self.cursor, self.table, rowid, out)?;
-        }
-        Ok(())
+        self.write_all(&rest, out)
     }
 
-    fn write(&mut self, above: &Table, row: &Row<'_>, out: &mut Spool) -> Result<()> {
-        let id = id_hash(above, row, "id")?;
+    fn write(&mut self, above: &Table, row: &Row<'_>, out: &mut RowWriter<'_>) -> Result<()> {
+        let id = id_hash(row, above.column("id"))?;
         let rowids = id
             .and_then(|id| self.rowids.remove(&id))
             .unwrap_or_default();
-        for rowid in sorted(&mut self.cursor, self.table, self.order, &rowids) {
-            write_row(&mut self.cursor, self.table, rowid, out)?;
+        self.write_all(&rowids, out)
+    }
+
+    fn write_all(&mut self, rowids: &[i64], out: &mut RowWriter<'_>) -> Result<()> {
+        for rowid in sorted(&mut self.cursor, self.table, self.order, rowids) {
+            out.write(&mut self.cursor, self.table, rowid)?;
         }
         Ok(())
     }
@@ -331,8 +340,8 @@ struct Indexer<'s> {
     snapshot: &'s Snapshot,
     tables: &'s Tables,
     index: Index,
-    /// The sessions by the hashes of their ids.
-    sessions: HashMap<u64, String>,
+    /// The positions of the entries, by the hashes of their ids.
+    sessions: HashMap<u64, usize>,
 }
 
 impl<'s> Indexer<'s> {
@@ -359,20 +368,27 @@ impl<'s> Indexer<'s> {
     fn add_sessions(&mut self) -> Result<()> {
         let definition = &self.tables.sessions;
         let tables = self.tables.rows.len();
-        self.scan(definition.table, |this, table, row| {
-            let id = column(table, row, definition.id)?;
+        let Some(table) = self.snapshot.table(definition.table) else {
+            return Ok(());
+        };
+        let id = table.column(definition.id);
+        let parent = definition.parent.and_then(|parent| table.column(parent));
+        self.scan(table, |this, row| {
+            let id = column(row, id)?;
             let Some(id) = id.text().filter(|id| !id.is_empty()) else {
                 this.count("sessions without an id");
                 return Ok(());
             };
             let mut entry = Entry::new(row.rowid, tables);
-            if let Some(parent) = definition.parent {
-                let parent = column(table, row, parent)?;
-                entry.has_parent = parent.text().is_some_and(|parent| !parent.is_empty());
-            }
+            let parent = column(row, parent)?;
+            entry.has_parent = parent.text().is_some_and(|parent| !parent.is_empty());
             entry.add(row);
-            this.sessions.insert(hash_value(id), id.to_owned());
-            this.index.sessions.entry(id.to_owned()).or_insert(entry);
+            let at = this.index.entries.len();
+            let at = *this.index.sessions.entry(id.to_owned()).or_insert(at);
+            this.sessions.insert(hash_value(id), at);
+            if at == this.index.entries.len() {
+                this.index.entries.push(entry);
+            }
             Ok(())
         })
     }
@@ -380,15 +396,19 @@ impl<'s> Indexer<'s> {
     /// Adds the rows of a table. Returns the sessions of all rows that others may be below of.
     fn add_rows(&mut self, at: usize, rows: &'static Rows) -> Result<HashMap<u64, u64>> {
         let mut above = HashMap::new();
-        self.scan(rows.table, |this, table, row| {
-            let session = id_hash(table, row, rows.session)?;
+        let Some(table) = self.snapshot.table(rows.table) else {
+            return Ok(above);
+        };
+        let (session, id) = (table.column(rows.session), table.column("id"));
+        self.scan(table, |this, row| {
+            let session = id_hash(row, session)?;
             if let Some(session) = session
                 && let Some(entry) = this.entry(session)
             {
                 entry.add(row);
                 entry.rows[at].push(row.rowid);
                 if rows.below.is_some()
-                    && let Some(id) = id_hash(table, row, "id")?
+                    && let Some(id) = id_hash(row, id)?
                 {
                     above.insert(id, session);
                 }
@@ -406,11 +426,16 @@ impl<'s> Indexer<'s> {
         below: &'static Below,
         above: &HashMap<u64, u64>,
     ) -> Result<()> {
-        self.scan(below.table, |this, table, row| {
-            let id = id_hash(table, row, below.column)?;
+        let Some(table) = self.snapshot.table(below.table) else {
+            return Ok(());
+        };
+        let column = table.column(below.column);
+        let session_column = below.session.and_then(|session| table.column(session));
+        self.scan(table, |this, row| {
+            let id = id_hash(row, column)?;
             let mut session = id.and_then(|id| above.get(&id).copied());
-            if let (None, Some(column)) = (session, below.session) {
-                session = id_hash(table, row, column)?;
+            if session.is_none() {
+                session = id_hash(row, session_column)?;
             }
             if let Some(session) = session
                 && let Some(entry) = this.entry(session)
@@ -425,21 +450,18 @@ impl<'s> Indexer<'s> {
         })
     }
 
-    /// Passes each row of a table on. A table that is missing has none.
+    /// Passes each row of a table on.
     fn scan(
         &mut self,
-        table: &str,
-        mut each: impl FnMut(&mut Self, &Table, &Row<'_>) -> Result<()>,
+        table: &'s Table,
+        mut each: impl FnMut(&mut Self, &Row<'_>) -> Result<()>,
     ) -> Result<()> {
-        let Some(table) = self.snapshot.table(table) else {
-            return Ok(());
-        };
         let mut cursor = self.snapshot.cursor(table);
         let mut next = cursor.rewind().map(|()| None);
         loop {
             match next {
                 Ok(Some(row)) => {
-                    if each(self, table, &row).is_err() {
+                    if each(self, &row).is_err() {
                         self.index.damaged += 1;
                     }
                 }
@@ -454,8 +476,8 @@ impl<'s> Indexer<'s> {
     }
 
     fn entry(&mut self, session: u64) -> Option<&mut Entry> {
-        let id = self.sessions.get(&session)?;
-        self.index.sessions.get_mut(id)
+        let at = self.sessions.get(&session)?;
+        self.index.entries.get_mut(*at)
     }
 
     fn count(&mut self, what: &str) {
@@ -463,25 +485,26 @@ impl<'s> Indexer<'s> {
     }
 }
 
-fn column<'r>(table: &Table, row: &'r Row<'_>, name: &str) -> Result<Value<'r>> {
-    match table.column(name) {
+/// Returns the value of a column; NULL if the table has none.
+fn column<'r>(row: &'r Row<'_>, column: Option<usize>) -> Result<Value<'r>> {
+    match column {
         Some(column) => row.value(column),
         None => Ok(Value::Null),
     }
 }
 
 /// Returns a hash of the id in a column. `None` if there is no id.
-fn id_hash(table: &Table, row: &Row<'_>, name: &str) -> Result<Option<u64>> {
-    Ok(match column(table, row, name)? {
+fn id_hash(row: &Row<'_>, at: Option<usize>) -> Result<Option<u64>> {
+    Ok(match column(row, at)? {
         Value::Integer(number) => Some(hash_value(&number.to_string())),
         value => value.text().map(hash_value),
     })
 }
 
 fn hash_value(id: &str) -> u64 {
-    let hash = blake3::hash(id.as_bytes());
-    let first = hash.as_bytes().first_chunk();
-    first.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Sorts rows by columns, and then by rowid. Those that cannot be read come first.
@@ -530,63 +553,87 @@ fn compare(a: &Value<'_>, b: &Value<'_>) -> Ordering {
     }
 }
 
-/// Writes a row as a line, and returns it. For one that cannot be read, the line says so.
-fn write_row<'s>(
-    cursor: &mut Cursor<'s>,
-    table: &Table,
-    rowid: i64,
-    out: &mut Spool,
-) -> Result<Option<Row<'s>>> {
-    let read = cursor.find(rowid).and_then(|row| match row {
-        Some(row) => Ok(Some((line(table, &row)?, row))),
-        None => Ok(None),
-    });
-    let (line, row) = match read {
-        Ok(Some((line, row))) => (line, Some(row)),
-        Ok(None) => return Ok(None),
-        Err(error) => (damaged_line(table, rowid, &error), None),
-    };
-    out.add(&line)?;
-    Ok(row)
+/// Writes rows as lines.
+struct RowWriter<'o> {
+    out: &'o mut Spool,
+    line: Vec<u8>,
 }
 
-fn line(table: &Table, row: &Row<'_>) -> Result<Vec<u8>> {
-    let mut line = Vec::new();
-    line.extend_from_slice(b"{\"table\":");
-    push_string(&mut line, &table.name);
-    line.extend_from_slice(b",\"row\":{");
-    for (at, column) in table.columns.iter().enumerate() {
-        if at > 0 {
-            line.push(b',');
+impl<'o> RowWriter<'o> {
+    fn new(out: &'o mut Spool) -> Self {
+        Self {
+            out,
+            line: Vec::new(),
         }
-        push_string(&mut line, &column.name);
-        line.push(b':');
-        push_value(&mut line, row.value(at)?);
     }
-    line.extend_from_slice(b"}}\n");
-    Ok(line)
-}
 
-fn damaged_line(table: &Table, rowid: i64, error: &Error) -> Vec<u8> {
-    let mut line = Vec::new();
-    line.extend_from_slice(b"{\"table\":");
-    push_string(&mut line, &table.name);
-    line.extend_from_slice(format!(",\"rowid\":{rowid},\"damaged\":").as_bytes());
-    push_string(&mut line, error.message());
-    line.extend_from_slice(b"}\n");
-    line
+    /// Writes a row, and returns it. For one that cannot be read, the line says so.
+    fn write<'s>(
+        &mut self,
+        cursor: &mut Cursor<'s>,
+        table: &Table,
+        rowid: i64,
+    ) -> Result<Option<Row<'s>>> {
+        let read = cursor.find(rowid).and_then(|row| {
+            row.as_ref()
+                .map_or(Ok(()), |row| self.set_line(table, row))?;
+            Ok(row)
+        });
+        let row = match read {
+            Ok(Some(row)) => Some(row),
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                self.set_damaged_line(table, rowid, &error);
+                None
+            }
+        };
+        self.out.add(&self.line)?;
+        Ok(row)
+    }
+
+    fn start_line(&mut self, table: &Table) {
+        self.line.clear();
+        self.line.extend_from_slice(b"{\"table\":");
+        push_string(&mut self.line, &table.name);
+    }
+
+    fn set_line(&mut self, table: &Table, row: &Row<'_>) -> Result<()> {
+        self.start_line(table);
+        let line = &mut self.line;
+        line.extend_from_slice(b",\"row\":{");
+        for (at, column) in table.columns.iter().enumerate() {
+            if at > 0 {
+                line.push(b',');
+            }
+            push_string(line, &column.name);
+            line.push(b':');
+            push_value(line, row.value(at)?);
+        }
+        line.extend_from_slice(b"}}\n");
+        Ok(())
+    }
+
+    fn set_damaged_line(&mut self, table: &Table, rowid: i64, error: &Error) {
+        self.start_line(table);
+        let line = &mut self.line;
+        line.extend_from_slice(format!(",\"rowid\":{rowid},\"damaged\":").as_bytes());
+        push_string(line, error.message());
+        line.extend_from_slice(b"}\n");
+    }
 }
 
 fn push_value(line: &mut Vec<u8>, value: Value<'_>) {
     match value {
         Value::Null => line.extend_from_slice(b"null"),
-        Value::Integer(number) => line.extend_from_slice(number.to_string().as_bytes()),
+        Value::Integer(number) => {
+            write!(line, "{number}").expect("memory can be written");
+        }
         Value::Real(number) if number.is_finite() => {
-            line.extend_from_slice(format!("{number:?}").as_bytes());
+            write!(line, "{number:?}").expect("memory can be written");
         }
         Value::Real(number) => push_marked(line, "$real", &number.to_string()),
         Value::Blob(bytes) => push_marked(line, "$blob", &STANDARD.encode(bytes)),
-        Value::Text(bytes) => match std::str::from_utf8(&bytes) {
+        Value::Text(bytes) => match simdutf8::basic::from_utf8(&bytes) {
             Ok(text) if is_plain_json(text) => line.extend_from_slice(text.as_bytes()),
             Ok(text) => push_string(line, text),
             Err(_) => push_marked(line, "$text", &STANDARD.encode(bytes)),
@@ -598,7 +645,7 @@ fn push_value(line: &mut Vec<u8>, value: Value<'_>) {
 fn is_plain_json(text: &str) -> bool {
     text.starts_with(['{', '['])
         && !text.starts_with("{\"$")
-        && !text.contains(['\n', '\r'])
+        && memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none()
         && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 

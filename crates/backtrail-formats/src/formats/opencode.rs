@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::event::{EventSink, ReadReport};
 use crate::format::{Agent, Format, OpenFile};
 use crate::json::{Object, field_names};
-use crate::json_lines::JsonLines;
+use crate::json_lines::{JsonLines, check_object};
 use crate::lines::{Lines, first_line};
 use crate::source::{Source, file_name};
 use crate::sqlite::is_database;
@@ -30,7 +30,8 @@ use crate::tables::{Below, Rows, Sessions, Tables, open_database};
 
 use files::SessionFiles;
 use messages::{
-    Kind, OpenCodeEmitter, Progress, Stored, StoredPart, is_completed, message_kind, part_kind,
+    OpenCodeEmitter, Part, Place, Progress, Stored, StoredPart, Unusable, is_completed,
+    read_message,
 };
 use records::Record;
 use session::SessionInfo;
@@ -201,11 +202,11 @@ impl Outline {
                 continue;
             }
             let text = line.text();
-            let Ok(object) = Object::parse(&text) else {
+            if !source.has_checked_lines() && check_object(&text).is_err() {
                 continue;
-            };
-            outline.is_copy |= object.has("file");
-            match Record::read(&object) {
+            }
+            outline.is_copy |= text.starts_with("{\"file\":");
+            match Record::read(&text) {
                 Record::Session(session) => outline.session = *session,
                 Record::Message { data, .. } => outline.add(&data),
                 _ => {}
@@ -233,12 +234,11 @@ impl Outline {
 
     /// Counts a message.
     fn add(&mut self, data: &str) {
-        if !matches!(message_kind(Object::from_json(data).as_ref()), Kind::Known) {
+        let Ok(data) = read_message(data) else {
             return;
-        }
+        };
         self.messages += 1;
-        let role = Object::from_json(data).and_then(|data| data.string("role"));
-        if role.as_deref() == Some("assistant") {
+        if data.string("role").as_deref() == Some("assistant") {
             self.last_answer = self.messages;
         }
     }
@@ -250,11 +250,10 @@ impl Outline {
     }
 
     /// Returns whether the message at a position, from 1, may still change.
-    fn progress(&self, at: u64, message: &Stored<'_>) -> Progress {
-        let data = Object::from_json(&message.data).unwrap_or_default();
+    fn progress(&self, at: u64, data: &Object<'_>, parts: &[Part<'_>]) -> Progress {
         let is_over = match data.string("role").as_deref() {
-            Some("assistant") => at < self.last_answer || is_completed(&data),
-            _ => at < self.messages || self.is_written(message),
+            Some("assistant") => at < self.last_answer || is_completed(data),
+            _ => at < self.messages || self.is_written(parts),
         };
         match (is_over, self.is_copy) {
             (true, _) => Progress::Over,
@@ -264,11 +263,11 @@ impl Outline {
     }
 
     /// Returns whether a prompt has all its parts: the session is marked as changed after that.
-    fn is_written(&self, message: &Stored<'_>) -> bool {
-        let last = message.parts.iter().filter_map(|part| part.written).max();
+    fn is_written(&self, parts: &[Part<'_>]) -> bool {
+        let last = parts.iter().filter_map(|part| part.written).max();
         match (last, self.session.updated) {
             (Some(last), Some(updated)) => last <= updated,
-            _ => !message.parts.is_empty() || self.is_copy,
+            _ => !parts.is_empty() || self.is_copy,
         }
     }
 }
@@ -281,42 +280,42 @@ fn open_lines(source: &Source) -> Result<OpenFile<'_>> {
         let (mut lines, mut report) = JsonLines::new(source);
         let mut current: Option<Stored<'static>> = None;
         while let Some(line) = lines.next(&mut report)? {
-            let object = line.object();
-            let reason = match Record::read(&object) {
-                Record::Message { id, data } => {
-                    let message = Stored {
-                        id,
-                        data: Cow::Owned(data.into_owned()),
-                        parts: Vec::new(),
-                    };
-                    if let Some(before) = current.replace(message) {
-                        reader.add(before)?;
+            let place = (line.number, line.range.clone());
+            match Record::read(line.text()) {
+                Record::Message { id, data } => match read_message(&data) {
+                    Err(unusable) => unusable.count(&place, &mut report),
+                    Ok(_) => {
+                        let message = Stored {
+                            id,
+                            data: Cow::Owned(data.into_owned()),
+                            parts: Vec::new(),
+                        };
+                        if let Some(before) = current.replace(message) {
+                            reader.add(&before, &mut report)?;
+                        }
                     }
-                    continue;
-                }
-                part @ Record::Part { .. } => match add_part(&mut current, part) {
-                    true => continue,
-                    false => "part without its message".to_owned(),
                 },
-                Record::Session(_) | Record::Todo => continue,
-                Record::Unknown(kind) => {
-                    report.add_unknown(&kind);
-                    continue;
-                }
-                Record::Damaged(reason) => reason,
-            };
-            report.add_damage(line.number, &line.range, reason);
+                part @ Record::Part { .. } => add_part(&mut current, part, place, &mut report),
+                Record::Session(_) | Record::Todo => {}
+                Record::Unknown(kind) => report.add_unknown(&kind),
+                Record::Damaged(reason) => report.add_damage(place.0, &place.1, reason),
+            }
         }
         if let Some(last) = current {
-            reader.add(last)?;
+            reader.add(&last, &mut report)?;
         }
         report.unfinished |= reader.emitter.is_stopped;
         Ok(report)
     }))
 }
 
-/// Adds a part to its message. Returns whether it belongs to that.
-fn add_part(current: &mut Option<Stored<'static>>, part: Record<'_>) -> bool {
+/// Adds a part to its message. One that does not belong to that is counted.
+fn add_part(
+    current: &mut Option<Stored<'static>>,
+    part: Record<'_>,
+    place: Place,
+    report: &mut ReadReport,
+) {
     let Record::Part {
         id,
         message,
@@ -324,18 +323,23 @@ fn add_part(current: &mut Option<Stored<'static>>, part: Record<'_>) -> bool {
         written,
     } = part
     else {
-        return false;
+        return;
     };
-    let of_it = |current: &&mut Stored<'_>| message.is_none_or(|message| message == current.id);
-    let Some(current) = current.as_mut().filter(of_it) else {
-        return false;
-    };
-    current.parts.push(StoredPart {
+    let part = StoredPart {
         id,
         data: Cow::Owned(data.into_owned()),
         written,
-    });
-    true
+        place,
+    };
+    let of_it = |current: &&mut Stored<'_>| message.is_none_or(|message| message == current.id);
+    match current.as_mut().filter(of_it) {
+        Some(current) => current.parts.push(part),
+        None => {
+            let unusable = Part::read(&part).err();
+            let unusable = unusable.unwrap_or(Unusable::Damaged("part without its message"));
+            unusable.count(&part.place, report);
+        }
+    }
 }
 
 /// Sends the messages of a session, up to where the user went back to.
@@ -359,12 +363,20 @@ impl<'s> SessionReader<'s> {
         })
     }
 
-    fn add(&mut self, mut message: Stored<'_>) -> Result<()> {
+    fn add(&mut self, message: &Stored<'_>, report: &mut ReadReport) -> Result<()> {
         self.at += 1;
+        let mut parts = Vec::with_capacity(message.parts.len());
+        for part in &message.parts {
+            match Part::read(part) {
+                Ok(part) => parts.push(part),
+                Err(unusable) => unusable.count(&part.place, report),
+            }
+        }
         if self.is_cut {
             return Ok(());
         }
-        let mut progress = self.outline.progress(self.at, &message);
+        let data = Object::from_json(&message.data).unwrap_or_default();
+        let mut progress = self.outline.progress(self.at, &data, &parts);
         let revert = self.outline.session.revert.as_ref();
         if let Some(revert) = revert.filter(|revert| revert.message == message.id) {
             self.is_cut = true;
@@ -372,10 +384,10 @@ impl<'s> SessionReader<'s> {
             let Some(part) = &revert.part else {
                 return Ok(());
             };
-            let kept = message.parts.iter().position(|other| other.id == *part);
-            message.parts.truncate(kept.unwrap_or(message.parts.len()));
+            let kept = parts.iter().position(|other| other.id == *part);
+            parts.truncate(kept.unwrap_or(parts.len()));
         }
-        self.emitter.add(&message, progress)
+        self.emitter.add(message, &data, &parts, progress)
     }
 }
 
@@ -393,8 +405,9 @@ fn open_export(source: &Source) -> Result<OpenFile<'_>> {
             let outline = Outline::of_export(&value);
             let mut reader = SessionReader::new(&outline, sink)?;
             for json in value.list("messages").unwrap_or_default() {
-                if let Some(message) = exported_message(json, report) {
-                    reader.add(message)?;
+                match exported_message(json, report) {
+                    Ok(message) => reader.add(&message, report)?,
+                    Err(unusable) => unusable.count(&(1, 0..report.read_to), report),
                 }
             }
             Ok(())
@@ -402,39 +415,26 @@ fn open_export(source: &Source) -> Result<OpenFile<'_>> {
     )
 }
 
-/// Reads a message of an export. What cannot be read is counted.
-fn exported_message<'a>(json: &'a str, report: &mut ReadReport) -> Option<Stored<'a>> {
+/// Reads a message of an export.
+fn exported_message<'a>(json: &'a str, report: &ReadReport) -> Result<Stored<'a>, Unusable> {
     let message = Object::from_json(json).unwrap_or_default();
-    let info = message.object("info");
-    let is_known = count(message_kind(info.as_ref()), report);
-    let info = info.filter(|_| is_known)?;
-    let mut parts = Vec::new();
-    for json in message.list("parts").unwrap_or_default() {
-        let data = Object::from_json(json);
-        let is_known = count(part_kind(data.as_ref()), report);
-        if let Some(data) = data.filter(|_| is_known) {
-            parts.push(StoredPart {
-                id: data.trimmed("id").unwrap_or_default(),
-                data: Cow::Borrowed(json),
-                written: None,
-            });
-        }
-    }
-    Some(Stored {
-        id: info.trimmed("id").unwrap_or_default(),
-        data: Cow::Borrowed(message.get("info")?),
-        parts,
+    let info = message.get("info").unwrap_or_default();
+    let part = |json: &'a str| StoredPart {
+        id: id_of(&Object::from_json(json).unwrap_or_default()),
+        data: Cow::Borrowed(json),
+        written: None,
+        place: (1, 0..report.read_to),
+    };
+    let parts = message.list("parts").unwrap_or_default();
+    Ok(Stored {
+        id: id_of(&read_message(info)?),
+        data: Cow::Borrowed(info),
+        parts: parts.into_iter().map(part).collect(),
     })
 }
 
-/// Counts a message or part of an export that cannot be used. Returns whether it can.
-fn count(kind: Kind, report: &mut ReadReport) -> bool {
-    match kind {
-        Kind::Known => return true,
-        Kind::Unknown(kind) => report.add_unknown(&kind),
-        Kind::Damaged(reason) => report.add_damage(1, &(0..report.read_to), reason),
-    }
-    false
+fn id_of(value: &Object<'_>) -> String {
+    value.trimmed("id").unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -54,6 +54,14 @@ pub(super) enum RowLine<'a> {
 }
 
 impl<'a> RowLine<'a> {
+    /// Reads a line as it is written here, without looking for the row's end. `None` if it is
+    /// not quite like that.
+    pub(super) fn read_plain(line: &'a str) -> Option<Self> {
+        let (table, rest) = line.strip_prefix("{\"table\":\"")?.split_once('"')?;
+        let row = Object::from_json(rest.strip_prefix(",\"row\":")?)?;
+        (!table.contains('\\')).then_some(Self::Row(Cow::Borrowed(table), row))
+    }
+
     /// Reads a line.
     pub(super) fn read(line: &Object<'a>) -> Self {
         match (line.string("table"), line.object("row")) {
@@ -116,6 +124,32 @@ mod tests {
         assert!(FirstRow::find(damaged).unwrap().is_of("session", &["id"]));
         for other in [&b"{\"type\":\"session\"}"[..], b"", b"{\"table\":1}", b"[]"] {
             assert!(FirstRow::find(other).is_none());
+        }
+    }
+
+    #[test]
+    fn a_line_as_it_is_written_here_is_read_like_any_other() {
+        let read = |row: RowLine<'_>| match row {
+            RowLine::Row(table, row) => format!("{table} {row:?}"),
+            RowLine::Damaged(reason) => reason,
+        };
+        let row = r#"{"id":"m1","data":{"a":[1,"}"]},"at":null}"#;
+        for line in [
+            format!("{{\"table\":\"part\",\"row\":{row}}}"),
+            format!("{{\"table\":\"part\",\"row\":{row},\"table\":\"other\"}}"),
+        ] {
+            let plain = RowLine::read_plain(&line).map(read);
+            let parsed = RowLine::read(&Object::parse(&line).unwrap());
+            assert_eq!(plain, Some(read(parsed)));
+        }
+        for other in [
+            r#"{"table":"part","rowid":7,"damaged":"why"}"#,
+            r#"{"table":"pa\"rt","row":{}}"#,
+            r#"{"table": "part","row":{}}"#,
+            r#"{"table":"part","row":null}"#,
+            r#"{"row":{},"table":"part"}"#,
+        ] {
+            assert!(RowLine::read_plain(other).is_none(), "{other}");
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +120,7 @@ fn list(file: &FoundFile, cache: &Cache) -> Result<Listed, Error> {
         None => false,
     };
     // Taken first: what changes from now on is seen next time.
+    let now = SystemTime::now();
     let stamp = is_database.then(|| database_stamp(&file.path));
     let opened = Arc::new(OpenedContainer {
         format: file.format,
@@ -128,7 +130,8 @@ fn list(file: &FoundFile, cache: &Cache) -> Result<Listed, Error> {
     let mut container = ContainerFile {
         format: file.format,
         path: file.path.clone(),
-        stamp,
+        // A change in the same tick of the clock would not show.
+        stamp: stamp.filter(|stamp| stamp.is_settled(now)),
         sessions: Vec::new(),
         others: BTreeMap::new(),
         damaged: 0,

@@ -76,15 +76,29 @@ impl<'s> Destination<'s> {
     /// Returns the store of a session that exists.
     pub(super) fn find_store(&self, id: &SessionId) -> Result<Option<Store>> {
         for store in [self.staging_store(), self.store].into_iter().flatten() {
-            match store.read_session(id) {
-                Ok(_) => return Ok(Some(store.clone())),
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                // It is in the trash or purged: no session can continue it.
-                Err(_) if self.was_deleted(id) => {}
-                Err(error) => return Err(error.into()),
+            if self.session_in(store, id)?.is_some() {
+                return Ok(Some(store.clone()));
             }
         }
         Ok(None)
+    }
+
+    /// Returns a session that is in the store, not only among those that are being made.
+    pub(super) fn stored_session(&self, id: &SessionId) -> Result<Option<SessionReader>> {
+        match self.store {
+            Some(store) => self.session_in(store, id),
+            None => Ok(None),
+        }
+    }
+
+    fn session_in(&self, store: &Store, id: &SessionId) -> Result<Option<SessionReader>> {
+        match store.read_session(id) {
+            Ok(session) => Ok(Some(session)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            // It is in the trash or purged: no session can continue it.
+            Err(_) if self.was_deleted(id) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns whether a session was deleted here.

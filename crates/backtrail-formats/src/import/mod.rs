@@ -30,12 +30,11 @@ mod importer;
 mod report;
 mod session_import;
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use backtrail::{ErrorKind, SessionId, Store};
+use backtrail::{ErrorKind, SessionReader, Store};
 use serde::Serialize;
 
 use crate::environment::Environment;
@@ -185,13 +184,8 @@ fn run(
         Some(store) if !options.dry_run && !found.files.is_empty() => Some(store.stage()?),
         _ => None,
     };
-    let sessions = match store {
-        Some(store) => store.sessions()?.into_iter().collect(),
-        None => HashSet::new(),
-    };
     let import = Import {
         destination: Destination::new(store, staging),
-        sessions,
         cache: Mutex::new(cache),
         agents: Mutex::new(agent_reports(options, &found.files)),
         files: AtomicU64::new(0),
@@ -246,8 +240,6 @@ fn agent_reports(options: &ImportOptions, files: &[FoundFile]) -> Vec<AgentRepor
 /// An import under way.
 struct Import<'i> {
     destination: Destination<'i>,
-    /// The sessions that existed before.
-    sessions: HashSet<SessionId>,
     cache: Mutex<Cache>,
     agents: Mutex<Vec<AgentReport>>,
     files: AtomicU64,
@@ -338,10 +330,10 @@ impl Import<'_> {
 
     /// Imports one file. Returns whether it is done, or must wait; an error is the store's.
     fn one(&self, file: &FoundFile, patience: Patience) -> Result<bool> {
-        let cached = self.cached(file);
+        let (cached, session) = self.cached(file)?.unzip();
         let unchanged = cached.as_ref().filter(|it| it.stamp == file.stamp);
         if let Some(cached) = unchanged
-            && self.is_kept(file, cached)?
+            && is_kept(file, cached, session.flatten().as_ref())
         {
             let result = FileResult {
                 outcome: cached.outcome(),
@@ -372,29 +364,18 @@ impl Import<'_> {
         Ok(true)
     }
 
-    /// Returns what the cache knows about a file, unless its session is gone without a trace.
-    fn cached(&self, file: &FoundFile) -> Option<CachedFile> {
-        let cached = lock(&self.cache).get(&file.path).cloned()?;
-        let is_known = |session: &SessionId| {
-            self.sessions.contains(session) || self.destination.was_deleted(session)
+    /// Returns what the cache knows about a file, and its session unless that was deleted.
+    /// `None` if the session is gone without a trace.
+    fn cached(&self, file: &FoundFile) -> Result<Option<(CachedFile, Option<SessionReader>)>> {
+        let Some(cached) = lock(&self.cache).get(&file.path).cloned() else {
+            return Ok(None);
         };
-        let is_known = cached.session.as_ref().is_none_or(is_known);
-        is_known.then_some(cached)
-    }
-
-    /// Returns whether the session has the record that the cache names: the cache may be newer
-    /// than a session that was restored from a backup.
-    fn is_kept(&self, file: &FoundFile, cached: &CachedFile) -> Result<bool> {
-        let session = cached.session.as_ref();
-        let session = session.filter(|session| self.sessions.contains(*session));
-        let (Some(session), Some(place)) = (session, cached.place) else {
-            return Ok(true);
+        let Some(id) = &cached.session else {
+            return Ok(Some((cached, None)));
         };
-        let Some(store) = self.destination.find_store(session)? else {
-            return Ok(true);
-        };
-        let reader = store.read_session(session)?;
-        Ok(source_record_at(&reader, &file.path, place).is_ok_and(|record| record.is_some()))
+        let session = self.destination.stored_session(id)?;
+        let is_known = session.is_some() || self.destination.was_deleted(id);
+        Ok(is_known.then_some((cached, session)))
     }
 
     fn add(&self, file: &FoundFile, result: Result<FileResult>) {
@@ -439,6 +420,15 @@ impl Import<'_> {
             ..ImportReport::default()
         }
     }
+}
+
+/// Returns whether the session has the record that the cache names: the cache may be newer
+/// than a session that was restored from a backup.
+fn is_kept(file: &FoundFile, cached: &CachedFile, session: Option<&SessionReader>) -> bool {
+    let (Some(place), Some(session)) = (cached.place, session) else {
+        return true;
+    };
+    source_record_at(session, &file.path, place).is_ok_and(|record| record.is_some())
 }
 
 fn batch_len(files: &[&FoundFile]) -> usize {

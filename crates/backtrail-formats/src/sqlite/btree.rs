@@ -25,6 +25,8 @@ pub(crate) struct Cursor<'s> {
     pages: &'s Pages,
     table: &'s Table,
     cache: Vec<Option<(u32, Arc<[u8]>)>>,
+    /// The leaf in which a row was found last: the next one is often there too.
+    leaf: Option<(u32, Arc<[u8]>)>,
     /// The way to the next row: pages, and the next cell of each.
     way: Vec<(Arc<[u8]>, usize)>,
     /// How many pages may still be visited: a damaged tree may contain itself.
@@ -37,6 +39,7 @@ impl<'s> Cursor<'s> {
             pages,
             table,
             cache: vec![None; CACHED],
+            leaf: None,
             way: Vec::new(),
             left: 0,
         }
@@ -73,7 +76,10 @@ impl<'s> Cursor<'s> {
 
     /// Returns the row with a rowid.
     pub(crate) fn find(&mut self, rowid: i64) -> Result<Option<Row<'s>>> {
-        let mut number = self.table.root;
+        let mut number = match &self.leaf {
+            Some((leaf, page)) if Head::new(page, *leaf == 1).spans(rowid) => *leaf,
+            _ => self.table.root,
+        };
         for _ in 0..MAX_DEPTH {
             let page = self.page(number)?;
             let head = Head::new(&page, number == 1);
@@ -82,6 +88,7 @@ impl<'s> Cursor<'s> {
                 let Some(cell) = head.cell(at) else {
                     return Ok(None);
                 };
+                self.leaf = Some((number, Arc::clone(&page)));
                 let row = self.row(&page, cell)?;
                 return Ok((row.rowid == rowid).then_some(row));
             }
@@ -213,6 +220,12 @@ impl<'p> Head<'p> {
         low
     }
 
+    /// Returns whether a rowid is between those of the first and the last cell.
+    fn spans(&self, rowid: i64) -> bool {
+        let last = self.cells.checked_sub(1).and_then(|last| self.rowid(last));
+        self.rowid(0).is_some_and(|first| first <= rowid) && last.is_some_and(|last| rowid <= last)
+    }
+
     fn rowid(&self, at: usize) -> Option<i64> {
         let mut cell = self.cell(at)?;
         match self.is_leaf() {
@@ -278,13 +291,20 @@ impl Row<'_> {
         let in_local = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(local.len());
         let mut bytes = Cow::Borrowed(&local[in_local(start)..in_local(end)]);
         if end > local.len() as u64 {
-            self.add_overflow(start, end, bytes.to_mut())?;
+            let bytes = bytes.to_mut();
+            self.each_overflow(start, end, |part| bytes.extend_from_slice(part))?;
         }
         Ok(bytes)
     }
 
-    /// Adds the bytes that are in overflow pages.
-    fn add_overflow(&self, start: u64, end: u64, bytes: &mut Vec<u8>) -> Result<()> {
+    /// Passes on all bytes of the row, in parts, as far as they can be read.
+    pub(crate) fn each_part(&self, mut each: impl FnMut(&[u8])) {
+        each(self.local());
+        self.each_overflow(0, self.len, each).ok();
+    }
+
+    /// Passes on the bytes that are in overflow pages.
+    fn each_overflow(&self, start: u64, end: u64, mut each: impl FnMut(&[u8])) -> Result<()> {
         let mut next = self.overflow.unwrap_or(0);
         let mut at = self.local.len() as u64;
         let content = self.pages.usable - 4;
@@ -295,7 +315,7 @@ impl Row<'_> {
             let to = (end - at).min(content as u64);
             if from < to {
                 // Both are at most a page's length.
-                bytes.extend_from_slice(&page[4 + from as usize..4 + to as usize]);
+                each(&page[4 + from as usize..4 + to as usize]);
             }
             next = u32_at(&page, 0);
             at += content as u64;

@@ -19,6 +19,8 @@ use crate::source::read_full;
 
 /// A file that changes may keep its time for as long.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
+/// The same on file systems that keep only seconds, some of them only even ones.
+const SECONDS_STEP: Duration = Duration::from_secs(2);
 
 /// The pages of a database as of one moment.
 #[derive(Debug)]
@@ -180,7 +182,7 @@ impl Pages {
             return false;
         }
         let is_same = now.file == self.stamp.file && now.journal == self.stamp.journal;
-        if is_same && self.is_settled() {
+        if is_same && self.stamp.file.is_settled(self.opened_at) {
             return true;
         }
         let Some(wal) = &self.wal else {
@@ -189,20 +191,6 @@ impl Pages {
         let is_same_log = wal.inode() == Some(now.wal.inode);
         let newer = wal.newer_pages().filter(|_| is_same_log);
         newer.is_some_and(|newer| !newer.into_iter().any(|page| self.was_read(page)))
-    }
-
-    /// Returns whether the database's times are so far from the moment at which it was opened
-    /// that another change shows in them. They may be in the future, if a clock was wrong.
-    fn is_settled(&self) -> bool {
-        let Stamp {
-            modified_ns,
-            changed_ns,
-            ..
-        } = self.stamp.file;
-        let opened = self.opened_at.duration_since(UNIX_EPOCH);
-        let opened_ns = opened.map_or(0, |since| since.as_nanos().cast_signed());
-        let is_far = |time: i128| time.abs_diff(opened_ns) > CLOCK_STEP.as_nanos();
-        is_far(modified_ns) && is_far(changed_ns)
     }
 
     pub(super) fn damaged(&self, what: impl AsRef<str>) -> Error {
@@ -255,6 +243,41 @@ pub(crate) struct Stamp {
     pub(crate) modified_ns: i128,
     changed_ns: i128,
     inode: u64,
+}
+
+impl DatabaseStamp {
+    /// Returns whether every later change shows in a stamp that was taken after a moment.
+    pub(crate) fn is_settled(&self, before: SystemTime) -> bool {
+        let all = [&self.file, &self.wal, &self.journal];
+        all.into_iter().all(|stamp| stamp.is_settled(before))
+    }
+}
+
+impl Stamp {
+    /// Creates the stamp of a file that was last changed in a second since 1970.
+    #[cfg(test)]
+    pub(super) fn at_second(second: i128) -> Self {
+        Self {
+            modified_ns: second * 1_000_000_000,
+            changed_ns: second * 1_000_000_000,
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether the times are so far from a moment before the stamp was taken that
+    /// another change shows in them. They may be in the future, if a clock was wrong.
+    fn is_settled(&self, before: SystemTime) -> bool {
+        let before = before.duration_since(UNIX_EPOCH);
+        let before_ns = before.map_or(0, |since| since.as_nanos().cast_signed());
+        let has_seconds_only = self.changed_ns % 1_000_000_000 == 0;
+        let step = if has_seconds_only {
+            SECONDS_STEP
+        } else {
+            CLOCK_STEP
+        };
+        let is_far = |time: i128| time.abs_diff(before_ns) > step.as_nanos();
+        is_far(self.modified_ns) && is_far(self.changed_ns)
+    }
 }
 
 /// Returns the stamp of a database and the files beside it.

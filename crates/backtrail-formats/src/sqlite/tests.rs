@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::UNIX_EPOCH;
 
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
+use super::pages::Stamp;
 use super::record::Value;
 use super::*;
 
@@ -429,6 +431,34 @@ fn a_database_with_a_time_in_the_future_is_read() {
     let later = std::time::SystemTime::now() + Duration::from_secs(86_400);
     file.set_modified(later).unwrap();
     assert_eq!(ours(&place.path()), theirs(&connection));
+}
+
+#[test]
+fn only_a_stamp_that_every_later_change_would_alter_is_settled() {
+    let place = Place::new();
+    let connection = place.create("PRAGMA journal_mode=WAL; CREATE TABLE t (x)");
+    connection
+        .execute_batch("INSERT INTO t VALUES (1)")
+        .unwrap();
+    let stamp = database_stamp(&place.path());
+    let at = |stamp: DatabaseStamp, after: Duration| {
+        let changed = [stamp.file.modified_ns, stamp.wal.modified_ns].into_iter();
+        let last = changed.max().unwrap().try_into().unwrap();
+        stamp.is_settled(UNIX_EPOCH + Duration::from_nanos(last) + after)
+    };
+    let (soon, later) = (Duration::from_millis(1), Duration::from_secs(60));
+    assert!(stamp.wal.len > 0);
+    assert!(!at(stamp, soon));
+    assert!(at(stamp, later));
+    // Of the log alone, when the database did not change for long.
+    let mut old = stamp;
+    old.file = Stamp::default();
+    assert!(!at(old, soon));
+    // A file system may keep only seconds.
+    let mut coarse = old;
+    coarse.wal = Stamp::at_second(1_000);
+    assert!(!at(coarse, Duration::from_millis(1_500)));
+    assert!(at(coarse, Duration::from_millis(2_500)));
 }
 
 #[test]

@@ -195,6 +195,41 @@ fn each_session_of_a_database_is_imported_once_and_goes_on() {
 }
 
 #[test]
+fn a_change_is_seen_whatever_its_size_and_however_soon_it_comes() {
+    let id = "session-one-of-toys";
+    let moves = [
+        "SELECT 1",
+        "PRAGMA wal_checkpoint(PASSIVE)",
+        "PRAGMA wal_checkpoint(RESTART)",
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        "VACUUM",
+        "PRAGMA journal_mode=DELETE",
+        "VACUUM",
+        "PRAGMA journal_mode=WAL",
+    ];
+    let kit = Kit::new();
+    kit.session(id, None);
+    let text = |n: usize| format!("{}{n:02}", "long ".repeat(4_000));
+    kit.message(id, "a", 1, &text(0));
+    kit.message(id, "b", 2, "short 00");
+    kit.import();
+    for n in 1..=3 * moves.len() {
+        // Of the same length, and at the end of a row that is longer than a page.
+        let (row, new) = match n % 2 {
+            0 => ("a", text(n)),
+            _ => ("b", format!("short {n:02}")),
+        };
+        let update = "UPDATE messages SET text = ?2 WHERE id = ?1";
+        kit.connection.execute(update, (row, &new)).unwrap();
+        let mut other = kit.connection.prepare(moves[n % moves.len()]).unwrap();
+        other.query(()).unwrap().next().unwrap();
+        assert_eq!(kit.counts(), (0, 1, 0), "change {n}");
+        assert!(kit.kept(id).contains(&new), "change {n}");
+        assert_eq!(kit.counts(), (0, 0, 1), "after change {n}");
+    }
+}
+
+#[test]
 fn the_rows_of_a_session_are_kept() {
     let kit = Kit::new();
     kit.session("session-one-of-toys", None);

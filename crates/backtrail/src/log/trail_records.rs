@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use super::chain::Segment;
 use super::directory::LogDir;
-use crate::error::{Reason, Result};
+use super::payloads::Payloads;
+use super::version1::is_version_1;
+use crate::error::{ErrorKind, Reason, Result};
 use crate::ids::SessionId;
 use crate::trail::lines::{PEEK_BUFFER, STREAM_BUFFER};
 use crate::trail::reader::{Found, TrailReader};
@@ -94,17 +96,14 @@ impl TrailRecords {
 
     /// Reads a trail from byte `from` on.
     pub(crate) fn open(files: &LogDir, trail: u32, from: u64) -> Result<Self> {
-        Self::open_with(files, trail, from, STREAM_BUFFER)
-    }
-
-    fn open_with(files: &LogDir, trail: u32, from: u64, buffer: usize) -> Result<Self> {
         let segment = Segment::open(files, trail, u64::MAX)?;
         let is_version_1 = segment.is_version_1();
         let reader = if is_version_1 || from == 0 {
-            segment.forwards(0, buffer, Sums::Check)?
+            segment.forwards(0, STREAM_BUFFER, Sums::Check)?
         } else {
             let file = segment.file()?;
-            let reader = TrailReader::forwards(file, &segment.path, from, buffer, Sums::Check);
+            let reader =
+                TrailReader::forwards(file, &segment.path, from, STREAM_BUFFER, Sums::Check);
             reader.with_payloads(Arc::new(segment.payloads()))
         };
         Ok(Self {
@@ -128,14 +127,27 @@ impl TrailRecords {
 
     /// Reads record `seq` of a trail, which is expected at a given byte of the file.
     pub(crate) fn one(files: &LogDir, trail: u32, seq: u64, byte: u64) -> Result<Option<Record>> {
-        let mut records = Self::open_with(files, trail, byte, PEEK_BUFFER)?;
-        if !records.is_version_1()
-            && let Some(found) = records.next()?
-            && found.record.seq() == seq
-        {
-            return Ok(Some(found.record.to_owned()));
+        if let Some(record) = Self::at_byte(files, trail, seq, byte)? {
+            return Ok(Some(record));
         }
         // The trail was rewritten since, or is of version 1.
         Segment::open(files, trail, u64::MAX)?.find(seq)
+    }
+
+    /// Reads record `seq` if it begins at a given byte, without looking at the opener.
+    fn at_byte(files: &LogDir, trail: u32, seq: u64, byte: u64) -> Result<Option<Record>> {
+        let (path, file) = match files.find_trail(trail) {
+            // A purge may have replaced it.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            found => found?,
+        };
+        if trail == 0 && is_version_1(files, &file)? {
+            return Ok(None);
+        }
+        let mut reader = TrailReader::forwards(file, &path, byte, PEEK_BUFFER, Sums::Check)
+            .with_payloads(Arc::new(Payloads::new(files)));
+        let found = reader.next_record()?;
+        let found = found.filter(|record| record.seq() == seq);
+        Ok(found.map(|record| record.to_owned()))
     }
 }

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use backtrail::{Block, Fields, Message, Role, Timestamp, ToolResult, Usage};
 
@@ -16,9 +17,9 @@ use super::super::blocks::{
 use super::super::keys::{UniqueKeys, hash, hash_name, valid_key};
 use crate::error::Result;
 use crate::event::{
-    Details, Event, EventSink, MessageEvent, STARTED_SESSION, SummaryEvent, UsageEvent,
+    Details, Event, EventSink, MessageEvent, ReadReport, STARTED_SESSION, SummaryEvent, UsageEvent,
 };
-use crate::json::{Object, to_compact_json};
+use crate::json::{Object, is_string, to_compact_json};
 
 /// A message with its parts, as they are stored.
 #[derive(Debug)]
@@ -37,7 +38,11 @@ pub(super) struct StoredPart<'a> {
     pub(super) data: Cow<'a, str>,
     /// When it was last written, in milliseconds, if the store says so.
     pub(super) written: Option<u64>,
+    pub(super) place: Place,
 }
+
+/// Where a message or a part is in a file: its line, from 1, and the bytes.
+pub(super) type Place = (u64, Range<u64>);
 
 /// What is known of a message that the agent may still be writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,40 +56,30 @@ pub(super) enum Progress {
     Snapshot,
 }
 
-/// What a message or a part is.
+/// Why a message or a part cannot be used.
 #[derive(Debug)]
-pub(super) enum Kind {
-    Known,
+pub(super) enum Unusable {
     Unknown(String),
     Damaged(&'static str),
 }
 
-/// Returns what a message is.
-pub(super) fn message_kind(data: Option<&Object<'_>>) -> Kind {
-    let Some(data) = data else {
-        return Kind::Damaged("message without data");
-    };
-    match data.string("role").as_deref() {
-        Some("user" | "assistant") => Kind::Known,
-        Some(role) => Kind::Unknown(format!("message: {role}")),
-        None => Kind::Damaged("message without a role"),
+impl Unusable {
+    /// Counts it.
+    pub(super) fn count(&self, (line, range): &Place, report: &mut ReadReport) {
+        match self {
+            Self::Unknown(kind) => report.add_unknown(kind),
+            Self::Damaged(reason) => report.add_damage(*line, range, *reason),
+        }
     }
 }
 
-/// Returns what a part is.
-pub(super) fn part_kind(data: Option<&Object<'_>>) -> Kind {
-    let Some(data) = data else {
-        return Kind::Damaged("part without data");
-    };
-    let Some(kind) = data.string("type") else {
-        return Kind::Damaged("part without a type");
-    };
-    match kind.as_ref() {
-        "text" | "reasoning" if data.text("text").is_none() => Kind::Damaged("part without a text"),
-        "tool" if data.object("state").is_none() => Kind::Damaged("call without a state"),
-        "text" | "reasoning" | "tool" | "file" | "agent" | "subtask" | "step-start"
-        | "step-finish" | "snapshot" | "patch" | "retry" | "compaction" => Kind::Known,
-        other => Kind::Unknown(format!("part: {other}")),
+/// Takes the JSON value of a message apart.
+pub(super) fn read_message(data: &str) -> Result<Object<'_>, Unusable> {
+    let data = Object::from_json(data).ok_or(Unusable::Damaged("message without data"))?;
+    match data.string("role").as_deref() {
+        Some("user" | "assistant") => Ok(data),
+        Some(role) => Err(Unusable::Unknown(format!("message: {role}"))),
+        None => Err(Unusable::Damaged("message without a role")),
     }
 }
 
@@ -127,10 +122,14 @@ struct Answer {
 }
 
 /// A part of a message.
-struct Part<'m> {
-    id: &'m str,
-    kind: String,
+pub(super) struct Part<'m> {
+    pub(super) id: &'m str,
+    pub(super) written: Option<u64>,
+    kind: Cow<'m, str>,
+    json: &'m str,
     data: Object<'m>,
+    /// What became of a call.
+    state: Object<'m>,
 }
 
 impl<'s> OpenCodeEmitter<'s> {
@@ -149,15 +148,20 @@ impl<'s> OpenCodeEmitter<'s> {
     }
 
     /// Sends a message.
-    pub(super) fn add(&mut self, message: &Stored<'_>, progress: Progress) -> Result<()> {
-        let Some(data) = Object::from_json(&message.data).filter(|_| !self.is_stopped) else {
+    pub(super) fn add(
+        &mut self,
+        message: &Stored<'_>,
+        data: &Object<'_>,
+        parts: &[Part<'_>],
+        progress: Progress,
+    ) -> Result<()> {
+        if self.is_stopped {
             return Ok(());
-        };
+        }
         self.sent_before.insert(hash_name(&message.id), self.sent);
-        let parts: Vec<Part<'_>> = message.parts.iter().filter_map(Part::read).collect();
         match data.string("role").as_deref() {
-            Some("user") => self.add_user(&message.id, &data, &parts, progress),
-            Some("assistant") => self.add_assistant(message, &data, &parts, progress),
+            Some("user") => self.add_user(&message.id, data, parts, progress),
+            Some("assistant") => self.add_assistant(message, data, parts, progress),
             _ => Ok(()),
         }
     }
@@ -201,7 +205,7 @@ impl<'s> OpenCodeEmitter<'s> {
         parts: &[Part<'_>],
         progress: Progress,
     ) -> Result<()> {
-        let current = Current::new(message, data, self.scope, progress);
+        let current = Current::new(message, data, parts, self.scope, progress);
         self.describe(&current)?;
         let is_summary = data.is_true("summary") && !data.has("error");
         if is_summary && progress == Progress::Over {
@@ -245,7 +249,7 @@ impl<'s> OpenCodeEmitter<'s> {
         let is_open = current.progress == Progress::Open;
         let mut answers = Vec::new();
         for part in parts {
-            match part.kind.as_str() {
+            match part.kind.as_ref() {
                 "step-start" | "step-finish" => self.send_answers(&mut answers, is_open)?,
                 "tool" if is_open && part.status() == Status::Pending => self.is_stopped = true,
                 "tool" => {
@@ -366,10 +370,16 @@ impl<'s> OpenCodeEmitter<'s> {
 }
 
 impl<'m> Current<'m> {
-    fn new(message: &Stored<'_>, data: &'m Object<'m>, scope: &str, progress: Progress) -> Self {
+    fn new(
+        message: &Stored<'_>,
+        data: &'m Object<'m>,
+        parts: &[Part<'_>],
+        scope: &str,
+        progress: Progress,
+    ) -> Self {
         let suffix = match progress {
             Progress::Snapshot => {
-                let parts = message.parts.iter().map(|part| part.data.as_ref());
+                let parts = parts.iter().map(|part| part.json);
                 let all: String = [message.data.as_ref()].into_iter().chain(parts).collect();
                 format!("~{}", hash(all.as_bytes(), 8))
             }
@@ -399,12 +409,28 @@ enum Status {
 }
 
 impl<'m> Part<'m> {
-    fn read(stored: &'m StoredPart<'m>) -> Option<Self> {
-        let data = Object::from_json(&stored.data)?;
-        Some(Self {
+    /// Takes a part apart.
+    pub(super) fn read(stored: &'m StoredPart<'_>) -> Result<Self, Unusable> {
+        let data = Object::from_json(&stored.data).ok_or(Unusable::Damaged("part without data"))?;
+        let kind = data.string("type");
+        let kind = kind.ok_or(Unusable::Damaged("part without a type"))?;
+        let state = data.object("state");
+        match kind.as_ref() {
+            "text" | "reasoning" if !data.get("text").is_some_and(is_string) => {
+                return Err(Unusable::Damaged("part without a text"));
+            }
+            "tool" if state.is_none() => return Err(Unusable::Damaged("call without a state")),
+            "text" | "reasoning" | "tool" | "file" | "agent" | "subtask" | "step-start"
+            | "step-finish" | "snapshot" | "patch" | "retry" | "compaction" => {}
+            other => return Err(Unusable::Unknown(format!("part: {other}"))),
+        }
+        Ok(Self {
             id: &stored.id,
-            kind: data.string("type")?.into_owned(),
+            written: stored.written,
+            kind,
+            json: &stored.data,
             data,
+            state: state.unwrap_or_default(),
         })
     }
 
@@ -413,13 +439,9 @@ impl<'m> Part<'m> {
         self.data.is_true("synthetic") || self.data.is_true("ignored")
     }
 
-    fn state(&self) -> Object<'m> {
-        self.data.object("state").unwrap_or_default()
-    }
-
     fn time(&self) -> Object<'m> {
         let time = self.data.object("time");
-        time.or_else(|| self.state().object("time"))
+        time.or_else(|| self.state.object("time"))
             .unwrap_or_default()
     }
 
@@ -432,7 +454,7 @@ impl<'m> Part<'m> {
     }
 
     fn status(&self) -> Status {
-        let state = self.state();
+        let state = &self.state;
         match state.string("status").as_deref() {
             Some("pending") => Status::Pending,
             Some("error") => Status::Failed,
@@ -446,7 +468,7 @@ impl<'m> Part<'m> {
 
     fn call(&self) -> Option<Block> {
         let (id, name) = (self.data.text("callID"), self.data.text("tool"));
-        let input = self.state().get("input").and_then(to_compact_json);
+        let input = self.state.get("input").and_then(to_compact_json);
         let mut call = blocks::tool_use(id, name, input);
         call.extra = self.started_session();
         Some(Block::ToolUse(call))
@@ -455,7 +477,7 @@ impl<'m> Part<'m> {
     /// Returns the session that a call started, as a field of the call and of its result.
     fn started_session(&self) -> Fields {
         let mut fields = Fields::default();
-        let metadata = self.state().object("metadata").unwrap_or_default();
+        let metadata = self.state.object("metadata").unwrap_or_default();
         if let Some(session) = metadata.text("sessionId") {
             fields.push(STARTED_SESSION, string_json(&session));
         }
@@ -467,7 +489,7 @@ impl<'m> Part<'m> {
             Status::Pending | Status::Running => None,
             Status::Completed => Some(self.result(self.output(), self.has_failed())),
             Status::Failed => {
-                let error = self.state().text("error").unwrap_or_default();
+                let error = self.state.text("error").unwrap_or_default();
                 Some(self.result(vec![Block::text(error)], true))
             }
         };
@@ -489,16 +511,15 @@ impl<'m> Part<'m> {
 
     /// Returns what a call gave back: its output, and files.
     fn output(&self) -> Vec<Block> {
-        let state = self.state();
-        let text = state.text("output").map(Block::text);
-        let files = state.list("attachments").unwrap_or_default();
+        let text = self.state.text("output").map(Block::text);
+        let files = self.state.list("attachments").unwrap_or_default();
         let files = files.into_iter().map(file_block);
         text.into_iter().chain(files).collect()
     }
 
     /// Returns whether the command of a call that was completed failed.
     fn has_failed(&self) -> bool {
-        let exit = self.state().object("metadata");
+        let exit = self.state.object("metadata");
         exit.and_then(|metadata| metadata.float("exit"))
             .is_some_and(|exit| exit != 0.0)
     }
@@ -506,7 +527,7 @@ impl<'m> Part<'m> {
     /// Returns a part of an answer as a block. `None` if there is nothing in it.
     fn block(&self) -> Option<Block> {
         let text = || self.data.text("text");
-        match self.kind.as_str() {
+        match self.kind.as_ref() {
             "text" => text()
                 .filter(|text| !text.trim().is_empty())
                 .map(Block::text),
@@ -536,7 +557,7 @@ impl<'m> Part<'m> {
 
 /// Returns a part of a prompt as a block.
 fn prompt_block(part: &Part<'_>) -> Option<Block> {
-    match part.kind.as_str() {
+    match part.kind.as_ref() {
         "subtask" => part.data.text("prompt").map(Block::text),
         _ => part.block(),
     }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use serde::de::IgnoredAny;
 
 use super::super::rows::{RowLine, json_column};
-use super::messages::{Kind, message_kind, part_kind};
 use super::session::SessionInfo;
 use crate::json::Object;
 
@@ -32,16 +31,20 @@ pub(super) enum Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Reads a line.
-    pub(super) fn read(line: &Object<'a>) -> Self {
+    /// Reads a line. What is in a message or a part is not looked at.
+    pub(super) fn read(line: &'a str) -> Self {
+        if let Some(row) = RowLine::read_plain(line) {
+            return Self::from_row(row);
+        }
+        let line = Object::from_json(line).unwrap_or_default();
         match line.string("file") {
-            Some(path) if !line.has("table") => Self::from_file(&path, line),
-            _ => Self::from_row(line),
+            Some(path) if !line.has("table") => Self::from_file(&path, &line),
+            _ => Self::from_row(RowLine::read(&line)),
         }
     }
 
-    fn from_row(line: &Object<'a>) -> Self {
-        let (table, row) = match RowLine::read(line) {
+    fn from_row(row: RowLine<'a>) -> Self {
+        let (table, row) = match row {
             RowLine::Row(table, row) => (table, row),
             RowLine::Damaged(reason) => return Self::Damaged(reason),
         };
@@ -57,9 +60,8 @@ impl<'a> Record<'a> {
             },
             "session" => Self::Session(Box::new(SessionInfo::from_row(&row))),
             "todo" => Self::Todo,
-            other => return Self::Unknown(format!("table: {other}")),
+            other => Self::Unknown(format!("table: {other}")),
         }
-        .checked()
     }
 
     /// Reads a file: its path below `storage`, and its text.
@@ -92,22 +94,7 @@ impl<'a> Record<'a> {
                 written: None,
             },
             Some("session") => Self::Session(Box::new(SessionInfo::from_value(&value))),
-            _ => return Self::Unknown(format!("file: {}", folder.unwrap_or_default())),
-        }
-        .checked()
-    }
-
-    /// Returns it, unless it cannot be read or is not known.
-    fn checked(self) -> Self {
-        let kind = match &self {
-            Self::Message { data, .. } => message_kind(Object::from_json(data).as_ref()),
-            Self::Part { data, .. } => part_kind(Object::from_json(data).as_ref()),
-            _ => Kind::Known,
-        };
-        match kind {
-            Kind::Known => self,
-            Kind::Unknown(kind) => Self::Unknown(kind),
-            Kind::Damaged(reason) => Self::Damaged(reason.to_owned()),
+            _ => Self::Unknown(format!("file: {}", folder.unwrap_or_default())),
         }
     }
 }
