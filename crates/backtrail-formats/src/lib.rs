@@ -31,6 +31,7 @@ mod escapes;
 mod event;
 mod format;
 mod formats;
+mod hooks;
 mod import;
 mod json;
 mod json_lines;
@@ -58,6 +59,10 @@ pub use formats::{
     Aider, Antigravity, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, CopilotCli,
     Crush, Cursor, Droid, GeminiCli, Goose, GrokCli, Hermes, HfTraces, KiloCode, KimiCli, OpenClaw,
     OpenCode, Pi, QwenCode, RooCode, SentRequest, WhichRequest, sent_request,
+};
+pub use hooks::{
+    HookError, HookEvent, HookKind, MAX_HOOK_PAYLOAD, MAX_HOOK_PROMPT, StartSource, ToolEffect,
+    hook_agents, hook_answer, hook_event, hook_shows, hook_takes_context,
 };
 pub use import::{
     AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, SkippedFile, import,
