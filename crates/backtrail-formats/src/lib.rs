@@ -29,6 +29,7 @@ mod environment;
 mod error;
 mod escapes;
 mod event;
+mod follow;
 mod format;
 mod formats;
 mod import;
@@ -52,6 +53,9 @@ pub use escapes::escape_len;
 pub use event::{
     DamagedLine, DamagedLines, Details, Event, EventSink, ForkPoint, MessageEvent, Origin,
     ReadReport, SummaryEvent, Thread, ThreadId, UsageEvent, sub_agent_name,
+};
+pub use follow::{
+    FollowOptions, Followed, FollowedKind, FollowedRecord, Follower, StopHandle, Wake,
 };
 pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{
