@@ -48,8 +48,9 @@ impl<'s> Destination<'s> {
     }
 
     /// Returns the store in which new sessions are made.
-    pub(super) fn staging_store(&self) -> Option<&Store> {
-        self.staging.as_ref().map(Staging::aside)
+    pub(super) fn staging_store(&self) -> Result<Option<Store>> {
+        let staging = self.staging.as_ref().map(Staging::aside);
+        Ok(staging.transpose()?)
     }
 
     /// Moves the sessions that were made so far to their store.
@@ -63,7 +64,8 @@ impl<'s> Destination<'s> {
 
     /// Returns the store of a session that exists.
     pub(super) fn find_store(&self, id: &SessionId) -> Result<Option<Store>> {
-        for store in [self.staging_store(), self.store].into_iter().flatten() {
+        let staged = self.staging.as_ref().and_then(Staging::created);
+        for store in staged.iter().chain(self.store) {
             match store.read_session(id) {
                 Ok(_) => return Ok(Some(store.clone())),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -114,13 +116,13 @@ impl<'s> Destination<'s> {
     /// Returns where the lines of a session can be written.
     pub(super) fn spool(&self) -> Spool {
         let staging = self.staging.as_ref();
-        Spool::new(staging.map(|staging| staging.aside().root()))
+        Spool::new(staging.map(Staging::scratch_dir))
     }
 
     /// Creates an unnamed file that is deleted when it is closed.
     pub(super) fn temp_file(&self) -> Result<File> {
         let made = match &self.staging {
-            Some(staging) => tempfile::tempfile_in(staging.aside().root()),
+            Some(staging) => tempfile::tempfile_in(staging.scratch_dir()),
             None => tempfile::tempfile(),
         };
         made.map_err(|error| {
