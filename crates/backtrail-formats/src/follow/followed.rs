@@ -10,7 +10,7 @@ use crate::error::Error;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Wake {
-    /// The sessions that were added to, each once.
+    /// What was added to sessions.
     pub sessions: Vec<Followed>,
     /// What could not be followed, or only by looking again and again. Each is reported once.
     pub problems: Vec<Error>,

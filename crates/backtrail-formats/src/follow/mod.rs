@@ -125,7 +125,7 @@ impl Follower {
         let mut importer = ChangeImporter::new(store);
         let mut read_to = HashMap::new();
         for (path, file) in &files {
-            if file.format.tables().is_some() {
+            if file.format.tables().is_some() && path.extension().is_some_and(|it| it == "db") {
                 importer.note_contents(file);
             }
             read_to.insert(path.clone(), tree.known_len(path).unwrap_or(0));
@@ -165,8 +165,7 @@ impl Follower {
             let changed = self.tree.changes();
             self.pending.add(changed.into_values());
             let sessions = self.import_ready()?;
-            let mut problems = self.tree.take_problems();
-            problems.append(&mut self.pending.take_problems());
+            let problems = self.take_problems();
             let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if is_late || !sessions.is_empty() || !problems.is_empty() {
                 return Ok(Wake {
@@ -178,6 +177,38 @@ impl Follower {
             let times = [deadline, self.pending.next(), self.tree.next_search()];
             self.sleep_until(times.into_iter().flatten().min())?;
         }
+    }
+
+    /// Imports what has changed so far without holding anything back, such as when the agent has
+    /// ended. Until the deadline it waits for another process that is importing, and for files
+    /// that are not complete.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store does. Changes are then imported in a later call.
+    pub fn catch_up(&mut self, deadline: Instant) -> Result<Wake> {
+        let mut wake = Wake::default();
+        let changed = self.tree.changes();
+        self.pending.add(changed.into_values());
+        self.pending.hurry();
+        loop {
+            wake.sessions.append(&mut self.import_ready()?);
+            let next = self.pending.next();
+            let is_late = Instant::now() >= deadline;
+            let Some(next) = next.filter(|_| !is_late && !self.stop.is_stopped()) else {
+                break;
+            };
+            self.sleep_until(Some(next.min(deadline)))?;
+        }
+        wake.problems = self.take_problems();
+        wake.is_stopped = self.stop.is_stopped();
+        Ok(wake)
+    }
+
+    fn take_problems(&mut self) -> Vec<Error> {
+        let mut problems = self.tree.take_problems();
+        problems.append(&mut self.pending.take_problems());
+        problems
     }
 
     /// Sleeps until something happens or the time comes.

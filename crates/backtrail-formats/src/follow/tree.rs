@@ -100,10 +100,12 @@ impl Tree {
                         self.look_at(file, Always::Yes, &mut changed);
                     }
                 }
-                Notice::Directory(path) if self.places.may_contain_sessions(&path) => {
-                    self.enter(&path, 0, &mut changed);
+                Notice::Directory(path) => {
+                    must_search |= self.places.leads_to_place(&path);
+                    if self.places.may_contain_sessions(&path) {
+                        self.enter(&path, 0, &mut changed);
+                    }
                 }
-                Notice::Directory(path) => must_search |= self.places.leads_to_place(&path),
                 Notice::Gone => must_search = true,
                 Notice::Lost => {
                     must_search = true;

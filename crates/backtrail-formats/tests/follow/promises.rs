@@ -1,8 +1,10 @@
 //! Following, one promise at a time.
 
+use std::time::Instant;
+
 use backtrail_formats::{ClaudeCode, FollowedKind, Follower};
 
-use crate::kit::{Claude, Kit, kinds_of, next_kinds, next_session};
+use crate::kit::{Claude, Kit, PATIENCE, kinds_of, next_kinds, next_session};
 
 #[test]
 fn each_line_is_reported_as_it_is_written_and_what_it_is() {
@@ -201,5 +203,19 @@ fn a_sub_agent_waits_for_its_parent() {
     }
     assert_eq!(seen[0], (claude.session.clone(), None));
     assert_eq!(seen[1].1.as_deref(), Some(&*claude.session));
+    assert_eq!(kit.contents(), kit.imported());
+}
+
+#[test]
+fn at_the_end_nothing_is_held_back() {
+    let kit = Kit::new();
+    let mut follower = kit.follow();
+    let mut claude = Claude::new(1, kit.work());
+    kit.append(&claude.name(), claude.turn("mend it").concat());
+    let deadline = Instant::now() + PATIENCE;
+    let mut wake = follower.catch_up(deadline).unwrap();
+    assert!(Instant::now() < deadline && wake.problems.is_empty());
+    assert_eq!(kinds_of(wake.sessions.remove(0)).len(), 5);
+    assert!(follower.catch_up(deadline).unwrap().is_empty());
     assert_eq!(kit.contents(), kit.imported());
 }
