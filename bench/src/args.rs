@@ -8,7 +8,7 @@ use crate::parts::Area;
 
 /// The usage text.
 pub(crate) const USAGE: &str = "\
-usage: backtrail-bench [trail|session|snapshot|store|find|import] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
+usage: backtrail-bench [trail|session|snapshot|store|find|import|follow] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
        backtrail-bench profile WHAT [--count N] [--dir DIR]
 
   trail        measure the session log: durable, group, append, stream (and tail), process
@@ -17,6 +17,7 @@ usage: backtrail-bench [trail|session|snapshot|store|find|import] [--quick] [--o
   store        measure the store as a whole: fork, verify, gc
   find         measure catalogue and search: index
   import       measure importing other agents' sessions: peers, totals, rollout
+  follow       measure following an agent while it works: live, grown
   --quick      fewer rounds and a tenth of the sizes
   --only NAME  only this part
   --dir DIR    where to write; a real disk (default: beside this program)
@@ -100,6 +101,7 @@ impl Args {
                 Some("store") => args.area = Some(Area::Store),
                 Some("find") => args.area = Some(Area::Find),
                 Some("import") => args.area = Some(Area::Import),
+                Some("follow") => args.area = Some(Area::Follow),
                 Some("--quick") => args.quick = true,
                 Some("--json") => args.json = true,
                 Some("--only") => args.only = Some(text(value()?)?),
@@ -187,6 +189,7 @@ mod tests {
         assert_eq!(parse("snapshot").unwrap().area, Some(Area::Snapshot));
         assert_eq!(parse("store").unwrap().area, Some(Area::Store));
         assert_eq!(parse("import").unwrap().area, Some(Area::Import));
+        assert_eq!(parse("follow").unwrap().area, Some(Area::Follow));
         let file = "/f".into();
         let task = parse("load-child /f").unwrap().task;
         assert_eq!(task, Task::LoadChild { file });

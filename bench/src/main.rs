@@ -1,7 +1,7 @@
 //! Measures Backtrail against what it replaces, in one run, as ratios.
 //!
 //! ```text
-//! cargo run --release -p backtrail-bench -- [trail|session|snapshot|store|find|import] [--quick] [--only NAME]
+//! cargo run --release -p backtrail-bench -- [trail|session|snapshot|store|find|import|follow] [--quick] [--only NAME]
 //!                                           [--dir DIR] [--bin PATH] [--json]
 //! ```
 //!
@@ -17,6 +17,7 @@
 mod args;
 mod command;
 mod find;
+mod follow;
 mod import;
 mod machine;
 mod measure;

@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::report::Entry;
 use crate::snapshot::Subjects;
 use crate::trail::fixture::{Made, make_session};
-use crate::{find, import, session, snapshot, store, trail};
+use crate::{find, follow, import, session, snapshot, store, trail};
 
 /// One part of the measurements.
 pub(crate) struct Part {
@@ -29,17 +29,19 @@ pub(crate) enum Area {
     Store,
     Find,
     Import,
+    Follow,
 }
 
 impl Area {
     /// Parts that wait for the disk come first, before anything fills the page cache.
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Trail,
         Self::Session,
         Self::Snapshot,
         Self::Store,
         Self::Find,
         Self::Import,
+        Self::Follow,
     ];
 
     fn parts(self) -> &'static [Part] {
@@ -50,6 +52,7 @@ impl Area {
             Self::Store => &store::PARTS,
             Self::Find => &find::PARTS,
             Self::Import => &import::PARTS,
+            Self::Follow => &follow::PARTS,
         }
     }
 }

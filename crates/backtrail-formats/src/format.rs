@@ -114,6 +114,19 @@ pub trait Format: Sync + Send {
         }
     }
 
+    /// Returns the directories inside a project in which the agent keeps sessions of that
+    /// project. Sessions in directories below these do not count.
+    fn project_directories(&self, project: &Path) -> Vec<PathBuf> {
+        let _ = project;
+        Vec::new()
+    }
+
+    /// Returns what tells whether a line of the agent's file ends a turn. `None` if only an
+    /// answer without calls does.
+    fn turn_end(&self) -> Option<fn(&str) -> bool> {
+        None
+    }
+
     /// Opens a file to read it from the beginning.
     ///
     /// # Errors
@@ -255,6 +268,12 @@ pub struct Agent {
     pub media: bool,
     /// The versions it was tested with.
     pub versions: &'static str,
+    /// What its program is called.
+    #[serde(skip)]
+    pub programs: &'static [&'static str],
+    /// The packages that contain its program, as npm or PyPI call them.
+    #[serde(skip)]
+    pub packages: &'static [&'static str],
 }
 
 impl Agent {
@@ -274,6 +293,8 @@ impl Agent {
             usage: false,
             media: false,
             versions,
+            programs: &[],
+            packages: &[],
         }
     }
 }

@@ -29,6 +29,7 @@ mod environment;
 mod error;
 mod escapes;
 mod event;
+mod follow;
 mod format;
 mod formats;
 mod hooks;
@@ -36,6 +37,7 @@ mod import;
 mod json;
 mod json_lines;
 mod lines;
+mod programs;
 mod redact;
 mod retention;
 mod source;
@@ -54,6 +56,9 @@ pub use event::{
     DamagedLine, DamagedLines, Details, Event, EventSink, ForkPoint, MessageEvent, Origin,
     ReadReport, SummaryEvent, Thread, ThreadId, UsageEvent, sub_agent_name,
 };
+pub use follow::{
+    FollowOptions, Followed, FollowedKind, FollowedRecord, Follower, StopHandle, Wake,
+};
 pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{
     Aider, Antigravity, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, CopilotCli,
@@ -69,6 +74,7 @@ pub use import::{
     import_checkpoint_files, is_database_file, preview, recognise,
 };
 pub use lines::{Line, Lines, MAX_LINE};
+pub use programs::{ProgramFile, recognise_agent};
 pub use redact::{Finding, JsonRedactor, Redactor};
 pub use retention::{Limit, Retention, retention};
 pub use source::Source;

@@ -39,6 +39,8 @@ const MAX_BLOCK: usize = 64 << 20;
 impl Format for Aider {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["aider"],
+            packages: &["aider-chat"],
             appends: true,
             usage: true,
             ..Agent::new("aider", "aider", "0.47 to 0.86")
@@ -48,6 +50,10 @@ impl Format for Aider {
     /// The files are in the directories of projects.
     fn directories(&self, _environment: &Environment) -> Vec<PathBuf> {
         Vec::new()
+    }
+
+    fn project_directories(&self, project: &Path) -> Vec<PathBuf> {
+        vec![project.to_owned()]
     }
 
     fn is_session_file(&self, path: &Path) -> bool {

@@ -55,6 +55,8 @@ pub struct ClaudeCode;
 impl Format for ClaudeCode {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["claude"],
+            packages: &["@anthropic-ai/claude-code"],
             appends: true,
             branches: true,
             sub_agents: true,
@@ -67,6 +69,10 @@ impl Format for ClaudeCode {
 
     fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
         names::directories(environment)
+    }
+
+    fn turn_end(&self) -> Option<fn(&str) -> bool> {
+        Some(message::ends_turn)
     }
 
     fn is_session_file(&self, path: &Path) -> bool {

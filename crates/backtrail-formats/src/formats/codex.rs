@@ -35,6 +35,8 @@ pub struct Codex;
 impl Format for Codex {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["codex"],
+            packages: &["@openai/codex"],
             appends: true,
             branches: true,
             sub_agents: true,
@@ -47,6 +49,10 @@ impl Format for Codex {
 
     fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
         environment.folders("CODEX_HOME", ".codex", &["sessions", "archived_sessions"])
+    }
+
+    fn turn_end(&self) -> Option<fn(&str) -> bool> {
+        Some(items::ends_turn)
     }
 
     fn is_session_file(&self, path: &Path) -> bool {

@@ -48,6 +48,8 @@ pub struct Crush;
 impl Format for Crush {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["crush"],
+            packages: &["@charmland/crush"],
             sub_agents: true,
             compactions: true,
             usage: true,
@@ -66,6 +68,10 @@ impl Format for Crush {
         let list = list.and_then(|list| Source::open(&list).ok()?.read_value().ok());
         list.map(|list| project_directories(&list))
             .unwrap_or_default()
+    }
+
+    fn project_directories(&self, project: &Path) -> Vec<PathBuf> {
+        vec![project.join(".crush")]
     }
 
     fn is_session_file(&self, path: &Path) -> bool {

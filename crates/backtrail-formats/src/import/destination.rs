@@ -60,8 +60,9 @@ impl<'s> Destination<'s> {
     }
 
     /// Returns the store in which new sessions are made.
-    pub(super) fn staging_store(&self) -> Option<&Store> {
-        self.staging.as_ref().map(Staging::aside)
+    pub(super) fn staging_store(&self) -> Result<Option<Store>> {
+        let staging = self.staging.as_ref().map(Staging::aside);
+        Ok(staging.transpose()?)
     }
 
     /// Moves the sessions that were made so far to their store.
@@ -75,7 +76,8 @@ impl<'s> Destination<'s> {
 
     /// Returns the store of a session that exists.
     pub(super) fn find_store(&self, id: &SessionId) -> Result<Option<Store>> {
-        for store in [self.staging_store(), self.store].into_iter().flatten() {
+        let staged = self.staging.as_ref().and_then(Staging::created);
+        for store in staged.iter().chain(self.store) {
             if self.session_in(store, id)?.is_some() {
                 return Ok(Some(store.clone()));
             }
@@ -188,7 +190,7 @@ impl<'s> Destination<'s> {
     /// Returns where temporary files are: in the store, if it is written to.
     fn temp_dir(&self) -> PathBuf {
         match &self.staging {
-            Some(staging) => staging.aside().root().to_owned(),
+            Some(staging) => staging.scratch_dir().to_owned(),
             None => std::env::temp_dir(),
         }
     }
@@ -282,27 +284,29 @@ pub(super) fn is_only_file(path: &Path, sources: &[KeptSource]) -> bool {
     !sources.iter().any(is_other)
 }
 
-/// Returns the newest record of a file, if it is where the cache says. The cache may be older
-/// than the session, or of another store: what the session has counts.
+/// Returns the newest record of a file and its place, searching from where the cache says. `None`
+/// if that is not enough. The cache may be older than the session, or of another store: what the
+/// session has counts.
 pub(super) fn newest_source_at(
     reader: &SessionReader,
     path: &Path,
     (trail, seq, byte): RecordPlace,
-) -> Result<Option<SourceRecord>> {
+) -> Result<Option<(SourceRecord, RecordPlace)>> {
     let Some(record) = source_record_at(reader, path, (trail, seq, byte))? else {
         return Ok(None);
     };
     if reader.info()?.trails != trail + 1 {
         return Ok(None);
     }
+    let mut newest = (record, (trail, seq, byte));
     let mut records = reader.trail_records(trail, byte)?;
     while let Some(found) = records.next()? {
         let source = found.record.source().filter(|source| source.path == path);
-        if source.is_some() && found.record.seq() > seq {
-            return Ok(None);
+        if let Some(source) = source.filter(|_| found.record.seq() > seq) {
+            newest = (source, (trail, found.record.seq(), found.byte));
         }
     }
-    Ok(Some(record))
+    Ok(Some(newest))
 }
 
 /// Reads the record of a file at a place; `None` if there is another or none.

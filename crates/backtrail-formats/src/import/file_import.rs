@@ -17,7 +17,7 @@ use super::diff::OnDifference;
 use super::found::FoundFile;
 use super::ids::{other_id, session_id};
 use super::importer::{Imported, ImportedSessions, Importer, MainSession};
-use super::report::{FileResult, Outcome};
+use super::report::{FileResult, Outcome, ReadSession};
 use super::session_import::SessionImport;
 use crate::compressed;
 use crate::container::FileStamp;
@@ -100,6 +100,8 @@ impl FileNote {
 struct EarlierImport {
     reader: SessionReader,
     kept: KeptFile,
+    /// Whether another process made it: the cache knows an older one.
+    is_anothers: bool,
 }
 
 /// What a session keeps of the file.
@@ -184,6 +186,9 @@ pub(super) fn import_file(
     };
     match earlier {
         None => file.read_all(None),
+        Some(earlier) if earlier.is_anothers && file.is_read_already(&earlier)? => {
+            Ok(file.unchanged(&earlier))
+        }
         Some(earlier) if raw.len() <= earlier.kept.bytes => {
             // If it only lost its end, what was imported stays.
             match file.starts_as_kept(&earlier.reader)? {
@@ -209,18 +214,26 @@ fn earlier_import(
     };
     let reader = store.read_session(session)?;
     let at_place = match cached.place {
-        Some(place) => newest_source_at(&reader, &found.path, place)?.map(|record| KeptFile {
-            bytes: record.to,
-            place,
-            note: FileNote::parse(record.note.as_ref()),
-        }),
+        Some(place) => newest_source_at(&reader, &found.path, place)?,
         None => None,
     };
+    let at_place = at_place.map(|(record, place)| KeptFile {
+        bytes: record.to,
+        place,
+        note: FileNote::parse(record.note.as_ref()),
+    });
+    let is_anothers = at_place
+        .as_ref()
+        .is_some_and(|kept| Some(kept.place) != cached.place);
     let kept = match at_place {
         None => find_kept(&reader, found)?,
         kept => kept,
     };
-    Ok(kept.map(|kept| EarlierImport { reader, kept }))
+    Ok(kept.map(|kept| EarlierImport {
+        reader,
+        kept,
+        is_anothers,
+    }))
 }
 
 fn find_kept(reader: &SessionReader, found: &FoundFile) -> Result<Option<KeptFile>> {
@@ -262,10 +275,18 @@ impl FileImport<'_> {
     /// Returns whether the file starts as it was, judging by both ends, and the session ends
     /// where the file was read to.
     fn has_grown(&self, earlier: &EarlierImport) -> Result<bool> {
-        let EarlierImport { reader, kept } = earlier;
+        Ok(self.has_kept_ends(&earlier.kept)?
+            && has_no_event_after(&earlier.reader, earlier.kept.place)?)
+    }
+
+    /// Returns whether the file was read as long as it is, judging by both ends.
+    fn is_read_already(&self, earlier: &EarlierImport) -> Result<bool> {
+        Ok(self.raw.len() == earlier.kept.bytes && self.has_kept_ends(&earlier.kept)?)
+    }
+
+    fn has_kept_ends(&self, kept: &KeptFile) -> Result<bool> {
         let ends = self.hash_ends(kept.bytes)?;
-        Ok(ends == (kept.note.head.clone(), kept.note.tail.clone())
-            && has_no_event_after(reader, kept.place)?)
+        Ok(ends == (kept.note.head.clone(), kept.note.tail.clone()))
     }
 
     /// Hashes both ends of the first `len` bytes.
@@ -593,7 +614,11 @@ impl FileImport<'_> {
 
     fn unchanged(&self, earlier: &EarlierImport) -> Done {
         let note = &earlier.kept.note;
-        let result = self.result(Outcome::Unchanged, note, ReadReport::default());
+        let mut result = self.result(Outcome::Unchanged, note, ReadReport::default());
+        result.sessions = vec![ReadSession {
+            id: earlier.reader.id().clone(),
+            created: false,
+        }];
         let place = Some(earlier.kept.place);
         let cached = self.cached(earlier.reader.id(), place, note);
         Done::Imported(result, Some(cached))
@@ -633,6 +658,8 @@ impl FileImport<'_> {
             // Next time the whole file is compared again.
             note.state = None;
         }
+        let mut read = vec![read_session(&main)];
+        read.extend(others.iter().map(read_session));
         for mut other in others {
             self.finish_other(&mut other, &main)?;
             main.messages += other.messages;
@@ -665,6 +692,7 @@ impl FileImport<'_> {
         let cached = self.cached(&main.id, place, &note);
         let mut result = self.result(outcome, &note, report);
         result.messages = main.messages;
+        result.sessions = read;
         Ok(Done::Imported(result, Some(cached)))
     }
 
@@ -734,6 +762,7 @@ impl FileImport<'_> {
             // A session in a database has no lines that could be incomplete.
             is_unfinished: report.unfinished && self.found.contained.is_none(),
             messages: 0,
+            sessions: Vec::new(),
             outcome,
         }
     }
@@ -758,6 +787,13 @@ fn not_a_session(agent: &str, report: &ReadReport) -> String {
         (None, None) => "it has no record of one".to_owned(),
     };
     format!("not a session file of {agent}: {why}")
+}
+
+fn read_session(import: &SessionImport) -> ReadSession {
+    ReadSession {
+        id: import.id.clone(),
+        created: import.created,
+    }
 }
 
 /// Returns the details that a session has from other files: this one does not change them.

@@ -201,7 +201,7 @@ impl<'i> Importer<'i> {
 
     /// Returns where a new session comes from, and the store in which it is created.
     fn parent(&mut self, origin: &Origin) -> Result<(Parent, Option<Store>)> {
-        let staging = self.destination.staging_store().cloned();
+        let staging = self.destination.staging_store()?;
         let agent = self.format.name();
         let parent = match origin {
             Origin::Start => return Ok((Parent::None, staging)),
@@ -340,7 +340,7 @@ impl<'i> Importer<'i> {
                 (branch_id(&left_id, first_key), parent, left_store)
             }
             None => {
-                let staging = self.destination.staging_store().cloned();
+                let staging = self.destination.staging_store()?;
                 (other_id(&left_id, first_key), Parent::None, staging)
             }
         };

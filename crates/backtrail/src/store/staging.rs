@@ -6,15 +6,16 @@
 //! directory that the next import removes.
 
 use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::{SESSIONS, Store, StoreOptions};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::log::{Durability, HeldLock, LockFile};
 use crate::storage::{Unsynced, is_absent, make_dir};
+use crate::sync::lock;
 
 /// Sessions that are staged. Other processes that stage sessions wait.
 #[derive(Debug)]
@@ -22,7 +23,8 @@ pub struct Staging {
     /// The store that the sessions are moved to.
     home: Store,
     root: PathBuf,
-    staged: Store,
+    /// The store to create sessions in, once one is created.
+    staged: Mutex<Option<Store>>,
     /// Whether sessions were moved into place that are not durable there yet.
     unsynced: AtomicBool,
     _lock: HeldLock,
@@ -32,30 +34,38 @@ impl Store {
     /// Begins to stage sessions, after waiting for another process that does.
     #[doc(hidden)]
     pub fn stage(&self) -> Result<Staging> {
-        let storage = self.storage();
+        let lock = self.staging_lock()?.hold()?;
+        self.stage_under(lock)
+    }
+
+    /// Begins to stage sessions, unless another process does: then it returns `None`.
+    #[doc(hidden)]
+    pub fn try_stage(&self) -> Result<Option<Staging>> {
+        let held = self.staging_lock()?.try_hold()?;
+        held.map(|lock| self.stage_under(lock)).transpose()
+    }
+
+    fn staging_lock(&self) -> Result<LockFile> {
         let derived = self.root().join("derived");
         let failed = |error| Error::io("cannot stage sessions", &derived, error);
-        make_dir(storage, &derived).map_err(failed)?;
-        let lock = LockFile::open(storage, &derived, "import.lock")?.hold()?;
-        let root = derived.join("import");
+        make_dir(self.storage(), &derived).map_err(failed)?;
+        LockFile::open(self.storage(), &derived, "import.lock")
+    }
+
+    fn stage_under(&self, lock: HeldLock) -> Result<Staging> {
+        let storage = self.storage();
+        let root = self.root().join("derived").join("import");
+        let failed = |error| Error::io("cannot stage sessions", &root, error);
         // Left by an interrupted process. The sessions that it moved into place may not be
         // durable yet; the others are removed.
         if storage.exists(&root).map_err(failed)? {
             storage.sync_dir(self.sessions_dir()).map_err(failed)?;
             self.remove_derived(&root)?;
         }
-        let mut options = StoreOptions {
-            storage: Arc::new(Unsynced(self.shared_storage())),
-            durability: Durability::Os,
-            keep_trails: None,
-            ..self.0.options.clone()
-        };
-        options.snapshots.touch_hook = None;
-        let staged = options.open_or_create(&root)?;
         Ok(Staging {
             home: self.clone(),
             root,
-            staged,
+            staged: Mutex::default(),
             unsynced: AtomicBool::new(false),
             _lock: lock,
         })
@@ -64,8 +74,34 @@ impl Store {
 
 impl Staging {
     /// Returns the store to create sessions in. Nothing there is durable or visible to others.
-    pub fn aside(&self) -> &Store {
-        &self.staged
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be created.
+    pub fn aside(&self) -> Result<Store> {
+        let mut staged = lock(&self.staged);
+        if let Some(staged) = &*staged {
+            return Ok(staged.clone());
+        }
+        let home = &self.home;
+        let mut options = StoreOptions {
+            storage: Arc::new(Unsynced(home.shared_storage())),
+            durability: Durability::Os,
+            keep_trails: None,
+            ..home.0.options.clone()
+        };
+        options.snapshots.touch_hook = None;
+        Ok(staged.insert(options.open_or_create(&self.root)?).clone())
+    }
+
+    /// Returns the store that sessions were created in, if any were.
+    pub fn created(&self) -> Option<Store> {
+        lock(&self.staged).clone()
+    }
+
+    /// Returns a directory for temporary files.
+    pub fn scratch_dir(&self) -> &Path {
+        self.root.parent().unwrap_or(&self.root)
     }
 
     /// Moves the sessions created so far into place; all of them must be closed. Returns
@@ -77,7 +113,10 @@ impl Staging {
     pub fn publish(&self) -> Result<Vec<SessionId>> {
         let storage = self.home.storage();
         let sessions = self.root.join(SESSIONS);
-        let ids = self.staged.sessions()?;
+        let ids = match self.created() {
+            Some(staged) => staged.sessions()?,
+            None => Vec::new(),
+        };
         if ids.is_empty() && !self.unsynced.load(Ordering::Relaxed) {
             return Ok(Vec::new());
         }
@@ -107,7 +146,7 @@ impl Drop for Staging {
         // The next process that stages sessions removes the rest. It must find the directory to
         // know that there are sessions to sync.
         let is_synced = !self.unsynced.load(Ordering::Relaxed);
-        if is_synced && !is_gone(self) {
+        if is_synced && self.created().is_some() && !is_gone(self) {
             self.home.remove_derived(&self.root).ok();
         }
     }

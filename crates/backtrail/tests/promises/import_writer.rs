@@ -94,7 +94,7 @@ fn f5_staged_sessions_are_complete_or_absent_after_a_power_cut_at_any_step() {
                 let store = store_on(disk.clone())?;
                 let staging = store.stage()?;
                 for n in 0..3 {
-                    import(staging.aside(), n)?;
+                    import(&staging.aside()?, n)?;
                 }
                 let taken = staging.publish()?;
                 assert!(taken.is_empty());
@@ -112,7 +112,7 @@ fn f5_staged_sessions_are_complete_or_absent_after_a_power_cut_at_any_step() {
             // The next import adds the missing sessions.
             let staging = store.stage().unwrap();
             for n in 0..3 {
-                import(staging.aside(), n).unwrap();
+                import(&staging.aside().unwrap(), n).unwrap();
             }
             assert_eq!(staging.publish().unwrap().len(), sessions.len());
             drop(staging);

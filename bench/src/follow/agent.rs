@@ -1,0 +1,97 @@
+//! An agent that writes a session as Claude Code does.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use std::time::SystemTime;
+
+use backtrail::Timestamp;
+use serde_json::{Value, json};
+
+use crate::Result;
+
+/// An agent, and the file of its session.
+pub(super) struct Agent {
+    session: String,
+    file: File,
+    lines: u32,
+}
+
+impl Agent {
+    /// Creates an agent with an empty file.
+    pub(super) fn create(home: &Path, n: u32) -> Result<Self> {
+        let project = home.join(format!(".claude/projects/-home-me-project{}", n % 50));
+        fs::create_dir_all(&project)?;
+        let session = format!("0b1c2d3e-0000-4000-8000-{n:012}");
+        let path = project.join(format!("{session}.jsonl"));
+        Ok(Self {
+            session,
+            file: File::options().append(true).create_new(true).open(path)?,
+            lines: 0,
+        })
+    }
+
+    /// Writes the next line.
+    pub(super) fn write(&mut self) -> Result<()> {
+        let line = self.line();
+        Ok(self.file.write_all(line.as_bytes())?)
+    }
+
+    /// Writes about so many bytes at once.
+    pub(super) fn fill(&mut self, bytes: u64) -> Result<()> {
+        let mut out = BufWriter::with_capacity(1 << 20, self.file.try_clone()?);
+        let mut written = 0;
+        while written < bytes {
+            let line = self.line();
+            out.write_all(line.as_bytes())?;
+            written += line.len() as u64;
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Prompts, calls with their results, and answers in turns.
+    fn line(&mut self) -> String {
+        let n = self.lines;
+        self.lines += 1;
+        let uuid = |n: u32| format!("{n:08x}-0000-4000-8000-{}", &self.session[24..]);
+        let (kind, message) = message(n);
+        let at: Timestamp = SystemTime::now().into();
+        let line = json!({
+            "parentUuid": n.checked_sub(1).map(uuid),
+            "sessionId": self.session,
+            "type": kind,
+            "cwd": "/home/me/project",
+            "message": message,
+            "uuid": uuid(n),
+            "timestamp": at,
+        });
+        format!("{line}\n")
+    }
+}
+
+fn message(n: u32) -> (&'static str, Value) {
+    let text = "Some words about what was found, and what is to be done about it. ".repeat(20);
+    let call = format!("toolu_{}", n / 4);
+    let response = |reason: &str, block: Value| {
+        json!({
+            "id": format!("msg_{n}"), "role": "assistant", "model": "claude-x", "content": [block],
+            "stop_reason": reason, "usage": {"input_tokens": 300, "output_tokens": 50},
+        })
+    };
+    match n % 4 {
+        0 => ("user", json!({"role": "user", "content": text})),
+        1 => {
+            let input = json!({"command": "ls"});
+            let call = json!({"type": "tool_use", "id": call, "name": "Bash", "input": input});
+            ("assistant", response("tool_use", call))
+        }
+        2 => {
+            let result = json!({"type": "tool_result", "tool_use_id": call, "content": text});
+            ("user", json!({"role": "user", "content": [result]}))
+        }
+        _ => (
+            "assistant",
+            response("end_turn", json!({"type": "text", "text": text})),
+        ),
+    }
+}
