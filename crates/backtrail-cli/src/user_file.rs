@@ -86,8 +86,19 @@ impl UserFile {
         beside(&self.path, "", ".backtrail-backup")
     }
 
-    /// Replaces the content, after a copy of it was saved. Creates a file that is not there, and the
-    /// directories above it; `mode` is that of a new file.
+    /// Saves a copy of the content, with its mode and owner.
+    pub(crate) fn save_copy(&self) -> Result<()> {
+        match &self.content {
+            Some(content) => {
+                let permissions = content.metadata.permissions();
+                self.replace(&self.backup(), &content.text, 0o600, Some(&permissions))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Replaces the content. Creates a file that is not there, and the directories above it; `mode` is that
+    /// of a new file.
     pub(crate) fn write(&self, text: &str, mode: u32) -> Result<()> {
         let Some(content) = &self.content else {
             let dir = self.path.parent().unwrap_or(Path::new("."));
@@ -95,7 +106,6 @@ impl UserFile {
             return self.replace(&self.path, text, mode, None);
         };
         let permissions = content.metadata.permissions();
-        self.replace(&self.backup(), &content.text, mode, Some(&permissions))?;
         self.replace(&content.target, text, mode, Some(&permissions))
     }
 

@@ -143,6 +143,7 @@ struct SetupReport {
     errors: Vec<(&'static str, CommandError)>,
     absent: Vec<&'static HookAgent>,
     is_removal: bool,
+    /// Whether files were changed.
     done: bool,
 }
 
@@ -201,17 +202,17 @@ impl SetupReport {
     /// Changes the files. An agent that fails does not stop the others.
     fn apply(&mut self, ui: &Ui) {
         for plan in &self.plans {
-            for change in plan.changes() {
-                if let Err(error) = change.apply(self.is_removal) {
+            let mut changes = plan.changes();
+            match changes.try_for_each(|change| change.apply(self.is_removal)) {
+                Ok(()) => self.done |= plan.has_changes(),
+                Err(error) => {
                     if !ui.json() {
                         ui.error(&error);
                     }
                     self.errors.push((plan.agent.name, error));
-                    break;
                 }
             }
         }
-        self.done = true;
     }
 
     fn finish(&self, dry_run: bool, ui: &Ui) -> Result<Answer> {
@@ -219,11 +220,11 @@ impl SetupReport {
             ui.print_json(&self.as_json())?;
         } else if dry_run {
             ui.status("nothing was changed: --dry-run");
-        } else if self.done && self.errors.is_empty() {
+        } else if self.done {
             self.print_done(ui);
         } else if self.plans.is_empty() && self.errors.is_empty() {
             ui.status("no agents to set up");
-        } else if self.is_removal && !self.done {
+        } else if self.is_removal && self.errors.is_empty() {
             ui.status("no hooks to remove");
         }
         let warned = self.plans.iter().any(|plan| !plan.warnings.is_empty());
@@ -236,7 +237,10 @@ impl SetupReport {
             ui.status("hooks removed");
             return;
         }
-        ui.status("hooks installed; agents that are running have to be restarted");
+        ui.status("hooks installed; restart the agents that are running");
+        for copy in self.changes().filter_map(|(_, change)| change.copy()) {
+            ui.status(&format!("saved a copy: {}", tilde(&copy)));
+        }
         if self.plans.iter().any(|plan| plan.agent.name == "codex") {
             ui.status(&format!("Codex: {}", status::HOW_TO_TRUST));
         }
@@ -249,6 +253,7 @@ impl SetupReport {
             json!({
                 "path": path_json(change.file.path()),
                 "change": change.kind().as_str(),
+                "copy": change.copy().as_deref().map(path_json),
             })
         };
         let plan = |plan: &AgentPlan| {

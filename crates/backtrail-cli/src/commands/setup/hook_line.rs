@@ -74,6 +74,13 @@ impl HookProgram {
         })
     }
 
+    /// Returns the same with another program.
+    pub(super) fn at(&self, path: &Path) -> Result<Self> {
+        let path = Self::new(path, None)?.path;
+        let store = self.store.clone();
+        Ok(Self { path, store })
+    }
+
     pub(super) fn path(&self) -> &str {
         &self.path
     }

@@ -9,7 +9,6 @@ use super::agents::{HookAgent, Mechanism};
 use super::hook_line::{Created, HookProgram, MARK};
 use super::merge::{self, Refused, WantedHook};
 use crate::error::{CommandError, Result};
-use crate::home::tilde;
 use crate::json_edit::{Document, SyntaxError};
 use crate::shell::quote_path;
 use crate::text::count;
@@ -29,7 +28,9 @@ pub(super) struct AgentPlan {
 pub(super) struct FileChange {
     pub(super) file: UserFile,
     /// `None` if the file goes.
-    pub(super) new: Option<String>,
+    new: Option<String>,
+    /// Whether the file is ours alone.
+    is_own: bool,
     mode: u32,
     /// How many directories above it are ours.
     directories: usize,
@@ -65,8 +66,17 @@ impl FileChange {
         }
     }
 
+    /// Returns where a copy of the file is saved, unless it is ours alone.
+    pub(super) fn copy(&self) -> Option<PathBuf> {
+        let is_saved = self.kind() == ChangeKind::Update && !self.is_own;
+        is_saved.then(|| self.file.backup())
+    }
+
     /// Changes the file. After a removal nothing of ours is left, the copy included.
     pub(super) fn apply(&self, is_removal: bool) -> Result<()> {
+        if self.copy().is_some() {
+            self.file.save_copy()?;
+        }
         match (self.kind(), &self.new) {
             (ChangeKind::Create | ChangeKind::Update, Some(new)) => {
                 self.file.write(new, self.mode)?;
@@ -146,8 +156,7 @@ impl AgentPlan {
     /// Describes the change of a file.
     pub(super) fn describe(&self, change: &FileChange) -> String {
         let hooks = count(self.agent.events.len(), "hook");
-        let (kind, is_own) = (change.kind(), !self.is_settings());
-        match (kind, &self.agent.mechanism) {
+        match (change.kind(), &self.agent.mechanism) {
             (ChangeKind::Unchanged, _) => "installed, nothing to change".to_owned(),
             (ChangeKind::Remove, _) => "remove the file".to_owned(),
             (ChangeKind::Create, Mechanism::Settings { .. } | Mechanism::Copilot) => {
@@ -158,7 +167,7 @@ impl AgentPlan {
             }
             (ChangeKind::Create, Mechanism::Module(_)) => "create it: a plugin".to_owned(),
             (ChangeKind::Create, _) => "create it: a hook".to_owned(),
-            (ChangeKind::Update, _) if is_own => "replace it by this version's".to_owned(),
+            (ChangeKind::Update, _) if change.is_own => "replace it by this version's".to_owned(),
             (ChangeKind::Update, _) => {
                 let ours = |text: Option<&str>| {
                     let found = merge::installed_in(text.unwrap_or_default());
@@ -171,10 +180,6 @@ impl AgentPlan {
                 }
             }
         }
-    }
-
-    fn is_settings(&self) -> bool {
-        matches!(self.agent.mechanism, Mechanism::Settings { .. })
     }
 
     fn install_own(&mut self, own: OwnFile, program: &HookProgram) -> Result<()> {
@@ -196,6 +201,7 @@ impl AgentPlan {
         self.changes.push(FileChange {
             file,
             new,
+            is_own: true,
             mode: own.mode,
             directories: created.directories,
         });
@@ -240,7 +246,10 @@ fn install_settings(path: &Path, wanted: &[WantedHook]) -> Result<FileChange> {
     let back = merge::remove(&new).map_err(refuse)?;
     let before = file.text().map(merge::remove).transpose().map_err(refuse)?;
     if back != before.flatten() {
-        let what = format!("{} has a form that cannot be changed safely", tilde(path));
+        let what = format!(
+            "{} has a form that cannot be changed safely",
+            path.display()
+        );
         return Err(CommandError::invalid(what)
             .at_path(path)
             .hint("please report it, with the file"));
@@ -248,6 +257,7 @@ fn install_settings(path: &Path, wanted: &[WantedHook]) -> Result<FileChange> {
     Ok(FileChange {
         file,
         new: Some(new),
+        is_own: false,
         mode: 0o600,
         directories,
     })
@@ -267,6 +277,7 @@ fn remove_settings(path: &Path) -> Result<Option<FileChange>> {
     let directories = found.first().map_or(0, |hook| hook.created.directories);
     Ok(Some(FileChange {
         new,
+        is_own: false,
         mode: 0o600,
         directories,
         file,
@@ -281,6 +292,7 @@ fn remove_own(path: &Path) -> Result<Option<FileChange>> {
     Ok(Some(FileChange {
         file,
         new: None,
+        is_own: true,
         mode: 0o600,
         directories: created.directories,
     }))
@@ -362,7 +374,7 @@ fn module_file(
 fn not_ours(agent: &HookAgent, own: &OwnFile) -> CommandError {
     let what = format!(
         "{} is not Backtrail's, and stays as it is",
-        tilde(&own.path)
+        own.path.display()
     );
     let error = CommandError::invalid(what).at_path(&own.path);
     match agent.mechanism {
@@ -385,7 +397,7 @@ pub(super) fn refuse(path: &Path, refused: Refused) -> CommandError {
         }
         Refused::Shape(reason) => format!("cannot be changed: {reason}"),
     };
-    CommandError::invalid(format!("{} {reason}", tilde(path)))
+    CommandError::invalid(format!("{} {reason}", path.display()))
         .at_path(path)
         .hint(format!("fix {}, then try again", quote_path(path)))
 }

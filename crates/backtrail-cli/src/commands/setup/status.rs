@@ -44,7 +44,7 @@ struct AgentStatus {
 enum HookState {
     Missing,
     Installed,
-    /// `setup` would change them.
+    /// Not as this version installs them.
     Outdated,
     Unreadable(CommandError),
 }
@@ -120,7 +120,12 @@ fn look(
         let version = version_of(&path);
         (path, version)
     });
-    status.hooks = match AgentPlan::install(agent, environment, program) {
+    // Another program is no reason to install them again.
+    let program = match &status.calls {
+        Some((path, _)) => program.at(path)?,
+        None => program.clone(),
+    };
+    status.hooks = match AgentPlan::install(agent, environment, &program) {
         Ok(plan) if plan.has_changes() => HookState::Outdated,
         Ok(_) => HookState::Installed,
         Err(error) => HookState::Unreadable(error),
@@ -242,11 +247,17 @@ impl AgentStatus {
             HookState::Missing if self.found => "not installed",
             HookState::Missing => "no such agent here",
             _ if self.off.is_some() => "turned off",
-            _ if self.calls.as_ref().is_none_or(|(path, _)| !is_there(path)) => "program missing",
+            _ if !self.can_be_called() => "program missing",
             _ if self.trusted == Some(false) => "not trusted",
             HookState::Outdated => "outdated",
             HookState::Installed => "installed",
         }
+    }
+
+    /// Returns whether the program, or another backtrail in its place, is there.
+    fn can_be_called(&self) -> bool {
+        let program = self.calls.as_ref().map(|(path, _)| path);
+        program.is_some_and(|path| path.is_file()) || in_path(Path::new("backtrail")).is_some()
     }
 
     fn calls_text(&self) -> String {
@@ -301,11 +312,6 @@ impl AgentStatus {
             "error": error,
         })
     }
-}
-
-/// Returns whether a program, or another backtrail in its place, can be called.
-fn is_there(path: &Path) -> bool {
-    path.is_file() || in_path(Path::new("backtrail")).is_some()
 }
 
 /// Returns the name of an event as Codex's settings have it: `PreToolUse` is `pre_tool_use`.

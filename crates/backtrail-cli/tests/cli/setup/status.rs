@@ -42,12 +42,18 @@ fn status_follows_what_is_installed() {
     assert!(fired["last_call"].is_string(), "{fired}");
 
     let old = home.read(".claude/settings.json");
-    let old = old.replace(env!("CARGO_BIN_EXE_backtrail"), "/old/backtrail");
-    home.write(".claude/settings.json", &old);
+    let gone = old.replace(env!("CARGO_BIN_EXE_backtrail"), "/old/backtrail");
+    home.write(".claude/settings.json", &gone);
+    let other = status(&home, "claude-code");
+    assert_eq!(other["calls"], "/old/backtrail", "{other}");
+    assert_eq!(other["version"], Value::Null, "{other}");
+    let shown = home.setup(&["--status"]);
+    assert!(shown.stdout.contains("program missing"), "{shown:#?}");
+    home.write(".claude/settings.json", &old.replace("SessionEnd", "Setup"));
     let outdated = status(&home, "claude-code");
     assert_eq!(outdated["hooks"], "outdated", "{outdated}");
-    assert_eq!(outdated["calls"], "/old/backtrail", "{outdated}");
-    assert_eq!(outdated["version"], Value::Null, "{outdated}");
+    let shown = home.setup(&["--status"]);
+    assert!(shown.stderr.contains("setup claude"), "{shown:#?}");
     home.write(".claude/settings.json", "{");
     let ran = home.run(&["--status"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
