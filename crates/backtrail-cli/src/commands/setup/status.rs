@@ -227,16 +227,20 @@ impl AgentStatus {
             self.off = Some(format!("features.hooks in {}", tilde(&config)));
         }
         let state = table.get("hooks").and_then(|hooks| hooks.get("state"));
+        // Codex may name the file by its path without links.
+        let target = self.place.canonicalize().unwrap_or_default();
         let is_trusted = |hook: &InstalledHook| {
             let event = snake_case(&hook.event);
-            let key = format!(
-                "{}:{event}:{}:{}",
-                self.place.display(),
-                hook.group,
-                hook.index
-            );
-            let trusted = state.and_then(|state| state.get(&key)?.get("trusted_hash"));
-            trusted.is_some()
+            let key = |path: &Path| {
+                let (path, group, index) = (path.display(), hook.group, hook.index);
+                format!("{path}:{event}:{group}:{index}")
+            };
+            let of = |path: &Path| state?.get(key(path));
+            let of_hook = of(&self.place).or_else(|| of(&target));
+            of_hook.is_some_and(|state| {
+                let is_enabled = state.get("enabled").and_then(toml::Value::as_bool);
+                state.get("trusted_hash").is_some() && is_enabled != Some(false)
+            })
         };
         self.trusted = Some(hooks.iter().all(is_trusted));
     }
