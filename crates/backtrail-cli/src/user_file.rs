@@ -14,6 +14,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::{CommandError, Result};
+use crate::shell::quote_path;
 
 /// Larger files are not settings.
 const LARGEST: u64 = 64 * 1024 * 1024;
@@ -35,7 +36,7 @@ struct Content {
 }
 
 impl UserFile {
-    /// Reads a file, or finds that there is none. Refuses one that cannot be replaced.
+    /// Reads a file, or finds that there is none. Refuses what is not a file of text.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let path = path.to_owned();
         let found = match fs::symlink_metadata(&path) {
@@ -56,7 +57,12 @@ impl UserFile {
             Err(error) => return Err(cannot("read", &path, &error)),
         };
         let metadata = fs::metadata(&target).map_err(|error| cannot("read", &path, &error))?;
-        check(&path, &metadata)?;
+        if !metadata.is_file() {
+            return Err(refused(&path, "is not a regular file"));
+        }
+        if metadata.len() > LARGEST {
+            return Err(refused(&path, "is larger than 64 MiB"));
+        }
         let text = read_text(&path, &target)?;
         let content = Some(Content {
             text,
@@ -73,6 +79,29 @@ impl UserFile {
     /// Returns the text of the file; `None` if there is none.
     pub(crate) fn text(&self) -> Option<&str> {
         self.content.as_ref().map(|content| content.text.as_str())
+    }
+
+    /// Returns whether the path is a link.
+    pub(crate) fn is_link(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|found| found.is_symlink())
+    }
+
+    /// Refuses a file that should not be replaced.
+    pub(crate) fn check_replaceable(&self) -> Result<()> {
+        let (Some(content), path) = (&self.content, &self.path) else {
+            return Ok(());
+        };
+        if content.metadata.permissions().readonly() {
+            let error = refused(path, "is read-only");
+            return Err(error.hint(format!("chmod u+w {}", quote_path(path))));
+        }
+        #[cfg(unix)]
+        if std::os::unix::fs::MetadataExt::nlink(&content.metadata) > 1 {
+            let reason = "has another hard link, which would keep the old content";
+            let error = refused(path, reason);
+            return Err(error.hint("replace it by a copy or a symbolic link"));
+        }
+        Ok(())
     }
 
     /// Returns how many directories above the file do not exist.
@@ -235,28 +264,6 @@ fn read_text(path: &Path, target: &Path) -> Result<String> {
         .read_to_end(&mut bytes)
         .map_err(|error| cannot("read", path, &error))?;
     String::from_utf8(bytes).map_err(|_| refused(path, "is not UTF-8 text"))
-}
-
-fn check(path: &Path, metadata: &fs::Metadata) -> Result<()> {
-    if !metadata.is_file() {
-        return Err(refused(path, "is not a regular file"));
-    }
-    if metadata.permissions().readonly() {
-        let error = refused(path, "is read-only");
-        return Err(error.hint(format!("chmod u+w {}", crate::shell::quote_path(path))));
-    }
-    if metadata.len() > LARGEST {
-        return Err(refused(path, "is larger than 64 MiB"));
-    }
-    #[cfg(unix)]
-    if std::os::unix::fs::MetadataExt::nlink(metadata) > 1 {
-        let error = refused(
-            path,
-            "has another hard link, which would keep the old content",
-        );
-        return Err(error.hint("replace it by a copy or a symbolic link"));
-    }
-    Ok(())
 }
 
 fn is_same_file(one: &fs::Metadata, other: &fs::Metadata) -> bool {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use backtrail::ErrorKind;
 use backtrail_formats::Environment;
 use serde_json::{Value, json};
 
@@ -112,7 +113,7 @@ impl AgentPlan {
                 }
             }
         }
-        Ok(plan)
+        plan.checked()
     }
 
     /// Plans to remove the hooks.
@@ -132,7 +133,16 @@ impl AgentPlan {
         for change in &mut plan.changes {
             change.directories = most.unwrap_or(0);
         }
-        Ok(plan)
+        plan.checked()
+    }
+
+    /// Refuses to change a file that should not be replaced.
+    fn checked(self) -> Result<Self> {
+        let mut changes = self.changes.iter();
+        let is_changed = |change: &&FileChange| change.kind() != ChangeKind::Unchanged;
+        let mut changed = changes.by_ref().filter(is_changed);
+        changed.try_for_each(|change| change.file.check_replaceable())?;
+        Ok(self)
     }
 
     fn new(agent: &'static HookAgent) -> Self {
@@ -264,15 +274,15 @@ fn install_settings(path: &Path, wanted: &[WantedHook]) -> Result<FileChange> {
 }
 
 fn remove_settings(path: &Path) -> Result<Option<FileChange>> {
-    let file = UserFile::read(path)?;
-    let Some(text) = file.text() else {
+    let Some(file) = read_marked(path)? else {
         return Ok(None);
     };
-    // A file without our mark need not be understood.
-    if !text.contains(MARK) {
-        return Ok(None);
+    let text = file.text().unwrap_or_default();
+    let mut new = merge::remove(text).map_err(|refused| refuse(path, refused))?;
+    // A link was not created by us, and would lead nowhere.
+    if new.is_none() && file.is_link() {
+        new = Some("{}\n".to_owned());
     }
-    let new = merge::remove(text).map_err(|refused| refuse(path, refused))?;
     let found = merge::installed_in(text).unwrap_or_default();
     let directories = found.first().map_or(0, |hook| hook.created.directories);
     Ok(Some(FileChange {
@@ -284,9 +294,25 @@ fn remove_settings(path: &Path) -> Result<Option<FileChange>> {
     }))
 }
 
+/// Reads a file that has our mark. Any other need not be understood.
+fn read_marked(path: &Path) -> Result<Option<UserFile>> {
+    match UserFile::read(path) {
+        Ok(file) => {
+            let is_marked = file.text().is_some_and(|text| text.contains(MARK));
+            Ok(is_marked.then_some(file))
+        }
+        Err(error) if error.kind == ErrorKind::Invalid.as_str() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 fn remove_own(path: &Path) -> Result<Option<FileChange>> {
-    let file = UserFile::read(path)?;
-    let Some(created) = file.text().and_then(Created::read) else {
+    let file = read_marked(path)?;
+    let created = |file: &UserFile| file.text().and_then(Created::read);
+    let Some((file, created)) = file.and_then(|file| {
+        let created = created(&file)?;
+        Some((file, created))
+    }) else {
         return Ok(None);
     };
     Ok(Some(FileChange {

@@ -50,9 +50,38 @@ fn f35_a_file_that_cannot_be_changed_safely_is_refused_and_the_others_are_done()
         let json = home.run(&["--yes", "--json"]).json();
         assert_eq!(json["errors"][0]["agent"], "claude-code", "{json}");
         home.read(".codex/hooks.json");
-        home.run(&["--remove", "--yes"]);
+        home.setup(&["--remove", "--yes"]);
         assert_eq!(home.tree(), before, "{what}");
     }
+}
+
+#[test]
+fn a_read_only_file_with_hooks_is_shown_and_stays_as_it_is() {
+    let home = SetupHome::with_agents();
+    home.setup(&["--yes", "claude"]);
+    let path = home.home.join(SETTINGS);
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o444)).unwrap();
+    let before = home.tree();
+    let status = home.setup(&["--status", "--json", "claude"]).json();
+    assert_eq!(status[0]["hooks"], "installed", "{status}");
+    home.setup(&["--yes", "claude"]);
+    let ran = home.run(&["--remove", "--yes"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(ran.stderr.contains("hint: chmod u+w"), "{ran:#?}");
+    assert_eq!(home.tree(), before);
+}
+
+/// The file that setup created was moved, and linked to.
+#[test]
+fn a_link_in_the_place_of_a_created_file_does_not_lead_nowhere_afterwards() {
+    let home = SetupHome::with_agents();
+    home.setup(&["--yes", "claude"]);
+    let target = home.home.join("claude.json");
+    std::fs::rename(home.home.join(SETTINGS), &target).unwrap();
+    symlink(&target, home.home.join(SETTINGS)).unwrap();
+    home.setup(&["--remove", "--yes"]);
+    assert_eq!(home.read(SETTINGS), "{}\n");
+    assert_eq!(std::fs::read_to_string(target).unwrap(), "{}\n");
 }
 
 #[test]
