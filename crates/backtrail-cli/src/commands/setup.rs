@@ -1,12 +1,13 @@
 //! `backtrail setup`: installs and removes the hooks by which agents call `backtrail hook`.
 //!
 //! `agents.rs` lists the agents, `plan.rs` finds out what would change in their files, `merge.rs`
-//! adds hooks to settings and removes them, `hook_line.rs` is the command line that agents run, and
+//! adds hooks to settings and removes them, `own_files.rs` has the files that are ours alone, `hook_line.rs` is the command line that agents run, and
 //! `status.rs` shows what is installed. A file is changed whole or not at all, by `user_file.rs`.
 
 mod agents;
 mod hook_line;
 mod merge;
+mod own_files;
 mod plan;
 mod status;
 

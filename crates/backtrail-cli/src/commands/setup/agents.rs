@@ -177,7 +177,10 @@ pub(super) const AGENTS: &[HookAgent] = &[
         title: "opencode",
         home: ("XDG_CONFIG_HOME", ".config", "opencode"),
         place: "plugin/backtrail.js",
-        mechanism: Mechanism::Module(include_str!("backtrail.js")),
+        mechanism: Mechanism::Module(concat!(
+            include_str!("call_hook.js"),
+            include_str!("opencode.js")
+        )),
         // The plugin has the limits.
         events: &[
             ("session.created", TURN),
@@ -194,7 +197,7 @@ pub(super) const AGENTS: &[HookAgent] = &[
         title: "pi",
         home: ("PI_CODING_AGENT_DIR", ".pi/agent", ""),
         place: "extensions/backtrail.ts",
-        mechanism: Mechanism::Module(include_str!("backtrail.ts")),
+        mechanism: Mechanism::Module(concat!(include_str!("call_hook.js"), include_str!("pi.ts"))),
         // The extension has the limits.
         events: &[
             ("session_start", TURN),

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use backtrail::ErrorKind;
 use backtrail_formats::Environment;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::agents::{HookAgent, Mechanism};
 use super::hook_line::{Created, HookProgram, MARK};
 use super::merge::{self, Refused, WantedHook};
+use super::own_files::{OwnFile, own_files};
 use crate::error::{CommandError, Result};
-use crate::json_edit::{Document, SyntaxError};
+use crate::json_edit::SyntaxError;
 use crate::shell::quote_path;
 use crate::text::count;
 use crate::user_file::UserFile;
@@ -322,79 +323,6 @@ fn remove_own(path: &Path) -> Result<Option<FileChange>> {
         mode: 0o600,
         directories: created.directories,
     }))
-}
-
-/// A file that is ours alone.
-pub(super) struct OwnFile {
-    pub(super) path: PathBuf,
-    event: &'static str,
-    mode: u32,
-    text: fn(&HookAgent, &str, &HookProgram, &Created) -> String,
-}
-
-/// Returns the files of ours that an agent has.
-pub(super) fn own_files(agent: &HookAgent, place: &Path) -> Vec<OwnFile> {
-    let one = |text, mode| OwnFile {
-        path: place.to_owned(),
-        event: "",
-        mode,
-        text,
-    };
-    match agent.mechanism {
-        Mechanism::Settings { .. } => Vec::new(),
-        Mechanism::Copilot => vec![one(copilot_file, 0o600)],
-        Mechanism::Module(_) => vec![one(module_file, 0o600)],
-        Mechanism::Scripts => {
-            let script = |(event, _): &(&'static str, u64)| OwnFile {
-                path: place.join(event),
-                event,
-                ..one(script_file, 0o700)
-            };
-            agent.events.iter().map(script).collect()
-        }
-    }
-}
-
-fn copilot_file(
-    agent: &HookAgent,
-    _event: &str,
-    program: &HookProgram,
-    created: &Created,
-) -> String {
-    let hooks = agent.events.iter().map(|(event, seconds)| {
-        let line = program.line(agent.name, event, created);
-        let handler = json!({"type": "command", "bash": line, "timeoutSec": seconds});
-        ((*event).to_owned(), json!([handler]))
-    });
-    let hooks = Value::Object(hooks.collect());
-    let file = json!({"version": 1, "hooks": hooks});
-    Document::parse("")
-        .expect("an empty text can be read")
-        .with_root(&file)
-}
-
-fn script_file(agent: &HookAgent, event: &str, program: &HookProgram, created: &Created) -> String {
-    let (name, script) = (agent.name, program.script(agent.name, event));
-    format!(
-        "#!/bin/sh\n# {}\n# Remove it with: backtrail setup --remove {name}\n{script}\n",
-        created.mark()
-    )
-}
-
-fn module_file(
-    agent: &HookAgent,
-    _event: &str,
-    program: &HookProgram,
-    created: &Created,
-) -> String {
-    let Mechanism::Module(source) = agent.mechanism else {
-        return String::new();
-    };
-    let options = json!(program.options()).to_string();
-    source
-        .replace("@MARK@", &created.mark())
-        .replace("\"@PROGRAM@\"", &json!(program.path()).to_string())
-        .replace("[\"@OPTIONS@\"]", &options)
 }
 
 fn not_ours(agent: &HookAgent, own: &OwnFile) -> CommandError {

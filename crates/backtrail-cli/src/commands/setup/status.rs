@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::agents::{HookAgent, Mechanism};
 use super::hook_line::{self, Created, HookProgram};
 use super::merge::{self, InstalledHook};
+use super::own_files::own_files;
 use super::plan::{self, AgentPlan};
 use super::{Answer, fired_file, is_found};
 use crate::error::{CommandError, Result};
@@ -148,7 +149,7 @@ fn installed_text(agent: &HookAgent, place: &Path) -> Result<Option<String>> {
         let hooks = hooks.map_err(|error| plan::refuse(place, error.into()))?;
         return Ok((!hooks.is_empty()).then(|| text.to_owned()));
     }
-    for own in plan::own_files(agent, place) {
+    for own in own_files(agent, place) {
         let file = UserFile::read(&own.path)?;
         if let Some(text) = file.text().filter(|text| Created::read(text).is_some()) {
             return Ok(Some(text.to_owned()));
