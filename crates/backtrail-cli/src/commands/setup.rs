@@ -165,13 +165,13 @@ impl SetupReport {
         }
         let mut table = Table::new([
             Column::text("AGENT"),
-            Column::text("FILE"),
             Column::text("CHANGE"),
+            Column::text("FILE").between(16, 200),
         ]);
-        for (plan, change) in self.changes() {
-            let path = tilde(change.file.path());
-            let what = plan.describe(change);
-            table.push([plan.agent.title.into(), path.into(), what.into()]);
+        for plan in &self.plans {
+            for (what, path) in plan.rows() {
+                table.push([plan.agent.title.into(), what.into(), tilde(&path).into()]);
+            }
         }
         if self.changes().next().is_some() {
             ui.print_table(&table, ui.width())?;

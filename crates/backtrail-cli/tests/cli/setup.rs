@@ -11,7 +11,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::kit::{Cli, Ran, finish};
+use crate::kit::{Cli, Ran, finish, snapshot};
+use crate::pty::{self, Terminal};
 
 /// A home directory, and the program to set it up with.
 struct SetupHome {
@@ -294,6 +295,36 @@ fn nothing_is_changed_unless_the_user_agrees() {
     assert_eq!(ran.code, 2, "{ran:#?}");
     assert!(ran.stderr.contains("pass --yes"), "{ran:#?}");
     assert_eq!(home.tree(), before);
+}
+
+#[test]
+fn on_a_terminal_it_asks_once() {
+    if !pty::is_there() {
+        return;
+    }
+    let home = SetupHome::with_agents();
+    let before = home.tree();
+    let mut terminal = Terminal::start(&home.command(&[]));
+    terminal.wait_for("Change 15 files? [y/N]");
+    terminal.type_keys("n\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 1, "{screen}");
+    assert!(screen.contains("nothing was changed"), "{screen}");
+    assert_eq!(home.tree(), before);
+    let mut terminal = Terminal::start(&home.command(&[]));
+    terminal.wait_for("[y/N]");
+    terminal.type_keys("y\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("hooks installed"), "{screen}");
+    assert_eq!(screen.matches("[y/N]").count(), 1, "{screen}");
+}
+
+#[test]
+fn the_plan_fits_on_the_screen() {
+    let cli = Cli::new();
+    let args = ["setup", "claude", "codex", "cline", "pi", "--dry-run"];
+    snapshot("setup", &cli, &args, &[]);
 }
 
 /// A script for Cline is guarded like the command lines.

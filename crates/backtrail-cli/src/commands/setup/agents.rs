@@ -47,7 +47,11 @@ pub(super) enum Mechanism {
     /// A directory of executables, one for each event.
     Scripts,
     /// A program of our own that the agent loads.
-    Module(&'static str),
+    Module {
+        /// What the agent calls it.
+        what: &'static str,
+        source: &'static str,
+    },
 }
 
 /// Before a tool, the hook itself waits for 2 seconds at most.
@@ -177,10 +181,10 @@ pub(super) const AGENTS: &[HookAgent] = &[
         title: "opencode",
         home: ("XDG_CONFIG_HOME", ".config", "opencode"),
         place: "plugin/backtrail.js",
-        mechanism: Mechanism::Module(concat!(
-            include_str!("call_hook.js"),
-            include_str!("opencode.js")
-        )),
+        mechanism: Mechanism::Module {
+            what: "plugin",
+            source: concat!(include_str!("call_hook.js"), include_str!("opencode.js")),
+        },
         // The plugin has the limits.
         events: &[
             ("session.created", TURN),
@@ -197,7 +201,10 @@ pub(super) const AGENTS: &[HookAgent] = &[
         title: "pi",
         home: ("PI_CODING_AGENT_DIR", ".pi/agent", ""),
         place: "extensions/backtrail.ts",
-        mechanism: Mechanism::Module(concat!(include_str!("call_hook.js"), include_str!("pi.ts"))),
+        mechanism: Mechanism::Module {
+            what: "extension",
+            source: concat!(include_str!("call_hook.js"), include_str!("pi.ts")),
+        },
         // The extension has the limits.
         events: &[
             ("session_start", TURN),

@@ -284,6 +284,28 @@ proptest! {
 
     // F35
     #[test]
+    fn f35_damaged_settings_are_refused_or_changed_exactly(
+        text in settings(),
+        at in any::<prop::sample::Index>(),
+        new in prop::option::of("[{}\\[\\],:\"/*\\\\ a\n\u{0}é]"),
+    ) {
+        let mut chars: Vec<char> = text.chars().collect();
+        if !chars.is_empty() {
+            let at = at.index(chars.len());
+            match new {
+                Some(new) => drop(chars.splice(at..=at, new.chars())),
+                None => chars.truncate(at),
+            }
+        }
+        let text: String = chars.into_iter().collect();
+        if let Ok(new) = install(Some(&text), &wanted("a"), 0) {
+            prop_assert!(is_inserted(&text, &new), "{text:?} became {new:?}");
+            prop_assert_eq!(remove(&new).unwrap(), Some(text));
+        }
+    }
+
+    // F35
+    #[test]
     fn f35_removing_after_other_edits_leaves_what_the_edits_alone_would(
         text in settings(),
         place in 0..3_usize,

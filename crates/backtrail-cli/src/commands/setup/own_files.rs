@@ -27,7 +27,7 @@ pub(super) fn own_files(agent: &HookAgent, place: &Path) -> Vec<OwnFile> {
     match agent.mechanism {
         Mechanism::Settings { .. } => Vec::new(),
         Mechanism::Copilot => vec![one(copilot_file, 0o600)],
-        Mechanism::Module(_) => vec![one(module_file, 0o600)],
+        Mechanism::Module { .. } => vec![one(module_file, 0o600)],
         Mechanism::Scripts => {
             let script = |(event, _): &(&'static str, u64)| OwnFile {
                 path: place.join(event),
@@ -71,7 +71,7 @@ fn module_file(
     program: &HookProgram,
     created: &Created,
 ) -> String {
-    let Mechanism::Module(source) = agent.mechanism else {
+    let Mechanism::Module { source, .. } = agent.mechanism else {
         return String::new();
     };
     let options = json!(program.options()).to_string();

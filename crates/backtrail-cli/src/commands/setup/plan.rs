@@ -164,32 +164,54 @@ impl AgentPlan {
         kinds.any(|kind| kind != ChangeKind::Unchanged)
     }
 
-    /// Describes the change of a file.
-    pub(super) fn describe(&self, change: &FileChange) -> String {
-        let hooks = count(self.agent.events.len(), "hook");
-        match (change.kind(), &self.agent.mechanism) {
-            (ChangeKind::Unchanged, _) => "installed, nothing to change".to_owned(),
-            (ChangeKind::Remove, _) => "remove the file".to_owned(),
-            (ChangeKind::Create, Mechanism::Settings { .. } | Mechanism::Copilot) => {
-                format!("create it with {hooks}")
+    /// Returns the changes for people, each with its place. Files of one directory are one.
+    pub(super) fn rows(&self) -> Vec<(String, PathBuf)> {
+        let mut rows: Vec<(ChangeKind, PathBuf, usize)> = Vec::new();
+        for change in &self.changes {
+            let path = change.file.path();
+            let place = match self.agent.mechanism {
+                Mechanism::Scripts => path.parent().unwrap_or(path),
+                _ => path,
+            };
+            let kind = change.kind();
+            match rows.iter_mut().find(|row| row.0 == kind && row.1 == place) {
+                Some((.., files)) => *files += 1,
+                None => rows.push((kind, place.to_owned(), 1)),
             }
-            (ChangeKind::Create, Mechanism::Module(_)) if self.agent.name == "pi" => {
-                "create it: an extension with /undo and /rewind".to_owned()
-            }
-            (ChangeKind::Create, Mechanism::Module(_)) => "create it: a plugin".to_owned(),
-            (ChangeKind::Create, _) => "create it: a hook".to_owned(),
-            (ChangeKind::Update, _) if change.is_own => "replace it by this version's".to_owned(),
-            (ChangeKind::Update, _) => {
-                let ours = |text: Option<&str>| {
-                    let found = merge::installed_in(text.unwrap_or_default());
-                    found.map_or(0, |found| found.len())
-                };
-                match (ours(change.file.text()), ours(change.new.as_deref())) {
-                    (0, _) => format!("add {hooks}"),
-                    (old, 0) => format!("remove {}", count(old, "hook")),
-                    _ => format!("update {hooks}"),
-                }
-            }
+        }
+        let row = |(kind, place, files)| (self.describe(kind, files), place);
+        rows.into_iter().map(row).collect()
+    }
+
+    fn describe(&self, kind: ChangeKind, files: usize) -> String {
+        let hooks = match self.agent.mechanism {
+            Mechanism::Scripts => count(files, "hook"),
+            _ => count(self.agent.events.len(), "hook"),
+        };
+        let verb = match kind {
+            ChangeKind::Unchanged => return "no change".to_owned(),
+            ChangeKind::Create => "create",
+            ChangeKind::Update => self.verb_of_update(),
+            ChangeKind::Remove => "delete",
+        };
+        match self.agent.mechanism {
+            Mechanism::Settings { .. } if kind == ChangeKind::Update => format!("{verb} {hooks}"),
+            Mechanism::Module { what, .. } => format!("{verb} the {what}"),
+            _ => format!("{verb}, {hooks}"),
+        }
+    }
+
+    fn verb_of_update(&self) -> &'static str {
+        let ours = |text: Option<&str>| {
+            let found = merge::installed_in(text.unwrap_or_default());
+            found.is_ok_and(|found| !found.is_empty())
+        };
+        let settings = self.changes.iter().find(|change| !change.is_own);
+        match settings.map(|change| (ours(change.file.text()), ours(change.new.as_deref()))) {
+            None => "replace",
+            Some((false, _)) => "add",
+            Some((true, false)) => "remove",
+            Some((true, true)) => "update",
         }
     }
 

@@ -70,8 +70,8 @@ pub(super) fn print(
         Column::text("AGENT"),
         Column::text("HOOKS"),
         Column::text("LAST CALL"),
-        Column::text("CALLS"),
-        Column::text("IN").style(DIM),
+        Column::text("CALLS").drop(1),
+        Column::text("IN").style(DIM).drop(2),
     ]);
     for status in &all {
         let last = status.last_fired.map_or("never".to_owned(), when::brief);
@@ -172,7 +172,7 @@ fn program_of(agent: &HookAgent, text: &str) -> Option<PathBuf> {
             from_line(&handlers[0]["bash"])
         }
         Mechanism::Scripts => hook_line::program_in(text),
-        Mechanism::Module(_) => {
+        Mechanism::Module { .. } => {
             let (_, list) = text.split_once("programs")?.1.split_once("= [")?;
             let mut values = serde_json::Deserializer::from_str(list).into_iter::<String>();
             Some(PathBuf::from(values.next()?.ok()?))

@@ -176,6 +176,23 @@ fn f35_a_kill_between_the_steps_leaves_the_old_file_or_the_new_one() {
 }
 
 #[test]
+fn two_at_once_do_not_mix() {
+    let home = SetupHome::with_agents();
+    let path = home.write(SETTINGS, "{}");
+    let other = home.write(".claude/.settings.json.backtrail-new", "half of anoth");
+    let other = std::fs::File::open(other).unwrap();
+    other.lock().unwrap();
+    let ran = home.run(&["--yes", "claude"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(ran.stderr.contains("another backtrail setup"), "{ran:#?}");
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "{}");
+    drop(other);
+    home.setup(&["--yes", "claude"]);
+    home.setup(&["--remove", "--yes"]);
+    assert_eq!(home.read(SETTINGS), "{}");
+}
+
+#[test]
 fn a_huge_file_is_changed_like_a_small_one() {
     let home = SetupHome::with_agents();
     let many: Vec<String> = (0..20_000)
