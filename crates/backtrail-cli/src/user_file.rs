@@ -126,8 +126,8 @@ impl UserFile {
         }
     }
 
-    /// Replaces the content. Creates a file that is not there, and the directories above it; `mode` is that
-    /// of a new file.
+    /// Replaces the content. Creates a file that is not there, and the directories above it;
+    /// `mode` is that of a new file.
     pub(crate) fn write(&self, text: &str, mode: u32) -> Result<()> {
         let Some(content) = &self.content else {
             let dir = self.path.parent().unwrap_or(Path::new("."));

@@ -8,6 +8,8 @@
 //! | opencode | a plugin | the same | `{"input", "output", "directory"}` or `{"event", "directory"}` on stdin |
 //! | pi | an extension | the same | the event with `session_id`, `transcript_path` and `cwd` on stdin |
 //!
+//! Codex also has `notify`, a single command that may be the user's; `Stop` reports the same.
+//!
 //! An agent that does not know an event may refuse the whole file: older versions of Claude Code ignore all
 //! settings then. So its list has only events that every version with hooks knows.
 

@@ -42,8 +42,8 @@ impl From<SyntaxError> for Refused {
     }
 }
 
-/// Returns the text with all the wanted hooks and no others of ours. `None` is a file that is not there; then so
-/// many directories have to be created.
+/// Returns the text with all the wanted hooks and no others of ours. `None` is a file that is not
+/// there; then so many directories have to be created.
 pub(super) fn install(
     text: Option<&str>,
     wanted: &[WantedHook],

@@ -250,7 +250,7 @@ impl AgentStatus {
         match &self.hooks {
             HookState::Unreadable(_) => "cannot be read",
             HookState::Missing if self.found => "not installed",
-            HookState::Missing => "no such agent here",
+            HookState::Missing => "agent not found",
             _ if self.off.is_some() => "turned off",
             _ if !self.can_be_called() => "program missing",
             _ if self.trusted == Some(false) => "not trusted",
