@@ -135,6 +135,7 @@ fn the_manual_matches_help() {
         "pin",
         "stats",
         "import",
+        "setup",
         "export",
         "verify",
         "repair",

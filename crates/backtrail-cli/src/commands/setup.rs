@@ -1,0 +1,128 @@
+//! `backtrail setup`: installs and removes the hooks by which agents call `backtrail hook`.
+//!
+//! `agents.rs` lists the agents, `plan.rs` finds out what would change in their files, `merge.rs`
+//! adds hooks to settings and removes them, `own_files.rs` has the files that are ours alone,
+//! `hook_line.rs` is the command line that agents run, `report.rs` shows and makes the changes, and
+//! `status.rs` shows what is installed. A file is changed whole or not at all, by `user_file.rs`.
+
+mod agents;
+mod hook_line;
+mod merge;
+mod own_files;
+mod plan;
+mod report;
+mod status;
+
+use std::path::{Path, PathBuf};
+
+use backtrail_formats::Environment;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+
+use self::agents::{AGENTS, HookAgent};
+use self::hook_line::HookProgram;
+use self::plan::AgentPlan;
+use self::report::SetupReport;
+use super::Answer;
+use crate::error::{CommandError, Result};
+use crate::home::in_path;
+use crate::ui::Ui;
+
+/// Install hooks, so that every prompt and tool call can be undone
+///
+/// Finds the agents on this machine, shows what it would change in their settings, and asks. With
+/// hooks, agents call Backtrail at each prompt and before and after each tool call; `backtrail
+/// run` is not needed then. Everything else in the files stays as it is, byte for byte, and a
+/// copy of each file is saved beside it. If Backtrail is missing or fails, the hooks do
+/// nothing: they never stop or refuse the agent's work.
+///
+/// Agents: claude, codex, gemini, qwen, copilot, cline, opencode and pi. Codex runs new hooks only
+/// once you trust them: start codex and type /hooks.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SetupArgs {
+    /// The agents to set up [default: all that are found]
+    #[arg(value_name = "AGENT", value_parser = agent_names(), hide_possible_values = true)]
+    agents: Vec<String>,
+
+    /// Show what is installed, and when each agent last called a hook
+    #[arg(long, conflicts_with_all = ["remove", "dry_run", "yes"])]
+    status: bool,
+
+    /// Remove the hooks; each file becomes what it would be without them
+    #[arg(long)]
+    remove: bool,
+
+    /// Only show what would be changed
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+fn agent_names() -> PossibleValuesParser {
+    let name = |agent: &HookAgent| match agent.name == agent.program {
+        true => PossibleValue::new(agent.name),
+        false => PossibleValue::new(agent.program).alias(agent.name),
+    };
+    PossibleValuesParser::new(AGENTS.iter().map(name))
+}
+
+/// Returns the file that `backtrail hook` touches each time an agent calls it. Without it, only
+/// the time of the last call is unknown.
+pub(crate) fn fired_file(store: &Path, agent: &str) -> PathBuf {
+    store.join("derived").join("hooks").join(agent)
+}
+
+pub(crate) fn run(args: &SetupArgs, ui: &Ui) -> Result<Answer> {
+    let environment = Environment::from_variables(std::env::vars_os());
+    let program = hook_program(ui)?;
+    let agents = agents::named(&args.agents);
+    if args.status {
+        return status::print(&agents, &environment, &program, ui);
+    }
+    let mut report = SetupReport::new(args.remove);
+    for agent in agents {
+        // An agent that was named is set up even if it is not found.
+        let is_wanted = args.remove || !args.agents.is_empty() || is_found(agent, &environment);
+        let plan = || match args.remove {
+            true => AgentPlan::remove(agent, &environment),
+            false => AgentPlan::install(agent, &environment, &program),
+        };
+        report.add(agent, is_wanted.then(plan));
+    }
+    report.show(ui)?;
+    if report.has_changes() && !args.dry_run {
+        let confirmed = args.yes || ui.confirm(&report.question())?;
+        if !confirmed {
+            ui.status("nothing was changed");
+            return Ok(Answer::No);
+        }
+        report.apply(ui);
+    }
+    report.finish(args.dry_run, ui)
+}
+
+/// Returns whether an agent is on this machine: it has been used, or its program can be found.
+fn is_found(agent: &HookAgent, environment: &Environment) -> bool {
+    // Many programs are called pi.
+    let by_name = || agent.program != "pi" && in_path(Path::new(agent.program)).is_some();
+    let home = agent.home(environment);
+    home.is_some_and(|home| home.is_dir()) || by_name()
+}
+
+/// Returns the program that hooks will call: by its name in PATH if that is this one, as such a
+/// name outlives an update.
+fn hook_program(ui: &Ui) -> Result<HookProgram> {
+    let this = std::env::current_exe()
+        .map_err(|error| CommandError::io("cannot find this program", None, &error))?;
+    let is_this = |path: &PathBuf| {
+        let same = path.canonicalize().ok() == this.canonicalize().ok();
+        same && path.is_absolute()
+    };
+    let path = in_path(Path::new("backtrail")).filter(is_this);
+    HookProgram::new(
+        path.as_deref().unwrap_or(&this),
+        ui.named_store()?.as_deref(),
+    )
+}
