@@ -41,7 +41,6 @@ use crate::source::{Source, is_json_lines};
 use edit::LineEdit;
 
 pub use ending::CompleteEnd;
-pub use place::CopyPlace;
 
 /// An agent that continues a copy of one of its own sessions.
 #[derive(Clone, Copy)]
@@ -95,7 +94,7 @@ trait CopyFormat: Sync {
     }
 
     /// Returns where the agent finds a copy of the file `old`.
-    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<CopyPlace>;
+    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf>;
 
     /// Returns whether the agent writes this line when it starts to continue a session.
     fn opens_next(&self, line: &Object<'_>) -> bool;
@@ -154,6 +153,11 @@ pub fn resumable(agent: &str) -> Option<ResumableAgent> {
 }
 
 impl ResumableAgent {
+    /// Returns the agent's name on the command line and in sessions.
+    pub fn name(&self) -> &'static str {
+        self.format.name()
+    }
+
     /// Returns the agent's name for people.
     pub fn title(&self) -> &'static str {
         self.format.title()
@@ -235,7 +239,7 @@ impl ResumableAgent {
     /// # Errors
     ///
     /// Fails if there is no place where the agent would find it.
-    pub fn place(&self, source: &Source, new: &NewSession<'_>) -> Result<CopyPlace> {
+    pub fn place(&self, source: &Source, new: &NewSession<'_>) -> Result<PathBuf> {
         self.copies.place(source.path(), new)
     }
 

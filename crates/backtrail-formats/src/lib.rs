@@ -47,7 +47,7 @@ pub mod testing;
 pub use collector::{CollectedThread, EventCollector};
 pub use compressed::{Decompressed, decompress};
 pub use container::{ContainedSession, Container, Contents, FileStamp, Spool};
-pub use cut::{CompleteEnd, CopyPlace, CutPoint, NewSession, ResumableAgent, resumable};
+pub use cut::{CompleteEnd, CutPoint, NewSession, ResumableAgent, resumable};
 pub use environment::Environment;
 pub use error::{Error, Result};
 pub use escapes::escape_len;

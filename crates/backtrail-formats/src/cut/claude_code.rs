@@ -1,9 +1,9 @@
 //! Copies of Claude Code's sessions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::edit::LineEdit;
-use super::place::{CopyPlace, folder, sessions};
+use super::place::{folder, sessions};
 use super::{Copy, CopyFormat, NewSession, OldSession};
 use crate::error::Result;
 use crate::formats::ClaudeCode;
@@ -20,11 +20,11 @@ impl CopyFormat for ClaudeCodeCopies {
         vec!["--resume".to_owned(), id.to_owned()]
     }
 
-    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<CopyPlace> {
+    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {
         let sessions = sessions(&ClaudeCode, old, new)?;
         let folder = folder(&new.directory, old.parent());
         let name = format!("{}.jsonl", new.id);
-        Ok(CopyPlace::shared(sessions.join(folder).join(name)))
+        Ok(sessions.join(folder).join(name))
     }
 
     /// A prompt that waits, or what the hooks of a start added.

@@ -1,9 +1,9 @@
 //! Copies of Codex's sessions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::edit::{LineEdit, quoted};
-use super::place::{CopyPlace, time_in_name};
+use super::place::time_in_name;
 use super::{Copy, CopyFormat, NewSession, OldSession};
 use crate::error::{Error, Result};
 use crate::format::Format as _;
@@ -26,7 +26,7 @@ impl CopyFormat for CodexCopies {
         true
     }
 
-    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<CopyPlace> {
+    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {
         // Not where the agent archives them.
         let sessions = Codex.directories(new.environment).into_iter().next();
         let Some(sessions) = sessions else {
@@ -38,7 +38,7 @@ impl CopyFormat for CodexCopies {
         let time = time_in_name(new.at, 19);
         let day = time.get(..10).unwrap_or_default().replace('-', "/");
         let name = format!("rollout-{time}-{}.jsonl", new.id);
-        Ok(CopyPlace::shared(sessions.join(day).join(name)))
+        Ok(sessions.join(day).join(name))
     }
 
     fn opens_next(&self, line: &Object<'_>) -> bool {

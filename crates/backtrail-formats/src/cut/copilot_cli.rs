@@ -1,9 +1,9 @@
 //! Copies of Copilot CLI's sessions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::edit::LineEdit;
-use super::place::{CopyPlace, sessions};
+use super::place::sessions;
 use super::{Copy, CopyFormat, NewSession, OldSession};
 use crate::error::Result;
 use crate::formats::CopilotCli;
@@ -20,9 +20,9 @@ impl CopyFormat for CopilotCliCopies {
         vec![format!("--resume={id}")]
     }
 
-    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<CopyPlace> {
+    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {
         let sessions = sessions(&CopilotCli, old, new)?;
-        Ok(CopyPlace::own(sessions.join(&new.id), "events.jsonl"))
+        Ok(sessions.join(&new.id).join("events.jsonl"))
     }
 
     fn opens_next(&self, line: &Object<'_>) -> bool {

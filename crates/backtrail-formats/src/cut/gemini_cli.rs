@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::edit::LineEdit;
-use super::place::{CopyPlace, sessions, time_in_name};
+use super::place::{sessions, time_in_name};
 use super::{Copy, CopyFormat, NewSession, OldSession};
 use crate::error::{Error, Result};
 use crate::formats::GeminiCli;
@@ -20,7 +20,7 @@ impl CopyFormat for GeminiCliCopies {
         vec!["--resume".to_owned(), id.to_owned()]
     }
 
-    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<CopyPlace> {
+    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {
         let sessions = sessions(&GeminiCli, old, new)?;
         let Some(project) = project(&sessions, &new.directory) else {
             let what = "Gemini CLI has no project for this directory; start gemini there once";
@@ -29,7 +29,7 @@ impl CopyFormat for GeminiCliCopies {
         let time = time_in_name(new.at, 16);
         let id = new.id.get(..8).unwrap_or(&new.id);
         let name = format!("session-{time}-{id}.jsonl");
-        Ok(CopyPlace::shared(project.join("chats").join(name)))
+        Ok(project.join("chats").join(name))
     }
 
     /// A resume repeats the id and all messages.

@@ -1,9 +1,9 @@
 //! Copies of pi's sessions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::edit::{LineEdit, quoted};
-use super::place::{CopyPlace, sessions, time_in_name};
+use super::place::{sessions, time_in_name};
 use super::{Copy, CopyFormat, NewSession, OldSession};
 use crate::error::Result;
 use crate::formats::Pi;
@@ -24,7 +24,7 @@ impl CopyFormat for PiCopies {
         true
     }
 
-    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<CopyPlace> {
+    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {
         let sessions = sessions(&Pi, old, new)?;
         let directory = new.directory.to_string_lossy();
         let directory = directory
@@ -32,7 +32,7 @@ impl CopyFormat for PiCopies {
             .replace(['/', '\\', ':'], "-");
         let name = format!("{}_{}.jsonl", time_in_name(new.at, usize::MAX), new.id);
         let folder = sessions.join(format!("--{directory}--"));
-        Ok(CopyPlace::shared(folder.join(name)))
+        Ok(folder.join(name))
     }
 
     fn opens_next(&self, _line: &Object<'_>) -> bool {

@@ -8,33 +8,6 @@ use super::NewSession;
 use crate::error::{Error, Result};
 use crate::format::Format;
 
-/// Where an agent finds a copy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CopyPlace {
-    /// The file.
-    pub file: PathBuf,
-    /// What must appear at once: the file, or the directory that is the session's own.
-    pub whole: PathBuf,
-}
-
-impl CopyPlace {
-    /// A file in a directory that other sessions share.
-    pub(super) fn shared(file: PathBuf) -> Self {
-        Self {
-            whole: file.clone(),
-            file,
-        }
-    }
-
-    /// A file in a directory of its own.
-    pub(super) fn own(directory: PathBuf, name: &str) -> Self {
-        Self {
-            file: directory.join(name),
-            whole: directory,
-        }
-    }
-}
-
 /// Returns the directory of an agent's sessions: the one that the file `old` is in, else the
 /// first that exists, else the first.
 pub(super) fn sessions(format: &dyn Format, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {

@@ -1,9 +1,9 @@
 //! Copies of Qwen Code's sessions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::edit::LineEdit;
-use super::place::{CopyPlace, folder, sessions};
+use super::place::{folder, sessions};
 use super::{Copy, CopyFormat, NewSession, OldSession};
 use crate::error::Result;
 use crate::formats::QwenCode;
@@ -20,12 +20,12 @@ impl CopyFormat for QwenCodeCopies {
         vec!["--resume".to_owned(), id.to_owned()]
     }
 
-    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<CopyPlace> {
+    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {
         let sessions = sessions(&QwenCode, old, new)?;
         let folder = folder(&new.directory, old.ancestors().nth(2));
         let chats = sessions.join(folder).join("chats");
         let name = format!("{}.jsonl", new.id);
-        Ok(CopyPlace::shared(chats.join(name)))
+        Ok(chats.join(name))
     }
 
     fn opens_next(&self, _line: &Object<'_>) -> bool {

@@ -64,8 +64,8 @@ impl Home {
         let place = agent.place(&source, &new).unwrap();
         let mut copy = Vec::new();
         agent.write_copy(&source, cut, &new, &mut copy).unwrap();
-        assert!(!place.file.exists());
-        self.write(&place.file, &copy)
+        assert!(!place.exists());
+        self.write(&place, &copy)
     }
 
     /// Returns the ids of the responses whose tokens a session counts, unless another session

@@ -103,12 +103,9 @@ fn check_copy(sample: &Sample, copied: &[u8], expected: &[(String, String)], dir
     let place = match sample.agent {
         // It needs the agent's own list of projects.
         "gemini-cli" => Path::new("/x/session-2026-11-18T00-00-01a1f000.jsonl").to_owned(),
-        _ => {
-            agent
-                .place(&old, &new_session(directory, &environment))
-                .unwrap()
-                .file
-        }
+        _ => agent
+            .place(&old, &new_session(directory, &environment))
+            .unwrap(),
     };
     let events = read(sample.agent, &place, copied);
     assert_eq!(events.session, NEW_ID, "{}", sample.agent);
