@@ -15,7 +15,7 @@ use super::export::KeptFile;
 use super::import::failed;
 use super::run::{self, RunArgs};
 use super::workspace::WorkspaceArgs;
-use super::{Answer, open_files_store, required, short};
+use super::{Answer, open_or_create_store, require_files_store, short};
 use crate::error::{CommandError, Result};
 use crate::files;
 use crate::home::workspace_root;
@@ -48,7 +48,10 @@ pub(crate) fn run(args: &ResumeArgs, ui: &Ui) -> Result<Answer> {
         let what = "resume runs the agent, whose output is not JSON";
         return Err(CommandError::invalid(what).hint("print the command instead: add --print"));
     }
-    let store = required(open_files_store(ui)?, ui)?;
+    let store = match args.reference {
+        Some(_) => require_files_store(ui)?,
+        None => open_or_create_store(ui)?,
+    };
     let environment = Environment::from_variables(std::env::vars_os());
     let found = Found::find(&store, args.reference.as_deref(), &environment, ui)?;
     if !args.print && !run::can_start(found.agent.program()) {

@@ -1,7 +1,7 @@
 //! `resume`: an agent continues its own session from any record, on a copy under a new id.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -150,6 +150,7 @@ fn print_makes_the_copy_and_shows_the_command() {
     }
 }
 
+// F24
 #[test]
 fn a_copy_adds_nothing_to_the_totals() {
     for agent in AGENTS {
@@ -159,11 +160,10 @@ fn a_copy_adds_nothing_to_the_totals() {
         let total = |home: &Home| {
             let stats = home.run(&["stats", "--all", "--json"]);
             assert_eq!(stats.code, 0, "{stats:#?}");
-            let total = &stats.json()["total"];
-            (total["usage"].clone(), total["cost_usd"].clone())
+            stats.json()["totals"].clone()
         };
         let before = total(&home);
-        assert_ne!(before.0, Value::Null, "{agent}");
+        assert_eq!(before["calls"], 4, "{agent}");
         let ran = home.run(&["resume", sample.id, "--print", "--json"]);
         let copy = ran.json()["new_id"].as_str().unwrap().to_owned();
         home.import();
@@ -229,6 +229,7 @@ fn what_the_agent_added_since_the_import_is_in_the_copy() {
     assert_eq!(copy.lines().count(), lines.len());
 }
 
+// F25
 #[test]
 fn a_conversation_that_cannot_end_there_ends_before_the_call() {
     let home = Home::new();
@@ -323,12 +324,9 @@ fn what_cannot_be_resumed_says_why_and_what_to_do() {
 #[test]
 fn an_agent_that_cannot_be_resumed_yet_says_so() {
     let home = Home::new();
-    let task =
-        json!([{"role": "user", "content": [{"type": "text", "text": "<task>hello</task>"}]}]);
     let file = home
         .dir()
         .join(".factory/sessions/-p/3c9f0a71-22bb-4d55-9e11-a1b2c3d4e5f6.jsonl");
-    drop(task);
     let lines = [
         json!({"type": "session_start", "id": "3c9f0a71-22bb-4d55-9e11-a1b2c3d4e5f6", "title": "t", "cwd": home.project(), "version": 2}),
         json!({"type": "message", "id": "m1", "timestamp": "2026-10-03T09:15:00Z", "message": {"role": "user", "content": [{"type": "text", "text": "hello"}]}, "parentId": null}),

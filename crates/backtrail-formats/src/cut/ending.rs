@@ -100,6 +100,7 @@ mod tests {
         messages.iter().map(&mut add).collect()
     }
 
+    // F25
     #[test]
     fn a_conversation_does_not_end_between_calls_and_their_results() {
         let talk = [

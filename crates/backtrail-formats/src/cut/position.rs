@@ -26,9 +26,7 @@ pub(super) fn find(
         return Ok(None);
     };
     let file = Beginnings::of(format, source)?;
-    let shortest = first(file.ends.len() + 1, |count| {
-        Ok(file.read(count)?.seen.contains(last))
-    })?;
+    let shortest = file.shortest_with(last)?;
     let Some(shortest) = shortest else {
         return Ok(None);
     };
@@ -38,7 +36,7 @@ pub(super) fn find(
     }
     let seen = conversation.seen;
     let adds_more = |count: usize| Ok(!file.read(count)?.seen.is_subset(&seen));
-    let too_long = first_from(shortest + 1, file.ends.len() + 1, adds_more)?;
+    let too_long = first(shortest + 1, file.ends.len() + 1, adds_more)?;
     let longest = too_long.map_or(file.ends.len(), |count| count - 1);
     let mut count = shortest;
     while count < longest && !file.opens_next(agent, count + 1)? {
@@ -83,6 +81,35 @@ impl<'s> Beginnings<'s> {
         })
     }
 
+    /// Returns how many lines there are up to the event with a key. Each reading of a long file
+    /// takes time, so the first line is tried that contains the key's id.
+    fn shortest_with(&self, key: &str) -> Result<Option<usize>> {
+        let has = |lines: usize| Ok(self.read(lines)?.seen.contains(key));
+        if let Some(lines) = self.first_line_with(key)?
+            && has(lines)?
+            && !has(lines - 1)?
+        {
+            return Ok(Some(lines));
+        }
+        let middle = self.ends.len() / 2;
+        let from = if has(middle)? { 1 } else { middle + 1 };
+        first(from, self.ends.len() + 1, has)
+    }
+
+    /// Returns the number of the first line that contains a key's id.
+    fn first_line_with(&self, key: &str) -> Result<Option<usize>> {
+        let id = key.split(['~', '/']).next().unwrap_or(key);
+        let finder = memchr::memmem::Finder::new(id.as_bytes());
+        let mut lines = Lines::new(self.source, 0, 0);
+        while let Some(line) = lines.next()? {
+            if finder.find(line.bytes).is_some() {
+                let end = line.range.end;
+                return Ok(self.ends.binary_search(&end).ok().map(|at| at + 1));
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns the length of so many lines.
     fn len(&self, lines: usize) -> u64 {
         let last = lines.checked_sub(1).and_then(|last| self.ends.get(last));
@@ -116,18 +143,19 @@ impl<'s> Beginnings<'s> {
     }
 }
 
-/// Returns the first number from 1 on and below `end` for which `is_it` holds, as it does for
-/// all after it.
-fn first(end: usize, is_it: impl FnMut(usize) -> Result<bool>) -> Result<Option<usize>> {
-    first_from(1, end, is_it)
-}
-
-fn first_from(
+/// Returns the first number in a range for which `is_it` holds, as it does for all after it.
+/// Numbers at the beginning of the range are found with the fewest questions.
+fn first(
     from: usize,
     end: usize,
     mut is_it: impl FnMut(usize) -> Result<bool>,
 ) -> Result<Option<usize>> {
-    let (mut low, mut high) = (from, end);
+    let (mut low, mut high, mut step) = (from, from, 1);
+    while high < end && !is_it(high)? {
+        low = high + 1;
+        high = end.min(low + step);
+        step *= 2;
+    }
     while low < high {
         let middle = low + (high - low) / 2;
         match is_it(middle)? {

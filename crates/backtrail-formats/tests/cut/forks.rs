@@ -100,6 +100,7 @@ fn sample_in(home: &Home, agent: &str) -> (Sample, PathBuf) {
     (sample, path)
 }
 
+// F24
 #[test]
 fn a_copy_is_a_fork_that_counts_nothing_twice() {
     for agent in sessions::all("/p").iter().map(|sample| sample.agent) {
