@@ -112,9 +112,9 @@ impl Copy {
         if let (Some(asked), Some(last)) = (found.asked, found.last)
             && found.is_cut_earlier()
         {
-            ui.status(&format!(
-                "record {asked} is within a response; the copy ends at record {last}"
-            ));
+            let what =
+                format!("record {asked} is within a response; the copy ends at record {last}");
+            ui.warning(&what, None);
         }
         if self.damaged > 0 {
             let lines = count(self.damaged, "damaged line");

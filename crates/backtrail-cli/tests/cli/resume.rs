@@ -321,6 +321,30 @@ fn what_cannot_be_resumed_says_why_and_what_to_do() {
     assert_eq!(after, before, "nothing was written");
 }
 
+// F26
+#[test]
+fn a_session_is_resumed_where_its_directory_was_moved_to() {
+    let home = Home::new();
+    let sample = home.sample("codex");
+    home.import();
+    let (old, new) = (home.project(), home.dir().join("moved"));
+    std::fs::rename(&old, &new).unwrap();
+    std::fs::create_dir_all(home.dir().join("elsewhere")).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = home.cli.command(args);
+        command.env("HOME", home.dir());
+        finish(command.current_dir(home.dir().join("elsewhere")), b"")
+    };
+    let new = new.canonicalize().unwrap();
+    let moved = run(&["relink", &old, new.to_str().unwrap()]);
+    assert_eq!(moved.code, 0, "{moved:#?}");
+    let made = run(&["resume", sample.id, "--print", "--json"]).json();
+    assert_eq!(made["directory"], json!(new));
+    let copy = std::fs::read_to_string(made["file"].as_str().unwrap()).unwrap();
+    let head: Value = serde_json::from_str(copy.lines().next().unwrap()).unwrap();
+    assert_eq!(head["payload"]["cwd"], json!(new));
+}
+
 #[test]
 fn an_agent_that_cannot_be_resumed_yet_says_so() {
     let home = Home::new();

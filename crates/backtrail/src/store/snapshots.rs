@@ -12,7 +12,7 @@ use crate::rewind::TouchHook;
 use crate::session::SessionInfo;
 use crate::workspace::repair::{SnapshotsRepairOptions, SnapshotsRepairPlan};
 use crate::workspace::verify::{SnapshotsReport, VerifyOptions};
-use crate::workspace::{self, SessionPlace, SessionsHere, Workspace};
+use crate::workspace::{self, SessionPlace, SessionsHere, Workspace, moved_home};
 
 /// The settings of snapshots.
 #[derive(Debug, Clone)]
@@ -104,6 +104,12 @@ impl StoreOptions {
 }
 
 impl Store {
+    /// Returns where the directory of a session is now, if it was moved.
+    #[doc(hidden)]
+    pub fn moved_root(&self, info: &SessionInfo) -> Option<PathBuf> {
+        moved_home(self, info).map(|workspace| workspace.root().to_owned())
+    }
+
     /// Returns the [latest](SessionInfo::latest) session of a workspace among those that are
     /// wanted.
     ///

@@ -1,6 +1,6 @@
 //! The session to resume, and the messages of it that are kept.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use backtrail::{RecordKind, SessionId, SessionInfo, SessionReader, Store};
 use backtrail_formats::{
@@ -49,7 +49,7 @@ impl Found {
         let info = reader.info()?;
         let agent = agent_of(&info, ui)?;
         let mut found = Self {
-            directory: directory_of(&info, ui)?,
+            directory: directory_of(store, &info, ui)?,
             reader,
             agent,
             asked,
@@ -194,25 +194,25 @@ fn not_yet(info: &SessionInfo, name: &str, program: &str) -> CommandError {
     error.hint(format!("read it: {program} show {id}"))
 }
 
-/// Returns the directory of a session, if it exists.
-fn directory_of(info: &SessionInfo, ui: &Ui) -> Result<PathBuf> {
+/// Returns the directory of a session as it is called now, if it exists.
+fn directory_of(store: &Store, info: &SessionInfo, ui: &Ui) -> Result<PathBuf> {
     let (id, program) = (short(&info.id), ui.program());
     let Some(directory) = &info.workspace_root else {
         let what = format!("session {id} does not say which directory it worked in");
         return Err(CommandError::invalid(what).hint(format!("read it: {program} show {id}")));
     };
-    match Path::new(directory).is_dir() {
-        true => Ok(directory.clone()),
-        false => {
-            let what = format!(
-                "the directory of session {id} is gone: {}",
-                tilde(directory)
-            );
-            let old = quote_path(directory);
-            Err(CommandError::not_found(what)
-                .at_path(directory)
-                .hint(format!("if it was moved: {program} relink {old} NEW"))
-                .hint(format!("if not, create it: mkdir -p {old}")))
-        }
+    let moved = store.moved_root(info);
+    let directory = moved.as_ref().unwrap_or(directory);
+    if directory.is_dir() {
+        return Ok(directory.clone());
     }
+    let what = format!(
+        "the directory of session {id} is gone: {}",
+        tilde(directory)
+    );
+    let old = quote_path(directory);
+    Err(CommandError::not_found(what)
+        .at_path(directory)
+        .hint(format!("if it was moved: {program} relink {old} NEW"))
+        .hint(format!("if not, create it: mkdir -p {old}")))
 }
