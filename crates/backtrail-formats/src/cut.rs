@@ -80,6 +80,18 @@ struct OldSession {
     directory: Option<String>,
 }
 
+impl OldSession {
+    /// Reads a line of an agent whose lines each name the session and its directory. Returns
+    /// whether that is all.
+    fn read_line(&mut self, line: &Object<'_>) -> bool {
+        if self.id.is_empty() {
+            self.id = line.trimmed("sessionId").unwrap_or_default();
+        }
+        self.directory = self.directory.take().or_else(|| line.trimmed("cwd"));
+        !self.id.is_empty() && self.directory.is_some()
+    }
+}
+
 /// What is particular to the copies of one agent's sessions.
 trait CopyFormat: Sync {
     /// Returns the program, as it is typed.
@@ -110,23 +122,37 @@ trait CopyFormat: Sync {
 
     /// Changes a line. Returns whether it names the session that it was copied from, which one
     /// line must do.
-    fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Copy<'_>) -> bool;
+    fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Renaming<'_>) -> bool;
 }
 
-/// Both sessions.
-struct Copy<'c> {
+/// A session becomes another one.
+struct Renaming<'c> {
     /// The old session's file.
     file: &'c Path,
     old: &'c OldSession,
     new: &'c NewSession<'c>,
 }
 
-impl Copy<'_> {
+impl Renaming<'_> {
     /// Replaces the old directory at a path of fields.
     fn replace_directory(&self, line: &mut LineEdit<'_>, path: &[&str]) {
         if let (Some(old), Some(new)) = (&self.old.directory, self.new.directory.to_str()) {
             line.replace(path, old, new);
         }
+    }
+
+    /// Changes a line of an agent whose lines each name the session and its directory. If it may
+    /// name the origin and has an id, it does so as in the agent's own forks.
+    fn edit_line(&self, line: &mut LineEdit<'_>, may_name_origin: bool) -> bool {
+        line.replace(&["sessionId"], &self.old.id, &self.new.id);
+        self.replace_directory(line, &["cwd"]);
+        let uuid = line.object().string("uuid");
+        let Some(uuid) = uuid.filter(|_| may_name_origin) else {
+            return false;
+        };
+        let origin = serde_json::json!({"sessionId": self.old.id, "messageUuid": uuid});
+        line.set(&[], "forkedFrom", origin.to_string());
+        true
     }
 
     /// Returns the field that names the old session, and the first one of several copies.
@@ -257,7 +283,7 @@ impl ResumableAgent {
     ) -> Result<()> {
         let beginning = source.beginning(cut.end)?;
         let old = self.old_session(&beginning)?;
-        let copy = Copy {
+        let copy = Renaming {
             file: source.path(),
             old: &old,
             new,
@@ -305,7 +331,12 @@ impl ResumableAgent {
     }
 
     /// Returns the changed line; `None` if it is not JSON and stays as it is.
-    fn edit_line(&self, bytes: &[u8], names_origin: &mut bool, copy: &Copy<'_>) -> Option<String> {
+    fn edit_line(
+        &self,
+        bytes: &[u8],
+        names_origin: &mut bool,
+        copy: &Renaming<'_>,
+    ) -> Option<String> {
         let mut edit = LineEdit::new(std::str::from_utf8(bytes).ok()?)?;
         *names_origin |= self.copies.edit(&mut edit, *names_origin, copy);
         Some(edit.finish())

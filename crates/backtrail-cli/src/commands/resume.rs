@@ -57,7 +57,7 @@ pub(crate) fn run(args: &ResumeArgs, ui: &Ui) -> Result<Answer> {
     if !args.print && !run::can_start(found.agent.program()) {
         return Err(not_installed(&found, ui));
     }
-    let copy = Copy::make(&store, &found, &environment)?;
+    let copy = SessionCopy::make(&store, &found, &environment)?;
     copy.report(&found, ui);
     match args.print {
         true => copy.print(&found, ui),
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ResumeArgs, ui: &Ui) -> Result<Answer> {
 }
 
 /// A copy of an agent's session.
-struct Copy {
+struct SessionCopy {
     id: String,
     file: PathBuf,
     command: Vec<String>,
@@ -75,7 +75,7 @@ struct Copy {
     damaged: u64,
 }
 
-impl Copy {
+impl SessionCopy {
     /// Makes the copy where the agent finds it.
     fn make(store: &Store, found: &Found, environment: &Environment) -> Result<Self> {
         let (source, cut) = found.cut(store)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::edit::{LineEdit, quoted};
 use super::place::time_in_name;
-use super::{Copy, CopyFormat, NewSession, OldSession};
+use super::{CopyFormat, NewSession, OldSession, Renaming};
 use crate::error::{Error, Result};
 use crate::format::Format as _;
 use crate::formats::Codex;
@@ -72,7 +72,7 @@ impl CopyFormat for CodexCopies {
         (!is_enveloped).then_some("a session of an older version of Codex")
     }
 
-    fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Copy<'_>) -> bool {
+    fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Renaming<'_>) -> bool {
         let (old, new) = (&copy.old.id, &copy.new.id);
         line.replace(&["payload", "thread_id"], old, new);
         line.replace(&["payload", "session_id"], old, new);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::edit::LineEdit;
 use super::place::sessions;
-use super::{Copy, CopyFormat, NewSession, OldSession};
+use super::{CopyFormat, NewSession, OldSession, Renaming};
 use crate::error::Result;
 use crate::formats::CopilotCli;
 use crate::json::Object;
@@ -42,7 +42,7 @@ impl CopyFormat for CopilotCliCopies {
         !old.id.is_empty()
     }
 
-    fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Copy<'_>) -> bool {
+    fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Renaming<'_>) -> bool {
         line.replace(&["data", "sessionId"], &copy.old.id, &copy.new.id);
         copy.replace_directory(line, &["data", "context", "cwd"]);
         copy.replace_directory(line, &["data", "context", "gitRoot"]);

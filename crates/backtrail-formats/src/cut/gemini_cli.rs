@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::edit::LineEdit;
 use super::place::{sessions, time_in_name};
-use super::{Copy, CopyFormat, NewSession, OldSession};
+use super::{CopyFormat, NewSession, OldSession, Renaming};
 use crate::error::{Error, Result};
 use crate::formats::GeminiCli;
 use crate::json::Object;
@@ -51,7 +51,7 @@ impl CopyFormat for GeminiCliCopies {
             .then_some("a session of an older version, or a saved chat: not lines of messages")
     }
 
-    fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Copy<'_>) -> bool {
+    fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Renaming<'_>) -> bool {
         line.replace(&["$set", "sessionId"], &copy.old.id, &copy.new.id);
         let is_header = line.object().string("sessionId").is_some();
         if !is_header || names_origin {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::edit::{LineEdit, quoted};
 use super::place::{sessions, time_in_name};
-use super::{Copy, CopyFormat, NewSession, OldSession};
+use super::{CopyFormat, NewSession, OldSession, Renaming};
 use crate::error::Result;
 use crate::formats::Pi;
 use crate::json::Object;
@@ -48,7 +48,7 @@ impl CopyFormat for PiCopies {
         !old.id.is_empty()
     }
 
-    fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Copy<'_>) -> bool {
+    fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Renaming<'_>) -> bool {
         // Only the first header counts.
         if !line.is_type("session") || names_origin {
             return false;

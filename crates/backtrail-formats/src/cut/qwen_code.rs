@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::edit::LineEdit;
 use super::place::{folder, sessions};
-use super::{Copy, CopyFormat, NewSession, OldSession};
+use super::{CopyFormat, NewSession, OldSession, Renaming};
 use crate::error::Result;
 use crate::formats::QwenCode;
 use crate::json::Object;
@@ -33,11 +33,7 @@ impl CopyFormat for QwenCodeCopies {
     }
 
     fn read_session(&self, line: &Object<'_>, old: &mut OldSession) -> bool {
-        if old.id.is_empty() {
-            old.id = line.trimmed("sessionId").unwrap_or_default();
-        }
-        old.directory = old.directory.take().or_else(|| line.trimmed("cwd"));
-        !old.id.is_empty() && old.directory.is_some()
+        old.read_line(line)
     }
 
     fn refuses(&self, line: &Object<'_>) -> Option<&'static str> {
@@ -45,17 +41,8 @@ impl CopyFormat for QwenCodeCopies {
         is_old.then_some("a session of an older version, whose file is not lines of records")
     }
 
-    fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Copy<'_>) -> bool {
-        line.replace(&["sessionId"], &copy.old.id, &copy.new.id);
-        copy.replace_directory(line, &["cwd"]);
-        let object = line.object();
-        let is_named = object.non_blank("sessionId").is_some();
-        let Some(uuid) = object.string("uuid").filter(|_| is_named && !names_origin) else {
-            return false;
-        };
-        // As the agent's own forks have it.
-        let origin = serde_json::json!({"sessionId": copy.old.id, "messageUuid": uuid});
-        line.set(&[], "forkedFrom", origin.to_string());
-        true
+    fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Renaming<'_>) -> bool {
+        let is_named = line.object().non_blank("sessionId").is_some();
+        copy.edit_line(line, is_named && !names_origin)
     }
 }
