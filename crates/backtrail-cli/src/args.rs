@@ -81,6 +81,7 @@ verbs! {
     Fork(fork::ForkArgs),
     Rewind(rewind::RewindArgs),
     Restore(restore::RestoreArgs),
+    Resume(resume::ResumeArgs),
     Undo(undo::UndoArgs),
     Redo(redo::RedoArgs),
     Compact(compact::CompactArgs),

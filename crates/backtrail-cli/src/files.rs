@@ -35,6 +35,42 @@ pub(crate) fn replace_private(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Creates a file whole or not at all, with the directories above it, readable for its owner
+/// alone. Fails if there is one.
+pub(crate) fn create_whole<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn io::Write) -> Result<(), E>,
+) -> Result<(), E> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let new_dirs = dir.ancestors().take_while(|dir| !dir.exists());
+    let new_dirs: Vec<PathBuf> = new_dirs.map(Path::to_owned).collect();
+    fs::create_dir_all(dir)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // No agent takes it for a session if we are killed.
+    let temporary = dir.join(format!(".{name}.{}.tmp", std::process::id()));
+    let written = write_synced(&temporary, write)
+        .and_then(|()| Ok(LocalStorage.rename_new(&temporary, path)?));
+    if written.is_err() {
+        fs::remove_file(&temporary).ok();
+        return written;
+    }
+    LocalStorage.sync_dir(dir)?;
+    for above in new_dirs.iter().filter_map(|dir| dir.parent()) {
+        LocalStorage.sync_dir(above)?;
+    }
+    Ok(())
+}
+
+fn write_synced<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn io::Write) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut out = io::BufWriter::new(create_private(path)?);
+    write(&mut out)?;
+    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok(file.sync_all()?)
+}
+
 /// Reads a whole text.
 pub(crate) fn read(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)

@@ -4,7 +4,10 @@ use clap::Command;
 
 /// The verbs in the order of the help. To show a verb, add it to its group.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
-    ("Going back", &["undo", "redo", "rewind", "restore", "fork"]),
+    (
+        "Going back",
+        &["undo", "redo", "rewind", "restore", "resume", "fork"],
+    ),
     (
         "Looking",
         &[

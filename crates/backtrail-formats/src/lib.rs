@@ -25,6 +25,7 @@
 mod collector;
 mod compressed;
 mod container;
+mod cut;
 mod environment;
 mod error;
 mod escapes;
@@ -49,6 +50,7 @@ pub mod testing;
 pub use collector::{CollectedThread, EventCollector};
 pub use compressed::{Decompressed, decompress};
 pub use container::{ContainedSession, Container, Contents, FileStamp, Spool};
+pub use cut::{CompleteEnd, CutPoint, NewSession, ResumableAgent, resumable};
 pub use environment::Environment;
 pub use error::{Error, Result};
 pub use escapes::escape_len;

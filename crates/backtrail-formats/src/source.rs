@@ -165,6 +165,23 @@ impl Source {
         Ok(bytes)
     }
 
+    /// Returns the file's beginning, as a file that ends there.
+    pub(crate) fn beginning(&self, len: u64) -> Result<Self> {
+        let len = len.min(self.len);
+        let content = match &self.content {
+            Content::File(file) => {
+                Content::File(file.try_clone().map_err(|error| self.failed(error))?)
+            }
+            // It is not longer than the bytes.
+            Content::Bytes(bytes) => Content::Bytes(bytes[..len as usize].to_vec()),
+        };
+        Ok(Self {
+            path: self.path.clone(),
+            content,
+            len,
+        })
+    }
+
     /// Returns whether a line starts at a byte.
     pub(crate) fn begins_line(&self, at: u64) -> bool {
         let mut before = [b'\n'];

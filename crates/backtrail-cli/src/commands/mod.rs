@@ -31,6 +31,7 @@ pub(crate) mod redo;
 pub(crate) mod relink;
 pub(crate) mod repair;
 pub(crate) mod restore;
+pub(crate) mod resume;
 pub(crate) mod rewind;
 pub(crate) mod run;
 pub(crate) mod search;

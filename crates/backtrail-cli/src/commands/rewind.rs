@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
 
 use super::cat::within_all;
-use super::moves::{How, Move, MoveRequest, What, check_patch, no_files, workspace_of};
+use super::moves::{
+    How, Move, MoveRequest, What, check_patch, continuing_verb, no_files, workspace_of,
+};
 use super::recovery::Finish;
 use super::workspace::{WorkspaceArgs, record_of};
 use super::{Answer, open_store, require_store, resolve, short, split_place};
@@ -218,10 +220,10 @@ pub(super) fn as_session(store: &Store, point: &Point) -> Option<SessionId> {
 
 /// Returns the error of a conversation that belongs to another agent.
 fn not_ours(id: &SessionId, seq: u64, agent: &str, ui: &Ui) -> CommandError {
-    let (id, program) = (short(id), ui.program());
+    let (id, program, verb) = (short(id), ui.program(), continuing_verb(agent, seq));
     let agent = one_line(agent, 40);
     let what = format!("the conversation of {id} belongs to {agent} and stays as it is");
-    CommandError::invalid(what).hint(format!("continue from there: {program} fork {id}:{seq}"))
+    CommandError::invalid(what).hint(format!("continue from there: {program} {verb} {id}:{seq}"))
 }
 
 fn needs_record(id: &SessionId, ui: &Ui) -> CommandError {

@@ -76,6 +76,37 @@ pub(crate) struct RunArgs {
     /// The command, with its arguments
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
+
+    /// Where it runs, if that is not the current directory.
+    #[arg(skip)]
+    directory: Option<PathBuf>,
+}
+
+impl RunArgs {
+    /// Returns the arguments that run a command in a directory of a workspace.
+    pub(super) fn of_command(
+        command: Vec<OsString>,
+        directory: PathBuf,
+        here: WorkspaceArgs,
+    ) -> Self {
+        Self {
+            title: None,
+            label: None,
+            session: None,
+            report: None,
+            unprotected: false,
+            yes: false,
+            include: IncludeArgs::default(),
+            here,
+            command,
+            directory: Some(directory),
+        }
+    }
+}
+
+/// Returns whether the system finds a program and can execute it.
+pub(super) fn can_start(program: &str) -> bool {
+    executable::find(OsStr::new(program)).is_ok()
 }
 
 /// Runs the command. Failures are reported here: the exit code belongs to the command.
@@ -143,10 +174,11 @@ impl<'a> Running<'a> {
         if let Some((_, session)) = &begun.session {
             env.push((SESSION_VARIABLE, OsStr::new(session.as_str())));
         }
-        let directory = std::env::current_dir().unwrap_or_default();
+        let directory = self.args.directory.clone();
+        let directory = directory.or_else(|| std::env::current_dir().ok());
         let started_at = Timestamp::from(SystemTime::now());
         let began = Instant::now();
-        let (ended, not_run) = match child::run(&self.args.command, &env) {
+        let (ended, not_run) = match child::run(&self.args.command, &env, directory.as_deref()) {
             Ok(ended) => (ended, None),
             // Nothing ran; that is reported after the run is closed.
             Err(not_run) => (Ended::Code(not_run.code), Some(not_run)),
@@ -156,7 +188,7 @@ impl<'a> Running<'a> {
             refused: not_run.is_some(),
             started_at,
             took: began.elapsed(),
-            directory,
+            directory: directory.unwrap_or_default(),
         };
         let closed = self.close(&begun, &finished);
         match (not_run, closed) {

@@ -31,6 +31,13 @@ pub(crate) struct WorkspaceArgs {
 }
 
 impl WorkspaceArgs {
+    /// Returns the option that names a workspace.
+    pub(super) fn named(root: PathBuf) -> Self {
+        Self {
+            workspace: Some(root),
+        }
+    }
+
     /// Returns whether it was named on the command line.
     pub(crate) fn is_named(&self) -> bool {
         self.workspace.is_some()

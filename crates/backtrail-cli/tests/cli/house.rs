@@ -126,6 +126,7 @@ fn the_manual_matches_help() {
         "fork",
         "rewind",
         "restore",
+        "resume",
         "undo",
         "redo",
         "compact",

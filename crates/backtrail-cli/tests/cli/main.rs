@@ -54,6 +54,7 @@ mod record;
 mod relink;
 mod repair;
 mod requirements;
+mod resume;
 mod review;
 mod rewind;
 mod run;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::keys::{SeenIds, hash_name, save_state, valid_key};
+use super::keys::{SeenIds, copied_from, hash_name, save_state, valid_key};
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::event::{Details, Origin};
@@ -72,8 +72,10 @@ impl Format for CopilotCli {
     fn open<'s>(&self, source: &'s Source) -> Result<OpenFile<'s>> {
         let named = session_in_lines(source)?;
         let is_named = named.is_some();
+        let (session, copied_from) = named.unwrap_or_else(|| (session_in_path(source), None));
         let state = CopilotState {
-            session: named.unwrap_or_else(|| session_in_path(source)),
+            session,
+            copied_from,
             ..CopilotState::default()
         };
         Ok(open_lines(source, 0, state, is_named))
@@ -98,6 +100,8 @@ fn is_event(event: &Object<'_>) -> bool {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct CopilotState {
     session: String,
+    #[serde(default)]
+    copied_from: Option<(String, String)>,
     lines: u64,
     model: Option<String>,
     ids: SeenIds,
@@ -112,8 +116,11 @@ struct CopilotState {
     counted: Counted,
 }
 
+/// A session, the one that it is a copy of, and the first one of several copies.
+type NamedSession = (String, Option<(String, String)>);
+
 /// Returns the session that the first event with a name names.
-fn session_in_lines(source: &Source) -> Result<Option<String>> {
+fn session_in_lines(source: &Source) -> Result<Option<NamedSession>> {
     /// How many events are read.
     const MAX: usize = 20;
     let (mut lines, mut report) = JsonLines::new(source);
@@ -126,7 +133,7 @@ fn session_in_lines(source: &Source) -> Result<Option<String>> {
             && let Some(data) = event.object("data")
             && let Some(session) = data.non_blank("sessionId")
         {
-            return Ok(Some(valid_key(session)));
+            return Ok(Some((valid_key(session), copied_from(&data))));
         }
     }
     Ok(None)
@@ -144,7 +151,13 @@ fn session_in_path(source: &Source) -> String {
 
 fn open_lines(source: &Source, from: u64, mut state: CopilotState, is_named: bool) -> OpenFile<'_> {
     let session = state.session.clone();
-    OpenFile::new(session, Origin::Start, move |sink| {
+    let origin = match &state.copied_from {
+        Some((session, _)) => Origin::Copy {
+            session: session.clone(),
+        },
+        None => Origin::Start,
+    };
+    OpenFile::new(session, origin, move |sink| {
         let mut details = workspace(source);
         // Later events may name another directory.
         details.directory = details.directory.filter(|_| from == 0);

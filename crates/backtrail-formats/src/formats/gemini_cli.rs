@@ -110,6 +110,8 @@ fn is_header(object: &Object<'_>) -> bool {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct GeminiState {
     session: String,
+    #[serde(default)]
+    copied_from: Option<(String, String)>,
     parent: Option<String>,
     model: Option<String>,
     lines: u64,
@@ -134,29 +136,36 @@ fn open_lines(source: &Source, from: u64, mut state: GeminiState) -> Result<Opti
     }
     if !is_resumed {
         state.session = valid_key(log.session.as_deref().unwrap_or_else(|| source.stem()));
+        state.copied_from = log.copied_from.take();
         state.parent = parent_of(source, log.is_agent);
         let directory = log.details.directory.take();
         log.details.directory = directory.or_else(|| project_root(source));
     }
-    let origin = match &state.parent {
-        Some(parent) => Origin::Spawned {
+    let origin = match (&state.parent, &state.copied_from) {
+        (Some(parent), _) => Origin::Spawned {
             session: Some(parent.clone()),
             tool_use_id: None,
         },
-        None => Origin::Start,
+        (None, Some((session, _))) => Origin::Copy {
+            session: session.clone(),
+        },
+        (None, None) => Origin::Start,
     };
     Ok(Some(OpenFile::new(
         state.session.clone(),
         origin,
         move |sink| {
             sink.details(log.details.clone())?;
-            let session = state.session.clone();
+            // A response has the same id in all copies, so that it counts once.
+            let first = state.copied_from.as_ref().map(|(_, first)| first.clone());
+            let session = first.unwrap_or_else(|| state.session.clone());
             let mut emitter = Emitter::new(sink, &session, state.model, state.answered);
             log.emit(source, &mut emitter)?;
             // A file that does not name its session yet is read from the beginning again.
             if log.is_named && !log.seen.is_full() {
                 report.state = save_state(&GeminiState {
                     session: state.session,
+                    copied_from: state.copied_from,
                     parent: state.parent,
                     model: emitter.model,
                     lines: report.lines,

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use backtrail::Json;
 use serde::{Deserialize, Serialize};
 
-use crate::json::parts_without_blanks;
+use crate::json::{Object, parts_without_blanks};
 
 /// Returns a name as a key: itself, if a key can be like that, or else a hash of it.
 pub(crate) fn valid_key(name: impl AsRef<str>) -> String {
@@ -121,6 +121,15 @@ impl UniqueKeys {
         *count = count.saturating_add(1);
         *count
     }
+}
+
+/// Returns the session that a file is a copy of, and the first one of several copies, as `resume`
+/// writes them for agents that have no name for that.
+pub(crate) fn copied_from(object: &Object<'_>) -> Option<(String, String)> {
+    let origin = object.object("forkedFrom")?;
+    let session = valid_key(origin.non_blank("sessionId")?);
+    let first = origin.non_blank("firstSessionId").map(valid_key);
+    Some((session.clone(), first.unwrap_or(session)))
 }
 
 /// Serialises the state from which reading resumes. `None` if it is too large; the file is

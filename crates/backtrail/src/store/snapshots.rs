@@ -9,9 +9,10 @@ use crate::ids::{SessionId, WorkspaceId};
 use crate::log::{LogDir, end_of_line};
 use crate::objects::Objects;
 use crate::rewind::TouchHook;
+use crate::session::SessionInfo;
 use crate::workspace::repair::{SnapshotsRepairOptions, SnapshotsRepairPlan};
 use crate::workspace::verify::{SnapshotsReport, VerifyOptions};
-use crate::workspace::{self, SessionPlace, Workspace};
+use crate::workspace::{self, SessionPlace, SessionsHere, Workspace, moved_home};
 
 /// The settings of snapshots.
 #[derive(Debug, Clone)]
@@ -103,6 +104,32 @@ impl StoreOptions {
 }
 
 impl Store {
+    /// Returns where the directory of a session is now, if it was moved.
+    #[doc(hidden)]
+    pub fn moved_root(&self, info: &SessionInfo) -> Option<PathBuf> {
+        moved_home(self, info).map(|workspace| workspace.root().to_owned())
+    }
+
+    /// Returns the [latest](SessionInfo::latest) session of a workspace among those that are
+    /// wanted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sessions cannot be listed.
+    #[doc(hidden)]
+    pub fn latest_in(
+        &self,
+        workspace_root: &Path,
+        is_wanted: impl Fn(&SessionInfo) -> bool,
+    ) -> Result<Option<SessionId>> {
+        let here = SessionsHere::at(self, workspace_root);
+        let all = self.infos()?;
+        // One unreadable session must not hide the others.
+        let readable = all.iter().filter_map(|(_, info)| info.as_ref().ok());
+        let wanted = readable.filter(|info| here.has(info) && is_wanted(info));
+        Ok(SessionInfo::latest(wanted).map(|info| info.id.clone()))
+    }
+
     /// Opens the workspace of a directory, and creates it if there is none. A directory that
     /// was moved is recognised.
     ///

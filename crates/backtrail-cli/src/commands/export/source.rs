@@ -26,14 +26,28 @@ impl KeptFile {
         reader: &SessionReader,
         agent: &str,
     ) -> Result<Option<Self>> {
+        Ok(Self::all(store, reader, agent)?.into_iter().next())
+    }
+
+    /// Finds the files of `agent` that a session was imported from, the longest first.
+    pub(in crate::commands) fn all(
+        store: &Store,
+        reader: &SessionReader,
+        agent: &str,
+    ) -> Result<Vec<Self>> {
         let mut sources = reader.sources()?;
         sources.retain(|source| source.agent == agent);
-        if let Some(source) = longest(&sources) {
-            return Ok(Some(Self {
-                source: source.clone(),
+        let others = sources.len().saturating_sub(1);
+        let own = sources.iter().filter(|source| source.held_by.is_none());
+        let mut own: Vec<KeptSource> = own.cloned().collect();
+        if !own.is_empty() {
+            own.sort_by_key(|source| std::cmp::Reverse(source.bytes));
+            let kept = |source| Self {
+                source,
                 holder: None,
-                others: sources.len() - 1,
-            }));
+                others,
+            };
+            return Ok(own.into_iter().map(kept).collect());
         }
         // A branch or a sub-agent, whose records are in the file of another session.
         for source in sources.iter().rev() {
@@ -43,14 +57,14 @@ impl KeptFile {
             let holder = store.read_session(id)?;
             let held = holder.sources()?;
             if let Some(held) = held.into_iter().find(|held| held.path == source.path) {
-                return Ok(Some(Self {
+                return Ok(vec![Self {
                     source: held,
                     holder: Some(holder),
                     others: 0,
-                }));
+                }]);
             }
         }
-        Ok(None)
+        Ok(Vec::new())
     }
 
     /// Returns whether another session holds the file.
@@ -111,11 +125,6 @@ fn refuse_packed(source: &KeptSource, redacting: bool) -> Result<()> {
         return Err(error.hint("export it as html, markdown or json"));
     }
     Ok(())
-}
-
-fn longest(sources: &[KeptSource]) -> Option<&KeptSource> {
-    let own = sources.iter().filter(|source| source.held_by.is_none());
-    own.max_by_key(|source| source.bytes)
 }
 
 fn none(reader: &SessionReader, sources: &[KeptSource], agent: &str) -> CommandError {

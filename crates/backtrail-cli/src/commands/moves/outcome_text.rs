@@ -6,6 +6,7 @@ use backtrail::rewind::{ChangedBy, ChatMove, KeptReason, PathOutcome, PathOutcom
 use backtrail::rewind::{TargetPoint, Verb};
 use backtrail::workspace::{Activity, CheckpointReason};
 use backtrail::{Outcome, Timestamp, Workspace};
+use backtrail_formats::resumable;
 
 use super::lists::{Item, lines, shortened};
 use crate::commands::checkpoint::skipped;
@@ -246,11 +247,20 @@ impl OutcomeText<'_> {
         match to.and_then(|to| to.session.as_ref()) {
             Some(place) => {
                 let (program, id, seq) = (self.program, short(&place.id), place.seq);
-                let fork = format!("to continue from there: {program} fork {id}:{seq}");
-                vec![stays, fork]
+                let verb = continuing_verb(agent, seq);
+                let how = format!("to continue from there: {program} {verb} {id}:{seq}");
+                vec![stays, how]
             }
             None => vec![stays],
         }
+    }
+}
+
+/// Returns the verb that continues a conversation of an agent from a record.
+pub(in crate::commands) fn continuing_verb(agent: &str, seq: u64) -> &'static str {
+    match resumable(agent) {
+        Some(_) if seq > 0 => "resume",
+        _ => "fork",
     }
 }
 

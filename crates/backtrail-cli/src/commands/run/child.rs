@@ -88,17 +88,23 @@ impl Ended {
 }
 
 /// Runs a command to its end. Ctrl-C reaches the command; afterwards a single one does not
-/// end us.
-pub(super) fn run(argv: &[OsString], env: &[(&str, &OsStr)]) -> Result<Ended, NotRun> {
+/// end us. Without a directory it runs in the current one.
+pub(super) fn run(
+    argv: &[OsString],
+    env: &[(&str, &OsStr)],
+    directory: Option<&Path>,
+) -> Result<Ended, NotRun> {
     let Some((program, args)) = argv.split_first() else {
         return Err(lost(&io::ErrorKind::InvalidInput.into()));
     };
     let mut signals = Signals::take_over().map_err(|error| lost(&error))?;
     signals.obey_pending();
-    let started = Command::new(program)
-        .args(args)
-        .envs(env.iter().copied())
-        .spawn();
+    let mut command = Command::new(program);
+    command.args(args).envs(env.iter().copied());
+    if let Some(directory) = directory {
+        command.current_dir(directory);
+    }
+    let started = command.spawn();
     let mut child = match started {
         Ok(child) => child,
         Err(error) => {

@@ -208,7 +208,7 @@ err: to reverse: backtrail undo
     let ran = agent.cli.run(&["rewind", &format!("{id}:1"), "--chat"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
     assert!(ran.stderr.contains("belongs to claude-code"), "{ran:#?}");
-    let way = format!("continue from there: backtrail fork {}:1\n", &id[..8]);
+    let way = format!("continue from there: backtrail resume {}:1\n", &id[..8]);
     assert!(ran.stderr.contains(&way), "{ran:#?}");
 }
 

@@ -358,7 +358,10 @@ impl<'s> CopilotEmitter<'s> {
 
     /// Returns the id of a response within this session.
     fn response_id(&self, id: &str) -> String {
-        format!("{}#{}", self.state.session, valid_key(id))
+        // A response has the same id in all copies, so that it counts once.
+        let copied_from = self.state.copied_from.as_ref();
+        let first = copied_from.map_or(&self.state.session, |(_, first)| first);
+        format!("{first}#{}", valid_key(id))
     }
 }
 

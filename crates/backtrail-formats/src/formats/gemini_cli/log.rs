@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::super::keys::{SeenIds, hash_json, hash_name, hash_without_blanks, short_hash};
+use super::super::keys::{
+    SeenIds, copied_from, hash_json, hash_name, hash_without_blanks, short_hash,
+};
 use super::messages::{
     Emitter, MessageKind, is_results, is_session_context, message_kind, message_text,
 };
@@ -74,6 +76,8 @@ pub(super) struct Log {
     pub(super) is_named: bool,
     pub(super) seen: SeenIds,
     pub(super) session: Option<String>,
+    /// The session that the file is a copy of, and the first one of several copies.
+    pub(super) copied_from: Option<(String, String)>,
     pub(super) is_agent: bool,
     /// Whether there is more than what the agent itself writes at the start of a session.
     has_conversation: bool,
@@ -191,6 +195,7 @@ impl Log {
         if self.session.is_none() {
             self.session = set.non_blank("sessionId").map(Cow::into_owned);
             self.is_named |= self.session.is_some();
+            self.copied_from = copied_from(set);
         }
         // A sub-agent must be known as one from the beginning.
         self.revises |= self.is_resumed && set.has("kind");

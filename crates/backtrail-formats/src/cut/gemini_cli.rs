@@ -1,0 +1,82 @@
+//! Copies of Gemini CLI's sessions.
+
+use std::path::{Path, PathBuf};
+
+use super::edit::LineEdit;
+use super::place::{sessions, time_in_name};
+use super::{CopyFormat, NewSession, OldSession, Renaming};
+use crate::error::{Error, Result};
+use crate::formats::GeminiCli;
+use crate::json::Object;
+
+pub(super) struct GeminiCliCopies;
+
+impl CopyFormat for GeminiCliCopies {
+    fn program(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn arguments(&self, id: &str) -> Vec<String> {
+        vec!["--resume".to_owned(), id.to_owned()]
+    }
+
+    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {
+        let sessions = sessions(&GeminiCli, old, new)?;
+        let Some(project) = project(&sessions, &new.directory) else {
+            let what = "Gemini CLI has no project for this directory; start gemini there once";
+            return Err(Error::invalid(what, &new.directory));
+        };
+        let time = time_in_name(new.at, 16);
+        let id = new.id.get(..8).unwrap_or(&new.id);
+        let name = format!("session-{time}-{id}.jsonl");
+        Ok(project.join("chats").join(name))
+    }
+
+    /// A resume repeats the id and all messages.
+    fn opens_next(&self, line: &Object<'_>) -> bool {
+        let set = line.object("$set").unwrap_or_default();
+        set.has("sessionId") || set.has("messages")
+    }
+
+    fn read_session(&self, line: &Object<'_>, old: &mut OldSession) -> bool {
+        old.id = line.trimmed("sessionId").unwrap_or_default();
+        let origin = line.object("forkedFrom").unwrap_or_default();
+        old.first = origin.trimmed("firstSessionId");
+        !old.id.is_empty()
+    }
+
+    fn refuses(&self, line: &Object<'_>) -> Option<&'static str> {
+        let is_old = line.list("messages").is_some_and(|list| !list.is_empty());
+        (is_old || line.has("history"))
+            .then_some("a session of an older version, or a saved chat: not lines of messages")
+    }
+
+    fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Renaming<'_>) -> bool {
+        line.replace(&["$set", "sessionId"], &copy.old.id, &copy.new.id);
+        let is_header = line.object().string("sessionId").is_some();
+        if !is_header || names_origin {
+            return false;
+        }
+        line.replace(&["sessionId"], &copy.old.id, &copy.new.id);
+        line.set(&[], "forkedFrom", copy.origin());
+        true
+    }
+}
+
+/// Returns the agent's folder for a directory.
+fn project(sessions: &Path, directory: &Path) -> Option<PathBuf> {
+    let listed = || {
+        let projects = std::fs::read_to_string(sessions.parent()?.join("projects.json")).ok()?;
+        let projects = Object::parse(&projects).ok()?.object("projects")?;
+        projects.trimmed(directory.to_str()?)
+    };
+    if let Some(name) = listed() {
+        return Some(sessions.join(name));
+    }
+    let folders = std::fs::read_dir(sessions).ok()?.flatten();
+    let is_it = |folder: &PathBuf| {
+        let root = std::fs::read_to_string(folder.join(".project_root"));
+        root.is_ok_and(|root| Path::new(root.trim()) == directory)
+    };
+    folders.map(|folder| folder.path()).find(is_it)
+}
