@@ -158,7 +158,7 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
     let ends: HashSet<usize> = spans.iter().filter_map(|span| span.end).collect();
     let mut starts = spans.iter().peekable();
     let is_open = |n: usize| {
-        let around = |span: &&Span| span.start < n && span.end.is_some_and(|end| end > n);
+        let around = |span: &&Span| span.start < n && span.end.is_some_and(|end| end >= n);
         spans.iter().any(|span| around(&span))
     };
     for (n, checkpoint) in checkpoints.iter().enumerate() {
@@ -181,9 +181,12 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
             false => entry(LogKind::Person),
         };
         if let Some(span) = starts.next_if(|span| span.start == n) {
-            entries.extend(persons.then(person));
+            if span.begun == n {
+                entries.extend(persons.then(person));
+                entries.push(span_entry(timeline, span));
+                continue;
+            }
             entries.push(span_entry(timeline, span));
-            continue;
         }
         match checkpoint.reason() {
             CheckpointReason::Manual => entries.push(entry(LogKind::Checkpoint)),
@@ -212,7 +215,7 @@ fn span_entry(timeline: &Timeline, span: &Span) -> LogEntry {
     let end = span.end.map(|end| &checkpoints[end]);
     let after = end.unwrap_or_else(|| &checkpoints[newest_of(checkpoints, span.start)]);
     LogEntry {
-        kind: match start.reason() {
+        kind: match checkpoints[span.begun].reason() {
             CheckpointReason::RunStart => LogKind::Run,
             _ => LogKind::Turn,
         },
