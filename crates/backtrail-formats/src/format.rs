@@ -95,6 +95,19 @@ pub trait Format: Sync + Send {
         }
     }
 
+    /// Returns the directories inside a project in which the agent keeps sessions of that
+    /// project. Sessions in directories below these do not count.
+    fn project_directories(&self, project: &Path) -> Vec<PathBuf> {
+        let _ = project;
+        Vec::new()
+    }
+
+    /// Returns what tells whether a line of the agent's file ends a turn. `None` if only an
+    /// answer without calls does.
+    fn turn_end(&self) -> Option<fn(&str) -> bool> {
+        None
+    }
+
     /// Opens a file to read it from the beginning.
     ///
     /// # Errors

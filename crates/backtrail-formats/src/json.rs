@@ -146,7 +146,7 @@ pub(crate) fn not_an_object(text: &str, error: &serde_json::Error) -> String {
 
 /// A field's name, borrowed if it has no escapes.
 #[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Object<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -29,8 +29,10 @@ mod environment;
 mod error;
 mod escapes;
 mod event;
+mod follow;
 mod format;
 mod formats;
+mod hooks;
 mod import;
 mod json;
 mod json_lines;
@@ -53,11 +55,18 @@ pub use event::{
     DamagedLine, DamagedLines, Details, Event, EventSink, ForkPoint, MessageEvent, Origin,
     ReadReport, SummaryEvent, Thread, ThreadId, UsageEvent, sub_agent_name,
 };
+pub use follow::{
+    FollowOptions, Followed, FollowedKind, FollowedRecord, Follower, StopHandle, Wake,
+};
 pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{
     Aider, Antigravity, Atif, CheckpointFiles, ClaudeCode, ClawCode, Cline, Codex, CopilotCli,
     Crush, Cursor, Droid, GeminiCli, Goose, GrokCli, Hermes, HfTraces, KiloCode, KimiCli, OpenClaw,
     OpenCode, Pi, QwenCode, RooCode, SentRequest, WhichRequest, sent_request,
+};
+pub use hooks::{
+    HookError, HookEvent, HookKind, MAX_HOOK_PAYLOAD, MAX_HOOK_PROMPT, StartSource, ToolEffect,
+    hook_agents, hook_answer, hook_event, hook_shows, hook_takes_context,
 };
 pub use import::{
     AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, import,

@@ -9,6 +9,10 @@ use crate::container::Spool;
 use crate::error::Result;
 use crate::event::ReadReport;
 use crate::format::{Format, Resume};
+use crate::hooks::{
+    HookEvent, HookKind, MAX_HOOK_PROMPT, hook_agents, hook_answer, hook_event, hook_shows,
+    hook_takes_context,
+};
 use crate::source::Source;
 use crate::sqlite;
 
@@ -164,4 +168,100 @@ fn check_sound(report: &ReadReport, events: &EventCollector, bytes: usize) {
     }
     // Each event needs some bytes.
     assert!(count <= bytes, "{count} events in {bytes} bytes");
+}
+
+/// Reads any bytes as the payload of a hook of every agent: nothing panics, an event has only
+/// what can be one, and the answer refuses nothing.
+///
+/// # Panics
+///
+/// Panics if a promise is broken.
+pub fn check_hook_payload(bytes: &[u8]) {
+    for agent in hook_agents() {
+        for event in [
+            None,
+            Some("PreToolUse"),
+            Some("tool.execute.before"),
+            Some("\0"),
+        ] {
+            let kind = match hook_event(agent, event, bytes) {
+                Ok(event) => {
+                    check_hook_event(&event);
+                    event.kind
+                }
+                Err(error) => HookKind::Other(error.to_string()),
+            };
+            check_hook_answer(agent, &kind);
+        }
+    }
+}
+
+fn check_hook_event(event: &HookEvent) {
+    const MAX_ID: usize = 512;
+    let (name, call) = match &event.kind {
+        HookKind::ToolStart { name, call, .. } | HookKind::ToolEnd { name, call, .. } => {
+            (Some(name), call.as_ref())
+        }
+        HookKind::Other(name) => (Some(name), None),
+        _ => (None, None),
+    };
+    let ids = [&event.session, &event.turn, &event.sub_agent];
+    for id in ids.into_iter().flatten().chain(name).chain(call) {
+        assert!(
+            id.len() <= MAX_ID && !id.contains(char::is_control),
+            "{event:?}"
+        );
+    }
+    for path in [&event.transcript, &event.directory].into_iter().flatten() {
+        let bytes = path.as_os_str().as_encoded_bytes();
+        assert!(!bytes.is_empty() && !bytes.contains(&0), "{event:?}");
+    }
+    if let HookKind::Prompt { text: Some(text) } = &event.kind {
+        assert!(text.len() <= MAX_HOOK_PROMPT && !text.trim().is_empty());
+    }
+}
+
+/// Checks that an answer is one line of JSON with nothing in it that decides anything.
+///
+/// # Panics
+///
+/// Panics if it is not.
+pub fn check_hook_answer(agent: &str, kind: &HookKind) {
+    let (shown, context) = ("LINE-1 \"\n", "LINE-2 \u{2028}");
+    for (shown, context) in [
+        (None, None),
+        (Some(shown), None),
+        (Some(shown), Some(context)),
+    ] {
+        let Some(answer) = hook_answer(agent, kind, shown, context) else {
+            continue;
+        };
+        assert!(!answer.contains('\n'), "{answer}");
+        let answer: serde_json::Value = serde_json::from_str(&answer).expect("it is JSON");
+        let fields = answer.as_object().expect("it is an object");
+        let known = [
+            "systemMessage",
+            "hookSpecificOutput",
+            "additionalContext",
+            "show",
+            "context",
+        ];
+        for (name, value) in fields {
+            let is_harmless = match name.as_str() {
+                "cancel" => value == false,
+                "contextModification" => true,
+                name => known.contains(&name),
+            };
+            assert!(is_harmless, "{agent}: {answer}");
+        }
+        let text = answer.to_string();
+        let says = |line: Option<&str>| line.is_some_and(|line| text.contains(&line[..6]));
+        assert_eq!(
+            says(shown),
+            shown.is_some() && hook_shows(agent, kind),
+            "{text}"
+        );
+        let takes_context = context.is_some() && hook_takes_context(agent, kind);
+        assert_eq!(says(context), takes_context, "{text}");
+    }
 }

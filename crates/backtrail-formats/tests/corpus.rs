@@ -1,6 +1,7 @@
 //! The seeds of the fuzz targets, and many files made of each by damaging it, go through
 //! every reader: nothing panics, the result is sound and not larger than the file, and
-//! reading up to a byte and then resuming gives the same as reading from the beginning.
+//! reading up to a byte and then resuming gives the same as reading from the beginning. The
+//! payloads of hooks are damaged in the same ways.
 //!
 //! The damage is the same in every run; a failure names the seed and the number that
 //! makes it again.
@@ -230,6 +231,27 @@ fn damaged_databases_are_read_to_their_end() {
                 damage(&mut bytes, &mut numbers);
             }
             testing::check_database(&bytes);
+        }
+    }
+}
+
+#[test]
+fn damaged_payloads_of_hooks_give_an_event_or_an_error() {
+    // F35
+    for seed in seeds_in("hooks") {
+        let whole = std::fs::read(&seed).expect("it can be read");
+        testing::check_hook_payload(&whole);
+        for number in 0..MUTATIONS / 10 {
+            let mut numbers = Numbers(number ^ whole.len() as u64);
+            let mut bytes = whole.clone();
+            for _ in 0..=numbers.below(4) {
+                damage(&mut bytes, &mut numbers);
+            }
+            let checked = catch_unwind(AssertUnwindSafe(|| testing::check_hook_payload(&bytes)));
+            if let Err(panic) = checked {
+                eprintln!("failed: {}, mutation {number}", seed.display());
+                resume_unwind(panic);
+            }
         }
     }
 }

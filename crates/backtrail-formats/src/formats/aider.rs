@@ -50,6 +50,10 @@ impl Format for Aider {
         Vec::new()
     }
 
+    fn project_directories(&self, project: &Path) -> Vec<PathBuf> {
+        vec![project.to_owned()]
+    }
+
     fn is_session_file(&self, path: &Path) -> bool {
         file_name(path) == FILE
     }

@@ -69,6 +69,10 @@ impl Format for ClaudeCode {
         names::directories(environment)
     }
 
+    fn turn_end(&self) -> Option<fn(&str) -> bool> {
+        Some(message::ends_turn)
+    }
+
     fn is_session_file(&self, path: &Path) -> bool {
         names::is_session_file(path)
     }

@@ -49,6 +49,10 @@ impl Format for Codex {
         environment.folders("CODEX_HOME", ".codex", &["sessions", "archived_sessions"])
     }
 
+    fn turn_end(&self) -> Option<fn(&str) -> bool> {
+        Some(items::ends_turn)
+    }
+
     fn is_session_file(&self, path: &Path) -> bool {
         let name = file_name(path);
         let endings = [".jsonl", ".jsonl.zst", ".json"];

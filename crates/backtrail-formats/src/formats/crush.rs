@@ -68,6 +68,10 @@ impl Format for Crush {
             .unwrap_or_default()
     }
 
+    fn project_directories(&self, project: &Path) -> Vec<PathBuf> {
+        vec![project.join(".crush")]
+    }
+
     fn is_session_file(&self, path: &Path) -> bool {
         file_name(path) == "crush.db"
     }

@@ -60,18 +60,27 @@ struct Known {
 impl Cache {
     /// Reads the cache. One that is missing or damaged is rebuilt from the sessions.
     pub(super) fn load(store: &Store) -> Self {
-        let known = store.read_derived(NAME).and_then(|bytes| parse(&bytes));
+        if let Some(saved) = Self::load_saved(store) {
+            return saved;
+        }
         let mut cache = Self {
-            changed: known.is_none(),
-            known: known.unwrap_or_default(),
+            changed: true,
+            ..Self::default()
         };
-        if cache.changed {
-            // If a session cannot be read, its files are compared with it when they are read.
-            for id in store.sessions().unwrap_or_default() {
-                cache.add_session(store, &id).ok();
-            }
+        // If a session cannot be read, its files are compared with it when they are read.
+        for id in store.sessions().unwrap_or_default() {
+            cache.add_session(store, &id).ok();
         }
         cache
+    }
+
+    /// Reads the cache. `None` if it is missing or damaged.
+    pub(super) fn load_saved(store: &Store) -> Option<Self> {
+        let known = parse(&store.read_derived(NAME)?)?;
+        Some(Self {
+            known,
+            changed: false,
+        })
     }
 
     /// Adds the files that a session keeps. Their times are not known any more, so they will

@@ -16,7 +16,7 @@ use super::diff::OnDifference;
 use super::found::FoundFile;
 use super::ids::{other_id, session_id};
 use super::importer::{ImportedSessions, Importer, MainSession};
-use super::report::{FileResult, Outcome};
+use super::report::{FileResult, Outcome, ReadSession};
 use super::session_import::SessionImport;
 use crate::compressed;
 use crate::container::FileStamp;
@@ -515,7 +515,11 @@ impl FileImport<'_> {
 
     fn unchanged(&self, earlier: &EarlierImport) -> Done {
         let note = &earlier.kept.note;
-        let result = self.result(Outcome::Unchanged, note, ReadReport::default());
+        let mut result = self.result(Outcome::Unchanged, note, ReadReport::default());
+        result.sessions = vec![ReadSession {
+            id: earlier.reader.id().clone(),
+            created: false,
+        }];
         let place = Some(earlier.kept.place);
         let cached = self.cached(earlier.reader.id(), place, note);
         Done::Imported(result, Some(cached))
@@ -555,6 +559,8 @@ impl FileImport<'_> {
             // Next time the whole file is compared again.
             note.state = None;
         }
+        let mut read = vec![read_session(&main)];
+        read.extend(others.iter().map(read_session));
         for mut other in others {
             self.finish_other(&mut other, &main)?;
             main.messages += other.messages;
@@ -587,6 +593,7 @@ impl FileImport<'_> {
         let cached = self.cached(&main.id, place, &note);
         let mut result = self.result(outcome, &note, report);
         result.messages = main.messages;
+        result.sessions = read;
         Ok(Done::Imported(result, Some(cached)))
     }
 
@@ -656,8 +663,16 @@ impl FileImport<'_> {
             // A session in a database has no lines that could be incomplete.
             is_unfinished: report.unfinished && self.found.contained.is_none(),
             messages: 0,
+            sessions: Vec::new(),
             outcome,
         }
+    }
+}
+
+fn read_session(import: &SessionImport) -> ReadSession {
+    ReadSession {
+        id: import.id.clone(),
+        created: import.created,
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) struct FoundFile {
 }
 
 impl FoundFile {
-    fn new(format: &'static dyn Format, path: PathBuf, stamp: FileStamp) -> Self {
+    pub(super) fn new(format: &'static dyn Format, path: PathBuf, stamp: FileStamp) -> Self {
         Self {
             format,
             path,
@@ -58,7 +58,7 @@ impl FoundFile {
 }
 
 /// Returns the stamp of a file.
-fn file_stamp(metadata: &fs::Metadata) -> FileStamp {
+pub(crate) fn file_stamp(metadata: &fs::Metadata) -> FileStamp {
     let seconds = i128::from(metadata.mtime());
     FileStamp {
         len: metadata.len(),

@@ -10,6 +10,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | `found` | finds the files |
+//! | `changes` | imports single files when they change |
 //! | `contained` | takes files apart that contain many sessions |
 //! | `file_import` | imports one file: opens it, decides what to do, keeps its bytes |
 //! | `importer` | receives the events of a file and carries out the plan |
@@ -19,6 +20,7 @@
 //! | `combined` | several files of one session, read as one |
 
 mod cache;
+mod changes;
 mod combined;
 mod contained;
 mod destination;
@@ -49,7 +51,10 @@ use file_import::{Done, Patience, import_file};
 use found::FoundFile;
 use report::FileResult;
 
+pub(crate) use changes::{AgentFile, ChangeImporter, ImportOutcome, ImportedFile};
+pub(crate) use found::file_stamp;
 pub use found::{is_database_file, recognise};
+pub(crate) use report::ReadSession;
 pub use report::{AgentReport, DamagedFileLine, ImportReport};
 
 /// What to import.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use backtrail::SessionId;
 use serde::{Serialize, Serializer};
 
 use crate::error::Error;
@@ -159,6 +160,16 @@ pub(super) struct FileResult {
     pub(super) is_unfinished: bool,
     pub(super) messages: u64,
     pub(super) bytes: u64,
+    /// The sessions of the conversations that were read.
+    pub(super) sessions: Vec<ReadSession>,
+}
+
+/// The session of a conversation in a file that was read, whether it changed or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReadSession {
+    pub(crate) id: SessionId,
+    /// Whether this import created it.
+    pub(crate) created: bool,
 }
 
 /// What the import of a file changed.

@@ -32,12 +32,28 @@ impl Store {
     /// Begins to stage sessions, after waiting for another process that does.
     #[doc(hidden)]
     pub fn stage(&self) -> Result<Staging> {
-        let storage = self.storage();
+        let lock = self.staging_lock()?.hold()?;
+        self.stage_under(lock)
+    }
+
+    /// Begins to stage sessions, unless another process does: then it returns `None`.
+    #[doc(hidden)]
+    pub fn try_stage(&self) -> Result<Option<Staging>> {
+        let held = self.staging_lock()?.try_hold()?;
+        held.map(|lock| self.stage_under(lock)).transpose()
+    }
+
+    fn staging_lock(&self) -> Result<LockFile> {
         let derived = self.root().join("derived");
         let failed = |error| Error::io("cannot stage sessions", &derived, error);
-        make_dir(storage, &derived).map_err(failed)?;
-        let lock = LockFile::open(storage, &derived, "import.lock")?.hold()?;
-        let root = derived.join("import");
+        make_dir(self.storage(), &derived).map_err(failed)?;
+        LockFile::open(self.storage(), &derived, "import.lock")
+    }
+
+    fn stage_under(&self, lock: HeldLock) -> Result<Staging> {
+        let storage = self.storage();
+        let root = self.root().join("derived").join("import");
+        let failed = |error| Error::io("cannot stage sessions", &root, error);
         // Left by an interrupted process. The sessions that it moved into place may not be
         // durable yet; the others are removed.
         if storage.exists(&root).map_err(failed)? {

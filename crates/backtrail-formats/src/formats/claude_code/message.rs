@@ -46,6 +46,45 @@ pub(super) fn message_event(
     event.at(record.time("timestamp"))
 }
 
+/// Returns whether a line of the main conversation ends a turn: the last part of a response
+/// that calls no tool, or the note of an interruption.
+pub(super) fn ends_turn(line: &str) -> bool {
+    let finder = |text: &str| memchr::memmem::find(line.as_bytes(), text.as_bytes()).is_some();
+    if !finder("\"stop_reason\"") && !finder("[Request interrupted by user") {
+        return false;
+    }
+    let Ok(record) = Object::parse(line) else {
+        return false;
+    };
+    let message = record.object("message").unwrap_or_default();
+    match record.string("type").as_deref() {
+        _ if record.is_true("isSidechain") => false,
+        Some("assistant") => {
+            let reason = message.string("stop_reason");
+            let is_last = reason.is_some_and(|it| !matches!(&*it, "tool_use" | "pause_turn"));
+            is_last && !only_thinks(&message)
+        }
+        Some("user") => {
+            let blocks = message.get("content").map(content_blocks);
+            blocks.unwrap_or_default().iter().any(is_interruption)
+        }
+        _ => false,
+    }
+}
+
+fn only_thinks(message: &Object<'_>) -> bool {
+    let blocks = message.list("content").unwrap_or_default();
+    let mut kinds = blocks.iter().map(|block| {
+        let block = Object::from_json(block);
+        block.and_then(|block| block.string("type"))
+    });
+    kinds.all(|kind| kind.is_some_and(|kind| kind.ends_with("thinking")))
+}
+
+fn is_interruption(block: &Block) -> bool {
+    matches!(block, Block::Text(text) if INTERRUPTIONS.contains(&text.text.as_str()))
+}
+
 /// Returns the message of a queued prompt.
 pub(super) fn queued_prompt(record: &Object<'_>, key: String) -> Option<MessageEvent> {
     let attachment = record.object("attachment")?;

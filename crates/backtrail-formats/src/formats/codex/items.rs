@@ -404,6 +404,21 @@ pub(super) const DUPLICATE_ITEMS: &[&str] = &[
     "Extension",
 ];
 
+/// Returns whether a line ends a turn.
+pub(super) fn ends_turn(line: &str) -> bool {
+    const ENDS: [&str; 3] = ["task_complete", "turn_complete", "turn_aborted"];
+    let has_end = |end: &&str| memchr::memmem::find(line.as_bytes(), end.as_bytes()).is_some();
+    if !ENDS.iter().any(|end| has_end(&end)) {
+        return false;
+    }
+    let record = Object::parse(line).unwrap_or_default();
+    let payload = record.object("payload").unwrap_or_default();
+    record.string("type").as_deref() == Some("event_msg")
+        && payload
+            .string("type")
+            .is_some_and(|kind| ENDS.contains(&&*kind))
+}
+
 /// The types of events that contain nothing that no item does.
 pub(super) const IGNORED_EVENTS: &[&str] = &[
     "task_started",
