@@ -90,6 +90,7 @@ verbs! {
     Pin(pin::PinArgs),
     Stats(stats::StatsArgs),
     Import(import::ImportArgs),
+    Setup(setup::SetupArgs),
     Export(export::ExportArgs),
     Verify(verify::VerifyArgs),
     Repair(repair::RepairArgs),

@@ -65,6 +65,10 @@ run --label built -- make
 search rounding refund   # both words
 search 'round*' --tool edit --since 7d
 search --phrase 'half even' --newest
+setup   # all agents on this machine
+setup claude --dry-run   # only look
+setup --status   # what is installed
+setup --remove
 show latest   # the newest session here
 show c81f --turn -1 --full   # its last turn
 show c81f:41   # the turn with record 41

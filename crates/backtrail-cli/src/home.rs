@@ -49,6 +49,19 @@ pub(crate) fn home_dir() -> Option<PathBuf> {
     env::home_dir()
 }
 
+/// Returns the directories in which programs are looked for.
+pub(crate) fn search_path() -> impl Iterator<Item = PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    env::split_paths(&path).collect::<Vec<_>>().into_iter()
+}
+
+/// Returns the first file of this name in the directories of programs.
+pub(crate) fn in_path(name: &Path) -> Option<PathBuf> {
+    search_path()
+        .map(|dir| dir.join(name))
+        .find(|path| path.is_file())
+}
+
 /// Returns the file of git's global ignore rules.
 pub(crate) fn global_excludes() -> Option<PathBuf> {
     ignore::gitignore::gitconfig_excludes_path()

@@ -9,6 +9,7 @@ mod examples;
 mod files;
 mod home;
 mod input;
+mod json_edit;
 mod layout;
 mod pager;
 mod progress;
@@ -16,6 +17,7 @@ mod settings;
 mod shell;
 mod text;
 mod ui;
+mod user_file;
 mod verbs;
 mod when;
 

@@ -59,6 +59,15 @@ impl Ui {
         home::store_dir(self.store.as_deref())
     }
 
+    /// Returns the store's directory if it was named on the command line.
+    pub(crate) fn named_store(&self) -> Result<Option<PathBuf>> {
+        let named = self.store.is_some();
+        named
+            .then(|| self.store_dir())
+            .transpose()
+            .map(|dir| Some(dir?.0))
+    }
+
     /// Returns whether data is printed as JSON.
     pub(crate) fn json(&self) -> bool {
         self.json

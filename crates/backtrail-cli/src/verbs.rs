@@ -11,7 +11,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
             "status", "log", "diff", "cat", "list", "show", "search", "stats",
         ],
     ),
-    ("Recording", &["run", "checkpoint", "import"]),
+    ("Recording", &["setup", "run", "checkpoint", "import"]),
     ("Sharing", &["export"]),
     ("Organising", &["title", "tag", "pin", "delete", "trash"]),
     ("Housekeeping", &["doctor", "gc", "config"]),
@@ -48,6 +48,8 @@ const MEANINGS: &[(&str, &str)] = &[
     ("fsck", "verify"),
     ("grep", "search"),
     ("history", "list"),
+    ("hooks", "setup"),
+    ("install", "setup"),
     // `list` is a verb, so this is `trash list`.
     ("list", "trash"),
     ("open", "show"),

@@ -34,6 +34,7 @@ pub(crate) mod restore;
 pub(crate) mod rewind;
 pub(crate) mod run;
 pub(crate) mod search;
+pub(crate) mod setup;
 pub(crate) mod show;
 pub(crate) mod stats;
 pub(crate) mod status;

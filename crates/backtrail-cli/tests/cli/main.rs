@@ -60,6 +60,7 @@ mod run;
 mod run_signals;
 mod run_terminal;
 mod search;
+mod setup;
 mod show;
 mod snapshots;
 mod stats;

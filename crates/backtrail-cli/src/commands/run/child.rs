@@ -14,6 +14,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use super::executable;
 use super::signals::{News, Signals, stop_too};
 use crate::error::CommandError;
+use crate::home;
 use crate::shell::quote;
 
 /// Backtrail failed, not the command.
@@ -161,7 +162,7 @@ fn not_started(program: &OsStr, error: &io::Error) -> NotRun {
     let is_path = program.as_encoded_bytes().contains(&b'/');
     let exists = match is_path {
         true => path.exists(),
-        false => executable::is_in_path(path),
+        false => home::in_path(path).is_some(),
     };
     let no_hint = String::new;
     let (code, reason, hint) = match Errno::from_io_error(error) {

@@ -11,6 +11,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 
 use crate::files;
+use crate::home::search_path;
 
 /// The system reads no more of a script's first line.
 const LONGEST_LINE: u64 = 256;
@@ -36,16 +37,6 @@ pub(super) fn find(program: &OsStr) -> rustix::io::Result<()> {
         }
     }
     Err(refused)
-}
-
-/// Returns whether a directory of PATH has a file of this name.
-pub(super) fn is_in_path(name: &Path) -> bool {
-    search_path().any(|dir| dir.join(name).is_file())
-}
-
-fn search_path() -> impl Iterator<Item = PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    std::env::split_paths(&path).collect::<Vec<_>>().into_iter()
 }
 
 fn check(path: &Path, depth: u32) -> rustix::io::Result<()> {
