@@ -208,8 +208,8 @@ impl<'de> Visitor<'de> for Fields<'_> {
     }
 }
 
-/// Passes on each element of a list. Text that is not a list has none.
-fn each_element<'a>(list: &'a str, each: impl FnMut(&'a str)) {
+/// Passes on each element of a list; returns whether it is one.
+fn each_element<'a>(list: &'a str, each: impl FnMut(&'a str)) -> bool {
     struct Elements<F>(F);
 
     impl<'de, F: FnMut(&'de str)> Visitor<'de> for Elements<F> {
@@ -227,9 +227,6 @@ fn each_element<'a>(list: &'a str, each: impl FnMut(&'a str)) {
         }
     }
 
-    if list.starts_with('[') {
-        let mut deserializer = serde_json::Deserializer::from_str(list);
-        // The list was parsed before, so this cannot fail.
-        let _ = deserializer.deserialize_seq(Elements(each));
-    }
+    let mut deserializer = serde_json::Deserializer::from_str(list);
+    deserializer.deserialize_seq(Elements(each)).is_ok()
 }
