@@ -22,6 +22,7 @@ pub(crate) const MORE: (&str, &[&str]) = (
     "More",
     &[
         "record",
+        "hook",
         "context",
         "compact",
         "verify",

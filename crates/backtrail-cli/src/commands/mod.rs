@@ -15,6 +15,7 @@ mod filters;
 pub(crate) mod fork;
 pub(crate) mod gc;
 pub(crate) mod help;
+pub(crate) mod hook;
 pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod log;

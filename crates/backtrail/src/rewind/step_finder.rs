@@ -377,8 +377,7 @@ impl<'a> StepFinder<'a> {
             (FileStepKind::Move, None) => "the rewind".to_owned().into(),
             (FileStepKind::Call, _) => {
                 let turn = Description::of_start(&self.timeline.checkpoints[step.begun]);
-                let call = &self.timeline.checkpoints[step.before];
-                turn.prefixed(&format!("{} in ", call.tool_name()))
+                turn.prefixed(&format!("{} in ", self.tool_name(step)))
             }
             _ => Description::of_start(&self.timeline.checkpoints[step.begun]),
         }
@@ -395,7 +394,7 @@ impl<'a> StepFinder<'a> {
             (FileStepKind::Turn, _) => StepKind::Turn { about: start() },
             (FileStepKind::Run, _) => StepKind::Run { about: start() },
             (FileStepKind::Call, _) => StepKind::Call {
-                tool: self.timeline.checkpoints[step.before].tool_name(),
+                tool: self.tool_name(step),
                 about: start(),
             },
             (FileStepKind::Move, Some(begun)) if begun.reason == CheckpointReason::Restore => {
@@ -419,6 +418,12 @@ impl<'a> StepFinder<'a> {
                 .map(|agent| agent.name.clone()),
             ending: self.timeline.ending(step),
         }
+    }
+
+    /// Returns what the tool of a call is called.
+    fn tool_name(&self, call: &FileStep) -> String {
+        let end = call.after.map(|end| &self.timeline.checkpoints[end]);
+        end.map_or_else(String::new, Checkpoint::tool_name)
     }
 
     /// Returns the sessions whose steps count.

@@ -9,6 +9,8 @@ use crate::ids::CheckpointId;
 
 /// How many bytes of a prompt's hash are kept.
 const PROMPT_BYTES: usize = 8;
+/// How much of a prompt is hashed: an agent may report less of a long one.
+const MAX_PROMPT: usize = 32 << 10;
 
 /// A place in a session that another program keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -86,6 +88,7 @@ impl AgentPlace {
 pub(super) fn prompt_hash(checkpoint: CheckpointId, prompt: &str) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(checkpoint.to_string().as_bytes());
-    hasher.update(prompt.trim().as_bytes());
+    let prompt = prompt.trim().as_bytes();
+    hasher.update(&prompt[..prompt.len().min(MAX_PROMPT)]);
     to_hex(&hasher.finalize().as_bytes()[..PROMPT_BYTES])
 }

@@ -33,8 +33,9 @@ impl Workspace {
             return Ok(0);
         }
         let reader = self.store().read_session(session)?;
-        let since = since.filter(|place| place.id == *session);
-        let since = since.map_or(0, |place| place.seq);
+        let turn = since.filter(|turn| turn.session().is_some_and(|it| it.id == *session));
+        let prompt = turn.as_ref().and_then(|turn| turn.record.prompt.as_ref());
+        let since = prompt.map_or(0, |place| place.seq);
         let here = self.store().session_place(session)?;
         let mut places = Places {
             here,
@@ -45,7 +46,8 @@ impl Workspace {
             calls: HashSet::new(),
         };
         places.claim(&unbound);
-        let bindings: Vec<Binding> = unbound.iter().filter_map(|it| places.find(it)).collect();
+        let mut bindings: Vec<Binding> = unbound.iter().filter_map(|it| places.find(it)).collect();
+        bindings.extend(turn.and_then(|turn| places.late_after_all(&turn)));
         if !bindings.is_empty() {
             self.adopt(&reader)?;
             self.bind(&bindings)?;
@@ -142,7 +144,10 @@ impl Places {
             }
             CheckpointReason::ToolEnd => {
                 let seq = self.of_call(agent, true)?;
-                Some(self.bind(checkpoint, seq))
+                // The next call may have begun before the snapshot.
+                let is_late = self.asked_before(seq, checkpoint.at());
+                let binding = self.bind(checkpoint, seq);
+                Some(if is_late { binding.late() } else { binding })
             }
             reason if reason.ends() => {
                 let seq = self.end_of_turn()?;
@@ -169,7 +174,7 @@ impl Places {
     fn of_turn(&mut self, start: &Checkpoint) -> Option<Binding> {
         let seq = self.prompt_by_text(start, self.prompt);
         let seq = seq.or_else(|| self.prompt_by_time(start))?;
-        let is_late = self.answered_before(seq, start.at());
+        let is_late = self.asked_before(seq, start.at());
         let before = self.bind(start, seq - 1);
         (self.prompt, self.floor) = (seq, seq);
         let binding = before.prompt(self.at(seq));
@@ -212,10 +217,20 @@ impl Places {
         }
     }
 
-    /// Returns whether the model asked for a call in answer to a prompt before some time.
-    fn answered_before(&self, prompt: u64, at: Timestamp) -> bool {
-        let mut turn = self.turn_of(prompt).filter(|it| !it.calls.is_empty());
-        turn.next().is_some_and(|it| it.at.is_some_and(|asked| asked <= at))
+    /// Binds the start of a turn again if it turns out to be late: some agents write a call only
+    /// with its result.
+    fn late_after_all(&self, start: &Checkpoint) -> Option<Binding> {
+        let prompt = start.record.prompt.clone()?;
+        let is_late = !start.is_late() && self.asked_before(prompt.seq, start.at());
+        let binding = Binding::new(start.id(), start.session()?.clone());
+        is_late.then(|| binding.prompt(prompt).late())
+    }
+
+    /// Returns whether the model asked for a call after a record of the turn and before some time.
+    fn asked_before(&self, seq: u64, at: Timestamp) -> bool {
+        let mut calls = self.turn_of(seq).filter(|it| !it.calls.is_empty());
+        let next = calls.next();
+        next.is_some_and(|it| it.at.is_some_and(|asked| asked <= at))
     }
 
     /// Returns the messages after a prompt, up to the next one.

@@ -147,13 +147,22 @@ impl Workspace {
             .collect()
     }
 
+    /// Returns whether checkpoints of an agent's session have no place yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the workspace's trail cannot be read.
+    pub fn has_unbound(&self, session: &AgentPlace) -> Result<bool> {
+        Ok(!self.unbound_in(session)?.0.is_empty())
+    }
+
     /// Returns the checkpoints of one agent's session that have no place yet and can get one,
-    /// oldest first, and the prompt of its newest turn that has one: what is missing before that
+    /// oldest first, and the start of its newest turn that has one: what is missing before that
     /// never came.
     pub(super) fn unbound_in(
         &self,
         session: &AgentPlace,
-    ) -> Result<(Vec<Checkpoint>, Option<SessionPlace>)> {
+    ) -> Result<(Vec<Checkpoint>, Option<Checkpoint>)> {
         let mut unbound = Vec::new();
         let mut since = None;
         for checkpoint in self.checkpoints_back()? {
@@ -165,7 +174,7 @@ impl Workspace {
             match checkpoint.session() {
                 None => unbound.push(checkpoint),
                 Some(_) if *checkpoint.reason() == CheckpointReason::TurnStart => {
-                    since = checkpoint.record.prompt;
+                    since = Some(checkpoint);
                     break;
                 }
                 Some(_) => {}

@@ -42,6 +42,8 @@ pub enum CheckpointReason {
     /// It was requested.
     #[default]
     Manual,
+    /// The first state of a workspace, saved before an agent begins to work.
+    First,
     /// A turn began.
     TurnStart,
     /// A turn ended.
@@ -78,6 +80,7 @@ impl CheckpointReason {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Manual => "manual",
+            Self::First => "first",
             Self::TurnStart => "turn-start",
             Self::TurnEnd => "turn-end",
             Self::ToolStart => "tool-start",

@@ -262,21 +262,22 @@ fn spoke(store: &Store, from: Option<&SessionPlace>, to: Option<&SessionPlace>) 
 }
 
 impl Timeline {
-    /// Returns the tool call that began with a checkpoint, as a step of its own; `None` if it has
-    /// no end.
+    /// Returns the tool call that ended with a checkpoint, as a step of its own. It began with
+    /// the checkpoint before it in its turn, unless a later one is known to be its beginning.
     fn call(&self, id: CheckpointId) -> Option<FileStep> {
-        let before = self.index_of(id)?;
-        let start = &self.checkpoints[before];
-        let is_end = |it: &Checkpoint| {
-            let same_call = it.agent().map(|it| &it.call) == start.agent().map(|it| &it.call);
-            *it.reason() == CheckpointReason::ToolEnd
-                && it.begun_by() == start.begun_by()
-                && same_call
+        let after = self.index_of(id)?;
+        let end = &self.checkpoints[after];
+        let turn = end.begun_by().and_then(|turn| self.index_of(turn))?;
+        let is_own = |it: &Checkpoint| it.begun_by() == end.begun_by();
+        let call = |it: &Checkpoint| it.agent().map(|it| (it.call.clone(), it.tool.clone()));
+        let is_start = |it: &Checkpoint| {
+            *it.reason() == CheckpointReason::ToolStart && is_own(it) && call(it) == call(end)
         };
-        let mut after = self.checkpoints.iter().enumerate().skip(before + 1);
-        let after = after.find(|(_, it)| is_end(it)).map(|(n, _)| n)?;
-        let turn = start.begun_by().and_then(|turn| self.index_of(turn))?;
-        (*start.reason() == CheckpointReason::ToolStart).then(|| FileStep {
+        let within = || (turn..after).rev();
+        let before = within()
+            .find(|n| is_start(&self.checkpoints[*n]))
+            .or_else(|| within().find(|n| *n == turn || is_own(&self.checkpoints[*n])))?;
+        (*end.reason() == CheckpointReason::ToolEnd).then(|| FileStep {
             id,
             begun: turn,
             before,
@@ -293,21 +294,14 @@ impl Timeline {
     /// Returns the tool calls of a turn that changed files and were not undone, newest first.
     pub(crate) fn calls_of(&self, turn: &FileStep, steps: &FileSteps) -> Vec<FileStep> {
         let until = turn.after.map_or(self.checkpoints.len(), |after| after + 1);
-        let own = self.checkpoints[turn.before..until].iter();
-        let own = own.filter(|it| {
-            let is_own = it.begun_by() == Some(turn.id);
-            is_own && *it.reason() == CheckpointReason::ToolStart
-        });
+        let own = self.checkpoints[turn.before..until].iter().rev();
+        let own = own.filter(|it| it.begun_by() == Some(turn.id));
         let calls = own.filter_map(|it| self.call(it.id()));
-        let changed = |call: &FileStep| {
-            let state = |n: usize| self.checkpoints[n].snapshot_id();
-            call.after.is_some_and(|after| state(after) != state(call.before))
-        };
-        let mut calls: Vec<FileStep> = calls
-            .filter(|call| changed(call) && !steps.undone_calls.contains(&call.id))
-            .collect();
-        calls.sort_by_key(|call| std::cmp::Reverse(call.after));
+        let state = |n: usize| self.checkpoints[n].snapshot_id();
+        let changed = |call: &FileStep| call.after.is_some_and(|n| state(n) != state(call.before));
         calls
+            .filter(|call| changed(call) && !steps.undone_calls.contains(&call.id))
+            .collect()
     }
 }
 
