@@ -249,6 +249,12 @@ pub struct Agent {
     pub media: bool,
     /// The versions it was tested with.
     pub versions: &'static str,
+    /// What its program is called.
+    #[serde(skip)]
+    pub programs: &'static [&'static str],
+    /// The packages that contain its program, as npm or PyPI call them.
+    #[serde(skip)]
+    pub packages: &'static [&'static str],
 }
 
 impl Agent {
@@ -268,6 +274,8 @@ impl Agent {
             usage: false,
             media: false,
             versions,
+            programs: &[],
+            packages: &[],
         }
     }
 }

@@ -38,6 +38,7 @@ mod import;
 mod json;
 mod json_lines;
 mod lines;
+mod programs;
 mod redact;
 mod retention;
 mod source;
@@ -75,6 +76,7 @@ pub use import::{
     import_checkpoint_files, is_database_file, preview, recognise,
 };
 pub use lines::{Line, Lines, MAX_LINE};
+pub use programs::{ProgramFile, recognise_agent};
 pub use redact::{Finding, JsonRedactor, Redactor};
 pub use retention::{Limit, Retention, retention};
 pub use source::Source;

@@ -57,6 +57,8 @@ pub struct FollowedRecord {
     pub trail: u32,
     /// The record's number along the line.
     pub seq: u64,
+    /// The record's id, which is the agent's own if the agent gives one.
+    pub id: Option<String>,
     /// When the agent wrote it, by the agent's clock.
     pub at: Option<Timestamp>,
     /// What it is.

@@ -115,6 +115,7 @@ impl Progress {
                 noted.push(FollowedRecord {
                     trail: self.trail_of(record.seq()),
                     seq: record.seq(),
+                    id: record.id().map(std::borrow::Cow::into_owned),
                     at: record.at(),
                     kind,
                 });

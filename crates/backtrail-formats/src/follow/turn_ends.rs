@@ -1,5 +1,6 @@
 //! The ends of turns: where the agent's file tells them, or else an answer without calls.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use backtrail::Timestamp;
@@ -12,13 +13,20 @@ use crate::json::Object;
 use crate::lines::Lines;
 use crate::source::{Source, is_json_lines};
 
-/// Returns the times of the ends of turns that a file tells from a byte on, and how far it was
-/// read. A line without a time ends what came before it.
+/// The end of a turn, as a line of a file tells it.
+#[derive(Debug, Default)]
+pub(super) struct ToldEnd {
+    /// The record that the line became, if it did.
+    id: Option<String>,
+    at: Option<Timestamp>,
+}
+
+/// Returns the ends of turns that a file tells from a byte on, and how far it was read.
 pub(super) fn told_ends(
     format: &dyn Format,
     path: &Path,
     from: u64,
-) -> Result<(Vec<Option<Timestamp>>, u64)> {
+) -> Result<(Vec<ToldEnd>, u64)> {
     let (mut ends, mut read_to) = (Vec::new(), from);
     let Some(ends_turn) = format.turn_end().filter(|_| is_json_lines(path)) else {
         return Ok((ends, read_to));
@@ -36,42 +44,56 @@ pub(super) fn told_ends(
         read_to = line.range.end;
         let text = line.text();
         if ends_turn(&text) {
-            let object = Object::parse(&text).ok();
-            ends.push(object.and_then(|object| object.time("timestamp")));
+            let object = Object::parse(&text).unwrap_or_default();
+            ends.push(ToldEnd {
+                id: object.string("uuid").map(Cow::into_owned),
+                at: object.time("timestamp"),
+            });
         }
     }
     Ok((ends, read_to))
 }
 
-/// Inserts the ends that the file told, each after the records that are not newer.
+/// Inserts the ends that the file told: each after its own record, or else before what is newer.
 pub(super) fn insert_told(
     records: &mut Vec<FollowedRecord>,
-    ends: Vec<Option<Timestamp>>,
+    ends: Vec<ToldEnd>,
     progress: &Progress,
 ) {
-    for at in ends {
-        let is_before = |record: &FollowedRecord| match (record.at, at) {
-            (Some(record), Some(end)) => record <= end,
-            _ => true,
-        };
-        let index = records.iter().rposition(is_before).map_or(0, |at| at + 1);
-        let before = index.checked_sub(1).map(|before| &records[before]);
-        let (trail, seq) = match before {
+    for end in ends {
+        let index = place_of(&end, records);
+        let before = index.checked_sub(1).map(|before| records[before].clone());
+        let is_told = |before: &FollowedRecord| before.kind == FollowedKind::TurnEnd;
+        if before.as_ref().is_some_and(is_told) {
+            continue;
+        }
+        let (trail, seq) = match &before {
             Some(before) => (before.trail, before.seq),
             None => progress.end(),
         };
-        let is_told = before.is_some_and(|before| before.kind == FollowedKind::TurnEnd);
-        if !is_told {
-            let kind = FollowedKind::TurnEnd;
-            let end = FollowedRecord {
-                trail,
-                seq,
-                at,
-                kind,
-            };
-            records.insert(index, end);
-        }
+        let record = FollowedRecord {
+            trail,
+            seq,
+            id: before.and_then(|before| before.id),
+            at: end.at,
+            kind: FollowedKind::TurnEnd,
+        };
+        records.insert(index, record);
     }
+}
+
+fn place_of(end: &ToldEnd, records: &[FollowedRecord]) -> usize {
+    let is_own = |record: &FollowedRecord| end.id.is_some() && record.id == end.id;
+    if let Some(own) = records.iter().rposition(is_own) {
+        return own + 1;
+    }
+    let is_after = |record: &FollowedRecord| match (record.at, end.at) {
+        (Some(at), Some(end)) if record.kind == FollowedKind::Prompt => at >= end,
+        (Some(at), Some(end)) => at > end,
+        _ => false,
+    };
+    let after = records.iter().position(is_after);
+    after.unwrap_or(records.len())
 }
 
 /// Adds an end if the last thing that was said is an answer and no call is open. What comes in

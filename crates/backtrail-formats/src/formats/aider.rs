@@ -39,6 +39,8 @@ const MAX_BLOCK: usize = 64 << 20;
 impl Format for Aider {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["aider"],
+            packages: &["aider-chat"],
             appends: true,
             usage: true,
             ..Agent::new("aider", "aider", "0.47 to 0.86")

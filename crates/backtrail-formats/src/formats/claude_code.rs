@@ -55,6 +55,8 @@ pub struct ClaudeCode;
 impl Format for ClaudeCode {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["claude"],
+            packages: &["@anthropic-ai/claude-code"],
             appends: true,
             branches: true,
             sub_agents: true,

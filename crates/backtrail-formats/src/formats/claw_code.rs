@@ -29,6 +29,7 @@ pub struct ClawCode;
 impl Format for ClawCode {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["claw"],
             appends: true,
             compactions: true,
             usage: true,

@@ -97,11 +97,15 @@ const fn agent(name: &'static str, title: &'static str, versions: &'static str) 
 
 impl Format for Cline {
     fn agent(&self) -> Agent {
-        agent(
-            "cline",
-            "Cline",
-            "command line 3.0, tasks of the extension (documented shape)",
-        )
+        Agent {
+            programs: &["cline"],
+            packages: &["cline"],
+            ..agent(
+                "cline",
+                "Cline",
+                "command line 3.0, tasks of the extension (documented shape)",
+            )
+        }
     }
 
     fn directories(&self, environment: &Environment) -> Vec<PathBuf> {
@@ -165,7 +169,11 @@ impl Format for RooCode {
 
 impl Format for KiloCode {
     fn agent(&self) -> Agent {
-        agent("kilo-code", "Kilo Code", "documented shape")
+        Agent {
+            programs: &["kilocode", "kilo"],
+            packages: &["@kilocode/cli"],
+            ..agent("kilo-code", "Kilo Code", "documented shape")
+        }
     }
 
     fn directories(&self, environment: &Environment) -> Vec<PathBuf> {

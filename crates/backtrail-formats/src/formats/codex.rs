@@ -35,6 +35,8 @@ pub struct Codex;
 impl Format for Codex {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["codex"],
+            packages: &["@openai/codex"],
             appends: true,
             branches: true,
             sub_agents: true,

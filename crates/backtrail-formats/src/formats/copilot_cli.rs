@@ -32,6 +32,8 @@ pub struct CopilotCli;
 impl Format for CopilotCli {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["copilot"],
+            packages: &["@github/copilot"],
             appends: true,
             sub_agents: true,
             compactions: true,

@@ -48,6 +48,8 @@ pub struct Crush;
 impl Format for Crush {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["crush"],
+            packages: &["@charmland/crush"],
             sub_agents: true,
             compactions: true,
             usage: true,

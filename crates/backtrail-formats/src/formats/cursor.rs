@@ -26,6 +26,7 @@ pub struct Cursor;
 impl Format for Cursor {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["cursor-agent"],
             appends: true,
             sub_agents: true,
             media: true,

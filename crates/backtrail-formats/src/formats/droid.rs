@@ -33,6 +33,8 @@ pub struct Droid;
 impl Format for Droid {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["droid"],
+            packages: &["@factory/cli"],
             appends: true,
             sub_agents: true,
             compactions: true,

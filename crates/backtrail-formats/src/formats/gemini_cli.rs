@@ -38,6 +38,8 @@ pub struct GeminiCli;
 impl Format for GeminiCli {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["gemini"],
+            packages: &["@google/gemini-cli"],
             appends: true,
             sub_agents: true,
             compactions: true,

@@ -60,6 +60,8 @@ pub struct Goose;
 impl Format for Goose {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["goose"],
+            packages: &["@aaif/goose"],
             sub_agents: true,
             compactions: true,
             usage: true,

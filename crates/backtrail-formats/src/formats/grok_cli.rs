@@ -27,6 +27,7 @@ pub struct GrokCli;
 impl Format for GrokCli {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["grok"],
             appends: true,
             sub_agents: true,
             media: true,

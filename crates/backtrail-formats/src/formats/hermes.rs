@@ -26,6 +26,7 @@ pub struct Hermes;
 impl Format for Hermes {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["hermes"],
             media: true,
             ..Agent::new("hermes", "Hermes", "JSON files")
         }

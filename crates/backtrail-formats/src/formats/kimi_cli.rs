@@ -34,6 +34,8 @@ pub struct KimiCli;
 impl Format for KimiCli {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["kimi"],
+            packages: &["kimi-cli"],
             appends: true,
             sub_agents: true,
             compactions: true,

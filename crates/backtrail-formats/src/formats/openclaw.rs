@@ -19,6 +19,7 @@ pub struct OpenClaw;
 impl Format for OpenClaw {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["openclaw"],
             appends: true,
             branches: true,
             compactions: true,

@@ -77,6 +77,8 @@ pub struct OpenCode;
 impl Format for OpenCode {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["opencode"],
+            packages: &["opencode-ai"],
             sub_agents: true,
             compactions: true,
             usage: true,

@@ -37,6 +37,11 @@ pub struct Pi;
 impl Format for Pi {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["pi"],
+            packages: &[
+                "@earendil-works/pi-coding-agent",
+                "@mariozechner/pi-coding-agent",
+            ],
             appends: true,
             branches: true,
             compactions: true,

@@ -37,6 +37,8 @@ pub struct QwenCode;
 impl Format for QwenCode {
     fn agent(&self) -> Agent {
         Agent {
+            programs: &["qwen"],
+            packages: &["@qwen-code/qwen-code"],
             appends: true,
             branches: true,
             sub_agents: true,

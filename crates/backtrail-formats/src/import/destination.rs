@@ -210,27 +210,29 @@ pub(super) fn is_only_file(path: &Path, sources: &[KeptSource]) -> bool {
     !sources.iter().any(is_other)
 }
 
-/// Returns the newest record of a file, if it is where the cache says. The cache may be older
-/// than the session, or of another store: what the session has counts.
+/// Returns the newest record of a file and its place, searching from where the cache says. `None`
+/// if that is not enough. The cache may be older than the session, or of another store: what the
+/// session has counts.
 pub(super) fn newest_source_at(
     reader: &SessionReader,
     path: &Path,
     (trail, seq, byte): RecordPlace,
-) -> Result<Option<SourceRecord>> {
+) -> Result<Option<(SourceRecord, RecordPlace)>> {
     let Some(record) = source_record_at(reader, path, (trail, seq, byte))? else {
         return Ok(None);
     };
     if reader.info()?.trails != trail + 1 {
         return Ok(None);
     }
+    let mut newest = (record, (trail, seq, byte));
     let mut records = reader.trail_records(trail, byte)?;
     while let Some(found) = records.next()? {
         let source = found.record.source().filter(|source| source.path == path);
-        if source.is_some() && found.record.seq() > seq {
-            return Ok(None);
+        if let Some(source) = source.filter(|_| found.record.seq() > seq) {
+            newest = (source, (trail, found.record.seq(), found.byte));
         }
     }
-    Ok(Some(record))
+    Ok(Some(newest))
 }
 
 /// Reads the record of a file at a place; `None` if there is another or none.

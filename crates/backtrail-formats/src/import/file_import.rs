@@ -99,6 +99,8 @@ impl FileNote {
 struct EarlierImport {
     reader: SessionReader,
     kept: KeptFile,
+    /// Whether another process made it: the cache knows an older one.
+    is_anothers: bool,
 }
 
 /// What a session keeps of the file.
@@ -177,6 +179,9 @@ pub(super) fn import_file(
     };
     match earlier {
         None => file.read_all(None),
+        Some(earlier) if earlier.is_anothers && file.is_read_already(&earlier)? => {
+            Ok(file.unchanged(&earlier))
+        }
         Some(earlier) if raw.len() <= earlier.kept.bytes => {
             // If it only lost its end, what was imported stays.
             match file.starts_as_kept(&earlier.reader)? {
@@ -199,18 +204,26 @@ fn earlier_import(
     };
     let reader = store.read_session(&cached.session)?;
     let at_place = match cached.place {
-        Some(place) => newest_source_at(&reader, &found.path, place)?.map(|record| KeptFile {
-            bytes: record.to,
-            place,
-            note: FileNote::parse(record.note.as_ref()),
-        }),
+        Some(place) => newest_source_at(&reader, &found.path, place)?,
         None => None,
     };
+    let at_place = at_place.map(|(record, place)| KeptFile {
+        bytes: record.to,
+        place,
+        note: FileNote::parse(record.note.as_ref()),
+    });
+    let is_anothers = at_place
+        .as_ref()
+        .is_some_and(|kept| Some(kept.place) != cached.place);
     let kept = match at_place {
         None => find_kept(&reader, found)?,
         kept => kept,
     };
-    Ok(kept.map(|kept| EarlierImport { reader, kept }))
+    Ok(kept.map(|kept| EarlierImport {
+        reader,
+        kept,
+        is_anothers,
+    }))
 }
 
 fn find_kept(reader: &SessionReader, found: &FoundFile) -> Result<Option<KeptFile>> {
@@ -252,10 +265,18 @@ impl FileImport<'_> {
     /// Returns whether the file starts as it was, judging by both ends, and the session ends
     /// where the file was read to.
     fn has_grown(&self, earlier: &EarlierImport) -> Result<bool> {
-        let EarlierImport { reader, kept } = earlier;
+        Ok(self.has_kept_ends(&earlier.kept)?
+            && has_no_event_after(&earlier.reader, earlier.kept.place)?)
+    }
+
+    /// Returns whether the file was read as long as it is, judging by both ends.
+    fn is_read_already(&self, earlier: &EarlierImport) -> Result<bool> {
+        Ok(self.raw.len() == earlier.kept.bytes && self.has_kept_ends(&earlier.kept)?)
+    }
+
+    fn has_kept_ends(&self, kept: &KeptFile) -> Result<bool> {
         let ends = self.hash_ends(kept.bytes)?;
-        Ok(ends == (kept.note.head.clone(), kept.note.tail.clone())
-            && has_no_event_after(reader, kept.place)?)
+        Ok(ends == (kept.note.head.clone(), kept.note.tail.clone()))
     }
 
     /// Hashes both ends of the first `len` bytes.

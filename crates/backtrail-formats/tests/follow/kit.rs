@@ -11,7 +11,7 @@ use backtrail_formats::{
 };
 
 /// How long a test waits for something that comes at once if it comes at all.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Kit {
     dir: tempfile::TempDir,
@@ -202,6 +202,7 @@ impl Claude {
         let own = uuid(&self.session, self.lines);
         self.lines += 1;
         let now: Timestamp = SystemTime::now().into();
+        let now = Timestamp::from_millis(now.as_millis()).unwrap();
         format!(
             "{{\"parentUuid\":{parent},\"sessionId\":\"{}\",\"type\":\"{kind}\",\"cwd\":{:?},\
              \"message\":{message},\"uuid\":\"{own}\",\"timestamp\":\"{now}\"}}\n",

@@ -8,5 +8,6 @@
 )]
 
 mod agents;
+mod hostile;
 mod kit;
 mod promises;
