@@ -89,6 +89,7 @@ verbs! {
     Tag(tag::TagArgs),
     Pin(pin::PinArgs),
     Stats(stats::StatsArgs),
+    Watch(watch::WatchArgs),
     Hook(hook::HookArgs),
     Import(import::ImportArgs),
     Setup(setup::SetupArgs),

@@ -11,7 +11,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
             "status", "log", "diff", "cat", "list", "show", "search", "stats",
         ],
     ),
-    ("Recording", &["setup", "run", "checkpoint", "import"]),
+    ("Recording", &["setup", "run", "watch", "checkpoint", "import"]),
     ("Sharing", &["export"]),
     ("Organising", &["title", "tag", "pin", "delete", "trash"]),
     ("Housekeeping", &["doctor", "gc", "config"]),

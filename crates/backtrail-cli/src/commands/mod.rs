@@ -12,6 +12,7 @@ pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod export;
 mod filters;
+mod following;
 pub(crate) mod fork;
 pub(crate) mod gc;
 pub(crate) mod help;
@@ -45,6 +46,7 @@ pub(crate) mod trash;
 pub(crate) mod undo;
 pub(crate) mod verify;
 pub(crate) mod version;
+pub(crate) mod watch;
 mod workspace;
 
 use std::path::{Path, PathBuf};

@@ -89,6 +89,8 @@ impl FollowOptions {
 
 /// Clocks of agents may be as coarse as this.
 const CLOCK_STEP: Duration = Duration::from_secs(1);
+/// How long the end waits for another process that is importing.
+const LAST_TRIES: Duration = Duration::from_millis(500);
 /// How often what was learnt is saved for the next import.
 const SAVE_EVERY: Duration = Duration::from_secs(60);
 
@@ -178,6 +180,35 @@ impl Follower {
             let times = [deadline, self.pending.next(), self.tree.next_search()];
             self.sleep_until(times.into_iter().flatten().min())?;
         }
+    }
+
+    /// Imports what agents wrote until now without waiting any longer, and ends.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store does.
+    pub fn finish(mut self) -> Result<Wake> {
+        let deadline = Instant::now() + LAST_TRIES;
+        let mut sessions = Vec::new();
+        loop {
+            let changed = self.tree.changes();
+            self.pending.add(changed.into_values());
+            self.pending.hurry();
+            sessions.append(&mut self.import_ready()?);
+            // Another process may be importing.
+            match self.pending.next() {
+                Some(at) if at < deadline => {
+                    std::thread::sleep(at.saturating_duration_since(Instant::now()));
+                }
+                _ => break,
+            }
+        }
+        self.importer.save();
+        Ok(Wake {
+            sessions,
+            problems: self.tree.take_problems(),
+            is_stopped: true,
+        })
     }
 
     /// Sleeps until something happens or the time comes.

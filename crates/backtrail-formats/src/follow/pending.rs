@@ -41,6 +41,16 @@ impl Pending {
         }
     }
 
+    /// Makes all files ready that were not tried yet.
+    pub(super) fn hurry(&mut self) {
+        let now = Instant::now();
+        for (path, (_, at)) in &mut self.files {
+            if !self.failures.contains_key(path) {
+                *at = now;
+            }
+        }
+    }
+
     /// Returns when the next file is ready.
     pub(super) fn next(&self) -> Option<Instant> {
         self.files.values().map(|(_, at)| *at).min()

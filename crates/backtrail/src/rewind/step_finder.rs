@@ -294,7 +294,10 @@ impl<'a> StepFinder<'a> {
             // A session that cannot be read does not keep files from moving.
             chat: chat.filter(|_| owner == Some(ChatOwner::Ours)),
             outcome: Outcome {
-                step: Some(self.described(step)),
+                step: Some(Step {
+                    prompt_number: self.prompt_number(step),
+                    ..self.described(step)
+                }),
                 session: step.session.clone(),
                 to: Some(TargetPoint::of(self.workspace, before)?),
                 belongs_to: owner.and_then(ChatOwner::agent),
@@ -413,11 +416,29 @@ impl<'a> StepFinder<'a> {
                 }
                 FileStepKind::Run | FileStepKind::Move => None,
             },
+            prompt_number: None,
             agent: self.timeline.checkpoints[step.begun]
                 .agent()
                 .map(|agent| agent.name.clone()),
             ending: self.timeline.ending(step),
         }
+    }
+
+    /// Returns which prompt of its session a turn of another program began with.
+    fn prompt_number(&self, step: &FileStep) -> Option<u64> {
+        let start = &self.timeline.checkpoints[step.begun];
+        let place = start.record.prompt.as_ref().filter(|_| start.agent().is_some())?;
+        let reader = self.workspace.store().read_session(&place.id).ok()?;
+        let mut records = reader.records().ok()?;
+        let mut number = 0;
+        while let Some(record) = records.next().ok()? {
+            if record.seq() > place.seq {
+                break;
+            }
+            let message = record.message().ok().flatten();
+            number += u64::from(message.is_some_and(|message| message.is_prompt()));
+        }
+        Some(number)
     }
 
     /// Returns what the tool of a call is called.

@@ -34,6 +34,8 @@ pub struct Step {
     pub session: Option<SessionId>,
     /// The record of the prompt, if it is a turn and that is known.
     pub prompt: Option<u64>,
+    /// Which prompt of its session that is, counted from 1, for a step that is undone or redone.
+    pub prompt_number: Option<u64>,
     /// The program whose turn it is, if that keeps the session.
     pub agent: Option<String>,
     /// How it ended, if it is a turn or run and that is known.
@@ -104,6 +106,7 @@ impl Step {
             at,
             session: None,
             prompt: None,
+            prompt_number: None,
             agent: None,
             ending: None,
         }
@@ -204,6 +207,9 @@ impl Serialize for Step {
         }
         if let Some(prompt) = &self.prompt {
             map.serialize_entry("prompt", prompt)?;
+        }
+        if let Some(number) = &self.prompt_number {
+            map.serialize_entry("prompt_number", number)?;
         }
         if let Some(ending) = &self.ending {
             map.serialize_entry("result", ending.as_str())?;

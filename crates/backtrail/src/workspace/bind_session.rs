@@ -15,8 +15,8 @@ use crate::message::{Block, Message};
 use crate::session::{Note, SessionReader, append_note};
 use crate::time::Timestamp;
 
-/// How much older than its turn a prompt may be if only the time tells which one it is: the
-/// turn's snapshot takes a while, and its agent may write the time before it reports the prompt.
+/// How much older than its turn a prompt may be: the turn's snapshot takes a while, and its agent
+/// may note the time before it reports the prompt.
 const PATIENCE_MS: i64 = 60_000;
 
 impl Workspace {
@@ -117,6 +117,12 @@ impl Moment {
     }
 }
 
+/// Returns whether a message may be the prompt of a turn, by its time.
+fn is_not_much_older(start: &Checkpoint) -> impl Fn(&Moment) -> bool {
+    let least = start.at().as_millis() - PATIENCE_MS;
+    move |it| it.at.is_none_or(|at| at.as_millis() >= least)
+}
+
 /// Finds the places of checkpoints, which come in order.
 struct Places {
     /// The end of the session.
@@ -189,16 +195,16 @@ impl Places {
             let mut texts = [Some(text), unquoted].into_iter().flatten();
             texts.any(|text| start.is_prompted_by(text) == Some(true))
         };
+        let is_then = is_not_much_older(start);
         let mut after = self.moments.iter().filter(|it| it.seq > after);
-        let found = after.find(|it| it.prompt.as_deref().is_some_and(is_it));
+        let found = after.find(|it| is_then(it) && it.prompt.as_deref().is_some_and(is_it));
         found.map(|it| it.seq)
     }
 
     /// Finds the first prompt that is not much older than a turn, and not known to be that of
     /// another one.
     fn prompt_by_time(&self, start: &Checkpoint) -> Option<u64> {
-        let least = start.at().as_millis() - PATIENCE_MS;
-        let is_then = |it: &Moment| it.at.is_none_or(|at| at.as_millis() >= least);
+        let is_then = is_not_much_older(start);
         let mut prompts = self.moments.iter().filter(|it| it.prompt.is_some());
         let is_free = |it: &Moment| it.seq > self.prompt && !self.claimed.contains(&it.seq);
         prompts

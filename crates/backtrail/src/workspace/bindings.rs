@@ -13,7 +13,7 @@ use super::agent_place::AgentPlace;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use super::checkpoint_record::CheckpointRecord;
 use crate::error::{Reason, Result};
-use crate::ids::CheckpointId;
+use crate::ids::{CheckpointId, SessionId};
 use crate::time::Timestamp;
 use crate::trail::{RecordKind, RecordRef};
 
@@ -120,6 +120,17 @@ impl Workspace {
         Ok(())
     }
 
+    /// Gives checkpoints the present place in a session. It is durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session cannot be read or the store cannot be written.
+    pub fn bind_here(&self, checkpoints: &[CheckpointId], session: &SessionId) -> Result<()> {
+        let place = self.store().session_place(session)?;
+        let bindings = checkpoints.iter().map(|id| Binding::new(*id, place.clone()));
+        self.bind(&bindings.collect::<Vec<_>>())
+    }
+
     /// Returns all bindings.
     pub(super) fn bindings(&self) -> Result<Bindings> {
         let mut known = Bindings::new();
@@ -145,6 +156,34 @@ impl Workspace {
         let all = self.checkpoints()?;
         all.filter(|it| it.as_ref().map_or(true, is_unbound))
             .collect()
+    }
+
+    /// Returns the checkpoints for other programs since the last binding that have no place in a
+    /// session here, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the workspace's trail cannot be read.
+    pub fn recently_unbound(&self) -> Result<Vec<Checkpoint>> {
+        let mut unbound = Vec::new();
+        let Some(mut records) = self.records_back()? else {
+            return Ok(unbound);
+        };
+        while let Some(record) = records.next()? {
+            match record.kind() {
+                RecordKind::Bound => break,
+                RecordKind::Checkpoint => {}
+                _ => continue,
+            }
+            if let Ok(stored) = record.parse::<CheckpointRecord>()
+                && stored.agent.is_some()
+                && stored.session.is_none()
+            {
+                unbound.push(stored.at(self, record.seq()));
+            }
+        }
+        unbound.reverse();
+        Ok(unbound)
     }
 
     /// Returns whether checkpoints of an agent's session have no place yet.

@@ -48,6 +48,8 @@ pub struct LogEntry {
     ended: bool,
     is_running: bool,
     is_step: bool,
+    /// Why it is not protected, or not as a whole.
+    not_protected: Option<String>,
 }
 
 impl LogEntry {
@@ -81,6 +83,12 @@ impl LogEntry {
     /// something. `last~N` counts the turns and runs among them.
     pub fn is_step(&self) -> bool {
         self.is_step
+    }
+
+    /// Returns why a turn of another program is not protected, or not as a whole: a snapshot is
+    /// missing, or came late.
+    pub fn not_protected(&self) -> Option<&str> {
+        self.not_protected.as_deref()
     }
 
     /// Returns how it ended, if it is a turn or run and that is known.
@@ -170,6 +178,7 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
             ended: true,
             is_running: false,
             is_step: matches!(kind, LogKind::Rewind | LogKind::Restore),
+            not_protected: None,
         };
         // A change while another turn or run was active belongs to that one.
         let changed = before.is_some_and(|before| before.snapshot_id() != checkpoint.snapshot_id());
@@ -224,5 +233,10 @@ fn span_entry(timeline: &Timeline, span: &Span) -> LogEntry {
         ended: end.is_some_and(|end| *end.reason() != CheckpointReason::Interrupted),
         is_running: end.is_none() && timeline.active.contains(&start.id()),
         is_step: timeline.is_step(span.start),
+        not_protected: match timeline.missed.get(&span.id) {
+            Some(reason) => Some(reason.clone()),
+            None if start.is_late() => Some("its snapshot came late".to_owned()),
+            None => None,
+        },
     }
 }

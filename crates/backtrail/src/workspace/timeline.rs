@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Workspace;
+use super::agent_turn::MissedRecord;
 use super::bindings::{Bindings, add_newer};
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use super::checkpoint_record::CheckpointRecord;
@@ -24,6 +25,8 @@ pub(crate) struct Timeline {
     pub(crate) moves: HashMap<CheckpointId, StepRecord>,
     /// The turns and runs that are running, by the checkpoint that they began with.
     pub(crate) active: HashSet<CheckpointId>,
+    /// The turns in which a snapshot is missing, and the reason.
+    pub(super) missed: HashMap<CheckpointId, String>,
     /// The turns and runs that are steps.
     spans: Vec<Span>,
 }
@@ -78,6 +81,7 @@ impl Timeline {
             places: HashMap::new(),
             moves: HashMap::new(),
             active: HashSet::new(),
+            missed: HashMap::new(),
             spans: Vec::new(),
         };
         let Some(mut records) = workspace.records()? else {
@@ -100,6 +104,13 @@ impl Timeline {
                     }
                 }
                 RecordKind::Bound => add_newer(&mut bindings, &record),
+                RecordKind::Missed => {
+                    if let Ok(missed) = record.parse::<MissedRecord>()
+                        && let Some(turn) = missed.of
+                    {
+                        timeline.missed.insert(turn, missed.reason);
+                    }
+                }
                 _ => {}
             }
         }

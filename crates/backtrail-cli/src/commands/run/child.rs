@@ -88,8 +88,12 @@ impl Ended {
 }
 
 /// Runs a command to its end. Ctrl-C reaches the command; afterwards a single one does not
-/// end us.
-pub(super) fn run(argv: &[OsString], env: &[(&str, &OsStr)]) -> Result<Ended, NotRun> {
+/// end us. `on_start` gets its process id.
+pub(super) fn run(
+    argv: &[OsString],
+    env: &[(&str, &OsStr)],
+    on_start: impl FnOnce(u32),
+) -> Result<Ended, NotRun> {
     let Some((program, args)) = argv.split_first() else {
         return Err(lost(&io::ErrorKind::InvalidInput.into()));
     };
@@ -106,6 +110,7 @@ pub(super) fn run(argv: &[OsString], env: &[(&str, &OsStr)]) -> Result<Ended, No
             return Err(not_started(program, &error));
         }
     };
+    on_start(child.id());
     let status = wait(&mut child, &mut signals).map_err(|error| lost(&error))?;
     signals.release();
     Ok(Ended::new(status))
