@@ -18,7 +18,7 @@ use crate::commands::{open_files_store, open_or_create_store};
 use crate::error::{CommandError, Result};
 use crate::home::{current_dir, tilde};
 use crate::settings::Settings;
-use crate::text::{count, one_line};
+use crate::text::one_line;
 use crate::ui::Ui;
 
 /// When an import is tried again: agents write the end of a turn a moment after they report it.
@@ -340,29 +340,31 @@ impl<'a> Moment<'a> {
             return Ok(None);
         }
         let place = self.place()?;
-        let mut undone: Vec<String> = Vec::new();
-        let mut paths = 0;
+        let mut moves = Vec::new();
         for checkpoint in workspace.checkpoints_back()? {
             let checkpoint = checkpoint?;
-            let agent = checkpoint.agent();
-            let is_own = agent.is_some_and(|it| it.name == place.name && it.session == place.session);
-            if is_own {
+            let is_own = |it: &AgentPlace| it.name == place.name && it.session == place.session;
+            if checkpoint.agent().is_some_and(is_own) {
                 break;
             }
-            if let CheckpointReason::Undo | CheckpointReason::Rewind = checkpoint.reason() {
-                let about = checkpoint.about().map(|about| one_line(&about.to_string(), 120));
-                undone.extend(about);
-                paths += checkpoint.changed();
+            moves.push(checkpoint);
+        }
+        let mut undone: Vec<String> = Vec::new();
+        for checkpoint in moves.iter().rev() {
+            let about = checkpoint.about().map(|about| one_line(&about.to_string(), 120));
+            match checkpoint.reason() {
+                CheckpointReason::Undo | CheckpointReason::Rewind => undone.extend(about),
+                CheckpointReason::Redo => drop(undone.pop()),
+                _ => {}
             }
         }
-        undone.reverse();
         let what = match undone.as_slice() {
             [] => return Ok(None),
             all => all.join("; "),
         };
         Ok(Some(format!(
-            "The user undid this since your last turn ({}): {what}. The files are as they were before it; do not do it again unless asked.",
-            count(paths, "path")
+            "The user undid this since your last turn: {what}. The files are as they were before \
+             it; do not do it again unless asked."
         )))
     }
 }

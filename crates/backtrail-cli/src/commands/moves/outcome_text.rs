@@ -35,7 +35,9 @@ impl OutcomeText<'_> {
         let list = lines(&self.items(), self.width);
         let mut all = Vec::new();
         if let Some(heading) = self.heading() {
-            let colon = if list.is_empty() { "" } else { ":" };
+            // How many files moved ends the line already.
+            let is_ended = list.is_empty() || heading.contains("): ");
+            let colon = if is_ended { "" } else { ":" };
             all.push(format!("{heading}{colon}"));
         }
         all.extend(list);
