@@ -90,6 +90,8 @@ verbs! {
     Tag(tag::TagArgs),
     Pin(pin::PinArgs),
     Stats(stats::StatsArgs),
+    Watch(watch::WatchArgs),
+    Hook(hook::HookArgs),
     Import(import::ImportArgs),
     Setup(setup::SetupArgs),
     Export(export::ExportArgs),

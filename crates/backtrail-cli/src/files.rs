@@ -7,10 +7,13 @@
 )]
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use backtrail::{LocalStorage, Storage as _};
+use rustix::fs::OFlags;
 
 /// Opens a file for reading.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
@@ -80,6 +83,35 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
 pub(crate) fn entries(dir: &Path) -> io::Result<impl Iterator<Item = PathBuf> + use<>> {
     let (names, dir) = (LocalStorage.list(dir)?, dir.to_owned());
     Ok(names.into_iter().map(move |name| dir.join(name)))
+}
+
+/// Sets a file's time to now; creates it, and the directories above it, if there is none. Links
+/// are not followed.
+pub(crate) fn touch(path: &Path) -> io::Result<()> {
+    open_own(path)?.set_modified(SystemTime::now())
+}
+
+/// Writes a file that only its owner can read; creates the directories above it. Links are not
+/// followed.
+pub(crate) fn write_own(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = open_own(path)?;
+    file.set_len(0)?;
+    file.write_all(bytes)
+}
+
+fn open_own(path: &Path) -> io::Result<File> {
+    if let Some(dir) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    options.open(path)
+}
+
+/// Removes a file, or a link.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)
 }
 
 /// Removes a directory with everything in it. Links in it are removed, not followed.

@@ -62,6 +62,10 @@ fn main() -> ExitCode {
 
 /// Reports wrong arguments; help and version are not mistakes.
 fn refuse(mut error: clap::Error) -> ExitCode {
+    // An agent takes what a hook prints, and its exit code, for an answer.
+    if error.use_stderr() && verb(std::env::args_os().skip(1)).as_deref() == Some("hook") {
+        return ExitCode::SUCCESS;
+    }
     suggest_by_meaning(&mut error);
     let json = std::env::args_os()
         .take_while(|arg| arg != "--")
@@ -76,7 +80,9 @@ fn refuse(mut error: clap::Error) -> ExitCode {
     match error.use_stderr() {
         false => ExitCode::SUCCESS,
         // The other codes of `run` belong to its command.
-        true if is_run(std::env::args_os().skip(1)) => ExitCode::from(commands::run::FAILED),
+        true if verb(std::env::args_os().skip(1)).as_deref() == Some("run") => {
+            ExitCode::from(commands::run::FAILED)
+        }
         true => ExitCode::from(2),
     }
 }
@@ -94,30 +100,31 @@ fn suggest_by_meaning(error: &mut clap::Error) {
     }
 }
 
-/// Returns whether the verb of a command line is `run`.
-fn is_run(mut args: impl Iterator<Item = OsString>) -> bool {
+/// Returns the verb of a command line.
+fn verb(mut args: impl Iterator<Item = OsString>) -> Option<String> {
     while let Some(arg) = args.next() {
         match arg.to_str() {
             // Their values are the next word.
             Some("--store" | "--color") => drop(args.next()),
             Some(option) if option.starts_with('-') => {}
-            verb => return verb == Some("run"),
+            verb => return verb.map(str::to_owned),
         }
     }
-    false
+    None
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_run;
-
     #[test]
     fn the_verb_is_found_behind_global_options() {
-        let verb = |line: &str| is_run(line.split(' ').map(Into::into));
-        assert!(verb("run --nonsense"));
-        assert!(verb("--store run --json --color=always run"));
-        assert!(!verb("--store run list"));
-        assert!(!verb("list run"));
-        assert!(!verb("--json"));
+        let is_run = |line: &str| {
+            let verb = super::verb(line.split(' ').map(Into::into));
+            verb.as_deref() == Some("run")
+        };
+        assert!(is_run("run --nonsense"));
+        assert!(is_run("--store run --json --color=always run"));
+        assert!(!is_run("--store run list"));
+        assert!(!is_run("list run"));
+        assert!(!is_run("--json"));
     }
 }

@@ -7,6 +7,7 @@ mod prices;
 
 use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use backtrail::{Durability, StoreOptions};
 use backtrail_index::Price;
@@ -27,6 +28,10 @@ pub(crate) struct Settings {
     pub(crate) snapshot_cap: Setting<u64>,
     /// In bytes: larger included directories are not included.
     pub(crate) include_cap: Setting<u64>,
+    /// How long an agent waits for a snapshot.
+    pub(crate) hook_wait: Setting<Duration>,
+    /// Whether agents are told what was undone.
+    pub(crate) tell_agents: Setting<bool>,
     /// The user's own prices of models.
     pub(crate) prices: Setting<Vec<Price>>,
 }
@@ -44,14 +49,18 @@ impl<T> Setting<T> {
     }
 }
 
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 8] = [
     "durability",
     "rotation",
     "keep_trails",
     "snapshot_cap",
     "include_cap",
+    "hook_wait",
+    "tell_agents",
     "prices",
 ];
+/// How long an agent waits for a snapshot at most, unless it is set.
+const HOOK_WAIT: Duration = Duration::from_secs(2);
 /// A shorter trail would consist mostly of headers.
 const SHORTEST_ROTATION: u64 = 1024;
 
@@ -65,6 +74,8 @@ impl Settings {
             keep_trails: Setting::default(None),
             snapshot_cap: Setting::default(StoreOptions::DEFAULT_SNAPSHOT_CAP),
             include_cap: Setting::default(StoreOptions::DEFAULT_INCLUDE_CAP),
+            hook_wait: Setting::default(HOOK_WAIT),
+            tell_agents: Setting::default(true),
             prices: Setting::default(Vec::new()),
         };
         let text = match files::read(&path) {
@@ -123,6 +134,16 @@ impl Settings {
                 let value = value.ok_or_else(|| wrong("a size like \"1 GiB\""))?;
                 self.include_cap = Setting { value, file };
             }
+            "hook_wait" => {
+                let value = read_wait(value);
+                let value = value.ok_or_else(|| wrong("a time like \"2s\" or \"500ms\""))?;
+                self.hook_wait = Setting { value, file };
+            }
+            "tell_agents" => {
+                let value = value.as_bool();
+                let value = value.ok_or_else(|| wrong("true or false"))?;
+                self.tell_agents = Setting { value, file };
+            }
             "prices" => {
                 let value = prices::read(value)?;
                 self.prices = Setting { value, file };
@@ -161,6 +182,17 @@ fn read_keep(value: &toml::Value) -> Option<Option<u32>> {
         }
         _ => None,
     }
+}
+
+/// Parses a time in seconds or milliseconds, of a minute at most.
+fn read_wait(value: &toml::Value) -> Option<Duration> {
+    let text = value.as_str()?;
+    let (number, unit) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1),
+        None => (text.strip_suffix('s')?, 1000),
+    };
+    let ms = number.trim().parse::<u64>().ok()?.checked_mul(unit)?;
+    (ms <= 60_000).then(|| Duration::from_millis(ms))
 }
 
 /// Parses a number of bytes: a whole number, or text with a unit.

@@ -14,7 +14,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
             "status", "log", "diff", "cat", "list", "show", "search", "stats",
         ],
     ),
-    ("Recording", &["setup", "run", "checkpoint", "import"]),
+    ("Recording", &["setup", "run", "watch", "checkpoint", "import"]),
     ("Sharing", &["export"]),
     ("Organising", &["title", "tag", "pin", "delete", "trash"]),
     ("Housekeeping", &["doctor", "gc", "config"]),
@@ -25,6 +25,7 @@ pub(crate) const MORE: (&str, &[&str]) = (
     "More",
     &[
         "record",
+        "hook",
         "context",
         "compact",
         "verify",

@@ -49,6 +49,16 @@ pub(crate) fn brief(at: Timestamp) -> String {
     }
 }
 
+/// Returns how long ago a time of the last hour was: `2 min ago`; other times as `brief`.
+pub(crate) fn ago(at: Timestamp) -> String {
+    let now = Timestamp::from(std::time::SystemTime::now());
+    match (now.as_millis() - at.as_millis()) / 1000 {
+        0..60 => "just now".to_owned(),
+        seconds @ 60..3600 => format!("{} min ago", seconds / 60),
+        _ => brief(at),
+    }
+}
+
 /// Says what a time is that is neither in an agent's lines nor in its ids.
 pub(crate) const FROM_FILE: &str = "the time of the imported file, which has no times itself";
 

@@ -22,6 +22,7 @@
     reason = "the files belong to other programs and are only read"
 )]
 
+mod bind;
 mod collector;
 mod compressed;
 mod container;
@@ -47,6 +48,7 @@ mod tables;
 #[doc(hidden)]
 pub mod testing;
 
+pub use bind::{agent_session, bind_imported, bind_new, sessions_of};
 pub use collector::{CollectedThread, EventCollector};
 pub use compressed::{Decompressed, decompress};
 pub use container::{ContainedSession, Container, Contents, FileStamp, Spool};

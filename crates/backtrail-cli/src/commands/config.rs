@@ -56,6 +56,8 @@ fn rows(settings: &Settings) -> Vec<Row> {
         keep_trails,
         snapshot_cap,
         include_cap,
+        hook_wait,
+        tell_agents,
         ..
     } = settings;
     let mode = durability.value.as_str();
@@ -83,6 +85,18 @@ fn rows(settings: &Settings) -> Vec<Row> {
         ),
         size("snapshot_cap", snapshot_cap),
         size("include_cap", include_cap),
+        (
+            "hook_wait",
+            format!("\"{:?}\"", hook_wait.value),
+            format!("{:?}", hook_wait.value).into(),
+            source_of(hook_wait),
+        ),
+        (
+            "tell_agents",
+            tell_agents.value.to_string(),
+            tell_agents.value.into(),
+            source_of(tell_agents),
+        ),
     ]
 }
 

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use backtrail::Store;
 use backtrail_formats::{
-    Environment, Format, ImportOptions, ImportProgress, ImportReport, formats, import, preview,
+    Environment, Format, ImportOptions, ImportProgress, ImportReport, bind_imported, formats,
+    import, preview,
 };
 use clap::builder::PossibleValuesParser;
 use serde_json::{Map, Value, json};
@@ -73,6 +74,7 @@ pub(crate) fn run(args: &ImportArgs, ui: &Ui) -> Result<Answer> {
     };
     let own = Own::import(store.as_ref(), &own, args.dry_run);
     if let Some(store) = store.as_ref().filter(|_| !args.dry_run) {
+        bind_imported(store).map_err(|error| failed(&error))?;
         catch_up(store, &report, ui);
     }
     match ui.json() {

@@ -479,8 +479,13 @@ pub(super) fn about(entry: &LogEntry) -> String {
 }
 
 pub(super) fn labels(entry: &LogEntry) -> Vec<String> {
-    entry.labels().map(ToOwned::to_owned).collect()
+    let mut labels: Vec<String> = entry.labels().map(ToOwned::to_owned).collect();
+    labels.extend(entry.not_protected().map(|_| NOT_PROTECTED.to_owned()));
+    labels
 }
+
+/// Marks a turn whose snapshot is missing or came late.
+const NOT_PROTECTED: &str = "NOT PROTECTED";
 
 /// Returns what an entry is about, with its labels behind it.
 pub(super) fn about_with_labels(entry: &LogEntry) -> String {

@@ -17,12 +17,15 @@ use backtrail::{
     Checkpoint, CheckpointOptions, Note, Run, SessionId, SessionOptions, Store, Timestamp,
     Workspace,
 };
+use backtrail_formats::{Format, ProgramFile, formats, recognise_agent};
+use clap::builder::PossibleValuesParser;
 
 pub(crate) use self::child::FAILED;
 use self::child::{Ended, NotRun};
 use self::git_moved::GitMoved;
 use self::messages::{NotClosed, Suggestions};
 use super::checkpoint::too_much;
+use super::following::{FollowTarget, Following};
 use super::protection::{
     IncludeArgs, kept_ignored_line, lost_warning, unprotected_line, warn_over_cap,
 };
@@ -54,6 +57,10 @@ pub(crate) struct RunArgs {
     /// Continue this session instead of a new one [default: $BACKTRAIL_SESSION, if set]
     #[arg(long, value_name = "REF")]
     session: Option<String>,
+
+    /// Follow this agent's session, or none [default: by the command's name]
+    #[arg(long, value_name = "AGENT", value_parser = agent_names())]
+    agent: Option<String>,
 
     /// Write a JSON report to this file
     #[arg(long, value_name = "FILE")]
@@ -93,6 +100,7 @@ impl RunArgs {
             title: None,
             label: None,
             session: None,
+            agent: None,
             report: None,
             unprotected: false,
             yes: false,
@@ -107,6 +115,14 @@ impl RunArgs {
 /// Returns whether the system finds a program and can execute it.
 pub(super) fn can_start(program: &str) -> bool {
     executable::find(OsStr::new(program)).is_ok()
+}
+
+/// The name that stands for no agent.
+const NO_AGENT: &str = "none";
+
+/// Returns the names that `--agent` takes.
+fn agent_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(formats().map(Format::name).chain([NO_AGENT]))
 }
 
 /// Runs the command. Failures are reported here: the exit code belongs to the command.
@@ -134,8 +150,10 @@ struct Running<'a> {
 struct Begun {
     /// The workspace and its files as they were; `None` if no checkpoint could be made.
     before: Option<(Workspace, Checkpoint)>,
-    /// `None` if it could not be created.
+    /// `None` if it could not be created, or the agent's own session is followed instead.
     session: Option<(Store, SessionId)>,
+    /// Follows the agent.
+    following: Option<Following>,
     /// Whether the session was created for this run.
     is_new: bool,
     /// Held to mark the command as running.
@@ -146,6 +164,31 @@ impl Begun {
     fn start(&self) -> Option<&Checkpoint> {
         self.before.as_ref().map(|(_, start)| start)
     }
+}
+
+/// What a run's checkpoints belong to.
+#[derive(Clone, Copy)]
+enum RunOwner<'a> {
+    /// A session that was named.
+    Session(&'a SessionId),
+    /// A session of its own.
+    NewSession,
+    /// The agent's own session, which comes later.
+    Agent,
+}
+
+/// Returns whether an agent's turn began within a run.
+fn has_turns(workspace: &Workspace, run: &Checkpoint) -> Result<bool> {
+    for checkpoint in workspace.checkpoints_back()? {
+        let checkpoint = checkpoint?;
+        if checkpoint.id() == run.id() {
+            break;
+        }
+        if checkpoint.agent().is_some() && checkpoint.reason() == &CheckpointReason::TurnStart {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// How the command ended.
@@ -162,7 +205,7 @@ impl<'a> Running<'a> {
     fn run(&self) -> Result<u8, NotRun> {
         self.check().map_err(messages::refused)?;
         child::check(&self.args.command)?;
-        let begun = self.begin()?;
+        let mut begun = self.begin()?;
         let start = begun.start().map(|start| start.id().to_string());
         let mut env = Vec::new();
         env.extend(start.as_ref().map(|id| (RUN_VARIABLE, OsStr::new(id))));
@@ -178,7 +221,14 @@ impl<'a> Running<'a> {
         let directory = directory.or_else(|| std::env::current_dir().ok());
         let started_at = Timestamp::from(SystemTime::now());
         let began = Instant::now();
-        let (ended, not_run) = match child::run(&self.args.command, &env, directory.as_deref()) {
+        let started = |pid| {
+            if let Some(following) = &begun.following {
+                following.set_process(pid);
+            }
+        };
+        let command = &self.args.command;
+        let ran = child::run(command, &env, directory.as_deref(), started);
+        let (ended, not_run) = match ran {
             Ok(ended) => (ended, None),
             // Nothing ran; that is reported after the run is closed.
             Err(not_run) => (Ended::Code(not_run.code), Some(not_run)),
@@ -190,7 +240,9 @@ impl<'a> Running<'a> {
             took: began.elapsed(),
             directory: directory.unwrap_or_default(),
         };
-        let closed = self.close(&begun, &finished);
+        let closed = self
+            .end_following(&mut begun)
+            .and_then(|()| self.close(&begun, &finished));
         match (not_run, closed) {
             (Some(not_run), _) => Err(not_run),
             (None, Err(failed)) => Err(failed.report(ended, &self.suggestions())),
@@ -228,6 +280,7 @@ impl<'a> Running<'a> {
                     before: None,
                     is_new: session.as_ref().is_some_and(|(.., is_new)| *is_new),
                     session: session.map(|(store, id, _)| (store, id)),
+                    following: None,
                     _active: None,
                 })
             }
@@ -250,15 +303,86 @@ impl<'a> Running<'a> {
         let here = &self.args.here;
         let workspace = here.open_or_create(self.args.yes, self.ui)?;
         let named = self.named_session(workspace.store())?;
-        let (start, session) = self.first_checkpoint(&workspace, named.as_ref())?;
+        let agent = self.agent().filter(|_| named.is_none());
+        let owner = match (&named, agent) {
+            (Some(id), _) => RunOwner::Session(id),
+            (None, Some(_)) => RunOwner::Agent,
+            (None, None) => RunOwner::NewSession,
+        };
+        let (start, session) = self.first_checkpoint(&workspace, owner)?;
         self.say_what_is_protected(&workspace, &start);
+        let following = agent.and_then(|agent| self.follow(&workspace, &start, agent));
         Ok(Begun {
             // Marking it as running is a courtesy.
             _active: workspace.activate(&start).ok(),
-            session: Some((workspace.store().clone(), session)),
+            session: session.map(|session| (workspace.store().clone(), session)),
+            following,
             is_new: named.is_none(),
             before: Some((workspace, start)),
         })
+    }
+
+    /// Returns the agent that the command starts.
+    fn agent(&self) -> Option<&'static dyn Format> {
+        if let Some(name) = &self.args.agent {
+            return formats().find(|format| format.name() == name);
+        }
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        let directory = std::env::current_dir().unwrap_or_default();
+        let find = |name: &OsStr| ProgramFile::find(name, &paths, &directory);
+        recognise_agent(&self.args.command, &find)
+    }
+
+    /// Begins to follow the agent. Without that, the run is protected as a whole.
+    fn follow(
+        &self,
+        workspace: &Workspace,
+        start: &Checkpoint,
+        agent: &'static dyn Format,
+    ) -> Option<Following> {
+        let target = FollowTarget {
+            store: workspace.store().clone(),
+            formats: vec![agent],
+            workspace: Some((workspace.clone(), workspace.root().to_owned())),
+            run: Some(start.id()),
+            report: None,
+        };
+        match Following::start(target) {
+            Ok(following) => Some(following),
+            Err(error) => {
+                let what = format!("cannot follow {}: {}", agent.title(), error.with_causes());
+                self.ui.warning(&what, Some("this run is one step"));
+                None
+            }
+        }
+    }
+
+    /// Ends following. If no session of the agent appeared, the run gets one of its own.
+    fn end_following(&self, begun: &mut Begun) -> Result<(), NotClosed> {
+        let work = begun.following.take().map(Following::finish);
+        let Some((workspace, start)) = &begun.before else {
+            return Ok(());
+        };
+        if begun.session.is_some() {
+            return Ok(());
+        }
+        let work = work.unwrap_or_default();
+        for problem in work.problems {
+            let what = format!("while following the agent: {}", problem.with_causes());
+            self.ui.warning(&what, None);
+        }
+        let session = || -> Result<Option<SessionId>> {
+            if !work.sessions.is_empty() || has_turns(workspace, start)? {
+                return Ok(None);
+            }
+            let options = self.session_options().workspace(workspace);
+            let session = workspace.store().create_session(options)?.id().clone();
+            workspace.bind_here(&[start.id()], &session)?;
+            Ok(Some(session))
+        };
+        let session = session().map_err(NotClosed::NotRecorded)?;
+        begun.session = session.map(|session| (workspace.store().clone(), session));
+        Ok(())
     }
 
     /// Reports what is not protected before the first run in a workspace, and what a first
@@ -301,8 +425,8 @@ impl<'a> Running<'a> {
     fn first_checkpoint(
         &self,
         workspace: &Workspace,
-        session: Option<&SessionId>,
-    ) -> Result<(Checkpoint, SessionId)> {
+        owner: RunOwner<'_>,
+    ) -> Result<(Checkpoint, Option<SessionId>)> {
         let mut options = CheckpointOptions::new()
             .reason(CheckpointReason::RunStart)
             .about(&self.line);
@@ -319,18 +443,19 @@ impl<'a> Running<'a> {
         };
         let options = self.args.include.add_to(options, workspace.root())?;
         let made = progress::checkpoint(self.ui, options, |options| {
-            match session {
-                Some(id) => {
+            match owner {
+                RunOwner::Session(id) => {
                     let checkpoint = workspace.checkpoint(options.session(id))?;
-                    Ok((checkpoint, id.clone()))
+                    Ok((checkpoint, Some(id.clone())))
                 }
-                None => {
+                RunOwner::NewSession => {
                     let session = self.session_options();
                     let made = workspace.checkpoint_in_new_session(options, session)?;
                     // The session is not locked while the command runs: the command may
                     // write to it.
-                    Ok((made.0, made.1.id().clone()))
+                    Ok((made.0, Some(made.1.id().clone())))
                 }
+                RunOwner::Agent => Ok((workspace.checkpoint(options)?, None)),
             }
         });
         made.map_err(|error| self.args.include.explain(too_much(error)))
@@ -402,15 +527,17 @@ impl<'a> Running<'a> {
 
     /// Makes the checkpoint after the command, if there is one before it.
     fn last_checkpoint(&self, begun: &Begun, finished: &Finished) -> Result<Option<Checkpoint>> {
-        let (Some((workspace, start)), Some((_, session))) = (&begun.before, &begun.session) else {
+        let Some((workspace, start)) = &begun.before else {
             return Ok(None);
         };
         let mut options = CheckpointOptions::new()
             .reason(CheckpointReason::RunEnd)
-            .session(session)
             .begun_by(start.id())
             .ending(finished.ended.ending())
             .about(&self.line);
+        if let Some((_, session)) = &begun.session {
+            options = options.session(session);
+        }
         if let Some(label) = &self.args.label {
             options = options.label(label.as_str());
         }

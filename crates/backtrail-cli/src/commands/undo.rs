@@ -20,6 +20,10 @@ pub(crate) struct UndoArgs {
     #[arg(long, value_name = "PATHS", num_args = 1.., conflicts_with = "chat")]
     paths: Vec<PathBuf>,
 
+    /// Undo only the last tool call that changed files; the conversation stays
+    #[arg(long, conflicts_with_all = ["paths", "chat"])]
+    tool: bool,
+
     /// Abandon a rewind that was interrupted and cannot be finished; the files stay as they are
     #[arg(long, conflicts_with_all = ["reference", "paths", "files", "chat", "dry_run"])]
     abandon: bool,
@@ -31,6 +35,7 @@ pub(crate) struct UndoArgs {
 pub(crate) fn run(args: &UndoArgs, ui: &Ui) -> Result<Answer> {
     match args.abandon {
         true => args.step.abandon(ui),
+        false if args.tool => args.step.undo_call(ui),
         false => args.step.run(Verb::Undo, &args.paths, ui),
     }
 }

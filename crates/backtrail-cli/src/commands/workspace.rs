@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use backtrail::workspace::CheckpointReason;
 use backtrail::{Checkpoint, CheckpointId, ErrorKind, Point, SessionId, Store, Workspace};
+use backtrail_formats::{Environment, bind_new, sessions_of};
 
+use super::import::failed;
 use super::recovery::Finish;
 use super::{open_files_store, open_or_create_store, resolve};
 use crate::error::{CommandError, Result};
@@ -91,6 +93,7 @@ impl WorkspaceArgs {
         let found = store.find_workspace(&root)?;
         if let Some(workspace) = &found {
             finish.finish(workspace, ui)?;
+            bind_waiting(workspace, ui);
         }
         Ok(found)
     }
@@ -173,6 +176,24 @@ impl WorkspaceArgs {
             (ErrorKind::NotFound, true) => command.hint(format!("see what there is: {all}")),
             _ => command,
         }
+    }
+}
+
+/// Finds the places of checkpoints that an agent's hooks made, if its session is not imported
+/// yet.
+fn bind_waiting(workspace: &Workspace, ui: &Ui) {
+    let bind = || -> Result<()> {
+        let places = sessions_of(&workspace.recently_unbound()?);
+        if places.is_empty() {
+            return Ok(());
+        }
+        let environment = Environment::from_variables(env::vars_os());
+        let bound = bind_new(workspace, &places, &environment);
+        bound.map(drop).map_err(|error| failed(&error))
+    };
+    if let Err(error) = bind() {
+        let what = "the last prompts are not imported yet";
+        ui.warning(what, Some(&error.with_causes()));
     }
 }
 

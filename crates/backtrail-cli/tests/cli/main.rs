@@ -37,6 +37,7 @@ mod import_times;
 mod kill;
 mod kit;
 mod links;
+mod live;
 mod list;
 mod man;
 mod marks;

@@ -194,11 +194,10 @@ impl Follower {
         loop {
             wake.sessions.append(&mut self.import_ready()?);
             let next = self.pending.next();
-            let is_late = Instant::now() >= deadline;
-            let Some(next) = next.filter(|_| !is_late && !self.stop.is_stopped()) else {
+            let Some(next) = next.filter(|_| Instant::now() < deadline) else {
                 break;
             };
-            self.sleep_until(Some(next.min(deadline)))?;
+            std::thread::sleep(next.min(deadline).saturating_duration_since(Instant::now()));
         }
         wake.problems = self.take_problems();
         wake.is_stopped = self.stop.is_stopped();

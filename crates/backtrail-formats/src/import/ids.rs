@@ -4,7 +4,7 @@ use backtrail::SessionId;
 
 /// Returns the id of a session that its agent calls `name`: the name itself if it can be an
 /// id, or else one derived from it.
-pub(super) fn session_id(agent: &str, name: &str) -> SessionId {
+pub(crate) fn session_id(agent: &str, name: &str) -> SessionId {
     /// Shorter names are unique only in their own directory.
     const MIN_LENGTH: usize = 16;
     match name.parse::<SessionId>() {

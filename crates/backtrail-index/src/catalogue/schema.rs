@@ -2,7 +2,7 @@
 
 /// The version of the tables. It is part of the file's name, so that two versions of the
 /// program never use the same file.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// Returns the statements that create an empty catalogue.
 pub(super) fn tables() -> String {
@@ -76,6 +76,7 @@ CREATE TABLE checkpoints (
     changed   INTEGER NOT NULL,
     PRIMARY KEY (workspace, trail, seq)
 ) WITHOUT ROWID;
+CREATE INDEX checkpoints_by_id ON checkpoints (workspace, id);
 CREATE INDEX checkpoints_by_session ON checkpoints (session) WHERE session IS NOT NULL;
 
 CREATE TABLE sessions (

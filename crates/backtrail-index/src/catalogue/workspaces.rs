@@ -237,6 +237,50 @@ impl Checkpoint {
     }
 }
 
+/// The places that checkpoints got after they were made.
+#[derive(Debug, Deserialize)]
+struct Bound {
+    checkpoints: Vec<Binding>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Binding {
+    checkpoint: String,
+    session: Place,
+    prompt: Option<Place>,
+}
+
+/// Gives checkpoints the places that a record names.
+fn bind(
+    db: &Catalogue,
+    key: i64,
+    record: &[u8],
+    sessions: &mut BTreeSet<String>,
+) -> Result<()> {
+    let Ok(bound) = serde_json::from_slice::<Bound>(record) else {
+        return Ok(());
+    };
+    for binding in bound.checkpoints {
+        let prompt = binding.prompt.as_ref();
+        db.run(
+            "UPDATE checkpoints SET session = ?3,
+             prompt_session = coalesce(?4, prompt_session),
+             prompt_trail = coalesce(?5, prompt_trail), prompt_seq = coalesce(?6, prompt_seq)
+             WHERE workspace = ?1 AND id = ?2",
+            params![
+                key,
+                binding.checkpoint,
+                binding.session.id,
+                prompt.map(|place| &place.id),
+                prompt.map(|place| place.trail),
+                prompt.map(|place| place.seq as i64),
+            ],
+        )?;
+        sessions.insert(binding.session.id);
+    }
+    Ok(())
+}
+
 fn read_trail(
     db: &Catalogue,
     key: i64,
@@ -250,6 +294,10 @@ fn read_trail(
     while let Some(found) = records.next()? {
         let record = found.record;
         end = (found.end, record.sum_bytes());
+        if record.kind() == RecordKind::Bound {
+            bind(db, key, record.bytes(), sessions)?;
+            continue;
+        }
         if !matches!(record.kind(), RecordKind::Checkpoint | RecordKind::Done) {
             continue;
         }

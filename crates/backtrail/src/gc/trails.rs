@@ -21,9 +21,9 @@ use crate::trail::opener::Opener;
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{RecordKind, RecordRef, Sums, trail_number};
 use crate::workspace::checkpoint_record::CheckpointRecord;
-use crate::workspace::dropped;
+use crate::workspace::{bindings, dropped};
 use crate::workspace::step_record::{GivenUp, StepRecord};
-use crate::workspace::{CheckpointReason, must_be_new};
+use crate::workspace::{Binding, CheckpointReason, must_be_new};
 
 /// The trails of all workspaces, as far as they were read.
 #[derive(Debug)]
@@ -262,8 +262,10 @@ impl WorkspaceRecords {
             RecordKind::Other(name) => {
                 return Err(flawed(Reason::UnsupportedType(name.to_owned())));
             }
+            RecordKind::Bound => self.bind(bindings::read(record).map_err(flawed)?),
             // These name no object.
             RecordKind::Note
+            | RecordKind::Missed
             | RecordKind::Message
             | RecordKind::Compaction
             | RecordKind::Usage
@@ -289,6 +291,23 @@ impl WorkspaceRecords {
             session: stored.session.map(|place| place.id),
             at,
         });
+    }
+
+    /// Gives checkpoints the sessions that they belong to.
+    fn bind(&mut self, bindings: Vec<Binding>) {
+        let mut sessions: HashMap<CheckpointId, SessionId> = bindings
+            .into_iter()
+            .map(|it| (it.checkpoint, it.session.id))
+            .collect();
+        // They are bound soon after they were made.
+        for kept in self.kept.iter_mut().rev() {
+            if sessions.is_empty() {
+                break;
+            }
+            if let Some(session) = sessions.remove(&kept.id) {
+                kept.session = Some(session);
+            }
+        }
     }
 
     /// Returns the steps that have no end.

@@ -14,7 +14,7 @@ use crate::log::Line;
 use crate::objects::ObjectId;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::workspace::spans::newest_of;
+use crate::workspace::spans::{RunWithTurns, ends, newest_of, turns_in_runs};
 use crate::workspace::step_record::{MergedWork, StepRecord};
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace, Workspace};
@@ -127,6 +127,26 @@ struct AuthorSpan<'a> {
     /// Its process died: the last changes may be the user's.
     died: bool,
     checkpoint: &'a Checkpoint,
+    /// Its tool calls of which the beginning and the end are known.
+    calls: Vec<(usize, usize)>,
+}
+
+impl<'a> AuthorSpan<'a> {
+    fn new((start, end): (usize, usize), checkpoint: &'a Checkpoint) -> Self {
+        Self {
+            start,
+            end,
+            died: false,
+            checkpoint,
+            calls: Vec::new(),
+        }
+    }
+
+    /// Returns whether a tool call was running before state `n`, or may have been.
+    fn was_calling(&self, n: usize) -> bool {
+        let mut calls = self.calls.iter();
+        self.checkpoint.agent().is_none() || calls.any(|(start, end)| *start < n && *end >= n)
+    }
 }
 
 /// Returns the intervals between the states since the checkpoint at `since`, up to the
@@ -214,10 +234,12 @@ fn authors_of_present(around: &[AuthorSpan<'_>], last: usize, now: Timestamp) ->
     by
 }
 
-/// Returns the turns and runs in progress before state `n`. Changes after the last sign of
-/// one that died may be the user's.
+/// Returns the turns and runs in progress before state `n`: those with a tool call in progress,
+/// or all if none has one. Changes after the last sign of one that died may be the user's.
 fn in_progress_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Author> {
     let open = around.iter().filter(|span| span.start < n && span.end >= n);
+    let is_any_calling = open.clone().any(|span| span.was_calling(n));
+    let open = open.filter(|span| !is_any_calling || span.was_calling(n));
     let mut by: Vec<Author> = open
         .clone()
         .map(|span| {
@@ -249,12 +271,22 @@ fn all_spans(timeline: &Timeline) -> Vec<AuthorSpan<'_>> {
             own.entry(start).or_default().push(n);
         }
     }
+    let (turns, ends) = (turns_in_runs(checkpoints), ends(checkpoints));
     let starts = checkpoints.iter().enumerate();
     let starts = starts.filter(|(_, checkpoint)| checkpoint.reason().begins());
     starts
-        .flat_map(|(start, checkpoint)| {
-            let own = own.get(&checkpoint.id()).map_or(&[][..], Vec::as_slice);
-            parts_of(timeline, start, own)
+        .flat_map(|(start, checkpoint)| match turns.get(&start) {
+            Some(turns) => {
+                let end = ends.get(&checkpoint.id()).copied();
+                let run = RunWithTurns { start, end, turns };
+                let parts = run.parts(checkpoints, &ends).into_iter();
+                let part = |(start, end)| AuthorSpan::new((start, end), checkpoint);
+                parts.map(part).collect()
+            }
+            None => {
+                let own = own.get(&checkpoint.id()).map_or(&[][..], Vec::as_slice);
+                parts_of(timeline, start, own)
+            }
         })
         .collect()
 }
@@ -264,11 +296,11 @@ fn all_spans(timeline: &Timeline) -> Vec<AuthorSpan<'_>> {
 fn parts_of<'a>(timeline: &'a Timeline, start: usize, own: &[usize]) -> Vec<AuthorSpan<'a>> {
     let checkpoints = &timeline.checkpoints;
     let checkpoint = &checkpoints[start];
+    let calls = calls_of(checkpoints, own);
     let part = |start, end, died| AuthorSpan {
-        start,
-        end,
         died,
-        checkpoint,
+        calls: calls.clone(),
+        ..AuthorSpan::new((start, end), checkpoint)
     };
     let (mut parts, mut open) = (Vec::new(), Some(start));
     for &n in own {
@@ -288,6 +320,21 @@ fn parts_of<'a>(timeline: &'a Timeline, start: usize, own: &[usize]) -> Vec<Auth
         parts.push(part(began, end, !is_active));
     }
     parts
+}
+
+/// Returns the tool calls among the checkpoints of a turn, by where they began and ended. One
+/// without an end lasts as long as the turn.
+fn calls_of(checkpoints: &[Checkpoint], own: &[usize]) -> Vec<(usize, usize)> {
+    let call = |n: usize| checkpoints[n].agent().and_then(|agent| agent.call.as_ref());
+    let is = |n: usize, reason: CheckpointReason| *checkpoints[n].reason() == reason;
+    let starts = own.iter().enumerate();
+    let starts = starts.filter(|(_, n)| is(**n, CheckpointReason::ToolStart));
+    let until = |at: usize, start: usize| {
+        let mut after = own[at..].iter().copied();
+        let end = after.find(|n| is(*n, CheckpointReason::ToolEnd) && call(*n) == call(start));
+        (start, end.unwrap_or(usize::MAX))
+    };
+    starts.map(|(at, start)| until(at, *start)).collect()
 }
 
 /// The authors whose work is undone.

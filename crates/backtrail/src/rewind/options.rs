@@ -16,6 +16,7 @@ pub struct Rewind {
     pub(super) on_conflict: OnConflict,
     pub(super) paths: Vec<PathBuf>,
     pub(super) session: Option<SessionId>,
+    pub(super) last_call: bool,
     pub(super) pick: Option<Pick>,
     pub(super) skip_damaged: bool,
     pub(super) progress: Option<Arc<dyn Progress>>,
@@ -29,6 +30,7 @@ impl Rewind {
             on_conflict: OnConflict::Stop,
             paths: Vec::new(),
             session: None,
+            last_call: false,
             pick: None,
             skip_damaged: false,
             progress: None,
@@ -48,6 +50,15 @@ impl Rewind {
     /// Moves the conversation alone.
     pub fn chat() -> Self {
         Self::new(false, true)
+    }
+
+    /// Undoes the last tool call that changed files, instead of the last step. Only calls of
+    /// other programs' turns are known one by one. The conversation stays.
+    #[must_use]
+    pub fn last_call(mut self) -> Self {
+        self.last_call = true;
+        self.chat = false;
+        self
     }
 
     /// Sets what happens to paths that others changed too.

@@ -403,7 +403,7 @@ impl FilePlanner<'_> {
         let steps = self.timeline.steps().done.into_iter();
         let steps = steps.filter(|step| step.before >= since && step.kind != FileStepKind::Move);
         for step in steps {
-            let Some(place) = self.timeline.checkpoints[step.before].session() else {
+            let Some(place) = self.timeline.checkpoints[step.begun].session() else {
                 continue;
             };
             if own == Some(&place.id) || others.contains(&place.id) {
@@ -443,7 +443,7 @@ impl FilePlanner<'_> {
             }
         };
         let histories = self.histories(&differences, captured, target, merges)?;
-        if self.target.scope == PathScope::ChangedUntilNow {
+        if self.target.only_own {
             // Changes that others made meanwhile do not belong to this step.
             let authors = &self.target.authors;
             differences.retain(|want| {

@@ -64,6 +64,9 @@ impl<'a> StepFinder<'a> {
 
     /// Finds the step that undo takes.
     pub(super) fn to_undo(&self, options: &Rewind) -> Result<Option<RewindTarget>> {
+        if options.last_call {
+            return self.last_call(options);
+        }
         if !options.paths.is_empty() {
             return self.part_of_newest(options).map(Some);
         }
@@ -82,6 +85,14 @@ impl<'a> StepFinder<'a> {
             }
         }
         Ok(chat.map(|chat| target(chat, Verb::Undo)))
+    }
+
+    /// Finds the last tool call that changed files, in the newest turn that has one.
+    fn last_call(&self, options: &Rewind) -> Result<Option<RewindTarget>> {
+        let turns = self.steps.done.iter().rev();
+        let calls = turns.map(|turn| self.timeline.calls_of(turn, &self.steps));
+        let call = calls.into_iter().find_map(|calls| calls.into_iter().next());
+        call.map(|call| self.undo_of(&call, options)).transpose()
     }
 
     /// Finds the newest step that changed any of some paths, to undo what it did to
@@ -217,6 +228,9 @@ impl<'a> StepFinder<'a> {
             since,
             until: step.after.map(|after| checkpoints[after].id()),
             authors,
+            // Of an agent's turn it is known which call changed a path.
+            only_own: after.is_none()
+                || step.kind != FileStepKind::Move && checkpoints[step.begun].agent().is_some(),
         };
         let chat = match options.chat {
             true => self.chat_before(step)?,
@@ -248,6 +262,7 @@ impl<'a> StepFinder<'a> {
             since: undo.id,
             until: None,
             authors: WhoseWork::Nobody,
+            only_own: false,
         };
         let chat = undo
             .chat
@@ -279,7 +294,10 @@ impl<'a> StepFinder<'a> {
             // A session that cannot be read does not keep files from moving.
             chat: chat.filter(|_| owner == Some(ChatOwner::Ours)),
             outcome: Outcome {
-                step: Some(self.described(step)),
+                step: Some(Step {
+                    prompt_number: self.prompt_number(step),
+                    ..self.described(step)
+                }),
                 session: step.session.clone(),
                 to: Some(TargetPoint::of(self.workspace, before)?),
                 belongs_to: owner.and_then(ChatOwner::agent),
@@ -300,7 +318,7 @@ impl<'a> StepFinder<'a> {
             let chat = chat.and_then(|begun| begun.chat.as_ref());
             return Ok(chat.map(ChatMoveRecord::place_before));
         }
-        let Some(place) = self.timeline.checkpoints[step.before].session() else {
+        let Some(place) = self.timeline.checkpoints[step.begun].session() else {
             return Ok(None);
         };
         let reader = match self.workspace.store().read_session(&place.id) {
@@ -360,13 +378,17 @@ impl<'a> StepFinder<'a> {
             }
             (FileStepKind::Move, Some(begun)) => begun.description().prefixed("the rewind "),
             (FileStepKind::Move, None) => "the rewind".to_owned().into(),
-            _ => Description::of_start(&self.timeline.checkpoints[step.before]),
+            (FileStepKind::Call, _) => {
+                let turn = Description::of_start(&self.timeline.checkpoints[step.begun]);
+                turn.prefixed(&format!("{} in ", self.tool_name(step)))
+            }
+            _ => Description::of_start(&self.timeline.checkpoints[step.begun]),
         }
     }
 
     fn described(&self, step: &FileStep) -> Step {
         let start = || {
-            let about = self.timeline.checkpoints[step.before].about();
+            let about = self.timeline.checkpoints[step.begun].about();
             about.and_then(|about| about.text().map(ToOwned::to_owned))
         };
         let begun = self.timeline.moves.get(&step.id);
@@ -374,6 +396,10 @@ impl<'a> StepFinder<'a> {
         let kind = match (step.kind, begun) {
             (FileStepKind::Turn, _) => StepKind::Turn { about: start() },
             (FileStepKind::Run, _) => StepKind::Run { about: start() },
+            (FileStepKind::Call, _) => StepKind::Call {
+                tool: self.tool_name(step),
+                about: start(),
+            },
             (FileStepKind::Move, Some(begun)) if begun.reason == CheckpointReason::Restore => {
                 StepKind::Restore { about: moved() }
             }
@@ -383,8 +409,42 @@ impl<'a> StepFinder<'a> {
             kind,
             at: Some(self.at(step)),
             session: step.session.clone(),
+            prompt: match step.kind {
+                FileStepKind::Turn | FileStepKind::Call => {
+                    let start = &self.timeline.checkpoints[step.begun];
+                    start.record.prompt.as_ref().map(|place| place.seq)
+                }
+                FileStepKind::Run | FileStepKind::Move => None,
+            },
+            prompt_number: None,
+            agent: self.timeline.checkpoints[step.begun]
+                .agent()
+                .map(|agent| agent.name.clone()),
             ending: self.timeline.ending(step),
         }
+    }
+
+    /// Returns which prompt of its session a turn of another program began with.
+    fn prompt_number(&self, step: &FileStep) -> Option<u64> {
+        let start = &self.timeline.checkpoints[step.begun];
+        let place = start.record.prompt.as_ref().filter(|_| start.agent().is_some())?;
+        let reader = self.workspace.store().read_session(&place.id).ok()?;
+        let mut records = reader.records().ok()?;
+        let mut number = 0;
+        while let Some(record) = records.next().ok()? {
+            if record.seq() > place.seq {
+                break;
+            }
+            let message = record.message().ok().flatten();
+            number += u64::from(message.is_some_and(|message| message.is_prompt()));
+        }
+        Some(number)
+    }
+
+    /// Returns what the tool of a call is called.
+    fn tool_name(&self, call: &FileStep) -> String {
+        let end = call.after.map(|end| &self.timeline.checkpoints[end]);
+        end.map_or_else(String::new, Checkpoint::tool_name)
     }
 
     /// Returns the sessions whose steps count.

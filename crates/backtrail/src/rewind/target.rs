@@ -59,6 +59,8 @@ pub(super) struct FileTarget {
     pub(super) until: Option<CheckpointId>,
     /// Whose work is undone.
     pub(super) authors: WhoseWork,
+    /// Whether paths stay that only others changed meanwhile.
+    pub(super) only_own: bool,
 }
 
 /// Which paths go to a state.
@@ -158,6 +160,7 @@ impl RewindTarget {
                 since: checkpoint.id(),
                 until: None,
                 authors,
+                only_own: false,
             }),
             chat,
             is_chat_optional: !moment.is_record,

@@ -32,6 +32,12 @@ pub struct Step {
     /// The session it belongs to, if it changed files; `None` for a step of the
     /// conversation alone, and for one that belongs to no session.
     pub session: Option<SessionId>,
+    /// The record of the prompt, if it is a turn and that is known.
+    pub prompt: Option<u64>,
+    /// Which prompt of its session that is, counted from 1, for a step that is undone or redone.
+    pub prompt_number: Option<u64>,
+    /// The program whose turn it is, if that keeps the session.
+    pub agent: Option<String>,
     /// How it ended, if it is a turn or run and that is known.
     pub ending: Option<Ending>,
 }
@@ -50,6 +56,13 @@ pub enum StepKind {
     /// A turn with its file changes.
     Turn {
         /// How the prompt begins.
+        about: Option<String>,
+    },
+    /// A tool call of a turn, with its file changes.
+    Call {
+        /// The tool.
+        tool: String,
+        /// How the prompt of the turn begins.
         about: Option<String>,
     },
     /// A command with its file changes.
@@ -92,6 +105,9 @@ impl Step {
             kind,
             at,
             session: None,
+            prompt: None,
+            prompt_number: None,
+            agent: None,
             ending: None,
         }
     }
@@ -102,6 +118,7 @@ impl StepKind {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Turn { .. } => "turn",
+            Self::Call { .. } => "call",
             Self::Run { .. } => "run",
             Self::Rewind { .. } | Self::FileRewind { .. } => "rewind",
             Self::Restore { .. } => "restore",
@@ -121,6 +138,11 @@ impl fmt::Display for Step {
             StepKind::Turn { about: Some(about) } => write!(f, "the turn \"{about}\""),
             StepKind::Run { about: Some(about) } => write!(f, "the run `{about}`"),
             StepKind::Turn { about } => named(f, "turn", about),
+            StepKind::Call { tool, about: None } => write!(f, "{tool}"),
+            StepKind::Call {
+                tool,
+                about: Some(about),
+            } => write!(f, "{tool} in the turn \"{about}\""),
             StepKind::Run { about } => named(f, "run", about),
             StepKind::FileRewind { about } => named(f, "rewind", about),
             StepKind::Restore { about } => named(f, "restore of", about),
@@ -175,9 +197,19 @@ impl Serialize for Step {
                 map.serialize_entry("removed_message_count", removed_message_count)?;
             }
             StepKind::Turn { .. }
+            | StepKind::Call { .. }
             | StepKind::Run { .. }
             | StepKind::FileRewind { .. }
             | StepKind::Restore { .. } => {}
+        }
+        if let Some(agent) = &self.agent {
+            map.serialize_entry("agent", agent)?;
+        }
+        if let Some(prompt) = &self.prompt {
+            map.serialize_entry("prompt", prompt)?;
+        }
+        if let Some(number) = &self.prompt_number {
+            map.serialize_entry("prompt_number", number)?;
         }
         if let Some(ending) = &self.ending {
             map.serialize_entry("result", ending.as_str())?;

@@ -61,12 +61,16 @@ pub enum RecordKind<'a> {
     Mark,
     /// The marks of a workspace were cleared.
     MarksCleared,
+    /// Checkpoints of a workspace got their places in a session.
+    Bound,
+    /// A snapshot that was to be taken before a tool call is missing.
+    Missed,
     /// Another kind, kept unchanged.
     Other(&'a str),
 }
 
 /// The kinds, as they are written.
-const KINDS: [(&str, RecordKind<'static>); 16] = [
+const KINDS: [(&str, RecordKind<'static>); 18] = [
     ("message", RecordKind::Message),
     ("note", RecordKind::Note),
     ("compaction", RecordKind::Compaction),
@@ -83,6 +87,8 @@ const KINDS: [(&str, RecordKind<'static>); 16] = [
     ("let_go", RecordKind::Dropped),
     ("mark", RecordKind::Mark),
     ("marks_cleared", RecordKind::MarksCleared),
+    ("bound", RecordKind::Bound),
+    ("missed", RecordKind::Missed),
 ];
 
 impl<'a> RecordKind<'a> {

@@ -1,7 +1,8 @@
 //! The turns and runs that are running in a workspace.
 //!
 //! Each has a file beside the trail, locked by its process. The lock ends with the process,
-//! so a file without a lock was left by a crash. It ends with the last sign of life.
+//! so a file without a lock was left by a crash. It ends with the last sign of life. A turn of
+//! another program is not locked: its file names that program's process instead.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Workspace;
 use super::about::prompt;
+use super::agent_place::AgentPlace;
 use super::checkpoint::{Checkpoint, SessionPlace};
+use super::process::Process;
 use super::sign_of_life::{Heartbeat, SignOfLife};
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
@@ -53,6 +56,30 @@ struct ActivityFile {
     activity: Activity,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     prompt: Option<SessionPlace>,
+    /// The session of another program whose turn it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<AgentPlace>,
+    /// The process of that program, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    process: Option<Process>,
+}
+
+/// A turn of another program that is running.
+#[derive(Debug, Clone)]
+pub(super) struct AgentActivity {
+    pub(super) start: CheckpointId,
+    pub(super) agent: AgentPlace,
+    path: PathBuf,
+}
+
+impl AgentActivity {
+    pub(super) fn new(workspace: &Workspace, start: &Checkpoint, agent: AgentPlace) -> Self {
+        Self {
+            start: start.id(),
+            agent,
+            path: workspace.activity_path(start.id()),
+        }
+    }
 }
 
 /// Reads the beginning of a file.
@@ -68,6 +95,13 @@ impl ActivityFile {
         let bytes = read_file(file)?;
         let first = bytes.split(|byte| *byte == b'\n').next()?;
         serde_json::from_slice(first).ok()
+    }
+
+    /// Returns whether the turn of another program goes on. One whose process is not known
+    /// does until its end comes.
+    fn is_alive(&self) -> bool {
+        let process = self.process.as_ref();
+        self.agent.is_some() && process.is_none_or(Process::is_running)
     }
 
     fn into_activity(self, store: &Store) -> Activity {
@@ -97,23 +131,10 @@ impl Workspace {
     ///
     /// Fails if the store cannot be written.
     pub fn activate(&self, start: &Checkpoint) -> Result<Active> {
-        let name = format!("{PREFIX}{}", start.id());
-        let path = self.files().path().join(name);
-        let activity = ActivityFile {
-            activity: Activity {
-                checkpoint: start.id(),
-                session: start.session().map(|place| place.id.clone()),
-                about: start.record.about.clone(),
-                holder: self.store().holder(),
-            },
-            prompt: start.record.prompt.clone(),
-        };
+        let path = self.activity_path(start.id());
         let failed = |error| self.failed("cannot mark the run as running", error);
-        let mut bytes = serde_json::to_vec(&activity).map_err(|error| failed(error.into()))?;
-        bytes.push(b'\n');
-        let len = bytes.len() as u64;
         let sign = SignOfLife::now(None);
-        bytes.extend(sign.iter().flat_map(SignOfLife::line));
+        let (bytes, len) = self.activity_bytes(start, None, sign.as_ref())?;
         // No other process removes the file before it is locked.
         let _guard = LockFile::append(self.files())?.hold()?;
         let file = self.store().storage().create_new(&path).map_err(failed)?;
@@ -126,6 +147,113 @@ impl Workspace {
             file,
             heartbeat,
         })
+    }
+
+    /// Marks a turn of another program as running, for as long as its process runs and
+    /// [`end_agent_activity`](Self::end_agent_activity) is not called.
+    pub(super) fn activate_agent(
+        &self,
+        start: &Checkpoint,
+        process: Option<Process>,
+    ) -> Result<()> {
+        let failed = |error| self.failed("cannot mark the turn as running", error);
+        let path = self.activity_path(start.id());
+        let sign = SignOfLife::now(None);
+        let (bytes, _) = self.activity_bytes(start, process, sign.as_ref())?;
+        let _guard = LockFile::append(self.files())?.hold()?;
+        let file = self.store().storage().create_new(&path).map_err(failed)?;
+        append_all(file.as_ref(), &bytes).map_err(failed)
+    }
+
+    fn activity_path(&self, start: CheckpointId) -> PathBuf {
+        self.files().path().join(format!("{PREFIX}{start}"))
+    }
+
+    /// Returns the content of the file that marks a turn or run as running, and the length of
+    /// its first line.
+    fn activity_bytes(
+        &self,
+        start: &Checkpoint,
+        process: Option<Process>,
+        sign: Option<&SignOfLife>,
+    ) -> Result<(Vec<u8>, u64)> {
+        let mut holder = self.store().holder();
+        if let Some(process) = &process {
+            holder.pid = process.pid;
+        }
+        let activity = ActivityFile {
+            activity: Activity {
+                checkpoint: start.id(),
+                session: start.session().map(|place| place.id.clone()),
+                about: start.record.about.clone(),
+                holder,
+            },
+            prompt: start.record.prompt.clone(),
+            agent: start.agent().cloned(),
+            process,
+        };
+        let failed =
+            |error: serde_json::Error| self.failed("cannot mark it as running", error.into());
+        let mut bytes = serde_json::to_vec(&activity).map_err(failed)?;
+        bytes.push(b'\n');
+        let len = bytes.len() as u64;
+        bytes.extend(sign.into_iter().flat_map(SignOfLife::line));
+        Ok((bytes, len))
+    }
+
+    /// Returns the turns of other programs that are running.
+    pub(super) fn agent_activities(&self) -> Result<Vec<AgentActivity>> {
+        let all = self.look_at_active()?.0.into_iter();
+        Ok(all
+            .filter_map(|file| {
+                let start = file.activity.checkpoint;
+                Some(AgentActivity {
+                    start,
+                    agent: file.agent?,
+                    path: self.activity_path(start),
+                })
+            })
+            .collect())
+    }
+
+    /// Notes that a turn of another program is alive.
+    pub(super) fn sign_agent_activity(&self, turn: &AgentActivity) {
+        let storage = self.store().storage();
+        let sign = || {
+            let file = storage.open_append(&turn.path).ok()?;
+            let bytes = read_file(file.as_ref())?;
+            let len = bytes.iter().position(|byte| *byte == b'\n')? + 1;
+            let from = SignOfLife::read(&bytes).map(|sign| sign.from);
+            let sign = SignOfLife::now(from)?;
+            file.replace_end(len as u64, &sign.line()).ok()
+        };
+        // A sign that cannot be written is missing, which is safe.
+        sign();
+    }
+
+    /// Removes the mark of a turn of another program.
+    pub(super) fn end_agent_activity(&self, turn: &AgentActivity) {
+        // What cannot be removed now goes when the process is gone.
+        self.store().storage().remove_file(&turn.path).ok();
+    }
+
+    /// Makes a turn of another program one whose process died: the next process that takes the
+    /// snapshot lock ends it.
+    pub(super) fn interrupt_agent_activity(&self, turn: &AgentActivity) -> Result<()> {
+        let failed = |error| self.failed("cannot end the turn before", error);
+        let storage = self.store().storage();
+        let file = storage.open_append(&turn.path).map_err(failed)?;
+        let bytes = read_file(file.as_ref()).unwrap_or_default();
+        let mut lines = bytes.splitn(2, |byte| *byte == b'\n');
+        let first = lines.next().unwrap_or_default();
+        let Ok(mut activity) = serde_json::from_slice::<ActivityFile>(first) else {
+            return Ok(());
+        };
+        (activity.agent, activity.process) = (None, None);
+        let mut content = serde_json::to_vec(&activity).map_err(|error| failed(error.into()))?;
+        content.push(b'\n');
+        content.extend(lines.next().unwrap_or_default());
+        file.replace_end(0, &content).map_err(failed)
     }
 
     /// Returns the turns and runs that are running.
@@ -171,8 +299,11 @@ impl Workspace {
             let Ok(file) = storage.open_read(&path) else {
                 continue;
             };
+            let read = ActivityFile::read(file.as_ref());
             if !file.try_lock().unwrap_or(false) {
-                all.extend(ActivityFile::read(file.as_ref()));
+                all.extend(read);
+            } else if let Some(alive) = read.filter(ActivityFile::is_alive) {
+                all.push(alive);
             } else if let Ok(start) = id.parse() {
                 let bytes = read_file(file.as_ref());
                 let sign = bytes.and_then(|bytes| SignOfLife::read(&bytes));

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::Workspace;
 use super::about::About;
+use super::agent_place::{AgentPlace, prompt_hash};
 use super::checkpoint_record::CheckpointRecord;
 use super::dropped::Dropped;
 use super::git_head::GitHead;
@@ -41,10 +42,14 @@ pub enum CheckpointReason {
     /// It was requested.
     #[default]
     Manual,
+    /// The first state of a workspace, saved before an agent begins to work.
+    First,
     /// A turn began.
     TurnStart,
     /// A turn ended.
     TurnEnd,
+    /// A tool call of a turn is about to begin.
+    ToolStart,
     /// A tool call of a turn ended.
     ToolEnd,
     /// A command began.
@@ -75,8 +80,10 @@ impl CheckpointReason {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Manual => "manual",
+            Self::First => "first",
             Self::TurnStart => "turn-start",
             Self::TurnEnd => "turn-end",
+            Self::ToolStart => "tool-start",
             Self::ToolEnd => "tool-end",
             Self::RunStart => "run-start",
             Self::RunEnd => "run-end",
@@ -170,6 +177,30 @@ impl Checkpoint {
     /// Returns the place in a session that it belongs to.
     pub fn session(&self) -> Option<&SessionPlace> {
         self.record.session.as_ref()
+    }
+
+    /// Returns the place in the session of another program that it was made for.
+    pub fn agent(&self) -> Option<&AgentPlace> {
+        self.record.agent.as_ref()
+    }
+
+    /// Returns what the tool call is called that it is for.
+    pub(crate) fn tool_name(&self) -> String {
+        let tool = self.agent().and_then(|agent| agent.tool.as_deref());
+        tool.unwrap_or("a tool call").to_owned()
+    }
+
+    /// Returns whether the files may have changed between its record and the snapshot. Then it
+    /// is not the state of the files at that record.
+    pub fn is_late(&self) -> bool {
+        self.record.late
+    }
+
+    /// Returns whether a text is the prompt that its turn began with; `None` if that is not
+    /// known.
+    pub fn is_prompted_by(&self, text: &str) -> Option<bool> {
+        let hash = self.agent()?.prompt.as_ref()?;
+        Some(*hash == prompt_hash(self.id(), text))
     }
 
     /// Returns the checkpoint that its turn or run began with, unless it is that one; for the
@@ -349,6 +380,10 @@ impl Serialize for Checkpoint {
             snapshot: ObjectId,
             session: Option<&'a SessionId>,
             seq: Option<u64>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            agent: Option<&'a AgentPlace>,
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            late: bool,
             label: Option<&'a str>,
             files: u64,
             bytes: u64,
@@ -380,6 +415,8 @@ impl Serialize for Checkpoint {
             snapshot: self.snapshot_id(),
             session: place.map(|place| &place.id),
             seq: place.map(|place| place.seq),
+            agent: self.agent(),
+            late: self.is_late(),
             label: self.label(),
             files: self.files(),
             bytes: self.bytes(),

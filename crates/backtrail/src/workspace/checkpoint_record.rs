@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Workspace;
+use super::agent_place::AgentPlace;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 use super::git_head::GitHead;
 use super::unprotected::{Included, UnprotectedChanges};
@@ -36,6 +37,12 @@ pub(crate) struct CheckpointRecord {
     /// The message that a turn began with, or that the text ends with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<SessionPlace>,
+    /// The place in the session of another program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<AgentPlace>,
+    /// Whether the files may have changed between its record and the snapshot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) late: bool,
     /// When a process that died was last alive; on the end of its turn or run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_seen: Option<Timestamp>,
@@ -77,6 +84,8 @@ impl CheckpointRecord {
             label: None,
             about: None,
             prompt: None,
+            agent: None,
+            late: false,
             last_seen: None,
             snapshot,
             files: totals.files,

@@ -1,6 +1,7 @@
 //! The checkpoints of a workspace, forwards and backwards.
 
 use super::Workspace;
+use super::bindings::{Bindings, add_older};
 use super::checkpoint::Checkpoint;
 use super::checkpoint_record::CheckpointRecord;
 use crate::error::{Error, ErrorKind, Result};
@@ -16,14 +17,17 @@ pub struct Checkpoints {
     workspace: Workspace,
     /// `None` if the workspace has no trail.
     records: Option<Records>,
+    /// The places that checkpoints got later: all of them, or those that were met so far.
+    bindings: Bindings,
     flawed: u64,
 }
 
 impl Checkpoints {
-    fn of(workspace: &Workspace, records: Option<Records>) -> Self {
+    fn of(workspace: &Workspace, records: Option<Records>, bindings: Bindings) -> Self {
         Self {
             workspace: workspace.clone(),
             records,
+            bindings,
             flawed: 0,
         }
     }
@@ -43,11 +47,20 @@ impl Checkpoints {
             return Ok(None);
         };
         while let Some(record) = records.next()? {
-            if !matches!(record.kind(), RecordKind::Checkpoint | RecordKind::Done) {
-                continue;
+            match record.kind() {
+                RecordKind::Checkpoint | RecordKind::Done => {}
+                // Forwards, all are known already.
+                RecordKind::Bound => {
+                    add_older(&mut self.bindings, &record);
+                    continue;
+                }
+                _ => continue,
             }
             match record.parse::<CheckpointRecord>() {
-                Ok(stored) => return Ok(Some(stored.at(&self.workspace, record.seq()))),
+                Ok(mut stored) => {
+                    stored.bind(&self.bindings);
+                    return Ok(Some(stored.at(&self.workspace, record.seq())));
+                }
                 Err(_) => self.flawed += 1,
             }
         }
@@ -70,7 +83,9 @@ impl Workspace {
     ///
     /// Fails if the workspace's trail cannot be read.
     pub fn checkpoints(&self) -> Result<Checkpoints> {
-        self.records().map(|records| Checkpoints::of(self, records))
+        let bindings = self.bindings()?;
+        self.records()
+            .map(|records| Checkpoints::of(self, records, bindings))
     }
 
     /// Returns the checkpoints, newest first. Reads only as far as the caller iterates.
@@ -80,7 +95,7 @@ impl Workspace {
     /// Fails if the workspace's trail cannot be read.
     pub fn checkpoints_back(&self) -> Result<Checkpoints> {
         self.records_back()
-            .map(|records| Checkpoints::of(self, records))
+            .map(|records| Checkpoints::of(self, records, Bindings::new()))
     }
 
     /// Returns the records of the trail, oldest first; `None` if there is no trail.

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use super::Workspace;
 use super::active::DeadActivity;
+use super::agent_place::AgentPlace;
 use super::checkpoint::{Checkpoint, CheckpointReason};
 use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
 use super::git_head::GitHead;
@@ -90,6 +91,7 @@ impl Workspace {
         let unprotected = self.unprotected_since(start.id(), &ended, &Survey::default());
         let record = CheckpointRecord {
             session: place,
+            agent: start.agent().map(AgentPlace::without_text),
             of: Some(start.id()),
             about: start.record.about.clone(),
             changed: self.count_changes(&before, &id)?,

@@ -48,6 +48,8 @@ pub struct LogEntry {
     ended: bool,
     is_running: bool,
     is_step: bool,
+    /// Why it is not protected, or not as a whole.
+    not_protected: Option<String>,
 }
 
 impl LogEntry {
@@ -81,6 +83,12 @@ impl LogEntry {
     /// something. `last~N` counts the turns and runs among them.
     pub fn is_step(&self) -> bool {
         self.is_step
+    }
+
+    /// Returns why a turn of another program is not protected, or not as a whole: a snapshot is
+    /// missing, or came late.
+    pub fn not_protected(&self) -> Option<&str> {
+        self.not_protected.as_deref()
     }
 
     /// Returns how it ended, if it is a turn or run and that is known.
@@ -158,7 +166,7 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
     let ends: HashSet<usize> = spans.iter().filter_map(|span| span.end).collect();
     let mut starts = spans.iter().peekable();
     let is_open = |n: usize| {
-        let around = |span: &&Span| span.start < n && span.end.is_some_and(|end| end > n);
+        let around = |span: &&Span| span.start < n && span.end.is_some_and(|end| end >= n);
         spans.iter().any(|span| around(&span))
     };
     for (n, checkpoint) in checkpoints.iter().enumerate() {
@@ -170,6 +178,7 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
             ended: true,
             is_running: false,
             is_step: matches!(kind, LogKind::Rewind | LogKind::Restore),
+            not_protected: None,
         };
         // A change while another turn or run was active belongs to that one.
         let changed = before.is_some_and(|before| before.snapshot_id() != checkpoint.snapshot_id());
@@ -181,9 +190,12 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
             false => entry(LogKind::Person),
         };
         if let Some(span) = starts.next_if(|span| span.start == n) {
-            entries.extend(persons.then(person));
+            if span.begun == n {
+                entries.extend(persons.then(person));
+                entries.push(span_entry(timeline, span));
+                continue;
+            }
             entries.push(span_entry(timeline, span));
-            continue;
         }
         match checkpoint.reason() {
             CheckpointReason::Manual => entries.push(entry(LogKind::Checkpoint)),
@@ -212,7 +224,7 @@ fn span_entry(timeline: &Timeline, span: &Span) -> LogEntry {
     let end = span.end.map(|end| &checkpoints[end]);
     let after = end.unwrap_or_else(|| &checkpoints[newest_of(checkpoints, span.start)]);
     LogEntry {
-        kind: match start.reason() {
+        kind: match checkpoints[span.begun].reason() {
             CheckpointReason::RunStart => LogKind::Run,
             _ => LogKind::Turn,
         },
@@ -221,5 +233,10 @@ fn span_entry(timeline: &Timeline, span: &Span) -> LogEntry {
         ended: end.is_some_and(|end| *end.reason() != CheckpointReason::Interrupted),
         is_running: end.is_none() && timeline.active.contains(&start.id()),
         is_step: timeline.is_step(span.start),
+        not_protected: match timeline.missed.get(&span.id) {
+            Some(reason) => Some(reason.clone()),
+            None if start.is_late() => Some("its snapshot came late".to_owned()),
+            None => None,
+        },
     }
 }

@@ -11,6 +11,10 @@
 
 mod about;
 mod active;
+mod agent_place;
+mod agent_turn;
+mod bind_session;
+pub(crate) mod bindings;
 mod cache;
 mod checkpoint;
 pub(crate) mod checkpoint_record;
@@ -26,6 +30,7 @@ pub(crate) mod new_checkpoint;
 pub(crate) mod new_directory;
 mod path_lookup;
 mod point;
+mod process;
 mod purge;
 mod relink;
 pub(crate) mod remaining_files;
@@ -56,6 +61,9 @@ use crate::trail::present::WorkspaceRef;
 
 pub use about::About;
 pub use active::{Active, Activity};
+pub use agent_place::AgentPlace;
+pub use agent_turn::AgentTurn;
+pub use bindings::Binding;
 pub use checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 pub use checkpoints::Checkpoints;
 pub use dropped::{DropReason, Dropped};
@@ -64,6 +72,7 @@ pub use log_entries::{LogEntry, LogKind};
 pub use marks::FileChange;
 pub use new_checkpoint::CheckpointOptions;
 pub use point::Point;
+pub use process::Process;
 pub use relink::{FormerRoot, RelinkOptions, Relinked, RelinkedWhat};
 pub use unprotected::{
     ChangedPath, Included, Lost, Protection, UnprotectedChanges, UnprotectedEntry,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Workspace;
 use super::about::first_line;
+use super::agent_place::{AgentPlace, prompt_hash};
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
 use super::git_head::GitHead;
@@ -45,6 +46,9 @@ pub struct CheckpointOptions {
     label: Option<String>,
     about: Option<String>,
     prompt: Option<SessionPlace>,
+    agent: Option<AgentPlace>,
+    agent_prompt: Option<String>,
+    late: bool,
     ending: Option<Ending>,
     unlimited: bool,
     include: Vec<PathBuf>,
@@ -112,6 +116,30 @@ impl CheckpointOptions {
     #[must_use]
     pub(crate) fn prompt(mut self, place: SessionPlace) -> Self {
         self.prompt = Some(place);
+        self
+    }
+
+    /// Sets the place in the session of another program that it is made for. The session need
+    /// not be in the store yet; [`Workspace::bind`] gives the checkpoint its place later.
+    #[must_use]
+    pub fn agent(mut self, place: AgentPlace) -> Self {
+        self.agent = Some(place);
+        self
+    }
+
+    /// Sets the prompt that a turn of another program begins with. Only a hash is kept, by which
+    /// the message is recognised later.
+    #[must_use]
+    pub fn agent_prompt(mut self, text: impl Into<String>) -> Self {
+        self.agent_prompt = Some(text.into());
+        self
+    }
+
+    /// Marks the checkpoint as late: the files may have changed since the moment that it is
+    /// about.
+    #[must_use]
+    pub fn late(mut self) -> Self {
+        self.late = true;
         self
     }
 
@@ -320,8 +348,14 @@ impl Workspace {
             Some(Ending::Failed { exit_code, signal }) => (exit_code, signal),
             _ => (None, None),
         };
+        let mut agent = options.agent;
+        if let (Some(agent), Some(prompt)) = (&mut agent, &options.agent_prompt) {
+            agent.prompt = Some(prompt_hash(now.1, prompt));
+        }
         let record = CheckpointRecord {
             session: place()?,
+            agent,
+            late: options.late,
             of: options.of,
             label: options.label,
             about: options.about,

@@ -9,6 +9,8 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::Workspace;
+use super::agent_place::AgentPlace;
+use super::bindings::Bindings;
 use super::checkpoint::{CheckpointReason, SkippedFiles};
 use super::checkpoint_record::CheckpointRecord;
 use super::dropped::DropReason;
@@ -84,7 +86,7 @@ impl Workspace {
 
     /// Finds the traces of a session on the trail.
     pub(super) fn traces_of(&self, session: &SessionId) -> Result<Traces> {
-        let mut traces = Traces::new(session);
+        let mut traces = Traces::new(session, self.bindings()?);
         let Some(mut records) = self.records()? else {
             return Ok(traces);
         };
@@ -98,6 +100,8 @@ impl Workspace {
 /// The traces of a session on the trail of a workspace.
 pub(super) struct Traces {
     session: SessionId,
+    /// The places that checkpoints got later.
+    bindings: Bindings,
     /// Its checkpoints.
     pub(super) own: HashSet<CheckpointId>,
     /// Steps that changed files and describe its work.
@@ -125,9 +129,10 @@ pub(crate) struct PurgedHere {
 }
 
 impl Traces {
-    fn new(session: &SessionId) -> Self {
+    fn new(session: &SessionId, bindings: Bindings) -> Self {
         Self {
             session: session.clone(),
+            bindings,
             own: HashSet::new(),
             steps: HashSet::new(),
             quoting: HashSet::new(),
@@ -143,7 +148,8 @@ impl Traces {
     fn add(&mut self, record: &RecordRef<'_>) {
         match record.kind() {
             RecordKind::Checkpoint | RecordKind::Done => {
-                if let Ok(stored) = record.parse::<CheckpointRecord>() {
+                if let Ok(mut stored) = record.parse::<CheckpointRecord>() {
+                    stored.bind(&self.bindings);
                     self.add_checkpoint(stored);
                 }
             }
@@ -211,6 +217,14 @@ impl Traces {
                 // With a prompt, the text is only the part before it.
                 "about" if fields.get("prompt").is_none() => is_changed = true,
                 "label" if is_own => is_changed = true,
+                "agent" if is_own => {
+                    let place: Option<AgentPlace> = value.parse().ok();
+                    let bare = place.as_ref().map(AgentPlace::without_text);
+                    is_changed |= bare != place;
+                    if let Some(bare) = bare {
+                        rest.push(name, Json::from_value(&bare)?);
+                    }
+                }
                 "unprotected" if is_own => {
                     let mut changes: UnprotectedChanges = value.parse().unwrap_or_default();
                     let count = changes.lost.len() + changes.changed.len();

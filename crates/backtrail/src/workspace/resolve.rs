@@ -131,13 +131,31 @@ impl Workspace {
     fn at_record(&self, session: &SessionId, seq: u64) -> Result<Moment> {
         let place = self.store().record_place(session, seq)?;
         let line = self.store().read_session(session)?.log.line()?;
-        let found = self.find_back(|checkpoint| {
+        let fits = |checkpoint: &Checkpoint| {
             checkpoint.session().is_some_and(|place| {
                 // The record of a run comes after its last checkpoint.
                 let since = place.seq + u64::from(*checkpoint.reason() == CheckpointReason::RunEnd);
                 since <= seq && line.holds(&place.id, place.trail, place.seq)
             })
-        })?;
+        };
+        let mut found: Option<Checkpoint> = None;
+        for checkpoint in self.checkpoints_back()? {
+            let checkpoint = checkpoint?;
+            if checkpoint.is_late() || !fits(&checkpoint) {
+                continue;
+            }
+            // Calls that one message asks for begin one after the other: the first one began
+            // with the files as they were when the message came.
+            let is_call = *checkpoint.reason() == CheckpointReason::ToolStart;
+            let is_same_place = |later: &Checkpoint| later.session() == checkpoint.session();
+            if found.as_ref().is_some_and(|later| !is_call || !is_same_place(later)) {
+                break;
+            }
+            found = Some(checkpoint);
+            if !is_call {
+                break;
+            }
+        }
         let moment = found.map(|checkpoint| Moment {
             checkpoint,
             session: Some(place),

@@ -7,15 +7,14 @@
 //! system started, which nobody can set.
 
 use std::ops::RangeInclusive;
-use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::process::{boot_id, read};
 use super::scan::scan_time;
-use crate::snapshot::scan::sys::read_path;
 use crate::storage::StorageFile;
 use crate::sync::lock;
 use crate::time::Timestamp;
@@ -92,13 +91,8 @@ impl SignOfLife {
 
 /// Returns how long the system is up in milliseconds, and the id that it got when it started.
 fn since_boot() -> Option<(i64, String)> {
-    let read = |path: &str| {
-        let bytes = read_path(Path::new(path), 4096).ok().flatten()?;
-        String::from_utf8(bytes).ok()
-    };
     let up: f64 = read("/proc/uptime")?.split(' ').next()?.parse().ok()?;
-    let boot = read("/proc/sys/kernel/random/boot_id")?;
-    Some(((up * 1000.0) as i64, boot.trim().to_owned()))
+    Some(((up * 1000.0) as i64, boot_id()?))
 }
 
 /// Gives signs of life until it is dropped.

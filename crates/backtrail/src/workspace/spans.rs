@@ -2,15 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, CheckpointReason};
 use crate::ids::CheckpointId;
 
-/// A turn or run, by the checkpoints around it.
+/// A turn or run, or a part of a run that has turns, by the checkpoints around it.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) start: usize,
     /// `None` while it is running, or if its process died.
     pub(super) end: Option<usize>,
+    /// The checkpoint that the turn or run began with. The part of a run after its turns
+    /// starts later.
+    pub(super) begun: usize,
+    /// Its id as a step.
+    pub(super) id: CheckpointId,
 }
 
 impl Span {
@@ -23,22 +28,45 @@ impl Span {
 }
 
 /// Finds the turns and runs among checkpoints, which are in order. A turn or run that began
-/// within another, or is within another of the same session, is a part of it.
+/// within another, or is within another of the same session, is a part of it. But turns of
+/// other programs within a run are apart from it, and of the run only what changed before and
+/// after them is left.
 pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
     let ends = ends(checkpoints);
+    let turns = turns_in_runs(checkpoints);
     let starts = checkpoints.iter().enumerate();
-    let all: Vec<Span> = starts
-        .filter(|(_, checkpoint)| checkpoint.reason().begins() && checkpoint.begun_by().is_none())
-        .map(|(start, checkpoint)| Span {
-            start,
-            end: ends.get(&checkpoint.id()).copied(),
-        })
-        .collect();
+    let mut all: Vec<Span> = Vec::new();
+    for (start, checkpoint) in starts {
+        let end = ends.get(&checkpoint.id()).copied();
+        if let Some(within) = turns.get(&start) {
+            let run = RunWithTurns {
+                start,
+                end,
+                turns: within,
+            };
+            all.extend(around_turns(checkpoints, &run, &ends));
+        } else if checkpoint.reason().begins()
+            && (checkpoint.begun_by().is_none() || is_agents_turn(checkpoint))
+        {
+            all.push(Span {
+                start,
+                end,
+                begun: start,
+                id: checkpoint.id(),
+            });
+        }
+    }
+    all.sort_by_key(|span| span.start);
+    without_inner(checkpoints, all)
+}
+
+/// Removes the spans that are within another of the same session.
+fn without_inner(checkpoints: &[Checkpoint], all: Vec<Span>) -> Vec<Span> {
     let mut outer: Vec<Span> = Vec::new();
     // The open ends by session, going backwards: a span that starts before one is within it.
     let mut open: HashMap<&str, usize> = HashMap::new();
     for span in all {
-        let place = checkpoints[span.start].session();
+        let place = checkpoints[span.begun].session();
         let session = place.map(|place| place.id.as_str());
         let around = session.and_then(|session| open.get(session).copied());
         let inner = match (around, span.end) {
@@ -55,6 +83,81 @@ pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
         outer.push(span);
     }
     outer
+}
+
+/// Returns whether a checkpoint begins a turn of another program.
+fn is_agents_turn(checkpoint: &Checkpoint) -> bool {
+    *checkpoint.reason() == CheckpointReason::TurnStart && checkpoint.agent().is_some()
+}
+
+/// Returns the turns of other programs by the run that they are in. A run within a run is a
+/// part of that.
+pub(crate) fn turns_in_runs(checkpoints: &[Checkpoint]) -> HashMap<usize, Vec<usize>> {
+    let mut outermost: HashMap<CheckpointId, usize> = HashMap::new();
+    let mut turns: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (n, checkpoint) in checkpoints.iter().enumerate() {
+        let around = checkpoint.begun_by();
+        let around = around.and_then(|around| outermost.get(&around).copied());
+        if *checkpoint.reason() == CheckpointReason::RunStart {
+            outermost.insert(checkpoint.id(), around.unwrap_or(n));
+        } else if let Some(run) = around
+            && is_agents_turn(checkpoint)
+        {
+            turns.entry(run).or_default().push(n);
+        }
+    }
+    turns
+}
+
+/// Returns the parts of a run before its first turn and after its last one, as far as files
+/// changed there.
+fn around_turns(
+    checkpoints: &[Checkpoint],
+    run: &RunWithTurns<'_>,
+    ends: &HashMap<CheckpointId, usize>,
+) -> Vec<Span> {
+    let span = |(start, end): (usize, usize)| Span {
+        start,
+        end: Some(end),
+        begun: run.start,
+        // Each part is a step of its own.
+        id: match start == run.start {
+            true => checkpoints[start].id(),
+            false => checkpoints[end].id(),
+        },
+    };
+    let parts = run.parts(checkpoints, ends).into_iter().map(span);
+    parts
+        .filter(|span| span.changed_files(checkpoints))
+        .collect()
+}
+
+/// A run with turns of other programs in it.
+pub(crate) struct RunWithTurns<'a> {
+    pub(crate) start: usize,
+    /// `None` if it did not end.
+    pub(crate) end: Option<usize>,
+    pub(crate) turns: &'a [usize],
+}
+
+impl RunWithTurns<'_> {
+    /// Returns what is the run's own: up to its first turn, and after its last one. What
+    /// Backtrail itself restored after that is not.
+    pub(crate) fn parts(
+        &self,
+        checkpoints: &[Checkpoint],
+        ends: &HashMap<CheckpointId, usize>,
+    ) -> Vec<(usize, usize)> {
+        let mut parts = vec![(self.start, self.turns[0])];
+        let last = self.turns.iter().map(|turn| ends.get(&checkpoints[*turn].id()));
+        let last = last.collect::<Option<Vec<_>>>();
+        if let (Some(end), Some(last)) = (self.end, last.and_then(|it| it.into_iter().max())) {
+            let after = (*last..end).rev();
+            let mut after = after.filter(|n| n == last || checkpoints[*n].reason().moved());
+            parts.extend(after.next().map(|from| (from, end)));
+        }
+        parts
+    }
 }
 
 /// Returns the ends of turns and runs, by the checkpoint that they began with. One that

@@ -231,7 +231,9 @@ impl Workspace {
                 RecordKind::Note
                 | RecordKind::Dropped
                 | RecordKind::Mark
-                | RecordKind::MarksCleared => {}
+                | RecordKind::MarksCleared
+                | RecordKind::Bound
+                | RecordKind::Missed => {}
                 _ => return Ok(None),
             }
         }

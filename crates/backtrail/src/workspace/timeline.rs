@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Workspace;
+use super::agent_turn::MissedRecord;
+use super::bindings::{Bindings, add_newer};
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use super::checkpoint_record::CheckpointRecord;
 use super::spans::{Span, newest_of, spans};
@@ -23,6 +25,8 @@ pub(crate) struct Timeline {
     pub(crate) moves: HashMap<CheckpointId, StepRecord>,
     /// The turns and runs that are running, by the checkpoint that they began with.
     pub(crate) active: HashSet<CheckpointId>,
+    /// The turns in which a snapshot is missing, and the reason.
+    pub(super) missed: HashMap<CheckpointId, String>,
     /// The turns and runs that are steps.
     spans: Vec<Span>,
 }
@@ -32,6 +36,9 @@ pub(crate) struct Timeline {
 pub(crate) struct FileStep {
     /// The checkpoint that it began with; for a move, the one it ended with.
     pub(crate) id: CheckpointId,
+    /// The checkpoint that its turn or run began with; as `before`, but for what a run did
+    /// after its turns.
+    pub(crate) begun: usize,
     /// The checkpoint before it.
     pub(crate) before: usize,
     /// The checkpoint of its outcome; `None` if that is the present state.
@@ -48,6 +55,8 @@ pub(crate) struct FileStep {
 pub(crate) enum FileStepKind {
     Turn,
     Run,
+    /// A tool call of a turn, on its own.
+    Call,
     /// A rewind or restore.
     Move,
 }
@@ -61,6 +70,8 @@ pub(crate) struct FileSteps {
     pub(crate) undone: Vec<(FileStep, CheckpointId)>,
     /// Those that were undone since the newest turn or run came.
     left: HashSet<CheckpointId>,
+    /// The tool calls that were undone on their own.
+    undone_calls: HashSet<CheckpointId>,
 }
 
 impl Timeline {
@@ -70,11 +81,13 @@ impl Timeline {
             places: HashMap::new(),
             moves: HashMap::new(),
             active: HashSet::new(),
+            missed: HashMap::new(),
             spans: Vec::new(),
         };
         let Some(mut records) = workspace.records()? else {
             return Ok(timeline);
         };
+        let mut bindings = Bindings::new();
         while let Some(record) = records.next()? {
             match record.kind() {
                 RecordKind::Checkpoint | RecordKind::Done => {
@@ -90,8 +103,19 @@ impl Timeline {
                         timeline.moves.insert(begun.id, begun);
                     }
                 }
+                RecordKind::Bound => add_newer(&mut bindings, &record),
+                RecordKind::Missed => {
+                    if let Ok(missed) = record.parse::<MissedRecord>()
+                        && let Some(turn) = missed.of
+                    {
+                        timeline.missed.insert(turn, missed.reason);
+                    }
+                }
                 _ => {}
             }
+        }
+        for checkpoint in &mut timeline.checkpoints {
+            checkpoint.record.bind(&bindings);
         }
         let active = workspace.active()?.into_iter();
         timeline.active = active.map(|activity| activity.checkpoint).collect();
@@ -103,21 +127,22 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// Returns whether a run changed nothing, in files (not even unprotected ones, for good)
-    /// and conversation, and so is no step.
-    /// One that was undone while it ran had changed something.
+    /// Returns whether a run or a turn of another program changed nothing, in files (not even
+    /// unprotected ones, for good) and in a conversation that can be rewound here, and so is no
+    /// step. One that was undone while it ran had changed something.
     fn is_idle(&self, workspace: &Workspace, span: &Span, undone: &HashSet<CheckpointId>) -> bool {
         let Some(end) = span.end.map(|end| &self.checkpoints[end]) else {
             return false;
         };
-        let start = &self.checkpoints[span.start];
+        let start = &self.checkpoints[span.begun];
         let is_run = *start.reason() == CheckpointReason::RunStart;
-        is_run
+        let is_agents = start.agent().is_some();
+        (is_run || is_agents)
             && end.last_seen().is_none()
             && !span.changed_files(&self.checkpoints)
             && end.unprotected().count == 0
-            && !undone.contains(&start.id())
-            && !spoke(workspace.store(), start.session(), end.session())
+            && !undone.contains(&span.id)
+            && (is_agents || !spoke(workspace.store(), start.session(), end.session()))
     }
 
     /// Returns whether a turn or run that began with a checkpoint is a step.
@@ -152,12 +177,12 @@ impl Timeline {
         let steps = self.steps();
         let in_effect: HashSet<CheckpointId> = steps.done.iter().map(|step| step.id).collect();
         let mut spans = self.spans.clone();
-        let is_in_effect = |span: &Span| in_effect.contains(&self.checkpoints[span.start].id());
+        let is_in_effect = |span: &Span| in_effect.contains(&span.id);
         let last = spans.iter().rposition(is_in_effect);
         let mut n = 0;
         spans.retain(|span| {
             n += 1;
-            let is_left = steps.left.contains(&self.checkpoints[span.start].id());
+            let is_left = steps.left.contains(&span.id);
             is_in_effect(span) || (is_left && Some(n) > last.map(|last| last + 1))
         });
         spans
@@ -173,9 +198,7 @@ impl Timeline {
             .collect();
         let mut steps = FileSteps::default();
         for (n, checkpoint) in self.checkpoints.iter().enumerate() {
-            if let Some(span) = by_start.get(&n) {
-                steps.add(self.span_step(n, span));
-            } else if let Some(span) = by_end.get(&n) {
+            if let Some(span) = by_end.get(&n) {
                 // It was undone while running, and then continued.
                 let step = self.span_step(n, span);
                 let continued =
@@ -188,15 +211,19 @@ impl Timeline {
             {
                 steps.moved(n, begun, self);
             }
+            if let Some(span) = by_start.get(&n) {
+                steps.add(self.span_step(n, span));
+            }
         }
         steps
     }
 
     fn span_step(&self, came: usize, span: &Span) -> FileStep {
-        let start = &self.checkpoints[span.start];
+        let start = &self.checkpoints[span.begun];
         let is_active = span.end.is_none() && self.active.contains(&start.id());
         FileStep {
-            id: start.id(),
+            id: span.id,
+            begun: span.begun,
             before: span.start,
             after: match span.end {
                 None if is_active => None,
@@ -245,6 +272,50 @@ fn spoke(store: &Store, from: Option<&SessionPlace>, to: Option<&SessionPlace>) 
             .is_ok_and(|reader| (from.seq + 1..=to.seq).any(|seq| is_spoken(&reader, seq)))
 }
 
+impl Timeline {
+    /// Returns the tool call that ended with a checkpoint, as a step of its own. It began with
+    /// the checkpoint before it in its turn, unless a later one is known to be its beginning.
+    fn call(&self, id: CheckpointId) -> Option<FileStep> {
+        let after = self.index_of(id)?;
+        let end = &self.checkpoints[after];
+        let turn = end.begun_by().and_then(|turn| self.index_of(turn))?;
+        let is_own = |it: &Checkpoint| it.begun_by() == end.begun_by();
+        let call = |it: &Checkpoint| it.agent().map(|it| (it.call.clone(), it.tool.clone()));
+        let is_start = |it: &Checkpoint| {
+            *it.reason() == CheckpointReason::ToolStart && is_own(it) && call(it) == call(end)
+        };
+        let within = || (turn..after).rev();
+        let before = within()
+            .find(|n| is_start(&self.checkpoints[*n]))
+            .or_else(|| within().find(|n| *n == turn || is_own(&self.checkpoints[*n])))?;
+        (*end.reason() == CheckpointReason::ToolEnd).then(|| FileStep {
+            id,
+            begun: turn,
+            before,
+            after: Some(after),
+            kind: FileStepKind::Call,
+            session: self.checkpoints[turn]
+                .session()
+                .map(|place| place.id.clone()),
+            came: before,
+            covers: Vec::new(),
+        })
+    }
+
+    /// Returns the tool calls of a turn that changed files and were not undone, newest first.
+    pub(crate) fn calls_of(&self, turn: &FileStep, steps: &FileSteps) -> Vec<FileStep> {
+        let until = turn.after.map_or(self.checkpoints.len(), |after| after + 1);
+        let own = self.checkpoints[turn.before..until].iter().rev();
+        let own = own.filter(|it| it.begun_by() == Some(turn.id));
+        let calls = own.filter_map(|it| self.call(it.id()));
+        let state = |n: usize| self.checkpoints[n].snapshot_id();
+        let changed = |call: &FileStep| call.after.is_some_and(|n| state(n) != state(call.before));
+        calls
+            .filter(|call| changed(call) && !steps.undone_calls.contains(&call.id))
+            .collect()
+    }
+}
+
 impl FileSteps {
     fn add(&mut self, step: FileStep) {
         if step.kind != FileStepKind::Move {
@@ -282,11 +353,19 @@ impl FileSteps {
                     self.done.sort_by_key(|step| step.came);
                     self.left.insert(step.id);
                     self.undone.push((step, begun.id));
+                } else if let Some(call) = begun.step.and_then(|call| timeline.call(call)) {
+                    self.undone_calls.insert(call.id);
+                    self.undone.push((call, begun.id));
                 }
             }
             CheckpointReason::Redo => {
                 if let Some(at) = self.undone.iter().rposition(|(step, _)| same(step)) {
                     let (mut step, _) = self.undone.remove(at);
+                    if step.kind == FileStepKind::Call {
+                        // Its turn is the step.
+                        self.undone_calls.remove(&step.id);
+                        return;
+                    }
                     if let Some(begun) = timeline.moves.get(&step.id) {
                         step.covers = self.covered_by(begun, timeline);
                     }
@@ -297,6 +376,7 @@ impl FileSteps {
             _ => {
                 let step = FileStep {
                     id: begun.id,
+                    begun: before,
                     before,
                     after: Some(n),
                     kind: FileStepKind::Move,

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+mod agents;
 mod async_use;
 mod basics;
 mod compaction;

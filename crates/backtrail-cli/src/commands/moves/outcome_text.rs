@@ -5,8 +5,8 @@ use std::path::Path;
 use backtrail::rewind::{ChangedBy, ChatMove, KeptReason, PathOutcome, PathOutcomeKind, Stage};
 use backtrail::rewind::{TargetPoint, Verb};
 use backtrail::workspace::{Activity, CheckpointReason};
-use backtrail::{Outcome, Timestamp, Workspace};
-use backtrail_formats::resumable;
+use backtrail::{Outcome, Step, StepKind, Timestamp, Workspace};
+use backtrail_formats::{formats, resumable};
 
 use super::lists::{Item, lines, shortened};
 use crate::commands::checkpoint::skipped;
@@ -35,7 +35,9 @@ impl OutcomeText<'_> {
         let list = lines(&self.items(), self.width);
         let mut all = Vec::new();
         if let Some(heading) = self.heading() {
-            let colon = if list.is_empty() { "" } else { ":" };
+            // How many files moved ends the line already.
+            let is_ended = list.is_empty() || heading.contains("): ");
+            let colon = if is_ended { "" } else { ":" };
             all.push(format!("{heading}{colon}"));
         }
         all.extend(list);
@@ -86,9 +88,14 @@ impl OutcomeText<'_> {
                     (_, false) => "Redid",
                     (_, true) => "Would redo",
                 };
-                let at = step.at.map_or_else(String::new, in_brackets);
-                let text = shortened(&visible(&step.to_string()), 80);
-                format!("{did} {text}{at}")
+                match agents_step(step) {
+                    Some(text) => format!("{did} {text}{}", self.how_many()),
+                    None => {
+                        let at = step.at.map_or_else(String::new, in_brackets);
+                        let text = shortened(&visible(&step.to_string()), 80);
+                        format!("{did} {text}{at}")
+                    }
+                }
             }
             (verb, _, Some(to)) => {
                 let did = match (verb, planned) {
@@ -106,6 +113,16 @@ impl OutcomeText<'_> {
             Some(place) => format!("{heading} in {place}"),
             None => heading,
         })
+    }
+
+    /// Returns how many files moved: `: 4 files`.
+    fn how_many(&self) -> String {
+        let outcome = self.outcome;
+        let files = outcome.restored().len() + outcome.merged().len() + outcome.deleted().len();
+        match files {
+            0 => String::new(),
+            files => format!(": {}", count(files, "file")),
+        }
     }
 
     fn items(&self) -> Vec<Item> {
@@ -335,6 +352,29 @@ fn as_at(to: &TargetPoint) -> String {
         true => format!("as it was at {text}"),
         false => format!("as it was {text}"),
     }
+}
+
+/// Returns a step of an agent's own session and whose it is: `prompt 7 "add login" (Claude Code,
+/// 2 min ago)`.
+fn agents_step(step: &Step) -> Option<String> {
+    let agent = step.agent.as_deref()?;
+    let title = formats().find(|format| format.name() == agent);
+    let title = title.map_or_else(|| one_line(agent, 40), |format| format.title().to_owned());
+    let (tool, about) = match &step.kind {
+        StepKind::Turn { about } => (None, about),
+        StepKind::Call { tool, about } => (Some(tool), about),
+        _ => return None,
+    };
+    let number = step.prompt_number.map(|number| format!(" {number}"));
+    let mut text = format!("prompt{}", number.unwrap_or_default());
+    if let Some(about) = about {
+        text = format!("{text} \"{}\"", one_line(&visible(about), 60));
+    }
+    if let Some(tool) = tool {
+        text = format!("{} in {text}", one_line(&visible(tool), 40));
+    }
+    let when = step.at.map_or_else(String::new, |at| format!(", {}", when::ago(at)));
+    Some(format!("{text} ({title}{when})"))
 }
 
 fn in_brackets(at: Timestamp) -> String {

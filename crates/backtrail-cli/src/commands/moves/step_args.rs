@@ -38,6 +38,48 @@ impl StepArgs {
         recovery::abandon(&self.here.require(ui, Finish::Never)?, ui)
     }
 
+    /// Undoes the last tool call of the workspace that is meant.
+    pub(in crate::commands) fn undo_call(&self, ui: &Ui) -> Result<Answer> {
+        let reference = self.reference.as_deref();
+        let scope = Scope::find(reference, &self.here, ui, Finish::ToWrite)?;
+        let behind = self.behind(&scope);
+        let Scope::Workspace {
+            workspace,
+            session,
+            place,
+        } = &scope
+        else {
+            let id = scope.session().expect("it is a session");
+            return Err(no_files(id, ui));
+        };
+        let mut options = Rewind::files().last_call();
+        if let Some(session) = session {
+            options = options.session(session);
+        }
+        let request = MoveRequest {
+            ui,
+            movement: Move::Undo(workspace),
+            options,
+            patch: false,
+            how: &self.how,
+            here: &self.here,
+            paths: &[],
+            moves_both: false,
+            line: format!("undo{behind} --tool{}", self.how.flags()),
+            behind: behind.clone(),
+            place: place.clone(),
+        };
+        request.go(Into::into)
+    }
+
+    /// Returns how suggested commands end: with the session and the workspace.
+    fn behind(&self, scope: &Scope) -> String {
+        match scope.session() {
+            Some(id) => format!(" {}{}", short(id), self.here.flag()),
+            None => self.here.flag(),
+        }
+    }
+
     /// Undoes or redoes a step of the workspace that is meant, or of a conversation alone;
     /// of some files and directories if any are named.
     pub(in crate::commands) fn run(
@@ -48,10 +90,7 @@ impl StepArgs {
     ) -> Result<Answer> {
         let reference = self.reference.as_deref();
         let scope = Scope::find(reference, &self.here, ui, Finish::ToWrite)?;
-        let behind = match scope.session() {
-            Some(id) => format!(" {}{}", short(id), self.here.flag()),
-            None => self.here.flag(),
-        };
+        let behind = self.behind(&scope);
         let (what, how) = (self.what.flags(), self.how.flags());
         let only = match paths {
             [] => String::new(),

@@ -1,0 +1,370 @@
+//! One moment of an agent's work: what is stored for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use backtrail::workspace::{AgentPlace, AgentTurn, CheckpointReason};
+use backtrail::{CheckpointId, CheckpointOptions, Workspace};
+use backtrail_formats::{Environment, HookEvent, HookKind, ToolEffect, bind_new};
+
+use super::agent_process::agent_process;
+use super::background::Background;
+use super::HookArgs;
+use crate::commands::import::failed;
+use crate::commands::workspace::{run_around, too_wide};
+use crate::commands::{open_files_store, open_or_create_store};
+use crate::error::{CommandError, Result};
+use crate::home::{current_dir, tilde};
+use crate::settings::Settings;
+use crate::text::one_line;
+use crate::ui::Ui;
+
+/// When an import is tried again: agents write the end of a turn a moment after they report it.
+const TRIES: [Duration; 3] = [
+    Duration::from_millis(150),
+    Duration::from_millis(500),
+    Duration::from_secs(2),
+];
+
+/// What the agent is to show or to pass on.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// A line for the user.
+    pub(super) shown: Option<String>,
+    /// A line for the model.
+    pub(super) context: Option<String>,
+}
+
+/// A moment of an agent's work.
+pub(super) struct Moment<'a> {
+    args: &'a HookArgs,
+    payload: &'a [u8],
+    event: &'a HookEvent,
+    ui: &'a Ui,
+}
+
+impl<'a> Moment<'a> {
+    pub(super) fn new(
+        args: &'a HookArgs,
+        payload: &'a [u8],
+        event: &'a HookEvent,
+        ui: &'a Ui,
+    ) -> Self {
+        Self {
+            args,
+            payload,
+            event,
+            ui,
+        }
+    }
+
+    /// Stores what is due, and returns what to tell.
+    pub(super) fn act(&self) -> Result<Lines> {
+        let directory = self.directory()?;
+        if let Some(what) = too_wide(&directory) {
+            return Ok(self.refused(&what));
+        }
+        match &self.event.kind {
+            HookKind::SessionStart { .. } => self.session_starts(&directory),
+            HookKind::Prompt { .. } => self.prompt(&directory),
+            HookKind::ToolStart { effect, .. } | HookKind::ToolEnd { effect, .. } => {
+                match effect {
+                    ToolEffect::MayChangeFiles => self.tool(&directory)?,
+                    ToolEffect::ReadsOnly => self.sign(&directory)?,
+                }
+                Ok(Lines::default())
+            }
+            HookKind::TurnEnd | HookKind::SessionEnd => {
+                self.turn_ends(&directory)?;
+                Ok(Lines::default())
+            }
+            _ => {
+                self.sign(&directory)?;
+                Ok(Lines::default())
+            }
+        }
+    }
+
+    /// Does what an earlier call left to the background.
+    pub(super) fn in_background(&self, what: Background) -> Result<()> {
+        let workspace = self.workspace(&self.directory()?)?;
+        match what {
+            Background::First => {
+                if workspace.last_checkpoint()?.is_none() {
+                    let first = CheckpointOptions::new().reason(CheckpointReason::First);
+                    workspace.checkpoint(first)?;
+                }
+                Ok(())
+            }
+            Background::Late => self.checkpoint(&workspace, CheckpointOptions::new().late()),
+            Background::Import => self.import(&workspace),
+        }
+    }
+
+    /// Returns the directory that the agent works in, which may be one within a workspace.
+    fn directory(&self) -> Result<PathBuf> {
+        match &self.event.directory {
+            Some(directory) => Ok(directory.clone()),
+            None => current_dir(),
+        }
+    }
+
+    /// Opens the workspace around a directory, creating it if it is new.
+    fn workspace(&self, directory: &Path) -> Result<Workspace> {
+        let store = open_or_create_store(self.ui)?;
+        let root = store.workspace_root(directory)?;
+        match too_wide(&root) {
+            Some(what) => Err(CommandError::invalid(what)),
+            None => Ok(store.workspace(&root)?),
+        }
+    }
+
+    /// Opens the workspace around a directory, if it is known.
+    fn known_workspace(&self, directory: &Path) -> Result<Option<Workspace>> {
+        let Some(store) = open_files_store(self.ui)? else {
+            return Ok(None);
+        };
+        let root = store.workspace_root(directory)?;
+        Ok(store.find_workspace(&root)?)
+    }
+
+    /// Tells once for each session that the directory is not protected.
+    fn refused(&self, what: &str) -> Lines {
+        let is_start = matches!(self.event.kind, HookKind::SessionStart { .. });
+        let shown = format!("backtrail: {what}; start the agent in a project to be able to undo");
+        Lines {
+            shown: is_start.then_some(shown),
+            context: None,
+        }
+    }
+
+    /// Begins the first snapshot in the background, so that the first prompt need not wait.
+    fn session_starts(&self, directory: &Path) -> Result<Lines> {
+        let known = self.known_workspace(directory)?;
+        let shown = match known {
+            Some(workspace) if workspace.last_checkpoint()?.is_some() => {
+                "backtrail: undo ready".to_owned()
+            }
+            _ => {
+                self.workspace(directory)?;
+                Background::First.start(self.args, self.payload, self.ui)?;
+                format!("backtrail: taking the first snapshot of {}", tilde(directory))
+            }
+        };
+        Ok(Lines {
+            shown: Some(shown),
+            context: None,
+        })
+    }
+
+    fn prompt(&self, directory: &Path) -> Result<Lines> {
+        let workspace = self.workspace(directory)?;
+        let context = self.undone_since(&workspace)?;
+        self.checkpoint_in_time(&workspace)?;
+        Ok(Lines {
+            shown: None,
+            context,
+        })
+    }
+
+    fn tool(&self, directory: &Path) -> Result<()> {
+        let workspace = self.workspace(directory)?;
+        self.checkpoint_in_time(&workspace)
+    }
+
+    fn turn_ends(&self, directory: &Path) -> Result<()> {
+        let Some(workspace) = self.known_workspace(directory)? else {
+            return Ok(());
+        };
+        self.checkpoint_in_time(&workspace)?;
+        Background::Import.start(self.args, self.payload, self.ui)
+    }
+
+    /// Notes that the agent is at work.
+    fn sign(&self, directory: &Path) -> Result<()> {
+        let place = self.place()?;
+        if let Some(workspace) = self.known_workspace(directory)?
+            && let Some(turn) = workspace.agent_turn(&place)?
+        {
+            turn.sign();
+        }
+        Ok(())
+    }
+
+    /// Makes the checkpoint of this moment, and waits for it for a moment only. If it takes
+    /// longer, that is recorded, and a later one is made in the background.
+    fn checkpoint_in_time(&self, workspace: &Workspace) -> Result<()> {
+        let wait = self.settings()?.hook_wait.value;
+        let (done, result) = channel();
+        let made = thread::scope(|scope| -> Result<Option<()>> {
+            let work = || {
+                let made = self.checkpoint(workspace, CheckpointOptions::new());
+                done.send(made).ok();
+            };
+            let spawned = thread::Builder::new().spawn_scoped(scope, work);
+            if spawned.is_err() {
+                return self.checkpoint(workspace, CheckpointOptions::new()).map(Some);
+            }
+            match result.recv_timeout(wait) {
+                Ok(made) => made.map(Some),
+                Err(RecvTimeoutError::Timeout) => self.give_up(workspace, wait),
+                Err(RecvTimeoutError::Disconnected) => Ok(None),
+            }
+        })?;
+        made.ok_or_else(|| CommandError::invalid("the snapshot's thread died"))
+    }
+
+    /// Lets the agent continue without the snapshot.
+    fn give_up(&self, workspace: &Workspace, wait: Duration) -> ! {
+        let reason = format!("the snapshot took longer than {wait:?}");
+        if let Ok(place) = self.place() {
+            workspace.record_missed(&place, &reason).ok();
+        }
+        Background::Late.start(self.args, self.payload, self.ui).ok();
+        super::answer(self.event, None, None);
+        // The snapshot in this process is abandoned: nothing names what it stored.
+        std::process::exit(0)
+    }
+
+    /// Makes the checkpoint of this moment.
+    fn checkpoint(&self, workspace: &Workspace, options: CheckpointOptions) -> Result<()> {
+        let place = self.place()?;
+        let open = workspace.agent_turn(&place)?;
+        match &self.event.kind {
+            HookKind::Prompt { text } => {
+                self.begin_turn(workspace, &place, options, text.as_deref())?;
+            }
+            HookKind::ToolStart { .. } => {
+                let turn = self.open_turn(workspace, &place, open)?;
+                turn.begin_tool(&place, options)?;
+            }
+            // Without its beginning, a turn or call has no end.
+            HookKind::ToolEnd { .. } => {
+                if let Some(turn) = open {
+                    turn.end_tool(&place, options)?;
+                }
+            }
+            _ => {
+                if let Some(turn) = open {
+                    turn.end(&place, options)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the turn that is running. Hooks may have been installed in the middle of one.
+    fn open_turn(
+        &self,
+        workspace: &Workspace,
+        place: &AgentPlace,
+        open: Option<AgentTurn>,
+    ) -> Result<AgentTurn> {
+        match open {
+            Some(turn) => Ok(turn),
+            None => self.begin_turn(workspace, place, CheckpointOptions::new(), None),
+        }
+    }
+
+    fn begin_turn(
+        &self,
+        workspace: &Workspace,
+        place: &AgentPlace,
+        mut options: CheckpointOptions,
+        prompt: Option<&str>,
+    ) -> Result<AgentTurn> {
+        if let Some(prompt) = prompt {
+            options = options.agent_prompt(prompt);
+        }
+        if let Some(run) = self.run(workspace)? {
+            options = options.begun_by(run);
+        }
+        let mut place = place.clone();
+        (place.call, place.tool) = (None, None);
+        Ok(workspace.begin_agent_turn(&place, options, agent_process())?)
+    }
+
+    /// Returns the run around the agent, if it is running. A daemon may still have the
+    /// environment of one that is over.
+    fn run(&self, workspace: &Workspace) -> Result<Option<CheckpointId>> {
+        let Some(run) = run_around() else {
+            return Ok(None);
+        };
+        let active = workspace.active()?;
+        Ok(active.iter().any(|it| it.checkpoint == run).then_some(run))
+    }
+
+    /// Returns the place in the agent's session that this moment is at.
+    fn place(&self) -> Result<AgentPlace> {
+        let event = self.event;
+        let session = event.session.as_deref();
+        let session = session.ok_or_else(|| CommandError::invalid("the agent names no session"))?;
+        let mut place = AgentPlace::new(event.agent, session);
+        place.source = event.transcript.as_ref().and_then(|it| it.to_str().map(str::to_owned));
+        match &event.kind {
+            HookKind::ToolStart { call, name, .. } | HookKind::ToolEnd { call, name, .. } => {
+                place.call.clone_from(call);
+                place.tool = (!name.is_empty()).then(|| name.clone());
+            }
+            _ => {}
+        }
+        Ok(place)
+    }
+
+    fn settings(&self) -> Result<Settings> {
+        let (dir, _) = self.ui.store_dir()?;
+        Settings::read(&dir)
+    }
+
+    /// Imports what the agent wrote, and binds the checkpoints to it.
+    fn import(&self, workspace: &Workspace) -> Result<()> {
+        let environment = Environment::from_variables(std::env::vars_os());
+        let place = [self.place()?];
+        bind_new(workspace, &place, &environment).map_err(|error| failed(&error))?;
+        for pause in TRIES {
+            if !workspace.has_unbound(&place[0])? {
+                break;
+            }
+            thread::sleep(pause);
+            bind_new(workspace, &place, &environment).map_err(|error| failed(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Returns a line about what was undone since the agent's last turn, so that it does not do
+    /// it again.
+    fn undone_since(&self, workspace: &Workspace) -> Result<Option<String>> {
+        if !self.settings()?.tell_agents.value {
+            return Ok(None);
+        }
+        let place = self.place()?;
+        let mut moves = Vec::new();
+        for checkpoint in workspace.checkpoints_back()? {
+            let checkpoint = checkpoint?;
+            let is_own = |it: &AgentPlace| it.name == place.name && it.session == place.session;
+            if checkpoint.agent().is_some_and(is_own) {
+                break;
+            }
+            moves.push(checkpoint);
+        }
+        let mut undone: Vec<String> = Vec::new();
+        for checkpoint in moves.iter().rev() {
+            let about = checkpoint.about().map(|about| one_line(&about.to_string(), 120));
+            match checkpoint.reason() {
+                CheckpointReason::Undo | CheckpointReason::Rewind => undone.extend(about),
+                CheckpointReason::Redo => drop(undone.pop()),
+                _ => {}
+            }
+        }
+        let what = match undone.as_slice() {
+            [] => return Ok(None),
+            all => all.join("; "),
+        };
+        Ok(Some(format!(
+            "The user undid this since your last turn: {what}. The files are as they were before \
+             it; do not do it again unless asked."
+        )))
+    }
+}

@@ -1,0 +1,410 @@
+//! Agents at work: their hooks, and the sessions that `run` and `watch` follow.
+//!
+//! The agents here are scripts that write session files as real ones do, and wait for what they
+//! need to be there, so that nothing depends on time. F33, F34, F35.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::kit::{Cli, Ran, finish};
+
+const SESSION: &str = "e07e0366-c23a-4a59-839c-dbb261253011";
+
+/// A session of Claude Code that is being written.
+struct Claude {
+    cli: Cli,
+    home: PathBuf,
+    /// The id of the last line.
+    last: Option<String>,
+    lines: u32,
+}
+
+impl Claude {
+    fn new() -> Self {
+        let cli = Cli::new();
+        let home = cli.work().parent().unwrap().join("home");
+        fs::create_dir_all(&home).unwrap();
+        Self {
+            cli,
+            home,
+            last: None,
+            lines: 0,
+        }
+    }
+
+    fn transcript(&self) -> PathBuf {
+        let name = format!(".claude/projects/-work/{SESSION}.jsonl");
+        self.home.join(name)
+    }
+
+    /// Appends a line to the session's file.
+    fn line(&mut self, kind: &str, message: Value) {
+        self.lines += 1;
+        let id = format!("line-{}", self.lines);
+        let now: jiff::Timestamp = jiff::Timestamp::now();
+        let line = json!({
+            "parentUuid": self.last, "type": kind, "uuid": id, "sessionId": SESSION,
+            "cwd": self.cli.work(), "version": "2.1.300", "timestamp": now.to_string(),
+            "message": message,
+        });
+        let path = self.transcript();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let old = fs::read_to_string(&path).unwrap_or_default();
+        fs::write(&path, format!("{old}{line}\n")).unwrap();
+        self.last = Some(id);
+    }
+
+    fn prompt(&mut self, text: &str) {
+        self.line("user", json!({"role": "user", "content": text}));
+    }
+
+    fn call(&mut self, id: &str) {
+        let call = json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "x"}});
+        let message = json!({"id": format!("msg-{id}"), "role": "assistant", "model": "m",
+            "content": [call]});
+        self.line("assistant", message);
+    }
+
+    fn result(&mut self, id: &str) {
+        let result = json!({"type": "tool_result", "tool_use_id": id, "content": "ok"});
+        self.line("user", json!({"role": "user", "content": [result]}));
+    }
+
+    fn answer(&mut self, text: &str) {
+        let message = json!({"id": format!("msg-{text}"), "role": "assistant", "model": "m",
+            "stop_reason": "end_turn", "content": [{"type": "text", "text": text}]});
+        self.line("assistant", message);
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.cli.command(args);
+        command.env("HOME", &self.home);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        finish(&mut self.command(args), b"")
+    }
+
+    /// Calls the hook as Claude Code does.
+    fn hook(&self, event: &str, more: Value) -> Ran {
+        let mut payload = json!({
+            "session_id": SESSION, "transcript_path": self.transcript(),
+            "cwd": self.cli.work(), "hook_event_name": event,
+        });
+        payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let payload = payload.to_string();
+        let ran = finish(&mut self.command(&["hook", "claude-code"]), payload.as_bytes());
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran:#?}");
+        ran
+    }
+
+    /// One turn with a call that acts on the files, with hooks.
+    fn turn(&mut self, text: &str, call: &str, act: impl FnOnce(&Path)) {
+        self.hook("UserPromptSubmit", json!({"prompt": text}));
+        self.prompt(text);
+        self.call(call);
+        let tool = json!({"tool_name": "Bash", "tool_use_id": call, "tool_input": {}});
+        self.hook("PreToolUse", tool.clone());
+        act(&self.cli.work());
+        self.hook("PostToolUse", tool);
+        self.result(call);
+        self.answer("done");
+        self.hook("Stop", json!({}));
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.cli.work().join(name)).ok()
+    }
+}
+
+fn write(dir: &Path, name: &str, text: &str) {
+    fs::write(dir.join(name), text).unwrap();
+}
+
+/// F33, F34: with hooks alone, each prompt is a step, and the words and the files are one session.
+#[test]
+fn with_hooks_each_prompt_and_each_call_can_be_undone() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    let started = claude.hook("SessionStart", json!({"source": "startup"}));
+    let shown: Value = serde_json::from_str(&started.stdout).unwrap();
+    assert!(shown["systemMessage"].as_str().unwrap().contains("first snapshot"), "{shown}");
+    claude.turn("add login", "toolu_1", |dir| write(dir, "a", "1"));
+    write(&claude.cli.work(), "mine", "my edit");
+    claude.turn("add logout", "toolu_2", |dir| {
+        write(dir, "a", "2");
+        write(dir, "b", "2");
+    });
+
+    let log = claude.run(&["log", "--json"]);
+    for prompt in ["add login", "add logout"] {
+        assert!(log.stdout.contains(prompt), "{log:#?}");
+    }
+    let listed = claude.run(&["list", "--json"]).json();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed[0]["id"], SESSION);
+
+    let undone = claude.run(&["undo"]);
+    assert_eq!(undone.code, 0, "{undone:#?}");
+    let said = "Undid prompt 2 \"add logout\" (Claude Code, just now): 2 files";
+    assert!(undone.stdout.contains(said), "{undone:#?}");
+    assert_eq!((claude.read("a").as_deref(), claude.read("b")), (Some("1"), None));
+    assert_eq!(claude.read("mine").as_deref(), Some("my edit"));
+    // The agent is told in its next prompt.
+    let next = claude.hook("UserPromptSubmit", json!({"prompt": "go on"}));
+    let told: Value = serde_json::from_str(&next.stdout).unwrap();
+    let told = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(told.contains("add logout"), "{told}");
+}
+
+#[test]
+fn the_last_call_is_undone_and_redone_by_the_command() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
+    let undone = claude.run(&["undo", "--tool"]);
+    assert_eq!(undone.code, 0, "{undone:#?}");
+    assert!(undone.stdout.contains("Undid Bash in prompt 1 \"first\""), "{undone:#?}");
+    assert_eq!(claude.read("a").as_deref(), Some("0"));
+    let redone = claude.run(&["redo"]);
+    assert_eq!(redone.code, 0, "{redone:#?}");
+    assert_eq!(claude.read("a").as_deref(), Some("1"));
+}
+
+/// The state of any record of the agent's session can be restored.
+#[test]
+fn a_rewind_goes_to_a_record_of_the_agents_session() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
+    claude.turn("second", "toolu_2", |dir| write(dir, "a", "2"));
+    for (seq, expected) in [(1, "0"), (2, "0"), (3, "1"), (4, "1"), (6, "1"), (7, "2")] {
+        let point = format!("{SESSION}:{seq}");
+        let cat = claude.run(&["cat", &point, "a"]);
+        assert_eq!(cat.stdout, expected, "record {seq}: {cat:#?}");
+    }
+}
+
+/// F35: whatever an agent passes, and whatever is wrong here, it is not disturbed.
+#[test]
+fn f35_a_hook_never_disturbs_its_agent() {
+    let cli = Cli::new();
+    let payloads: [&[u8]; 8] = [
+        b"", b"{", b"[]", b"null", b"\xff\xfe", b"{\"hook_event_name\":7}",
+        b"{\"hook_event_name\":\"PreToolUse\"}",
+        br#"{"hook_event_name":"PreToolUse","session_id":"../../x","cwd":"/no/such/dir","tool_name":"Bash"}"#,
+    ];
+    let agents = ["claude-code", "codex", "gemini-cli", "qwen-code", "copilot-cli", "cline",
+        "opencode", "pi", "no-such-agent", "../../etc/passwd"];
+    for agent in agents {
+        for payload in payloads {
+            let ran = cli.run_with(&["hook", agent], payload);
+            assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{agent}: {ran:#?}");
+            let is_json = ran.stdout.is_empty()
+                || serde_json::from_str::<Value>(&ran.stdout).is_ok_and(|it| it.is_object());
+            assert!(is_json, "{agent}: {ran:#?}");
+        }
+    }
+    for wrong in [&["hook"][..], &["hook", "claude-code", "--nonsense"], &["hook", "a", "b", "c"]] {
+        let ran = cli.run_with(wrong, b"{}");
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", ""), "{wrong:?}");
+    }
+}
+
+/// F35: a store that cannot be written does not stop the agent either.
+#[test]
+fn f35_a_broken_store_does_not_stop_the_agent() {
+    let claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    // A file in the place of the store.
+    fs::write(claude.cli.store(), "not a store").unwrap();
+    for event in ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"] {
+        claude.hook(event, json!({"prompt": "x"}));
+    }
+    let tool = json!({"tool_name": "Bash", "tool_use_id": "t", "tool_input": {}});
+    claude.hook("PreToolUse", tool.clone());
+    claude.hook("PostToolUse", tool);
+    assert_eq!(fs::read_to_string(claude.cli.store()).unwrap(), "not a store");
+}
+
+/// A snapshot that takes too long lets the agent continue, and that is shown.
+#[test]
+fn a_turn_that_could_not_be_protected_in_time_is_marked() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
+    fs::write(claude.cli.store().join("config.toml"), "hook_wait = \"0ms\"\n").unwrap();
+    claude.hook("UserPromptSubmit", json!({"prompt": "second"}));
+    fs::remove_file(claude.cli.store().join("config.toml")).unwrap();
+    let found = std::iter::repeat_with(|| claude.run(&["log"]))
+        .take(2000)
+        .any(|log| log.stdout.contains("NOT PROTECTED"));
+    assert!(found, "{:#?}", claude.run(&["log", "--json"]));
+}
+
+/// An agent that writes the session file of Codex, and waits before each change until `log` has
+/// the prompt.
+const CODEX: &str = r#"#!/bin/bash
+set -e
+file="$HOME/.codex/sessions/2026/11/18/rollout-2026-11-18T00-00-00-$ID.jsonl"
+mkdir -p "$(dirname "$file")"
+now() { date -u +%Y-%m-%dT%H:%M:%S.%3NZ; }
+add() { printf '{"timestamp":"%s","type":"%s","payload":%s}\n' "$(now)" "$1" "$2" >> "$file"; }
+wait_for() { for n in $(seq 3000); do "$BACKTRAIL" log --json 2>/dev/null | grep -q "$1" && return; done; exit 9; }
+[ -e "$file" ] || add session_meta "{\"id\":\"$ID\",\"timestamp\":\"$(now)\",\"cwd\":\"$PWD\",\"originator\":\"codex_exec\",\"cli_version\":\"0.166.0\",\"source\":\"exec\"}"
+for turn in "$@"; do
+    add event_msg '{"type":"task_started","turn_id":"t-'$turn'"}'
+    add response_item '{"type":"message","role":"user","content":[{"type":"input_text","text":"prompt '$turn'"}]}'
+    add event_msg '{"type":"user_message","message":"prompt '$turn'"}'
+    wait_for "prompt $turn"
+    add response_item '{"type":"function_call","name":"shell","arguments":"{}","call_id":"call-'$turn'"}'
+    echo "$turn" > file
+    echo "$turn" > "file-$turn"
+    add response_item '{"type":"function_call_output","call_id":"call-'$turn'","output":"ok"}'
+    add response_item '{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done '$turn'"}]}'
+    add event_msg '{"type":"agent_message","message":"done '$turn'"}'
+    add event_msg '{"type":"task_complete","turn_id":"t-'$turn'"}'
+done
+"#;
+
+const ID: &str = "01a1e32f-3193-7ec2-ba12-3f42cfc4ab7c";
+
+/// Makes the agent, and returns its path.
+fn codex(claude: &Claude) -> PathBuf {
+    let path = claude.home.join("codex");
+    fs::write(&path, CODEX).unwrap();
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    path
+}
+
+fn with_agent(claude: &Claude, args: &[&str]) -> Command {
+    let mut command = claude.command(args);
+    command.env("ID", ID);
+    command.env("BACKTRAIL", env!("CARGO_BIN_EXE_backtrail"));
+    command.env("BACKTRAIL_HOME", claude.cli.store());
+    command
+}
+
+/// F33, F34: `run` knows the agent by its name and follows its session.
+#[test]
+fn run_follows_the_agents_session_and_each_prompt_is_a_step() {
+    let claude = Claude::new();
+    write(&claude.cli.work(), "file", "0\n");
+    let agent = codex(&claude);
+    let agent = agent.to_str().unwrap();
+    let ran = finish(&mut with_agent(&claude, &["run", "--", agent, "one", "two"]), b"");
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let listed = claude.run(&["list", "--json"]).json();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "the run has no session of its own: {listed}");
+    assert_eq!(listed[0]["id"], ID, "{listed}");
+    let undone = claude.run(&["undo"]);
+    assert!(undone.stdout.contains("Undid prompt 2 \"prompt two\" (Codex, "), "{undone:#?}");
+    assert_eq!(claude.read("file").as_deref(), Some("one\n"));
+    assert_eq!(claude.read("file-two"), None);
+    claude.run(&["undo"]);
+    assert_eq!(claude.read("file").as_deref(), Some("0\n"));
+    let redone = claude.run(&["redo"]);
+    assert_eq!(redone.code, 0, "{redone:#?}");
+    assert_eq!(claude.read("file-one").as_deref(), Some("one\n"));
+    // The session is the same as an import alone makes.
+    let other = claude.home.join("other-store");
+    let other = other.to_str().unwrap();
+    let imported = claude.run(&["--store", other, "import"]);
+    assert_eq!(imported.code, 0, "{imported:#?}");
+    let texts = |args: &[&str]| claude.run(args).json()["messages"].clone();
+    let expected = texts(&["--store", other, "show", ID, "--json"]);
+    assert_eq!(texts(&["show", ID, "--json"]), expected);
+}
+
+/// Without an agent's session, a run is a run as ever.
+#[test]
+fn a_run_of_an_agent_without_a_session_is_one_step() {
+    let claude = Claude::new();
+    write(&claude.cli.work(), "file", "0");
+    let ran = claude.run(&["run", "--agent", "codex", "--", "sh", "-c", "echo 1 > file"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let listed = claude.run(&["list", "--json"]).json();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    assert!(listed[0]["title"].as_str().unwrap().starts_with("sh -c"), "{listed}");
+    let undone = claude.run(&["undo"]);
+    assert!(undone.stdout.contains("Undid the run"), "{undone:#?}");
+    assert_eq!(claude.read("file").as_deref(), Some("0"));
+}
+
+/// Agents that were started without Backtrail are watched.
+#[test]
+fn watch_protects_agents_that_were_started_elsewhere() {
+    let claude = Claude::new();
+    write(&claude.cli.work(), "file", "0\n");
+    let agent = codex(&claude);
+    let mut watch = with_agent(&claude, &["watch"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(watch.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("watching") {
+        line.clear();
+        assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended");
+    }
+    let mut started = Command::new(agent);
+    started
+        .args(["one", "two"])
+        .current_dir(claude.cli.work())
+        .env("HOME", &claude.home)
+        .env("ID", ID)
+        .env("BACKTRAIL", env!("CARGO_BIN_EXE_backtrail"))
+        .env("BACKTRAIL_HOME", claude.cli.store());
+    let ran = finish(&mut started, b"");
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let pid = rustix::process::Pid::from_child(&watch);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let mut printed = String::new();
+    std::io::Read::read_to_string(&mut watch.stdout.take().unwrap(), &mut printed).unwrap();
+    assert!(watch.wait().unwrap().success());
+    assert!(printed.contains("\"prompt one\"") && printed.contains("\"prompt two\""), "{printed}");
+    let undone = claude.run(&["undo"]);
+    assert!(undone.stdout.contains("Undid prompt 2 \"prompt two\""), "{undone:#?}");
+    assert_eq!(claude.read("file").as_deref(), Some("one\n"));
+}
+
+/// With hooks and `run` together, nothing happens twice.
+#[test]
+fn hooks_within_a_run_make_the_only_checkpoints() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    // The "agent" waits for the test, which plays its part.
+    let fifo = claude.home.join("go");
+    let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let script = format!("read x < {}", fifo.display());
+    let mut run = claude
+        .command(&["run", "--agent", "claude-code", "--", "sh", "-c", &script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The run has begun when its first checkpoint is there.
+    let is_running = || {
+        let status = claude.run(&["status", "--json"]);
+        status.code == 0 && !status.json()["running"].as_array().is_none_or(Vec::is_empty)
+    };
+    assert!((0..2000).any(|_| is_running()));
+    claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
+    fs::write(&fifo, "go\n").unwrap();
+    assert!(run.wait().unwrap().success());
+    let log = claude.run(&["log", "--json", "--all"]);
+    assert_eq!(log.stdout.matches("turn-start").count(), 1, "{log:#?}");
+    assert_eq!(claude.run(&["list", "--json"]).json().as_array().unwrap().len(), 1);
+    claude.run(&["undo"]);
+    assert_eq!(claude.read("a").as_deref(), Some("0"));
+}

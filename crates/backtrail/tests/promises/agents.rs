@@ -1,0 +1,489 @@
+//! Agents at work: the turns and tool calls of sessions that other programs keep.
+//!
+//! Checkpoints come first, with the agent's own ids; the session is imported later, and bound to
+//! them. F33: each prompt and each tool call can be undone. F34: what an agent said and what it
+//! did is one session.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a workspace belongs to the user, who changes it as he likes"
+)]
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use backtrail::plumbing::ImportWriterOptions;
+use backtrail::rewind::Stage;
+use backtrail::trash::DeleteScope;
+use backtrail::workspace::{AgentPlace, AgentTurn, CheckpointReason, LogKind, Process};
+use backtrail::{
+    Block, Checkpoint, CheckpointOptions, Draft, Message, Outcome, Point, Rewind, SessionId,
+    SessionOptions, StepKind, ToolResult, ToolUse,
+};
+
+use crate::snapshots::desk::Desk;
+
+/// An agent with one session.
+struct Agent<'d> {
+    desk: &'d Desk,
+    place: AgentPlace,
+    /// The run that it is in.
+    run: Option<Checkpoint>,
+}
+
+impl<'d> Agent<'d> {
+    fn new(desk: &'d Desk, session: &str) -> Self {
+        Self {
+            desk,
+            place: AgentPlace::new("toy", session),
+            run: None,
+        }
+    }
+
+    fn id(&self) -> SessionId {
+        self.place.session.parse().unwrap()
+    }
+
+    fn begin(&self, prompt: &str, process: Option<Process>) -> AgentTurn {
+        let mut options = CheckpointOptions::new().agent_prompt(prompt);
+        if let Some(run) = &self.run {
+            options = options.begun_by(run.id());
+        }
+        let workspace = &self.desk.workspace;
+        workspace
+            .begin_agent_turn(&self.place, options, process)
+            .unwrap()
+    }
+
+    fn call(&self, turn: &AgentTurn, id: &str, act: impl FnOnce()) {
+        let place = self.place.clone().call(id).tool("bash");
+        turn.begin_tool(&place, CheckpointOptions::new()).unwrap();
+        act();
+        turn.end_tool(&place, CheckpointOptions::new()).unwrap();
+    }
+
+    fn end(&self, turn: AgentTurn) {
+        turn.end(&self.place, CheckpointOptions::new()).unwrap();
+    }
+
+    /// A turn with one call that writes a file.
+    fn writes(&self, prompt: &str, call: &str, name: &str, text: &str) {
+        let turn = self.begin(prompt, None);
+        self.call(&turn, call, || self.desk.write(name, text));
+        self.end(turn);
+    }
+
+    /// Imports messages, as the agent would have written them.
+    fn imports(&self, messages: &[Message]) {
+        let store = &self.desk.store;
+        let mut writer = match store.read_session(&self.id()) {
+            Ok(_) => store.resume_import(&self.id()).unwrap(),
+            Err(_) => {
+                let options = SessionOptions::new().workspace_root(self.desk.root());
+                let options = ImportWriterOptions::new("toy", options);
+                store.begin_import(&self.id(), options).unwrap()
+            }
+        };
+        for message in messages {
+            writer.message(&Draft::from(message.clone())).unwrap();
+        }
+        writer.close().unwrap();
+    }
+
+    fn binds(&self) -> usize {
+        let workspace = &self.desk.workspace;
+        workspace.bind_session(&self.place, &self.id()).unwrap()
+    }
+}
+
+fn prompt(text: &str) -> Message {
+    Message::user_text(text)
+}
+
+fn calls(ids: &[&str]) -> Message {
+    let calls = ids.iter().map(|id| {
+        let call = ToolUse::new(*id, "bash", "make").unwrap();
+        Block::from(call)
+    });
+    Message::assistant(calls)
+}
+
+fn result(id: &str) -> Message {
+    Message::tool_result(ToolResult::ok("done").answers(id, "bash"))
+}
+
+fn answer(text: &str) -> Message {
+    Message::assistant([Block::text(text)])
+}
+
+/// The messages of a turn with one call: four records.
+fn turn(text: &str, call: &str) -> Vec<Message> {
+    vec![prompt(text), calls(&[call]), result(call), answer("done")]
+}
+
+fn content(desk: &Desk, name: &str) -> Option<String> {
+    fs::read_to_string(desk.path(name)).ok()
+}
+
+fn undo(desk: &Desk) -> Outcome {
+    let outcome = desk.workspace.undo(Rewind::files_and_chat()).unwrap();
+    outcome.expect("there is a step")
+}
+
+/// F33, F34.
+#[test]
+fn every_prompt_and_every_call_of_an_agent_is_a_point_of_its_session() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    agent.writes("first", "c1", "a", "1");
+    agent.writes("second", "c2", "a", "2");
+    let third = agent.begin("third", None);
+    agent.call(&third, "c3", || desk.write("a", "3"));
+    agent.call(&third, "c4", || desk.write("b", "4"));
+    agent.end(third);
+
+    agent.imports(&turn("first", "c1"));
+    agent.imports(&turn("second", "c2"));
+    agent.imports(&[prompt("third"), calls(&["c3"]), result("c3")]);
+    agent.imports(&[calls(&["c4"]), result("c4"), answer("done")]);
+    assert_eq!(agent.binds(), 4 + 4 + 6);
+    assert_eq!(agent.binds(), 0, "nothing is bound twice");
+    assert_eq!(desk.workspace.sessions().unwrap(), [agent.id()]);
+
+    let state = |seq: u64, name: &str| {
+        let point = Point::record(&agent.id(), seq);
+        let snapshot = desk.workspace.snapshot(&point).unwrap();
+        let bytes = snapshot.read(name).ok().flatten();
+        bytes.map(|bytes| String::from_utf8(bytes).unwrap())
+    };
+    // Each record: the prompt, the call, the result, the answer.
+    let expected = ["0", "0", "1", "1", "1", "1", "2", "2", "2", "2", "3", "3", "3", "3"];
+    for (n, expected) in expected.iter().enumerate() {
+        let seq = n as u64 + 1;
+        assert_eq!(state(seq, "a").as_deref(), Some(*expected), "record {seq}");
+    }
+    assert_eq!(state(12, "b"), None, "before the call");
+    assert_eq!(state(13, "b").as_deref(), Some("4"), "after it");
+
+    let log = desk.workspace.log().unwrap();
+    let about = |entry: &backtrail::workspace::LogEntry| {
+        let about = entry.before().and_then(Checkpoint::about);
+        about.map(|about| about.to_string()).unwrap_or_default()
+    };
+    let turns: Vec<String> = log.iter().map(about).collect();
+    assert_eq!(turns, ["first", "second", "third"]);
+
+    let outcome = undo(&desk);
+    let step = outcome.step.unwrap();
+    let kind = StepKind::Turn {
+        about: Some("third".to_owned()),
+    };
+    assert_eq!(step.kind, kind);
+    assert_eq!((step.prompt, step.agent.as_deref()), (Some(9), Some("toy")));
+    assert_eq!(content(&desk, "a").as_deref(), Some("2"));
+    assert_eq!(content(&desk, "b"), None);
+    undo(&desk);
+    assert_eq!(content(&desk, "a").as_deref(), Some("1"));
+    let redo = |()| desk.workspace.redo(Rewind::files_and_chat()).unwrap();
+    redo(()).unwrap();
+    assert_eq!(content(&desk, "a").as_deref(), Some("2"));
+}
+
+/// F33.
+#[test]
+fn a_single_call_is_undone_and_redone_and_then_the_one_before_it() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let turn = agent.begin("go", None);
+    agent.call(&turn, "c1", || desk.write("a", "1"));
+    agent.call(&turn, "c2", || desk.write("b", "2"));
+    agent.call(&turn, "c3", || {});
+    agent.end(turn);
+    let files = || (content(&desk, "a"), content(&desk, "b"));
+    let after = files();
+    let undo_call = || desk.workspace.undo(Rewind::files().last_call()).unwrap();
+
+    let outcome = undo_call().unwrap();
+    assert!(matches!(outcome.step.unwrap().kind, StepKind::Call { tool, .. } if tool == "bash"));
+    assert_eq!(files(), (Some("1".to_owned()), None), "the third did nothing");
+    desk.workspace.redo(Rewind::files()).unwrap().unwrap();
+    assert_eq!(files(), after);
+    undo_call().unwrap();
+    undo_call().unwrap();
+    assert_eq!(files(), (Some("0".to_owned()), None));
+    assert!(undo_call().is_none());
+    desk.workspace.redo(Rewind::files()).unwrap().unwrap();
+    desk.workspace.redo(Rewind::files()).unwrap().unwrap();
+    assert_eq!(files(), after);
+    undo(&desk);
+    assert_eq!(files(), (Some("0".to_owned()), None), "the whole turn");
+}
+
+#[test]
+fn what_the_user_changed_between_turns_stops_an_undo_and_survives_a_merge() {
+    let desk = Desk::new();
+    desk.write("a", "one\ntwo\nthree\n");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    agent.writes("first", "c1", "a", "ONE\ntwo\nthree\n");
+    desk.write("a", "ONE\ntwo\nTHREE\n");
+    agent.writes("second", "c2", "b", "b");
+    let kinds: Vec<LogKind> = desk.workspace.log().unwrap().iter().map(|it| it.kind()).collect();
+    assert_eq!(kinds, [LogKind::Turn, LogKind::Person, LogKind::Turn]);
+    undo(&desk);
+    let outcome = undo(&desk);
+    assert_eq!(outcome.stage, Stage::Stopped);
+    let merged = desk.workspace.undo(Rewind::files_and_chat().merge());
+    assert_eq!(merged.unwrap().unwrap().stage, Stage::Done);
+    assert_eq!(content(&desk, "a").unwrap(), "one\ntwo\nTHREE\n");
+}
+
+#[test]
+fn a_turn_without_changes_is_no_step_but_a_point() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    agent.writes("first", "c1", "a", "1");
+    agent.end(agent.begin("only a question", None));
+    agent.imports(&turn("first", "c1"));
+    agent.imports(&[prompt("only a question"), answer("an answer")]);
+    agent.binds();
+    undo(&desk);
+    assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+    let point = Point::record(&agent.id(), 5);
+    assert!(desk.workspace.resolve(&point).is_ok());
+}
+
+#[test]
+fn turns_within_a_run_are_the_steps_and_the_run_is_one_for_the_rest() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let run = CheckpointOptions::new()
+        .reason(CheckpointReason::RunStart)
+        .about("toy --fast");
+    let run = desk.workspace.checkpoint(run).unwrap();
+    let active = desk.workspace.activate(&run).unwrap();
+    desk.write("cache", "made at the start");
+    let mut agent = Agent::new(&desk, "toy-session-number-one");
+    agent.run = Some(run.clone());
+    agent.writes("first", "c1", "a", "1");
+    desk.write("mine", "an edit between the turns");
+    agent.writes("second", "c2", "a", "2");
+    desk.write("log", "made at the end");
+    let end = CheckpointOptions::new()
+        .reason(CheckpointReason::RunEnd)
+        .begun_by(run.id());
+    desk.workspace.checkpoint(end).unwrap();
+    drop(active);
+
+    let kinds: Vec<LogKind> = desk.workspace.log().unwrap().iter().map(|it| it.kind()).collect();
+    use LogKind::{Person, Run, Turn};
+    assert_eq!(kinds, [Run, Turn, Person, Turn, Run]);
+    let steps = [("log", None), ("a", Some("1")), ("a", Some("0")), ("cache", None)];
+    for (name, expected) in steps {
+        assert_eq!(undo(&desk).stage, Stage::Done);
+        assert_eq!(content(&desk, name).as_deref(), expected, "{name}");
+    }
+    assert!(desk.workspace.undo(Rewind::files()).unwrap().is_none());
+    assert_eq!(content(&desk, "mine").as_deref(), Some("an edit between the turns"));
+    for _ in 0..4 {
+        desk.workspace.redo(Rewind::files()).unwrap().unwrap();
+    }
+    assert_eq!(content(&desk, "a").as_deref(), Some("2"));
+    assert_eq!(content(&desk, "log").as_deref(), Some("made at the end"));
+}
+
+#[test]
+fn an_undo_within_a_run_is_not_the_runs_work() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let run = CheckpointOptions::new().reason(CheckpointReason::RunStart);
+    let run = desk.workspace.checkpoint(run).unwrap();
+    let mut agent = Agent::new(&desk, "toy-session-number-one");
+    agent.run = Some(run.clone());
+    agent.writes("first", "c1", "a", "1");
+    undo(&desk);
+    let end = CheckpointOptions::new()
+        .reason(CheckpointReason::RunEnd)
+        .begun_by(run.id());
+    desk.workspace.checkpoint(end).unwrap();
+    assert!(desk.workspace.undo(Rewind::files()).unwrap().is_none());
+    desk.workspace.redo(Rewind::files()).unwrap().unwrap();
+    assert_eq!(content(&desk, "a").as_deref(), Some("1"));
+}
+
+fn process() -> (Child, Process) {
+    let child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let process = Process::running(child.id()).unwrap();
+    (child, process)
+}
+
+#[test]
+fn a_turn_lives_as_long_as_its_agent_and_was_interrupted_without_an_end() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let (mut child, process) = process();
+    let turn = agent.begin("first", Some(process));
+    agent.call(&turn, "c1", || desk.write("a", "1"));
+    let is_running = || desk.workspace.agent_turn(&agent.place).unwrap().is_some();
+    assert!(is_running());
+    assert_eq!(desk.workspace.active().unwrap().len(), 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!is_running());
+    desk.keep();
+    let reasons: Vec<CheckpointReason> = desk
+        .workspace
+        .checkpoints()
+        .unwrap()
+        .map(|it| it.unwrap().reason().clone())
+        .collect();
+    assert!(reasons.contains(&CheckpointReason::Interrupted), "{reasons:?}");
+    agent.imports(&[prompt("first"), calls(&["c1"]), result("c1")]);
+    assert_eq!(agent.binds(), 4, "the end of an interrupted turn, too");
+}
+
+#[test]
+fn the_next_prompt_ends_a_turn_that_was_interrupted() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let (mut child, process) = process();
+    let turn = agent.begin("first", Some(process.clone()));
+    agent.call(&turn, "c1", || desk.write("a", "1"));
+    let second = agent.begin("second", Some(process));
+    agent.call(&second, "c2", || desk.write("b", "2"));
+    agent.end(second);
+    assert!(desk.workspace.active().unwrap().is_empty());
+    undo(&desk);
+    assert_eq!(content(&desk, "b"), None);
+    assert_eq!(content(&desk, "a").as_deref(), Some("1"));
+    undo(&desk);
+    assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn of_two_agents_at_once_the_one_with_the_open_call_did_it() {
+    let desk = Desk::new();
+    let one = Agent::new(&desk, "toy-session-number-one");
+    let two = Agent::new(&desk, "toy-session-number-two");
+    let first = one.begin("first", None);
+    let second = two.begin("second", None);
+    one.call(&first, "c1", || desk.write("by-one", "1"));
+    two.call(&second, "c2", || desk.write("by-two", "2"));
+    one.end(first);
+    two.end(second);
+    one.imports(&turn("first", "c1"));
+    two.imports(&turn("second", "c2"));
+    one.binds();
+    two.binds();
+    let options = Rewind::files_and_chat().session(&one.id());
+    let outcome = desk.workspace.undo(options).unwrap().unwrap();
+    assert_eq!(outcome.stage, Stage::Done);
+    assert_eq!(content(&desk, "by-one"), None);
+    assert_eq!(content(&desk, "by-two").as_deref(), Some("2"));
+}
+
+#[test]
+fn a_late_point_is_not_the_state_of_its_record() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    agent.writes("first", "c1", "a", "1");
+    agent.imports(&turn("first", "c1"));
+    // The model answers with a call, and the call runs, before the snapshot is complete.
+    agent.imports(&[prompt("second"), calls(&["c2"])]);
+    desk.write("a", "2");
+    let turn = agent.begin("second", None);
+    agent.end(turn);
+    agent.binds();
+    let late = desk.workspace.checkpoints().unwrap().map(Result::unwrap);
+    let late: Vec<bool> = late.map(|it| it.is_late()).collect();
+    assert_eq!(late, [false, false, false, false, true, false]);
+    let point = Point::record(&agent.id(), 5);
+    let found = desk.workspace.resolve(&point).unwrap();
+    assert_eq!(found.snapshot().unwrap().read("a").unwrap().unwrap(), b"1");
+}
+
+#[test]
+fn calls_without_ids_are_told_by_their_tool_and_order() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let turn = agent.begin("go", None);
+    for state in ["1", "2"] {
+        let place = agent.place.clone().tool("bash");
+        turn.begin_tool(&place, CheckpointOptions::new()).unwrap();
+        desk.write("a", state);
+        turn.end_tool(&place, CheckpointOptions::new()).unwrap();
+    }
+    agent.end(turn);
+    agent.imports(&[prompt("go"), calls(&["x"]), result("x"), calls(&["y"]), result("y")]);
+    assert_eq!(agent.binds(), 6);
+    let state = |seq| {
+        let point = Point::record(&agent.id(), seq);
+        let snapshot = desk.workspace.snapshot(&point).unwrap();
+        snapshot.read("a").unwrap().unwrap()
+    };
+    let states: Vec<Vec<u8>> = (1..=5).map(state).collect();
+    assert_eq!(states, [b"0", b"0", b"1", b"1", b"2"]);
+}
+
+/// Calls of one message: its state is that before the first.
+#[test]
+fn a_message_with_several_calls_has_the_files_before_all_of_them() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let turn = agent.begin("go", None);
+    let place = |id: &str| agent.place.clone().call(id);
+    turn.begin_tool(&place("c1"), CheckpointOptions::new()).unwrap();
+    desk.write("a", "1");
+    turn.begin_tool(&place("c2"), CheckpointOptions::new()).unwrap();
+    desk.write("a", "2");
+    turn.end_tool(&place("c1"), CheckpointOptions::new()).unwrap();
+    turn.end_tool(&place("c2"), CheckpointOptions::new()).unwrap();
+    agent.end(turn);
+    agent.imports(&[prompt("go"), calls(&["c1", "c2"]), result("c2"), result("c1")]);
+    agent.binds();
+    let point = Point::record(&agent.id(), 2);
+    let snapshot = desk.workspace.snapshot(&point).unwrap();
+    assert_eq!(snapshot.read("a").unwrap().unwrap(), b"0");
+}
+
+/// A prompt that never reached the agent's file takes no other's place.
+#[test]
+fn a_turn_is_bound_to_its_own_prompt() {
+    let desk = Desk::new();
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    agent.end(agent.begin("refused", None));
+    agent.writes("second", "c1", "a", "1");
+    agent.imports(&turn("second", "c1"));
+    agent.binds();
+    let bound = desk.workspace.checkpoints().unwrap().map(Result::unwrap);
+    let bound: Vec<bool> = bound.map(|it| it.session().is_some()).collect();
+    assert_eq!(bound, [false, false, true, true, true, true]);
+}
+
+#[test]
+fn a_purge_drops_the_files_of_bound_checkpoints_and_their_paths() {
+    let desk = Desk::new();
+    let mut agent = Agent::new(&desk, "toy-session-number-one");
+    agent.place = agent.place.source("/home/u/.toy/one.jsonl");
+    agent.writes("first", "c1", "a", "1");
+    agent.imports(&turn("first", "c1"));
+    agent.binds();
+    let plan = desk.store.purge_plan(&[agent.id()], DeleteScope::Named).unwrap();
+    plan.apply().unwrap();
+    for checkpoint in desk.workspace.checkpoints().unwrap() {
+        let checkpoint = checkpoint.unwrap();
+        assert!(checkpoint.dropped().unwrap().is_some());
+        let agent = checkpoint.agent().unwrap();
+        assert_eq!((&agent.source, &agent.prompt), (&None, &None));
+    }
+    assert!(desk.workspace.unbound().unwrap().is_empty());
+}
