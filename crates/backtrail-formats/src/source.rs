@@ -176,6 +176,8 @@ impl Source {
             Content::Bytes(bytes) => Content::Bytes(bytes[..len as usize].to_vec()),
         };
         Ok(Self {
+            // The last line may be cut off.
+            has_checked_lines: false,
             path: self.path.clone(),
             content,
             len,

@@ -8,7 +8,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -42,7 +41,6 @@ pub(super) struct FollowTarget {
 /// Follows agents until it is finished.
 pub(super) struct Following {
     stop: StopHandle,
-    process: Arc<Mutex<Option<Process>>>,
     importing: JoinHandle<Result<()>>,
     keeping: JoinHandle<FollowedWork>,
 }
@@ -66,12 +64,10 @@ impl Following {
         }
         let follower = Follower::start(&target.store, &options).map_err(|error| failed(&error))?;
         let (wishes, due) = channel();
-        let process = Arc::new(Mutex::new(None));
         let keeper = Keeper {
             store: target.store,
             workspace: target.workspace.map(|(workspace, _)| workspace),
             run: target.run,
-            process: Arc::clone(&process),
             since: SystemTime::now(),
             turns: HashMap::new(),
             own: HashSet::new(),
@@ -86,15 +82,9 @@ impl Following {
             thread("backtrail-follow").spawn(move || follow(follower, &wishes, report.as_deref()));
         Ok(Self {
             stop,
-            process,
             importing: importing.map_err(spawn_failed)?,
             keeping: keeping.map_err(spawn_failed)?,
         })
-    }
-
-    /// Sets the agent's process: a turn lives as long as that.
-    pub(super) fn set_process(&self, pid: u32) {
-        *lock(&self.process) = Process::running(pid);
     }
 
     /// Returns a handle that ends following.
@@ -118,10 +108,6 @@ impl Following {
         }
         work
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a keeper is told.
@@ -165,7 +151,6 @@ struct Keeper {
     store: Store,
     workspace: Option<Workspace>,
     run: Option<CheckpointId>,
-    process: Arc<Mutex<Option<Process>>>,
     since: SystemTime,
     /// The turns that began here, by agent and session.
     turns: HashMap<(String, String), AgentTurn>,
@@ -279,7 +264,8 @@ impl Keeper {
         match (wish, self.turns.get(&key)) {
             (Wish::TurnStart { prompt }, _) => {
                 let options = self.turn_options(followed, prompt)?;
-                let process = lock(&self.process).clone();
+                // We end it, also if its agent is gone.
+                let process = Process::running(std::process::id());
                 let turn = workspace.begin_agent_turn(place, options, process)?;
                 self.own.insert(turn.start());
                 self.turns.insert(key, turn);

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use self::families::Family;
 use super::filters::{Filters, Scope, at_least_one, this_workspace};
+use super::workspace::freshen;
 use super::{Answer, how_to_begin, open_store, short};
 use crate::derived;
 use crate::error::Result;
@@ -62,6 +63,7 @@ pub(crate) fn run(args: &ListArgs, ui: &Ui) -> Result<Answer> {
     let Some(store) = open_store(ui)? else {
         return nothing_yet(ui);
     };
+    freshen(&store);
     let found = find(args, &store, ui)?;
     if ui.json() {
         let mut rows = families::alone(found.rows);

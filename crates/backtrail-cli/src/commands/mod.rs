@@ -245,6 +245,7 @@ fn open_to_write(
 
 /// Finds the session that a reference means; the error for a wrong one names the nearest.
 fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
+    workspace::freshen(store);
     // Only `latest` depends on the workspace, and finding it takes time.
     let root = (reference == "latest").then(|| home::workspace_root(store));
     let found = match root.flatten() {

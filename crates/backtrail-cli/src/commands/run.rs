@@ -221,14 +221,7 @@ impl<'a> Running<'a> {
         let directory = directory.or_else(|| std::env::current_dir().ok());
         let started_at = Timestamp::from(SystemTime::now());
         let began = Instant::now();
-        let started = |pid| {
-            if let Some(following) = &begun.following {
-                following.set_process(pid);
-            }
-        };
-        let command = &self.args.command;
-        let ran = child::run(command, &env, directory.as_deref(), started);
-        let (ended, not_run) = match ran {
+        let (ended, not_run) = match child::run(&self.args.command, &env, directory.as_deref()) {
             Ok(ended) => (ended, None),
             // Nothing ran; that is reported after the run is closed.
             Err(not_run) => (Ended::Code(not_run.code), Some(not_run)),

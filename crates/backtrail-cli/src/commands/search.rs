@@ -11,6 +11,7 @@ use backtrail_index::{Field, Hit, Index, Order, SearchAnswer, SearchQuery, Sessi
 use serde_json::{Value, json};
 
 use super::filters::{Filters, at_least_one};
+use super::workspace::freshen;
 use super::{Answer, require_store};
 use crate::derived::{self, prefix};
 use crate::error::{CommandError, Result};
@@ -76,6 +77,7 @@ enum Sort {
 
 pub(crate) fn run(args: &SearchArgs, ui: &Ui) -> Result<Answer> {
     let store = require_store(ui)?;
+    freshen(&store);
     let query = query(args, &store)?;
     let found = derived::ask(&store, ui, "indexing sessions:", |index| {
         Found::find(args, &query, index)

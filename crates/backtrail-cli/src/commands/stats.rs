@@ -10,6 +10,7 @@ use backtrail_index::{Field, Filter, Group, Index, Spending, SpendingReport, Unp
 use serde_json::{Value, json};
 
 use super::filters::{Filters, at_least_one};
+use super::workspace::freshen;
 use super::{Answer, require_store, resolve};
 use crate::derived::{self, prefix};
 use crate::error::{CommandError, Result};
@@ -85,6 +86,7 @@ const PARTS: usize = 30;
 
 pub(crate) fn run(args: &StatsArgs, ui: &Ui) -> Result<Answer> {
     let store = require_store(ui)?;
+    freshen(&store);
     if let Some(reference) = &args.reference {
         if args.filters.is_any() {
             let what = format!("{} cannot be used with a session", args.filters.words());

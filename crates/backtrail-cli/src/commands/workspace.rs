@@ -11,7 +11,7 @@ use super::import::failed;
 use super::recovery::Finish;
 use super::{open_files_store, open_or_create_store, resolve};
 use crate::error::{CommandError, Result};
-use crate::home::{current_dir, tilde};
+use crate::home::{current_dir, tilde, workspace_root};
 use crate::shell::{quote, quote_path};
 use crate::text::{one_line, visible};
 use crate::ui::Ui;
@@ -93,7 +93,10 @@ impl WorkspaceArgs {
         let found = store.find_workspace(&root)?;
         if let Some(workspace) = &found {
             finish.finish(workspace, ui)?;
-            bind_waiting(workspace, ui);
+            if let Err(error) = bind_waiting(workspace) {
+                let what = "the last prompts are not imported yet";
+                ui.warning(what, Some(&error.with_causes()));
+            }
         }
         Ok(found)
     }
@@ -181,19 +184,22 @@ impl WorkspaceArgs {
 
 /// Finds the places of checkpoints that an agent's hooks made, if its session is not imported
 /// yet.
-fn bind_waiting(workspace: &Workspace, ui: &Ui) {
-    let bind = || -> Result<()> {
-        let places = sessions_of(&workspace.recently_unbound()?);
-        if places.is_empty() {
-            return Ok(());
-        }
-        let environment = Environment::from_variables(env::vars_os());
-        let bound = bind_new(workspace, &places, &environment);
-        bound.map(drop).map_err(|error| failed(&error))
-    };
-    if let Err(error) = bind() {
-        let what = "the last prompts are not imported yet";
-        ui.warning(what, Some(&error.with_causes()));
+fn bind_waiting(workspace: &Workspace) -> Result<()> {
+    let places = sessions_of(&workspace.recently_unbound()?);
+    if places.is_empty() {
+        return Ok(());
+    }
+    let environment = Environment::from_variables(env::vars_os());
+    let bound = bind_new(workspace, &places, &environment);
+    bound.map(drop).map_err(|error| failed(&error))
+}
+
+/// Imports what an agent wrote in the workspace here since the last time, if its hooks reported
+/// something. What fails is tried again by the next command.
+pub(super) fn freshen(store: &Store) {
+    let here = workspace_root(store).and_then(|root| store.find_workspace(&root).ok()?);
+    if let Some(workspace) = here {
+        bind_waiting(&workspace).ok();
     }
 }
 

@@ -19,6 +19,8 @@ const SESSION: &str = "e07e0366-c23a-4a59-839c-dbb261253011";
 struct Claude {
     cli: Cli,
     home: PathBuf,
+    /// The run that it is in.
+    run: Option<String>,
     /// The id of the last line.
     last: Option<String>,
     lines: u32,
@@ -32,6 +34,7 @@ impl Claude {
         Self {
             cli,
             home,
+            run: None,
             last: None,
             lines: 0,
         }
@@ -99,7 +102,9 @@ impl Claude {
         });
         payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let payload = payload.to_string();
-        let ran = finish(&mut self.command(&["hook", "claude-code"]), payload.as_bytes());
+        let mut command = self.command(&["hook", "claude-code"]);
+        command.envs(self.run.iter().map(|run| ("BACKTRAIL_RUN", run)));
+        let ran = finish(&mut command, payload.as_bytes());
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran:#?}");
         ran
     }
@@ -184,7 +189,13 @@ fn a_rewind_goes_to_a_record_of_the_agents_session() {
     write(&claude.cli.work(), "a", "0");
     claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
     claude.turn("second", "toolu_2", |dir| write(dir, "a", "2"));
-    for (seq, expected) in [(1, "0"), (2, "0"), (3, "1"), (4, "1"), (6, "1"), (7, "2")] {
+    let shown = claude.run(&["show", SESSION, "--json"]).json();
+    let messages = shown["messages"].as_array().unwrap().iter();
+    let records: Vec<u64> = messages.map(|it| it["seq"].as_u64().unwrap()).collect();
+    // Each turn: the prompt, the call, the result, the answer.
+    let states = ["0", "0", "1", "1", "1", "1", "2", "2"];
+    assert_eq!(records.len(), states.len(), "{shown}");
+    for (seq, expected) in records.into_iter().zip(states) {
         let point = format!("{SESSION}:{seq}");
         let cat = claude.run(&["cat", &point, "a"]);
         assert_eq!(cat.stdout, expected, "record {seq}: {cat:#?}");
@@ -317,7 +328,14 @@ fn run_follows_the_agents_session_and_each_prompt_is_a_step() {
     let other = other.to_str().unwrap();
     let imported = claude.run(&["--store", other, "import"]);
     assert_eq!(imported.code, 0, "{imported:#?}");
-    let texts = |args: &[&str]| claude.run(args).json()["messages"].clone();
+    let texts = |args: &[&str]| {
+        let mut messages = claude.run(args).json()["messages"].take();
+        // The kept bytes of the file come in other portions.
+        for message in messages.as_array_mut().unwrap() {
+            message.as_object_mut().unwrap().remove("seq");
+        }
+        messages
+    };
     let expected = texts(&["--store", other, "show", ID, "--json"]);
     assert_eq!(texts(&["show", ID, "--json"]), expected);
 }
@@ -394,11 +412,13 @@ fn hooks_within_a_run_make_the_only_checkpoints() {
         .spawn()
         .unwrap();
     // The run has begun when its first checkpoint is there.
-    let is_running = || {
+    let running = || {
         let status = claude.run(&["status", "--json"]);
-        status.code == 0 && !status.json()["running"].as_array().is_none_or(Vec::is_empty)
+        let status = (status.code == 0).then(|| status.json())?;
+        status["running"][0]["checkpoint"].as_str().map(str::to_owned)
     };
-    assert!((0..2000).any(|_| is_running()));
+    let run_id = (0..2000).find_map(|_| running()).unwrap();
+    claude.run = Some(run_id);
     claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
     fs::write(&fifo, "go\n").unwrap();
     assert!(run.wait().unwrap().success());

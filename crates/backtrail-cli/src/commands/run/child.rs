@@ -88,12 +88,11 @@ impl Ended {
 }
 
 /// Runs a command to its end. Ctrl-C reaches the command; afterwards a single one does not
-/// end us. Without a directory it runs in the current one. `on_start` gets its process id.
+/// end us. Without a directory it runs in the current one.
 pub(super) fn run(
     argv: &[OsString],
     env: &[(&str, &OsStr)],
     directory: Option<&Path>,
-    on_start: impl FnOnce(u32),
 ) -> Result<Ended, NotRun> {
     let Some((program, args)) = argv.split_first() else {
         return Err(lost(&io::ErrorKind::InvalidInput.into()));
@@ -113,7 +112,6 @@ pub(super) fn run(
             return Err(not_started(program, &error));
         }
     };
-    on_start(child.id());
     let status = wait(&mut child, &mut signals).map_err(|error| lost(&error))?;
     signals.release();
     Ok(Ended::new(status))
