@@ -234,18 +234,10 @@ impl Follower {
             return Ok(Vec::new());
         }
         let start = worked();
-        let ends: HashMap<SessionId, u64> = self.known_ends(&files);
-        let directory = self.directory.clone();
-        let is_near = |other: Option<&Path>| match (&directory, other) {
-            (Some(directory), Some(other)) => are_nested(directory, other),
-            _ => true,
-        };
-        let wanted: Option<&dyn Fn(Option<&Path>) -> bool> = match directory {
-            Some(_) => Some(&is_near),
-            None => None,
-        };
-        let imported = match self.importer.import(&files, wanted) {
+        let ends = self.known_ends(&files);
+        let imported = match self.import(&files) {
             Ok(Some(imported)) => imported,
+            // Another process is importing.
             Ok(None) => {
                 self.pending.put_back(files);
                 return Ok(Vec::new());
@@ -262,6 +254,15 @@ impl Follower {
         self.pending.done(&files, worked().saturating_sub(start));
         self.save_sometimes();
         Ok(found.into_values().collect())
+    }
+
+    /// Imports files; with a directory, only sessions in or around it.
+    fn import(&mut self, files: &[AgentFile]) -> Result<Option<Vec<ImportedFile>>> {
+        let Some(directory) = &self.directory else {
+            return self.importer.import(files, None);
+        };
+        let is_near = |other: Option<&Path>| other.is_none_or(|it| are_nested(directory, it));
+        self.importer.import(files, Some(&is_near))
     }
 
     /// Returns the last records of the sessions that the files belonged to before, so that what
@@ -375,11 +376,11 @@ impl Follower {
     /// Tries the files again that may have waited for this one.
     fn wake_waiting(&mut self, file: &AgentFile) {
         let agent = file.format.name();
-        let ready = self
-            .waiting
-            .extract_if(.., |_, waiting| waiting.format.name() == agent);
-        let ready: Vec<AgentFile> = ready.map(|(_, waiting)| waiting).collect();
-        self.pending.add(ready);
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let (ready, others): (Files, Files) =
+            waiting.partition(|(_, waiting)| waiting.format.name() == agent);
+        self.waiting = others;
+        self.pending.add(ready.into_values());
     }
 
     fn save_sometimes(&mut self) {

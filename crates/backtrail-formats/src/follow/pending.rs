@@ -57,9 +57,12 @@ impl Pending {
     /// Takes the files that are ready. A JSON file that is not complete waits for its agent.
     pub(super) fn take_ready(&mut self) -> Vec<AgentFile> {
         let now = Instant::now();
-        let ready = self.files.extract_if(.., |_, (_, at)| *at <= now);
-        let ready: Vec<AgentFile> = ready.map(|(_, (file, _))| file).collect();
-        let (whole, partial): (Vec<_>, Vec<_>) = ready.into_iter().partition(is_whole);
+        let files = std::mem::take(&mut self.files).into_iter();
+        let (ready, later) = files.partition(|(_, (_, at))| *at <= now);
+        self.files = later;
+        let ready: BTreeMap<PathBuf, (AgentFile, Instant)> = ready;
+        let ready = ready.into_values().map(|(file, _)| file);
+        let (whole, partial): (Vec<_>, Vec<_>) = ready.partition(is_whole);
         for file in partial {
             let what = "not complete JSON; it is imported once its agent completes it";
             self.failed(&file, Error::invalid(what, &file.path));

@@ -162,10 +162,8 @@ impl Tree {
         for entry in entries.flatten() {
             let path = entry.path();
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() => {
-                    if self.places.may_contain_sessions(&path) {
-                        self.enter(&path, depth + 1, changed);
-                    }
+                Ok(kind) if kind.is_dir() && self.places.may_contain_sessions(&path) => {
+                    self.enter(&path, depth + 1, changed);
                 }
                 Ok(kind) if kind.is_file() => {
                     if let Some(file) = self.places.session_file(&path) {

@@ -7,7 +7,7 @@ use backtrail::Timestamp;
 use backtrail_formats::FollowedKind;
 use rusqlite::Connection;
 
-use crate::kit::{Kit, kinds_of, next, next_kinds, next_session};
+use crate::kit::{Claude, Kit, append, kinds_of, next, next_kinds, next_session};
 
 fn now() -> Timestamp {
     SystemTime::now().into()
@@ -103,6 +103,7 @@ fn a_file_that_is_rewritten_in_place_is_not_read_half() {
     let name = ".cline/data/sessions/1790000000000_abcde/1790000000000_abcde.messages.json";
     let path = kit.path(name);
     let mut follower = kit.follow();
+    let mut other = Claude::new(1, kit.work());
     let mut messages = Vec::new();
     for n in 0..6_u32 {
         let role = ["user", "assistant"][n as usize % 2];
@@ -114,11 +115,13 @@ fn a_file_that_is_rewritten_in_place_is_not_read_half() {
             r#"{{"version":1,"agent":"lead","sessionId":"1790000000000_abcde","messages":[{}],"system_prompt":"Be brief."}}"#,
             messages.join(",")
         );
-        // As the agent writes it: cut off, then written piece by piece.
-        std::fs::write(&path, "").unwrap();
-        for piece in text.as_bytes().chunks(100) {
-            crate::kit::append(&path, piece);
-        }
+        // As the agent writes it: cut off, then written piece by piece. The follower looks at it
+        // when only one is there, and at another session after that.
+        let (half, rest) = text.split_at(text.len() - 60);
+        std::fs::write(&path, half).unwrap();
+        kit.append(&other.name(), other.prompt("meanwhile"));
+        assert_eq!(next_session(&mut follower).session.as_str(), other.session);
+        append(&path, rest.as_bytes());
         let kinds = next_kinds(&mut follower, 1);
         let expected = match role {
             "user" => vec![FollowedKind::Prompt],
@@ -126,12 +129,10 @@ fn a_file_that_is_rewritten_in_place_is_not_read_half() {
         };
         assert_eq!(kinds, expected);
     }
-    let id = kit.store.sessions().unwrap().remove(0);
-    let info = kit.store.read_session(&id).unwrap().info().unwrap();
-    assert_eq!(
-        info.trails, 1,
-        "it was rewound, though nothing was taken back"
-    );
+    for id in kit.store.sessions().unwrap() {
+        let info = kit.store.read_session(&id).unwrap().info().unwrap();
+        assert_eq!(info.trails, 1, "rewound, though nothing was taken back");
+    }
     assert_eq!(kit.contents(), kit.imported());
 }
 

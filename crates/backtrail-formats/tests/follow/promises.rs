@@ -93,7 +93,7 @@ fn a_file_that_is_renamed_into_place_is_followed() {
     );
     // The same for a directory full of files, and for one that is replaced.
     let mut other = Claude::new(2, kit.work());
-    std::fs::create_dir(&aside.with_extension("dir")).unwrap();
+    std::fs::create_dir(aside.with_extension("dir")).unwrap();
     let inside = aside
         .with_extension("dir")
         .join(format!("{}.jsonl", other.session));

@@ -49,8 +49,8 @@ pub(super) fn message_event(
 /// Returns whether a line of the main conversation ends a turn: the last part of a response
 /// that calls no tool, or the note of an interruption.
 pub(super) fn ends_turn(line: &str) -> bool {
-    let finder = |text: &str| memchr::memmem::find(line.as_bytes(), text.as_bytes()).is_some();
-    if !finder("\"stop_reason\"") && !finder("[Request interrupted by user") {
+    let has = |text: &str| memchr::memmem::find(line.as_bytes(), text.as_bytes()).is_some();
+    if !has("\"stop_reason\"") && !has("[Request interrupted by user") {
         return false;
     }
     let Ok(record) = Object::parse(line) else {

@@ -407,8 +407,8 @@ pub(super) const DUPLICATE_ITEMS: &[&str] = &[
 /// Returns whether a line ends a turn.
 pub(super) fn ends_turn(line: &str) -> bool {
     const ENDS: [&str; 3] = ["task_complete", "turn_complete", "turn_aborted"];
-    let has_end = |end: &&str| memchr::memmem::find(line.as_bytes(), end.as_bytes()).is_some();
-    if !ENDS.iter().any(|end| has_end(&end)) {
+    let has = |end: &&str| memchr::memmem::find(line.as_bytes(), end.as_bytes()).is_some();
+    if !ENDS.iter().any(has) {
         return false;
     }
     let record = Object::parse(line).unwrap_or_default();
