@@ -97,8 +97,8 @@ fn shown_as(shown: &Value) -> Told {
     told
 }
 
-/// Returns what the server saw of the conversation: its own answers, and the results in the last
-/// request.
+/// Returns what the server saw of the conversation: its own answers, and the results in the
+/// requests.
 fn logged(log: &[Exchange], scenario: &Scenario<'_>) -> Told {
     let mut told = Told::default();
     for turn in &scenario.turns {
@@ -113,13 +113,17 @@ fn logged(log: &[Exchange], scenario: &Scenario<'_>) -> Told {
         told.answers.push(answer.text.clone());
         told.calls.extend(answer.calls.iter().cloned());
     }
+    for exchange in turns() {
+        for (id, text) in exchange.request.results() {
+            let call = told.calls.iter().find(|call| call.id == id);
+            let id = as_kept(scenario, call.expect("a result is that of a call"));
+            // Later requests repeat it, and those of Gemini CLI after a resume do so twice.
+            let first = || vec![text.to_owned()];
+            told.results.entry(id).or_insert_with(first);
+        }
+    }
     for call in &mut told.calls {
         call.id = as_kept(scenario, call);
-    }
-    let last = turns().next_back().expect("the model was asked");
-    for (id, text) in last.request.results() {
-        let results = told.results.entry(id.to_owned()).or_default();
-        results.push(text.to_owned());
     }
     told
 }
