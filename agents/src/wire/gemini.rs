@@ -104,21 +104,27 @@ pub(super) fn whole(request: &Conversation, answer: &Answer) -> Value {
 /// Streams each part on its own; the last has the reason for the end and the usage.
 pub(super) fn events(whole: &Value) -> String {
     let parts = list(&whole["candidates"][0]["content"]["parts"]);
+    let Some((last, others)) = parts.split_last() else {
+        return event(None, whole);
+    };
     let mut text = String::new();
-    for (index, part) in parts.iter().enumerate() {
-        let mut chunk = whole.clone();
-        chunk["candidates"][0]["content"]["parts"] = json!([part]);
-        if index + 1 < parts.len()
-            && let (Some(candidate), Some(chunk)) = (
-                chunk["candidates"][0].clone().as_object_mut(),
-                chunk.as_object_mut(),
-            )
-        {
-            candidate.remove("finishReason");
-            chunk["candidates"] = json!([candidate]);
-            chunk.remove("usageMetadata");
-        }
+    for part in others {
+        let mut chunk = with_part(whole, part);
+        remove(&mut chunk, "usageMetadata");
+        remove(&mut chunk["candidates"][0], "finishReason");
         text += &event(None, &chunk);
     }
-    text
+    text + &event(None, &with_part(whole, last))
+}
+
+fn with_part(whole: &Value, part: &Value) -> Value {
+    let mut chunk = whole.clone();
+    chunk["candidates"][0]["content"]["parts"] = json!([part]);
+    chunk
+}
+
+fn remove(object: &mut Value, field: &str) {
+    if let Some(object) = object.as_object_mut() {
+        object.remove(field);
+    }
 }

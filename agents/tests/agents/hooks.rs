@@ -5,8 +5,7 @@ use backtrail_agent_tests::Kind;
 
 use crate::agent::Agent;
 use crate::scenario::{Scenario, State, Under};
-use crate::tree::Tree;
-use crate::turns;
+use crate::{stored, turns};
 
 /// Each state that the model saw is a checkpoint, in the same order; so is the last one.
 pub(crate) fn every_state_is_stored(agent: &Agent) -> Option<String> {
@@ -27,36 +26,6 @@ pub(crate) fn every_state_is_stored(agent: &Agent) -> Option<String> {
         step: Kind::Other,
         tree: scenario.tree(),
     });
-    assert_stored_in_order(&scenario, &states);
+    stored::assert_in_order(&scenario, &states);
     None
-}
-
-fn assert_stored_in_order(scenario: &Scenario<'_>, states: &[State]) {
-    let stored = stored(scenario);
-    let mut next = 0;
-    for state in states {
-        // Several states may be one checkpoint, if nothing changed in between.
-        let found = stored[next..].iter().position(|tree| *tree == state.tree);
-        let found =
-            found.unwrap_or_else(|| panic!("no checkpoint has the files before {:?}", state.step));
-        next += found;
-    }
-}
-
-/// Returns the files of every checkpoint, the oldest first.
-fn stored(scenario: &Scenario<'_>) -> Vec<Tree> {
-    let log = scenario
-        .backtrail(&["log", "--all", "--json"])
-        .succeeded()
-        .json();
-    let checkpoints = log.as_array().expect("log prints a list").iter().rev();
-    let ids = checkpoints.filter_map(|checkpoint| checkpoint["id"].as_str());
-    ids.map(|id| {
-        let dir = scenario.beside(&format!("checkpoint-{id}"));
-        scenario
-            .backtrail(&["fork", id, "--into", &dir.to_string_lossy()])
-            .succeeded();
-        Tree::read(&dir)
-    })
-    .collect()
 }

@@ -24,11 +24,10 @@ struct Told {
 /// usage of the script and the log; it can be exported again, and importing it again adds nothing.
 pub(crate) fn is_exact(scenario: &Scenario<'_>) {
     let imported = import(scenario);
-    assert_eq!(
-        (&imported["found"], &imported["new"]),
-        (&1.into(), &1.into()),
-        "{imported:#}"
-    );
+    // Beside a session that it resumes in another minute, Gemini CLI leaves a file without one.
+    let number = |field: &str| imported[field].as_u64().unwrap_or_default();
+    let sessions = number("found") - number("without_conversation");
+    assert_eq!((sessions, number("new")), (1, 1), "{imported:#}");
     assert_eq!(imported["errors"], Value::Array(Vec::new()), "{imported:#}");
     for field in ["damaged_lines", "unknown_records", "unfinished_files"] {
         assert_eq!(imported[field], 0, "{field}: {imported:#}");
@@ -227,8 +226,9 @@ fn files_below(dir: &Path, files: &mut Vec<PathBuf>) {
 
 fn importing_again_adds_nothing(scenario: &Scenario<'_>, shown: &Value) {
     let again = import(scenario);
-    let counts = ["found", "new", "updated", "unchanged", "messages"].map(|field| &again[field]);
-    assert_eq!(counts, [1, 0, 0, 1, 0], "{again:#}");
+    let counts = ["new", "updated", "messages"].map(|field| &again[field]);
+    assert_eq!(counts, [0, 0, 0], "{again:#}");
+    assert_eq!(again["unchanged"], again["found"], "{again:#}");
     let session = session(scenario);
     let now = scenario
         .backtrail(&["show", &session, "--json"])

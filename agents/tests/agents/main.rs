@@ -17,9 +17,11 @@ mod program;
 mod resume;
 mod scenario;
 mod settings;
+mod stored;
 mod tree;
 mod turns;
 mod undo;
+mod watch;
 
 use agent::Agent;
 
@@ -30,6 +32,7 @@ fn scenarios() -> Vec<Scenario> {
     vec![
         ("three turns", turns::three_turns),
         ("hooks", hooks::every_state_is_stored),
+        ("watch", watch::every_prompt_is_stored),
         ("resume", resume::at_the_first_turn),
     ]
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use backtrail_agent_tests::{Exchange, Kind, Observer, Script, Server};
@@ -39,6 +39,16 @@ pub(crate) struct Done {
     pub(crate) report: Value,
 }
 
+/// A program that runs until this is dropped.
+pub(crate) struct Background(Child);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
 /// The files when the model was asked for a step, which is before the calls of that step.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
@@ -53,6 +63,8 @@ pub(crate) enum Under {
     Run,
     /// The hooks that `backtrail setup` installed.
     Hooks,
+    /// `backtrail watch`, beside it.
+    Watch,
 }
 
 impl<'a> Scenario<'a> {
@@ -107,14 +119,29 @@ impl<'a> Scenario<'a> {
 
     /// Gives the agent a prompt and waits until it is done.
     pub(crate) fn prompt(&mut self, under: Under, start: &Start, prompt: &str) -> &Done {
+        self.prompt_while(under, start, prompt, |_| {})
+    }
+
+    /// Gives the agent a prompt, does something while it works, and waits until it is done.
+    pub(crate) fn prompt_while(
+        &mut self,
+        under: Under,
+        start: &Start,
+        prompt: &str,
+        meanwhile: impl FnOnce(&Self),
+    ) -> &Done {
         let before = self.tree();
         let asked = self.server.exchanges().len();
         let report = self.beside(&format!("report-{}.json", self.turns.len()));
-        let agent = self.agent.command(under, start, prompt);
-        let ran = match under {
-            Under::Run => self.start(&[&self.run_words(&report), &agent[..]].concat()),
-            Under::Hooks => self.start(&agent),
-        };
+        let mut words = self.agent.command(under, start, prompt);
+        if under == Under::Run {
+            words.splice(..0, run_words(&report));
+        }
+        let ran = std::thread::scope(|scope| {
+            let agent = scope.spawn(|| self.start(&words));
+            meanwhile(self);
+            agent.join().unwrap()
+        });
         let exchanges = self.server.exchanges();
         assert_eq!(ran.code, 0, "{}: {ran:#?}", self.agent.name);
         assert_answered(prompt, &exchanges[asked..], &ran);
@@ -130,21 +157,34 @@ impl<'a> Scenario<'a> {
 
     /// Runs a command as the agent would be: in the project, with its home and environment.
     pub(crate) fn start(&self, words: &[OsString]) -> Ran {
-        let mut command = Command::new("timeout");
-        command
-            .args(["--kill-after=10", PATIENCE_SECONDS])
-            .args(words);
-        command.current_dir(&self.place.project).env_clear();
-        command.envs(settings::environment(self.agent, &self.place));
-        command.env("BACKTRAIL_HOME", self.beside("store"));
-        finish(&mut command)
+        let limit = ["timeout", "--kill-after=10", PATIENCE_SECONDS].map(OsString::from);
+        finish(&mut self.command(&[&limit, words].concat()))
     }
 
     /// Runs Backtrail in the project.
     pub(crate) fn backtrail(&self, words: &[&str]) -> Ran {
-        let program = OsString::from(variable("BACKTRAIL_PROGRAM"));
-        let words = words.iter().map(OsString::from);
-        self.start(&std::iter::once(program).chain(words).collect::<Vec<_>>())
+        self.start(&backtrail_words(words))
+    }
+
+    /// Starts Backtrail in the project, in the background.
+    pub(crate) fn backtrail_beside(&self, words: &[&str]) -> Background {
+        let mut command = self.command(&backtrail_words(words));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Background(command.spawn().unwrap())
+    }
+
+    fn command(&self, words: &[OsString]) -> Command {
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .current_dir(&self.place.project)
+            .env_clear();
+        command.envs(settings::environment(self.agent, &self.place));
+        command.env("BACKTRAIL_HOME", self.beside("store"));
+        command
     }
 
     /// Whether the program has a verb.
@@ -154,14 +194,16 @@ impl<'a> Scenario<'a> {
         assert!(ran.code == 0 || is_unknown, "{ran:#?}");
         !is_unknown
     }
+}
 
-    fn run_words(&self, report: &Path) -> Vec<OsString> {
-        let program = variable("BACKTRAIL_PROGRAM");
-        let mut words = ["run", "--report"].map(OsString::from).to_vec();
-        words.insert(0, program.into());
-        words.extend([report.into(), "--".into()]);
-        words
-    }
+fn backtrail_words(words: &[&str]) -> Vec<OsString> {
+    let program = OsString::from(variable("BACKTRAIL_PROGRAM"));
+    let words = words.iter().map(OsString::from);
+    std::iter::once(program).chain(words).collect()
+}
+
+fn run_words(report: &Path) -> Vec<OsString> {
+    backtrail_words(&["run", "--report", &report.to_string_lossy(), "--"])
 }
 
 fn observer(states: &Arc<Mutex<Vec<State>>>, project: &Path) -> Observer {

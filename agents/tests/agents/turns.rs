@@ -27,15 +27,19 @@ pub(crate) fn three_turns(agent: &Agent) -> Option<String> {
 
 /// Gives the agent the three prompts, one after another, with the user's edits in between.
 pub(crate) fn run_all(scenario: &mut Scenario<'_>, under: Under) {
-    scenario.prompt(under, &Start::New, &prompt(0));
-    edit_after_the_first_turn(scenario);
-    scenario.prompt(under, &Start::Continue, &prompt(1));
-    edit_after_the_second_turn(scenario);
-    scenario.prompt(under, &Start::Continue, &prompt(2));
+    for turn in 0..MARKERS.len() {
+        let start = if turn == 0 {
+            Start::New
+        } else {
+            Start::Continue
+        };
+        scenario.prompt(under, &start, &prompt(turn));
+        edit_after(scenario, turn);
+    }
 }
 
 /// Returns a prompt.
-fn prompt(turn: usize) -> String {
+pub(crate) fn prompt(turn: usize) -> String {
     format!("{} please change the files", MARKERS[turn])
 }
 
@@ -119,15 +123,20 @@ const SECOND_COMMAND: &str = "rm link && ln -s notes.txt link && mkdir -p made/d
 const THIRD_COMMAND: &str = "printf '\\377\\376' >> made/deep/blob.bin && rmdir made/deep/empty \
     && mv created.txt renamed.txt && chmod 644 keep.txt && echo omega >> keep.txt && echo SHELL-4";
 
-fn edit_after_the_first_turn(scenario: &Scenario<'_>) {
-    fs::write(scenario.at("notes.txt"), "the user's notes\nand more\n").unwrap();
-    let mine = scenario.at("mine.txt");
-    fs::write(&mine, "mine\n").unwrap();
-    fs::set_permissions(mine, PermissionsExt::from_mode(0o640)).unwrap();
-}
-
-fn edit_after_the_second_turn(scenario: &Scenario<'_>) {
-    fs::write(scenario.at("notes.txt"), "rewritten by the user\n").unwrap();
-    fs::remove_file(scenario.at("mine.txt")).unwrap();
-    fs::create_dir(scenario.at("user-dir")).unwrap();
+/// Edits files as the user does after the first and the second turn.
+pub(crate) fn edit_after(scenario: &Scenario<'_>, turn: usize) {
+    match turn {
+        0 => {
+            fs::write(scenario.at("notes.txt"), "the user's notes\nand more\n").unwrap();
+            let mine = scenario.at("mine.txt");
+            fs::write(&mine, "mine\n").unwrap();
+            fs::set_permissions(mine, PermissionsExt::from_mode(0o640)).unwrap();
+        }
+        1 => {
+            fs::write(scenario.at("notes.txt"), "rewritten by the user\n").unwrap();
+            fs::remove_file(scenario.at("mine.txt")).unwrap();
+            fs::create_dir(scenario.at("user-dir")).unwrap();
+        }
+        _ => {}
+    }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::scenario::Scenario;
+use crate::stored;
 use crate::tree::{Node, Tree};
 
 /// Each state around a prompt can be had again, exactly; undo takes back each turn, newest first,
@@ -74,18 +75,15 @@ fn prepend(tree: &mut Tree, name: &str, text: &[u8]) {
     content.splice(..0, text.iter().copied());
 }
 
-/// Each checkpoint of a run, in a directory of its own, is what was there.
+/// Each checkpoint of a run is what was there.
 fn every_state_is_stored(scenario: &Scenario<'_>) {
-    for (number, turn) in scenario.turns.iter().enumerate() {
+    for turn in &scenario.turns {
         for (side, tree) in [("before", &turn.before), ("after", &turn.after)] {
             let checkpoint = turn.report[side]["id"].as_str();
             let checkpoint =
                 checkpoint.unwrap_or_else(|| panic!("no checkpoint in {}", turn.report));
-            let dir = scenario.beside(&format!("{side}-{number}"));
-            scenario
-                .backtrail(&["fork", checkpoint, "--into", &dir.to_string_lossy()])
-                .succeeded();
-            Tree::read(&dir).assert_is(tree, &format!("{side} {:?}", turn.prompt));
+            let stored = stored::at(scenario, checkpoint);
+            stored.assert_is(tree, &format!("{side} {:?}", turn.prompt));
         }
     }
 }
