@@ -54,14 +54,14 @@ pub(crate) fn every_prompt_is_stored(agent: &Agent) -> Option<String> {
     None
 }
 
-/// Waits until a checkpoint has the files as they are.
+/// Waits until a checkpoint has the files as they are, and prints how long that took.
 fn wait_until_stored(scenario: &Scenario<'_>) {
-    let end = Instant::now() + PATIENCE;
+    let asked = Instant::now();
     let now = scenario.tree();
     while !stored::all(scenario).contains(&now) {
-        assert!(
-            Instant::now() < end,
-            "no checkpoint has the files before the prompt"
-        );
+        let is_late = asked.elapsed() > PATIENCE;
+        assert!(!is_late, "no checkpoint has the files before the prompt");
     }
+    let (name, took) = (scenario.agent.name, asked.elapsed().as_secs_f32());
+    println!("AGENT {name}: watch: stored {took:.1} s after the model was asked");
 }
