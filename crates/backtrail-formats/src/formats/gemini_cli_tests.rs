@@ -274,6 +274,26 @@ fn a_resume_is_not_a_summary_and_adds_nothing() {
     assert_eq!(texts(&on).len(), texts(&before).len() + 1);
 }
 
+/// A resume in the minute in which the session began continues the same file. Like every start it
+/// writes a header and the context, and only then the list of what it resumes.
+#[test]
+fn a_resume_in_the_same_file_is_not_a_rewind() {
+    let (mut file, list) = resumed();
+    let before = collected(&lines(&[&joined(&file)]));
+    file.push(HEADER.to_owned());
+    file.push(file[0].clone());
+    let begun = collected(&lines(&[&joined(&file)]));
+    assert_eq!(begun.threads, before.threads);
+    file.push(r#"{"$set":{"sessionId":"0123abcd-1"}}"#.to_owned());
+    file.push(list);
+    let after = collected(&lines(&[&joined(&file)]));
+    assert_eq!(after.threads, before.threads);
+    // Later, such a list is a rewind to the beginning.
+    file.push(file[0].clone());
+    let rewound = collected(&lines(&[&joined(&file)]));
+    assert_ne!(rewound.threads, before.threads);
+}
+
 #[test]
 fn a_summary_of_a_session_with_calls_is_still_one() {
     let (mut file, _) = resumed();
@@ -356,7 +376,7 @@ proptest! {
 
     #[test]
     fn resuming_equals_reading_from_the_beginning(
-        steps in prop::collection::vec((0usize..9, 0u8..14), 0..16),
+        steps in prop::collection::vec((0usize..9, 0u8..16), 0..16),
         cuts in prop::collection::vec(0usize..4_000, 8),
     ) {
         let mut text = HEADER.to_owned() + "\n";
@@ -373,6 +393,8 @@ proptest! {
                 6 => format!(r#"{{"id":"{id}","type":"gemini","content":"","model":"m{of}","tokens":{{"input":{n},"output":1}},"toolCalls":[{{"id":"c","name":"x","status":"success","result":"ok"}}]}}"#),
                 7 => format!(r#"{{"id":"{id}","type":"user","content":[{{"functionResponse":{{"id":"c","name":"x","response":{{"output":"ok"}}}}}}]}}"#),
                 8 => r#"{"what":1}"#.to_owned(),
+                9 => HEADER.to_owned(),
+                10 => set(&[said("k", "user", "<session_context>here")]),
                 _ => said(&id, "user", "text"),
             };
             text.push_str(&line);

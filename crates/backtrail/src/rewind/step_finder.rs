@@ -180,8 +180,13 @@ impl<'a> StepFinder<'a> {
     pub(super) fn list(&self) -> Result<Steps> {
         let mut steps = Steps::default();
         for session in self.sessions()? {
-            let all = readable(all_steps(self.workspace.store(), &session).map(Some))?;
-            let all = all.unwrap_or_default().into_iter();
+            let store = self.workspace.store();
+            let all = readable(all_steps(store, &session).map(Some))?;
+            let mut all = all.unwrap_or_default();
+            if !all.is_empty() && is_of_an_agent(store, &session)? {
+                all.clear();
+            }
+            let all = all.into_iter();
             let chat_only = all.filter(|taken| !self.is_with_files(&session, taken.began));
             steps.to_undo.extend(chat_only.map(|taken| taken.step));
         }
@@ -472,9 +477,12 @@ impl<'a> StepFinder<'a> {
     ) -> Result<Option<ChatStep>> {
         let mut newest: Option<ChatStep> = None;
         for session in self.sessions()? {
-            let chat = readable(find(self.workspace.store(), &session))?;
+            let store = self.workspace.store();
+            let chat = readable(find(store, &session))?;
             let chat = chat.filter(|chat| !self.is_with_files(&session, chat.began));
-            if chat.as_ref().map(|chat| chat.at) > newest.as_ref().map(|newest| newest.at) {
+            let is_newer =
+                chat.as_ref().map(|chat| chat.at) > newest.as_ref().map(|newest| newest.at);
+            if is_newer && !is_of_an_agent(store, &session)? {
                 newest = chat;
             }
         }
@@ -499,7 +507,15 @@ pub(super) fn chat_step(
         Request::Redo => (undone_step(store, session)?, Verb::Redo),
         _ => (newest_step(store, session)?, Verb::Undo),
     };
-    Ok(found.map(|chat| target(chat, verb)))
+    match found {
+        Some(chat) if !is_of_an_agent(store, session)? => Ok(Some(target(chat, verb))),
+        _ => Ok(None),
+    }
+}
+
+/// Returns whether another agent keeps a conversation: what it did there is not undone here.
+fn is_of_an_agent(store: &Store, session: &SessionId) -> Result<bool> {
+    Ok(matches!(belongs_to(store, session)?, ChatOwner::Agent(_)))
 }
 
 /// Returns whether a step of a conversation came after a step with files. Where both

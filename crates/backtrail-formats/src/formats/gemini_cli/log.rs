@@ -81,6 +81,8 @@ pub(super) struct Log {
     pub(super) is_agent: bool,
     /// Whether there is more than what the agent itself writes at the start of a session.
     has_conversation: bool,
+    /// Whether the agent was started again and has not listed its messages yet.
+    is_restarted: bool,
     pub(super) details: Details,
 }
 
@@ -200,9 +202,11 @@ impl Log {
         // A sub-agent must be known as one from the beginning.
         self.revises |= self.is_resumed && set.has("kind");
         self.is_agent |= set.string("kind").as_deref() == Some("subagent");
+        let is_header = set.get("projectHash").is_some();
+        self.is_restarted |= is_header && self.has_conversation;
         if let Some(messages) = set.list("messages") {
             // The header at the beginning of a file mostly has an empty list.
-            if set.get("projectHash").is_none() || !messages.is_empty() {
+            if !is_header || !messages.is_empty() {
                 self.replace(&messages, line);
             }
         }
@@ -211,9 +215,14 @@ impl Log {
     /// Replaces all messages by a list. The agent writes one when it summarises, when it
     /// rewinds, and when it has rebuilt its list and nothing changed, as after a resume.
     /// Tool results are not compared: some lists repeat them under the ids of their calls.
+    /// A start that resumes the session lists its context first, and then everything.
     fn replace(&mut self, messages: &[&str], line: &JsonLine<'_>) {
         self.revises |= self.is_resumed;
         let all = ListedMessage::read(messages);
+        let is_start = all.iter().all(|one| is_session_context(&one.object));
+        if std::mem::take(&mut self.is_restarted) && is_start {
+            return;
+        }
         let (list, results): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| !one.is_results);
         // Such a list does not contain notices.
         self.current.retain(|message| message.in_context);

@@ -5,11 +5,12 @@
 
 use std::fs;
 
+use backtrail::plumbing::ImportWriterOptions;
 use backtrail::rewind::{ChangedBy, KeptReason, Verb};
 use backtrail::workspace::CheckpointReason;
 use backtrail::{
-    Block, ErrorKind, ForkOptions, Message, Point, Rewind, Session, SessionId, SessionOptions,
-    Step, StepKind, Store, ToolUse,
+    Block, Draft, ErrorKind, ForkOptions, Message, Point, Rewind, Session, SessionId,
+    SessionOptions, Step, StepKind, Store, ToolUse,
 };
 
 use super::kit::{Lab, begin, done, end, is_tree, run, run_end, run_start, stopped, turn};
@@ -352,6 +353,45 @@ fn the_conversation_of_another_agent_stays_and_its_files_move() {
     done(lab.workspace.undo(both).unwrap().unwrap());
     assert!(lab.has("file"));
     assert_eq!(head(&lab.store, session.id()), stands);
+    lab.verify();
+}
+
+/// An imported session is moved by its own agent. What that did to the conversation is not a step
+/// here, although it came last.
+#[test]
+fn undo_passes_by_what_another_agent_did_to_its_own_conversation() {
+    let lab = Lab::new(9);
+    turn(&lab.session(), "work", || lab.write("file", "1"));
+    let id: SessionId = "0123456789abcdef-imported".parse().unwrap();
+    let options = SessionOptions::new().workspace(&lab.workspace);
+    let options = ImportWriterOptions::new("other-agent", options);
+    let mut writer = lab.store.begin_import(&id, options).unwrap();
+    for key in ["1", "2", "3"] {
+        let draft = Draft::from(Message::user_text(key));
+        writer.message(&draft.id(key)).unwrap();
+    }
+    writer.back_to(1).unwrap();
+    writer.close().unwrap();
+    let stands = head(&lab.store, &id);
+    let steps = lab.workspace.steps().unwrap();
+    assert_eq!(steps.to_undo.len(), 1, "{steps:#?}");
+    let own = Rewind::files_and_chat().session(&id);
+    assert!(lab.workspace.undo(own).unwrap().is_none());
+    done(
+        lab.workspace
+            .undo(Rewind::files_and_chat())
+            .unwrap()
+            .unwrap(),
+    );
+    assert!(!lab.has("file"));
+    done(
+        lab.workspace
+            .redo(Rewind::files_and_chat())
+            .unwrap()
+            .unwrap(),
+    );
+    assert!(lab.has("file"));
+    assert_eq!(head(&lab.store, &id), stands);
     lab.verify();
 }
 
