@@ -16,9 +16,7 @@ use super::super::blocks::{
 };
 use super::super::keys::{UniqueKeys, hash, hash_name, valid_key};
 use crate::error::Result;
-use crate::event::{
-    Details, Event, EventSink, MessageEvent, ReadReport, SummaryEvent, UsageEvent,
-};
+use crate::event::{Details, Event, EventSink, MessageEvent, ReadReport, SummaryEvent, UsageEvent};
 use crate::json::{Object, is_string, to_compact_json};
 
 /// A message with its parts, as they are stored.
