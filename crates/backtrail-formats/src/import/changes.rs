@@ -170,7 +170,7 @@ impl ChangeImporter {
             }
         }
         let containers = take_apart(&mut search, &self.cache);
-        let failed = |(agent, error): (Option<&'static str>, Error)| {
+        let to_failed = |(agent, error): (Option<&'static str>, Error)| {
             let is_it = |file: &&AgentFile| {
                 agent == Some(file.format.name()) && error.path() == Some(&file.path)
             };
@@ -180,7 +180,10 @@ impl ChangeImporter {
                 outcome: Err(error),
             })
         };
-        let failed = search.errors.into_iter().filter_map(failed).collect();
+        let databases = search.unreadable_databases.into_iter();
+        let databases = databases.map(|(agent, error)| (Some(agent), error));
+        let failed = search.errors.into_iter().chain(databases);
+        let failed = failed.filter_map(to_failed).collect();
         // A sub-agent's file comes after that of its parent.
         search.files.sort_by_key(FoundFile::is_sub_agent);
         (search.files, containers, failed)
