@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `places` | tells which files and directories are followed |
 //! | `notify` | tells what changes in directories |
-//! | `tree` | finds the files that changed |
+//! | `watched` | finds the files that changed |
 //! | `pending` | holds changes back for a moment, and tries again what failed |
 //! | `progress` | reads what was added to a session |
 //! | `turn_ends` | finds the ends of turns |
@@ -19,8 +19,8 @@ mod pending;
 mod places;
 mod progress;
 mod stop;
-mod tree;
 mod turn_ends;
+mod watched;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ use pending::Pending;
 use places::Places;
 use progress::{Progress, Since};
 use stop::Stop;
-use tree::{Files, Tree};
+use watched::{Files, WatchedFiles};
 
 pub use followed::{Followed, FollowedKind, FollowedRecord, Wake};
 pub use stop::StopHandle;
@@ -95,7 +95,7 @@ const SAVE_EVERY: Duration = Duration::from_secs(60);
 /// Follows agents while they work.
 pub struct Follower {
     importer: ChangeImporter,
-    tree: Tree,
+    watched: WatchedFiles,
     stop: Stop,
     pending: Pending,
     directory: Option<PathBuf>,
@@ -121,18 +121,18 @@ impl Follower {
         let stop =
             Stop::new().map_err(|error| Error::io("cannot follow agents", store.root(), error))?;
         let started = SystemTime::now() - CLOCK_STEP;
-        let (tree, files) = Tree::new(places, Notifier::new(options.max_watches));
+        let (watched, files) = WatchedFiles::new(places, Notifier::new(options.max_watches));
         let mut importer = ChangeImporter::new(store);
         let mut read_to = HashMap::new();
         for (path, file) in &files {
             if file.format.tables().is_some() && path.extension().is_some_and(|it| it == "db") {
                 importer.note_contents(file);
             }
-            read_to.insert(path.clone(), tree.known_len(path).unwrap_or(0));
+            read_to.insert(path.clone(), watched.known_len(path).unwrap_or(0));
         }
         Ok(Self {
             importer,
-            tree,
+            watched,
             stop,
             pending: Pending::default(),
             directory,
@@ -162,7 +162,7 @@ impl Follower {
                     ..Wake::default()
                 });
             }
-            let changed = self.tree.changes();
+            let changed = self.watched.changes();
             self.pending.add(changed.into_values());
             let sessions = self.import_ready()?;
             let problems = self.take_problems();
@@ -174,7 +174,7 @@ impl Follower {
                     is_stopped: false,
                 });
             }
-            let times = [deadline, self.pending.next(), self.tree.next_search()];
+            let times = [deadline, self.pending.next(), self.watched.next_search()];
             self.sleep_until(times.into_iter().flatten().min())?;
         }
     }
@@ -188,7 +188,7 @@ impl Follower {
     /// Fails if the store does. Changes are then imported in a later call.
     pub fn catch_up(&mut self, deadline: Instant) -> Result<Wake> {
         let mut wake = Wake::default();
-        let changed = self.tree.changes();
+        let changed = self.watched.changes();
         self.pending.add(changed.into_values());
         self.pending.hurry();
         loop {
@@ -205,7 +205,7 @@ impl Follower {
     }
 
     fn take_problems(&mut self) -> Vec<Error> {
-        let mut problems = self.tree.take_problems();
+        let mut problems = self.watched.take_problems();
         problems.append(&mut self.pending.take_problems());
         problems
     }
@@ -215,7 +215,7 @@ impl Follower {
         let left = time.map(|time| time.saturating_duration_since(Instant::now()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
         let mut sources = vec![PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN)];
-        if let Some(notices) = self.tree.as_fd() {
+        if let Some(notices) = self.watched.as_fd() {
             sources.push(PollFd::from_borrowed_fd(notices, PollFlags::IN));
         }
         match poll(&mut sources, left.as_ref()) {
@@ -365,7 +365,7 @@ impl Follower {
     fn wait_for_parent(&mut self, file: AgentFile, parent: Option<&str>) {
         let is_new = self.waiting.insert(file.path.clone(), file).is_none();
         if let Some(parent) = parent.filter(|parent| is_new && !parent.is_empty()) {
-            let files = self.tree.files_named(parent);
+            let files = self.watched.files_named(parent);
             let waiting = &self.waiting;
             let others = files.into_iter();
             let others = others.filter(|file| !waiting.contains_key(&file.path));

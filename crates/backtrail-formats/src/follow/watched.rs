@@ -26,7 +26,7 @@ const MAX_DEPTH: usize = 32;
 pub(super) type Files = BTreeMap<PathBuf, AgentFile>;
 
 /// The directories and files that are followed.
-pub(super) struct Tree {
+pub(super) struct WatchedFiles {
     places: Places,
     notifier: Notifier,
     files: HashMap<PathBuf, FileStamp>,
@@ -37,10 +37,10 @@ pub(super) struct Tree {
     reported: BTreeSet<String>,
 }
 
-impl Tree {
+impl WatchedFiles {
     /// Begins to watch. Returns the files that there are.
     pub(super) fn new(places: Places, notifier: Notifier) -> (Self, Files) {
-        let mut tree = Self {
+        let mut watched = Self {
             places,
             notifier,
             files: HashMap::new(),
@@ -49,8 +49,8 @@ impl Tree {
             problems: Vec::new(),
             reported: BTreeSet::new(),
         };
-        let files = tree.search();
-        (tree, files)
+        let files = watched.search();
+        (watched, files)
     }
 
     /// Returns what to wait on, if anything can be watched.
