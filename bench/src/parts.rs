@@ -175,13 +175,15 @@ mod tests {
 
     #[test]
     fn an_area_means_its_parts_and_none_means_all() {
-        let areas = ["trail", "session", "snapshot", "store", "find", "import"].map(wanted);
-        let [trail, session, snapshot, store, find, import] = &areas;
+        let areas = ["trail", "session", "snapshot", "store", "find", "import", "follow"];
+        let areas = areas.map(wanted);
+        let [trail, session, snapshot, store, find, import, follow] = &areas;
         assert!(trail.contains(&"append") && session.contains(&"turns"));
         assert!(snapshot.contains(&"history"));
         assert!(store.contains(&"gc"));
         assert!(find.contains(&"index"));
         assert!(import.contains(&"totals"));
+        assert!(follow.contains(&"live"));
         assert_eq!(wanted(""), areas.concat());
         assert_eq!(wanted("session --only append"), [""; 0]);
     }

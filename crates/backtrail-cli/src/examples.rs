@@ -34,6 +34,8 @@ gc --older-than 30d   # drop older files
 gc --max-size 20G --dry-run
 help undo   # its options and examples
 help --all   # every verb
+hook claude-code < payload.json   # by hand
+hook copilot-cli --event preToolUse
 import   # all agents on this machine
 import --from codex --dry-run   # only look
 import ~/backup/sessions   # from a directory
@@ -89,11 +91,14 @@ trash   # what was deleted
 trash restore c81f
 trash empty --older-than 30d --dry-run
 undo   # undo the last step
+undo --tool   # only the last tool call
 undo --dry-run   # show what it would do
 verify   # everything, byte by byte
 verify c81f   # one session
 verify --quick
 version
+watch   # the agents in this workspace
+watch --all   # those in all directories
 ";
 
 /// Returns the examples of a verb; `None` if it has none.

@@ -13,6 +13,7 @@ use std::path::Path;
 
 use backtrail_formats::{HookEvent, MAX_HOOK_PAYLOAD, hook_answer, hook_event};
 
+pub(crate) use self::agent_process::{ancestors, parent_of};
 use self::background::Background;
 use self::moment::Moment;
 use super::setup::fired_file;

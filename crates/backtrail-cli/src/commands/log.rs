@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use backtrail::rewind::Ending;
 use backtrail::snapshot::Diff;
 use backtrail::verify::DamageReport;
-use backtrail::workspace::{CheckpointReason, Checkpoints, LogEntry, LogKind};
+use backtrail::workspace::{CheckpointReason, Checkpoints, GitHead, LogEntry, LogKind};
 use backtrail::{Checkpoint, CheckpointId, ErrorKind, Workspace};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -468,13 +468,31 @@ pub(super) fn kind(entry: &LogEntry) -> &str {
 /// Returns what an entry is about, without its labels.
 pub(super) fn about(entry: &LogEntry) -> String {
     match entry.kind() {
-        LogKind::Person | LogKind::PersonOrRun => String::new(),
-        LogKind::Turn | LogKind::Run => entry.before().map(described).unwrap_or_default(),
+        LogKind::Person | LogKind::PersonOrRun => git_moved(entry).unwrap_or_default(),
+        LogKind::Turn => entry.before().map(described).unwrap_or_default(),
+        // What a run did after its turns begins with the end of a turn.
+        LogKind::Run => match entry.before().map(described) {
+            Some(about) if !about.is_empty() => about,
+            _ => described(entry.after()),
+        },
         LogKind::Checkpoint if entry.before().is_none() && entry.after().label().is_none() => {
             "the first".to_owned()
         }
         LogKind::Checkpoint => String::new(),
         _ => described(entry.after()),
+    }
+}
+
+/// Returns what you did with git in between, if its HEAD moved: `git switch main`.
+fn git_moved(entry: &LogEntry) -> Option<String> {
+    let before = entry.before()?.git_head()?;
+    let after = entry.after().git_head()?;
+    let branch = |head: &GitHead| head.branch.clone();
+    match branch(after) {
+        Some(name) if branch(before) != branch(after) => Some(format!("git switch {name}")),
+        None if branch(before).is_some() => Some("git switch --detach".to_owned()),
+        _ if before.commit != after.commit => Some("git HEAD moved".to_owned()),
+        _ => None,
     }
 }
 

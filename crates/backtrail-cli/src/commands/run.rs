@@ -3,6 +3,7 @@
 mod child;
 mod executable;
 mod git_moved;
+mod left;
 mod messages;
 mod report;
 mod signals;
@@ -35,6 +36,7 @@ use super::{Answer, open_or_create_store, resolve};
 use crate::error::Result;
 use crate::progress;
 use crate::shell::command_line;
+use crate::text::some_of;
 use crate::ui::Ui;
 
 /// Run a command and report what it did to the files
@@ -219,6 +221,7 @@ impl<'a> Running<'a> {
         }
         let directory = self.args.directory.clone();
         let directory = directory.or_else(|| std::env::current_dir().ok());
+        left::adopt_orphans();
         let started_at = Timestamp::from(SystemTime::now());
         let began = Instant::now();
         let (ended, not_run) = match child::run(&self.args.command, &env, directory.as_deref()) {
@@ -499,6 +502,16 @@ impl<'a> Running<'a> {
         if let Some(text) = lost.and_then(lost_warning) {
             let hint = "protect ignored paths from now on: --include-ignored PATH";
             self.ui.warning(&text, Some(hint));
+        }
+        let left = left::left_running();
+        if !left.is_empty() {
+            let names = some_of(left.iter().cloned(), 3, left.len());
+            let what = match left.len() {
+                1 => format!("a process that it started still runs: {names}"),
+                n => format!("{n} processes that it started still run: {names}"),
+            };
+            let hint = "what they change from now on counts as yours";
+            self.ui.warning(&what, Some(hint));
         }
         self.ui.summary(&lines);
         reported.map_err(NotClosed::NotReported)

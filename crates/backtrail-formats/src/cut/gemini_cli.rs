@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use backtrail::{LocalStorage, Storage as _};
+
 use super::edit::LineEdit;
 use super::place::{sessions, time_in_name};
 use super::{CopyFormat, NewSession, OldSession, Renaming};
@@ -73,10 +75,10 @@ fn project(sessions: &Path, directory: &Path) -> Option<PathBuf> {
     if let Some(name) = listed() {
         return Some(sessions.join(name));
     }
-    let folders = std::fs::read_dir(sessions).ok()?.flatten();
+    let names = LocalStorage.list(sessions).ok()?.into_iter();
     let is_it = |folder: &PathBuf| {
         let root = std::fs::read_to_string(folder.join(".project_root"));
         root.is_ok_and(|root| Path::new(root.trim()) == directory)
     };
-    folders.map(|folder| folder.path()).find(is_it)
+    names.map(|name| sessions.join(name)).find(is_it)
 }

@@ -9,6 +9,8 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use backtrail::{LocalStorage, Storage as _};
+
 use super::notify::{Interest, Notice, Notifier};
 use super::places::Places;
 use crate::container::FileStamp;
@@ -155,13 +157,13 @@ impl WatchedFiles {
             return self.report("cannot follow the directory", directory, error);
         }
         self.watch(directory, Interest::Contents);
-        let entries = match std::fs::read_dir(directory) {
-            Ok(entries) => entries,
+        let names = match LocalStorage.list(directory) {
+            Ok(names) => names,
             Err(error) => return self.report("cannot read the directory", directory, error),
         };
-        for entry in entries.flatten() {
-            let path = entry.path();
-            match entry.file_type() {
+        for name in names {
+            let path = directory.join(name);
+            match path.symlink_metadata().map(|found| found.file_type()) {
                 Ok(kind) if kind.is_dir() && self.places.may_contain_sessions(&path) => {
                     self.enter(&path, depth + 1, changed);
                 }

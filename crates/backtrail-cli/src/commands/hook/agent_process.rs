@@ -24,6 +24,25 @@ pub(super) fn agent_process() -> Option<Process> {
     None
 }
 
+/// Returns the processes above this one, the nearest first.
+pub(crate) fn ancestors() -> Vec<u32> {
+    let mut all = Vec::new();
+    let mut pid = std::os::unix::process::parent_id();
+    while pid > 1 && all.len() < MOST * 4 {
+        all.push(pid);
+        match look(pid) {
+            Some((_, parent)) => pid = parent,
+            None => break,
+        }
+    }
+    all
+}
+
+/// Returns the parent of a process, unless it has ended.
+pub(crate) fn parent_of(pid: u32) -> Option<u32> {
+    look(pid).map(|(_, parent)| parent)
+}
+
 /// Returns the name of a process and its parent.
 fn look(pid: u32) -> Option<(String, u32)> {
     let stat = files::read(format!("/proc/{pid}/stat").as_ref()).ok()?;

@@ -2,6 +2,7 @@
 
 use backtrail::{SessionId, Store, Workspace};
 
+use crate::commands::hook::ancestors;
 use crate::commands::recovery::Finish;
 use crate::commands::workspace::WorkspaceArgs;
 use crate::commands::{open_files_store, require_files_store, resolve, short};
@@ -37,8 +38,8 @@ impl Scope {
         }
         if let Some(workspace) = here.find(ui, finish)? {
             return Ok(Self::Workspace {
+                session: session_around(&workspace)?,
                 workspace,
-                session: None,
                 place: None,
             });
         }
@@ -93,6 +94,22 @@ impl Scope {
             Self::Session(_, id) => Some(id),
         }
     }
+}
+
+/// Returns the session of the agent whose own shell we are in.
+fn session_around(workspace: &Workspace) -> Result<Option<SessionId>> {
+    let around = ancestors();
+    for activity in workspace.active()? {
+        if !around.contains(&activity.holder.pid) {
+            continue;
+        }
+        let start = workspace.checkpoint_by_id(activity.checkpoint)?;
+        let place = start.filter(|start| start.agent().is_some());
+        if let Some(place) = place.and_then(|start| start.session().cloned()) {
+            return Ok(Some(place.id));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the error of a session without file checkpoints.
