@@ -175,7 +175,9 @@ mod tests {
 
     #[test]
     fn an_area_means_its_parts_and_none_means_all() {
-        let areas = ["trail", "session", "snapshot", "store", "find", "import", "follow"];
+        let areas = [
+            "trail", "session", "snapshot", "store", "find", "import", "follow",
+        ];
         let areas = areas.map(wanted);
         let [trail, session, snapshot, store, find, import, follow] = &areas;
         assert!(trail.contains(&"append") && session.contains(&"turns"));

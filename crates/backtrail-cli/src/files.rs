@@ -101,7 +101,10 @@ pub(crate) fn write_own(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 fn open_own(path: &Path) -> io::Result<File> {
     if let Some(dir) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)?;
     }
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);

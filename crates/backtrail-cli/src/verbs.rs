@@ -14,7 +14,10 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
             "status", "log", "diff", "cat", "list", "show", "search", "stats",
         ],
     ),
-    ("Recording", &["setup", "run", "watch", "checkpoint", "import"]),
+    (
+        "Recording",
+        &["setup", "run", "watch", "checkpoint", "import"],
+    ),
     ("Sharing", &["export"]),
     ("Organising", &["title", "tag", "pin", "delete", "trash"]),
     ("Housekeeping", &["doctor", "gc", "config"]),

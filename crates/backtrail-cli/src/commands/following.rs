@@ -199,7 +199,10 @@ impl Keeper {
                 }
             };
             let wishes = wishes(&followed);
-            match all.iter_mut().find(|(it, _)| it.session == followed.session) {
+            match all
+                .iter_mut()
+                .find(|(it, _)| it.session == followed.session)
+            {
                 Some((_, known)) => known.extend(wishes),
                 None => all.push((followed, wishes)),
             }

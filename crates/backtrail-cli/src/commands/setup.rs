@@ -76,7 +76,10 @@ pub(crate) fn fired_file(store: &Path, agent: &str) -> PathBuf {
 
 /// Returns the file with the reason why an agent's last hook failed, if it did.
 pub(crate) fn failure_file(store: &Path, agent: &str) -> PathBuf {
-    store.join("derived").join("hooks").join(format!("{agent}.failed"))
+    store
+        .join("derived")
+        .join("hooks")
+        .join(format!("{agent}.failed"))
 }
 
 pub(crate) fn run(args: &SetupArgs, ui: &Ui) -> Result<Answer> {

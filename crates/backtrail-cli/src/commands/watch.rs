@@ -115,9 +115,12 @@ fn prompt_line(store: &Store, followed: &Followed, seq: u64) -> String {
     let message = message.and_then(|record| record.as_ref().message().ok().flatten());
     let text = message.map_or_else(String::new, |message| message.text().into_owned());
     let time = when::brief(std::time::SystemTime::now().into());
-    let directory = followed.directory.as_deref().map_or_else(String::new, |directory: &Path| {
-        format!(" in {}", tilde(directory))
-    });
+    let directory = followed
+        .directory
+        .as_deref()
+        .map_or_else(String::new, |directory: &Path| {
+            format!(" in {}", tilde(directory))
+        });
     format!(
         "{time}  {} {}{directory}  \"{}\"",
         followed.agent,

@@ -201,7 +201,10 @@ impl ChangeImporter {
         }
         let cached = self.cached(destination, found)?;
         if let Some(cached) = cached.as_ref().filter(|it| it.stamp == found.stamp) {
-            let session = cached.session.clone().map(|id| ReadSession { id, created: false });
+            let session = cached
+                .session
+                .clone()
+                .map(|id| ReadSession { id, created: false });
             self.saw(found, seen);
             return Ok(match session {
                 Some(session) => ImportOutcome::Read(vec![session]),

@@ -52,8 +52,8 @@ use report::FileResult;
 
 pub(crate) use changes::{AgentFile, ChangeImporter, ImportOutcome, ImportedFile};
 pub(crate) use found::file_stamp;
-pub(crate) use ids::session_id;
 pub use found::{is_database_file, recognise};
+pub(crate) use ids::session_id;
 pub(crate) use report::ReadSession;
 pub use report::{AgentReport, DamagedFileLine, ImportReport, SkippedFile};
 

@@ -251,12 +251,7 @@ struct Binding {
 }
 
 /// Gives checkpoints the places that a record names.
-fn bind(
-    db: &Catalogue,
-    key: i64,
-    record: &[u8],
-    sessions: &mut BTreeSet<String>,
-) -> Result<()> {
+fn bind(db: &Catalogue, key: i64, record: &[u8], sessions: &mut BTreeSet<String>) -> Result<()> {
     let Ok(bound) = serde_json::from_slice::<Bound>(record) else {
         return Ok(());
     };

@@ -21,9 +21,9 @@ use crate::trail::opener::Opener;
 use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{RecordKind, RecordRef, Sums, trail_number};
 use crate::workspace::checkpoint_record::CheckpointRecord;
-use crate::workspace::{bindings, dropped};
 use crate::workspace::step_record::{GivenUp, StepRecord};
 use crate::workspace::{Binding, CheckpointReason, must_be_new};
+use crate::workspace::{bindings, dropped};
 
 /// The trails of all workspaces, as far as they were read.
 #[derive(Debug)]

@@ -432,7 +432,11 @@ impl<'a> StepFinder<'a> {
     /// Returns which prompt of its session a turn of another program began with.
     fn prompt_number(&self, step: &FileStep) -> Option<u64> {
         let start = &self.timeline.checkpoints[step.begun];
-        let place = start.record.prompt.as_ref().filter(|_| start.agent().is_some())?;
+        let place = start
+            .record
+            .prompt
+            .as_ref()
+            .filter(|_| start.agent().is_some())?;
         let reader = self.workspace.store().read_session(&place.id).ok()?;
         let mut records = reader.records().ok()?;
         let mut number = 0;

@@ -127,7 +127,9 @@ impl Workspace {
     /// Fails if the session cannot be read or the store cannot be written.
     pub fn bind_here(&self, checkpoints: &[CheckpointId], session: &SessionId) -> Result<()> {
         let place = self.store().session_place(session)?;
-        let bindings = checkpoints.iter().map(|id| Binding::new(*id, place.clone()));
+        let bindings = checkpoints
+            .iter()
+            .map(|id| Binding::new(*id, place.clone()));
         self.bind(&bindings.collect::<Vec<_>>())
     }
 

@@ -148,7 +148,10 @@ impl Workspace {
             // with the files as they were when the message came.
             let is_call = *checkpoint.reason() == CheckpointReason::ToolStart;
             let is_same_place = |later: &Checkpoint| later.session() == checkpoint.session();
-            if found.as_ref().is_some_and(|later| !is_call || !is_same_place(later)) {
+            if found
+                .as_ref()
+                .is_some_and(|later| !is_call || !is_same_place(later))
+            {
                 break;
             }
             found = Some(checkpoint);

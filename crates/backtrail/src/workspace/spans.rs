@@ -149,7 +149,10 @@ impl RunWithTurns<'_> {
         ends: &HashMap<CheckpointId, usize>,
     ) -> Vec<(usize, usize)> {
         let mut parts = vec![(self.start, self.turns[0])];
-        let last = self.turns.iter().map(|turn| ends.get(&checkpoints[*turn].id()));
+        let last = self
+            .turns
+            .iter()
+            .map(|turn| ends.get(&checkpoints[*turn].id()));
         let last = last.collect::<Option<Vec<_>>>();
         if let (Some(end), Some(last)) = (self.end, last.and_then(|it| it.into_iter().max())) {
             let after = (*last..end).rev();

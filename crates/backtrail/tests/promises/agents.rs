@@ -158,7 +158,9 @@ fn every_prompt_and_every_call_of_an_agent_is_a_point_of_its_session() {
         bytes.map(|bytes| String::from_utf8(bytes).unwrap())
     };
     // Each record: the prompt, the call, the result, the answer.
-    let expected = ["0", "0", "1", "1", "1", "1", "2", "2", "2", "2", "3", "3", "3", "3"];
+    let expected = [
+        "0", "0", "1", "1", "1", "1", "2", "2", "2", "2", "3", "3", "3", "3",
+    ];
     for (n, expected) in expected.iter().enumerate() {
         let seq = n as u64 + 1;
         assert_eq!(state(seq, "a").as_deref(), Some(*expected), "record {seq}");
@@ -207,7 +209,11 @@ fn a_single_call_is_undone_and_redone_and_then_the_one_before_it() {
 
     let outcome = undo_call().unwrap();
     assert!(matches!(outcome.step.unwrap().kind, StepKind::Call { tool, .. } if tool == "bash"));
-    assert_eq!(files(), (Some("1".to_owned()), None), "the third did nothing");
+    assert_eq!(
+        files(),
+        (Some("1".to_owned()), None),
+        "the third did nothing"
+    );
     desk.workspace.redo(Rewind::files()).unwrap().unwrap();
     assert_eq!(files(), after);
     undo_call().unwrap();
@@ -229,7 +235,13 @@ fn what_the_user_changed_between_turns_stops_an_undo_and_survives_a_merge() {
     agent.writes("first", "c1", "a", "ONE\ntwo\nthree\n");
     desk.write("a", "ONE\ntwo\nTHREE\n");
     agent.writes("second", "c2", "b", "b");
-    let kinds: Vec<LogKind> = desk.workspace.log().unwrap().iter().map(|it| it.kind()).collect();
+    let kinds: Vec<LogKind> = desk
+        .workspace
+        .log()
+        .unwrap()
+        .iter()
+        .map(|it| it.kind())
+        .collect();
     assert_eq!(kinds, [LogKind::Turn, LogKind::Person, LogKind::Turn]);
     undo(&desk);
     let outcome = undo(&desk);
@@ -277,16 +289,30 @@ fn turns_within_a_run_are_the_steps_and_the_run_is_one_for_the_rest() {
     desk.workspace.checkpoint(end).unwrap();
     drop(active);
 
-    let kinds: Vec<LogKind> = desk.workspace.log().unwrap().iter().map(|it| it.kind()).collect();
+    let kinds: Vec<LogKind> = desk
+        .workspace
+        .log()
+        .unwrap()
+        .iter()
+        .map(|it| it.kind())
+        .collect();
     use LogKind::{Person, Run, Turn};
     assert_eq!(kinds, [Run, Turn, Person, Turn, Run]);
-    let steps = [("log", None), ("a", Some("1")), ("a", Some("0")), ("cache", None)];
+    let steps = [
+        ("log", None),
+        ("a", Some("1")),
+        ("a", Some("0")),
+        ("cache", None),
+    ];
     for (name, expected) in steps {
         assert_eq!(undo(&desk).stage, Stage::Done);
         assert_eq!(content(&desk, name).as_deref(), expected, "{name}");
     }
     assert!(desk.workspace.undo(Rewind::files()).unwrap().is_none());
-    assert_eq!(content(&desk, "mine").as_deref(), Some("an edit between the turns"));
+    assert_eq!(
+        content(&desk, "mine").as_deref(),
+        Some("an edit between the turns")
+    );
     for _ in 0..4 {
         desk.workspace.redo(Rewind::files()).unwrap().unwrap();
     }
@@ -340,7 +366,10 @@ fn a_turn_lives_as_long_as_its_agent_and_was_interrupted_without_an_end() {
         .unwrap()
         .map(|it| it.unwrap().reason().clone())
         .collect();
-    assert!(reasons.contains(&CheckpointReason::Interrupted), "{reasons:?}");
+    assert!(
+        reasons.contains(&CheckpointReason::Interrupted),
+        "{reasons:?}"
+    );
     agent.imports(&[prompt("first"), calls(&["c1"]), result("c1")]);
     assert_eq!(agent.binds(), 4, "the end of an interrupted turn, too");
 }
@@ -422,7 +451,13 @@ fn calls_without_ids_are_told_by_their_tool_and_order() {
         turn.end_tool(&place, CheckpointOptions::new()).unwrap();
     }
     agent.end(turn);
-    agent.imports(&[prompt("go"), calls(&["x"]), result("x"), calls(&["y"]), result("y")]);
+    agent.imports(&[
+        prompt("go"),
+        calls(&["x"]),
+        result("x"),
+        calls(&["y"]),
+        result("y"),
+    ]);
     assert_eq!(agent.binds(), 6);
     let state = |seq| {
         let point = Point::record(&agent.id(), seq);
@@ -441,14 +476,23 @@ fn a_message_with_several_calls_has_the_files_before_all_of_them() {
     let agent = Agent::new(&desk, "toy-session-number-one");
     let turn = agent.begin("go", None);
     let place = |id: &str| agent.place.clone().call(id);
-    turn.begin_tool(&place("c1"), CheckpointOptions::new()).unwrap();
+    turn.begin_tool(&place("c1"), CheckpointOptions::new())
+        .unwrap();
     desk.write("a", "1");
-    turn.begin_tool(&place("c2"), CheckpointOptions::new()).unwrap();
+    turn.begin_tool(&place("c2"), CheckpointOptions::new())
+        .unwrap();
     desk.write("a", "2");
-    turn.end_tool(&place("c1"), CheckpointOptions::new()).unwrap();
-    turn.end_tool(&place("c2"), CheckpointOptions::new()).unwrap();
+    turn.end_tool(&place("c1"), CheckpointOptions::new())
+        .unwrap();
+    turn.end_tool(&place("c2"), CheckpointOptions::new())
+        .unwrap();
     agent.end(turn);
-    agent.imports(&[prompt("go"), calls(&["c1", "c2"]), result("c2"), result("c1")]);
+    agent.imports(&[
+        prompt("go"),
+        calls(&["c1", "c2"]),
+        result("c2"),
+        result("c1"),
+    ]);
     agent.binds();
     let point = Point::record(&agent.id(), 2);
     let snapshot = desk.workspace.snapshot(&point).unwrap();
@@ -469,6 +513,55 @@ fn a_turn_is_bound_to_its_own_prompt() {
     assert_eq!(bound, [false, false, true, true, true, true]);
 }
 
+/// F33: hours of work, imported now and then.
+#[test]
+fn a_session_of_500_calls_keeps_every_prompts_point() {
+    const PROMPTS: u64 = 50;
+    const CALLS: u64 = 10;
+    let desk = Desk::new();
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let mut seen: Vec<(u64, Option<String>)> = Vec::new();
+    let mut records = 0;
+    for n in 0..PROMPTS {
+        let text = format!("prompt {}", n / 2);
+        seen.push((records + 1, content(&desk, "file")));
+        let turn = agent.begin(&text, None);
+        let mut messages = vec![prompt(&text)];
+        for call in 0..CALLS {
+            let id = format!("call-{n}-{call}");
+            agent.call(&turn, &id, || desk.write("file", &id));
+            messages.extend([calls(&[&id]), result(&id)]);
+        }
+        agent.end(turn);
+        messages.push(answer("done"));
+        records += messages.len() as u64;
+        agent.imports(&messages);
+        if n % 7 == 0 {
+            agent.binds();
+            // The first binding adds the workspace to the session.
+            records = desk
+                .store
+                .read_session(&agent.id())
+                .unwrap()
+                .info()
+                .unwrap()
+                .last_seq;
+        }
+    }
+    agent.binds();
+    for (seq, expected) in seen {
+        let point = Point::record(&agent.id(), seq);
+        let snapshot = desk.workspace.snapshot(&point).unwrap();
+        let file = snapshot.read("file").ok().flatten();
+        let file = file.map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!(file, expected, "record {seq}");
+    }
+    for n in (0..PROMPTS).rev().take(3) {
+        let step = undo(&desk).step.unwrap();
+        assert_eq!(step.prompt_number, Some(n + 1));
+    }
+}
+
 #[test]
 fn a_purge_drops_the_files_of_bound_checkpoints_and_their_paths() {
     let desk = Desk::new();
@@ -477,7 +570,10 @@ fn a_purge_drops_the_files_of_bound_checkpoints_and_their_paths() {
     agent.writes("first", "c1", "a", "1");
     agent.imports(&turn("first", "c1"));
     agent.binds();
-    let plan = desk.store.purge_plan(&[agent.id()], DeleteScope::Named).unwrap();
+    let plan = desk
+        .store
+        .purge_plan(&[agent.id()], DeleteScope::Named)
+        .unwrap();
     plan.apply().unwrap();
     for checkpoint in desk.workspace.checkpoints().unwrap() {
         let checkpoint = checkpoint.unwrap();

@@ -9,9 +9,9 @@ use backtrail::workspace::{AgentPlace, AgentTurn, CheckpointReason};
 use backtrail::{CheckpointId, CheckpointOptions, Workspace};
 use backtrail_formats::{Environment, HookEvent, HookKind, ToolEffect, bind_new};
 
+use super::HookArgs;
 use super::agent_process::agent_process;
 use super::background::Background;
-use super::HookArgs;
 use crate::commands::import::failed;
 use crate::commands::workspace::{run_around, too_wide};
 use crate::commands::{open_files_store, open_or_create_store};
@@ -150,7 +150,10 @@ impl<'a> Moment<'a> {
             _ => {
                 self.workspace(directory)?;
                 Background::First.start(self.args, self.payload, self.ui)?;
-                format!("backtrail: taking the first snapshot of {}", tilde(directory))
+                format!(
+                    "backtrail: taking the first snapshot of {}",
+                    tilde(directory)
+                )
             }
         };
         Ok(Lines {
@@ -205,7 +208,9 @@ impl<'a> Moment<'a> {
             };
             let spawned = thread::Builder::new().spawn_scoped(scope, work);
             if spawned.is_err() {
-                return self.checkpoint(workspace, CheckpointOptions::new()).map(Some);
+                return self
+                    .checkpoint(workspace, CheckpointOptions::new())
+                    .map(Some);
             }
             match result.recv_timeout(wait) {
                 Ok(made) => made.map(Some),
@@ -222,7 +227,9 @@ impl<'a> Moment<'a> {
         if let Ok(place) = self.place() {
             workspace.record_missed(&place, &reason).ok();
         }
-        Background::Late.start(self.args, self.payload, self.ui).ok();
+        Background::Late
+            .start(self.args, self.payload, self.ui)
+            .ok();
         super::answer(self.event, None, None);
         // The snapshot in this process is abandoned: nothing names what it stored.
         std::process::exit(0)
@@ -302,7 +309,10 @@ impl<'a> Moment<'a> {
         let session = event.session.as_deref();
         let session = session.ok_or_else(|| CommandError::invalid("the agent names no session"))?;
         let mut place = AgentPlace::new(event.agent, session);
-        place.source = event.transcript.as_ref().and_then(|it| it.to_str().map(str::to_owned));
+        place.source = event
+            .transcript
+            .as_ref()
+            .and_then(|it| it.to_str().map(str::to_owned));
         match &event.kind {
             HookKind::ToolStart { call, name, .. } | HookKind::ToolEnd { call, name, .. } => {
                 place.call.clone_from(call);
@@ -351,7 +361,9 @@ impl<'a> Moment<'a> {
         }
         let mut undone: Vec<String> = Vec::new();
         for checkpoint in moves.iter().rev() {
-            let about = checkpoint.about().map(|about| one_line(&about.to_string(), 120));
+            let about = checkpoint
+                .about()
+                .map(|about| one_line(&about.to_string(), 120));
             match checkpoint.reason() {
                 CheckpointReason::Undo | CheckpointReason::Rewind => undone.extend(about),
                 CheckpointReason::Redo => drop(undone.pop()),

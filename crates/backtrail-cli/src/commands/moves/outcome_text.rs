@@ -373,7 +373,9 @@ fn agents_step(step: &Step) -> Option<String> {
     if let Some(tool) = tool {
         text = format!("{} in {text}", one_line(&visible(tool), 40));
     }
-    let when = step.at.map_or_else(String::new, |at| format!(", {}", when::ago(at)));
+    let when = step
+        .at
+        .map_or_else(String::new, |at| format!(", {}", when::ago(at)));
     Some(format!("{text} ({title}{when})"))
 }
 

@@ -12,13 +12,13 @@ use super::hook_line::{self, Created, HookProgram};
 use super::merge::{self, InstalledHook};
 use super::own_files::own_files;
 use super::plan::{self, AgentPlan};
-use super::{Answer, fired_file, is_found};
+use super::{Answer, failure_file, fired_file, is_found};
 use crate::error::{CommandError, Result};
 use crate::files;
 use crate::home::{in_path, tilde};
 use crate::json_edit::{Document, Step};
 use crate::layout::{Column, DIM, Table};
-use crate::text::path_json;
+use crate::text::{one_line, path_json, visible};
 use crate::ui::Ui;
 use crate::user_file::UserFile;
 use crate::when;
@@ -40,6 +40,8 @@ struct AgentStatus {
     /// The setting that turns all hooks of the agent off.
     off: Option<String>,
     last_fired: Option<Timestamp>,
+    /// Why the last call failed, if it did.
+    failure: Option<String>,
 }
 
 enum HookState {
@@ -105,6 +107,7 @@ fn look(
         trusted: None,
         off: None,
         last_fired: last_fired(&fired_file(store, agent.name)),
+        failure: files::read(&failure_file(store, agent.name)).ok(),
         place,
     };
     let text = match installed_text(agent, &status.place) {
@@ -286,6 +289,10 @@ impl AgentStatus {
         if let Some(off) = &self.off {
             ui.status(&format!("{title}: {off} turns all hooks off"));
         }
+        if let Some(failure) = &self.failure {
+            let failure = one_line(&visible(failure), 200);
+            ui.status(&format!("{title}: the last call failed: {failure}"));
+        }
         if self.trusted == Some(false) {
             ui.status(&format!("{title}: {HOW_TO_TRUST}"));
         }
@@ -314,6 +321,7 @@ impl AgentStatus {
             "trusted": self.trusted,
             "turned_off_by": self.off,
             "last_call": self.last_fired.map(|at| at.to_string()),
+            "failure": self.failure,
             "error": error,
         })
     }
