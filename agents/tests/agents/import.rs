@@ -27,7 +27,7 @@ pub(crate) fn is_exact(scenario: &Scenario<'_>) {
     // Beside a session that it resumes in another minute, Gemini CLI leaves a file without one.
     let number = |field: &str| imported[field].as_u64().unwrap_or_default();
     let sessions = number("found") - number("without_conversation");
-    assert_eq!((sessions, number("new")), (1, 1), "{imported:#}");
+    assert_eq!(sessions, 1, "{imported:#}");
     assert_eq!(imported["errors"], Value::Array(Vec::new()), "{imported:#}");
     for field in ["damaged_lines", "unknown_records", "unfinished_files"] {
         assert_eq!(imported[field], 0, "{field}: {imported:#}");
@@ -209,7 +209,16 @@ fn same_session_elsewhere(scenario: &Scenario<'_>, session: &str, exported: &Pat
     there(&["import", &exported.to_string_lossy()]);
     let copy = there(&["show", session, "--json"]).json();
     let original = scenario.backtrail(&["show", session, "--json"]).json();
-    assert_eq!(copy["messages"], original["messages"]);
+    assert_eq!(without_numbers(&copy), without_numbers(&original));
+}
+
+/// Returns the messages without their numbers: a session that grew has other records in between.
+fn without_numbers(shown: &Value) -> Value {
+    let mut messages = shown["messages"].clone();
+    for message in messages.as_array_mut().expect("show prints messages") {
+        message["seq"] = Value::Null;
+    }
+    messages
 }
 
 fn files_below(dir: &Path, files: &mut Vec<PathBuf>) {
