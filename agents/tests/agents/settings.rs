@@ -14,11 +14,12 @@ pub(crate) fn write(agent: &Agent, place: &Place) {
         "codex" => put(home, ".codex/config.toml", &codex(place, &url)),
         "gemini-cli" => put(home, ".gemini/settings.json", &gemini().to_string()),
         "pi" => put(home, ".pi/agent/models.json", &pi(&url).to_string()),
-        "opencode" => put(
-            home,
-            ".config/opencode/opencode.json",
-            &opencode(&url).to_string(),
-        ),
+        "opencode" => {
+            let settings = opencode(&url).to_string();
+            put(home, ".config/opencode/opencode.json", &settings);
+            // With a plugin it asks npm for a package at each start, and waits a minute if nobody answers.
+            put(home, ".npmrc", &format!("registry={url}/npm/\n"));
+        }
         "qwen-code" => put(home, ".qwen/settings.json", &qwen().to_string()),
         "goose" => put(home, ".config/goose/config.yaml", GOOSE),
         _ => {}
