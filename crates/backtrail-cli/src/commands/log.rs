@@ -469,12 +469,7 @@ pub(super) fn kind(entry: &LogEntry) -> &str {
 pub(super) fn about(entry: &LogEntry) -> String {
     match entry.kind() {
         LogKind::Person | LogKind::PersonOrRun => git_moved(entry).unwrap_or_default(),
-        LogKind::Turn => entry.before().map(described).unwrap_or_default(),
-        // What a run did after its turns begins with the end of a turn.
-        LogKind::Run => match entry.before().map(described) {
-            Some(about) if !about.is_empty() => about,
-            _ => described(entry.after()),
-        },
+        LogKind::Turn | LogKind::Run => entry.begun().map(described).unwrap_or_default(),
         LogKind::Checkpoint if entry.before().is_none() && entry.after().label().is_none() => {
             "the first".to_owned()
         }

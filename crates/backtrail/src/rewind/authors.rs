@@ -14,7 +14,9 @@ use crate::log::Line;
 use crate::objects::ObjectId;
 use crate::store::Store;
 use crate::time::Timestamp;
-use crate::workspace::spans::{RunWithTurns, ends, newest_of, turns_in_runs};
+use crate::workspace::spans::{
+    RunWithTurns, ends, is_first_in_run, newest_of, state_before, turns_in_runs,
+};
 use crate::workspace::step_record::{MergedWork, StepRecord};
 use crate::workspace::timeline::Timeline;
 use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace, Workspace};
@@ -129,6 +131,8 @@ struct AuthorSpan<'a> {
     checkpoint: &'a Checkpoint,
     /// Its tool calls of which the beginning and the end are known.
     calls: Vec<(usize, usize)>,
+    /// The state before which changes may be the user's as well: its snapshot came late.
+    doubtful: Option<usize>,
 }
 
 impl<'a> AuthorSpan<'a> {
@@ -139,6 +143,7 @@ impl<'a> AuthorSpan<'a> {
             died: false,
             checkpoint,
             calls: Vec::new(),
+            doubtful: None,
         }
     }
 
@@ -251,6 +256,9 @@ fn in_progress_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Aut
             }
         })
         .collect();
+    if open.clone().any(|span| span.doubtful == Some(n)) {
+        by.push(Author::new(AuthorKind::Person, (n, at)));
+    }
     let mut open = open.peekable();
     if open.peek().is_some() && open.all(|span| span.died && span.end == n) {
         by.push(Author::new(AuthorKind::Person, (n, at)));
@@ -297,12 +305,15 @@ fn parts_of<'a>(timeline: &'a Timeline, start: usize, own: &[usize]) -> Vec<Auth
     let checkpoints = &timeline.checkpoints;
     let checkpoint = &checkpoints[start];
     let calls = calls_of(checkpoints, own);
-    let part = |start, end, died| AuthorSpan {
+    let before = state_before(checkpoints, start);
+    let is_doubtful = before < start && !is_first_in_run(checkpoints, start);
+    let part = |from, end, died| AuthorSpan {
         died,
         calls: calls.clone(),
-        ..AuthorSpan::new((start, end), checkpoint)
+        doubtful: is_doubtful.then_some(start),
+        ..AuthorSpan::new((from, end), checkpoint)
     };
-    let (mut parts, mut open) = (Vec::new(), Some(start));
+    let (mut parts, mut open) = (Vec::new(), Some(before));
     for &n in own {
         let began = *open.get_or_insert(n);
         if checkpoints[n].reason().ends() {

@@ -48,11 +48,25 @@ impl Workspace {
         places.claim(&unbound);
         let mut bindings: Vec<Binding> = unbound.iter().filter_map(|it| places.find(it)).collect();
         bindings.extend(turn.and_then(|turn| places.late_after_all(&turn)));
+        let late = bindings.iter().filter(|it| it.late && it.prompt.is_some());
+        let runs: Vec<Binding> = late.filter_map(|it| self.run_before(it).transpose()).collect::<Result<_>>()?;
+        bindings.extend(runs);
         if !bindings.is_empty() {
             self.adopt(&reader)?;
             self.bind(&bindings)?;
         }
         Ok(bindings.len())
+    }
+
+    /// Returns the binding of the run that a late turn is the first thing in: the run began with
+    /// the files as they were before the prompt.
+    fn run_before(&self, turn: &Binding) -> Result<Option<Binding>> {
+        let Some(start) = self.checkpoint_by_id(turn.checkpoint)? else {
+            return Ok(None);
+        };
+        let before = self.checkpoint_before(start.seq())?;
+        let run = before.filter(|before| Some(before.id()) == start.begun_by());
+        Ok(run.map(|run| Binding::new(run.id(), turn.session.clone())))
     }
 
     /// Records that a session works in this workspace, unless it says so already.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Workspace;
 use super::checkpoint::{Checkpoint, CheckpointReason};
-use super::spans::{Span, ends, newest_of, spans};
+use super::spans::{Span, ends, is_first_in_run, newest_of, spans};
 use super::timeline::Timeline;
 use crate::error::Result;
 use crate::ids::CheckpointId;
@@ -44,6 +44,7 @@ pub enum LogKind {
 pub struct LogEntry {
     kind: LogKind,
     before: Option<Checkpoint>,
+    begun: Option<Checkpoint>,
     after: Checkpoint,
     ended: bool,
     is_running: bool,
@@ -66,6 +67,11 @@ impl LogEntry {
     /// Returns the checkpoint that it begins with; `None` for the first.
     pub fn before(&self) -> Option<&Checkpoint> {
         self.before.as_ref()
+    }
+
+    /// Returns the checkpoint that its turn or run began with, which says what it is about.
+    pub fn begun(&self) -> Option<&Checkpoint> {
+        self.begun.as_ref()
     }
 
     /// Returns the checkpoint of its outcome.
@@ -104,7 +110,7 @@ impl LogEntry {
     /// Returns its labels: of its outcome and, if it is a turn or run, of its start.
     pub fn labels(&self) -> impl Iterator<Item = &str> {
         let is_span = matches!(self.kind, LogKind::Turn | LogKind::Run);
-        let start = self.before.as_ref().filter(|_| is_span);
+        let start = self.begun.as_ref();
         // What a turn or run has while it goes on has a line of its own.
         let end = Some(&self.after).filter(|_| self.ended || !is_span);
         let labels = [start, end].into_iter().flatten();
@@ -174,6 +180,7 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
         let entry = |kind| LogEntry {
             kind,
             before: before.cloned(),
+            begun: None,
             after: checkpoint.clone(),
             ended: true,
             is_running: false,
@@ -222,20 +229,24 @@ fn span_entry(timeline: &Timeline, span: &Span) -> LogEntry {
     let checkpoints = &timeline.checkpoints;
     let start = &checkpoints[span.start];
     let end = span.end.map(|end| &checkpoints[end]);
-    let after = end.unwrap_or_else(|| &checkpoints[newest_of(checkpoints, span.start)]);
+    let begun = &checkpoints[span.begun];
+    let after = end.unwrap_or_else(|| &checkpoints[newest_of(checkpoints, span.begun)]);
     LogEntry {
-        kind: match checkpoints[span.begun].reason() {
+        kind: match begun.reason() {
             CheckpointReason::RunStart => LogKind::Run,
             _ => LogKind::Turn,
         },
         before: Some(start.clone()),
+        begun: Some(begun.clone()),
         after: after.clone(),
         ended: end.is_some_and(|end| *end.reason() != CheckpointReason::Interrupted),
-        is_running: end.is_none() && timeline.active.contains(&start.id()),
+        is_running: end.is_none() && timeline.active.contains(&begun.id()),
         is_step: timeline.is_step(span.start),
         not_protected: match timeline.missed.get(&span.id) {
             Some(reason) => Some(reason.clone()),
-            None if start.is_late() => Some("its snapshot came late".to_owned()),
+            None if begun.is_late() && !is_first_in_run(checkpoints, span.begun) => {
+                Some("its snapshot came late".to_owned())
+            }
             None => None,
         },
     }

@@ -12,7 +12,7 @@ pub(super) struct Span {
     /// `None` while it is running, or if its process died.
     pub(super) end: Option<usize>,
     /// The checkpoint that the turn or run began with. The part of a run after its turns
-    /// starts later.
+    /// starts later, and a turn whose snapshot came late starts before.
     pub(super) begun: usize,
     /// Its id as a step.
     pub(super) id: CheckpointId,
@@ -49,7 +49,7 @@ pub(super) fn spans(checkpoints: &[Checkpoint]) -> Vec<Span> {
             && (checkpoint.begun_by().is_none() || is_agents_turn(checkpoint))
         {
             all.push(Span {
-                start,
+                start: state_before(checkpoints, start),
                 end,
                 begun: start,
                 id: checkpoint.id(),
@@ -83,6 +83,23 @@ fn without_inner(checkpoints: &[Checkpoint], all: Vec<Span>) -> Vec<Span> {
         outer.push(span);
     }
     outer
+}
+
+/// Returns the last state before a turn or run. If its snapshot came late, that is the one before:
+/// what changed in between may be its work.
+pub(crate) fn state_before(checkpoints: &[Checkpoint], start: usize) -> usize {
+    let checkpoint = &checkpoints[start];
+    match is_agents_turn(checkpoint) && checkpoint.is_late() {
+        true => start.saturating_sub(1),
+        false => start,
+    }
+}
+
+/// Returns whether a late turn is the first thing in its run: then nothing else can have changed
+/// files since the run began.
+pub(crate) fn is_first_in_run(checkpoints: &[Checkpoint], turn: usize) -> bool {
+    let before = turn.checked_sub(1).map(|before| checkpoints[before].id());
+    before.is_some() && before == checkpoints[turn].begun_by()
 }
 
 /// Returns whether a checkpoint begins a turn of another program.
@@ -148,7 +165,8 @@ impl RunWithTurns<'_> {
         checkpoints: &[Checkpoint],
         ends: &HashMap<CheckpointId, usize>,
     ) -> Vec<(usize, usize)> {
-        let mut parts = vec![(self.start, self.turns[0])];
+        let first = state_before(checkpoints, self.turns[0]);
+        let mut parts = Vec::from_iter((first > self.start).then_some((self.start, first)));
         let last = self
             .turns
             .iter()

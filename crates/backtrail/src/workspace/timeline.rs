@@ -229,7 +229,7 @@ impl Timeline {
                 None if is_active => None,
                 // Its process died: the next checkpoint has its last changes.
                 None => {
-                    let next = newest_of(&self.checkpoints, span.start) + 1;
+                    let next = newest_of(&self.checkpoints, span.begun) + 1;
                     (next < self.checkpoints.len()).then_some(next)
                 }
                 // What changed after its last sign of life may be its work, too.

@@ -438,6 +438,56 @@ fn a_late_point_is_not_the_state_of_its_record() {
     assert_eq!(found.snapshot().unwrap().read("a").unwrap().unwrap(), b"1");
 }
 
+/// A headless agent answers at once: its run began with the files before the prompt.
+#[test]
+fn a_late_first_turn_of_a_run_begins_with_the_run() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let run = CheckpointOptions::new().reason(CheckpointReason::RunStart);
+    let run = desk.workspace.checkpoint(run).unwrap();
+    let mut agent = Agent::new(&desk, "toy-session-number-one");
+    agent.run = Some(run.clone());
+    agent.imports(&[prompt("go"), calls(&["c1"])]);
+    desk.write("a", "1");
+    let turn = agent.begin("go", None);
+    desk.write("a", "2");
+    agent.imports(&[result("c1"), answer("done")]);
+    agent.end(turn);
+    agent.binds();
+    let end = CheckpointOptions::new()
+        .reason(CheckpointReason::RunEnd)
+        .begun_by(run.id());
+    desk.workspace.checkpoint(end).unwrap();
+    let log = desk.workspace.log().unwrap();
+    assert_eq!(log.len(), 1, "{log:#?}");
+    assert_eq!((log[0].kind(), log[0].not_protected()), (LogKind::Turn, None));
+    let point = Point::record(&agent.id(), 1);
+    let before = desk.workspace.snapshot(&point).unwrap();
+    assert_eq!(before.read("a").unwrap().unwrap(), b"0");
+    assert_eq!(undo(&desk).stage, Stage::Done);
+    assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+    desk.workspace.redo(Rewind::files()).unwrap().unwrap();
+    assert_eq!(content(&desk, "a").as_deref(), Some("2"));
+}
+
+/// Between turns, what changed before a late snapshot may be the user's.
+#[test]
+fn a_late_turn_stops_at_what_may_be_the_users() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    agent.writes("first", "c1", "b", "1");
+    agent.imports(&turn("first", "c1"));
+    agent.imports(&[prompt("second"), calls(&["c2"])]);
+    desk.write("a", "2");
+    agent.end(agent.begin("second", None));
+    agent.binds();
+    assert_eq!(undo(&desk).stage, Stage::Stopped);
+    let outcome = desk.workspace.undo(Rewind::files_and_chat().overwrite());
+    assert_eq!(outcome.unwrap().unwrap().stage, Stage::Done);
+    assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+}
+
 #[test]
 fn calls_without_ids_are_told_by_their_tool_and_order() {
     let desk = Desk::new();
