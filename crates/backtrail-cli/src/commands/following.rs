@@ -265,6 +265,9 @@ impl Keeper {
         let key = (place.name.clone(), place.session.clone());
         let options = CheckpointOptions::new();
         match (wish, self.turns.get(&key)) {
+            // A session that continues may be reported with what came just before.
+            (Wish::TurnStart { prompt }, _)
+                if workspace.has_turn(place, &followed.session, prompt)? => {}
             (Wish::TurnStart { prompt }, _) => {
                 let options = self.turn_options(followed, prompt)?;
                 // We end it, also if its agent is gone.

@@ -34,10 +34,10 @@ impl CopyFormat for GeminiCliCopies {
         Ok(project.join("chats").join(name))
     }
 
-    /// A resume repeats the id and all messages.
+    /// A resume repeats the id and all messages; one in the same minute, the header.
     fn opens_next(&self, line: &Object<'_>) -> bool {
         let set = line.object("$set").unwrap_or_default();
-        set.has("sessionId") || set.has("messages")
+        line.has("sessionId") || set.has("sessionId") || set.has("messages")
     }
 
     fn read_session(&self, line: &Object<'_>, old: &mut OldSession) -> bool {
@@ -56,10 +56,10 @@ impl CopyFormat for GeminiCliCopies {
     fn edit(&self, line: &mut LineEdit<'_>, names_origin: bool, copy: &Renaming<'_>) -> bool {
         line.replace(&["$set", "sessionId"], &copy.old.id, &copy.new.id);
         let is_header = line.object().string("sessionId").is_some();
+        line.replace(&["sessionId"], &copy.old.id, &copy.new.id);
         if !is_header || names_origin {
             return false;
         }
-        line.replace(&["sessionId"], &copy.old.id, &copy.new.id);
         line.set(&[], "forkedFrom", copy.origin());
         true
     }

@@ -288,6 +288,9 @@ pub(crate) fn gemini_cli(directory: &str) -> Sample {
         updated(4),
         second.clone(),
         updated(6),
+        // A resume in the same minute repeats the header as well.
+        json!({"sessionId": id, "projectHash": "ab12", "startTime": time(0), "lastUpdated": time(6),
+            "kind": "main"}),
         json!({"$set": {"sessionId": id}}),
         json!({"$set": {"messages": [context, user(2, &prompt(id, directory)), called, second]}}),
         user(11, "shorten it"),

@@ -4,6 +4,7 @@
 //! record names the place later, and the checkpoint reads as if it had been written with it. The
 //! newest binding of a checkpoint counts.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -186,6 +187,28 @@ impl Workspace {
         }
         unbound.reverse();
         Ok(unbound)
+    }
+
+    /// Returns whether a turn of an agent's session is known to have begun with a prompt, by the
+    /// record of that in the session here.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the workspace's trail cannot be read.
+    pub fn has_turn(&self, agent: &AgentPlace, session: &SessionId, prompt: u64) -> Result<bool> {
+        for checkpoint in self.checkpoints_back()? {
+            let checkpoint = checkpoint?;
+            let is_own = checkpoint.agent().is_some_and(|it| it.is_in_session_of(agent));
+            let known = checkpoint.record.prompt.as_ref();
+            let known = known.filter(|place| is_own && place.id == *session);
+            match known.map(|place| place.seq.cmp(&prompt)) {
+                Some(Ordering::Equal) => return Ok(true),
+                // Prompts come in order.
+                Some(Ordering::Less) => return Ok(false),
+                Some(Ordering::Greater) | None => {}
+            }
+        }
+        Ok(false)
     }
 
     /// Returns whether checkpoints of an agent's session have no place yet.
