@@ -314,9 +314,14 @@ fn parts_of<'a>(timeline: &'a Timeline, start: usize, own: &[usize]) -> Vec<Auth
         ..AuthorSpan::new((from, end), checkpoint)
     };
     let (mut parts, mut open) = (Vec::new(), Some(before));
+    // Where another program's turn seemed to end and went on, it had not ended.
+    let is_early = |n: usize| {
+        let is_end = *checkpoints[n].reason() == CheckpointReason::TurnEnd;
+        is_end && checkpoint.agent().is_some() && own.last() != Some(&n)
+    };
     for &n in own {
         let began = *open.get_or_insert(n);
-        if checkpoints[n].reason().ends() {
+        if checkpoints[n].reason().ends() && !is_early(n) {
             let died = checkpoints[n].last_seen().is_some();
             parts.push(part(began, n + usize::from(died), died));
             open = None;

@@ -49,7 +49,9 @@ impl Workspace {
         let mut bindings: Vec<Binding> = unbound.iter().filter_map(|it| places.find(it)).collect();
         bindings.extend(turn.and_then(|turn| places.late_after_all(&turn)));
         let late = bindings.iter().filter(|it| it.late && it.prompt.is_some());
-        let runs: Vec<Binding> = late.filter_map(|it| self.run_before(it).transpose()).collect::<Result<_>>()?;
+        let runs: Vec<Binding> = late
+            .filter_map(|it| self.run_before(it).transpose())
+            .collect::<Result<_>>()?;
         bindings.extend(runs);
         if !bindings.is_empty() {
             self.adopt(&reader)?;

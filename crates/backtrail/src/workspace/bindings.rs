@@ -198,7 +198,9 @@ impl Workspace {
     pub fn has_turn(&self, agent: &AgentPlace, session: &SessionId, prompt: u64) -> Result<bool> {
         for checkpoint in self.checkpoints_back()? {
             let checkpoint = checkpoint?;
-            let is_own = checkpoint.agent().is_some_and(|it| it.is_in_session_of(agent));
+            let is_own = checkpoint
+                .agent()
+                .is_some_and(|it| it.is_in_session_of(agent));
             let known = checkpoint.record.prompt.as_ref();
             let known = known.filter(|place| is_own && place.id == *session);
             match known.map(|place| place.seq.cmp(&prompt)) {

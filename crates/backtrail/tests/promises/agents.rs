@@ -460,7 +460,10 @@ fn a_late_first_turn_of_a_run_begins_with_the_run() {
     desk.workspace.checkpoint(end).unwrap();
     let log = desk.workspace.log().unwrap();
     assert_eq!(log.len(), 1, "{log:#?}");
-    assert_eq!((log[0].kind(), log[0].not_protected()), (LogKind::Turn, None));
+    assert_eq!(
+        (log[0].kind(), log[0].not_protected()),
+        (LogKind::Turn, None)
+    );
     let point = Point::record(&agent.id(), 1);
     let before = desk.workspace.snapshot(&point).unwrap();
     assert_eq!(before.read("a").unwrap().unwrap(), b"0");
@@ -486,6 +489,26 @@ fn a_late_turn_stops_at_what_may_be_the_users() {
     let outcome = desk.workspace.undo(Rewind::files_and_chat().overwrite());
     assert_eq!(outcome.unwrap().unwrap().stage, Stage::Done);
     assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+}
+
+/// Of some agents the end of a turn can only be guessed.
+#[test]
+fn a_turn_that_seemed_to_end_goes_on() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let turn = agent.begin("go", None);
+    agent.end(turn.clone());
+    desk.write("a", "1");
+    agent.end(turn.clone());
+    desk.write("b", "2");
+    agent.end(turn);
+    assert_eq!(desk.workspace.log().unwrap().len(), 1);
+    assert_eq!(undo(&desk).stage, Stage::Done);
+    assert_eq!(
+        (content(&desk, "a").as_deref(), content(&desk, "b")),
+        (Some("0"), None)
+    );
 }
 
 #[test]
