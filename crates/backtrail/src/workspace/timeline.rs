@@ -302,7 +302,8 @@ impl Timeline {
         })
     }
 
-    /// Returns the tool calls of a turn that changed files and were not undone, newest first.
+    /// Returns the tool calls of a turn that changed files and were not undone, newest first. A
+    /// call within another, such as a sub-agent's, was undone with that.
     pub(crate) fn calls_of(&self, turn: &FileStep, steps: &FileSteps) -> Vec<FileStep> {
         let until = turn.after.map_or(self.checkpoints.len(), |after| after + 1);
         let own = self.checkpoints[turn.before..until].iter().rev();
@@ -310,8 +311,12 @@ impl Timeline {
         let calls = own.filter_map(|it| self.call(it.id()));
         let state = |n: usize| self.checkpoints[n].snapshot_id();
         let changed = |call: &FileStep| call.after.is_some_and(|n| state(n) != state(call.before));
+        let undone = steps.undone_calls.iter();
+        let undone: Vec<FileStep> = undone.filter_map(|call| self.call(*call)).collect();
+        let is_within =
+            |call: &FileStep, it: &FileStep| it.before <= call.before && call.after <= it.after;
         calls
-            .filter(|call| changed(call) && !steps.undone_calls.contains(&call.id))
+            .filter(|call| changed(call) && !undone.iter().any(|it| is_within(call, it)))
             .collect()
     }
 }
