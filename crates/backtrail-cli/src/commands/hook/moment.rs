@@ -9,10 +9,11 @@ use backtrail::workspace::{AgentPlace, AgentTurn, CheckpointReason};
 use backtrail::{CheckpointId, CheckpointOptions, Workspace};
 use backtrail_formats::{Environment, HookEvent, HookKind, ToolEffect, bind_new};
 
+use super::HookArgs;
 use super::agent_process::agent_process;
 use super::background::Background;
-use super::HookArgs;
 use crate::commands::import::failed;
+use crate::commands::setup::last_failure;
 use crate::commands::workspace::{run_around, too_wide};
 use crate::commands::{open_files_store, open_or_create_store};
 use crate::error::{CommandError, Result};
@@ -143,14 +144,22 @@ impl<'a> Moment<'a> {
     /// Begins the first snapshot in the background, so that the first prompt need not wait.
     fn session_starts(&self, directory: &Path) -> Result<Lines> {
         let known = self.known_workspace(directory)?;
+        let (store, _) = self.ui.store_dir()?;
         let shown = match known {
             Some(workspace) if workspace.last_checkpoint()?.is_some() => {
-                "backtrail: undo ready".to_owned()
+                let failure = last_failure(&store, self.event.agent);
+                failure.map_or_else(
+                    || "backtrail: undo ready".to_owned(),
+                    |reason| format!("backtrail: the last call failed: {reason}"),
+                )
             }
             _ => {
                 self.workspace(directory)?;
                 Background::First.start(self.args, self.payload, self.ui)?;
-                format!("backtrail: taking the first snapshot of {}", tilde(directory))
+                format!(
+                    "backtrail: taking the first snapshot of {}",
+                    tilde(directory)
+                )
             }
         };
         Ok(Lines {
@@ -162,7 +171,7 @@ impl<'a> Moment<'a> {
     fn prompt(&self, directory: &Path) -> Result<Lines> {
         let workspace = self.workspace(directory)?;
         let context = self.undone_since(&workspace)?;
-        self.checkpoint_in_time(&workspace)?;
+        self.protect(&workspace)?;
         Ok(Lines {
             shown: None,
             context,
@@ -171,14 +180,14 @@ impl<'a> Moment<'a> {
 
     fn tool(&self, directory: &Path) -> Result<()> {
         let workspace = self.workspace(directory)?;
-        self.checkpoint_in_time(&workspace)
+        self.protect(&workspace)
     }
 
     fn turn_ends(&self, directory: &Path) -> Result<()> {
         let Some(workspace) = self.known_workspace(directory)? else {
             return Ok(());
         };
-        self.checkpoint_in_time(&workspace)?;
+        self.protect(&workspace)?;
         Background::Import.start(self.args, self.payload, self.ui)
     }
 
@@ -205,7 +214,9 @@ impl<'a> Moment<'a> {
             };
             let spawned = thread::Builder::new().spawn_scoped(scope, work);
             if spawned.is_err() {
-                return self.checkpoint(workspace, CheckpointOptions::new()).map(Some);
+                return self
+                    .checkpoint(workspace, CheckpointOptions::new())
+                    .map(Some);
             }
             match result.recv_timeout(wait) {
                 Ok(made) => made.map(Some),
@@ -216,13 +227,26 @@ impl<'a> Moment<'a> {
         made.ok_or_else(|| CommandError::invalid("the snapshot's thread died"))
     }
 
+    /// Makes the checkpoint of this moment. If that fails, the turn is marked.
+    fn protect(&self, workspace: &Workspace) -> Result<()> {
+        let made = self.checkpoint_in_time(workspace);
+        if let (Err(error), Ok(place)) = (&made, self.place()) {
+            // The failure itself is noted elsewhere, too.
+            let reason = one_line(&error.with_causes(), 200);
+            workspace.record_missed(&place, &reason).ok();
+        }
+        made
+    }
+
     /// Lets the agent continue without the snapshot.
     fn give_up(&self, workspace: &Workspace, wait: Duration) -> ! {
         let reason = format!("the snapshot took longer than {wait:?}");
         if let Ok(place) = self.place() {
             workspace.record_missed(&place, &reason).ok();
         }
-        Background::Late.start(self.args, self.payload, self.ui).ok();
+        Background::Late
+            .start(self.args, self.payload, self.ui)
+            .ok();
         super::answer(self.event, None, None);
         // The snapshot in this process is abandoned: nothing names what it stored.
         std::process::exit(0)
@@ -302,7 +326,10 @@ impl<'a> Moment<'a> {
         let session = event.session.as_deref();
         let session = session.ok_or_else(|| CommandError::invalid("the agent names no session"))?;
         let mut place = AgentPlace::new(event.agent, session);
-        place.source = event.transcript.as_ref().and_then(|it| it.to_str().map(str::to_owned));
+        place.source = event
+            .transcript
+            .as_ref()
+            .and_then(|it| it.to_str().map(str::to_owned));
         match &event.kind {
             HookKind::ToolStart { call, name, .. } | HookKind::ToolEnd { call, name, .. } => {
                 place.call.clone_from(call);
@@ -341,17 +368,24 @@ impl<'a> Moment<'a> {
         }
         let place = self.place()?;
         let mut moves = Vec::new();
+        let mut has_worked_here = false;
         for checkpoint in workspace.checkpoints_back()? {
             let checkpoint = checkpoint?;
             let is_own = |it: &AgentPlace| it.name == place.name && it.session == place.session;
             if checkpoint.agent().is_some_and(is_own) {
+                has_worked_here = true;
                 break;
             }
             moves.push(checkpoint);
         }
+        if !has_worked_here {
+            return Ok(None);
+        }
         let mut undone: Vec<String> = Vec::new();
         for checkpoint in moves.iter().rev() {
-            let about = checkpoint.about().map(|about| one_line(&about.to_string(), 120));
+            let about = checkpoint
+                .about()
+                .map(|about| one_line(&about.to_string(), 120));
             match checkpoint.reason() {
                 CheckpointReason::Undo | CheckpointReason::Rewind => undone.extend(about),
                 CheckpointReason::Redo => drop(undone.pop()),

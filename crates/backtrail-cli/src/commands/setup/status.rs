@@ -12,7 +12,7 @@ use super::hook_line::{self, Created, HookProgram};
 use super::merge::{self, InstalledHook};
 use super::own_files::own_files;
 use super::plan::{self, AgentPlan};
-use super::{Answer, fired_file, is_found};
+use super::{Answer, fired_file, is_found, last_failure};
 use crate::error::{CommandError, Result};
 use crate::files;
 use crate::home::{in_path, tilde};
@@ -40,6 +40,8 @@ struct AgentStatus {
     /// The setting that turns all hooks of the agent off.
     off: Option<String>,
     last_fired: Option<Timestamp>,
+    /// Why its last call failed, if it did.
+    failure: Option<String>,
 }
 
 enum HookState {
@@ -105,6 +107,7 @@ fn look(
         trusted: None,
         off: None,
         last_fired: last_fired(&fired_file(store, agent.name)),
+        failure: last_failure(store, agent.name),
         place,
     };
     let text = match installed_text(agent, &status.place) {
@@ -289,6 +292,9 @@ impl AgentStatus {
         if self.trusted == Some(false) {
             ui.status(&format!("{title}: {HOW_TO_TRUST}"));
         }
+        if let Some(failure) = &self.failure {
+            ui.status(&format!("{title}: the last call failed: {failure}"));
+        }
     }
 
     fn as_json(&self) -> Value {
@@ -314,6 +320,7 @@ impl AgentStatus {
             "trusted": self.trusted,
             "turned_off_by": self.off,
             "last_call": self.last_fired.map(|at| at.to_string()),
+            "failed": self.failure,
             "error": error,
         })
     }
