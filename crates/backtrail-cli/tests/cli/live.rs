@@ -100,7 +100,10 @@ impl Claude {
             "session_id": SESSION, "transcript_path": self.transcript(),
             "cwd": self.cli.work(), "hook_event_name": event,
         });
-        payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        payload
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         let payload = payload.to_string();
         let mut command = self.command(&["hook", "claude-code"]);
         command.envs(self.run.iter().map(|run| ("BACKTRAIL_RUN", run)));
@@ -139,7 +142,13 @@ fn with_hooks_each_prompt_and_each_call_can_be_undone() {
     write(&claude.cli.work(), "a", "0");
     let started = claude.hook("SessionStart", json!({"source": "startup"}));
     let shown: Value = serde_json::from_str(&started.stdout).unwrap();
-    assert!(shown["systemMessage"].as_str().unwrap().contains("first snapshot"), "{shown}");
+    assert!(
+        shown["systemMessage"]
+            .as_str()
+            .unwrap()
+            .contains("first snapshot"),
+        "{shown}"
+    );
     claude.turn("add login", "toolu_1", |dir| write(dir, "a", "1"));
     write(&claude.cli.work(), "mine", "my edit");
     claude.turn("add logout", "toolu_2", |dir| {
@@ -159,13 +168,101 @@ fn with_hooks_each_prompt_and_each_call_can_be_undone() {
     assert_eq!(undone.code, 0, "{undone:#?}");
     let said = "Undid prompt 2 \"add logout\" (Claude Code, just now): 2 files";
     assert!(undone.stdout.contains(said), "{undone:#?}");
-    assert_eq!((claude.read("a").as_deref(), claude.read("b")), (Some("1"), None));
+    assert_eq!(
+        (claude.read("a").as_deref(), claude.read("b")),
+        (Some("1"), None)
+    );
     assert_eq!(claude.read("mine").as_deref(), Some("my edit"));
     // The agent is told in its next prompt.
     let next = claude.hook("UserPromptSubmit", json!({"prompt": "go on"}));
     let told: Value = serde_json::from_str(&next.stdout).unwrap();
-    let told = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    let told = told["hookSpecificOutput"]["additionalContext"]
+        .as_str()
+        .unwrap();
     assert!(told.contains("add logout"), "{told}");
+}
+
+/// What was undone before a session began is no news to it.
+#[test]
+fn a_new_session_is_not_told_what_was_undone_before_it() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
+    claude.run(&["undo"]);
+    let other = json!({"prompt": "hello", "session_id": "0b4f3c1a-1111-4222-8333-444455556666"});
+    assert_eq!(claude.hook("UserPromptSubmit", other).stdout, "");
+    let told = claude
+        .hook("UserPromptSubmit", json!({"prompt": "go on"}))
+        .stdout;
+    assert!(told.contains("first"), "{told}");
+}
+
+/// The user interrupts the agent, which does not say so, and edits a file.
+#[test]
+fn an_edit_after_an_interrupt_stops_the_undo() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    claude.hook("UserPromptSubmit", json!({"prompt": "first"}));
+    claude.prompt("first");
+    let tool = json!({"tool_name": "Bash", "tool_use_id": "toolu_1", "tool_input": {}});
+    claude.hook("PreToolUse", tool.clone());
+    write(&claude.cli.work(), "a", "1");
+    claude.hook("PostToolUse", tool);
+    write(&claude.cli.work(), "mine", "my edit");
+    let stopped = claude.run(&["undo"]);
+    assert_eq!(stopped.code, 1, "{stopped:#?}");
+    let said = "1 file changed since the last sign of this turn, by you or the turn";
+    assert!(stopped.stderr.contains(said), "{stopped:#?}");
+    let kept = claude.run(&["undo", "--keep"]);
+    assert_eq!(kept.code, 0, "{kept:#?}");
+    assert!(
+        kept.stderr.contains("Claude Code has been running here"),
+        "{kept:#?}"
+    );
+    assert_eq!(claude.read("a").as_deref(), Some("0"));
+    assert_eq!(claude.read("mine").as_deref(), Some("my edit"));
+}
+
+/// A first line longer than what a file is recognised by.
+#[test]
+fn a_session_that_begins_with_a_very_long_prompt_is_bound() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    let long = "x".repeat(300 << 10);
+    claude.turn(&long, "toolu_1", |dir| write(dir, "a", "1"));
+    let undone = claude.run(&["undo"]);
+    assert!(
+        undone.stdout.contains("Undid prompt 1 \"xxx"),
+        "{undone:#?}"
+    );
+}
+
+/// F35: what a hook could not do is shown where people look for it.
+#[test]
+fn a_failed_call_is_shown_by_the_status_of_setup_and_at_the_next_start() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
+    let config = claude.cli.store().join("config.toml");
+    fs::write(&config, "hook_wait = 7\n").unwrap();
+    claude.hook("UserPromptSubmit", json!({"prompt": "second"}));
+    fs::remove_file(&config).unwrap();
+    let status = claude.run(&["setup", "--status"]);
+    assert!(
+        status
+            .stderr
+            .contains("Claude Code: the last call failed: "),
+        "{status:#?}"
+    );
+    let started = claude
+        .hook("SessionStart", json!({"source": "startup"}))
+        .stdout;
+    assert!(started.contains("the last call failed"), "{started}");
+    claude.turn("third", "toolu_3", |dir| write(dir, "a", "3"));
+    let started = claude
+        .hook("SessionStart", json!({"source": "startup"}))
+        .stdout;
+    assert!(started.contains("undo ready"), "{started}");
 }
 
 #[test]
@@ -175,7 +272,10 @@ fn the_last_call_is_undone_and_redone_by_the_command() {
     claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
     let undone = claude.run(&["undo", "--tool"]);
     assert_eq!(undone.code, 0, "{undone:#?}");
-    assert!(undone.stdout.contains("Undid Bash in prompt 1 \"first\""), "{undone:#?}");
+    assert!(
+        undone.stdout.contains("Undid Bash in prompt 1 \"first\""),
+        "{undone:#?}"
+    );
     assert_eq!(claude.read("a").as_deref(), Some("0"));
     let redone = claude.run(&["redo"]);
     assert_eq!(redone.code, 0, "{redone:#?}");
@@ -211,20 +311,42 @@ fn f35_a_hook_never_disturbs_its_agent() {
         b"{\"hook_event_name\":\"PreToolUse\"}",
         br#"{"hook_event_name":"PreToolUse","session_id":"../../x","cwd":"/no/such/dir","tool_name":"Bash"}"#,
     ];
-    let agents = ["claude-code", "codex", "gemini-cli", "qwen-code", "copilot-cli", "cline",
-        "opencode", "pi", "no-such-agent", "../../etc/passwd"];
+    let agents = [
+        "claude-code",
+        "codex",
+        "gemini-cli",
+        "qwen-code",
+        "copilot-cli",
+        "cline",
+        "opencode",
+        "pi",
+        "no-such-agent",
+        "../../etc/passwd",
+    ];
     for agent in agents {
         for payload in payloads {
             let ran = cli.run_with(&["hook", agent], payload);
-            assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{agent}: {ran:#?}");
+            assert_eq!(
+                (ran.code, ran.stderr.as_str()),
+                (0, ""),
+                "{agent}: {ran:#?}"
+            );
             let is_json = ran.stdout.is_empty()
                 || serde_json::from_str::<Value>(&ran.stdout).is_ok_and(|it| it.is_object());
             assert!(is_json, "{agent}: {ran:#?}");
         }
     }
-    for wrong in [&["hook"][..], &["hook", "claude-code", "--nonsense"], &["hook", "a", "b", "c"]] {
+    for wrong in [
+        &["hook"][..],
+        &["hook", "claude-code", "--nonsense"],
+        &["hook", "a", "b", "c"],
+    ] {
         let ran = cli.run_with(wrong, b"{}");
-        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", ""), "{wrong:?}");
+        assert_eq!(
+            (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+            (0, "", ""),
+            "{wrong:?}"
+        );
     }
 }
 
@@ -241,7 +363,10 @@ fn f35_a_broken_store_does_not_stop_the_agent() {
     let tool = json!({"tool_name": "Bash", "tool_use_id": "t", "tool_input": {}});
     claude.hook("PreToolUse", tool.clone());
     claude.hook("PostToolUse", tool);
-    assert_eq!(fs::read_to_string(claude.cli.store()).unwrap(), "not a store");
+    assert_eq!(
+        fs::read_to_string(claude.cli.store()).unwrap(),
+        "not a store"
+    );
 }
 
 /// A snapshot that takes too long lets the agent continue, and that is shown.
@@ -250,7 +375,11 @@ fn a_turn_that_could_not_be_protected_in_time_is_marked() {
     let mut claude = Claude::new();
     write(&claude.cli.work(), "a", "0");
     claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
-    fs::write(claude.cli.store().join("config.toml"), "hook_wait = \"0ms\"\n").unwrap();
+    fs::write(
+        claude.cli.store().join("config.toml"),
+        "hook_wait = \"0ms\"\n",
+    )
+    .unwrap();
     claude.hook("UserPromptSubmit", json!({"prompt": "second"}));
     fs::remove_file(claude.cli.store().join("config.toml")).unwrap();
     let found = std::iter::repeat_with(|| claude.run(&["log"]))
@@ -309,13 +438,25 @@ fn run_follows_the_agents_session_and_each_prompt_is_a_step() {
     write(&claude.cli.work(), "file", "0\n");
     let agent = codex(&claude);
     let agent = agent.to_str().unwrap();
-    let ran = finish(&mut with_agent(&claude, &["run", "--", agent, "one", "two"]), b"");
+    let ran = finish(
+        &mut with_agent(&claude, &["run", "--", agent, "one", "two"]),
+        b"",
+    );
     assert_eq!(ran.code, 0, "{ran:#?}");
     let listed = claude.run(&["list", "--json"]).json();
-    assert_eq!(listed.as_array().unwrap().len(), 1, "the run has no session of its own: {listed}");
+    assert_eq!(
+        listed.as_array().unwrap().len(),
+        1,
+        "the run has no session of its own: {listed}"
+    );
     assert_eq!(listed[0]["id"], ID, "{listed}");
     let undone = claude.run(&["undo"]);
-    assert!(undone.stdout.contains("Undid prompt 2 \"prompt two\" (Codex, "), "{undone:#?}");
+    assert!(
+        undone
+            .stdout
+            .contains("Undid prompt 2 \"prompt two\" (Codex, "),
+        "{undone:#?}"
+    );
     assert_eq!(claude.read("file").as_deref(), Some("one\n"));
     assert_eq!(claude.read("file-two"), None);
     claude.run(&["undo"]);
@@ -349,7 +490,10 @@ fn a_run_of_an_agent_without_a_session_is_one_step() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     let listed = claude.run(&["list", "--json"]).json();
     assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
-    assert!(listed[0]["title"].as_str().unwrap().starts_with("sh -c"), "{listed}");
+    assert!(
+        listed[0]["title"].as_str().unwrap().starts_with("sh -c"),
+        "{listed}"
+    );
     let undone = claude.run(&["undo"]);
     assert!(undone.stdout.contains("Undid the run"), "{undone:#?}");
     assert_eq!(claude.read("file").as_deref(), Some("0"));
@@ -388,9 +532,15 @@ fn watch_protects_agents_that_were_started_elsewhere() {
     let mut printed = String::new();
     std::io::Read::read_to_string(&mut watch.stdout.take().unwrap(), &mut printed).unwrap();
     assert!(watch.wait().unwrap().success());
-    assert!(printed.contains("\"prompt one\"") && printed.contains("\"prompt two\""), "{printed}");
+    assert!(
+        printed.contains("\"prompt one\"") && printed.contains("\"prompt two\""),
+        "{printed}"
+    );
     let undone = claude.run(&["undo"]);
-    assert!(undone.stdout.contains("Undid prompt 2 \"prompt two\""), "{undone:#?}");
+    assert!(
+        undone.stdout.contains("Undid prompt 2 \"prompt two\""),
+        "{undone:#?}"
+    );
     assert_eq!(claude.read("file").as_deref(), Some("one\n"));
 }
 
@@ -415,7 +565,9 @@ fn hooks_within_a_run_make_the_only_checkpoints() {
     let running = || {
         let status = claude.run(&["status", "--json"]);
         let status = (status.code == 0).then(|| status.json())?;
-        status["running"][0]["checkpoint"].as_str().map(str::to_owned)
+        status["running"][0]["checkpoint"]
+            .as_str()
+            .map(str::to_owned)
     };
     let run_id = (0..2000).find_map(|_| running()).unwrap();
     claude.run = Some(run_id);
@@ -424,7 +576,15 @@ fn hooks_within_a_run_make_the_only_checkpoints() {
     assert!(run.wait().unwrap().success());
     let log = claude.run(&["log", "--json", "--all"]);
     assert_eq!(log.stdout.matches("turn-start").count(), 1, "{log:#?}");
-    assert_eq!(claude.run(&["list", "--json"]).json().as_array().unwrap().len(), 1);
+    assert_eq!(
+        claude
+            .run(&["list", "--json"])
+            .json()
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     claude.run(&["undo"]);
     assert_eq!(claude.read("a").as_deref(), Some("0"));
 }

@@ -158,7 +158,9 @@ fn every_prompt_and_every_call_of_an_agent_is_a_point_of_its_session() {
         bytes.map(|bytes| String::from_utf8(bytes).unwrap())
     };
     // Each record: the prompt, the call, the result, the answer.
-    let expected = ["0", "0", "1", "1", "1", "1", "2", "2", "2", "2", "3", "3", "3", "3"];
+    let expected = [
+        "0", "0", "1", "1", "1", "1", "2", "2", "2", "2", "3", "3", "3", "3",
+    ];
     for (n, expected) in expected.iter().enumerate() {
         let seq = n as u64 + 1;
         assert_eq!(state(seq, "a").as_deref(), Some(*expected), "record {seq}");
@@ -207,7 +209,11 @@ fn a_single_call_is_undone_and_redone_and_then_the_one_before_it() {
 
     let outcome = undo_call().unwrap();
     assert!(matches!(outcome.step.unwrap().kind, StepKind::Call { tool, .. } if tool == "bash"));
-    assert_eq!(files(), (Some("1".to_owned()), None), "the third did nothing");
+    assert_eq!(
+        files(),
+        (Some("1".to_owned()), None),
+        "the third did nothing"
+    );
     desk.workspace.redo(Rewind::files()).unwrap().unwrap();
     assert_eq!(files(), after);
     undo_call().unwrap();
@@ -229,7 +235,13 @@ fn what_the_user_changed_between_turns_stops_an_undo_and_survives_a_merge() {
     agent.writes("first", "c1", "a", "ONE\ntwo\nthree\n");
     desk.write("a", "ONE\ntwo\nTHREE\n");
     agent.writes("second", "c2", "b", "b");
-    let kinds: Vec<LogKind> = desk.workspace.log().unwrap().iter().map(|it| it.kind()).collect();
+    let kinds: Vec<LogKind> = desk
+        .workspace
+        .log()
+        .unwrap()
+        .iter()
+        .map(|it| it.kind())
+        .collect();
     assert_eq!(kinds, [LogKind::Turn, LogKind::Person, LogKind::Turn]);
     undo(&desk);
     let outcome = undo(&desk);
@@ -277,16 +289,30 @@ fn turns_within_a_run_are_the_steps_and_the_run_is_one_for_the_rest() {
     desk.workspace.checkpoint(end).unwrap();
     drop(active);
 
-    let kinds: Vec<LogKind> = desk.workspace.log().unwrap().iter().map(|it| it.kind()).collect();
+    let kinds: Vec<LogKind> = desk
+        .workspace
+        .log()
+        .unwrap()
+        .iter()
+        .map(|it| it.kind())
+        .collect();
     use LogKind::{Person, Run, Turn};
     assert_eq!(kinds, [Run, Turn, Person, Turn, Run]);
-    let steps = [("log", None), ("a", Some("1")), ("a", Some("0")), ("cache", None)];
+    let steps = [
+        ("log", None),
+        ("a", Some("1")),
+        ("a", Some("0")),
+        ("cache", None),
+    ];
     for (name, expected) in steps {
         assert_eq!(undo(&desk).stage, Stage::Done);
         assert_eq!(content(&desk, name).as_deref(), expected, "{name}");
     }
     assert!(desk.workspace.undo(Rewind::files()).unwrap().is_none());
-    assert_eq!(content(&desk, "mine").as_deref(), Some("an edit between the turns"));
+    assert_eq!(
+        content(&desk, "mine").as_deref(),
+        Some("an edit between the turns")
+    );
     for _ in 0..4 {
         desk.workspace.redo(Rewind::files()).unwrap().unwrap();
     }
@@ -340,7 +366,10 @@ fn a_turn_lives_as_long_as_its_agent_and_was_interrupted_without_an_end() {
         .unwrap()
         .map(|it| it.unwrap().reason().clone())
         .collect();
-    assert!(reasons.contains(&CheckpointReason::Interrupted), "{reasons:?}");
+    assert!(
+        reasons.contains(&CheckpointReason::Interrupted),
+        "{reasons:?}"
+    );
     agent.imports(&[prompt("first"), calls(&["c1"]), result("c1")]);
     assert_eq!(agent.binds(), 4, "the end of an interrupted turn, too");
 }
@@ -364,6 +393,101 @@ fn the_next_prompt_ends_a_turn_that_was_interrupted() {
     assert_eq!(content(&desk, "a").as_deref(), Some("0"));
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn a_turn_can_be_undone_after_its_last_call_was() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let turn = agent.begin("twice", None);
+    agent.call(&turn, "c1", || desk.write("a", "1"));
+    agent.call(&turn, "c2", || desk.write("a", "2"));
+    agent.end(turn);
+    desk.write("mine", "an edit");
+    let call = desk.workspace.undo(Rewind::files_and_chat().last_call());
+    assert_eq!(call.unwrap().unwrap().stage, Stage::Done);
+    assert_eq!(content(&desk, "a").as_deref(), Some("1"));
+    assert_eq!(undo(&desk).stage, Stage::Done);
+    assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+    assert!(content(&desk, "mine").is_some());
+    for expected in ["1", "2"] {
+        desk.workspace.redo(Rewind::files()).unwrap().unwrap();
+        assert_eq!(content(&desk, "a").as_deref(), Some(expected));
+    }
+}
+
+/// A sub-agent's calls come within the call that started it.
+#[test]
+fn a_call_within_another_is_undone_with_it() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let turn = agent.begin("delegate", None);
+    agent.call(&turn, "outer", || {
+        agent.call(&turn, "inner", || desk.write("a", "1"))
+    });
+    agent.end(turn);
+    let undo_call = || desk.workspace.undo(Rewind::files_and_chat().last_call());
+    assert!(undo_call().unwrap().is_some());
+    assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+    assert!(undo_call().unwrap().is_none(), "nothing of it is left");
+    desk.workspace.redo(Rewind::files()).unwrap().unwrap();
+    assert_eq!(content(&desk, "a").as_deref(), Some("1"));
+}
+
+/// Agents do not report that the user interrupted them, so the turn still seems to run.
+#[test]
+fn an_edit_of_the_user_after_an_interrupt_stops_the_undo_of_the_turn() {
+    for saved in [false, true] {
+        let desk = Desk::new();
+        desk.write("a", "0");
+        let agent = Agent::new(&desk, "toy-session-number-one");
+        let turn = agent.begin("first", None);
+        agent.call(&turn, "c1", || desk.write("a", "1"));
+        desk.write("mine", "an edit after the interrupt");
+        if saved {
+            desk.keep();
+        }
+        assert_eq!(undo(&desk).stage, Stage::Stopped, "saved: {saved}");
+        let kept = desk.workspace.undo(Rewind::files_and_chat().keep());
+        assert_eq!(kept.unwrap().unwrap().stage, Stage::Done);
+        assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+        assert!(content(&desk, "mine").is_some());
+    }
+}
+
+/// The next prompt shows that the turn was over, not that it continued.
+#[test]
+fn a_turn_that_was_interrupted_and_undone_is_no_step_again() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    agent.writes("first", "c1", "a", "1");
+    let turn = agent.begin("second", None);
+    agent.call(&turn, "c2", || desk.write("a", "2"));
+    assert_eq!(undo(&desk).stage, Stage::Done);
+    desk.write("mine", "an edit");
+    agent.writes("third", "c3", "a", "3");
+    for expected in ["1", "0"] {
+        assert_eq!(undo(&desk).stage, Stage::Done);
+        assert_eq!(content(&desk, "a").as_deref(), Some(expected));
+    }
+    assert!(content(&desk, "mine").is_some());
+}
+
+/// What an open call changes is its turn's, also if it is undone before the call ends.
+#[test]
+fn a_turn_is_undone_in_the_middle_of_a_call() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let turn = agent.begin("first", None);
+    let place = agent.place.clone().call("c1").tool("bash");
+    turn.begin_tool(&place, CheckpointOptions::new()).unwrap();
+    desk.write("a", "1");
+    assert_eq!(undo(&desk).stage, Stage::Done);
+    assert_eq!(content(&desk, "a").as_deref(), Some("0"));
 }
 
 #[test]
@@ -422,7 +546,13 @@ fn calls_without_ids_are_told_by_their_tool_and_order() {
         turn.end_tool(&place, CheckpointOptions::new()).unwrap();
     }
     agent.end(turn);
-    agent.imports(&[prompt("go"), calls(&["x"]), result("x"), calls(&["y"]), result("y")]);
+    agent.imports(&[
+        prompt("go"),
+        calls(&["x"]),
+        result("x"),
+        calls(&["y"]),
+        result("y"),
+    ]);
     assert_eq!(agent.binds(), 6);
     let state = |seq| {
         let point = Point::record(&agent.id(), seq);
@@ -441,14 +571,23 @@ fn a_message_with_several_calls_has_the_files_before_all_of_them() {
     let agent = Agent::new(&desk, "toy-session-number-one");
     let turn = agent.begin("go", None);
     let place = |id: &str| agent.place.clone().call(id);
-    turn.begin_tool(&place("c1"), CheckpointOptions::new()).unwrap();
+    turn.begin_tool(&place("c1"), CheckpointOptions::new())
+        .unwrap();
     desk.write("a", "1");
-    turn.begin_tool(&place("c2"), CheckpointOptions::new()).unwrap();
+    turn.begin_tool(&place("c2"), CheckpointOptions::new())
+        .unwrap();
     desk.write("a", "2");
-    turn.end_tool(&place("c1"), CheckpointOptions::new()).unwrap();
-    turn.end_tool(&place("c2"), CheckpointOptions::new()).unwrap();
+    turn.end_tool(&place("c1"), CheckpointOptions::new())
+        .unwrap();
+    turn.end_tool(&place("c2"), CheckpointOptions::new())
+        .unwrap();
     agent.end(turn);
-    agent.imports(&[prompt("go"), calls(&["c1", "c2"]), result("c2"), result("c1")]);
+    agent.imports(&[
+        prompt("go"),
+        calls(&["c1", "c2"]),
+        result("c2"),
+        result("c1"),
+    ]);
     agent.binds();
     let point = Point::record(&agent.id(), 2);
     let snapshot = desk.workspace.snapshot(&point).unwrap();
@@ -477,7 +616,10 @@ fn a_purge_drops_the_files_of_bound_checkpoints_and_their_paths() {
     agent.writes("first", "c1", "a", "1");
     agent.imports(&turn("first", "c1"));
     agent.binds();
-    let plan = desk.store.purge_plan(&[agent.id()], DeleteScope::Named).unwrap();
+    let plan = desk
+        .store
+        .purge_plan(&[agent.id()], DeleteScope::Named)
+        .unwrap();
     plan.apply().unwrap();
     for checkpoint in desk.workspace.checkpoints().unwrap() {
         let checkpoint = checkpoint.unwrap();
