@@ -11,7 +11,7 @@ mod moment;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 
-use backtrail_formats::{HookEvent, MAX_HOOK_PAYLOAD, hook_answer, hook_event};
+use backtrail_formats::{HookEvent, HookKind, MAX_HOOK_PAYLOAD, hook_answer, hook_event};
 
 pub(crate) use self::agent_process::{ancestors, parent_of};
 use self::background::Background;
@@ -55,7 +55,9 @@ pub(crate) fn run(args: &HookArgs, ui: &Ui) -> Result<Answer> {
     std::panic::set_hook(Box::new(|_| {}));
     let done = std::panic::catch_unwind(|| act(args, ui));
     let failed = match done {
-        Ok(Ok(())) => None,
+        // It may have had nothing to store, which says nothing about the next one.
+        Ok(Ok(Done::Looked)) => return Ok(Answer::Done),
+        Ok(Ok(Done::Stored)) => None,
         Ok(Err(error)) => Some(error.with_causes()),
         Err(_) => Some("the program crashed".to_owned()),
     };
@@ -65,13 +67,19 @@ pub(crate) fn run(args: &HookArgs, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-fn act(args: &HookArgs, ui: &Ui) -> Result<()> {
+/// What a call did.
+enum Done {
+    Looked,
+    Stored,
+}
+
+fn act(args: &HookArgs, ui: &Ui) -> Result<Done> {
     let payload = read_payload(args)?;
     let event = hook_event(&args.agent, args.event.as_deref(), &payload)
         .map_err(|error| CommandError::invalid(error.to_string()))?;
     let moment = Moment::new(args, &payload, &event, ui);
     if let Some(background) = args.background {
-        return moment.in_background(background);
+        return moment.in_background(background).map(|()| Done::Looked);
     }
     let (store, _) = ui.store_dir()?;
     // Only `setup --status` needs it.
@@ -85,7 +93,10 @@ fn act(args: &HookArgs, ui: &Ui) -> Result<()> {
         }
     };
     answer(&event, lines.shown.as_deref(), lines.context.as_deref());
-    Ok(())
+    Ok(match event.kind {
+        HookKind::Prompt { .. } | HookKind::TurnEnd => Done::Stored,
+        _ => Done::Looked,
+    })
 }
 
 /// Prints what the agent expects.

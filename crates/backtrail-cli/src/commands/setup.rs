@@ -24,7 +24,9 @@ use self::plan::AgentPlan;
 use self::report::SetupReport;
 use super::Answer;
 use crate::error::{CommandError, Result};
+use crate::files;
 use crate::home::in_path;
+use crate::text::one_line;
 use crate::ui::Ui;
 
 /// Install hooks, so that every prompt and tool call can be undone
@@ -72,6 +74,13 @@ fn agent_names() -> PossibleValuesParser {
 /// the time of the last call is unknown.
 pub(crate) fn fired_file(store: &Path, agent: &str) -> PathBuf {
     store.join("derived").join("hooks").join(agent)
+}
+
+/// Returns why an agent's last hook failed, if it did.
+pub(crate) fn last_failure(store: &Path, agent: &str) -> Option<String> {
+    let reason = files::read(&failure_file(store, agent)).ok()?;
+    let reason = one_line(&reason, 300);
+    (!reason.is_empty()).then_some(reason)
 }
 
 /// Returns the file with the reason why an agent's last hook failed, if it did.

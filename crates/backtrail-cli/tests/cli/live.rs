@@ -182,6 +182,89 @@ fn with_hooks_each_prompt_and_each_call_can_be_undone() {
     assert!(told.contains("add logout"), "{told}");
 }
 
+/// What was undone before a session began is no news to it.
+#[test]
+fn a_new_session_is_not_told_what_was_undone_before_it() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
+    claude.run(&["undo"]);
+    let other = json!({"prompt": "hello", "session_id": "0b4f3c1a-1111-4222-8333-444455556666"});
+    assert_eq!(claude.hook("UserPromptSubmit", other).stdout, "");
+    let told = claude
+        .hook("UserPromptSubmit", json!({"prompt": "go on"}))
+        .stdout;
+    assert!(told.contains("first"), "{told}");
+}
+
+/// The user interrupts the agent, which does not say so, and edits a file.
+#[test]
+fn an_edit_after_an_interrupt_stops_the_undo() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    claude.hook("UserPromptSubmit", json!({"prompt": "first"}));
+    claude.prompt("first");
+    let tool = json!({"tool_name": "Bash", "tool_use_id": "toolu_1", "tool_input": {}});
+    claude.hook("PreToolUse", tool.clone());
+    write(&claude.cli.work(), "a", "1");
+    claude.hook("PostToolUse", tool);
+    write(&claude.cli.work(), "mine", "my edit");
+    let stopped = claude.run(&["undo"]);
+    assert_eq!(stopped.code, 1, "{stopped:#?}");
+    let said = "1 file changed since the last sign of this turn, by you or the turn";
+    assert!(stopped.stderr.contains(said), "{stopped:#?}");
+    let kept = claude.run(&["undo", "--keep"]);
+    assert_eq!(kept.code, 0, "{kept:#?}");
+    assert!(
+        kept.stderr.contains("Claude Code has been running here"),
+        "{kept:#?}"
+    );
+    assert_eq!(claude.read("a").as_deref(), Some("0"));
+    assert_eq!(claude.read("mine").as_deref(), Some("my edit"));
+}
+
+/// A first line longer than what a file is recognised by.
+#[test]
+fn a_session_that_begins_with_a_very_long_prompt_is_bound() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    let long = "x".repeat(300 << 10);
+    claude.turn(&long, "toolu_1", |dir| write(dir, "a", "1"));
+    let undone = claude.run(&["undo"]);
+    assert!(
+        undone.stdout.contains("Undid prompt 1 \"xxx"),
+        "{undone:#?}"
+    );
+}
+
+/// F35: what a hook could not do is shown where people look for it.
+#[test]
+fn a_failed_call_is_shown_by_the_status_of_setup_and_at_the_next_start() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
+    let config = claude.cli.store().join("config.toml");
+    fs::write(&config, "hook_wait = 7\n").unwrap();
+    claude.hook("UserPromptSubmit", json!({"prompt": "second"}));
+    fs::remove_file(&config).unwrap();
+    let status = claude.run(&["setup", "--status"]);
+    assert!(
+        status
+            .stderr
+            .contains("Claude Code: the last call failed: "),
+        "{status:#?}"
+    );
+    let started = claude
+        .hook("SessionStart", json!({"source": "startup"}))
+        .stdout;
+    assert!(started.contains("the last call failed"), "{started}");
+    claude.turn("third", "toolu_3", |dir| write(dir, "a", "3"));
+    let started = claude
+        .hook("SessionStart", json!({"source": "startup"}))
+        .stdout;
+    assert!(started.contains("undo ready"), "{started}");
+}
+
 #[test]
 fn the_last_call_is_undone_and_redone_by_the_command() {
     let mut claude = Claude::new();

@@ -316,9 +316,21 @@ fn find_format(
     let mut formats = options.formats.iter().copied();
     let format = match is_database(&source.head()) {
         true => database_format(formats, path)?,
-        false => formats.find(|format| format.recognises(&source)),
+        false => formats
+            .clone()
+            .find(|format| format.recognises(&source))
+            .or_else(|| formats.find(|format| is_in_place(*format, options, path, &source))),
     };
     Ok(format.map(|format| (format, file_stamp(&metadata))))
+}
+
+/// Returns whether a file is where an agent keeps its sessions, and its first line may be too
+/// long to be recognised by its beginning.
+fn is_in_place(format: &dyn Format, options: &ImportOptions, path: &Path, source: &Source) -> bool {
+    let head = source.head();
+    let is_cut = (head.len() as u64) < source.len() && !head.contains(&b'\n');
+    let mut places = format.directories(&options.environment).into_iter();
+    is_cut && format.is_session_file(path) && places.any(|place| path.starts_with(place))
 }
 
 /// Returns which of the given formats has its tables in a database.

@@ -147,6 +147,16 @@ impl<'a> AuthorSpan<'a> {
         }
     }
 
+    /// Returns whether a change before state `n` may be the user's as well: it came after the
+    /// last sign of one that died, or while an agent's turn had no call open and the agent did
+    /// not report the state. An agent that the user interrupts may not say so.
+    fn may_be_over(&self, n: usize, state: Option<&Checkpoint>) -> bool {
+        let start = self.checkpoint.id();
+        let is_own = state.is_some_and(|it| it.begun_by() == Some(start));
+        let is_waiting = self.checkpoint.agent().is_some() && !is_own && !self.was_calling(n);
+        is_waiting || self.died && self.end == n
+    }
+
     /// Returns whether a tool call was running before state `n`, or may have been.
     fn was_calling(&self, n: usize) -> bool {
         let mut calls = self.calls.iter();
@@ -211,7 +221,7 @@ fn authors_of_checkpoint(
         return Vec::new();
     }
     let at = checkpoint.at();
-    let mut by = in_progress_at(around, n, at);
+    let mut by = in_progress_at(around, n, (Some(checkpoint), at));
     if by.is_empty() {
         let asked = checkpoint
             .session()
@@ -229,7 +239,7 @@ fn authors_of_checkpoint(
 }
 
 fn authors_of_present(around: &[AuthorSpan<'_>], last: usize, now: Timestamp) -> Vec<Author> {
-    let mut by = in_progress_at(around, last, now);
+    let mut by = in_progress_at(around, last, (None, now));
     if by.is_empty() {
         by.push(Author::new(AuthorKind::Person, (last, now)));
     }
@@ -240,8 +250,12 @@ fn authors_of_present(around: &[AuthorSpan<'_>], last: usize, now: Timestamp) ->
 }
 
 /// Returns the turns and runs in progress before state `n`: those with a tool call in progress,
-/// or all if none has one. Changes after the last sign of one that died may be the user's.
-fn in_progress_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Author> {
+/// or all if none has one; and the user, if all of them may have been over.
+fn in_progress_at(
+    around: &[AuthorSpan<'_>],
+    n: usize,
+    (state, at): (Option<&Checkpoint>, Timestamp),
+) -> Vec<Author> {
     let open = around.iter().filter(|span| span.start < n && span.end >= n);
     let is_any_calling = open.clone().any(|span| span.was_calling(n));
     let open = open.filter(|span| !is_any_calling || span.was_calling(n));
@@ -260,7 +274,7 @@ fn in_progress_at(around: &[AuthorSpan<'_>], n: usize, at: Timestamp) -> Vec<Aut
         by.push(Author::new(AuthorKind::Person, (n, at)));
     }
     let mut open = open.peekable();
-    if open.peek().is_some() && open.all(|span| span.died && span.end == n) {
+    if open.peek().is_some() && open.all(|span| span.may_be_over(n, state)) {
         by.push(Author::new(AuthorKind::Person, (n, at)));
     }
     by

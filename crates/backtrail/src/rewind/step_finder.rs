@@ -220,7 +220,9 @@ impl<'a> StepFinder<'a> {
         let after = step.after.map(|after| checkpoints[after].snapshot_id());
         let lost = !self.lost_in(step).is_empty();
         let changed = lost || after.is_none_or(|after| after != before.snapshot_id());
-        let scope = after.map_or(PathScope::ChangedUntilNow, PathScope::Changed);
+        let left = self.timeline.what_is_left_of(step, &self.steps);
+        let left = left.map(|left| checkpoints[left].snapshot_id());
+        let scope = left.map_or(PathScope::ChangedUntilNow, PathScope::Changed);
         let (since, authors) = match (step.kind, &step.session) {
             (FileStepKind::Move, _) => (step.id, WhoseWork::Nobody),
             (_, Some(session)) => (before.id(), WhoseWork::of(self.workspace.store(), session)),

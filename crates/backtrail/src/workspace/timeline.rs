@@ -70,8 +70,8 @@ pub(crate) struct FileSteps {
     pub(crate) undone: Vec<(FileStep, CheckpointId)>,
     /// Those that were undone since the newest turn or run came.
     left: HashSet<CheckpointId>,
-    /// The tool calls that were undone on their own.
-    undone_calls: HashSet<CheckpointId>,
+    /// The tool calls that were undone on their own, each with the checkpoint of the undo.
+    undone_calls: HashMap<CheckpointId, usize>,
 }
 
 impl Timeline {
@@ -203,7 +203,7 @@ impl Timeline {
                 let step = self.span_step(n, span);
                 let continued =
                     step.kind == FileStepKind::Turn || span.changed_files(&self.checkpoints);
-                if continued {
+                if continued && !self.was_over(span, n) {
                     steps.end(step);
                 }
             } else if checkpoint.reason().moved()
@@ -216,6 +216,29 @@ impl Timeline {
             }
         }
         steps
+    }
+
+    /// Returns whether another program's turn was undone after its last sign of life, so that
+    /// its end is only where that was noticed.
+    fn was_over(&self, span: &Span, end: usize) -> bool {
+        let (start, end_reason) = (
+            &self.checkpoints[span.begun],
+            self.checkpoints[end].reason(),
+        );
+        if start.agent().is_none() || *end_reason != CheckpointReason::Interrupted {
+            return false;
+        }
+        let moves = self.moves.values();
+        let undos =
+            moves.filter(|it| it.reason == CheckpointReason::Undo && it.step == Some(span.id));
+        let undone = undos
+            .filter_map(|it| self.index_of(it.id))
+            .filter(|n| *n < end)
+            .max();
+        undone.is_some_and(|undone| {
+            let mut since = self.checkpoints[undone..end].iter();
+            !since.any(|it| it.begun_by() == Some(start.id()))
+        })
     }
 
     fn span_step(&self, came: usize, span: &Span) -> FileStep {
@@ -302,7 +325,20 @@ impl Timeline {
         })
     }
 
-    /// Returns the tool calls of a turn that changed files and were not undone, newest first.
+    /// Returns the checkpoint that has what is left of a step: its outcome or, if calls of it
+    /// were undone on their own, what that left.
+    pub(crate) fn what_is_left_of(&self, step: &FileStep, steps: &FileSteps) -> Option<usize> {
+        let outcome = step.after?;
+        let is_its =
+            |call: &CheckpointId| self.call(*call).is_some_and(|it| it.begun == step.begun);
+        let calls = steps.undone_calls.iter().filter(|(call, _)| is_its(call));
+        let left = calls.map(|(_, undo)| *undo).max();
+        left.filter(|_| step.kind == FileStepKind::Turn)
+            .or(Some(outcome))
+    }
+
+    /// Returns the tool calls of a turn that changed files and were not undone, newest first. A
+    /// call within another, such as a sub-agent's, was undone with that.
     pub(crate) fn calls_of(&self, turn: &FileStep, steps: &FileSteps) -> Vec<FileStep> {
         let until = turn.after.map_or(self.checkpoints.len(), |after| after + 1);
         let own = self.checkpoints[turn.before..until].iter().rev();
@@ -310,8 +346,12 @@ impl Timeline {
         let calls = own.filter_map(|it| self.call(it.id()));
         let state = |n: usize| self.checkpoints[n].snapshot_id();
         let changed = |call: &FileStep| call.after.is_some_and(|n| state(n) != state(call.before));
+        let undone = steps.undone_calls.keys();
+        let undone: Vec<FileStep> = undone.filter_map(|call| self.call(*call)).collect();
+        let is_within =
+            |call: &FileStep, it: &FileStep| it.before <= call.before && call.after <= it.after;
         calls
-            .filter(|call| changed(call) && !steps.undone_calls.contains(&call.id))
+            .filter(|call| changed(call) && !undone.iter().any(|it| is_within(call, it)))
             .collect()
     }
 }
@@ -354,7 +394,7 @@ impl FileSteps {
                     self.left.insert(step.id);
                     self.undone.push((step, begun.id));
                 } else if let Some(call) = begun.step.and_then(|call| timeline.call(call)) {
-                    self.undone_calls.insert(call.id);
+                    self.undone_calls.insert(call.id, n);
                     self.undone.push((call, begun.id));
                 }
             }

@@ -396,6 +396,101 @@ fn the_next_prompt_ends_a_turn_that_was_interrupted() {
 }
 
 #[test]
+fn a_turn_can_be_undone_after_its_last_call_was() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let turn = agent.begin("twice", None);
+    agent.call(&turn, "c1", || desk.write("a", "1"));
+    agent.call(&turn, "c2", || desk.write("a", "2"));
+    agent.end(turn);
+    desk.write("mine", "an edit");
+    let call = desk.workspace.undo(Rewind::files_and_chat().last_call());
+    assert_eq!(call.unwrap().unwrap().stage, Stage::Done);
+    assert_eq!(content(&desk, "a").as_deref(), Some("1"));
+    assert_eq!(undo(&desk).stage, Stage::Done);
+    assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+    assert!(content(&desk, "mine").is_some());
+    for expected in ["1", "2"] {
+        desk.workspace.redo(Rewind::files()).unwrap().unwrap();
+        assert_eq!(content(&desk, "a").as_deref(), Some(expected));
+    }
+}
+
+/// A sub-agent's calls come within the call that started it.
+#[test]
+fn a_call_within_another_is_undone_with_it() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let turn = agent.begin("delegate", None);
+    agent.call(&turn, "outer", || {
+        agent.call(&turn, "inner", || desk.write("a", "1"))
+    });
+    agent.end(turn);
+    let undo_call = || desk.workspace.undo(Rewind::files_and_chat().last_call());
+    assert!(undo_call().unwrap().is_some());
+    assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+    assert!(undo_call().unwrap().is_none(), "nothing of it is left");
+    desk.workspace.redo(Rewind::files()).unwrap().unwrap();
+    assert_eq!(content(&desk, "a").as_deref(), Some("1"));
+}
+
+/// Agents do not report that the user interrupted them, so the turn still seems to run.
+#[test]
+fn an_edit_of_the_user_after_an_interrupt_stops_the_undo_of_the_turn() {
+    for saved in [false, true] {
+        let desk = Desk::new();
+        desk.write("a", "0");
+        let agent = Agent::new(&desk, "toy-session-number-one");
+        let turn = agent.begin("first", None);
+        agent.call(&turn, "c1", || desk.write("a", "1"));
+        desk.write("mine", "an edit after the interrupt");
+        if saved {
+            desk.keep();
+        }
+        assert_eq!(undo(&desk).stage, Stage::Stopped, "saved: {saved}");
+        let kept = desk.workspace.undo(Rewind::files_and_chat().keep());
+        assert_eq!(kept.unwrap().unwrap().stage, Stage::Done);
+        assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+        assert!(content(&desk, "mine").is_some());
+    }
+}
+
+/// The next prompt shows that the turn was over, not that it continued.
+#[test]
+fn a_turn_that_was_interrupted_and_undone_is_no_step_again() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    agent.writes("first", "c1", "a", "1");
+    let turn = agent.begin("second", None);
+    agent.call(&turn, "c2", || desk.write("a", "2"));
+    assert_eq!(undo(&desk).stage, Stage::Done);
+    desk.write("mine", "an edit");
+    agent.writes("third", "c3", "a", "3");
+    for expected in ["1", "0"] {
+        assert_eq!(undo(&desk).stage, Stage::Done);
+        assert_eq!(content(&desk, "a").as_deref(), Some(expected));
+    }
+    assert!(content(&desk, "mine").is_some());
+}
+
+/// What an open call changes is its turn's, also if it is undone before the call ends.
+#[test]
+fn a_turn_is_undone_in_the_middle_of_a_call() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let turn = agent.begin("first", None);
+    let place = agent.place.clone().call("c1").tool("bash");
+    turn.begin_tool(&place, CheckpointOptions::new()).unwrap();
+    desk.write("a", "1");
+    assert_eq!(undo(&desk).stage, Stage::Done);
+    assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+}
+
+#[test]
 fn of_two_agents_at_once_the_one_with_the_open_call_did_it() {
     let desk = Desk::new();
     let one = Agent::new(&desk, "toy-session-number-one");

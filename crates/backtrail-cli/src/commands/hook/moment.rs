@@ -13,6 +13,7 @@ use super::HookArgs;
 use super::agent_process::agent_process;
 use super::background::Background;
 use crate::commands::import::failed;
+use crate::commands::setup::last_failure;
 use crate::commands::workspace::{run_around, too_wide};
 use crate::commands::{open_files_store, open_or_create_store};
 use crate::error::{CommandError, Result};
@@ -143,9 +144,14 @@ impl<'a> Moment<'a> {
     /// Begins the first snapshot in the background, so that the first prompt need not wait.
     fn session_starts(&self, directory: &Path) -> Result<Lines> {
         let known = self.known_workspace(directory)?;
+        let (store, _) = self.ui.store_dir()?;
         let shown = match known {
             Some(workspace) if workspace.last_checkpoint()?.is_some() => {
-                "backtrail: undo ready".to_owned()
+                let failure = last_failure(&store, self.event.agent);
+                failure.map_or_else(
+                    || "backtrail: undo ready".to_owned(),
+                    |reason| format!("backtrail: the last call failed: {reason}"),
+                )
             }
             _ => {
                 self.workspace(directory)?;
@@ -165,7 +171,7 @@ impl<'a> Moment<'a> {
     fn prompt(&self, directory: &Path) -> Result<Lines> {
         let workspace = self.workspace(directory)?;
         let context = self.undone_since(&workspace)?;
-        self.checkpoint_in_time(&workspace)?;
+        self.protect(&workspace)?;
         Ok(Lines {
             shown: None,
             context,
@@ -174,14 +180,14 @@ impl<'a> Moment<'a> {
 
     fn tool(&self, directory: &Path) -> Result<()> {
         let workspace = self.workspace(directory)?;
-        self.checkpoint_in_time(&workspace)
+        self.protect(&workspace)
     }
 
     fn turn_ends(&self, directory: &Path) -> Result<()> {
         let Some(workspace) = self.known_workspace(directory)? else {
             return Ok(());
         };
-        self.checkpoint_in_time(&workspace)?;
+        self.protect(&workspace)?;
         Background::Import.start(self.args, self.payload, self.ui)
     }
 
@@ -219,6 +225,17 @@ impl<'a> Moment<'a> {
             }
         })?;
         made.ok_or_else(|| CommandError::invalid("the snapshot's thread died"))
+    }
+
+    /// Makes the checkpoint of this moment. If that fails, the turn is marked.
+    fn protect(&self, workspace: &Workspace) -> Result<()> {
+        let made = self.checkpoint_in_time(workspace);
+        if let (Err(error), Ok(place)) = (&made, self.place()) {
+            // The failure itself is noted elsewhere, too.
+            let reason = one_line(&error.with_causes(), 200);
+            workspace.record_missed(&place, &reason).ok();
+        }
+        made
     }
 
     /// Lets the agent continue without the snapshot.
@@ -351,13 +368,18 @@ impl<'a> Moment<'a> {
         }
         let place = self.place()?;
         let mut moves = Vec::new();
+        let mut has_worked_here = false;
         for checkpoint in workspace.checkpoints_back()? {
             let checkpoint = checkpoint?;
             let is_own = |it: &AgentPlace| it.name == place.name && it.session == place.session;
             if checkpoint.agent().is_some_and(is_own) {
+                has_worked_here = true;
                 break;
             }
             moves.push(checkpoint);
+        }
+        if !has_worked_here {
+            return Ok(None);
         }
         let mut undone: Vec<String> = Vec::new();
         for checkpoint in moves.iter().rev() {

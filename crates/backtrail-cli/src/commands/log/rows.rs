@@ -31,9 +31,10 @@ impl Row {
             return one_line(&about, width);
         }
         let room = width.saturating_sub(tail.width() + 1);
+        let whole = one_line(&about, usize::MAX);
         match one_line(&about, room) {
-            about if about.is_empty() || room < ABOUT.0 => tail.to_owned(),
-            about => format!("{about} {tail}"),
+            cut if cut.is_empty() || (room < ABOUT.0 && cut != whole) => tail.to_owned(),
+            cut => format!("{cut} {tail}"),
         }
     }
 

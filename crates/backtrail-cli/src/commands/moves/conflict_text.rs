@@ -1,6 +1,6 @@
 //! Conflicts as text: which files others changed too, and what to do.
 
-use backtrail::rewind::{ChangedBy, Conflict, OnConflict, Overlap, Verb};
+use backtrail::rewind::{ChangedBy, Conflict, Ending, OnConflict, Overlap, Verb};
 use unicode_width::UnicodeWidthStr;
 
 use super::lists::{self, Item, shortened};
@@ -30,7 +30,11 @@ impl OutcomeText<'_> {
         let are_yours = stopping.iter().all(is_yours);
         let step = self.outcome.step.as_ref().map(|step| step.kind.as_str());
         let is_doubtful = |one: &&Conflict| one.changed_by == ChangedBy::Person && one.overlapped;
+        let ending = self.outcome.step.as_ref().and_then(|step| step.ending);
         let what = match step {
+            Some(step) if stopping.iter().all(is_doubtful) && ending == Some(Ending::Running) => {
+                format!("changed since the last sign of this {step}, by you or the {step}")
+            }
             Some(step) if stopping.iter().all(is_doubtful) => {
                 format!("changed after this {step} was cut off, by you or the {step}")
             }

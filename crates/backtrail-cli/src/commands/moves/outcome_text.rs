@@ -5,7 +5,7 @@ use std::path::Path;
 use backtrail::rewind::{ChangedBy, ChatMove, KeptReason, PathOutcome, PathOutcomeKind, Stage};
 use backtrail::rewind::{TargetPoint, Verb};
 use backtrail::workspace::{Activity, CheckpointReason};
-use backtrail::{Outcome, Step, StepKind, Timestamp, Workspace};
+use backtrail::{Checkpoint, Outcome, Step, StepKind, Timestamp, Workspace};
 use backtrail_formats::{formats, resumable};
 
 use super::lists::{Item, lines, shortened};
@@ -358,8 +358,7 @@ fn as_at(to: &TargetPoint) -> String {
 /// 2 min ago)`.
 fn agents_step(step: &Step) -> Option<String> {
     let agent = step.agent.as_deref()?;
-    let title = formats().find(|format| format.name() == agent);
-    let title = title.map_or_else(|| one_line(agent, 40), |format| format.title().to_owned());
+    let title = agent_title(agent);
     let (tool, about) = match &step.kind {
         StepKind::Turn { about } => (None, about),
         StepKind::Call { tool, about } => (Some(tool), about),
@@ -379,23 +378,32 @@ fn agents_step(step: &Step) -> Option<String> {
     Some(format!("{text} ({title}{when})"))
 }
 
+/// Returns what an agent is called.
+fn agent_title(name: &str) -> String {
+    let format = formats().find(|format| format.name() == name);
+    format.map_or_else(|| one_line(name, 40), |format| format.title().to_owned())
+}
+
 fn in_brackets(at: Timestamp) -> String {
     format!(" ({})", when::brief(at))
 }
 
 /// Warns about the turns and runs in progress: a run is named by its command, a turn by
-/// its program.
+/// its agent or program.
 pub(super) fn running_warnings(active: &[Activity], workspace: &Workspace) -> Vec<String> {
     let warning = |activity: &Activity| {
         let start = workspace
             .checkpoint_by_id(activity.checkpoint)
             .ok()
             .flatten();
-        let name = match start.is_some_and(|start| *start.reason() == CheckpointReason::RunStart) {
-            true => activity.about.as_deref(),
-            false => activity.holder.program.as_deref(),
+        let is_run = |start: &Checkpoint| *start.reason() == CheckpointReason::RunStart;
+        let agent = start.as_ref().and_then(Checkpoint::agent);
+        let name = match agent {
+            Some(agent) => Some(agent_title(&agent.name)),
+            None if start.as_ref().is_some_and(is_run) => activity.about.clone(),
+            None => activity.holder.program.clone(),
         };
-        let name = one_line(&visible(name.unwrap_or("an agent")), 40);
+        let name = one_line(&visible(name.as_deref().unwrap_or("an agent")), 40);
         let (since, pid) = (when::brief(activity.holder.since), activity.holder.pid);
         let session = activity.session.as_ref();
         let session = session.map_or_else(String::new, |id| format!("session {}, ", short(id)));

@@ -12,7 +12,7 @@ use super::hook_line::{self, Created, HookProgram};
 use super::merge::{self, InstalledHook};
 use super::own_files::own_files;
 use super::plan::{self, AgentPlan};
-use super::{Answer, failure_file, fired_file, is_found};
+use super::{Answer, fired_file, is_found, last_failure};
 use crate::error::{CommandError, Result};
 use crate::files;
 use crate::home::{in_path, tilde};
@@ -40,7 +40,7 @@ struct AgentStatus {
     /// The setting that turns all hooks of the agent off.
     off: Option<String>,
     last_fired: Option<Timestamp>,
-    /// Why the last call failed, if it did.
+    /// Why its last call failed, if it did.
     failure: Option<String>,
 }
 
@@ -107,7 +107,7 @@ fn look(
         trusted: None,
         off: None,
         last_fired: last_fired(&fired_file(store, agent.name)),
-        failure: files::read(&failure_file(store, agent.name)).ok(),
+        failure: last_failure(store, agent.name),
         place,
     };
     let text = match installed_text(agent, &status.place) {
@@ -321,7 +321,7 @@ impl AgentStatus {
             "trusted": self.trusted,
             "turned_off_by": self.off,
             "last_call": self.last_fired.map(|at| at.to_string()),
-            "failure": self.failure,
+            "failed": self.failure,
             "error": error,
         })
     }
