@@ -1,7 +1,7 @@
 //! Measures Backtrail against what it replaces, in one run, as ratios.
 //!
 //! ```text
-//! cargo run --release -p backtrail-bench -- [trail|session|snapshot|store|find|import|follow] [--quick] [--only NAME]
+//! cargo run --release -p backtrail-bench -- [trail|session|snapshot|store|find|import|follow|live] [--quick] [--only NAME]
 //!                                           [--dir DIR] [--bin PATH] [--json]
 //! ```
 //!
@@ -19,6 +19,7 @@ mod command;
 mod find;
 mod follow;
 mod import;
+mod live;
 mod machine;
 mod measure;
 mod parts;

@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::report::Entry;
 use crate::snapshot::Subjects;
 use crate::trail::fixture::{Made, make_session};
-use crate::{find, follow, import, session, snapshot, store, trail};
+use crate::{find, follow, import, live, session, snapshot, store, trail};
 
 /// One part of the measurements.
 pub(crate) struct Part {
@@ -30,11 +30,12 @@ pub(crate) enum Area {
     Find,
     Import,
     Follow,
+    Live,
 }
 
 impl Area {
     /// Parts that wait for the disk come first, before anything fills the page cache.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Trail,
         Self::Session,
         Self::Snapshot,
@@ -42,6 +43,7 @@ impl Area {
         Self::Find,
         Self::Import,
         Self::Follow,
+        Self::Live,
     ];
 
     fn parts(self) -> &'static [Part] {
@@ -53,6 +55,7 @@ impl Area {
             Self::Find => &find::PARTS,
             Self::Import => &import::PARTS,
             Self::Follow => &follow::PARTS,
+            Self::Live => &live::PARTS,
         }
     }
 }
@@ -176,16 +179,16 @@ mod tests {
     #[test]
     fn an_area_means_its_parts_and_none_means_all() {
         let areas = [
-            "trail", "session", "snapshot", "store", "find", "import", "follow",
+            "trail", "session", "snapshot", "store", "find", "import", "follow", "live",
         ];
         let areas = areas.map(wanted);
-        let [trail, session, snapshot, store, find, import, follow] = &areas;
+        let [trail, session, snapshot, store, find, import, follow, live] = &areas;
         assert!(trail.contains(&"append") && session.contains(&"turns"));
         assert!(snapshot.contains(&"history"));
         assert!(store.contains(&"gc"));
         assert!(find.contains(&"index"));
         assert!(import.contains(&"totals"));
-        assert!(follow.contains(&"live"));
+        assert!(follow.contains(&"grown") && live.contains(&"hooks"));
         assert_eq!(wanted(""), areas.concat());
         assert_eq!(wanted("session --only append"), [""; 0]);
     }

@@ -69,6 +69,8 @@ pub(crate) enum Unit {
     BytesPerSecond,
     Bytes,
     Count,
+    /// A part of something, shown in percent.
+    Share,
 }
 
 impl Quantity {
@@ -126,7 +128,7 @@ impl Unit {
             Self::PerSecond => "1/s",
             Self::BytesPerSecond => "B/s",
             Self::Bytes => "B",
-            Self::Count => "1",
+            Self::Count | Self::Share => "1",
         }
     }
 
@@ -138,6 +140,7 @@ impl Unit {
             Self::BytesPerSecond => format!("{:.0} MB/s", value / 1e6),
             Self::Bytes => format!("{:.1} MiB", value / f64::from(1 << 20)),
             Self::Count => format!("{value:.0}"),
+            Self::Share => format!("{:.2} %", value * 100.0),
         }
     }
 }

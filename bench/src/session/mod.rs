@@ -4,7 +4,7 @@ pub(crate) mod context;
 pub(crate) mod load;
 mod moves;
 pub(crate) mod payload;
-mod storage;
+pub(crate) mod storage;
 pub(crate) mod turns;
 pub(crate) mod version1;
 

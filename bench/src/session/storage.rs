@@ -11,7 +11,7 @@ use backtrail::{LocalStorage, Storage, StorageFile};
 
 /// What happens when the engine syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Syncs {
+pub(crate) enum Syncs {
     Made,
     /// It is only counted, as if the disk took no time.
     Skipped,
@@ -19,7 +19,7 @@ pub(super) enum Syncs {
 
 /// The local disk with counted syncs.
 #[derive(Debug, Clone)]
-pub(super) struct CountedStorage {
+pub(crate) struct CountedStorage {
     syncs: Syncs,
     asked: Arc<SyncCounters>,
 }
@@ -39,7 +39,7 @@ pub(super) struct SyncCount {
 }
 
 impl CountedStorage {
-    pub(super) fn new(syncs: Syncs) -> Self {
+    pub(crate) fn new(syncs: Syncs) -> Self {
         Self {
             syncs,
             asked: Arc::default(),

@@ -8,17 +8,17 @@ pub(crate) mod git;
 mod history;
 mod memory;
 mod ours;
-mod random;
+pub(crate) mod random;
 mod rewind;
 mod round;
 mod size;
 mod source;
 mod subject;
-mod tree;
+pub(crate) mod tree;
 mod walk;
 
 use again::Between;
-pub(crate) use subject::Subjects;
+pub(crate) use subject::{RACY, Subjects};
 
 use crate::Result;
 use crate::args::Args;

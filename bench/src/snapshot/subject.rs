@@ -15,7 +15,7 @@ use crate::parts::settle;
 use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 
 /// Younger files are hashed again, whatever their times.
-const RACY: Duration = Duration::from_millis(2_100);
+pub(crate) const RACY: Duration = Duration::from_millis(2_100);
 
 /// The large tree and the small one.
 #[derive(Debug)]

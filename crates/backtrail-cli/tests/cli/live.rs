@@ -282,6 +282,28 @@ fn the_last_call_is_undone_and_redone_by_the_command() {
     assert_eq!(claude.read("a").as_deref(), Some("1"));
 }
 
+/// An agent is told in its next prompt what was undone; a new session has nothing to repeat.
+#[test]
+fn an_agent_is_told_what_was_undone_since_its_last_turn_and_a_new_session_is_not() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    claude.turn("change a", "call-1", |work| write(work, "a", "1"));
+    claude.run(&["undo"]);
+    let new = claude.hook(
+        "UserPromptSubmit",
+        json!({"prompt": "hello", "session_id": "new"}),
+    );
+    assert!(!new.stdout.contains("undid"), "{new:#?}");
+    let told = claude.hook("UserPromptSubmit", json!({"prompt": "go on"}));
+    assert!(
+        told.stdout
+            .contains("The user undid this since your last turn"),
+        "{told:#?}"
+    );
+    let again = claude.hook("UserPromptSubmit", json!({"prompt": "go on"}));
+    assert!(!again.stdout.contains("undid"), "{again:#?}");
+}
+
 /// The state of any record of the agent's session can be restored.
 #[test]
 fn a_rewind_goes_to_a_record_of_the_agents_session() {

@@ -13,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::new_checkpoint::SNAPSHOT;
 use super::remote::{self, Remote};
+use super::roots;
 use super::{FormerRoot, Workspace};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ids::WorkspaceId;
@@ -174,15 +175,14 @@ pub(crate) fn by_id(store: &Store, id: &WorkspaceId) -> Result<Workspace> {
 /// Finds the workspace of a directory, without creating one. If the directory is gone, it
 /// is found by its path.
 pub(crate) fn find(store: &Store, path: &Path) -> Result<Option<Workspace>> {
-    let known = known(store)?;
     let found = match Directory::of(path) {
         Ok(place) => {
-            let found = find_known(known, &place);
+            let found = find_at(store, &place)?;
             found.map(|found| (found, place.root))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let root = absent_root(path);
-            let mut known = known.into_iter();
+            let mut known = known(store)?.into_iter();
             let found = known
                 .find(|known| known.root == root && !known.is_superseded())
                 .ok_or(error)?;
@@ -204,6 +204,14 @@ pub(super) fn absent_root(path: &Path) -> PathBuf {
     }
 }
 
+/// Finds the workspace of a directory, by reading only its own trail if that is possible.
+fn find_at(store: &Store, place: &Directory) -> Result<Option<KnownWorkspace>> {
+    match roots::noted_at(store, &place.root) {
+        Some(known) => Ok(Some(known)),
+        None => Ok(find_known(known(store)?, place)),
+    }
+}
+
 pub(super) fn find_known(all: Vec<KnownWorkspace>, place: &Directory) -> Option<KnownWorkspace> {
     let (by_path, others): (Vec<_>, Vec<_>) = all
         .into_iter()
@@ -216,10 +224,16 @@ pub(super) fn find_known(all: Vec<KnownWorkspace>, place: &Directory) -> Option<
 /// Finds the workspace of a directory, creates it if there is none, and records a new path
 /// if the directory was moved.
 pub(crate) fn register(store: &Store, path: &Path) -> Result<Workspace> {
+    let workspace = register_directory(store, path)?;
+    roots::note(store, workspace.root(), workspace.id());
+    Ok(workspace)
+}
+
+fn register_directory(store: &Store, path: &Path) -> Result<Workspace> {
     let place = Directory::of(path)?;
     not_in_the_store(store, &place)?;
     let remote = remote::read(&place.root);
-    let seen = find_known(known(store)?, &place);
+    let seen = find_at(store, &place)?;
     if let Some(known) = &seen
         && known.now(&place, &remote, store.now()) == known.noted
     {
@@ -341,6 +355,9 @@ fn reference(place: &Directory) -> WorkspaceRef {
 /// workspace that contains it, else the nearest directory with a `.git`, else itself.
 pub(crate) fn root_around(store: &Store, dir: &Path) -> Result<PathBuf> {
     let dir = Directory::of(dir)?.root;
+    if roots::noted_at(store, &dir).is_some_and(|here| here.is_used(store)) {
+        return Ok(dir);
+    }
     let known = known(store)?;
     let is_known = |dir: &&Path| {
         let here = known

@@ -37,6 +37,7 @@ pub(crate) mod remaining_files;
 pub(crate) mod remote;
 pub(crate) mod repair;
 pub(crate) mod resolve;
+mod roots;
 mod scan;
 mod sign_of_life;
 pub(crate) mod spans;

@@ -7,11 +7,14 @@
 )]
 
 use std::fs;
+use std::path::Path;
 
 use backtrail::workspace::CheckpointReason;
 use backtrail::{
-    Checkpoint, CheckpointOptions, ErrorKind, Message, Point, SessionOptions, Workspace,
+    Checkpoint, CheckpointOptions, ErrorKind, LocalStorage, Message, Point, SessionOptions, Store,
+    StoreOptions, Workspace,
 };
+use backtrail_testkit::{Count, FaultyStorage};
 
 use crate::snapshots::desk::Desk;
 
@@ -311,4 +314,68 @@ fn checkpoints_and_log_entries_are_json_with_what_they_are_about() {
     assert_eq!(entry["kind"], "run");
     assert_eq!(entry["ended"], false);
     assert_eq!(entry["before"]["id"], json["id"]);
+}
+
+/// A store on the disk whose operations are counted, and workspaces in it with a checkpoint each.
+fn counted(dir: &Path) -> (FaultyStorage, Store, impl Fn(&str) -> Workspace) {
+    let storage = FaultyStorage::new(LocalStorage).counting(Count::All);
+    let options = StoreOptions::new().storage(storage.clone());
+    let store = options.open_or_create(dir.join("store")).unwrap();
+    let (dir, of) = (dir.to_owned(), store.clone());
+    let make = move |name: &str| {
+        let root = dir.join(name);
+        fs::create_dir(&root).unwrap();
+        let workspace = of.workspace(&root).unwrap();
+        make(&workspace, CheckpointOptions::new());
+        workspace
+    };
+    (storage, store, make)
+}
+
+#[test]
+fn a_workspace_is_found_without_reading_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, store, new) = counted(dir.path());
+    let first = new("first");
+    let reads = || {
+        let before = storage.operations();
+        assert_eq!(store.workspace_root(first.root()).unwrap(), first.root());
+        let found = store.find_workspace(first.root()).unwrap().unwrap();
+        assert_eq!(found.id(), first.id());
+        assert_eq!(store.workspace(first.root()).unwrap().id(), first.id());
+        storage.operations() - before
+    };
+    let alone = reads();
+    for n in 0..20 {
+        new(&format!("other-{n}"));
+    }
+    assert_eq!(reads(), alone);
+}
+
+#[test]
+fn a_wrong_hint_at_which_path_a_workspace_is_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, store, new) = counted(dir.path());
+    let (one, two) = (new("one"), new("two"));
+    let hint = store.root().join("derived/workspace-roots.json");
+    let swapped = format!(r#"{{"{}":"{}"}}"#, one.root().display(), two.id());
+    let unknown = swapped.replace(two.id().as_str(), "00000000-0000-4000-8000-000000000000");
+    for wrong in ["", "{", "[]", &swapped, &unknown] {
+        fs::write(&hint, wrong).unwrap();
+        for workspace in [&one, &two] {
+            let root = workspace.root();
+            assert_eq!(store.workspace_root(root).unwrap(), root, "{wrong}");
+            let found = store.find_workspace(root).unwrap().unwrap();
+            assert_eq!(found.id(), workspace.id(), "{wrong}");
+        }
+        assert_eq!(
+            store.workspace(one.root()).unwrap().id(),
+            one.id(),
+            "{wrong}"
+        );
+        assert_eq!(store.workspaces().unwrap().len(), 2, "{wrong}");
+    }
+    // The right one is noted again.
+    let noted = fs::read_to_string(&hint).unwrap();
+    assert!(noted.contains(one.id().as_str()), "{noted}");
 }

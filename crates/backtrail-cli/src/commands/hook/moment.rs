@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use backtrail::workspace::{AgentPlace, AgentTurn, CheckpointReason};
-use backtrail::{CheckpointId, CheckpointOptions, Workspace};
+use backtrail::{Checkpoint, CheckpointId, CheckpointOptions, Workspace};
 use backtrail_formats::{Environment, HookEvent, HookKind, ToolEffect, bind_new};
 
 use super::HookArgs;
@@ -28,6 +28,10 @@ const TRIES: [Duration; 3] = [
     Duration::from_millis(500),
     Duration::from_secs(2),
 ];
+
+/// How many checkpoints back an agent's last turn is looked for. What was undone before so many of
+/// others matters no more, and a new session must not read the whole trail.
+const LOOK_BACK: usize = 1000;
 
 /// What the agent is to show or to pass on.
 #[derive(Debug, Default)]
@@ -366,21 +370,7 @@ impl<'a> Moment<'a> {
         if !self.settings()?.tell_agents.value {
             return Ok(None);
         }
-        let place = self.place()?;
-        let mut moves = Vec::new();
-        let mut has_worked_here = false;
-        for checkpoint in workspace.checkpoints_back()? {
-            let checkpoint = checkpoint?;
-            let is_own = |it: &AgentPlace| it.name == place.name && it.session == place.session;
-            if checkpoint.agent().is_some_and(is_own) {
-                has_worked_here = true;
-                break;
-            }
-            moves.push(checkpoint);
-        }
-        if !has_worked_here {
-            return Ok(None);
-        }
+        let moves = since_last_turn(workspace, &self.place()?)?;
         let mut undone: Vec<String> = Vec::new();
         for checkpoint in moves.iter().rev() {
             let about = checkpoint
@@ -401,4 +391,19 @@ impl<'a> Moment<'a> {
              it; do not do it again unless asked."
         )))
     }
+}
+
+/// Returns the checkpoints since the last turn of an agent's session, newest first; none if the
+/// session has no turn here yet.
+fn since_last_turn(workspace: &Workspace, place: &AgentPlace) -> Result<Vec<Checkpoint>> {
+    let mut since = Vec::new();
+    for checkpoint in workspace.checkpoints_back()?.take(LOOK_BACK) {
+        let checkpoint = checkpoint?;
+        let is_own = |it: &AgentPlace| it.name == place.name && it.session == place.session;
+        if checkpoint.agent().is_some_and(is_own) {
+            return Ok(since);
+        }
+        since.push(checkpoint);
+    }
+    Ok(Vec::new())
 }
