@@ -35,8 +35,11 @@ pub(super) struct FollowTarget {
     /// The run that the turns are in.
     pub(super) run: Option<CheckpointId>,
     /// Called for each session that is added to.
-    pub(super) report: Option<Box<dyn Fn(&Followed) + Send>>,
+    pub(super) report: Option<Reporter>,
 }
+
+/// Gets each session that is added to.
+pub(super) type Reporter = Box<dyn Fn(&Followed) + Send>;
 
 /// Follows agents until it is finished.
 pub(super) struct Following {

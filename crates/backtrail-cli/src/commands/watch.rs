@@ -10,7 +10,7 @@ use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::following::{FollowTarget, Following};
+use super::following::{FollowTarget, Following, Reporter};
 use super::workspace::WorkspaceArgs;
 use super::{Answer, open_or_create_store, short};
 use crate::error::{CommandError, Result};
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &WatchArgs, ui: &Ui) -> Result<Answer> {
 }
 
 /// Returns what prints each prompt as it appears.
-fn reporter(store: &Store, is_json: bool) -> Box<dyn Fn(&Followed) + Send> {
+fn reporter(store: &Store, is_json: bool) -> Reporter {
     let store = store.clone();
     Box::new(move |followed| {
         let is_prompt = |kind: &FollowedKind| *kind == FollowedKind::Prompt;

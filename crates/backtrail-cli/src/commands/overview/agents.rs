@@ -65,10 +65,12 @@ impl FoundAgent {
                 }
                 *entries_left -= 1;
                 match path.symlink_metadata() {
-                    Ok(entry) if entry.is_dir() && depth < DEEPEST => {
-                        if format.may_contain_sessions(&path) {
-                            dirs.push((path, depth + 1));
-                        }
+                    Ok(entry)
+                        if entry.is_dir()
+                            && depth < DEEPEST
+                            && format.may_contain_sessions(&path) =>
+                    {
+                        dirs.push((path, depth + 1));
                     }
                     Ok(entry) if entry.is_file() => found.add(format, &path),
                     _ => {}
