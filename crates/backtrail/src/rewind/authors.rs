@@ -42,8 +42,21 @@ pub(super) enum AuthorKind {
     Person,
     /// A turn or run of a session, or a checkpoint that it asked for.
     Session(SessionPlace),
+    /// A turn of another program whose session is not here, by that program's own ids.
+    Agent(String, String),
     /// A turn or run without a session.
     Unnamed,
+}
+
+impl AuthorKind {
+    /// Returns the author of the turn or run that began with a checkpoint.
+    fn of_start(start: &Checkpoint) -> Self {
+        match (start.session(), start.agent()) {
+            (Some(place), _) => Self::Session(place.clone()),
+            (None, Some(agent)) => Self::Agent(agent.name.clone(), agent.session.clone()),
+            (None, None) => Self::Unnamed,
+        }
+    }
 }
 
 impl Author {
@@ -152,7 +165,7 @@ impl<'a> AuthorSpan<'a> {
     /// not report the state. An agent that the user interrupts may not say so.
     fn may_be_over(&self, n: usize, state: Option<&Checkpoint>) -> bool {
         let start = self.checkpoint.id();
-        let is_own = state.is_some_and(|it| it.begun_by() == Some(start));
+        let is_own = state.is_some_and(|it| it.id() == start || it.begun_by() == Some(start));
         let is_waiting = self.checkpoint.agent().is_some() && !is_own && !self.was_calling(n);
         is_waiting || self.died && self.end == n
     }
@@ -262,8 +275,7 @@ fn in_progress_at(
     let mut by: Vec<Author> = open
         .clone()
         .map(|span| {
-            let place = span.checkpoint.session().cloned();
-            let kind = place.map_or(AuthorKind::Unnamed, AuthorKind::Session);
+            let kind = AuthorKind::of_start(span.checkpoint);
             Author {
                 step: Some(Description::of_start(span.checkpoint)),
                 ..Author::new(kind, (n, at))
@@ -374,6 +386,8 @@ pub(super) enum WhoseWork {
     Nobody,
     /// One session, with its sub-agents and what it was forked from.
     One(SessionFamily),
+    /// One session of another program that is not here.
+    Agent(AuthorKind),
     /// Every session.
     Sessions,
     /// Every session, and the user as far as a checkpoint of their own has it.
@@ -391,11 +405,21 @@ impl WhoseWork {
         })
     }
 
+    /// Returns whose work a turn or run is that began with a checkpoint.
+    pub(super) fn of_start(store: &Store, start: &Checkpoint) -> Self {
+        match AuthorKind::of_start(start) {
+            AuthorKind::Session(place) => Self::of(store, &place.id),
+            kind @ AuthorKind::Agent(..) => Self::Agent(kind),
+            AuthorKind::Person | AuthorKind::Unnamed => Self::Sessions,
+        }
+    }
+
     /// Returns it as the record of a merge stores it.
     pub(super) fn as_merged(&self) -> MergedWork {
         match self {
             Self::Nobody => MergedWork::Move,
             Self::One(_) => MergedWork::Session,
+            Self::Agent(_) => MergedWork::Sessions,
             Self::Sessions => MergedWork::Sessions,
             Self::Everyone => MergedWork::Everyone,
         }
@@ -412,6 +436,7 @@ impl WhoseWork {
             (Self::Nobody, _) => false,
             (Self::One(family), AuthorKind::Session(place)) => family.holds(place),
             (Self::One(_), _) => false,
+            (Self::Agent(own), kind) => own == kind,
             (Self::Sessions, kind) => *kind != AuthorKind::Person,
             (Self::Everyone, AuthorKind::Person) => author.held,
             (Self::Everyone, _) => true,

@@ -76,7 +76,7 @@ impl Merger<'_> {
         let changed_by = match &author.kind {
             AuthorKind::Session(place) => ChangedBy::Session(place.id.clone()),
             AuthorKind::Person => ChangedBy::Person,
-            AuthorKind::Unnamed => ChangedBy::Run,
+            AuthorKind::Agent(..) | AuthorKind::Unnamed => ChangedBy::Run,
         };
         let at = match author.unsaved {
             true => self.changed_at(path).unwrap_or(author.at),

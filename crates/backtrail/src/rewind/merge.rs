@@ -241,7 +241,7 @@ impl Merger<'_> {
         let other = by.rev().find(|author| !self.authors.is_own(author));
         match other.map_or(&AuthorKind::Person, |other| &other.kind) {
             AuthorKind::Person => "you",
-            AuthorKind::Session(_) | AuthorKind::Unnamed => "others",
+            AuthorKind::Session(_) | AuthorKind::Agent(..) | AuthorKind::Unnamed => "others",
         }
     }
 

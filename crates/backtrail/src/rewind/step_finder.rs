@@ -223,10 +223,13 @@ impl<'a> StepFinder<'a> {
         let left = self.timeline.what_is_left_of(step, &self.steps);
         let left = left.map(|left| checkpoints[left].snapshot_id());
         let scope = left.map_or(PathScope::ChangedUntilNow, PathScope::Changed);
-        let (since, authors) = match (step.kind, &step.session) {
-            (FileStepKind::Move, _) => (step.id, WhoseWork::Nobody),
-            (_, Some(session)) => (before.id(), WhoseWork::of(self.workspace.store(), session)),
-            (_, None) => (before.id(), WhoseWork::Sessions),
+        let (since, authors) = match step.kind {
+            FileStepKind::Move => (step.id, WhoseWork::Nobody),
+            _ => {
+                let start = &checkpoints[step.begun];
+                let store = self.workspace.store();
+                (before.id(), WhoseWork::of_start(store, start))
+            }
         };
         let files = FileTarget {
             state: before.snapshot_id(),

@@ -255,6 +255,11 @@ impl Timeline {
                     let next = newest_of(&self.checkpoints, span.begun) + 1;
                     (next < self.checkpoints.len()).then_some(next)
                 }
+                // Its end does not have its work any more.
+                Some(end) if self.was_over(span, end) => {
+                    let is_own = |n: &usize| self.checkpoints[*n].begun_by() == Some(start.id());
+                    (span.start..end).rev().find(is_own).or(Some(end))
+                }
                 // What changed after its last sign of life may be its work, too.
                 Some(end) if self.checkpoints[end].last_seen().is_some() => {
                     match self.checkpoints.get(end + 1) {

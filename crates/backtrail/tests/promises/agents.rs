@@ -476,6 +476,21 @@ fn a_turn_that_was_interrupted_and_undone_is_no_step_again() {
     assert!(content(&desk, "mine").is_some());
 }
 
+#[test]
+fn a_turn_that_was_interrupted_undone_and_redone_can_be_undone_again() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let turn = agent.begin("first", None);
+    agent.call(&turn, "c1", || desk.write("a", "1"));
+    undo(&desk);
+    agent.end(agent.begin("only a question", None));
+    desk.workspace.redo(Rewind::files()).unwrap().unwrap();
+    assert_eq!(content(&desk, "a").as_deref(), Some("1"));
+    undo(&desk);
+    assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+}
+
 /// What an open call changes is its turn's, also if it is undone before the call ends.
 #[test]
 fn a_turn_is_undone_in_the_middle_of_a_call() {
@@ -510,6 +525,23 @@ fn of_two_agents_at_once_the_one_with_the_open_call_did_it() {
     assert_eq!(outcome.stage, Stage::Done);
     assert_eq!(content(&desk, "by-one"), None);
     assert_eq!(content(&desk, "by-two").as_deref(), Some("2"));
+}
+
+/// The same before anything of them is imported.
+#[test]
+fn two_agents_without_sessions_here_are_told_apart() {
+    let desk = Desk::new();
+    let one = Agent::new(&desk, "toy-session-number-one");
+    let two = Agent::new(&desk, "toy-session-number-two");
+    let first = one.begin("first", None);
+    let second = two.begin("second", None);
+    one.call(&first, "c1", || desk.write("by-one", "1"));
+    two.call(&second, "c2", || desk.write("by-two", "2"));
+    one.end(first);
+    two.end(second);
+    assert_eq!(undo(&desk).stage, Stage::Done);
+    assert_eq!(content(&desk, "by-one").as_deref(), Some("1"));
+    assert_eq!(content(&desk, "by-two"), None);
 }
 
 #[test]
