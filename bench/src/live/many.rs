@@ -46,7 +46,10 @@ fn make_turn(
     let begun = workspace.begin_agent_turn(&place, prompt, None)?;
     let mut made = vec![begun.start()];
     for call in 0..CALLS {
-        let place = place.clone().call(format!("past_{turn}_{call}")).tool("Bash");
+        let place = place
+            .clone()
+            .call(format!("past_{turn}_{call}"))
+            .tool("Bash");
         made.push(begun.begin_tool(&place, options())?.id());
         made.push(begun.end_tool(&place, options())?.id());
     }

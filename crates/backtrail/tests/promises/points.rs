@@ -368,7 +368,11 @@ fn a_wrong_hint_at_which_path_a_workspace_is_changes_nothing() {
             let found = store.find_workspace(root).unwrap().unwrap();
             assert_eq!(found.id(), workspace.id(), "{wrong}");
         }
-        assert_eq!(store.workspace(one.root()).unwrap().id(), one.id(), "{wrong}");
+        assert_eq!(
+            store.workspace(one.root()).unwrap().id(),
+            one.id(),
+            "{wrong}"
+        );
         assert_eq!(store.workspaces().unwrap().len(), 2, "{wrong}");
     }
     // The right one is noted again.
