@@ -31,7 +31,7 @@ const TRIES: [Duration; 3] = [
 
 /// How many checkpoints back an agent's last turn is looked for. What was undone before so many of
 /// others matters no more, and a new session must not read the whole trail.
-const LOOK_BACK: usize = 1000;
+const LOOK_BACK: usize = 200;
 
 /// What the agent is to show or to pass on.
 #[derive(Debug, Default)]
