@@ -196,13 +196,17 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
             true => entry(LogKind::PersonOrRun),
             false => entry(LogKind::Person),
         };
-        if let Some(span) = starts.next_if(|span| span.start == n) {
+        let mut begins = false;
+        // A turn whose snapshot came late starts with the checkpoint before it.
+        while let Some(span) = starts.next_if(|span| span.start == n) {
             if span.begun == n {
                 entries.extend(persons.then(person));
-                entries.push(span_entry(timeline, span));
-                continue;
+                begins = true;
             }
             entries.push(span_entry(timeline, span));
+        }
+        if begins {
+            continue;
         }
         match checkpoint.reason() {
             CheckpointReason::Manual => entries.push(entry(LogKind::Checkpoint)),
@@ -241,7 +245,7 @@ fn span_entry(timeline: &Timeline, span: &Span) -> LogEntry {
         after: after.clone(),
         ended: end.is_some_and(|end| *end.reason() != CheckpointReason::Interrupted),
         is_running: end.is_none() && timeline.active.contains(&begun.id()),
-        is_step: timeline.is_step(span.start),
+        is_step: timeline.is_step(span),
         not_protected: match timeline.missed.get(&span.id) {
             Some(reason) => Some(reason.clone()),
             None if begun.is_late() && !is_first_in_run(checkpoints, span.begun) => {

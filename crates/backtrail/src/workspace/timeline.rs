@@ -145,10 +145,18 @@ impl Timeline {
             && (is_agents || !spoke(workspace.store(), start.session(), end.session()))
     }
 
-    /// Returns whether a turn or run that began with a checkpoint is a step.
-    pub(super) fn is_step(&self, start: usize) -> bool {
-        let found = self.spans.binary_search_by_key(&start, |span| span.start);
-        found.is_ok()
+    /// Returns whether a turn or run is a step.
+    pub(super) fn is_step(&self, span: &Span) -> bool {
+        self.span(span.start, span.id).is_some()
+    }
+
+    /// Returns the turn or run that is a step with this id. Several may start with one state.
+    fn span(&self, start: usize, id: CheckpointId) -> Option<&Span> {
+        let from = self.spans.partition_point(|span| span.start < start);
+        let mut same = self.spans[from..].iter();
+        same.by_ref()
+            .take_while(|span| span.start == start)
+            .find(|span| span.id == id)
     }
 
     /// Returns how a turn or run ended, if that is known.
@@ -156,10 +164,7 @@ impl Timeline {
         if step.kind == FileStepKind::Move {
             return None;
         }
-        let found = self
-            .spans
-            .binary_search_by_key(&step.before, |span| span.start);
-        match self.spans[found.ok()?].end {
+        match self.span(step.before, step.id)?.end {
             Some(end) => self.checkpoints[end].ending(),
             None if self.active.contains(&step.id) => Some(Ending::Running),
             None => Some(Ending::Interrupted),
@@ -191,7 +196,7 @@ impl Timeline {
     /// Determines the steps in effect.
     pub(crate) fn steps(&self) -> FileSteps {
         let spans = &self.spans;
-        let by_start: HashMap<usize, &Span> = spans.iter().map(|span| (span.start, span)).collect();
+        let mut starts = spans.iter().peekable();
         let by_end: HashMap<usize, &Span> = spans
             .iter()
             .filter_map(|span| span.end.map(|end| (end, span)))
@@ -211,7 +216,7 @@ impl Timeline {
             {
                 steps.moved(n, begun, self);
             }
-            if let Some(span) = by_start.get(&n) {
+            while let Some(span) = starts.next_if(|span| span.start == n) {
                 steps.add(self.span_step(n, span));
             }
         }

@@ -638,6 +638,32 @@ fn a_turn_that_seemed_to_end_goes_on() {
     );
 }
 
+/// A snapshot that took too long may be complete all the same when the late one is made.
+#[test]
+fn a_late_turn_right_after_another_start_hides_neither() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    agent.writes("first", "c1", "a", "1");
+    let start = CheckpointOptions::new()
+        .reason(CheckpointReason::TurnStart)
+        .agent(agent.place.clone());
+    desk.workspace.checkpoint(start).unwrap();
+    let late = CheckpointOptions::new().late();
+    let turn = desk.workspace.begin_agent_turn(&agent.place, late, None);
+    let turn = turn.unwrap();
+    agent.call(&turn, "c2", || desk.write("a", "2"));
+    agent.end(turn);
+    agent.writes("third", "c3", "a", "3");
+    let log = desk.workspace.log().unwrap();
+    let marks: Vec<bool> = log.iter().map(|it| it.not_protected().is_some()).collect();
+    assert_eq!(marks, [false, false, true, false], "{log:#?}");
+    for expected in ["2", "1", "0"] {
+        assert_eq!(undo(&desk).stage, Stage::Done);
+        assert_eq!(content(&desk, "a").as_deref(), Some(expected));
+    }
+}
+
 #[test]
 fn calls_without_ids_are_told_by_their_tool_and_order() {
     let desk = Desk::new();
