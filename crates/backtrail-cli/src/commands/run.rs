@@ -42,7 +42,8 @@ use crate::ui::Ui;
 /// Run a command and report what it did to the files
 ///
 /// The command inherits stdin, stdout, stderr and the terminal. BACKTRAIL_SESSION holds its
-/// session id; nested backtrail commands use the same session.
+/// session id; nested backtrail commands use the same session. If the command is an agent that is
+/// known, its own session is followed instead, and each prompt is a step.
 ///
 /// The exit code is the command's: 128+n after signal n, 126 if it cannot be executed, 127
 /// if it is not found. 125 means that Backtrail itself failed, before or after the command.
