@@ -40,6 +40,10 @@ pub(crate) struct HookArgs {
     #[arg(long, value_name = "WHAT", hide = true)]
     background: Option<Background>,
 
+    /// The agent's process, for what is finished in the background
+    #[arg(long, value_name = "PID", hide = true)]
+    agent_process: Option<u32>,
+
     /// The JSON, from agents that pass it as an argument
     #[arg(value_name = "JSON")]
     payload: Option<String>,

@@ -408,6 +408,20 @@ fn a_turn_that_could_not_be_protected_in_time_is_marked() {
         .take(2000)
         .any(|log| log.stdout.contains("NOT PROTECTED"));
     assert!(found, "{:#?}", claude.run(&["log", "--json"]));
+    // The late turn lives as long as its agent, which is this test.
+    let is_late = || {
+        claude
+            .run(&["log", "--json"])
+            .stdout
+            .contains("\"late\":true")
+    };
+    assert!((0..2000).any(|_| is_late()));
+    let running = || claude.run(&["status", "--json"]).json()["running"].take();
+    assert!(
+        (0..2000).any(|_| running()[0]["pid"] == std::process::id()),
+        "{}",
+        running()
+    );
 }
 
 /// An agent that writes the session file of Codex, and waits before each change until `log` has

@@ -90,8 +90,8 @@ impl<'a> StepFinder<'a> {
     /// Finds the last tool call that changed files, in the newest turn that has one.
     fn last_call(&self, options: &Rewind) -> Result<Option<RewindTarget>> {
         let turns = self.steps.done.iter().rev();
-        let calls = turns.map(|turn| self.timeline.calls_of(turn, &self.steps));
-        let call = calls.into_iter().find_map(|calls| calls.into_iter().next());
+        let mut calls = turns.flat_map(|turn| self.timeline.calls_of(turn, &self.steps));
+        let call = calls.next();
         call.map(|call| self.undo_of(&call, options)).transpose()
     }
 

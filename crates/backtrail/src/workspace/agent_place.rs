@@ -78,7 +78,7 @@ impl AgentPlace {
     }
 
     /// Returns whether both are places in the same session.
-    pub(crate) fn is_in_session_of(&self, other: &Self) -> bool {
+    pub fn is_in_session_of(&self, other: &Self) -> bool {
         self.name == other.name && self.session == other.session
     }
 }

@@ -22,6 +22,8 @@ use crate::trail::{RecordKind, RecordRef};
 const BOUND: &str = "bound";
 /// The limit of checkpoints in one record.
 const IN_ONE: usize = 1000;
+/// How many of the last records count as recent: more than a turn has.
+const RECENT: usize = 500;
 
 /// The place of a checkpoint in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,7 +164,8 @@ impl Workspace {
     }
 
     /// Returns the checkpoints for other programs since the last binding that have no place in a
-    /// session here, oldest first.
+    /// session here, oldest first. Looks only at the last records, since most commands ask:
+    /// [`unbound`](Self::unbound) finds all.
     ///
     /// # Errors
     ///
@@ -172,7 +175,10 @@ impl Workspace {
         let Some(mut records) = self.records_back()? else {
             return Ok(unbound);
         };
-        while let Some(record) = records.next()? {
+        for _ in 0..RECENT {
+            let Some(record) = records.next()? else {
+                break;
+            };
             match record.kind() {
                 RecordKind::Bound => break,
                 RecordKind::Checkpoint => {}

@@ -153,10 +153,9 @@ impl Timeline {
     /// Returns the turn or run that is a step with this id. Several may start with one state.
     fn span(&self, start: usize, id: CheckpointId) -> Option<&Span> {
         let from = self.spans.partition_point(|span| span.start < start);
-        let mut same = self.spans[from..].iter();
-        same.by_ref()
-            .take_while(|span| span.start == start)
-            .find(|span| span.id == id)
+        let same = self.spans[from..].iter();
+        let mut same = same.take_while(|span| span.start == start);
+        same.find(|span| span.id == id)
     }
 
     /// Returns how a turn or run ended, if that is known.

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use clap::ValueEnum;
 
 use super::HookArgs;
+use super::agent_process::agent_process;
 use crate::error::{CommandError, Result};
 use crate::ui::Ui;
 
@@ -41,6 +42,9 @@ impl Background {
         }
         command.args(["hook", &args.agent, "--background", self.as_str()]);
         command.args(args.event.iter().flat_map(|event| ["--event", event]));
+        if let Some(agent) = agent_process() {
+            command.args(["--agent-process", &agent.pid.to_string()]);
+        }
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use backtrail::workspace::{AgentPlace, AgentTurn, CheckpointReason};
+use backtrail::workspace::{AgentPlace, AgentTurn, CheckpointReason, Process};
 use backtrail::{Checkpoint, CheckpointId, CheckpointOptions, Workspace};
 use backtrail_formats::{Environment, HookEvent, HookKind, ToolEffect, bind_new};
 
@@ -311,7 +311,12 @@ impl<'a> Moment<'a> {
         }
         let mut place = place.clone();
         (place.call, place.tool) = (None, None);
-        Ok(workspace.begin_agent_turn(&place, options, agent_process())?)
+        // In the background the agent is not above us any more.
+        let process = match self.args.agent_process {
+            Some(pid) => Process::running(pid),
+            None => agent_process(),
+        };
+        Ok(workspace.begin_agent_turn(&place, options, process)?)
     }
 
     /// Returns the run around the agent, if it is running. A daemon may still have the
@@ -399,8 +404,8 @@ fn since_last_turn(workspace: &Workspace, place: &AgentPlace) -> Result<Vec<Chec
     let mut since = Vec::new();
     for checkpoint in workspace.checkpoints_back()?.take(LOOK_BACK) {
         let checkpoint = checkpoint?;
-        let is_own = |it: &AgentPlace| it.name == place.name && it.session == place.session;
-        if checkpoint.agent().is_some_and(is_own) {
+        let agent = checkpoint.agent();
+        if agent.is_some_and(|it| it.is_in_session_of(place)) {
             return Ok(since);
         }
         since.push(checkpoint);
