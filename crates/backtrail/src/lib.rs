@@ -214,6 +214,8 @@
 // attributes.
 #![cfg_attr(not(feature = "snapshots"), allow(dead_code, unused_imports))]
 
+#[cfg(feature = "snapshots")]
+mod blame;
 pub mod context;
 pub mod conversation;
 mod error;
@@ -230,6 +232,7 @@ mod objects;
 mod random;
 pub mod rewind;
 mod session;
+mod short_id;
 #[cfg(feature = "snapshots")]
 pub mod snapshot;
 mod storage;
@@ -288,10 +291,13 @@ pub mod plumbing {
     pub use crate::session::{
         CallUsage, ImportWriter, ImportWriterOptions, InputLine, KeptSource, Unknown,
     };
+    pub use crate::short_id::{ShortIds, named_by};
     pub use crate::storage::LinkRefused;
     #[cfg(feature = "snapshots")]
     pub use crate::store::Staging;
     pub use crate::trail::SourceRecord;
+    #[cfg(feature = "snapshots")]
+    pub use crate::workspace::git_dir::repository_of;
     #[cfg(feature = "snapshots")]
     pub use crate::workspace::remote::remote_of;
 

@@ -6,7 +6,7 @@ use super::responses::Response;
 use crate::json::{Json, Text};
 use crate::log::{HistoryGap, Moved};
 use crate::message::output::output_text;
-use crate::message::{Block, Role, StoredCompaction};
+use crate::message::{Block, InjectedKind, Role, StoredCompaction};
 use crate::session::Run;
 use crate::session::Spawned;
 use crate::time::Timestamp;
@@ -25,8 +25,8 @@ pub enum Item {
     Gap(HistoryGap),
     /// A user message, which begins a turn.
     Prompt(Prompt),
-    /// A message that is not part of the dialogue: instructions, or one that an agent added
-    /// in the user's name.
+    /// A text that is not part of the dialogue: instructions, or one that an agent added in
+    /// the name of another.
     Injected(InjectedMessage),
     /// The assistant begins to answer, once per turn.
     Reply(Reply),
@@ -126,14 +126,16 @@ pub struct Prompt {
     pub seq: u64,
     /// When it was made, if known.
     pub at: Option<Timestamp>,
-    /// Its text blocks, joined by newlines; empty if it is only an image.
+    /// What the user wrote, without what an agent added to it; that follows as
+    /// [`InjectedMessage`]s. A slash command is as it was typed. Empty if it is only an
+    /// image.
     pub text: String,
     /// Its other blocks, such as images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Block>,
 }
 
-/// A message that is not part of the dialogue.
+/// A message, or a part of one, that is not part of the dialogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InjectedMessage {
@@ -143,7 +145,9 @@ pub struct InjectedMessage {
     pub at: Option<Timestamp>,
     /// The role of the message. A user message was written by an agent in the user's name.
     pub role: Role,
-    /// Its text blocks, joined by newlines.
+    /// What it is.
+    pub kind: InjectedKind,
+    /// Its text.
     pub text: String,
     /// Its other blocks, without tool calls and results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -4,26 +4,38 @@
 //! that shows or counts a conversation is built on this module, so that all of it agrees: a
 //! turn begins where [`Message::is_prompt`](crate::Message::is_prompt) says, `calls.rs`
 //! decides which result answers which call, and `responses.rs` counts each response of a
-//! provider once.
+//! provider once. `tools.rs` says what a call means, `files.rs` which
+//! files it names, and `envelope.rs` what a tool put out:
+//! both are worked out only when they are asked for. `title.rs` finds a session's title.
 //!
 //! The `context` module has its own rules for what a provider accepts in a request.
 
 pub(crate) mod calls;
+mod envelope;
+mod files;
 mod history;
 mod item;
+mod patch;
 mod reader;
 pub(crate) mod record;
+mod relative;
 pub(crate) mod responses;
 mod stats;
+mod title;
+mod tools;
 
-pub use crate::message::Details;
-pub use crate::message::StoredCompaction;
+pub use crate::message::{Details, Injected, InjectedKind, Said, StoredCompaction};
+pub use envelope::PlainOutput;
 pub use history::{Answers, History, HistoryItem, Prompts, ToolCalls};
 pub use item::{
     Answer, Attachment, CompactionItem, DamageItem, ForkItem, InjectedMessage, Item, NoteChange,
     NoteItem, OtherItem, Prompt, Reply, RunItem, SpawnedItem, SpendingItem, ThinkingItem, ToolCall,
     ToolOutcome, ToolResultItem, TurnEnd, UnreadableItem,
 };
+pub use patch::{FilePatch, LineChange, PatchKind, is_patch, parse_patch};
 pub use reader::{Conversation, LiveConversation};
+pub use relative::RelativePaths;
 pub use responses::Response;
 pub use stats::{MessageCounts, SessionSurvey, Stats, format_duration};
+pub use title::TitleFinder;
+pub use tools::{Action, Question, ReadFile, Replacement, TOOLS, Todo, TodoState, ToolKind};

@@ -18,7 +18,7 @@ use super::responses::{Response, ResponseCounter};
 use crate::error::Result;
 use crate::json::Text;
 use crate::log::{Follower, Moved, Records, TrailRecords};
-use crate::message::{Block, Message, Role, ToolResult, ToolUse};
+use crate::message::{Block, InjectedKind, Message, Role, ToolResult, ToolUse, is_added};
 use crate::session::SessionReader;
 use crate::time::Timestamp;
 use crate::trail::present::Present;
@@ -454,7 +454,7 @@ impl Assembler {
         }
         match (read.kind, &read.message) {
             (RecordKind::Message, Some(message)) => {
-                if message.role == Role::Assistant {
+                if message.role == Role::Assistant && !message.is_stand_in() {
                     self.begin_response(read.details.response_id.as_deref());
                     self.begin_reply(seq, at, &read.details.model);
                 }
@@ -487,14 +487,38 @@ impl Assembler {
         let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
         let is_alone = message.blocks.iter().all(is_result) && !message.is_meta();
         self.read_blocks(seq, at, message, is_alone);
-        if is_injected(message) && !is_alone && self.order == Order::AsWritten {
-            self.push(Item::Injected(InjectedMessage {
+        if !is_alone && self.order == Order::AsWritten {
+            self.add_injected(seq, at, message);
+        }
+    }
+
+    /// Adds what an agent put into a message, or all of one that is not dialogue.
+    fn add_injected(&mut self, seq: u64, at: Option<Timestamp>, message: &Message) {
+        let role = &message.role;
+        let item = |kind, text: &str, attachments| {
+            Item::Injected(InjectedMessage {
                 seq,
                 at,
-                role: message.role.clone(),
-                text: message.text().into_owned(),
-                attachments: attachments(message),
-            }));
+                role: role.clone(),
+                kind,
+                text: text.to_owned(),
+                attachments,
+            })
+        };
+        if is_instruction(role) {
+            let (text, attachments) = (message.text(), attachments(message));
+            return self.push(item(InjectedKind::Instructions, &text, attachments));
+        }
+        let is_prompt = message.is_prompt();
+        let mut attachments = match role {
+            Role::User if !is_prompt => attachments(message),
+            _ => Vec::new(),
+        };
+        for part in message.said().injected {
+            self.push(item(part.kind, part.text, std::mem::take(&mut attachments)));
+        }
+        if !attachments.is_empty() {
+            self.push(item(InjectedKind::Other, "", attachments));
         }
     }
 
@@ -692,7 +716,7 @@ impl CallVisitor for ConversationReading<'_> {
         self.assembler.push(Item::Prompt(Prompt {
             seq,
             at,
-            text: self.message.text().into_owned(),
+            text: self.message.said().text.into_owned(),
             attachments: attachments(self.message),
         }));
     }
@@ -761,11 +785,10 @@ impl CallVisitor for ConversationReading<'_> {
             return;
         }
         match block {
+            // What an agent added comes after the message.
+            Block::Text(text) if is_added(&self.message.role, &text.text) => {}
             Block::Text(text) if self.message.role == Role::Assistant => {
-                if !text.text.trim().is_empty() {
-                    let text = text.text.to_string();
-                    self.assembler.push(Item::Answer(Answer { seq, at, text }));
-                }
+                self.answer(&text.text);
             }
             Block::Thinking(thought) => {
                 let text = thought.thinking.to_string();
@@ -781,13 +804,29 @@ impl CallVisitor for ConversationReading<'_> {
     }
 }
 
-/// Returns whether a message is not part of the dialogue.
-fn is_injected(message: &Message) -> bool {
-    match message.role {
-        Role::User => message.is_meta(),
-        Role::Assistant | Role::Tool => false,
-        _ => true,
+impl ConversationReading<'_> {
+    /// Adds a text of the assistant. Some models write their thinking before it, in a tag.
+    fn answer(&mut self, text: &str) {
+        let (seq, at) = (self.seq, self.at);
+        let thought = text.trim_start().strip_prefix("<thinking>");
+        let (thought, text) = match thought.and_then(|text| text.split_once("</thinking>")) {
+            Some((thought, text)) => (Some(thought.trim().to_owned()), text.trim_start()),
+            None => (None, text),
+        };
+        if let Some(text) = thought {
+            let item = ThinkingItem { seq, at, text };
+            self.assembler.push(Item::Thinking(item));
+        }
+        if !text.trim().is_empty() {
+            let text = text.to_owned();
+            self.assembler.push(Item::Answer(Answer { seq, at, text }));
+        }
     }
+}
+
+/// Returns whether messages of a role are not part of the dialogue.
+fn is_instruction(role: &Role) -> bool {
+    !matches!(role, Role::User | Role::Assistant | Role::Tool)
 }
 
 /// Returns the blocks that are neither text, nor calls, nor results.

@@ -113,5 +113,5 @@ pub(super) fn is_answer(message: &Message) -> bool {
         Block::Text(block) => !block.text.trim().is_empty(),
         _ => false,
     };
-    message.role == Role::Assistant && message.blocks.iter().any(has_text)
+    message.role == Role::Assistant && !message.is_stand_in() && message.blocks.iter().any(has_text)
 }

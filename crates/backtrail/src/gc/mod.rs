@@ -15,6 +15,7 @@ mod trails;
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use report::{DroppedStates, GcOptions, GcReport, KeptStates, SkippedPack, SkippedWorkspace};
@@ -27,6 +28,7 @@ use crate::time::Timestamp;
 use crate::workspace::{DropReason, Workspace, by_id};
 use choose::{FileVersion, KeepReason, StatesInUse, by_worth, states};
 use mark::{Marked, mark_snapshot, unreadable};
+use report::GcProgress;
 use size::bytes_below;
 use trails::Trails;
 
@@ -132,6 +134,7 @@ struct References {
     trails: Trails,
     /// Contents that are named and not stored.
     missing: HashSet<ObjectId>,
+    progress: Option<Arc<GcProgress>>,
 }
 
 impl<'a> Collection<'a> {
@@ -151,6 +154,7 @@ impl<'a> Collection<'a> {
                 store: store.clone(),
                 trails,
                 missing: HashSet::new(),
+                progress: options.progress.clone(),
             },
             in_use: StatesInUse::read(store)?,
             report: GcReport {
@@ -377,8 +381,15 @@ fn before(now: Timestamp, age: Duration) -> Timestamp {
 impl References {
     fn mark_all(&mut self, table: &mut ObjectTable) -> Result<()> {
         self.trails.catch_up()?;
-        let ids: Vec<WorkspaceId> = self.trails.workspaces.keys().cloned().collect();
-        ids.iter().try_for_each(|id| self.mark_roots(table, id))
+        let ids = self.trails.workspaces.keys();
+        let roots: Vec<_> = ids.flat_map(|id| self.trails.roots(id)).collect();
+        for (n, root) in roots.iter().enumerate() {
+            if let Some(progress) = &self.progress {
+                progress(n as u64, roots.len() as u64);
+            }
+            self.mark(table, &root.snapshot, &root.named_by)?;
+        }
+        Ok(())
     }
 
     fn mark_roots(&mut self, table: &mut ObjectTable, id: &WorkspaceId) -> Result<()> {

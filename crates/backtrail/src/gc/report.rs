@@ -1,6 +1,8 @@
 //! Options and reports of a clean-up.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -15,10 +17,23 @@ use crate::workspace::DropReason;
 ///
 /// Without a limit no file state is dropped: only objects that no snapshot names are
 /// removed.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct GcOptions {
     pub(super) older_than: Option<Duration>,
     pub(super) max_size: Option<u64>,
+    pub(super) progress: Option<Arc<GcProgress>>,
+}
+
+/// Called with how many snapshots were checked, and how many there are.
+pub(super) type GcProgress = dyn Fn(u64, u64) + Send + Sync;
+
+impl fmt::Debug for GcOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GcOptions")
+            .field("older_than", &self.older_than)
+            .field("max_size", &self.max_size)
+            .finish_non_exhaustive()
+    }
 }
 
 impl GcOptions {
@@ -36,6 +51,14 @@ impl GcOptions {
     #[must_use]
     pub fn older_than(mut self, age: Duration) -> Self {
         self.older_than = Some(age);
+        self
+    }
+
+    /// Sets a function that is called with how many snapshots were checked, and how many there
+    /// are. They are checked once or twice.
+    #[must_use]
+    pub fn progress(mut self, progress: impl Fn(u64, u64) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Arc::new(progress));
         self
     }
 

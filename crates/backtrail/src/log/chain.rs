@@ -325,6 +325,16 @@ impl Line {
     }
 }
 
+impl Line {
+    /// Returns the last record up to `seq` of a trail that is on the line: `seq` itself, or where
+    /// the line left that trail or the one that it came from.
+    pub(crate) fn last_shared(&self, session: &SessionId, trail: u32, seq: u64) -> u64 {
+        let parts = self.0.iter();
+        let parts = parts.filter(|part| part.session == *session && part.trail <= trail);
+        parts.map(|part| part.until.min(seq)).max().unwrap_or(0)
+    }
+}
+
 /// Walks from a session's head to its beginning.
 #[derive(Debug)]
 pub(crate) struct Walk {

@@ -9,6 +9,7 @@ mod compaction;
 mod draft;
 pub(crate) mod output;
 pub(crate) mod parts;
+mod said;
 mod usage;
 
 use std::borrow::Cow;
@@ -26,6 +27,8 @@ pub use compaction::{Compaction, CompactionSummary, StoredCompaction};
 pub use draft::{Details, Draft};
 pub(crate) use draft::{read_object, take};
 use output::{joined_texts, output_len};
+pub(crate) use said::is_added;
+pub use said::{Injected, InjectedKind, Said};
 pub use usage::Usage;
 
 /// The role of a message's author.
@@ -162,7 +165,31 @@ impl Message {
     /// anything besides tool results that the agent did not insert itself.
     pub fn is_prompt(&self) -> bool {
         let is_result = |block: &Block| matches!(block, Block::ToolResult(_));
-        self.role == Role::User && !self.blocks.iter().all(is_result) && !self.is_meta()
+        self.role == Role::User
+            && !self.blocks.iter().all(is_result)
+            && !self.is_meta()
+            && !self.is_all_injected()
+    }
+
+    /// Returns whether a user message has text that an agent added, and nothing else.
+    fn is_all_injected(&self) -> bool {
+        let mut injected = false;
+        for block in &self.blocks {
+            match block {
+                Block::Text(block) if said::is_all_injected(&block.text) => injected = true,
+                Block::Text(block) if block.text.trim().is_empty() => {}
+                Block::ToolResult(_) => {}
+                _ => return false,
+            }
+        }
+        injected
+    }
+
+    /// Returns whether the text of an assistant message stands in for an answer that no model
+    /// gave.
+    pub(crate) fn is_stand_in(&self) -> bool {
+        self.role == Role::Assistant
+            && matches!(self.blocks.as_slice(), [Block::Text(only)] if said::stand_in(&only.text).is_some())
     }
 
     /// Returns whether the agent inserted the message in the user's name: a reminder, or

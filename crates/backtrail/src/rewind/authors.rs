@@ -2,7 +2,8 @@
 //!
 //! A change belongs to the turns and runs that were in progress when it appeared, else to
 //! the session that asked for the checkpoint that captured it first, else to the user. What Backtrail itself
-//! restored has no author.
+//! restored has no author. Instead of the user it may be a process that outlived its run, or an
+//! agent that went back in its own session.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -12,8 +13,11 @@ use super::path_history::AuthoredChange;
 use crate::ids::{CheckpointId, SessionId};
 use crate::log::Line;
 use crate::objects::ObjectId;
+use crate::session::Program;
 use crate::store::Store;
 use crate::time::Timestamp;
+use crate::workspace::agent_rewinds::{AgentRewind, agent_rewinds};
+use crate::workspace::calls::calls_of;
 use crate::workspace::spans::{
     RunWithTurns, ends, is_first_in_run, newest_of, state_before, turns_in_runs,
 };
@@ -23,8 +27,10 @@ use crate::workspace::{Checkpoint, CheckpointReason, Description, SessionPlace, 
 
 /// A possible author of the changes of an interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Author {
-    pub(super) kind: AuthorKind,
+pub(crate) struct Author {
+    pub(crate) kind: AuthorKind,
+    /// The checkpoint that the turn or run began with.
+    pub(crate) start: Option<CheckpointId>,
     /// When the changes were seen.
     pub(super) at: Timestamp,
     /// The index of the state that they were seen in.
@@ -35,10 +41,12 @@ pub(super) struct Author {
     pub(super) held: bool,
     /// The turn or run.
     pub(super) step: Option<Description>,
+    /// What it is, if it is not the user.
+    pub(super) program: Option<Program>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum AuthorKind {
+pub(crate) enum AuthorKind {
     Person,
     /// A turn or run of a session, or a checkpoint that it asked for.
     Session(SessionPlace),
@@ -46,6 +54,8 @@ pub(super) enum AuthorKind {
     Agent(String, String),
     /// A turn or run without a session.
     Unnamed,
+    /// A process that outlived its run.
+    Process,
 }
 
 impl AuthorKind {
@@ -63,11 +73,13 @@ impl Author {
     pub(super) fn new(kind: AuthorKind, (n, at): (usize, Timestamp)) -> Self {
         Self {
             kind,
+            start: None,
             at,
             n,
             unsaved: false,
             held: false,
             step: None,
+            program: None,
         }
     }
 
@@ -94,6 +106,8 @@ pub(super) struct Interval {
     pub(super) n: usize,
     /// The state that Backtrail restored.
     pub(super) to: Option<usize>,
+    /// The state that an agent went back to in its own session meanwhile.
+    pub(super) agent_went_to: Option<usize>,
     /// What a merge undid.
     pub(super) merge_undid: Option<MergeUndid>,
 }
@@ -146,6 +160,8 @@ struct AuthorSpan<'a> {
     calls: Vec<(usize, usize)>,
     /// The state before which changes may be the user's as well: its snapshot came late.
     doubtful: Option<usize>,
+    /// The last state that its agent reported.
+    last_own: usize,
 }
 
 impl<'a> AuthorSpan<'a> {
@@ -157,6 +173,7 @@ impl<'a> AuthorSpan<'a> {
             checkpoint,
             calls: Vec::new(),
             doubtful: None,
+            last_own: start,
         }
     }
 
@@ -166,7 +183,10 @@ impl<'a> AuthorSpan<'a> {
     fn may_be_over(&self, n: usize, state: Option<&Checkpoint>) -> bool {
         let start = self.checkpoint.id();
         let is_own = state.is_some_and(|it| it.id() == start || it.begun_by() == Some(start));
-        let is_waiting = self.checkpoint.agent().is_some() && !is_own && !self.was_calling(n);
+        // Another agent's moment says nothing about one that goes on afterwards.
+        let goes_on = n <= self.last_own && state.is_some_and(|it| it.agent().is_some());
+        let is_known = is_own || goes_on || self.was_calling(n);
+        let is_waiting = self.checkpoint.agent().is_some() && !is_known;
         is_waiting || self.died && self.end == n
     }
 
@@ -185,7 +205,11 @@ pub(super) fn intervals(
     since: usize,
     present: ObjectId,
 ) -> Vec<Interval> {
-    let around = all_spans(timeline);
+    let around = Around {
+        timeline,
+        spans: all_spans(timeline),
+        rewinds: agent_rewinds(&timeline.checkpoints),
+    };
     let checkpoints = &timeline.checkpoints;
     let mut last_held = 0;
     let mut interval = |n: usize, after| {
@@ -203,8 +227,8 @@ pub(super) fn intervals(
             before: checkpoints[n - 1].snapshot_id(),
             after,
             by: match checkpoint {
-                Some(checkpoint) => authors_of_checkpoint(&around, checkpoint, n),
-                None => authors_of_present(&around, n, workspace.store().now()),
+                Some(checkpoint) => around.authors_of_checkpoint(checkpoint, n),
+                None => around.authors_of_present(n, workspace.store().now()),
             }
             .into(),
             saves: checkpoint.is_some_and(|checkpoint| {
@@ -215,6 +239,7 @@ pub(super) fn intervals(
             last_held: before,
             n,
             to,
+            agent_went_to: around.rewind_before(n).map(|it| it.to),
             merge_undid: begun
                 .filter(|_| goes_on)
                 .and_then(|begun| MergeUndid::by(begun, workspace.store(), timeline)),
@@ -225,41 +250,101 @@ pub(super) fn intervals(
     states.map(|(n, after)| interval(n, after)).collect()
 }
 
-fn authors_of_checkpoint(
-    around: &[AuthorSpan<'_>],
-    checkpoint: &Checkpoint,
-    n: usize,
-) -> Vec<Author> {
-    if checkpoint.reason().moved() {
-        return Vec::new();
-    }
-    let at = checkpoint.at();
-    let mut by = in_progress_at(around, n, (Some(checkpoint), at));
-    if by.is_empty() {
+/// Returns the authors of what changed before each of some states, which are in order; none for
+/// what Backtrail itself restored. The state after the last checkpoint is the present.
+pub(crate) fn authors_of_states(
+    workspace: &Workspace,
+    timeline: &Timeline,
+    states: &[usize],
+) -> Vec<Vec<Author>> {
+    let mut ahead = all_spans(timeline);
+    ahead.sort_by_key(|span| std::cmp::Reverse(span.start));
+    let mut around = Around {
+        timeline,
+        spans: Vec::new(),
+        rewinds: agent_rewinds(&timeline.checkpoints),
+    };
+    let mut authors_of = |n: usize| {
+        while ahead.last().is_some_and(|next| next.start < n) {
+            around.spans.extend(ahead.pop());
+        }
+        around.spans.retain(|span| span.end >= n);
+        match timeline.checkpoints.get(n) {
+            Some(checkpoint) => around.authors_of_checkpoint(checkpoint, n),
+            None => around.authors_of_present(n, workspace.store().now()),
+        }
+    };
+    states.iter().map(|n| authors_of(*n)).collect()
+}
+
+/// What happened around the states of a workspace.
+struct Around<'a> {
+    timeline: &'a Timeline,
+    spans: Vec<AuthorSpan<'a>>,
+    rewinds: Vec<AgentRewind>,
+}
+
+impl Around<'_> {
+    fn authors_of_checkpoint(&self, checkpoint: &Checkpoint, n: usize) -> Vec<Author> {
+        if checkpoint.reason().moved() {
+            return Vec::new();
+        }
+        let at = checkpoint.at();
+        let by = in_progress_at(&self.spans, n, (Some(checkpoint), at));
+        if !by.is_empty() {
+            return by;
+        }
         let asked = checkpoint
             .session()
             .filter(|_| *checkpoint.reason() == CheckpointReason::Manual);
-        let kind = asked
-            .cloned()
-            .map_or(AuthorKind::Person, AuthorKind::Session);
-        by.push(Author {
+        if let Some(asked) = asked {
+            return vec![Author::new(AuthorKind::Session(asked.clone()), (n, at))];
+        }
+        let mut by = self.person_or_program(n, at);
+        for author in &mut by {
             // The state before a rewind is not saved on request.
-            unsaved: *checkpoint.reason() == CheckpointReason::BeforeRewind,
-            ..Author::new(kind, (n, at))
-        });
+            author.unsaved = *checkpoint.reason() == CheckpointReason::BeforeRewind;
+        }
+        by
     }
-    by
-}
 
-fn authors_of_present(around: &[AuthorSpan<'_>], last: usize, now: Timestamp) -> Vec<Author> {
-    let mut by = in_progress_at(around, last, (None, now));
-    if by.is_empty() {
-        by.push(Author::new(AuthorKind::Person, (last, now)));
+    fn authors_of_present(&self, last: usize, now: Timestamp) -> Vec<Author> {
+        let mut by = in_progress_at(&self.spans, last, (None, now));
+        if by.is_empty() {
+            by = self.person_or_program(last, now);
+        }
+        for author in &mut by {
+            author.unsaved = true;
+        }
+        by
     }
-    for author in &mut by {
-        author.unsaved = true;
+
+    /// Returns the user, after the programs that it may have been instead.
+    fn person_or_program(&self, n: usize, at: Timestamp) -> Vec<Author> {
+        let checkpoints = &self.timeline.checkpoints;
+        let program = |kind, program| Author {
+            program: Some(program),
+            ..Author::new(kind, (n, at))
+        };
+        let left = self.timeline.left_names.after(&checkpoints[n - 1]);
+        let left = left.into_iter().map(Program::Process);
+        let mut by: Vec<Author> = left.map(|it| program(AuthorKind::Process, it)).collect();
+        if let Some(rewind) = self.rewind_before(n) {
+            let turn = &checkpoints[rewind.until];
+            by.push(program(AuthorKind::of_start(turn), turn.program()));
+        }
+        // A turn of which there is no checkpoint came before.
+        let next = checkpoints.get(n).filter(|it| !it.record.missed.is_empty());
+        by.extend(next.map(|it| program(AuthorKind::of_start(it), it.program())));
+        by.push(Author::new(AuthorKind::Person, (n, at)));
+        by
     }
-    by
+
+    /// Returns how an agent went back in its own session before state `n`.
+    fn rewind_before(&self, n: usize) -> Option<&AgentRewind> {
+        let at = self.rewinds.partition_point(|it| it.until < n);
+        self.rewinds.get(at).filter(|it| it.from < n)
+    }
 }
 
 /// Returns the turns and runs in progress before state `n`: those with a tool call in progress,
@@ -277,7 +362,9 @@ fn in_progress_at(
         .map(|span| {
             let kind = AuthorKind::of_start(span.checkpoint);
             Author {
+                start: Some(span.checkpoint.id()),
                 step: Some(Description::of_start(span.checkpoint)),
+                program: Some(span.checkpoint.program()),
                 ..Author::new(kind, (n, at))
             }
         })
@@ -330,13 +417,16 @@ fn all_spans(timeline: &Timeline) -> Vec<AuthorSpan<'_>> {
 fn parts_of<'a>(timeline: &'a Timeline, start: usize, own: &[usize]) -> Vec<AuthorSpan<'a>> {
     let checkpoints = &timeline.checkpoints;
     let checkpoint = &checkpoints[start];
-    let calls = calls_of(checkpoints, own);
+    let calls = calls_of(checkpoints, start, own.iter().copied());
     let before = state_before(checkpoints, start);
     let is_doubtful = before < start && !is_first_in_run(checkpoints, start);
+    let is_reported = |n: &&usize| *checkpoints[**n].reason() != CheckpointReason::Interrupted;
+    let last_own = own.iter().rev().find(is_reported);
     let part = |from, end, died| AuthorSpan {
         died,
         calls: calls.clone(),
         doubtful: is_doubtful.then_some(start),
+        last_own: last_own.copied().unwrap_or(start),
         ..AuthorSpan::new((from, end), checkpoint)
     };
     let (mut parts, mut open) = (Vec::new(), Some(before));
@@ -362,21 +452,6 @@ fn parts_of<'a>(timeline: &'a Timeline, start: usize, own: &[usize]) -> Vec<Auth
         parts.push(part(began, end, !is_active));
     }
     parts
-}
-
-/// Returns the tool calls among the checkpoints of a turn, by where they began and ended. One
-/// without an end lasts as long as the turn.
-fn calls_of(checkpoints: &[Checkpoint], own: &[usize]) -> Vec<(usize, usize)> {
-    let call = |n: usize| checkpoints[n].agent().and_then(|agent| agent.call.as_ref());
-    let is = |n: usize, reason: CheckpointReason| *checkpoints[n].reason() == reason;
-    let starts = own.iter().enumerate();
-    let starts = starts.filter(|(_, n)| is(**n, CheckpointReason::ToolStart));
-    let until = |at: usize, start: usize| {
-        let mut after = own[at..].iter().copied();
-        let end = after.find(|n| is(*n, CheckpointReason::ToolEnd) && call(*n) == call(start));
-        (start, end.unwrap_or(usize::MAX))
-    };
-    starts.map(|(at, start)| until(at, *start)).collect()
 }
 
 /// The authors whose work is undone.
@@ -410,7 +485,7 @@ impl WhoseWork {
         match AuthorKind::of_start(start) {
             AuthorKind::Session(place) => Self::of(store, &place.id),
             kind @ AuthorKind::Agent(..) => Self::Agent(kind),
-            AuthorKind::Person | AuthorKind::Unnamed => Self::Sessions,
+            AuthorKind::Person | AuthorKind::Unnamed | AuthorKind::Process => Self::Sessions,
         }
     }
 

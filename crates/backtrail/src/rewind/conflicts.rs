@@ -76,13 +76,18 @@ impl Merger<'_> {
         let changed_by = match &author.kind {
             AuthorKind::Session(place) => ChangedBy::Session(place.id.clone()),
             AuthorKind::Person => ChangedBy::Person,
-            AuthorKind::Agent(..) | AuthorKind::Unnamed => ChangedBy::Run,
+            AuthorKind::Agent(..) | AuthorKind::Unnamed | AuthorKind::Process => ChangedBy::Run,
         };
+        let or = by
+            .iter()
+            .find(|other| other.n == author.n && other.program.is_some());
+        let or = or.filter(|_| author.kind == AuthorKind::Person);
         let at = match author.unsaved {
             true => self.changed_at(path).unwrap_or(author.at),
             false => author.at,
         };
         Some(Conflict {
+            or: or.and_then(|or| or.program.clone()),
             unsaved: author.unsaved,
             also: own.and_then(|own| own.step.as_ref()?.read(store)),
             overlapped: own.is_some_and(|own| own.n == author.n),

@@ -99,6 +99,7 @@ impl Execution<'_> {
             changed: items.len() as u64,
             skipped: state.skipped.clone(),
             included: last.included().to_vec(),
+            left: last.still_left(),
             ..begun.end((after, totals))
         };
         let mut end = || {
@@ -202,6 +203,7 @@ impl Execution<'_> {
             changed: changed.map_or(0, |diff| diff.changes().len() as u64),
             skipped: state.skipped.clone(),
             included: last.included().to_vec(),
+            left: last.still_left(),
             git: GitHead::read(self.workspace.root()),
             ..CheckpointRecord::new((now, id), CheckpointReason::BeforeRewind, state_now)
         }))

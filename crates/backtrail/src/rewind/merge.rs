@@ -15,6 +15,7 @@ use super::path_change::{FileEntry, PathEntry, is_ignored};
 use super::path_history::{AuthoredChange, PathHistories, PathState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::objects::{ObjectId, ObjectWriter};
+use crate::session::Program;
 use crate::snapshot::Snapshot;
 use crate::snapshot::entry::{Dir, Node, Totals};
 use crate::snapshot::merge::{Clash, merge};
@@ -229,7 +230,11 @@ impl Merger<'_> {
                 .iter()
                 .any(|author| author.kind == AuthorKind::Person) =>
             {
-                Err(unmerged("it was changed by you or the run"))
+                let is_agents = |it: &Author| matches!(it.program, Some(Program::Agent(_)));
+                Err(unmerged(match link.by.iter().any(is_agents) {
+                    true => "it was changed by you or the agent",
+                    false => "it was changed by you or the run",
+                }))
             }
             _ => Err(unmerged("it changed while turns or runs overlapped")),
         }
@@ -241,7 +246,7 @@ impl Merger<'_> {
         let other = by.rev().find(|author| !self.authors.is_own(author));
         match other.map_or(&AuthorKind::Person, |other| &other.kind) {
             AuthorKind::Person => "you",
-            AuthorKind::Session(_) | AuthorKind::Agent(..) | AuthorKind::Unnamed => "others",
+            _ => "others",
         }
     }
 

@@ -21,7 +21,7 @@ mod api;
 #[cfg(feature = "snapshots")]
 mod apply;
 #[cfg(feature = "snapshots")]
-mod authors;
+pub(crate) mod authors;
 mod chat;
 #[cfg(feature = "snapshots")]
 mod choose_parts;
@@ -96,4 +96,4 @@ pub use outcome::{
 pub use plan::RewindPlan;
 pub use test_hook::{Touch, TouchHook};
 
-pub use crate::session::Ending;
+pub use crate::session::{Ending, Program};

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::hex::lossy_path;
 use crate::ids::{CheckpointId, SessionId};
-use crate::session::Step;
+use crate::session::{Program, Step};
 use crate::time::Timestamp;
 #[cfg(feature = "snapshots")]
 use crate::workspace::{Activity, SessionPlace, SkippedFiles};
@@ -59,6 +59,10 @@ pub struct Outcome {
     /// The names of the tool calls between the checkpoint and the point. The checkpoint
     /// does not have what they did to files.
     pub tool_calls: Vec<String>,
+    /// The names of the tool calls that ran while the call to undo changed files: what is undone
+    /// may be theirs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
     /// Other sessions whose file changes are undone, while their conversations stay.
     pub other_sessions: Vec<SessionId>,
     /// How the conversation moves.
@@ -179,6 +183,9 @@ pub struct Conflict {
     pub path: PathBuf,
     /// The last of the others who changed it.
     pub changed_by: ChangedBy,
+    /// The program that may have changed it instead of the user, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub or: Option<Program>,
     /// When that was seen. For a change that no checkpoint has, the file's own time.
     pub at: Timestamp,
     /// Whether no checkpoint has the change yet.
@@ -540,6 +547,7 @@ impl Conflict {
         Self {
             path: path.into(),
             changed_by,
+            or: None,
             at,
             unsaved: false,
             also: None,

@@ -344,7 +344,7 @@ impl PathHistory {
             }
         } else if let Some(then) = self.as_it_was(&state) {
             then
-        } else if cause.by.is_empty() {
+        } else if cause.by.is_empty() || self.is_as_agent_left_it(&state, cause) {
             // Restored: its authors are those of that state.
             let then = self.states.iter().rev().find(|known| known.state == state);
             match then.cloned() {
@@ -365,6 +365,15 @@ impl PathHistory {
             }
         };
         self.states.push(known);
+    }
+
+    /// Returns whether a state is the one that an agent went back to in its own session.
+    fn is_as_agent_left_it(&self, state: &PathState, cause: &Interval) -> bool {
+        let Some(to) = cause.agent_went_to else {
+            return false;
+        };
+        let then = self.states.iter().rev().find(|known| known.n <= to);
+        then.is_some_and(|then| then.state == *state)
     }
 
     /// Adds a change to the last state.

@@ -13,7 +13,7 @@ use crate::snapshot::Snapshot;
 use crate::workspace::checkpoint_record::CheckpointRecord;
 use crate::workspace::step_record::{ChatMoveRecord, StepRecord};
 use crate::workspace::timeline::Timeline;
-use crate::workspace::{CheckpointReason, SessionPlace, SkippedFiles, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles, Workspace};
 
 impl Workspace {
     /// Finishes a rewind, restore, undo or redo that a crash interrupted. `None` if there
@@ -160,6 +160,7 @@ impl Workspace {
             changed: items.len() as u64,
             skipped: from.map_or_else(SkippedFiles::default, |from| from.skipped().clone()),
             included: from.map_or_else(Vec::new, |from| from.included().to_vec()),
+            left: from.map_or_else(Vec::new, Checkpoint::still_left),
             ..begun.end((begun.after, after.totals()))
         };
         leave_alone(self, &mut ended, &left, &before)?;

@@ -311,6 +311,7 @@ impl<'a> StepFinder<'a> {
                 session: step.session.clone(),
                 to: Some(TargetPoint::of(self.workspace, before)?),
                 belongs_to: owner.and_then(ChatOwner::agent),
+                beside: self.timeline.beside(step),
                 ..Outcome::new(verb, Stage::Planned)
             },
             about: self.description(step),

@@ -348,7 +348,7 @@ fn first_prompt(store: &Store, session: &SessionId, seq: u64) -> Result<Option<S
         if let Ok(Some(message)) = record.message()
             && message.is_prompt()
         {
-            return Ok(Some(message.text().into_owned()));
+            return Ok(Some(message.said().text.into_owned()));
         }
     }
     Ok(None)

@@ -196,10 +196,10 @@ impl Store {
 }
 
 impl Store {
-    /// Returns whether a session with this id was deleted here: it is in the trash, or was
-    /// purged.
+    /// Returns whether a session with this id was deleted here: it is in the trash, was emptied
+    /// from there after an import, or was purged.
     pub fn was_deleted(&self, id: &SessionId) -> bool {
-        self.files(id).refuse_gone().is_err()
+        self.files(id).refuse_gone().is_err() || self.was_emptied(id)
     }
 }
 

@@ -43,7 +43,7 @@ pub use input_line::{InputLine, Unknown};
 pub use note::Note;
 pub use options::SessionOptions;
 pub use reader::SessionReader;
-pub use run::{Ending, Run};
+pub use run::{Ending, Program, Run};
 #[cfg(feature = "snapshots")]
 pub use source::KeptSource;
 pub use spawn::Spawned;

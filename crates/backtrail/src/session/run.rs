@@ -100,6 +100,21 @@ impl fmt::Display for Ending {
     }
 }
 
+/// A program that may have changed something instead of the user.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "kind", content = "name", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Program {
+    /// An agent that keeps its own session, such as `claude-code`.
+    Agent(String),
+    /// A process that outlived its run, by its command.
+    Process(String),
+    /// A turn.
+    Turn,
+    /// A run.
+    Run,
+}
+
 /// The type of a run's record.
 const RUN: &str = "run";
 

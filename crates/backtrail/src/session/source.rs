@@ -156,6 +156,27 @@ impl SessionReader {
         Ok(written)
     }
 
+    /// Calls `each` with the bytes that a `source` record adds, piece by piece, while it returns
+    /// `true`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes cannot be read.
+    #[doc(hidden)]
+    pub fn read_source(
+        &self,
+        source: &SourceRecord,
+        each: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        let payloads = Payloads::new(&self.log.dir);
+        for piece in &source.pieces {
+            if !each(&self.unpack(&payloads, piece, &source.path)?) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns whether the held bytes of a file begin with, or are the beginning of, the data
     /// that `read` returns. `read` fills a buffer from an offset on and returns how far.
     ///

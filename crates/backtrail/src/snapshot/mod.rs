@@ -3,6 +3,7 @@
 mod change;
 mod check;
 mod codec;
+pub(crate) mod common_lines;
 mod compare;
 mod cursor;
 pub(crate) mod damage;
@@ -23,6 +24,7 @@ mod node_tests;
 pub(crate) mod patch;
 #[cfg(test)]
 mod patch_tests;
+pub(crate) mod path_finder;
 mod renames;
 mod repeats;
 pub(crate) mod restorable;

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 
+use super::imported::IMPORTED;
 use super::{OBJECTS, SESSIONS, Store, WORKSPACES};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::log::TRASH;
@@ -13,7 +14,7 @@ use crate::storage::{Storage, append_all, is_absent, make_dir, read_full};
 const STORE_VERSION: u32 = 2;
 const FORMAT_FILE: &str = "format";
 /// The store's directories.
-const PARTS: [&str; 5] = [SESSIONS, WORKSPACES, OBJECTS, TRASH, "derived"];
+const PARTS: [&str; 6] = [SESSIONS, WORKSPACES, OBJECTS, TRASH, IMPORTED, "derived"];
 
 impl Store {
     /// Creates the directories, and last the format file: a store with one is complete.

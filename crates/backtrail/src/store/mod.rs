@@ -1,6 +1,7 @@
 //! The store: the one handle that users open.
 
 mod derived;
+mod imported;
 mod layout;
 mod links;
 #[cfg(feature = "snapshots")]
@@ -21,6 +22,7 @@ use crate::session::{
     ForkOptions, Note, Run, Session, SessionInfo, SessionOptions, SessionReader, append_note,
     append_run, fork, spawn,
 };
+use crate::short_id::{SHORTEST, ShortIds, named_by};
 use crate::storage::{LocalStorage, Storage, names_in};
 use crate::time::{Clock, SystemClock, Timestamp};
 #[cfg(feature = "snapshots")]
@@ -32,8 +34,6 @@ pub use staging::Staging;
 pub(crate) const SESSIONS: &str = "sessions";
 const WORKSPACES: &str = "workspaces";
 const OBJECTS: &str = "objects";
-/// The shortest id prefix that is accepted as a reference.
-const SHORTEST_PREFIX: usize = 4;
 
 /// Options of a store.
 #[derive(Debug, Clone)]
@@ -330,30 +330,41 @@ impl Store {
 
     /// Returns the ids of the sessions that match; reads only their directories.
     fn sessions_like(&self, fits: impl Fn(&SessionId) -> bool) -> Result<Vec<SessionId>> {
-        let dir = self.sessions_dir();
-        let names = names_in(self.storage(), dir).context("cannot list the sessions", dir)?;
-        let ids = names
-            .iter()
-            .filter_map(|name| name.to_str()?.parse::<SessionId>().ok())
-            .filter(fits);
-        let mut found = Vec::new();
-        for id in ids {
-            // An unreadable session must not hide the others: opening it fails with the
-            // reason.
-            if !self
-                .files(&id)
-                .trails()
-                .is_ok_and(|trails| trails.is_empty())
-            {
-                found.push(id);
-            }
-        }
+        let mut found = self.session_names()?;
+        found.retain(|id| fits(id) && self.is_there(id));
         Ok(found)
     }
 
-    /// Finds the session that a reference names: an id, a prefix of one (4 characters or
-    /// more), the name of a fork, or `latest`: see [`SessionInfo::latest`]. A reference is
-    /// never a path.
+    /// Returns the ids that directories of sessions have, whatever is in those.
+    fn session_names(&self) -> Result<Vec<SessionId>> {
+        let dir = self.sessions_dir();
+        let names = names_in(self.storage(), dir).context("cannot list the sessions", dir)?;
+        let ids = names.iter().filter_map(|name| name.to_str()?.parse().ok());
+        Ok(ids.collect())
+    }
+
+    /// Returns whether the directory of a session has a trail. An unreadable session must not
+    /// hide the others: opening it fails with the reason.
+    fn is_there(&self, id: &SessionId) -> bool {
+        let trails = self.files(id).trails();
+        !trails.is_ok_and(|trails| trails.is_empty())
+    }
+
+    /// Returns the short ids of all sessions, those in the trash included. Only names are read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be listed.
+    pub fn short_ids(&self) -> Result<ShortIds> {
+        let mut ids = self.session_names()?;
+        ids.extend(self.deleted_sessions()?);
+        Ok(ShortIds::new(&ids))
+    }
+
+    /// Finds the session that a reference names: an id, a prefix of its
+    /// [short id](SessionId::short) or of its id (4 characters or more), the name of a fork, or
+    /// `latest`: see [`SessionInfo::latest`]. The first of these that fits counts. A reference
+    /// is never a path.
     ///
     /// # Errors
     ///
@@ -363,16 +374,13 @@ impl Store {
         if reference == "latest" {
             return self.latest(None);
         }
+        let mut what = "session ids begin with";
         let mut fitting = match is_id_like(reference) {
-            true => self.sessions_like(|id| id.as_str().starts_with(reference))?,
+            true => named_by(self.session_names()?, reference, |id| self.is_there(id)),
             false => Vec::new(),
         };
-        if let Some(id) = fitting.iter().find(|id| id.as_str() == reference) {
-            return Ok(id.clone());
-        }
-        let is_short = reference.len() < SHORTEST_PREFIX;
-        let is_name = fitting.is_empty() || is_short;
-        if is_name {
+        if fitting.is_empty() {
+            what = "forks are named";
             fitting = self.forks_named(reference)?;
         }
         fitting.sort_unstable();
@@ -380,10 +388,6 @@ impl Store {
             0 => Err(self.no_such_session(reference)?),
             1 => Ok(fitting.remove(0)),
             n => {
-                let what = match is_name {
-                    true => "forks are named",
-                    false => "session ids begin with",
-                };
                 let what = format!("{n} {what} {}", quoted(reference));
                 Err(Error::ambiguous(what, fitting))
             }
@@ -410,13 +414,13 @@ impl Store {
         let quoted = quoted(reference);
         if !is_id_like(reference) {
             return Ok(Error::invalid(format!(
-                "{quoted} is not a session; give an id, a prefix of {SHORTEST_PREFIX}+ characters, \
+                "{quoted} is not a session; give an id, a prefix of {SHORTEST}+ characters, \
                  a fork's name, or latest"
             )));
         }
-        if reference.len() < SHORTEST_PREFIX {
+        if reference.len() < SHORTEST {
             return Ok(Error::invalid(format!(
-                "{quoted} is too short for a session; give {SHORTEST_PREFIX} characters or more"
+                "{quoted} is too short for a session; give {SHORTEST} characters or more"
             )));
         }
         let deleted = self.like_deleted(reference)?;
@@ -441,10 +445,9 @@ impl Store {
 
     /// Returns the error for a reference to a session in the trash.
     fn like_deleted(&self, reference: &str) -> Result<Option<Error>> {
-        let mut ids = self.deleted_sessions()?;
-        ids.retain(|id| id.as_str().starts_with(reference));
+        let mut ids = named_by(self.deleted_sessions()?, reference, |_| true);
         if ids.is_empty() {
-            ids = self.purged_like(reference)?;
+            ids = named_by(self.purged_sessions()?, reference, |_| true);
         }
         match ids.as_slice() {
             [id] => Ok(Some(self.files(id).not_found())),

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::deleted::Deleted;
 use super::family::Family;
-use super::{TrashContents, TrashEntry, TrashKind, TrashName};
+use super::{EMPTIED, TrashContents, TrashEntry, TrashKind, TrashName};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hex::lossy_paths;
 use crate::ids::SessionId;
+use crate::storage::if_found;
 use crate::store::Store;
 
 /// Options for emptying the trash.
@@ -124,6 +126,47 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Records that an imported session is emptied: its agent's file may still exist, and must
+    /// not bring it back.
+    fn record_emptied(&self, entry: &TrashEntry) -> Result<()> {
+        let is_own = || matches!(entry.reader().info(), Ok(info) if info.belongs_to.is_none());
+        if entry.name.kind != TrashKind::Session || is_own() {
+            return Ok(());
+        }
+        let path = self.emptied_path(&entry.name.id);
+        Deleted::now(self).write_file(self.storage(), &path)
+    }
+
+    /// Returns the file that records that an imported session was emptied from the trash.
+    fn emptied_path(&self, id: &SessionId) -> PathBuf {
+        self.trash_dir().join(format!("{id}{EMPTIED}"))
+    }
+
+    /// Returns whether an imported session was emptied from the trash, and is not here again.
+    pub(crate) fn was_emptied(&self, id: &SessionId) -> bool {
+        let storage = self.storage();
+        let is_here = || storage.exists(self.files(id).path()).unwrap_or(false);
+        storage.exists(&self.emptied_path(id)).unwrap_or(false) && !is_here()
+    }
+
+    /// Forgets that an imported session was emptied from the trash, so that it can be imported
+    /// again. Returns whether it was.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trash cannot be written.
+    #[doc(hidden)]
+    pub fn forget_emptied(&self, id: &SessionId) -> Result<bool> {
+        let (path, was_emptied) = (self.emptied_path(id), self.was_emptied(id));
+        if was_emptied {
+            let removed = if_found(self.storage().remove_file(&path));
+            removed.map_err(|error| Error::io("cannot forget the deletion", &path, error))?;
+        }
+        Ok(was_emptied)
+    }
+}
+
 /// Separates what can go from what is still read, by a live session or by one in the trash
 /// that stays.
 fn separate(family: &Family, mut wanted: Vec<TrashEntry>) -> (Vec<TrashEntry>, Vec<KeptEntry>) {
@@ -214,6 +257,7 @@ impl EmptyPlan {
         options.only = Some(there);
         let plan = store.empty_plan(&options)?;
         for entry in &plan.emptied {
+            store.record_emptied(entry)?;
             let path = store.mark_for_removal(&entry.name)?;
             let removed = store.remove_session_dir(&path)?;
             report.bytes += removed.bytes;

@@ -46,6 +46,9 @@ const EMPTYING: &str = ".emptying";
 const EMPTYING_TRAILS: &str = ".trails-emptying";
 /// A session that is being purged.
 const PURGING: &str = ".purging";
+/// Follows the id of an imported session in the name of the file that records that it was
+/// emptied, so that it is not imported again.
+const EMPTIED: &str = ".emptied";
 /// Foreign files of a purged session.
 const LEFT: &str = ".left";
 /// The same while it is rewritten.
@@ -89,8 +92,8 @@ impl Named {
             EMPTYING | EMPTYING_TRAILS => Self::Emptying(id),
             PURGING => Self::Purging(id),
             PURGED => Self::Purged(id),
-            // A file that is being rewritten.
-            PURGED_NEW => Self::Lock,
+            // A record of the past, or one that is being rewritten.
+            EMPTIED | PURGED_NEW => Self::Lock,
             _ => Self::Unknown,
         }
     }
@@ -159,12 +162,12 @@ impl Store {
         Ok(ids)
     }
 
-    /// Returns the ids of purged sessions with a prefix.
-    pub(crate) fn purged_like(&self, beginning: &str) -> Result<Vec<SessionId>> {
+    /// Returns the ids of purged sessions.
+    pub(crate) fn purged_sessions(&self) -> Result<Vec<SessionId>> {
         let names = self.names_in_trash()?.into_iter();
         Ok(names
             .filter_map(|(_, named)| match named {
-                Named::Purged(id) if id.as_str().starts_with(beginning) => Some(id),
+                Named::Purged(id) => Some(id),
                 _ => None,
             })
             .collect())

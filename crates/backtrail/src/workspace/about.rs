@@ -145,7 +145,7 @@ pub(super) fn prompt(store: &Store, place: &SessionPlace) -> Option<About> {
     };
     let record = reader.record_at(place.trail, place.seq).ok()??;
     let message = record.message().ok()??;
-    first_line(&message.text()).map(About::Text)
+    first_line(&message.said().text).map(About::Text)
 }
 
 fn is_deleted(store: &Store, id: &SessionId) -> bool {

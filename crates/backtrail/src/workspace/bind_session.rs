@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::Workspace;
 use super::agent_place::AgentPlace;
-use super::bindings::Binding;
+use super::bindings::{Binding, began};
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use crate::error::Result;
 use crate::ids::SessionId;
@@ -28,14 +28,23 @@ impl Workspace {
     /// Fails if the session or the workspace's trail cannot be read, and if the store cannot be
     /// written.
     pub fn bind_session(&self, agent: &AgentPlace, session: &SessionId) -> Result<usize> {
-        let (unbound, since) = self.unbound_in(agent)?;
+        let reader = self.store().read_session(session)?;
+        let (unbound, since) = self.unbound_in(agent, began(&reader)?)?;
         if unbound.is_empty() {
             return Ok(0);
         }
-        let reader = self.store().read_session(session)?;
-        let turn = since.filter(|turn| turn.session().is_some_and(|it| it.id == *session));
-        let prompt = turn.as_ref().and_then(|turn| turn.record.prompt.as_ref());
-        let since = prompt.map_or(0, |place| place.seq);
+        let line = reader.log.line()?;
+        let prompt = |turn: &Checkpoint| {
+            let prompt = turn.record.prompt.clone();
+            prompt.filter(|it| it.id == *session)
+        };
+        let last = since.as_ref().and_then(prompt);
+        let is_held = last
+            .as_ref()
+            .is_some_and(|it| line.holds(&it.id, it.trail, it.seq));
+        let since_seq = last.map_or(0, |it| line.last_shared(&it.id, it.trail, it.seq));
+        // A turn that the agent went back over is not on the line any more.
+        let (turn, since) = (since.filter(|_| is_held), since_seq);
         let here = self.store().session_place(session)?;
         let mut places = Places {
             here,
@@ -197,10 +206,23 @@ impl Places {
         let seq = self.prompt_by_text(start, self.prompt);
         let seq = seq.or_else(|| self.prompt_by_time(start))?;
         let is_late = self.asked_before(seq, start.at());
+        let missed = self.missed_before(seq);
         let before = self.bind(start, seq - 1);
         (self.prompt, self.floor) = (seq, seq);
-        let binding = before.prompt(self.at(seq));
+        let mut binding = before.prompt(self.at(seq));
+        binding.missed = missed;
         Some(if is_late { binding.late() } else { binding })
+    }
+
+    /// Returns the prompts between the turn before and a prompt that no turn began with. Those
+    /// without a tool call changed nothing; what came before the first turn was not watched.
+    fn missed_before(&self, prompt: u64) -> Vec<SessionPlace> {
+        let between = self.moments.iter();
+        let between = between.filter(|it| self.prompt < it.seq && it.seq < prompt);
+        let has_calls = |it: &&Moment| self.turn_of(it.seq).any(|it| !it.calls.is_empty());
+        let missed = between.filter(|it| self.prompt > 0 && it.prompt.is_some());
+        let missed = missed.filter(|it| !self.claimed.contains(&it.seq));
+        missed.filter(has_calls).map(|it| self.at(it.seq)).collect()
     }
 
     /// Finds the first prompt after a record with the text that a turn began with.

@@ -15,6 +15,7 @@ use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use super::checkpoint_record::CheckpointRecord;
 use crate::error::{Reason, Result};
 use crate::ids::{CheckpointId, SessionId};
+use crate::session::SessionReader;
 use crate::time::Timestamp;
 use crate::trail::{RecordKind, RecordRef};
 
@@ -24,6 +25,9 @@ const BOUND: &str = "bound";
 const IN_ONE: usize = 1000;
 /// How many of the last records count as recent: more than a turn has.
 const RECENT: usize = 500;
+
+/// How much earlier than its session a checkpoint may be: it is made before the agent writes.
+const PATIENCE_MS: i64 = 60_000;
 
 /// The place of a checkpoint in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +43,10 @@ pub struct Binding {
     /// Whether the files may have changed between that record and the checkpoint.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
+    /// Prompts with tool calls between the turn before and this one, of which there is no
+    /// checkpoint.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<SessionPlace>,
 }
 
 impl Binding {
@@ -49,6 +57,7 @@ impl Binding {
             session,
             prompt: None,
             late: false,
+            missed: Vec::new(),
         }
     }
 
@@ -102,6 +111,7 @@ impl CheckpointRecord {
             self.session = Some(binding.session.clone());
             self.prompt = binding.prompt.clone().or(self.prompt.take());
             self.late |= binding.late;
+            self.missed.clone_from(&binding.missed);
         }
     }
 }
@@ -200,15 +210,15 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails if the workspace's trail cannot be read.
+    /// Fails if the session or the workspace's trail cannot be read.
     pub fn has_turn(&self, agent: &AgentPlace, session: &SessionId, prompt: u64) -> Result<bool> {
-        for checkpoint in self.checkpoints_back()? {
+        let reader = self.store().read_session(session)?;
+        let line = reader.log.line()?;
+        for checkpoint in self.checkpoints_in(agent, began(&reader)?)? {
             let checkpoint = checkpoint?;
-            let is_own = checkpoint
-                .agent()
-                .is_some_and(|it| it.is_in_session_of(agent));
             let known = checkpoint.record.prompt.as_ref();
-            let known = known.filter(|place| is_own && place.id == *session);
+            // The agent may have gone back since, and the same number is another prompt's now.
+            let known = known.filter(|it| line.holds(&it.id, it.trail, it.seq));
             match known.map(|place| place.seq.cmp(&prompt)) {
                 Some(Ordering::Equal) => return Ok(true),
                 // Prompts come in order.
@@ -219,30 +229,37 @@ impl Workspace {
         Ok(false)
     }
 
-    /// Returns whether checkpoints of an agent's session have no place yet.
+    /// Returns whether checkpoints of an agent's session have no place yet. Looks at the newest of
+    /// them only.
     ///
     /// # Errors
     ///
     /// Fails if the workspace's trail cannot be read.
     pub fn has_unbound(&self, session: &AgentPlace) -> Result<bool> {
-        Ok(!self.unbound_in(session)?.0.is_empty())
+        for checkpoint in self.checkpoints_in(session, None)? {
+            let checkpoint = checkpoint?;
+            let is_start = *checkpoint.reason() == CheckpointReason::TurnStart;
+            match checkpoint.session() {
+                None => return Ok(true),
+                Some(_) if is_start => break,
+                Some(_) => {}
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the checkpoints of one agent's session that have no place yet and can get one,
     /// oldest first, and the start of its newest turn that has one: what is missing before that
-    /// never came.
+    /// never came. Reads no further back than the session began.
     pub(super) fn unbound_in(
         &self,
-        session: &AgentPlace,
+        agent: &AgentPlace,
+        began: Option<Timestamp>,
     ) -> Result<(Vec<Checkpoint>, Option<Checkpoint>)> {
         let mut unbound = Vec::new();
         let mut since = None;
-        for checkpoint in self.checkpoints_back()? {
+        for checkpoint in self.checkpoints_in(agent, began)? {
             let checkpoint = checkpoint?;
-            let agent = checkpoint.agent();
-            if !agent.is_some_and(|it| it.is_in_session_of(session)) {
-                continue;
-            }
             match checkpoint.session() {
                 None => unbound.push(checkpoint),
                 Some(_) if *checkpoint.reason() == CheckpointReason::TurnStart => {
@@ -255,4 +272,29 @@ impl Workspace {
         unbound.reverse();
         Ok((unbound, since))
     }
+
+    /// Returns the checkpoints of an agent's session, newest first, since it began.
+    fn checkpoints_in(
+        &self,
+        agent: &AgentPlace,
+        began: Option<Timestamp>,
+    ) -> Result<impl Iterator<Item = Result<Checkpoint>>> {
+        let is_since = move |it: &Result<Checkpoint>| {
+            let at = it.as_ref().map(|it| it.at().as_millis());
+            let began = began.map(|it| it.as_millis() - PATIENCE_MS);
+            at.map_or(true, |at| began.is_none_or(|began| at >= began))
+        };
+        let is_own = move |it: &Result<Checkpoint>| match it {
+            Ok(it) => it.agent().is_some_and(|it| it.is_in_session_of(agent)),
+            Err(_) => true,
+        };
+        Ok(self.checkpoints_back()?.take_while(is_since).filter(is_own))
+    }
+}
+
+/// Returns when an imported session began, if that is known.
+pub(super) fn began(reader: &SessionReader) -> Result<Option<Timestamp>> {
+    let info = reader.info()?;
+    // The time of its file may be any later one.
+    Ok(info.created_at.filter(|_| !info.times_from_file))
 }

@@ -12,11 +12,12 @@ use super::agent_place::{AgentPlace, prompt_hash};
 use super::checkpoint_record::CheckpointRecord;
 use super::dropped::Dropped;
 use super::git_head::GitHead;
+use super::left_running::{LeftProcess, without_name};
 use super::unprotected::{Included, Protection, UnprotectedChanges};
 use crate::error::{ErrorKind, Result};
 use crate::ids::{CheckpointId, SessionId};
 use crate::objects::ObjectId;
-use crate::session::{Ending, Run};
+use crate::session::{Ending, Program, Run};
 use crate::snapshot::damage::{DamagedPart, name_damage};
 use crate::snapshot::{Diff, SkippedEntry, Snapshot};
 use crate::time::Timestamp;
@@ -190,6 +191,15 @@ impl Checkpoint {
         tool.unwrap_or("a tool call").to_owned()
     }
 
+    /// Returns what began with it.
+    pub(crate) fn program(&self) -> Program {
+        match (self.agent(), self.reason()) {
+            (Some(agent), _) => Program::Agent(agent.name.clone()),
+            (None, CheckpointReason::RunStart) => Program::Run,
+            (None, _) => Program::Turn,
+        }
+    }
+
     /// Returns whether the files may have changed between its record and the snapshot. Then it
     /// is not the state of the files at that record.
     pub fn is_late(&self) -> bool {
@@ -266,6 +276,16 @@ impl Checkpoint {
     /// known.
     pub fn git_head(&self) -> Option<&GitHead> {
         self.record.git.as_ref()
+    }
+
+    /// Returns the processes that outlived their run and may have been alive when it was made.
+    pub fn left_running(&self) -> &[LeftProcess] {
+        &self.record.left
+    }
+
+    /// Returns the same as the next checkpoint repeats it, if nobody looks whether they ended.
+    pub(crate) fn still_left(&self) -> Vec<LeftProcess> {
+        self.record.left.iter().map(without_name).collect()
     }
 
     /// Returns how the turn or run ended that it is the end of, if that is known.

@@ -6,6 +6,7 @@ use super::Workspace;
 use super::agent_place::AgentPlace;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 use super::git_head::GitHead;
+use super::left_running::LeftProcess;
 use super::unprotected::{Included, UnprotectedChanges};
 use crate::error::Result;
 use crate::ids::CheckpointId;
@@ -66,6 +67,12 @@ pub(crate) struct CheckpointRecord {
     /// git's HEAD at the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) git: Option<GitHead>,
+    /// Processes that outlived their run and may be alive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left: Vec<LeftProcess>,
+    /// Prompts before its turn that were not protected, as its binding says.
+    #[serde(skip)]
+    pub(crate) missed: Vec<SessionPlace>,
 }
 
 impl CheckpointRecord {
@@ -97,6 +104,8 @@ impl CheckpointRecord {
             exit_code: None,
             signal: None,
             git: None,
+            left: Vec::new(),
+            missed: Vec::new(),
         }
     }
 

@@ -1,13 +1,15 @@
 //! The checkpoints of a workspace, forwards and backwards.
 
+use std::vec::IntoIter;
+
 use super::Workspace;
-use super::bindings::{Bindings, add_older};
+use super::bindings::{Bindings, add_newer, add_older};
 use super::checkpoint::Checkpoint;
 use super::checkpoint_record::CheckpointRecord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::CheckpointId;
 use crate::log::Records;
-use crate::trail::{DamageReport, RecordKind};
+use crate::trail::{DamageReport, RecordKind, RecordRef};
 
 /// Iterates over the checkpoints of a workspace.
 ///
@@ -17,19 +19,36 @@ pub struct Checkpoints {
     workspace: Workspace,
     /// `None` if the workspace has no trail.
     records: Option<Records>,
-    /// The places that checkpoints got later: all of them, or those that were met so far.
+    /// The places that checkpoints got later, as far as they were met.
     bindings: Bindings,
+    /// Forwards, all of them: a place comes after its checkpoint.
+    all: Option<IntoIter<Checkpoint>>,
     flawed: u64,
 }
 
 impl Checkpoints {
-    fn of(workspace: &Workspace, records: Option<Records>, bindings: Bindings) -> Self {
+    fn back(workspace: &Workspace, records: Option<Records>) -> Self {
         Self {
             workspace: workspace.clone(),
             records,
-            bindings,
+            bindings: Bindings::new(),
+            all: None,
             flawed: 0,
         }
+    }
+
+    /// Reads all checkpoints, and then gives them their places.
+    fn forwards(workspace: &Workspace, records: Option<Records>) -> Result<Self> {
+        let mut read = Self::back(workspace, records);
+        let mut all = Vec::new();
+        while let Some(checkpoint) = read.advance(add_newer)? {
+            all.push(checkpoint);
+        }
+        for checkpoint in &mut all {
+            checkpoint.record.bind(&read.bindings);
+        }
+        read.all = Some(all.into_iter());
+        Ok(read)
     }
 
     /// Returns the damage that was skipped so far.
@@ -42,16 +61,19 @@ impl Checkpoints {
         self.flawed
     }
 
-    fn advance(&mut self) -> Result<Option<Checkpoint>> {
+    /// Reads on to the next checkpoint. `add` adds a record of places to those that are known.
+    fn advance(
+        &mut self,
+        add: impl Fn(&mut Bindings, &RecordRef<'_>),
+    ) -> Result<Option<Checkpoint>> {
         let Some(records) = &mut self.records else {
             return Ok(None);
         };
         while let Some(record) = records.next()? {
             match record.kind() {
                 RecordKind::Checkpoint | RecordKind::Done => {}
-                // Forwards, all are known already.
                 RecordKind::Bound => {
-                    add_older(&mut self.bindings, &record);
+                    add(&mut self.bindings, &record);
                     continue;
                 }
                 _ => continue,
@@ -72,20 +94,21 @@ impl Iterator for Checkpoints {
     type Item = Result<Checkpoint>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.advance().transpose()
+        match &mut self.all {
+            Some(all) => all.next().map(Ok),
+            None => self.advance(add_older).transpose(),
+        }
     }
 }
 
 impl Workspace {
-    /// Returns the checkpoints, oldest first.
+    /// Returns the checkpoints, oldest first. Reads the whole trail, once.
     ///
     /// # Errors
     ///
     /// Fails if the workspace's trail cannot be read.
     pub fn checkpoints(&self) -> Result<Checkpoints> {
-        let bindings = self.bindings()?;
-        self.records()
-            .map(|records| Checkpoints::of(self, records, bindings))
+        Checkpoints::forwards(self, self.records()?)
     }
 
     /// Returns the checkpoints, newest first. Reads only as far as the caller iterates.
@@ -95,7 +118,7 @@ impl Workspace {
     /// Fails if the workspace's trail cannot be read.
     pub fn checkpoints_back(&self) -> Result<Checkpoints> {
         self.records_back()
-            .map(|records| Checkpoints::of(self, records, Bindings::new()))
+            .map(|records| Checkpoints::back(self, records))
     }
 
     /// Returns the records of the trail, oldest first; `None` if there is no trail.

@@ -15,6 +15,7 @@ use super::agent_place::AgentPlace;
 use super::checkpoint::{Checkpoint, CheckpointReason};
 use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
 use super::git_head::GitHead;
+use super::left_running::may_be_alive;
 use super::new_checkpoint::CapturedState;
 use super::scan::Look;
 use super::sign_of_life::{NEVER, SignOfLife};
@@ -99,6 +100,7 @@ impl Workspace {
             included: last.included().to_vec(),
             unprotected,
             git: GitHead::read(self.root()),
+            left: may_be_alive(Some(last), Vec::new()),
             last_seen: Some(sign.and_then(SignOfLife::timestamp).unwrap_or(start.at())),
             ..CheckpointRecord::new(now, CheckpointReason::Interrupted, (id, totals))
         };

@@ -58,7 +58,7 @@ impl GitHead {
 }
 
 /// Finds the repository that a directory is in, as git does.
-fn repository_around(root: &Path) -> Option<GitDir> {
+pub(super) fn repository_around(root: &Path) -> Option<GitDir> {
     let mut around = root.ancestors().filter_map(GitDir::of);
     around.find(|git| git.read_own("HEAD", LONGEST_REF).is_some())
 }
@@ -108,7 +108,7 @@ fn is_ref(name: &str) -> bool {
 }
 
 /// Returns whether a text is the name of a commit, in SHA-1 or SHA-256.
-fn is_commit(text: &str) -> bool {
+pub(super) fn is_commit(text: &str) -> bool {
     let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     matches!(text.len(), 40 | 64) && text.bytes().all(is_hex)
 }

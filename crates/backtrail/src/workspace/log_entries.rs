@@ -5,12 +5,13 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::Workspace;
-use super::checkpoint::{Checkpoint, CheckpointReason};
+use super::agent_rewinds::{AgentRewind, agent_rewinds};
+use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use super::spans::{Span, ends, is_first_in_run, newest_of, spans};
 use super::timeline::Timeline;
 use crate::error::Result;
 use crate::ids::CheckpointId;
-use crate::session::Ending;
+use crate::session::{Ending, Program};
 use crate::snapshot::Diff;
 use crate::time::Timestamp;
 
@@ -27,8 +28,12 @@ pub enum LogKind {
     Checkpoint,
     /// Your changes in between.
     Person,
-    /// Changes after the last sign of life of a turn or run whose process died: yours, or its.
+    /// Changes that are yours or those of [`LogEntry::or`]: a turn or run whose process died had
+    /// given its last sign of life, a process had outlived its run, or an agent went back in its
+    /// own session.
     PersonOrRun,
+    /// An agent went back in its own session, and the files with it. [`LogEntry::or`] names it.
+    AgentRewind,
     /// Files were rewound to a point.
     Rewind,
     /// Some paths were restored from a point.
@@ -49,6 +54,7 @@ pub struct LogEntry {
     ended: bool,
     is_running: bool,
     is_step: bool,
+    or: Option<Program>,
     /// Why it is not protected, or not as a whole.
     not_protected: Option<String>,
 }
@@ -89,6 +95,11 @@ impl LogEntry {
     /// something. `last~N` counts the turns and runs among them.
     pub fn is_step(&self) -> bool {
         self.is_step
+    }
+
+    /// Returns the program that may have made the changes instead of you, or that made them.
+    pub fn or(&self) -> Option<&Program> {
+        self.or.as_ref()
     }
 
     /// Returns why a turn of another program is not protected, or not as a whole: a snapshot is
@@ -168,6 +179,10 @@ impl Workspace {
 fn entries(timeline: &Timeline) -> Vec<LogEntry> {
     let checkpoints = &timeline.checkpoints;
     let mut entries = Vec::new();
+    let doubts = Doubts {
+        timeline,
+        rewinds: agent_rewinds(checkpoints),
+    };
     let spans = spans(checkpoints);
     let ends: HashSet<usize> = spans.iter().filter_map(|span| span.end).collect();
     let mut starts = spans.iter().peekable();
@@ -185,22 +200,23 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
             ended: true,
             is_running: false,
             is_step: matches!(kind, LogKind::Rewind | LogKind::Restore),
+            or: None,
             not_protected: None,
         };
         // A change while another turn or run was active belongs to that one.
         let changed = before.is_some_and(|before| before.snapshot_id() != checkpoint.snapshot_id());
         let is_resumed = *checkpoint.reason() == CheckpointReason::TurnResume;
         let persons = changed && (is_resumed || !is_open(n));
-        let is_doubtful = before.is_some_and(|before| before.last_seen().is_some());
-        let person = || match is_doubtful {
-            true => entry(LogKind::PersonOrRun),
-            false => entry(LogKind::Person),
+        let person = || {
+            let (kind, or) = doubts.kind_of(n);
+            LogEntry { or, ..entry(kind) }
         };
         let mut begins = false;
         // A turn whose snapshot came late starts with the checkpoint before it.
         while let Some(span) = starts.next_if(|span| span.start == n) {
             if span.begun == n {
                 entries.extend(persons.then(person));
+                entries.extend(missed_entries(checkpoints, n));
                 begins = true;
             }
             entries.push(span_entry(timeline, span));
@@ -229,6 +245,62 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
     entries
 }
 
+/// What may have changed files instead of the user.
+struct Doubts<'a> {
+    timeline: &'a Timeline,
+    rewinds: Vec<AgentRewind>,
+}
+
+impl Doubts<'_> {
+    /// Returns what the change before state `n` is, which no turn or run made as far as is known.
+    fn kind_of(&self, n: usize) -> (LogKind, Option<Program>) {
+        let checkpoints = &self.timeline.checkpoints;
+        let before = &checkpoints[n - 1];
+        if before.last_seen().is_some() {
+            let start = before.begun_by().and_then(|it| self.timeline.index_of(it));
+            let program = start.map(|start| checkpoints[start].program());
+            return (LogKind::PersonOrRun, program);
+        }
+        if !checkpoints[n].record.missed.is_empty() {
+            return (LogKind::PersonOrRun, Some(checkpoints[n].program()));
+        }
+        let rewind = self.rewinds.iter().find(|it| it.from < n && n <= it.until);
+        if let Some(rewind) = rewind {
+            let is_there = checkpoints[n].snapshot_id() == checkpoints[rewind.to].snapshot_id();
+            let kind = match is_there {
+                true => LogKind::AgentRewind,
+                false => LogKind::PersonOrRun,
+            };
+            return (kind, Some(checkpoints[rewind.until].program()));
+        }
+        match self.timeline.left_names.after(before).into_iter().next() {
+            Some(name) => (LogKind::PersonOrRun, Some(Program::Process(name))),
+            None => (LogKind::Person, None),
+        }
+    }
+}
+
+/// Returns the prompts before a turn of which there is no checkpoint.
+fn missed_entries(checkpoints: &[Checkpoint], n: usize) -> Vec<LogEntry> {
+    let missed = checkpoints[n].record.missed.iter();
+    let entry = |prompt: &SessionPlace| {
+        let mut begun = checkpoints[n].clone();
+        begun.record.prompt = Some(prompt.clone());
+        LogEntry {
+            kind: LogKind::Turn,
+            before: Some(checkpoints[n].clone()),
+            begun: Some(begun),
+            after: checkpoints[n].clone(),
+            ended: true,
+            is_running: false,
+            is_step: false,
+            or: None,
+            not_protected: Some("no snapshot was taken".to_owned()),
+        }
+    };
+    missed.map(entry).collect()
+}
+
 fn span_entry(timeline: &Timeline, span: &Span) -> LogEntry {
     let checkpoints = &timeline.checkpoints;
     let start = &checkpoints[span.start];
@@ -246,6 +318,7 @@ fn span_entry(timeline: &Timeline, span: &Span) -> LogEntry {
         ended: end.is_some_and(|end| *end.reason() != CheckpointReason::Interrupted),
         is_running: end.is_none() && timeline.active.contains(&begun.id()),
         is_step: timeline.is_step(span),
+        or: None,
         not_protected: match timeline.missed.get(&span.id) {
             Some(reason) => Some(reason.clone()),
             None if begun.is_late() && !is_first_in_run(checkpoints, span.begun) => {

@@ -12,10 +12,12 @@
 mod about;
 mod active;
 mod agent_place;
+pub(crate) mod agent_rewinds;
 mod agent_turn;
 mod bind_session;
 pub(crate) mod bindings;
 mod cache;
+pub(crate) mod calls;
 mod checkpoint;
 pub(crate) mod checkpoint_record;
 mod checkpoints;
@@ -23,12 +25,14 @@ mod dead;
 pub(crate) mod dropped;
 pub(crate) mod git_dir;
 pub(crate) mod git_head;
+pub(crate) mod git_log;
 mod identity;
+pub(crate) mod left_running;
 mod log_entries;
 mod marks;
 pub(crate) mod new_checkpoint;
 pub(crate) mod new_directory;
-mod path_lookup;
+pub(crate) mod path_lookup;
 mod point;
 mod process;
 mod purge;
@@ -60,6 +64,9 @@ use crate::snapshot::node_cache::CachedNodes;
 use crate::store::Store;
 use crate::trail::present::WorkspaceRef;
 
+pub use crate::blame::{
+    Blame, BlamedLine, CommitAuthor, LineAuthor, LineOrigin, LoggedCommit, OriginKind,
+};
 pub use about::About;
 pub use active::{Active, Activity};
 pub use agent_place::AgentPlace;
@@ -69,6 +76,7 @@ pub use checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 pub use checkpoints::Checkpoints;
 pub use dropped::{DropReason, Dropped};
 pub use git_head::GitHead;
+pub use left_running::LeftProcess;
 pub use log_entries::{LogEntry, LogKind};
 pub use marks::FileChange;
 pub use new_checkpoint::CheckpointOptions;
@@ -200,7 +208,7 @@ impl Workspace {
 
     /// Returns the sessions that work here. An unreadable session must not hide the
     /// others.
-    fn session_infos(&self) -> Result<Vec<SessionInfo>> {
+    pub(crate) fn session_infos(&self) -> Result<Vec<SessionInfo>> {
         let homes = SessionHomes::of(&self.0.store)?;
         let is_here = |info: &SessionInfo| match homes.home(info) {
             Some(id) => id == self.id(),

@@ -10,6 +10,7 @@ use super::agent_place::{AgentPlace, prompt_hash};
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace, SkippedFiles};
 use super::checkpoint_record::{CHECKPOINT, CheckpointRecord};
 use super::git_head::GitHead;
+use super::left_running::{LeftProcess, may_be_alive};
 use super::scan::{Look, scan_time};
 use super::unprotected::{
     Included, Protection, UnprotectedChanges, UnprotectedEntry, included_after, must_be_captured,
@@ -50,6 +51,7 @@ pub struct CheckpointOptions {
     agent_prompt: Option<String>,
     late: bool,
     ending: Option<Ending>,
+    left: Vec<LeftProcess>,
     unlimited: bool,
     include: Vec<PathBuf>,
     exclude: Vec<PathBuf>,
@@ -109,6 +111,14 @@ impl CheckpointOptions {
     #[must_use]
     pub fn ending(mut self, ending: Ending) -> Self {
         self.ending = Some(ending);
+        self
+    }
+
+    /// Sets the processes that the command of a run left behind. As long as one may be alive,
+    /// later changes may be its work as well as the user's.
+    #[must_use]
+    pub fn left_running(mut self, left: Vec<LeftProcess>) -> Self {
+        self.left = left;
         self
     }
 
@@ -286,7 +296,7 @@ impl Workspace {
     /// Saves the state of the directory. `place` is called once it is stored.
     fn make(
         &self,
-        options: CheckpointOptions,
+        mut options: CheckpointOptions,
         place: impl FnOnce() -> Result<Option<SessionPlace>>,
     ) -> Result<Checkpoint> {
         options.check()?;
@@ -294,6 +304,7 @@ impl Workspace {
         // Finish a step that a crash interrupted; otherwise its half-done state would be saved.
         self.recover_locked(None)?;
         let before = self.last_checkpoint()?;
+        options.left = may_be_alive(before.as_ref(), options.left);
         let included = included_after(before.as_ref(), &options.include, &options.exclude)?;
         let state = self.store_state(&options, before.as_ref(), &included)?;
         let changed = match &before {
@@ -367,6 +378,7 @@ impl Workspace {
             exit_code,
             signal,
             git: GitHead::read(self.root()),
+            left: options.left,
             ..CheckpointRecord::new(now, options.reason, (state.id, state.totals))
         };
         let seq = self.append(CHECKPOINT, &record)?;

@@ -55,7 +55,7 @@ impl PathLookup {
 
 /// Returns a path relative to a workspace's root. An absolute one may lead to the root
 /// through links. Below the root, links are not followed.
-pub(super) fn path_in(root: &Path, path: &Path) -> Result<PathBuf> {
+pub(crate) fn path_in(root: &Path, path: &Path) -> Result<PathBuf> {
     if path.is_relative() {
         return Ok(path.to_owned());
     }
@@ -73,7 +73,7 @@ pub(super) fn path_in(root: &Path, path: &Path) -> Result<PathBuf> {
 
 /// Returns a path in a workspace in its normal form. Refuses paths that lead out of it,
 /// belong to git or to Backtrail, or are the workspace itself.
-pub(super) fn checked_path(path: &Path) -> Result<PathBuf> {
+pub(crate) fn checked_path(path: &Path) -> Result<PathBuf> {
     let names = names_of(path)?;
     let refused = |why: &str| Err(Error::invalid(format!("{} {why}", shown(path))));
     if names.is_empty() {
@@ -204,7 +204,7 @@ impl Workspace {
     }
 
     /// Returns a snapshot of the present state of one path, without storing it.
-    pub(super) fn present_at(&self, path: &Path) -> Result<Snapshot> {
+    pub(crate) fn present_at(&self, path: &Path) -> Result<Snapshot> {
         let (lookup, node) = node_at(self.root(), path)?;
         self.unstored(|put| self.write_one(path, &lookup.dirs, node, put))
     }

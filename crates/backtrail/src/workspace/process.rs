@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::snapshot::scan::sys::read_path;
 
 /// A process, by its number and the time that it started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Process {
     /// Its number.
     pub pid: u32,

@@ -14,6 +14,7 @@ use super::bindings::Bindings;
 use super::checkpoint::{CheckpointReason, SkippedFiles};
 use super::checkpoint_record::CheckpointRecord;
 use super::dropped::DropReason;
+use super::left_running::{LeftProcess, without_name};
 use super::step_record::StepRecord;
 use super::unprotected::UnprotectedChanges;
 use crate::error::{Reason, Result};
@@ -171,6 +172,8 @@ impl Traces {
             self.own.insert(stored.id);
             self.texts.extend(stored.about);
             self.texts.extend(stored.label);
+            self.texts
+                .extend(stored.left.into_iter().filter_map(|it| it.name));
         } else {
             let skipped = stored.skipped.first.into_iter();
             self.known_files.extend(skipped.map(|entry| entry.path));
@@ -217,6 +220,12 @@ impl Traces {
                 // With a prompt, the text is only the part before it.
                 "about" if fields.get("prompt").is_none() => is_changed = true,
                 "label" if is_own => is_changed = true,
+                "left" if is_own => {
+                    let left: Vec<LeftProcess> = value.parse().unwrap_or_default();
+                    is_changed |= left.iter().any(|it| it.name.is_some());
+                    let bare: Vec<LeftProcess> = left.iter().map(without_name).collect();
+                    rest.push(name, Json::from_value(&bare)?);
+                }
                 "agent" if is_own => {
                     let place: Option<AgentPlace> = value.parse().ok();
                     let bare = place.as_ref().map(AgentPlace::without_text);

@@ -4,9 +4,9 @@
 //! names a place: credentials (a user, a password, a token, a query) are cut off, and a form
 //! in which they cannot be recognised is not accepted as a remote.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
-use super::git_dir::GitDir;
+use super::git_dir::{GitDir, without_dots};
 
 /// The longest configuration that is read.
 const LONGEST_CONFIG: u64 = 1 << 20;
@@ -277,16 +277,7 @@ fn local(path: &str, root: &Path) -> Option<String> {
     if is_drive(path) || path.starts_with('~') {
         return Some(without_git(&path.replace('\\', "/")));
     }
-    let mut clean = PathBuf::new();
-    for part in root.join(path).components() {
-        match part {
-            Component::ParentDir => {
-                clean.pop();
-            }
-            Component::CurDir => {}
-            part => clean.push(part),
-        }
-    }
+    let clean = without_dots(&root.join(path));
     let place = without_git(clean.to_str()?);
     (!place.is_empty()).then_some(place)
 }

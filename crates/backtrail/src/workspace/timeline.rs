@@ -5,8 +5,10 @@ use std::collections::{HashMap, HashSet};
 use super::Workspace;
 use super::agent_turn::MissedRecord;
 use super::bindings::{Bindings, add_newer};
+use super::calls::calls_of;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use super::checkpoint_record::CheckpointRecord;
+use super::left_running::LeftNames;
 use super::spans::{Span, newest_of, spans};
 use super::step_record::StepRecord;
 use crate::error::Result;
@@ -21,12 +23,16 @@ pub(crate) struct Timeline {
     pub(crate) checkpoints: Vec<Checkpoint>,
     /// The position of each checkpoint.
     places: HashMap<CheckpointId, usize>,
+    /// The later checkpoints of each turn and run.
+    own: HashMap<CheckpointId, Vec<usize>>,
     /// The rewinds, restores, undos and redos, by the id of the checkpoint that they ended with.
     pub(crate) moves: HashMap<CheckpointId, StepRecord>,
     /// The turns and runs that are running, by the checkpoint that they began with.
     pub(crate) active: HashSet<CheckpointId>,
     /// The turns in which a snapshot is missing, and the reason.
     pub(super) missed: HashMap<CheckpointId, String>,
+    /// What processes that outlived their runs are called.
+    pub(crate) left_names: LeftNames,
     /// The turns and runs that are steps.
     spans: Vec<Span>,
 }
@@ -79,9 +85,11 @@ impl Timeline {
         let mut timeline = Self {
             checkpoints: Vec::new(),
             places: HashMap::new(),
+            own: HashMap::new(),
             moves: HashMap::new(),
             active: HashSet::new(),
             missed: HashMap::new(),
+            left_names: LeftNames::default(),
             spans: Vec::new(),
         };
         let Some(mut records) = workspace.records()? else {
@@ -95,6 +103,10 @@ impl Timeline {
                         let checkpoint = stored.at(workspace, record.seq());
                         let place = timeline.checkpoints.len();
                         timeline.places.insert(checkpoint.id(), place);
+                        if let Some(start) = checkpoint.begun_by() {
+                            timeline.own.entry(start).or_default().push(place);
+                        }
+                        timeline.left_names.add(&checkpoint);
                         timeline.checkpoints.push(checkpoint);
                     }
                 }
@@ -131,18 +143,45 @@ impl Timeline {
     /// unprotected ones, for good) and in a conversation that can be rewound here, and so is no
     /// step. One that was undone while it ran had changed something.
     fn is_idle(&self, workspace: &Workspace, span: &Span, undone: &HashSet<CheckpointId>) -> bool {
-        let Some(end) = span.end.map(|end| &self.checkpoints[end]) else {
+        let Some(at) = span.end else {
             return false;
         };
+        let end = &self.checkpoints[at];
+        // What changed after its last sign of life may be its work.
+        let may_go_on = at + 1 == self.checkpoints.len() || self.is_changed(at + 1);
         let start = &self.checkpoints[span.begun];
         let is_run = *start.reason() == CheckpointReason::RunStart;
         let is_agents = start.agent().is_some();
         (is_run || is_agents)
-            && end.last_seen().is_none()
-            && !span.changed_files(&self.checkpoints)
+            && !(end.last_seen().is_some() && may_go_on)
+            && !(span.changed_files(&self.checkpoints) && self.changed_own(span))
             && end.unprotected().count == 0
             && !undone.contains(&span.id)
             && (is_agents || !spoke(workspace.store(), start.session(), end.session()))
+    }
+
+    /// Returns whether a turn or run itself changed files: not if they changed only while a call
+    /// of another turn was open, and none of its own.
+    fn changed_own(&self, span: &Span) -> bool {
+        let end = span.end.unwrap_or(span.start);
+        let others = self.checkpoints[span.start..=end].iter().filter_map(|it| {
+            let turn = it.begun_by().filter(|_| it.agent().is_some())?;
+            self.index_of(turn).filter(|turn| *turn != span.begun)
+        });
+        let others: HashSet<usize> = others.collect();
+        if others.is_empty() {
+            return true;
+        }
+        let others: Vec<(usize, usize)> = others
+            .into_iter()
+            .flat_map(|turn| self.calls_in(turn))
+            .collect();
+        let own = self.calls_in(span.begun);
+        let is_open = |calls: &[(usize, usize)], n: usize| {
+            calls.iter().any(|(start, end)| *start < n && n <= *end)
+        };
+        let mut states = span.start + 1..=end;
+        states.any(|n| self.is_changed(n) && (is_open(&own, n) || !is_open(&others, n)))
     }
 
     /// Returns whether a turn or run is a step.
@@ -305,23 +344,26 @@ fn spoke(store: &Store, from: Option<&SessionPlace>, to: Option<&SessionPlace>) 
 }
 
 impl Timeline {
-    /// Returns the tool call that ended with a checkpoint, as a step of its own. It began with
-    /// the checkpoint before it in its turn, unless a later one is known to be its beginning.
+    /// Returns the tool calls of a turn of another program, by where they began and ended.
+    fn calls_in(&self, turn: usize) -> Vec<(usize, usize)> {
+        let id = self.checkpoints[turn].id();
+        let own = self.own.get(&id).map_or(&[][..], Vec::as_slice);
+        calls_of(&self.checkpoints, turn, own.iter().copied())
+    }
+
+    /// Returns the tool call that ended with a checkpoint, as a step of its own.
     fn call(&self, id: CheckpointId) -> Option<FileStep> {
         let after = self.index_of(id)?;
-        let end = &self.checkpoints[after];
-        let turn = end.begun_by().and_then(|turn| self.index_of(turn))?;
-        let is_own = |it: &Checkpoint| it.begun_by() == end.begun_by();
-        let call = |it: &Checkpoint| it.agent().map(|it| (it.call.clone(), it.tool.clone()));
-        let is_start = |it: &Checkpoint| {
-            *it.reason() == CheckpointReason::ToolStart && is_own(it) && call(it) == call(end)
-        };
-        let within = || (turn..after).rev();
-        let before = within()
-            .find(|n| is_start(&self.checkpoints[*n]))
-            .or_else(|| within().find(|n| *n == turn || is_own(&self.checkpoints[*n])))?;
-        (*end.reason() == CheckpointReason::ToolEnd).then(|| FileStep {
-            id,
+        let turn = self.checkpoints[after].begun_by();
+        let turn = turn.and_then(|turn| self.index_of(turn))?;
+        let calls = self.calls_in(turn);
+        let (before, _) = calls.into_iter().find(|(_, end)| *end == after)?;
+        Some(self.call_step(turn, (before, after)))
+    }
+
+    fn call_step(&self, turn: usize, (before, after): (usize, usize)) -> FileStep {
+        FileStep {
+            id: self.checkpoints[after].id(),
             begun: turn,
             before,
             after: Some(after),
@@ -331,37 +373,89 @@ impl Timeline {
                 .map(|place| place.id.clone()),
             came: before,
             covers: Vec::new(),
-        })
+        }
     }
 
-    /// Returns the checkpoint that has what is left of a step: its outcome or, if calls of it
-    /// were undone on their own, what that left.
+    /// Returns the tool calls of a turn that were undone on their own, each with the checkpoint of
+    /// the undo.
+    fn undone_in(&self, turn: usize, steps: &FileSteps) -> Vec<(FileStep, usize)> {
+        let undone = steps.undone_calls.iter();
+        let undone = undone.filter_map(|(call, undo)| Some((self.call(*call)?, *undo)));
+        undone.filter(|(call, _)| call.begun == turn).collect()
+    }
+
+    /// Returns the checkpoint that has what is left of a step: its outcome or, if calls of it or
+    /// calls beside it were undone on their own, what that left.
     pub(crate) fn what_is_left_of(&self, step: &FileStep, steps: &FileSteps) -> Option<usize> {
         let outcome = step.after?;
-        let is_its =
-            |call: &CheckpointId| self.call(*call).is_some_and(|it| it.begun == step.begun);
-        let calls = steps.undone_calls.iter().filter(|(call, _)| is_its(call));
-        let left = calls.map(|(_, undo)| *undo).max();
-        left.filter(|_| step.kind == FileStepKind::Turn)
-            .or(Some(outcome))
+        let is_turn = match step.kind {
+            FileStepKind::Turn => true,
+            FileStepKind::Call => false,
+            FileStepKind::Run | FileStepKind::Move => return Some(outcome),
+        };
+        let undone = self.undone_in(step.begun, steps).into_iter();
+        let undone = undone.filter(|(call, _)| is_turn || overlap(call, step));
+        Some(undone.map(|(_, undo)| undo).max().unwrap_or(outcome))
     }
 
-    /// Returns the tool calls of a turn that changed files and were not undone, newest first. A
-    /// call within another, such as a sub-agent's, was undone with that.
+    /// Returns the tool calls of a turn of which changes are left that were not undone, newest
+    /// first.
     pub(crate) fn calls_of(&self, turn: &FileStep, steps: &FileSteps) -> Vec<FileStep> {
-        let until = turn.after.map_or(self.checkpoints.len(), |after| after + 1);
-        let own = self.checkpoints[turn.before..until].iter().rev();
-        let own = own.filter(|it| it.begun_by() == Some(turn.id));
-        let calls = own.filter_map(|it| self.call(it.id()));
-        let state = |n: usize| self.checkpoints[n].snapshot_id();
-        let changed = |call: &FileStep| call.after.is_some_and(|n| state(n) != state(call.before));
-        let undone = steps.undone_calls.keys();
-        let undone: Vec<FileStep> = undone.filter_map(|call| self.call(*call)).collect();
-        let is_within =
-            |call: &FileStep, it: &FileStep| it.before <= call.before && call.after <= it.after;
-        calls
-            .filter(|call| changed(call) && !undone.iter().any(|it| is_within(call, it)))
-            .collect()
+        let undone = self.undone_in(turn.begun, steps);
+        let is_undone = |n: usize| undone.iter().any(|(call, _)| call.covers_state(n));
+        let is_left = |call: &FileStep| {
+            let mut states = call.states();
+            states.any(|n| self.is_changed(n) && !is_undone(n))
+        };
+        let mut calls = self.calls_in(turn.begun);
+        calls.retain(|(_, end)| *end < self.checkpoints.len());
+        calls.sort_by_key(|(_, end)| std::cmp::Reverse(*end));
+        let calls = calls.into_iter().map(|it| self.call_step(turn.begun, it));
+        calls.filter(is_left).collect()
+    }
+
+    /// Returns the tools of the calls that ran while files changed in another call, so that it is
+    /// not known which of them changed what.
+    pub(crate) fn beside(&self, call: &FileStep) -> Vec<String> {
+        if call.kind != FileStepKind::Call {
+            return Vec::new();
+        }
+        let others = self.calls_in(call.begun).into_iter();
+        let others = others.filter(|(_, end)| Some(*end) != call.after);
+        let is_beside = |(start, end): &(usize, usize)| {
+            let mut states = call.states();
+            states.any(|n| *start < n && n <= *end && self.is_changed(n))
+        };
+        let tool = |(start, end): (usize, usize)| {
+            let known = self
+                .checkpoints
+                .get(end)
+                .unwrap_or(&self.checkpoints[start]);
+            known.tool_name()
+        };
+        others.filter(is_beside).map(tool).collect()
+    }
+
+    /// Returns whether files changed before a state, and Backtrail did not restore them.
+    fn is_changed(&self, n: usize) -> bool {
+        let (before, after) = (&self.checkpoints[n - 1], &self.checkpoints[n]);
+        before.snapshot_id() != after.snapshot_id() && !after.reason().moved()
+    }
+}
+
+/// Returns whether two calls ran at the same time.
+fn overlap(one: &FileStep, other: &FileStep) -> bool {
+    one.states().any(|n| other.covers_state(n))
+}
+
+impl FileStep {
+    /// Returns the states after its first one, up to its outcome.
+    fn states(&self) -> std::ops::RangeInclusive<usize> {
+        self.before + 1..=self.after.unwrap_or(self.before)
+    }
+
+    fn covers_state(&self, n: usize) -> bool {
+        self.states().contains(&n)
     }
 }
 

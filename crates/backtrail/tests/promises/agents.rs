@@ -13,15 +13,19 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use backtrail::plumbing::ImportWriterOptions;
-use backtrail::rewind::Stage;
+use backtrail::rewind::{Program, Stage};
 use backtrail::trash::DeleteScope;
-use backtrail::workspace::{AgentPlace, AgentTurn, CheckpointReason, LogKind, Process};
+use backtrail::workspace::{
+    AgentPlace, AgentTurn, CheckpointReason, LeftProcess, LogKind, Process,
+};
 use backtrail::{
     Block, Checkpoint, CheckpointOptions, Draft, Message, Outcome, Point, Rewind, SessionId,
-    SessionOptions, StepKind, ToolResult, ToolUse,
+    SessionOptions, StepKind, StoreOptions, Timestamp, ToolResult, ToolUse,
 };
+use backtrail_testkit::ManualClock;
 
 use crate::snapshots::desk::Desk;
+use crate::snapshots::tree::{Tree, read_tree, same};
 
 /// An agent with one session.
 struct Agent<'d> {
@@ -81,6 +85,7 @@ impl<'d> Agent<'d> {
             Err(_) => {
                 let options = SessionOptions::new().workspace_root(self.desk.root());
                 let options = ImportWriterOptions::new("toy", options);
+                let options = options.began(Timestamp::from_millis(0).unwrap());
                 store.begin_import(&self.id(), options).unwrap()
             }
         };
@@ -88,6 +93,11 @@ impl<'d> Agent<'d> {
             writer.message(&Draft::from(message.clone())).unwrap();
         }
         writer.close().unwrap();
+    }
+
+    fn last_seq(&self) -> u64 {
+        let reader = self.desk.store.read_session(&self.id()).unwrap();
+        reader.info().unwrap().last_seq
     }
 
     fn binds(&self) -> usize {
@@ -739,23 +749,33 @@ fn a_turn_is_bound_to_its_own_prompt() {
     assert_eq!(bound, [false, false, true, true, true, true]);
 }
 
-/// F33: hours of work, imported now and then.
+/// F33: two hours of work, imported now and then. Each prompt's state is restored exactly.
 #[test]
-fn a_session_of_500_calls_keeps_every_prompts_point() {
+fn f33_a_session_of_two_hours_and_500_calls_keeps_every_prompts_point() {
     const PROMPTS: u64 = 50;
     const CALLS: u64 = 10;
-    let desk = Desk::new();
+    /// How much time each call takes: two hours in all.
+    const CALL_MS: i64 = 14_400;
+    let clock = ManualClock::new(1_794_729_600_000);
+    let desk = Desk::with(StoreOptions::new().clock(clock.clone()));
     let agent = Agent::new(&desk, "toy-session-number-one");
-    let mut seen: Vec<(u64, Option<String>)> = Vec::new();
+    let mut seen: Vec<(u64, Tree)> = Vec::new();
     let mut records = 0;
     for n in 0..PROMPTS {
         let text = format!("prompt {}", n / 2);
-        seen.push((records + 1, content(&desk, "file")));
+        seen.push((records + 1, read_tree(desk.root())));
         let turn = agent.begin(&text, None);
         let mut messages = vec![prompt(&text)];
         for call in 0..CALLS {
             let id = format!("call-{n}-{call}");
-            agent.call(&turn, &id, || desk.write("file", &id));
+            agent.call(&turn, &id, || {
+                clock.advance(CALL_MS);
+                desk.write("file", &id);
+                desk.write(&format!("dir-{call}/new-{n}"), &id);
+                if n >= 2 {
+                    fs::remove_file(desk.path(&format!("dir-{call}/new-{}", n - 2))).unwrap();
+                }
+            });
             messages.extend([calls(&[&id]), result(&id)]);
         }
         agent.end(turn);
@@ -765,27 +785,27 @@ fn a_session_of_500_calls_keeps_every_prompts_point() {
         if n % 7 == 0 {
             agent.binds();
             // The first binding adds the workspace to the session.
-            records = desk
-                .store
-                .read_session(&agent.id())
-                .unwrap()
-                .info()
-                .unwrap()
-                .last_seq;
+            records = agent.last_seq();
         }
     }
     agent.binds();
-    for (seq, expected) in seen {
-        let point = Point::record(&agent.id(), seq);
-        let snapshot = desk.workspace.snapshot(&point).unwrap();
-        let file = snapshot.read("file").ok().flatten();
-        let file = file.map(|bytes| String::from_utf8(bytes).unwrap());
-        assert_eq!(file, expected, "record {seq}");
-    }
+    let times = desk.workspace.checkpoints().unwrap();
+    let times: Vec<i64> = times.map(|it| it.unwrap().at().as_millis()).collect();
+    let hours = (times.iter().max().unwrap() - times.iter().min().unwrap()) / 3_600_000;
+    assert_eq!(hours, 2);
     for n in (0..PROMPTS).rev().take(3) {
         let step = undo(&desk).step.unwrap();
         assert_eq!(step.prompt_number, Some(n + 1));
     }
+    // Back and forth, so that each move has something to do.
+    let (early, late) = seen.split_at(seen.len() / 2);
+    for (seq, expected) in early.iter().zip(late).flat_map(|(a, b)| [b, a]) {
+        let point = Point::record(&agent.id(), *seq);
+        let outcome = desk.workspace.rewind(&point, Rewind::files()).unwrap();
+        assert_eq!(outcome.stage, Stage::Done, "record {seq}: {outcome:#?}");
+        same(&read_tree(desk.root()), expected).unwrap_or_else(|wrong| panic!("{seq}: {wrong}"));
+    }
+    desk.verify();
 }
 
 #[test]
@@ -808,4 +828,310 @@ fn a_purge_drops_the_files_of_bound_checkpoints_and_their_paths() {
         assert_eq!((&agent.source, &agent.prompt), (&None, &None));
     }
     assert!(desk.workspace.unbound().unwrap().is_empty());
+}
+
+fn kinds(desk: &Desk) -> Vec<LogKind> {
+    let log = desk.workspace.log().unwrap();
+    log.iter().map(|it| it.kind()).collect()
+}
+
+/// A run whose command writes a file and leaves a process behind.
+fn run_that_leaves(desk: &Desk, process: &Process) {
+    let start = CheckpointOptions::new().reason(CheckpointReason::RunStart);
+    let start = desk.workspace.checkpoint(start.about("make")).unwrap();
+    desk.write("a", "by the run");
+    let end = CheckpointOptions::new()
+        .reason(CheckpointReason::RunEnd)
+        .begun_by(start.id())
+        .left_running(vec![LeftProcess::new("make --watch", process.clone())]);
+    desk.workspace.checkpoint(end).unwrap();
+}
+
+#[test]
+fn what_changes_while_a_process_outlives_its_run_may_be_its() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let (mut child, process) = process();
+    run_that_leaves(&desk, &process);
+    desk.write("a", "by either");
+    let or = |outcome: &Outcome| outcome.conflicts[0].or.clone();
+    let its = Some(Program::Process("make --watch".to_owned()));
+    let outcome = undo(&desk);
+    assert_eq!((outcome.stage, or(&outcome)), (Stage::Stopped, its.clone()));
+    desk.keep();
+    desk.write("a", "by either, again");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let outcome = undo(&desk);
+    assert_eq!((outcome.stage, or(&outcome)), (Stage::Stopped, its.clone()));
+    desk.keep();
+    desk.write("a", "mine");
+    desk.keep();
+    let log = desk.workspace.log().unwrap();
+    let seen: Vec<_> = log.iter().map(|it| (it.kind(), it.or().cloned())).collect();
+    assert_eq!(seen[0], (LogKind::Run, None));
+    let changed: Vec<bool> = log[1..].iter().map(|it| it.or().is_some()).collect();
+    assert!(!changed.contains(&true), "checkpoints of yours are yours");
+    let outcome = undo(&desk);
+    assert_eq!((outcome.stage, or(&outcome)), (Stage::Stopped, None));
+}
+
+#[test]
+fn the_log_names_the_process_that_outlived_its_run_until_it_ends() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let (mut child, process) = process();
+    run_that_leaves(&desk, &process);
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    desk.write("x", "by either");
+    agent.writes("first", "c1", "b", "1");
+    desk.write("y", "by either");
+    undo(&desk);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    agent.writes("second", "c2", "b", "2");
+    desk.write("z", "mine");
+    agent.writes("third", "c3", "b", "3");
+    use LogKind::{Person, PersonOrRun, Run, Turn, Undo};
+    let expected = [
+        Run,
+        PersonOrRun,
+        Turn,
+        PersonOrRun,
+        Undo,
+        Turn,
+        Person,
+        Turn,
+    ];
+    assert_eq!(kinds(&desk), expected);
+}
+
+#[test]
+fn a_purge_removes_the_command_of_a_process_that_outlived_its_run() {
+    let desk = Desk::new();
+    let (mut child, process) = process();
+    let session = desk.store.create_session(SessionOptions::new()).unwrap();
+    let left = vec![LeftProcess::new("make --secret", process)];
+    let end = CheckpointOptions::new()
+        .session(session.id())
+        .left_running(left);
+    desk.workspace.checkpoint(end).unwrap();
+    desk.keep();
+    let id = session.id().clone();
+    drop(session);
+    let plan = desk.store.purge_plan(&[id], DeleteScope::Named).unwrap();
+    plan.apply().unwrap();
+    for checkpoint in desk.workspace.checkpoints().unwrap() {
+        let checkpoint = checkpoint.unwrap();
+        let left = checkpoint.left_running();
+        assert!(left.len() == 1 && left[0].name.is_none(), "{left:?}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Turns of two agents overlap. What changed in an open call is that agent's, whatever the
+/// other one reports meanwhile.
+#[test]
+fn turns_that_overlap_are_undone_where_calls_say_whose_each_file_is() {
+    let desk = Desk::new();
+    let one = Agent::new(&desk, "toy-session-number-one");
+    let two = Agent::new(&desk, "toy-session-number-two");
+    let first = one.begin("first", None);
+    one.call(&first, "c1", || desk.write("by-one", "1"));
+    desk.write("between", "in the first turn, without a call");
+    let second = two.begin("second", None);
+    two.call(&second, "c2", || desk.write("by-two", "2"));
+    one.call(&first, "c3", || desk.write("by-one-too", "3"));
+    two.end(second);
+    one.end(first);
+    assert_eq!(undo(&desk).stage, Stage::Done);
+    assert_eq!(content(&desk, "by-two"), None);
+    assert_eq!(content(&desk, "by-one").as_deref(), Some("1"));
+    let outcome = undo(&desk);
+    assert_eq!(outcome.stage, Stage::Done, "{outcome:#?}");
+    let left = ["by-one", "by-one-too", "between"].map(|name| content(&desk, name));
+    assert_eq!(left, [None, None, None]);
+}
+
+/// An agent that is followed reports only the ends of its calls.
+#[test]
+fn a_call_without_a_beginning_may_have_been_open() {
+    let desk = Desk::new();
+    let one = Agent::new(&desk, "toy-session-number-one");
+    let two = Agent::new(&desk, "toy-session-number-two");
+    let first = one.begin("first", None);
+    let second = two.begin("second", None);
+    two.call(&second, "c2", || desk.write("by-either", "2"));
+    let place = one.place.clone().call("c1").tool("bash");
+    first.end_tool(&place, CheckpointOptions::new()).unwrap();
+    one.end(first);
+    two.end(second);
+    let outcome = undo(&desk);
+    assert_eq!(outcome.stage, Stage::Stopped);
+    assert!(outcome.conflicts[0].overlapped);
+}
+
+#[test]
+fn parallel_calls_are_undone_one_by_one_as_far_as_they_can_be_told_apart() {
+    let desk = Desk::new();
+    for name in ["one", "both", "two"] {
+        desk.write(name, "0");
+    }
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let turn = agent.begin("go", None);
+    let place = |id: &str, tool: &str| agent.place.clone().call(id).tool(tool);
+    let options = CheckpointOptions::new;
+    turn.begin_tool(&place("c1", "Bash"), options()).unwrap();
+    desk.write("one", "1");
+    desk.write("both", "1");
+    turn.begin_tool(&place("c2", "Edit"), options()).unwrap();
+    desk.write("both", "2");
+    turn.end_tool(&place("c1", "Bash"), options()).unwrap();
+    desk.write("two", "2");
+    turn.end_tool(&place("c2", "Edit"), options()).unwrap();
+    agent.end(turn);
+    let files = || ["one", "both", "two"].map(|name| content(&desk, name).unwrap());
+    let undo_call = || desk.workspace.undo(Rewind::files().last_call()).unwrap();
+
+    let outcome = undo_call().unwrap();
+    assert_eq!(
+        (outcome.stage, outcome.beside),
+        (Stage::Done, vec!["Bash".to_owned()])
+    );
+    assert_eq!(files(), ["1", "1", "0"]);
+    let outcome = undo_call().unwrap();
+    assert_eq!(outcome.stage, Stage::Done, "{outcome:#?}");
+    assert_eq!(files(), ["0", "0", "0"]);
+    assert!(undo_call().is_none());
+    for expected in [["1", "1", "0"], ["1", "2", "2"]] {
+        desk.workspace.redo(Rewind::files()).unwrap().unwrap();
+        assert_eq!(files(), expected);
+    }
+}
+
+/// Of calls at the same time, one may have nothing left once the other is undone.
+#[test]
+fn a_parallel_call_that_is_undone_with_another_is_not_undone_again() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    let turn = agent.begin("go", None);
+    let place = |id: &str| agent.place.clone().call(id).tool("bash");
+    let options = CheckpointOptions::new;
+    turn.begin_tool(&place("c1"), options()).unwrap();
+    turn.begin_tool(&place("c2"), options()).unwrap();
+    desk.write("a", "1");
+    turn.end_tool(&place("c1"), options()).unwrap();
+    turn.end_tool(&place("c2"), options()).unwrap();
+    agent.end(turn);
+    let undo_call = || desk.workspace.undo(Rewind::files().last_call()).unwrap();
+    assert_eq!(undo_call().unwrap().stage, Stage::Done);
+    assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+    assert!(undo_call().is_none());
+}
+
+/// Goes back in an agent's session before its next prompt, as a rewind of its own does.
+fn go_back(agent: &Agent<'_>, seq: u64) {
+    let mut writer = agent.desk.store.resume_import(&agent.id()).unwrap();
+    writer.back_to(seq).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn what_an_agents_own_rewind_restores_is_the_agents() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    agent.writes("first", "c1", "a", "1");
+    agent.imports(&turn("first", "c1"));
+    agent.binds();
+    let before = agent.last_seq();
+    agent.writes("second", "c2", "a", "2");
+    agent.imports(&turn("second", "c2"));
+    agent.binds();
+    // The agent's own rewind, with the files.
+    desk.write("a", "1");
+    go_back(&agent, before);
+    agent.writes("second, better", "c3", "b", "3");
+    agent.imports(&turn("second, better", "c3"));
+    assert_eq!(agent.binds(), 4);
+
+    let log = desk.workspace.log().unwrap();
+    use LogKind::{AgentRewind, Turn};
+    assert_eq!(kinds(&desk), [Turn, Turn, AgentRewind, Turn]);
+    assert_eq!(log[2].or(), Some(&Program::Agent("toy".to_owned())));
+    assert_eq!(undo(&desk).step.unwrap().prompt, Some(before + 1));
+    assert_eq!(content(&desk, "b"), None);
+    undo(&desk);
+    let outcome = undo(&desk);
+    assert_eq!(outcome.stage, Stage::Done, "{outcome:#?}");
+    assert_eq!(content(&desk, "a").as_deref(), Some("0"));
+}
+
+/// What is not as it was at the prompt that the agent went back to may be the user's.
+#[test]
+fn what_changed_beside_an_agents_own_rewind_may_be_the_users() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    agent.writes("first", "c1", "a", "1");
+    agent.imports(&turn("first", "c1"));
+    agent.binds();
+    let before = agent.last_seq();
+    agent.writes("second", "c2", "b", "2");
+    agent.imports(&turn("second", "c2"));
+    agent.binds();
+    fs::remove_file(desk.path("b")).unwrap();
+    desk.write("a", "by either");
+    go_back(&agent, before);
+    agent.writes("third", "c3", "c", "3");
+    agent.imports(&turn("third", "c3"));
+    agent.binds();
+    let log = desk.workspace.log().unwrap();
+    assert_eq!(log[2].kind(), LogKind::PersonOrRun);
+    undo(&desk);
+    undo(&desk);
+    let outcome = undo(&desk);
+    assert_eq!(outcome.stage, Stage::Stopped);
+    let or = outcome.conflicts[0].or.clone();
+    assert_eq!(or, Some(Program::Agent("toy".to_owned())));
+}
+
+/// The store could not be written when the second prompt came, so nothing says that it did but
+/// the agent's own session.
+#[test]
+fn a_prompt_without_any_checkpoint_is_shown_as_not_protected() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let agent = Agent::new(&desk, "toy-session-number-one");
+    agent.imports(&turn("before we watched", "c0"));
+    agent.writes("first", "c1", "a", "1");
+    desk.write("a", "2");
+    agent.writes("third", "c3", "b", "3");
+    agent.imports(&turn("first", "c1"));
+    agent.imports(&turn("second", "c2"));
+    agent.imports(&[prompt("only a question"), answer("done")]);
+    agent.imports(&turn("third", "c3"));
+    assert_eq!(agent.binds(), 8);
+    let log = desk.workspace.log().unwrap();
+    let marks: Vec<_> = log
+        .iter()
+        .map(|it| (it.kind(), it.not_protected().is_some()))
+        .collect();
+    use LogKind::{PersonOrRun, Turn};
+    let expected = [
+        (Turn, false),
+        (PersonOrRun, false),
+        (Turn, true),
+        (Turn, false),
+    ];
+    assert_eq!(marks, expected);
+    let about = log[2].begun().and_then(Checkpoint::about).unwrap();
+    assert_eq!(about.text(), Some("second"));
+    undo(&desk);
+    let outcome = undo(&desk);
+    assert_eq!(outcome.stage, Stage::Stopped);
+    let or = outcome.conflicts[0].or.clone();
+    assert_eq!(or, Some(Program::Agent("toy".to_owned())));
 }

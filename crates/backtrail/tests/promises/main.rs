@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+mod agent_lives;
 mod agents;
 mod async_use;
 mod basics;
+mod blame;
 mod compaction;
 mod concurrency;
 mod context;

@@ -10,7 +10,7 @@
     reason = "a workspace belongs to the user, who changes it as he likes"
 )]
 
-mod actors;
+pub(crate) mod actors;
 mod counting;
 mod cut_off;
 mod damaged;

@@ -3,10 +3,11 @@
 //! Everything is opened relative to a handle on the root, beneath it and without
 //! following links: a name that is replaced by a link during the scan leads nowhere.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -280,6 +281,16 @@ pub(super) fn read_beneath(
         done => done,
     };
     read_opened(opened, longest)
+}
+
+/// Returns the names in a directory, in order; none if it cannot be read.
+pub(crate) fn names_in(path: &Path) -> Vec<OsString> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut names = Names::default();
+    let read = rustix::fs::open(path, flags, Mode::empty()).and_then(|dir| names.read(&dir));
+    let all = names.iter().filter(|_| read.is_ok());
+    all.map(|(name, _)| OsStr::from_bytes(name.to_bytes()).to_owned())
+        .collect()
 }
 
 /// Reads a small regular file by its path; see [`read_beneath`].

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use backtrail::{Checkpoint, CheckpointOptions, Store, Workspace};
+use backtrail::{Checkpoint, CheckpointOptions, Store, StoreOptions, Workspace};
 use tempfile::TempDir;
 
 use super::tree::{Tree, materialised, read_tree, same, totals};
@@ -17,8 +17,12 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new() -> Self {
+        Self::with(StoreOptions::new())
+    }
+
+    pub(crate) fn with(options: StoreOptions) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open_or_create(dir.path().join("store")).unwrap();
+        let store = options.open_or_create(dir.path().join("store")).unwrap();
         fs::create_dir(dir.path().join("work")).unwrap();
         let workspace = store.workspace(&dir.path().join("work")).unwrap();
         Self {
