@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use backtrail::workspace::AgentPlace;
 use backtrail::{Checkpoint, ErrorKind, SessionId, Store, Workspace};
 
-use crate::environment::Environment;
 use crate::error::Result;
 use crate::format::{Format, formats};
 use crate::import::{ImportOptions, import, session_id};
@@ -41,10 +40,10 @@ pub fn bind_imported(store: &Store) -> Result<usize> {
 pub fn bind_new(
     workspace: &Workspace,
     places: &[AgentPlace],
-    environment: &Environment,
+    options: &ImportOptions,
 ) -> Result<usize> {
     for (format, paths) in files_of(places) {
-        let options = ImportOptions::new(environment.clone()).formats(vec![format]);
+        let options = options.clone().formats(vec![format]);
         let options = match paths.is_empty() {
             // A database, where all that did not change is skipped.
             true => options,

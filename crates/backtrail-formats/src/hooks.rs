@@ -59,6 +59,8 @@ use agents::{AGENTS, Failed, HookAgent};
 pub use answer::{hook_answer, hook_shows, hook_takes_context};
 use payload::Payload;
 
+use crate::names::agent_called;
+
 /// The largest payload that is read.
 pub const MAX_HOOK_PAYLOAD: usize = 64 << 20;
 /// How much of a prompt's text is kept.
@@ -248,7 +250,8 @@ enum Meaning {
 }
 
 fn agent_named(name: &str) -> Option<&'static HookAgent> {
-    AGENTS.iter().find(|agent| agent.name == name)
+    let of = |name: &str| AGENTS.iter().find(|agent| agent.name == name);
+    of(name).or_else(|| of(agent_called(name)?.name()))
 }
 
 /// Returns a payload as text. Bytes that are not UTF-8 are replaced: most of a payload is

@@ -31,6 +31,7 @@ mod environment;
 mod error;
 mod escapes;
 mod event;
+mod exclude;
 mod follow;
 mod format;
 mod formats;
@@ -39,6 +40,7 @@ mod import;
 mod json;
 mod json_lines;
 mod lines;
+mod names;
 mod programs;
 mod redact;
 mod retention;
@@ -60,6 +62,7 @@ pub use event::{
     DamagedLine, DamagedLines, Details, Event, EventSink, ForkPoint, MessageEvent, Origin,
     ReadReport, SummaryEvent, Thread, ThreadId, UsageEvent, sub_agent_name,
 };
+pub use exclude::Exclude;
 pub use follow::{
     FollowOptions, Followed, FollowedKind, FollowedRecord, Follower, StopHandle, Wake,
 };
@@ -74,10 +77,12 @@ pub use hooks::{
     hook_agents, hook_answer, hook_event, hook_shows, hook_takes_context,
 };
 pub use import::{
-    AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, SkippedFile, import,
-    import_checkpoint_files, is_database_file, preview, recognise,
+    AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, NewReport,
+    SkippedFile, forgetting_sessions, import, import_checkpoint_files, import_new,
+    is_database_file, preview, recognise,
 };
 pub use lines::{Line, Lines, MAX_LINE};
+pub use names::{agent_called, agent_names, agent_title};
 pub use programs::{ProgramFile, recognise_agent};
 pub use redact::{Finding, JsonRedactor, Redactor};
 pub use retention::{Limit, Retention, retention};

@@ -32,6 +32,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::environment::Environment;
 use crate::error::{Error, Result};
+use crate::exclude::Exclude;
 use crate::format::{Format, formats};
 use crate::import::{AgentFile, ChangeImporter, ImportOutcome, ImportedFile, ReadSession};
 use notify::Notifier;
@@ -50,6 +51,7 @@ pub struct FollowOptions {
     formats: Vec<&'static dyn Format>,
     environment: Environment,
     directory: Option<PathBuf>,
+    exclude: Exclude,
     max_watches: usize,
 }
 
@@ -60,6 +62,7 @@ impl FollowOptions {
             formats: formats().collect(),
             environment,
             directory: None,
+            exclude: Exclude::default(),
             max_watches: usize::MAX,
         }
     }
@@ -76,6 +79,13 @@ impl FollowOptions {
     #[must_use]
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
+        self
+    }
+
+    /// Does not import these.
+    #[must_use]
+    pub fn exclude(mut self, exclude: Exclude) -> Self {
+        self.exclude = exclude;
         self
     }
 
@@ -122,7 +132,7 @@ impl Follower {
             Stop::new().map_err(|error| Error::io("cannot follow agents", store.root(), error))?;
         let started = SystemTime::now() - CLOCK_STEP;
         let (watched, files) = WatchedFiles::new(places, Notifier::new(options.max_watches));
-        let mut importer = ChangeImporter::new(store);
+        let mut importer = ChangeImporter::new(store, &options.exclude);
         let mut read_to = HashMap::new();
         for (path, file) in &files {
             if file.format.tables().is_some() && path.extension().is_some_and(|it| it == "db") {

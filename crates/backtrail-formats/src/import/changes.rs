@@ -12,12 +12,14 @@ use backtrail::Store;
 use super::cache::{Cache, CachedFile};
 use super::contained::{ContainerFile, take_apart};
 use super::destination::Destination;
+use super::excluded::{directory_of, is_excluded};
 use super::file_import::{Done, Patience, import_file};
 use super::found::{FoundFile, Search, file_stamp};
 use super::report::ReadSession;
 use crate::container::FileStamp;
 use crate::error::{Error, Result};
-use crate::event::{Details, Event, EventSink, Origin, Thread, ThreadId};
+use crate::event::Origin;
+use crate::exclude::Exclude;
 use crate::format::Format;
 
 /// A file of an agent.
@@ -53,6 +55,7 @@ pub(crate) type Wanted<'w> = Option<&'w dyn Fn(Option<&Path>) -> bool>;
 /// Imports files that changed.
 pub(crate) struct ChangeImporter {
     store: Store,
+    exclude: Exclude,
     cache: Cache,
     /// Files that the saved cache does not know as they are.
     unsaved: BTreeSet<PathBuf>,
@@ -63,9 +66,10 @@ pub(crate) struct ChangeImporter {
 }
 
 impl ChangeImporter {
-    pub(crate) fn new(store: &Store) -> Self {
+    pub(crate) fn new(store: &Store, exclude: &Exclude) -> Self {
         Self {
             store: store.clone(),
+            exclude: exclude.clone(),
             cache: Cache::load_saved(store).unwrap_or_default(),
             unsaved: BTreeSet::new(),
             seen: HashMap::new(),
@@ -265,6 +269,10 @@ impl ChangeImporter {
         if self.unwanted.contains(&found.path) {
             return Ok(false);
         }
+        if self.is_excluded(destination, found, cached)? {
+            self.unwanted.insert(found.path.clone());
+            return Ok(false);
+        }
         let Some(wanted) = wanted else {
             return Ok(true);
         };
@@ -286,6 +294,25 @@ impl ChangeImporter {
     }
 }
 
+impl ChangeImporter {
+    /// Returns whether the user excludes a file, by its agent, its path or its directory.
+    fn is_excluded(
+        &self,
+        destination: &Destination<'_>,
+        found: &FoundFile,
+        cached: Option<&CachedFile>,
+    ) -> Result<bool> {
+        if self.exclude.has_agent(found.format) || self.exclude.has_path(&found.path) {
+            return Ok(true);
+        }
+        let session = match cached.and_then(|cached| cached.session.as_ref()) {
+            Some(id) => destination.stored_session(id)?,
+            None => None,
+        };
+        is_excluded(&self.exclude, destination, found, session.as_ref())
+    }
+}
+
 /// Returns the agent's name for the session that a file comes from.
 fn parent_of(destination: &Destination<'_>, found: &FoundFile) -> Result<Option<String>> {
     let Some(source) = found.open(destination)? else {
@@ -296,51 +323,4 @@ fn parent_of(destination: &Destination<'_>, found: &FoundFile) -> Result<Option<
         Origin::Continues { session, .. } | Origin::Spawned { session, .. } => session.clone(),
         Origin::Start | Origin::Copy { .. } => None,
     })
-}
-
-/// Returns the directory that a file's own conversation works in, if the file names it.
-fn directory_of(destination: &Destination<'_>, found: &FoundFile) -> Result<Option<PathBuf>> {
-    let Some(source) = found.open(destination)? else {
-        return Ok(None);
-    };
-    let mut finder = DirectoryFinder {
-        path: &found.path,
-        is_main: true,
-        directory: None,
-    };
-    match found.format.open(&source)?.read(&mut finder) {
-        Err(error) if finder.directory.is_none() => Err(error),
-        _ => Ok(finder.directory),
-    }
-}
-
-/// Reads a file until it names its directory.
-struct DirectoryFinder<'f> {
-    path: &'f Path,
-    is_main: bool,
-    directory: Option<PathBuf>,
-}
-
-impl EventSink for DirectoryFinder<'_> {
-    fn thread(&mut self, thread: &Thread) -> Result<()> {
-        self.is_main = thread.id == ThreadId::Main;
-        Ok(())
-    }
-
-    fn details(&mut self, details: Details) -> Result<()> {
-        if self.is_main && details.directory.is_some() {
-            self.directory = details.directory;
-            // The format stops reading.
-            return Err(Error::invalid("the directory is known", self.path));
-        }
-        Ok(())
-    }
-
-    fn event(&mut self, _event: Event) -> Result<()> {
-        Ok(())
-    }
-
-    fn rewind_to(&mut self, _key: Option<&str>) -> Result<()> {
-        Ok(())
-    }
 }

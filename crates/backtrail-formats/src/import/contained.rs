@@ -1,13 +1,13 @@
 //! Takes files apart that contain many sessions.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::cache::Cache;
+use super::cache::{Cache, settled_stamp};
 use super::found::{FoundFile, Search, not_a_database};
 use crate::container::{ContainedSession, Container, Contents, FileStamp, Spool};
 use crate::error::{Error, Result};
@@ -19,8 +19,11 @@ use crate::sqlite::{DatabaseStamp, database_stamp, is_database};
 pub(super) struct ContainerFile {
     pub(super) format: &'static dyn Format,
     pub(super) path: PathBuf,
+    is_database: bool,
     /// Its stamp, if its sessions need not be listed again as long as that stays the same.
     pub(super) stamp: Option<DatabaseStamp>,
+    /// The stamp of the file, for one that is not a database.
+    pub(super) file: FileStamp,
     pub(super) sessions: Vec<(PathBuf, FileStamp, bool)>,
     pub(super) others: BTreeMap<String, u64>,
     pub(super) damaged: u64,
@@ -83,6 +86,13 @@ pub(super) struct CachedContainer {
     damaged: u64,
 }
 
+impl CachedContainer {
+    /// Returns whether a database is as it was, and nothing more is to be done with it.
+    pub(super) fn is_as_stamped(&self, path: &Path, cache: &Cache) -> bool {
+        self.stamp == database_stamp(path) && known_sessions(self, cache).is_some()
+    }
+}
+
 /// Replaces each file that contains many sessions by these. Returns the containers.
 pub(super) fn take_apart(search: &mut Search, cache: &Cache) -> Vec<ContainerFile> {
     let mut containers = Vec::new();
@@ -100,6 +110,25 @@ pub(super) fn take_apart(search: &mut Search, cache: &Cache) -> Vec<ContainerFil
         }
     }
     search.files.sort_by(|a, b| a.path.cmp(&b.path));
+    containers
+}
+
+/// Does the same, and notes the databases that are empty or cannot be read: nothing comes from
+/// them before they change.
+pub(super) fn take_apart_and_settle(search: &mut Search, cache: &mut Cache) -> Vec<ContainerFile> {
+    let stamped = |file: &FoundFile| (file.path.clone(), settled_stamp(file));
+    let files: Vec<_> = search.files.iter().map(stamped).collect();
+    let containers = take_apart(search, cache);
+    let known: HashSet<&Path> = containers
+        .iter()
+        .map(|container| &*container.path)
+        .chain(search.files.iter().map(|file| &*file.path))
+        .collect();
+    for (path, stamp) in files {
+        if !known.contains(&*path) {
+            cache.settle_path(&path, stamp);
+        }
+    }
     containers
 }
 
@@ -130,8 +159,10 @@ fn list(file: &FoundFile, cache: &Cache) -> Result<Listed, Error> {
     let mut container = ContainerFile {
         format: file.format,
         path: file.path.clone(),
+        is_database,
         // A change in the same tick of the clock would not show.
         stamp: stamp.filter(|stamp| stamp.is_settled(now)),
+        file: file.stamp,
         sessions: Vec::new(),
         others: BTreeMap::new(),
         damaged: 0,
@@ -185,7 +216,7 @@ fn known_sessions(
 ) -> Option<Vec<(PathBuf, FileStamp, bool)>> {
     let session = |(path, is_sub_agent): &(String, bool)| {
         let path = PathBuf::from(path);
-        let stamp = cache.get(&path)?.stamp;
+        let stamp = cache.stamp_of(&path)?;
         Some((path, stamp, *is_sub_agent))
     };
     cached.sessions.iter().map(session).collect()
@@ -207,11 +238,19 @@ impl ContainerFile {
         self.sessions.iter().map(file).collect()
     }
 
+    /// Returns whether all sessions of a file that is not a database are imported. Its agent
+    /// touches it whenever it adds something.
+    pub(super) fn is_done(&self, cache: &Cache) -> bool {
+        let is_imported =
+            |(path, stamp, _): &(PathBuf, FileStamp, bool)| cache.stamp_of(path) == Some(*stamp);
+        !self.is_database && self.sessions.iter().all(is_imported)
+    }
+
     /// Returns what the next import needs to know; `None` if it must list the sessions again,
     /// because one of them could not be imported.
     pub(super) fn to_cache(&self, cache: &Cache) -> Option<CachedContainer> {
         let session = |(path, stamp, is_sub_agent): &(PathBuf, FileStamp, bool)| {
-            let is_imported = cache.get(path).is_some_and(|cached| cached.stamp == *stamp);
+            let is_imported = cache.stamp_of(path) == Some(*stamp);
             let path = path.to_str().filter(|_| is_imported)?;
             Some((path.to_owned(), *is_sub_agent))
         };

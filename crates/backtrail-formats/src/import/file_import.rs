@@ -123,11 +123,7 @@ pub(super) enum Done {
 
 impl Done {
     fn without_session(outcome: Outcome) -> Self {
-        let result = FileResult {
-            outcome,
-            ..FileResult::default()
-        };
-        Self::Imported(result, None)
+        Self::Imported(FileResult::from(outcome), None)
     }
 }
 

@@ -77,6 +77,8 @@ pub(super) struct Search {
     pub(super) unreadable_databases: Vec<(&'static str, Error)>,
     /// The agents of databases without a session.
     pub(super) empty_databases: Vec<&'static str>,
+    /// The agents of files that the user excludes.
+    pub(super) excluded: Vec<&'static str>,
     /// Errors, with the agent if there is one.
     pub(super) errors: Vec<(Option<&'static str>, Error)>,
     /// The directories that were searched, by device and inode.
@@ -91,7 +93,8 @@ const MAX_DEPTH: usize = 32;
 pub(super) fn search(options: &ImportOptions) -> Search {
     let mut search = Search::default();
     if options.paths.is_empty() {
-        for format in &options.formats {
+        let is_wanted = |format: &&&dyn Format| !options.exclude.has_agent(**format);
+        for format in options.formats.iter().filter(is_wanted) {
             for directory in format.directories(&options.environment) {
                 search.visited.clear();
                 search.visit(&directory, 0, Some(*format), &|search, path, metadata| {
@@ -106,11 +109,20 @@ pub(super) fn search(options: &ImportOptions) -> Search {
             search.given(options, path);
         }
     }
+    search.leave_excluded(options);
     search.files.sort_by(|a, b| a.path.cmp(&b.path));
     search
 }
 
 impl Search {
+    /// Removes the files that the user excludes by agent or path.
+    fn leave_excluded(&mut self, options: &ImportOptions) {
+        let excluded = self.files.extract_if(.., |file| {
+            options.exclude.has_agent(file.format) || options.exclude.has_path(&file.path)
+        });
+        self.excluded = excluded.map(|file| file.format.name()).collect();
+    }
+
     /// Visits the files in a directory, and in those below it.
     fn visit(
         &mut self,

@@ -11,6 +11,8 @@
 //! |---|---|
 //! | `found` | finds the files |
 //! | `changes` | imports single files when they change |
+//! | `new` | imports what is new in a limited time |
+//! | `excluded` | tells what is never imported |
 //! | `contained` | takes files apart that contain many sessions |
 //! | `file_import` | imports one file: opens it, decides what to do, keeps its bytes |
 //! | `importer` | receives the events of a file and carries out the plan |
@@ -25,35 +27,41 @@ mod combined;
 mod contained;
 mod destination;
 mod diff;
+mod excluded;
 mod file_import;
 mod found;
 mod ids;
 mod importer;
+mod new;
 mod report;
 mod session_import;
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use backtrail::{ErrorKind, SessionReader, Store};
 use serde::Serialize;
 
 use crate::environment::Environment;
 use crate::error::{Error, Result};
+use crate::exclude::Exclude;
 use crate::format::{Format, formats};
 use crate::formats::CheckpointFiles;
 use cache::{Cache, CachedFile};
 use contained::ContainerFile;
 use destination::{Destination, lock, source_record_at};
+use excluded::is_excluded;
 use file_import::{Done, Patience, import_file};
 use found::FoundFile;
-use report::FileResult;
+use report::{FileResult, Outcome};
 
+pub use cache::forgetting_sessions;
 pub(crate) use changes::{AgentFile, ChangeImporter, ImportOutcome, ImportedFile};
 pub(crate) use found::file_stamp;
 pub use found::{is_database_file, recognise};
 pub(crate) use ids::session_id;
+pub use new::{NewReport, import_new};
 pub(crate) use report::ReadSession;
 pub use report::{AgentReport, DamagedFileLine, ImportReport, SkippedFile};
 
@@ -63,7 +71,10 @@ pub struct ImportOptions {
     formats: Vec<&'static dyn Format>,
     paths: Vec<PathBuf>,
     environment: Environment,
+    exclude: Exclude,
     dry_run: bool,
+    waits: bool,
+    is_history: bool,
     threads: usize,
 }
 
@@ -74,7 +85,10 @@ impl ImportOptions {
             formats: formats().collect(),
             paths: Vec::new(),
             environment,
+            exclude: Exclude::default(),
             dry_run: false,
+            waits: true,
+            is_history: false,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
@@ -91,6 +105,28 @@ impl ImportOptions {
     #[must_use]
     pub fn paths(mut self, paths: Vec<PathBuf>) -> Self {
         self.paths = paths;
+        self
+    }
+
+    /// Does not import these.
+    #[must_use]
+    pub fn exclude(mut self, exclude: Exclude) -> Self {
+        self.exclude = exclude;
+        self
+    }
+
+    /// Remembers the agents that have sessions, so that [`import_new`] looks at them from now on.
+    /// Files that are given by their paths are not an agent's history.
+    #[must_use]
+    pub fn as_history(mut self) -> Self {
+        self.is_history = true;
+        self
+    }
+
+    /// Does nothing if another process is importing, instead of waiting for it.
+    #[must_use]
+    pub fn without_waiting(mut self) -> Self {
+        self.waits = false;
         self
     }
 
@@ -184,29 +220,24 @@ fn run(
     progress: &(dyn Fn(ImportProgress) + Sync),
 ) -> Result<ImportReport> {
     let mut found = found::search(options);
-    let cache = store.map(Cache::load).unwrap_or_default();
-    let containers = contained::take_apart(&mut found, &cache);
+    let mut cache = match store {
+        Some(store) => Cache::load(store, &options.exclude),
+        None => Cache::default(),
+    };
+    let containers = contained::take_apart_and_settle(&mut found, &mut cache);
     let staging = match store {
-        Some(store) if !options.dry_run && !found.files.is_empty() => Some(store.stage()?),
+        Some(store) if !options.dry_run && !found.files.is_empty() => match options.waits {
+            true => Some(store.stage()?),
+            false => match store.try_stage()? {
+                None => return Ok(ImportReport::default()),
+                staging => staging,
+            },
+        },
         _ => None,
     };
-    let import = Import {
-        destination: Destination::new(store, staging),
-        cache: Mutex::new(cache),
-        agents: Mutex::new(agent_reports(options, &found.files)),
-        files: AtomicU64::new(0),
-        files_total: found.files.len() as u64,
-        bytes: AtomicU64::new(0),
-        bytes_total: found.files.iter().map(|file| file.stamp.len).sum(),
-        progress,
-        threads: options.threads,
-    };
-    let done = import.all(&found.files);
-    // What was imported until then stays, whatever stopped the rest.
-    let published = import.destination.publish();
-    let mut report = import.finish(&containers);
-    done?;
-    published?;
+    let destination = Destination::new(store, staging);
+    let import = Import::new(destination, cache, options, &found.files, progress);
+    let mut report = import.run(&found.files, &containers)?;
     report.other_files = found.other_files;
     for agent in found.empty_databases {
         let mut agents = report.agents.iter_mut();
@@ -228,6 +259,19 @@ fn run(
         match agents.find(|report| Some(report.agent) == agent) {
             Some(agent) => agent.errors.push(error),
             None => report.errors.push(error),
+        }
+    }
+    for agent in found.excluded {
+        let mut agents = report.agents.iter_mut();
+        if let Some(agent) = agents.find(|report| report.agent == agent) {
+            agent.found += 1;
+            agent.excluded += 1;
+        }
+    }
+    let is_history = options.is_history && options.paths.is_empty() && !options.dry_run;
+    if let Some(store) = store.filter(|_| is_history) {
+        for agent in report.agents.iter().filter(|agent| agent.found > 0) {
+            store.note_imported_agent(agent.agent)?;
         }
     }
     Ok(report)
@@ -254,9 +298,47 @@ struct Import<'i> {
     bytes_total: u64,
     progress: &'i (dyn Fn(ImportProgress) + Sync),
     threads: usize,
+    exclude: &'i Exclude,
+    /// Tells that the time is over; files that come after it are left.
+    is_over: &'i (dyn Fn() -> bool + Sync),
+    left: AtomicU64,
 }
 
-impl Import<'_> {
+impl<'i> Import<'i> {
+    fn new(
+        destination: Destination<'i>,
+        cache: Cache,
+        options: &'i ImportOptions,
+        files: &[FoundFile],
+        progress: &'i (dyn Fn(ImportProgress) + Sync),
+    ) -> Self {
+        Self {
+            destination,
+            cache: Mutex::new(cache),
+            agents: Mutex::new(agent_reports(options, files)),
+            files: AtomicU64::new(0),
+            files_total: files.len() as u64,
+            bytes: AtomicU64::new(0),
+            bytes_total: files.iter().map(|file| file.stamp.len).sum(),
+            progress,
+            threads: options.threads,
+            exclude: &options.exclude,
+            is_over: &|| false,
+            left: AtomicU64::new(0),
+        }
+    }
+
+    /// Imports files, and remembers what became of them.
+    fn run(&self, files: &[FoundFile], containers: &[ContainerFile]) -> Result<ImportReport> {
+        let done = self.all(files);
+        // What was imported until then stays, whatever stopped the rest.
+        let published = self.destination.publish();
+        let report = self.finish(containers);
+        done?;
+        published?;
+        Ok(report)
+    }
+
     /// Imports all files: sub-agents' files after the others, and then those that had to wait.
     fn all(&self, files: &[FoundFile]) -> Result<()> {
         let (sub_agents, others): (Vec<&FoundFile>, Vec<&FoundFile>) =
@@ -336,10 +418,15 @@ impl Import<'_> {
 
     /// Imports one file. Returns whether it is done, or must wait; an error is the store's.
     fn one(&self, file: &FoundFile, patience: Patience) -> Result<bool> {
+        if (self.is_over)() {
+            self.left.fetch_add(1, Ordering::Relaxed);
+            return Ok(true);
+        }
         let (cached, session) = self.cached(file)?.unzip();
+        let session = session.flatten();
         let unchanged = cached.as_ref().filter(|it| it.stamp == file.stamp);
         if let Some(cached) = unchanged
-            && is_kept(file, cached, session.flatten().as_ref())
+            && is_kept(file, cached, session.as_ref())
         {
             let result = FileResult {
                 outcome: cached.outcome(),
@@ -350,6 +437,11 @@ impl Import<'_> {
             self.add(file, Ok(result));
             return Ok(true);
         }
+        if is_excluded(self.exclude, &self.destination, file, session.as_ref())? {
+            lock(&self.cache).settle(file);
+            self.add(file, Ok(FileResult::from(Outcome::Excluded)));
+            return Ok(true);
+        }
         match import_file(&self.destination, file, cached.as_ref(), patience) {
             Ok(Done::Wait) if patience == Patience::ImportNow => {
                 let what = "another import is using this session; try again";
@@ -357,15 +449,20 @@ impl Import<'_> {
             }
             Ok(Done::Wait) => return Ok(false),
             Ok(Done::Imported(result, cached)) => {
-                if let Some(cached) = cached
-                    && !self.destination.is_dry_run()
-                {
-                    lock(&self.cache).set(&file.path, cached);
+                if !self.destination.is_dry_run() {
+                    let mut cache = lock(&self.cache);
+                    match cached {
+                        Some(cached) => cache.set(&file.path, cached),
+                        None => cache.settle(file),
+                    }
                 }
                 self.add(file, Ok(result));
             }
             Err(error) if is_fatal(&error) => return Err(error),
-            Err(error) => self.add(file, Err(error)),
+            Err(error) => {
+                lock(&self.cache).settle(file);
+                self.add(file, Err(error));
+            }
         }
         Ok(true)
     }
@@ -403,13 +500,16 @@ impl Import<'_> {
         });
     }
 
-    fn finish(self, containers: &[ContainerFile]) -> ImportReport {
+    fn finish(&self, containers: &[ContainerFile]) -> ImportReport {
         // A cache that cannot be saved is rebuilt next time.
         if let Some(store) = self.destination.home() {
             let mut cache = lock(&self.cache);
             for container in containers {
                 let cached = container.to_cache(&cache);
                 cache.set_container(&container.path, cached);
+                if container.is_done(&cache) {
+                    cache.settle_path(&container.path, container.file);
+                }
             }
             cache.save(store).ok();
         }
@@ -420,9 +520,8 @@ impl Import<'_> {
                 agent.add_container(&container.path, container.damaged, &container.others);
             }
         }
-        let agents = self.agents.into_inner();
         ImportReport {
-            agents: agents.unwrap_or_else(PoisonError::into_inner),
+            agents: std::mem::take(&mut lock(&self.agents)),
             ..ImportReport::default()
         }
     }

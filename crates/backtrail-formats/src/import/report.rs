@@ -23,7 +23,8 @@ pub struct ImportReport {
     pub errors: Vec<Error>,
 }
 
-/// The results of one agent's files. Each file is new, updated, unchanged, skipped or an error.
+/// The results of one agent's files. Each file is new, updated, unchanged, excluded, skipped or an
+/// error.
 #[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct AgentReport {
@@ -43,6 +44,8 @@ pub struct AgentReport {
     pub deleted_here: u64,
     /// How many of the unchanged ones contain no conversation (yet).
     pub without_conversation: u64,
+    /// How many of them were not imported because the user excludes them.
+    pub excluded: u64,
     /// How many damaged lines all of them have.
     pub damaged_lines: u64,
     /// The first damaged lines that were found this time.
@@ -138,6 +141,7 @@ impl AgentReport {
                 self.unchanged += 1;
                 self.without_conversation += 1;
             }
+            Outcome::Excluded => self.excluded += 1,
             Outcome::NotASession(reason) => self.skipped.push(SkippedFile {
                 file: path.to_owned(),
                 reason,
@@ -181,6 +185,15 @@ pub(super) struct FileResult {
     pub(super) sessions: Vec<ReadSession>,
 }
 
+impl From<Outcome> for FileResult {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            ..Self::default()
+        }
+    }
+}
+
 /// The session of a conversation in a file that was read, whether it changed or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReadSession {
@@ -200,6 +213,8 @@ pub(super) enum Outcome {
     Deleted,
     /// It contains no conversation (yet), so it is not a session.
     NoConversation,
+    /// The user excludes it.
+    Excluded,
     /// It is not a file of its agent, for this reason.
     NotASession(String),
 }

@@ -10,6 +10,7 @@
 mod agents;
 mod database;
 mod garbage;
+mod new;
 mod promises;
 mod random;
 mod toy;

@@ -191,7 +191,8 @@ impl Kit {
 
     pub(crate) fn options(&self) -> ImportOptions {
         let environment = Environment::new(self.dir.path()).with("TOY_HOME", self.path(""));
-        ImportOptions::new(environment).formats(vec![&Toy])
+        let options = ImportOptions::new(environment).formats(vec![&Toy]);
+        options.as_history()
     }
 
     pub(crate) fn import(&self) -> ImportReport {
