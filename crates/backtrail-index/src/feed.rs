@@ -1,7 +1,9 @@
 //! Reads trails once, for everything that is derived from them.
 
 use backtrail::plumbing::{CallPlace, CallVisitor, Calls, MessageParts, ReadRecord};
-use backtrail::{Block, Message, SessionId, SessionReader, ToolResult, ToolUse};
+use backtrail::{
+    Block, Message, RecordKind, RecordRef, SessionId, SessionReader, ToolResult, ToolUse,
+};
 
 use crate::error::Result;
 use crate::trail_dirs::TrailFile;
@@ -53,6 +55,19 @@ pub(crate) trait Sink {
     /// A record of it, openers included.
     fn record(&mut self, record: &FedRecord<'_>) -> Result<()>;
 
+    /// Whether to read the file that a session was imported from, by its agent.
+    fn wants_source(&self, _agent: &str) -> bool {
+        false
+    }
+
+    /// The next bytes of that file, and its agent. Returns whether more are wanted.
+    fn source(&mut self, _agent: &str, _bytes: &[u8]) -> bool {
+        false
+    }
+
+    /// The last bytes of a reading of that file were given.
+    fn source_end(&mut self) {}
+
     /// So many places could not be read: up to the last record, and behind it. What is
     /// behind it is read again next time.
     fn damage(&mut self, _before: u64, _behind: u64) {}
@@ -92,6 +107,9 @@ pub(crate) fn feed(
         };
         for (place, sink) in sinks.iter_mut() {
             if is_version_1 || found.byte >= place.from {
+                if read.kind == RecordKind::Source {
+                    feed_source(reader, &record, *sink);
+                }
                 sink.record(&fed)?;
             }
         }
@@ -111,6 +129,17 @@ pub(crate) fn feed(
         sink.end(end)?;
     }
     Ok(end.map_or(0, |end| end.byte.saturating_sub(from)))
+}
+
+/// Gives a sink the bytes of the file that a session was imported from, if it wants them.
+fn feed_source(reader: &SessionReader, record: &RecordRef<'_>, sink: &mut dyn Sink) {
+    let Some(source) = record.source().filter(|it| sink.wants_source(&it.agent)) else {
+        return;
+    };
+    // Bytes that are lost tell nothing.
+    let each = &mut |bytes: &[u8]| sink.source(&source.agent, bytes);
+    reader.read_source(&source, each).ok();
+    sink.source_end();
 }
 
 /// Finds the calls that results answer.

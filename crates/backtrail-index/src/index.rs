@@ -5,18 +5,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use backtrail::Store;
-use backtrail::plumbing::LinkRefused;
+use backtrail::plumbing::{LinkRefused, ShortIds};
+use backtrail::{SessionId, Store, Timestamp};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use crate::blocks::UsageBlock;
 use crate::catalogue::Catalogue;
 use crate::catch_up::{IndexState, Wants};
 use crate::error::{Error, Result};
 use crate::files::find_link;
 use crate::filter::Filter;
 use crate::prices::Prices;
-use crate::rows::{Field, Group, SessionRow, SpendingReport, UnpricedModel};
+use crate::rows::{Field, Group, SessionRow, SpendingReport, ToolReport, UnpricedModel};
 use crate::search::{SearchAnswer, SearchQuery, SearchRequest};
 
 /// Options for opening an index.
@@ -172,6 +173,10 @@ impl Index {
 
     /// Searches all messages, tool calls and runs.
     ///
+    /// All words must be in one record. `file:src/a.rs` or `file:auth` in the query is a filter:
+    /// only sessions that touched such a file count, by a tool call whose input names it or by a
+    /// checkpoint in which it changed. Without any words, the calls themselves are found.
+    ///
     /// # Errors
     ///
     /// Fails with [`Error::Query`] if the query cannot be parsed, and otherwise if the
@@ -181,27 +186,77 @@ impl Index {
         self.with(Wants::SEARCH, |state| request.look(self, state))
     }
 
+    /// Returns a query in which words that no record contains are replaced by the most similar
+    /// ones that some do; `None` if there is nothing to replace.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn respelled(&self, words: &str) -> Result<Option<String>> {
+        self.with(Wants::SEARCH, |state| {
+            let Some(index) = &state.search else {
+                return Ok(None);
+            };
+            let mut changed = false;
+            let mut all = Vec::new();
+            for word in words.split_whitespace() {
+                let better = crate::search::respelled(index, word)?;
+                changed |= better.is_some();
+                all.push(better.unwrap_or_else(|| word.to_owned()));
+            }
+            Ok(changed.then(|| all.join(" ")))
+        })
+    }
+
     /// Returns the spending that matches a filter.
     ///
     /// # Errors
     ///
     /// Fails if the store cannot be read.
     pub fn spending(&self, filter: &Filter) -> Result<SpendingReport> {
-        self.spending_in(filter, None)
+        self.spending_by(filter, &[])
     }
 
-    /// Returns the spending that matches a filter, in total and by group.
+    /// Returns the spending that matches a filter, in total and by up to two kinds of groups. By
+    /// one kind of time, times without any spending are included: between the first and the last
+    /// call, or in the time of the filter, which ends now.
     ///
     /// # Errors
     ///
     /// Fails if the store cannot be read.
-    pub fn spending_by(&self, filter: &Filter, by: Group) -> Result<SpendingReport> {
-        self.spending_in(filter, Some(by))
+    pub fn spending_by(&self, filter: &Filter, by: &[Group]) -> Result<SpendingReport> {
+        let zone = self.options.time_zone.clone().unwrap_or(TimeZone::UTC);
+        let now = Timestamp::from(std::time::SystemTime::now());
+        self.ask(|catalogue| catalogue.spending(filter, by, &zone, Some(now)))
     }
 
-    fn spending_in(&self, filter: &Filter, by: Option<Group>) -> Result<SpendingReport> {
+    /// Counts the calls of tools that match a filter, by up to two kinds of groups.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn tool_calls(&self, filter: &Filter, by: &[Group]) -> Result<ToolReport> {
         let zone = self.options.time_zone.clone().unwrap_or(TimeZone::UTC);
-        self.ask(|catalogue| catalogue.spending(filter, by, &zone))
+        self.ask(|catalogue| catalogue.tools(filter, by, &zone))
+    }
+
+    /// Returns the blocks of five hours that the calls that match a filter are in.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn blocks(&self, filter: &Filter, now: Timestamp) -> Result<Vec<UsageBlock>> {
+        let calls = self.ask(|catalogue| catalogue.calls(filter))?;
+        Ok(crate::blocks::of_calls(&calls, now.as_millis()))
+    }
+
+    /// Returns how many prompts the sessions with spending that match a filter got.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn prompts(&self, filter: &Filter) -> Result<u64> {
+        self.ask(|catalogue| catalogue.prompts(filter))
     }
 
     /// Returns the models of the calls that match a filter and have no price, the one with the
@@ -221,6 +276,27 @@ impl Index {
     /// Fails if the store cannot be read.
     pub fn values(&self, field: Field) -> Result<Vec<String>> {
         self.ask(|catalogue| catalogue.values(field))
+    }
+
+    /// Returns the short ids of all sessions, those in the trash included. No session is read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn short_ids(&self) -> Result<ShortIds> {
+        let mut hashes = self.ask(Catalogue::short_hashes)?;
+        let deleted = self.store.deleted_sessions()?;
+        hashes.extend(deleted.iter().map(ShortIds::hash));
+        Ok(ShortIds::of_hashes(hashes))
+    }
+
+    /// Returns how many different files sessions changed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn files_changed(&self, sessions: &[&SessionId]) -> Result<u64> {
+        self.ask(|catalogue| catalogue.files_changed(sessions))
     }
 
     /// Returns the directory that holds derived data.

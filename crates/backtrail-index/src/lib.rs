@@ -29,14 +29,17 @@
     reason = "derived data is in files of its own, not part of what the engine promises"
 )]
 
+mod blocks;
 mod catalogue;
 mod catch_up;
+mod edited_paths;
 mod error;
 mod feed;
 mod files;
 mod filter;
 mod index;
 mod ingest;
+mod known_sessions;
 mod lock;
 mod message_search;
 mod plan;
@@ -47,12 +50,15 @@ mod seal;
 mod search;
 mod trail_dirs;
 
+pub use blocks::UsageBlock;
 pub use error::{Error, Result};
 pub use filter::{Filter, WorkspaceFilter};
 pub use index::{CatchUp, Index, IndexOptions, Progress};
+pub use known_sessions::{KnownSession, known_sessions};
 pub use prices::{Price, Prices, SessionPrices};
 pub use projects::{Project, remote_of};
 pub use rows::{
-    Family, Field, Group, Money, SessionRow, Spending, SpendingReport, SpendingRow, UnpricedModel,
+    Family, Field, Group, Money, SessionRow, Spending, SpendingReport, SpendingRow, ToolCount,
+    ToolReport, ToolRow, UnpricedModel,
 };
-pub use search::{Hit, Order, SearchAnswer, SearchQuery, Snippet};
+pub use search::{Hit, HitKind, Order, SearchAnswer, SearchQuery, Snippet};

@@ -1,6 +1,6 @@
 //! A search, from the query to the messages.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use backtrail::plumbing::LinePart;
 use backtrail::{Block, Record, SessionId, SessionReader, Timestamp};
@@ -11,12 +11,18 @@ use crate::feed::{TrailPlace, feed};
 use crate::index::Index;
 use crate::plan::{ChangedSession, Plan};
 use crate::search::{
-    AllowedTrails, FoundRecords, Hit, IndexedTrail, RawHit, SearchAnswer, SearchIndex,
-    SearchRequest, SearchWriter, find, snippet_of_record,
+    AllowedTrails, FilePattern, FoundRecords, Hit, HitKind, IndexedTrail, Order, RawHit,
+    SearchAnswer, SearchIndex, SearchRequest, SearchWriter, find, sessions_that_touched,
+    snippet_of_record, tier,
 };
 
 /// How many bytes of unindexed trails are held in memory at a time.
 const CHUNK: u64 = 64 << 20;
+/// How many hits of one session are shown while there are others.
+const PER_SESSION: usize = 5;
+/// How many times as many hits are looked at as are shown, but not more than so many.
+const SPREAD: usize = 8;
+const MOST: usize = 1_000;
 
 impl SearchRequest {
     /// Searches all records, indexed or not.
@@ -26,7 +32,8 @@ impl SearchRequest {
             let fitting = fitting.as_ref();
             fitting.is_none_or(|ids| ids.contains(session.as_str()))
         };
-        let found = self.find(index, state, &fits)?;
+        let found = self.wider().find(index, state, &fits)?;
+        let found = self.spread(found);
         let mut sessions = Sessions::new(index);
         let mut hits = Vec::with_capacity(found.hits.len());
         for raw in &found.hits {
@@ -36,6 +43,35 @@ impl SearchRequest {
             hits,
             total: found.total,
         })
+    }
+
+    /// Returns a request for more hits than are shown, so that one session does not take all the
+    /// room. If the newest are wanted, they are shown.
+    fn wider(&self) -> Self {
+        let mut wider = self.clone();
+        if self.query.order == Order::Best {
+            let limit = self.query.limit;
+            wider.query.limit = limit.saturating_mul(SPREAD).min(limit.max(MOST));
+        }
+        wider
+    }
+
+    /// Keeps the best hits of each session, and more of them only if there is room.
+    fn spread(&self, mut found: FoundRecords) -> FoundRecords {
+        let limit = self.query.limit;
+        if found.hits.len() > limit {
+            let mut seen: HashMap<SessionId, usize> = HashMap::new();
+            let (mut kept, rest): (Vec<_>, Vec<_>) = found.hits.into_iter().partition(|hit| {
+                let count = seen.entry(hit.session.clone()).or_default();
+                *count += 1;
+                *count <= PER_SESSION
+            });
+            kept.truncate(limit);
+            kept.extend(rest.into_iter().take(limit - kept.len()));
+            kept.sort_unstable_by(RawHit::compare);
+            found.hits = kept;
+        }
+        found
     }
 
     fn find(
@@ -51,27 +87,48 @@ impl SearchRequest {
             let reread = |changed: &ChangedSession| changed.from_start && changed.id.as_str() == id;
             backlog.changed.iter().any(reread) || backlog.gone.iter().any(|gone| gone == id)
         };
-        let on_disk = state.search.as_ref().map(|dir| {
-            let known = dir.known();
-            let allowed =
-                AllowedTrails::of(known, |trail| fits(&trail.session) && !replaced(trail));
-            (dir, allowed)
-        });
+        let mut touched = self.touched(state)?;
+        if let Some(dir) = &state.search {
+            touched.look_in(dir, |trail| !replaced(trail))?;
+        }
         let mut chunks = Chunks::new(index, backlog, fits);
-        let mut first = chunks.next()?;
+        let mut first = chunks.next(&mut touched)?;
+        let on_disk = state.search.as_ref().map(|dir| {
+            let fits = |trail: &IndexedTrail| {
+                fits(&trail.session) && touched.fits(&trail.session) && !replaced(trail)
+            };
+            (dir, AllowedTrails::of(dir.known(), fits))
+        });
         let mut found = {
             let on_disk = on_disk.iter().map(|(index, allowed)| (*index, allowed));
             let in_memory = first.iter().map(|(index, allowed)| (index, allowed));
             find(self, &on_disk.chain(in_memory).collect::<Vec<_>>())?
         };
         while first.is_some() {
-            first = chunks.next()?;
+            first = chunks.next(&mut touched)?;
             if let Some((memory, allowed)) = &first {
                 let more = find(self, &[(memory, allowed)])?;
                 found.merge(more, self);
             }
         }
         Ok(found)
+    }
+
+    /// Returns which sessions touched the files that a query for words names.
+    fn touched(&self, state: &IndexState) -> Result<TouchedSessions<'_>> {
+        let patterns = match self.words.has_words() {
+            true => self.words.files.as_slice(),
+            // The calls themselves are searched for.
+            false => &[],
+        };
+        let catalogue = state.catalogue()?;
+        let changed = patterns
+            .iter()
+            .map(|file| catalogue.sessions_that_changed(file));
+        Ok(TouchedSessions {
+            sessions: changed.collect::<Result<_>>()?,
+            patterns,
+        })
     }
 
     /// Turns a raw hit into a hit; `None` if the record is gone.
@@ -92,6 +149,9 @@ impl SearchRequest {
         };
         let catalogue = state.catalogue()?;
         let turn = catalogue.turn_of(parts, &raw.session, raw.number, raw.seq)?;
+        let is_there = |part: &LinePart| {
+            part.session == raw.session && part.trail == raw.number && raw.seq <= part.until
+        };
         Ok(Some(Hit {
             session: raw.session.clone(),
             trail: raw.number,
@@ -103,7 +163,31 @@ impl SearchRequest {
             score: raw.score,
             snippet: snippet_of_record(&record.as_ref(), &self.words),
             turn,
+            undone: !parts.is_empty() && !parts.iter().any(is_there),
+            kind: kind_of(&record),
         }))
+    }
+}
+
+/// The sessions that touched the files of a query: one set for each file.
+struct TouchedSessions<'a> {
+    patterns: &'a [FilePattern],
+    sessions: Vec<HashSet<SessionId>>,
+}
+
+impl TouchedSessions<'_> {
+    /// Adds the sessions of an index.
+    fn look_in(&mut self, index: &SearchIndex, fits: impl Fn(&IndexedTrail) -> bool) -> Result<()> {
+        for (pattern, sessions) in self.patterns.iter().zip(&mut self.sessions) {
+            sessions.extend(sessions_that_touched(index, pattern, &fits)?);
+        }
+        Ok(())
+    }
+
+    fn fits(&self, session: &SessionId) -> bool {
+        self.sessions
+            .iter()
+            .all(|touched| touched.contains(session))
     }
 }
 
@@ -115,6 +199,17 @@ fn role_of(record: &Record, known: &str) -> String {
     match record.as_ref().stored_message() {
         Ok(Some(message)) => message.role.as_str().to_owned(),
         _ => known.to_owned(),
+    }
+}
+
+/// Returns whether a record was said, done or inserted.
+fn kind_of(record: &Record) -> HitKind {
+    let record = record.as_ref();
+    let message = record.stored_message().ok().flatten();
+    match tier(record.kind(), message.as_ref()) {
+        0 => HitKind::Said,
+        1 => HitKind::Tool,
+        _ => HitKind::Injected,
     }
 }
 
@@ -183,7 +278,10 @@ impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
         }
     }
 
-    fn next(&mut self) -> Result<Option<(SearchIndex, AllowedTrails)>> {
+    fn next(
+        &mut self,
+        touched: &mut TouchedSessions<'_>,
+    ) -> Result<Option<(SearchIndex, AllowedTrails)>> {
         let mut writer = SearchWriter::in_memory()?;
         let mut bytes = 0;
         let mut is_empty = true;
@@ -205,7 +303,8 @@ impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
             return Ok(None);
         }
         let memory = writer.commit()?;
-        let allowed = AllowedTrails::of(memory.known(), |_| true);
+        touched.look_in(&memory, |_| true)?;
+        let allowed = AllowedTrails::of(memory.known(), |trail| touched.fits(&trail.session));
         Ok(Some((memory, allowed)))
     }
 

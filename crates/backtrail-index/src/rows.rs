@@ -139,7 +139,7 @@ pub struct SessionRow {
     pub id: SessionId,
     /// The error if the session is unreadable; it is listed anyway.
     pub error: Option<String>,
-    /// The title.
+    /// The title, by the engine's rule: the one that was given, else that of the first prompt.
     pub title: Option<String>,
     /// The beginning of the first prompt.
     pub begins: Option<String>,
@@ -174,7 +174,10 @@ pub struct SessionRow {
     pub turns: u64,
     /// The number of tool calls on it.
     pub tool_calls: u64,
-    /// The number of files changed by its turns and runs, added up.
+    /// The number of commands that ran in it.
+    pub runs: u64,
+    /// The number of different files that it changed, known from the checkpoints of its turns
+    /// and runs and from its calls that edit.
     pub files_changed: u64,
     /// The spending of the session itself, including undone branches; what a fork
     /// inherits counts for its parent.
@@ -213,6 +216,7 @@ impl SessionRow {
             messages: 0,
             turns: 0,
             tool_calls: 0,
+            runs: 0,
             files_changed: 0,
             spending: Spending::default(),
             damaged: 0,
@@ -243,8 +247,12 @@ pub struct Family {
 pub enum Group {
     /// By the day of the call, in the caller's time zone.
     Day,
+    /// By the ISO week of the call.
+    Week,
     /// By the month of the call.
     Month,
+    /// By the hour of the day of the call, over all days.
+    Hour,
     /// By model.
     Model,
     /// By agent.
@@ -255,6 +263,72 @@ pub enum Group {
     Session,
     /// By family of sessions.
     Family,
+    /// By tag of the session; one with two tags is in two groups.
+    Tag,
+    /// By the git branch at the time of the call.
+    Branch,
+    /// By tool: for [`Index::tool_calls`](crate::Index::tool_calls). What models used cannot be
+    /// divided among the tools that they called.
+    Tool,
+}
+
+impl Group {
+    /// Returns whether groups are times, which have an order.
+    pub fn is_time(self) -> bool {
+        matches!(self, Self::Day | Self::Week | Self::Month | Self::Hour)
+    }
+}
+
+/// How often tools were called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct ToolCount {
+    /// The number of calls.
+    pub calls: u64,
+    /// The number of calls that failed.
+    pub failed: u64,
+    /// The number of calls without a result.
+    pub open: u64,
+    /// The number of calls whose call and result have a time.
+    pub timed: u64,
+    /// How long those took from the call to the result, in milliseconds, added up.
+    pub ms: u64,
+}
+
+impl ToolCount {
+    /// Adds other calls.
+    pub fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.failed += other.failed;
+        self.open += other.open;
+        self.timed += other.timed;
+        self.ms = self.ms.saturating_add(other.ms);
+    }
+}
+
+/// Calls of tools, in total and by group.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct ToolReport {
+    /// The total.
+    pub total: ToolCount,
+    /// The groups.
+    pub by: Vec<ToolRow>,
+}
+
+/// The calls of one group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ToolRow {
+    /// The group of the first dimension; `None` if unknown.
+    pub key: Option<String>,
+    /// The group of the second dimension, if there is one.
+    pub second: Option<String>,
+    /// The calls.
+    #[serde(flatten)]
+    pub count: ToolCount,
+    /// The number of sessions with such calls.
+    pub sessions: u64,
 }
 
 /// Spending, in total and by group.
@@ -267,8 +341,7 @@ pub struct SpendingReport {
     pub sessions: u64,
     /// The times of the first and the last call.
     pub span: Option<(Timestamp, Timestamp)>,
-    /// The groups: days and months in order, everything else by cost, the most expensive
-    /// first.
+    /// The groups: times in order, everything else by cost, the most expensive first.
     pub by: Vec<SpendingRow>,
 }
 
@@ -276,9 +349,11 @@ pub struct SpendingReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SpendingRow {
-    /// The day (`2026-11-15`), the month (`2026-11`), the model, agent, project or
+    /// The day (`2026-11-15`), week (`2026-W46`), month (`2026-11`) or hour (`14:00`), the model, agent, project or
     /// session; `None` if unknown.
     pub key: Option<String>,
+    /// The same in the second dimension, if there is one.
+    pub second: Option<String>,
     /// The spending of the group.
     pub spending: Spending,
     /// The number of sessions that contribute.
@@ -290,6 +365,7 @@ impl SpendingRow {
     pub fn new(key: Option<String>) -> Self {
         Self {
             key,
+            second: None,
             spending: Spending::default(),
             sessions: 0,
         }

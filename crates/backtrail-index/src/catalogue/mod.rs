@@ -4,16 +4,21 @@
 //! with the position up to which it was read. A process that dies leaves the catalogue as
 //! it was.
 
+mod branches;
 mod db;
+mod files;
 mod ledger;
 mod query;
 mod schema;
 mod sessions;
+mod spending;
+mod tools;
 mod workspaces;
 mod writer;
 
 use std::collections::{BTreeSet, HashMap};
 
+use backtrail::plumbing::ShortIds;
 use backtrail::{SessionId, Store, Timestamp};
 use rusqlite::{Connection, params};
 
@@ -146,8 +151,9 @@ impl CatalogueUpdate<'_> {
         match self.db.first(sql, [id.as_str()], |row| row.get(0))? {
             Some(key) => Ok(key),
             None => {
-                let sql = "INSERT INTO sessions (id) VALUES (?1)";
-                self.db.insert(sql, [id.as_str()])
+                let sql = "INSERT INTO sessions (id, short) VALUES (?1, ?2)";
+                let short = ShortIds::hash(id).cast_signed();
+                self.db.insert(sql, params![id.as_str(), short])
             }
         }
     }
@@ -168,6 +174,9 @@ impl CatalogueUpdate<'_> {
         for sql in [
             "DELETE FROM messages WHERE trail IN (SELECT key FROM trails WHERE session = ?1)",
             "DELETE FROM tool_calls WHERE trail IN (SELECT key FROM trails WHERE session = ?1)",
+            "DELETE FROM edits WHERE trail IN (SELECT key FROM trails WHERE session = ?1)",
+            "DELETE FROM files WHERE session = ?1",
+            "DELETE FROM branches WHERE session = ?1",
             "DELETE FROM trails WHERE session = ?1",
             "DELETE FROM ledger WHERE session = ?1",
             "DELETE FROM totals WHERE session = ?1",
@@ -223,7 +232,7 @@ impl CatalogueUpdate<'_> {
         if self.came_or_went || !touched.is_empty() {
             sessions::write_families(db)?;
         }
-        sessions::write_files_changed(db, &of_files)?;
+        files::write_of_sessions(db, &of_files)?;
         db.run(schema::LATE, [])?;
         let settled = ledger::settle_shared(db, (!fresh).then_some(&self.responses))?;
         let fingerprint = self.prices.fingerprint();

@@ -1,39 +1,37 @@
 //! Queries to the catalogue.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
-use backtrail::{SessionId, Timestamp};
-use jiff::tz::TimeZone;
+use backtrail::SessionId;
 use rusqlite::types::Value;
 use rusqlite::{Row, params, params_from_iter};
 
-use super::ledger::{SLOT_MS, SUMS, read_sum};
+use super::ledger::{SUMS, read_sum};
 use super::{Catalogue, moment};
 use crate::error::Result;
 use crate::filter::Filter;
 use crate::projects::Project;
-use crate::rows::{
-    Family, Field, Group, SessionRow, Spending, SpendingReport, SpendingRow, UnpricedModel,
-};
+use crate::rows::{Family, Field, SessionRow, Spending, UnpricedModel};
+use crate::search::FilePattern;
 
 /// A condition with its values.
 #[derive(Debug, Clone, Default)]
-struct Where {
+pub(super) struct Where {
     sql: Vec<String>,
-    values: Vec<Value>,
+    pub(super) values: Vec<Value>,
 }
 
 impl Where {
-    fn add(&mut self, sql: impl Into<String>, values: impl IntoIterator<Item = Value>) {
+    pub(super) fn add(&mut self, sql: impl Into<String>, values: impl IntoIterator<Item = Value>) {
         self.sql.push(sql.into());
         self.values.extend(values);
     }
 
     /// Adds a condition that any of several values satisfies.
-    fn any(&mut self, sql: &str, values: Vec<String>) {
+    pub(super) fn any(&mut self, sql: &str, values: Vec<String>) {
         if values.is_empty() {
             return;
         }
@@ -47,7 +45,7 @@ impl Where {
     }
 
     /// Adds the condition that a call was made in the time of a filter.
-    fn within(&mut self, filter: &Filter) {
+    pub(super) fn within(&mut self, filter: &Filter) {
         if let Some(since) = filter.since {
             self.add("t.at >= ?", [Value::Integer(since.as_millis())]);
         }
@@ -56,7 +54,7 @@ impl Where {
         }
     }
 
-    fn sql(&self) -> String {
+    pub(super) fn sql(&self) -> String {
         match self.sql.as_slice() {
             [] => String::new(),
             all => format!(" WHERE {}", all.join(" AND ")),
@@ -65,7 +63,7 @@ impl Where {
 }
 
 /// The condition that a session matches a filter, except for times and models.
-fn of_sessions(filter: &Filter) -> Where {
+pub(super) fn of_sessions(filter: &Filter) -> Where {
     let mut fits = Where::default();
     if let Some(id) = &filter.session {
         fits.add("s.id = ?", [Value::Text(id.to_string())]);
@@ -124,7 +122,7 @@ const MOVED: &str = "LEFT JOIN workspaces AS n ON n.key = s.workspace
 const IN_PLACE: &str = "LEFT JOIN workspaces AS w ON w.key = s.workspace";
 
 /// A pattern that finds a text anywhere.
-fn anywhere(text: &str) -> String {
+pub(super) fn anywhere(text: &str) -> String {
     let text = text.to_lowercase();
     let escaped = text.replace('\\', "\\\\").replace('%', "\\%");
     format!("%{}%", escaped.replace('_', "\\_"))
@@ -152,7 +150,7 @@ impl Catalogue {
              s.pinned, w.root, w.bytes, w.id, w.project, w.remote, s.created_at, s.updated_at,
              s.family, s.forked_from, s.forked_at, s.branch, s.spawned_by, s.messages, s.turns,
              s.tool_calls, s.files_changed, s.damaged, s.last_seq, s.original_id,
-             s.times_from_file
+             s.times_from_file, s.runs
              FROM sessions AS s {workspace}{}
              ORDER BY s.pinned DESC, s.updated_at DESC, s.id",
             fits.sql()
@@ -165,7 +163,7 @@ impl Catalogue {
     }
 
     /// Returns the join that finds the workspace of a session.
-    fn of_workspace(&self) -> Result<&'static str> {
+    pub(super) fn of_workspace(&self) -> Result<&'static str> {
         let moved = self.first("SELECT 1 FROM former_roots LIMIT 1", [], |_| Ok(()))?;
         Ok(moved.map_or(IN_PLACE, |()| MOVED))
     }
@@ -202,56 +200,6 @@ impl Catalogue {
         Ok(Some(ids))
     }
 
-    /// Returns the spending that matches a filter.
-    pub(crate) fn spending(
-        &self,
-        filter: &Filter,
-        by: Option<Group>,
-        zone: &TimeZone,
-    ) -> Result<SpendingReport> {
-        let workspace = self.of_workspace()?;
-        let mut fits = of_sessions(filter);
-        fits.any(
-            "lower(t.model) LIKE ? ESCAPE '\\'",
-            filter.models.iter().map(|model| anywhere(model)).collect(),
-        );
-        let in_time = filter.since.is_some() || filter.until.is_some();
-        let timed = in_time || matches!(by, Some(Group::Day | Group::Month));
-        let exact = [filter.since, filter.until].into_iter().flatten();
-        let exact = exact.map(Timestamp::as_millis).any(|at| at % SLOT_MS != 0);
-        let table = match (timed, exact) {
-            (false, _) => TOTALS,
-            (true, false) => SLOTS,
-            (true, true) => CALLS,
-        };
-        let key = match by {
-            None | Some(Group::Model) => "t.model",
-            Some(Group::Day | Group::Month) => "t.at",
-            Some(Group::Agent) => "coalesce(s.agent, s.belongs_to)",
-            Some(Group::Project) => "w.project",
-            Some(Group::Session) => "s.id",
-            Some(Group::Family) => "s.family",
-        };
-        let mut sums = Sums::new(by, zone);
-        let mut add = |key: &str, table: &str, fits: &Where| -> Result<()> {
-            let sql = format!(
-                "SELECT {key}, s.key, t.first, t.last, {SUMS} FROM ({table}) AS t
-                 JOIN sessions AS s ON s.key = t.session {workspace}{}",
-                fits.sql()
-            );
-            self.rows(&sql, params_from_iter(&fits.values), |row| sums.add(row))
-        };
-        // Calls without a time belong to no day but still count.
-        if timed && !in_time {
-            let mut untimed = fits.clone();
-            untimed.add("t.at IS NULL", []);
-            add("NULL", CALLS, &untimed)?;
-        }
-        fits.within(filter);
-        add(key, table, &fits)?;
-        Ok(sums.finish())
-    }
-
     /// Returns the models of the calls that match a filter and have no price, the one with the
     /// most tokens first.
     pub(crate) fn unpriced(&self, filter: &Filter) -> Result<Vec<UnpricedModel>> {
@@ -276,6 +224,15 @@ impl Catalogue {
                 tokens: row.get::<_, f64>(2)? as u64,
             })
         })
+    }
+
+    /// Returns the sessions that changed a file, by their calls or by their checkpoints.
+    pub(crate) fn sessions_that_changed(&self, file: &FilePattern) -> Result<HashSet<SessionId>> {
+        let sql = "SELECT s.id, f.path FROM files AS f JOIN sessions AS s ON s.key = f.session";
+        let all: Vec<(String, String)> =
+            self.rows(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let changed = all.into_iter().filter(|(_, path)| file.matches(path));
+        Ok(changed.filter_map(|(id, _)| id.parse().ok()).collect())
     }
 
     /// Returns the tool that a call of a session used.
@@ -320,6 +277,25 @@ impl Catalogue {
         Ok(None)
     }
 
+    /// Returns the hashes that the short ids of sessions come from.
+    pub(crate) fn short_hashes(&self) -> Result<Vec<u64>> {
+        let sql = "SELECT short FROM sessions ORDER BY short";
+        self.rows(sql, [], |row| Ok(row.get::<_, i64>(0)?.cast_unsigned()))
+    }
+
+    /// Returns how many different files sessions changed: those that are known by name, or the
+    /// most of one session if it is more.
+    pub(crate) fn files_changed(&self, sessions: &[&SessionId]) -> Result<u64> {
+        let ids = serde_json::to_string(sessions).unwrap_or_default();
+        let sql = "WITH asked AS (SELECT key, files_changed FROM sessions
+                 WHERE id IN (SELECT value FROM json_each(?1)))
+             SELECT max((SELECT count(DISTINCT path) FROM files
+                 WHERE session IN (SELECT key FROM asked)),
+             (SELECT coalesce(max(files_changed), 0) FROM asked))";
+        let count = self.first(sql, [ids], |row| row.get::<_, i64>(0))?;
+        Ok(count.unwrap_or(0).unsigned_abs())
+    }
+
     /// Returns all values of a field, to suggest one for a misspelled value.
     pub(crate) fn values(&self, what: Field) -> Result<Vec<String>> {
         let sql = match what {
@@ -341,117 +317,11 @@ impl Catalogue {
     }
 }
 
-/// Sums for each session and model.
-const TOTALS: &str = "SELECT *, NULL AS at, first_at AS first, last_at AS last FROM totals";
-
-/// Sums for each slot of time.
-const SLOTS: &str = "SELECT *, slot * 900000 AS at, slot * 900000 AS first,
-    slot * 900000 + 899999 AS last FROM totals_by_time";
-
-/// Single calls.
-const CALLS: &str = "SELECT session, coalesce(model, '') AS model, at, at AS first, at AS last,
-    (measured OR reported IS NOT NULL) AS calls, input, output, cache_write, cache_write_1h,
-    cache_read, reasoning, coalesce(cost, 0) AS cost, reported IS NOT NULL AS reported,
-    ((measured OR reported IS NOT NULL) AND cost IS NULL) AS unpriced,
-    NOT (measured OR reported IS NOT NULL) AS estimated_calls,
-    CASE WHEN measured OR reported IS NOT NULL THEN 0 ELSE estimated END AS estimated_tokens,
-    measured AND reported IS NULL AND (SELECT coalesce(belongs_to = 'claude-code', 0)
-        FROM sessions WHERE key = session) AS lower_bounds
-    FROM ledger WHERE counts";
-
 /// Single calls without a price.
 const UNPRICED: &str = "SELECT l.session, l.at, coalesce(l.model, c.model) AS model,
     total(l.input) + total(l.output) + total(l.cache_write) + total(l.cache_read) AS tokens
     FROM ledger AS l JOIN sessions AS c ON c.key = l.session
     WHERE l.counts AND l.measured AND l.cost IS NULL GROUP BY l.session, l.response";
-
-/// Sums that are being computed.
-struct Sums<'a> {
-    by: Option<Group>,
-    zone: &'a TimeZone,
-    total: Spending,
-    sessions: HashSet<i64>,
-    span: Option<(i64, i64)>,
-    parts: BTreeMap<Option<String>, (Spending, HashSet<i64>)>,
-}
-
-impl<'a> Sums<'a> {
-    fn new(by: Option<Group>, zone: &'a TimeZone) -> Self {
-        Self {
-            by,
-            zone,
-            total: Spending::default(),
-            sessions: HashSet::new(),
-            span: None,
-            parts: BTreeMap::new(),
-        }
-    }
-
-    fn add(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
-        let session: i64 = row.get(1)?;
-        let spending = read_sum(row, 4)?;
-        self.total.add(&spending);
-        self.sessions.insert(session);
-        let times: (Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?);
-        if let (Some(first), Some(last)) = times {
-            let (from, to) = self.span.unwrap_or((first, last));
-            self.span = Some((from.min(first), to.max(last)));
-        }
-        let key = match self.by {
-            None => return Ok(()),
-            Some(by @ (Group::Day | Group::Month)) => {
-                let at: Option<i64> = row.get(0)?;
-                at.and_then(|at| date(at, by, self.zone))
-            }
-            Some(_) => row.get::<_, Option<String>>(0)?,
-        };
-        let key = key.filter(|key| !key.is_empty());
-        let (sum, sessions) = self.parts.entry(key).or_default();
-        sum.add(&spending);
-        sessions.insert(session);
-        Ok(())
-    }
-
-    fn finish(self) -> SpendingReport {
-        let rows = self
-            .parts
-            .into_iter()
-            .map(|(key, (spending, sessions))| SpendingRow {
-                key,
-                spending,
-                sessions: sessions.len() as u64,
-            });
-        let mut by: Vec<SpendingRow> = rows.collect();
-        if !matches!(self.by, Some(Group::Day | Group::Month)) {
-            by.sort_by_key(|row| {
-                let tokens = row.spending.tokens();
-                (
-                    std::cmp::Reverse((row.spending.cost, tokens)),
-                    row.key.clone(),
-                )
-            });
-        }
-        let span = self
-            .span
-            .and_then(|(first, last)| Some((moment(Some(first))?, moment(Some(last))?)));
-        SpendingReport {
-            total: self.total,
-            sessions: self.sessions.len() as u64,
-            span,
-            by,
-        }
-    }
-}
-
-/// Formats the day or the month of a moment.
-fn date(at: i64, by: Group, zone: &TimeZone) -> Option<String> {
-    let at = jiff::Timestamp::from_millisecond(at).ok()?;
-    let day = at.to_zoned(zone.clone()).date();
-    Some(match by {
-        Group::Month => format!("{:04}-{:02}", day.year(), day.month()),
-        _ => format!("{:04}-{:02}-{:02}", day.year(), day.month(), day.day()),
-    })
-}
 
 fn read_session(
     row: &Row<'_>,
@@ -504,6 +374,7 @@ fn read_session(
         last_seq: count(27)?,
         original_id: row.get(28)?,
         times_from_file: row.get(29)?,
+        runs: count(30)?,
         spending: spent.get(&row.get(0)?).copied().unwrap_or_default(),
     }))
 }

@@ -2,7 +2,7 @@
 
 /// The version of the tables. It is part of the file's name, so that two versions of the
 /// program never use the same file.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 /// Returns the statements that create an empty catalogue.
 pub(super) fn tables() -> String {
@@ -74,6 +74,8 @@ CREATE TABLE checkpoints (
     prompt_trail   INTEGER,
     prompt_seq     INTEGER,
     changed   INTEGER NOT NULL,
+    files     TEXT,
+    branch    TEXT,
     PRIMARY KEY (workspace, trail, seq)
 ) WITHOUT ROWID;
 CREATE INDEX checkpoints_by_id ON checkpoints (workspace, id);
@@ -82,6 +84,7 @@ CREATE INDEX checkpoints_by_session ON checkpoints (session) WHERE session IS NO
 CREATE TABLE sessions (
     key           INTEGER PRIMARY KEY,
     id            TEXT NOT NULL UNIQUE,
+    short         INTEGER NOT NULL,
     settled       INTEGER NOT NULL DEFAULT 0,
     error         TEXT,
     title         TEXT,
@@ -105,11 +108,13 @@ CREATE TABLE sessions (
     messages      INTEGER NOT NULL DEFAULT 0,
     turns         INTEGER NOT NULL DEFAULT 0,
     tool_calls    INTEGER NOT NULL DEFAULT 0,
+    runs          INTEGER NOT NULL DEFAULT 0,
     files_changed INTEGER NOT NULL DEFAULT 0,
     damaged       INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX sessions_by_workspace ON sessions (workspace);
 CREATE INDEX sessions_by_family ON sessions (family);
+CREATE INDEX sessions_by_short ON sessions (short);
 
 CREATE TABLE trails (
     key      INTEGER PRIMARY KEY,
@@ -141,9 +146,33 @@ CREATE TABLE tool_calls (
     name   TEXT NOT NULL,
     id     TEXT NOT NULL,
     failed INTEGER,
+    at     INTEGER,
+    model  TEXT,
+    ms     INTEGER,
     PRIMARY KEY (trail, seq, n)
 ) WITHOUT ROWID;
 CREATE INDEX tool_calls_open ON tool_calls (trail, id) WHERE failed IS NULL;
+
+CREATE TABLE edits (
+    trail INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    n     INTEGER NOT NULL,
+    path  TEXT NOT NULL,
+    PRIMARY KEY (trail, seq, n, path)
+) WITHOUT ROWID;
+
+CREATE TABLE branches (
+    session INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    branch  TEXT NOT NULL,
+    PRIMARY KEY (session, at)
+) WITHOUT ROWID;
+
+CREATE TABLE files (
+    session INTEGER NOT NULL,
+    path    TEXT NOT NULL,
+    PRIMARY KEY (session, path)
+) WITHOUT ROWID;
 
 CREATE TABLE ledger (
     session        INTEGER NOT NULL,

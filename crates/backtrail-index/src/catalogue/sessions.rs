@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use backtrail::conversation::TitleFinder;
 use backtrail::plumbing::LinePart;
 use backtrail::{SessionInfo, SessionReader, Store, Timestamp};
 use rusqlite::params;
@@ -17,6 +18,9 @@ struct Counts {
     turns: u64,
     tool_calls: u64,
     begins: Option<String>,
+    title: TitleFinder,
+    /// Whether later prompts do not change the title.
+    has_title: bool,
 }
 
 /// Updates the row of a session from its trails. An unreadable session keeps what is
@@ -32,15 +36,26 @@ pub(super) fn refresh(
         let reader = store.read_session(&id.parse()?)?;
         let info = reader.info()?;
         let counts = count_line(db, &reader)?;
-        Ok((info, counts))
+        let title = title(&reader, &info, &counts)?;
+        Ok((info, counts, title))
     };
     match read(id) {
-        Ok((info, counts)) => write(db, key, &info, &counts, workspaces),
+        Ok((info, counts, title)) => write(db, key, &info, title, &counts, workspaces),
         Err(crate::Error::Store(error)) => {
             let sql = "UPDATE sessions SET error = ?2 WHERE key = ?1";
             db.run(sql, params![key, full_text(&error)])
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Returns the title of a session, by the engine's rule. The catalogue knows its prompts; one
+/// without any is read.
+fn title(reader: &SessionReader, info: &SessionInfo, counts: &Counts) -> Result<Option<String>> {
+    let given = info.title.clone().filter(|title| !title.trim().is_empty());
+    match given.or_else(|| counts.title.clone().finish()) {
+        Some(title) => Ok(Some(title)),
+        None => Ok(reader.title()?),
     }
 }
 
@@ -87,22 +102,49 @@ fn count_part(db: &Catalogue, part: &LinePart, counts: &mut Counts) -> Result<bo
         "SELECT count(*) FROM messages WHERE trail = ?1 AND seq <= ?2 AND prompt IS NOT NULL",
     )?;
     counts.tool_calls += count("SELECT count(*) FROM tool_calls WHERE trail = ?1 AND seq <= ?2")?;
-    if counts.begins.is_none() {
-        counts.begins = db.first(
-            "SELECT prompt FROM messages WHERE trail = ?1 AND seq <= ?2
-             AND prompt IS NOT NULL AND prompt <> '' ORDER BY seq LIMIT 1",
-            [trail, until],
-            |row| row.get(0),
-        )?;
-    }
+    find_title(db, trail, until, counts)?;
     Ok(true)
+}
+
+/// Looks for the prompt that gives the session its title, and for the first one.
+fn find_title(db: &Catalogue, trail: i64, until: i64, counts: &mut Counts) -> Result<()> {
+    let mut after = -1;
+    while !counts.has_title {
+        let found = db.first(
+            "SELECT seq, prompt FROM messages WHERE trail = ?1 AND seq <= ?2 AND seq > ?3
+             AND prompt IS NOT NULL AND prompt <> '' ORDER BY seq LIMIT 1",
+            [trail, until, after],
+            |row| Ok((row.get(0)?, row.get::<_, String>(1)?)),
+        )?;
+        let Some((seq, prompt)) = found else {
+            break;
+        };
+        after = seq;
+        counts.has_title = counts.title.add(&prompt);
+        counts.begins.get_or_insert_with(|| one_line(&prompt));
+    }
+    Ok(())
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn count_by_reading(reader: &SessionReader) -> Result<Counts> {
     let stats = reader.stats()?;
-    let mut prompts = reader.prompts()?;
-    let begins = prompts.next().transpose()?.map(|prompt| prompt.text);
+    let mut title = TitleFinder::default();
+    let mut begins = None;
+    for prompt in reader.prompts()? {
+        let prompt = prompt?.text;
+        let is_found = title.add(&prompt);
+        begins.get_or_insert_with(|| one_line(&prompt));
+        if is_found {
+            break;
+        }
+    }
     Ok(Counts {
+        title,
+        has_title: true,
         messages: stats.messages.total,
         turns: stats.turns,
         tool_calls: stats.tool_calls,
@@ -114,6 +156,7 @@ fn write(
     db: &Catalogue,
     key: i64,
     info: &SessionInfo,
+    title: Option<String>,
     counts: &Counts,
     workspaces: &mut Workspaces<'_>,
 ) -> Result<()> {
@@ -132,7 +175,7 @@ fn write(
         WHERE key = ?1";
     let row = params![
         key,
-        info.title,
+        title,
         info.begins.as_ref().or(counts.begins.as_ref()),
         info.agent,
         info.belongs_to,
@@ -181,13 +224,4 @@ fn root_of<'a>(id: &'a str, sessions: &'a HashMap<String, (Option<String>, Strin
         root = parent;
     }
     root
-}
-
-/// Adds up the files changed by the turns and runs of sessions.
-pub(super) fn write_files_changed(db: &Catalogue, sessions: &BTreeSet<String>) -> Result<()> {
-    let sql = "UPDATE sessions SET files_changed = (
-            SELECT coalesce(sum(changed), 0) FROM checkpoints WHERE session = ?1
-            AND why IN ('turn-end', 'tool-end', 'run-end', 'interrupted'))
-        WHERE id = ?1";
-    sessions.iter().try_for_each(|id| db.run(sql, [id]))
 }

@@ -9,9 +9,9 @@ use rusqlite::params;
 use serde::Deserialize;
 
 use super::sessions::full_text;
-use super::{Catalogue, known_trail};
+use super::{Catalogue, files, known_trail};
 use crate::error::Result;
-use crate::projects::{Project, remote_of};
+use crate::projects::Project;
 use crate::trail_dirs::{KnownDirs, KnownTrail, TrailDir, TrailFile};
 
 /// The workspaces of the catalogue, as far as they were asked for.
@@ -54,7 +54,7 @@ impl<'a> Workspaces<'a> {
     }
 
     fn insert(&self, id: Option<&WorkspaceId>, root: &Path) -> Result<i64> {
-        let project = Project::new(root, remote_of(root).as_deref());
+        let project = Project::of(root, None);
         self.db.insert(
             "INSERT INTO workspaces (id, root, bytes, remote, project)
              VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -149,8 +149,7 @@ fn index_workspace(
     known: &[KnownTrail],
     sessions: &mut BTreeSet<String>,
 ) -> Result<()> {
-    let remote = workspace.remote()?.or_else(|| remote_of(workspace.root()));
-    let project = Project::new(workspace.root(), remote.as_deref());
+    let project = Project::of(workspace.root(), workspace.remote()?);
     db.run(
         "UPDATE workspaces SET root = ?2, bytes = ?3, remote = ?4, project = ?5, settled = ?6,
          error = NULL WHERE key = ?1",
@@ -184,7 +183,7 @@ fn index_workspace(
     for (trail, from) in seen.unread(if continues { known } else { &[] }) {
         read_trail(db, key, workspace, trail, from, sessions)?;
     }
-    Ok(())
+    files::write_changes(db, key, workspace)
 }
 
 fn forget_checkpoints(db: &Catalogue, key: i64, sessions: &mut BTreeSet<String>) -> Result<()> {
@@ -209,6 +208,12 @@ struct Checkpoint {
     prompt: Option<Place>,
     #[serde(default)]
     changed: u64,
+    git: Option<GitHead>,
+}
+
+#[derive(Debug, Deserialize)]
+struct GitHead {
+    branch: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -276,6 +281,24 @@ fn bind(db: &Catalogue, key: i64, record: &[u8], sessions: &mut BTreeSet<String>
     Ok(())
 }
 
+/// The checkpoints whose files were dropped.
+#[derive(Debug, Deserialize)]
+struct Dropped {
+    checkpoints: Vec<String>,
+}
+
+fn forget_dropped(
+    db: &Catalogue,
+    key: i64,
+    record: &[u8],
+    sessions: &mut BTreeSet<String>,
+) -> Result<()> {
+    let dropped = serde_json::from_slice::<Dropped>(record);
+    let ids = dropped.map_or_else(|_| Vec::new(), |dropped| dropped.checkpoints);
+    ids.iter()
+        .try_for_each(|id| files::forget_dropped(db, key, id, sessions))
+}
+
 fn read_trail(
     db: &Catalogue,
     key: i64,
@@ -293,6 +316,10 @@ fn read_trail(
             bind(db, key, record.bytes(), sessions)?;
             continue;
         }
+        if record.kind() == RecordKind::Dropped {
+            forget_dropped(db, key, record.bytes(), sessions)?;
+            continue;
+        }
         if !matches!(record.kind(), RecordKind::Checkpoint | RecordKind::Done) {
             continue;
         }
@@ -305,8 +332,8 @@ fn read_trail(
         db.run(
             "INSERT OR REPLACE INTO checkpoints
              (workspace, trail, seq, id, at, why, session, label, about, prompt_session,
-              prompt_trail, prompt_seq, changed)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+              prompt_trail, prompt_seq, changed, branch)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             params![
                 key,
                 trail.number,
@@ -321,6 +348,7 @@ fn read_trail(
                 prompt.as_ref().map(|place| place.trail),
                 prompt.as_ref().map(|place| place.seq as i64),
                 checkpoint.changed as i64,
+                checkpoint.git.as_ref().and_then(|git| git.branch.as_ref()),
             ],
         )?;
     }

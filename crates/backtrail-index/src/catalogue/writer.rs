@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use backtrail::{Block, Message, ToolResult};
 use rusqlite::params;
 
+use super::branches::{BranchReader, names_branches};
 use super::ledger::LedgerWriter;
 use super::{Catalogue, CatalogueUpdate};
+use crate::edited_paths::edited_paths;
 use crate::error::Result;
 use crate::feed::{End, FedRecord, FedResult, Sink, TrailPlace};
+
 /// How much of a prompt is kept: enough to recognise it.
 const PROMPT: usize = 200;
 
@@ -20,9 +23,19 @@ pub(super) struct Trail {
     place: TrailPlace,
     /// Places that could not be read: up to the last record, and behind it.
     damaged: (u64, u64),
-    /// The calls of tools that have no result yet, by record and number: name and id.
-    open_calls: BTreeMap<(u64, u32), (String, String)>,
+    /// The calls of tools that have no result yet, by record and number.
+    open_calls: BTreeMap<(u64, u32), OpenCall>,
+    branches: BranchReader,
     ledger: LedgerWriter,
+}
+
+/// A call of a tool without a result.
+#[derive(Debug)]
+struct OpenCall {
+    name: String,
+    id: String,
+    at: Option<i64>,
+    model: Option<String>,
 }
 
 impl CatalogueUpdate<'_> {
@@ -62,14 +75,23 @@ impl CatalogueUpdate<'_> {
         for block in &message.blocks {
             match block {
                 Block::ToolUse(call) => {
-                    let (name, id) = (call.name.as_str(), call.id.as_str());
-                    let call = (name.to_owned(), id.to_owned());
+                    for path in edited_paths(call) {
+                        let edit = params![trail.key, read.seq as i64, n, path];
+                        self.db.run(ADD_EDIT, edit)?;
+                    }
+                    let call = OpenCall {
+                        name: call.name.as_str().to_owned(),
+                        id: call.id.as_str().to_owned(),
+                        at: read.at.map(|at| at.as_millis()),
+                        model: read.details.model.clone(),
+                    };
                     trail.open_calls.insert((read.seq, n), call);
                     n += 1;
                 }
                 Block::ToolResult(result) => {
                     if let Some(answers) = results.next() {
-                        write_result(self.db, trail, result, answers)?;
+                        let at = read.at.map(|at| at.as_millis());
+                        write_result(self.db, trail, (result, at), answers)?;
                     }
                 }
                 _ => {}
@@ -90,6 +112,7 @@ impl Sink for CatalogueUpdate<'_> {
             place: place.clone(),
             damaged: (0, 0),
             open_calls: BTreeMap::new(),
+            branches: BranchReader::default(),
             ledger: LedgerWriter::new(
                 session,
                 key,
@@ -110,6 +133,23 @@ impl Sink for CatalogueUpdate<'_> {
         }
     }
 
+    fn wants_source(&self, agent: &str) -> bool {
+        names_branches(agent)
+    }
+
+    fn source(&mut self, agent: &str, bytes: &[u8]) -> bool {
+        match &mut self.trail {
+            Some(trail) => trail.branches.read(agent, bytes),
+            None => false,
+        }
+    }
+
+    fn source_end(&mut self) {
+        if let Some(trail) = &mut self.trail {
+            trail.branches.end_file();
+        }
+    }
+
     fn damage(&mut self, before: u64, behind: u64) {
         if let Some(trail) = &mut self.trail {
             trail.damaged = (before, behind);
@@ -120,9 +160,12 @@ impl Sink for CatalogueUpdate<'_> {
         let Some(mut trail) = self.trail.take() else {
             return Ok(());
         };
-        for ((seq, n), (name, id)) in &trail.open_calls {
-            let row = params![trail.key, *seq as i64, n, name, id, None::<bool>];
-            self.db.run(ADD_CALL, row)?;
+        for (place, call) in &trail.open_calls {
+            add_call(self.db, trail.key, *place, call, None)?;
+        }
+        for (at, branch) in trail.branches.finish() {
+            let sql = "INSERT OR REPLACE INTO branches (session, at, branch) VALUES (?1, ?2, ?3)";
+            self.db.run(sql, params![trail.session, at, branch])?;
         }
         trail.ledger.finish(self.db, self.prices)?;
         self.responses.extend(&trail.ledger.shared);
@@ -145,44 +188,78 @@ impl Sink for CatalogueUpdate<'_> {
     }
 }
 
-const ADD_CALL: &str = "INSERT OR REPLACE INTO tool_calls (trail, seq, n, name, id, failed)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const ADD_EDIT: &str = "INSERT OR IGNORE INTO edits (trail, seq, n, path) VALUES (?1, ?2, ?3, ?4)";
+
+/// Adds a call, and if it has a result, whether it failed and when the result came.
+fn add_call(
+    db: &Catalogue,
+    trail: i64,
+    (seq, n): (u64, u32),
+    call: &OpenCall,
+    result: Option<(bool, Option<i64>)>,
+) -> Result<()> {
+    let (failed, ended) = result.unzip();
+    let ms = call.at.zip(ended.flatten()).map(|(at, ended)| ended - at);
+    db.run(
+        "INSERT OR REPLACE INTO tool_calls (trail, seq, n, name, id, failed, at, model, ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            trail,
+            seq as i64,
+            n,
+            call.name,
+            call.id,
+            failed,
+            call.at,
+            call.model,
+            ms.filter(|ms| *ms >= 0),
+        ],
+    )
+}
 
 /// Writes how a call ended: in the trail that is being read, or in an earlier one.
 fn write_result(
     db: &Catalogue,
     trail: &mut Trail,
-    result: &ToolResult,
+    (result, ended): (&ToolResult, Option<i64>),
     answers: &FedResult,
 ) -> Result<()> {
     let Some(call) = &answers.call else {
         return Ok(());
     };
-    if let Some((name, id)) = trail.open_calls.remove(&(call.seq, call.n)) {
-        let seq = call.seq as i64;
-        let row = params![trail.key, seq, call.n, name, id, result.is_error];
-        return db.run(ADD_CALL, row);
+    let place = (call.seq, call.n);
+    if let Some(call) = trail.open_calls.remove(&place) {
+        let result = Some((result.is_error, ended));
+        return add_call(db, trail.key, place, &call, result);
     }
     let (session, number, seq) = (trail.session, trail.place.trail.number, call.seq as i64);
     db.run(
-        "UPDATE tool_calls SET failed = ?5 WHERE (trail, seq, n) IN (
+        "UPDATE tool_calls SET failed = ?5, ms = CASE WHEN ?6 >= at THEN ?6 - at END WHERE (trail, seq, n) IN (
              SELECT c.trail, c.seq, c.n FROM trails AS t JOIN tool_calls AS c ON c.trail = t.key
              WHERE t.session = ?1 AND t.number <= ?2 AND c.seq = ?3 AND c.n = ?4
              AND c.failed IS NULL ORDER BY t.number DESC LIMIT 1)",
-        params![session, number, seq, call.n, result.is_error],
+        params![session, number, seq, call.n, result.is_error, ended],
     )
 }
 
-/// Returns the beginning of a prompt, in one line.
+/// Returns the beginning of what the user said in a prompt, with its lines.
 fn first_words(message: &Message) -> String {
-    let text = message.text();
+    let said = message.said().text;
     let mut words = String::new();
-    for word in text.split_whitespace() {
+    for line in said.trim().lines() {
         if !words.is_empty() {
-            words.push(' ');
+            words.push('\n');
         }
-        words.push_str(word);
-        if words.len() >= PROMPT {
+        for (n, word) in line.split_whitespace().enumerate() {
+            if n > 0 {
+                words.push(' ');
+            }
+            words.push_str(word);
+            if words.len() > 4 * PROMPT {
+                break;
+            }
+        }
+        if words.len() > 4 * PROMPT {
             break;
         }
     }

@@ -56,6 +56,8 @@ impl Conditions {
 /// A matching record. The greatest comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
+    /// What was said is the greatest. 0 if sorted by time.
+    pub(super) tier: Reverse<u8>,
     /// In hundredths: smaller differences count as equal, and the newer record comes
     /// first. 0 if sorted by time.
     pub(super) score: u32,
@@ -104,13 +106,14 @@ struct Top<'a> {
     bytes: Column<u64>,
     times: Column<i64>,
     roles: Column<u64>,
+    tiers: Arc<dyn ColumnValues<u64>>,
     allowed: &'a AllowedTrails,
     conditions: &'a Conditions,
     total: u64,
     /// The worst kept candidate is on top.
     heap: BinaryHeap<Reverse<Candidate>>,
-    /// Candidates with a lower score are dropped.
-    worst: u32,
+    /// Lower candidates are dropped.
+    worst: (Reverse<u8>, u32),
 }
 
 impl<'a> Top<'a> {
@@ -120,18 +123,19 @@ impl<'a> Top<'a> {
         conditions: &'a Conditions,
     ) -> tantivy::Result<Self> {
         let numbers = segment.fast_fields();
-        let [trail, seq, byte, at, role] = NUMBERS;
+        let [trail, seq, byte, at, role, tier] = NUMBERS;
         Ok(Self {
             trails: numbers.u64(trail)?.first_or_default_col(u64::MAX),
             seqs: numbers.u64(seq)?,
             bytes: numbers.u64(byte)?,
             times: numbers.i64(at)?,
             roles: numbers.u64(role)?,
+            tiers: numbers.u64(tier)?.first_or_default_col(0),
             allowed,
             conditions,
             total: 0,
             heap: BinaryHeap::new(),
-            worst: 0,
+            worst: (Reverse(u8::MAX), 0),
         })
     }
 
@@ -150,24 +154,29 @@ impl<'a> Top<'a> {
         }
         self.total += 1;
         let score = (score * 100.0).round() as u32;
-        if score >= self.worst {
-            self.keep(doc, score, rank);
+        let tier = match self.conditions.order {
+            Order::Best => u8::try_from(self.tiers.get_val(doc)).unwrap_or(u8::MAX),
+            Order::Newest => 0,
+        };
+        let place = (Reverse(tier), score);
+        if place >= self.worst {
+            self.keep(doc, place, rank);
         }
     }
 
-    fn keep(&mut self, doc: DocId, score: u32, rank: u32) {
+    fn keep(&mut self, doc: DocId, (tier, score): (Reverse<u8>, u32), rank: u32) {
         let limit = self.conditions.limit;
         let at = self.times.first(doc).unwrap_or(i64::MIN);
         let is_full = self.heap.len() >= limit;
         if is_full
-            && self
-                .heap
-                .peek()
-                .is_none_or(|Reverse(worst)| (score, at) < (worst.score, worst.at))
+            && self.heap.peek().is_none_or(|Reverse(worst)| {
+                (tier, score, at) < (worst.tier, worst.score, worst.at)
+            })
         {
             return;
         }
         let candidate = Candidate {
+            tier,
             score,
             at,
             rank: Reverse(rank),
@@ -182,7 +191,7 @@ impl<'a> Top<'a> {
         if self.heap.len() >= limit
             && let Some(Reverse(worst)) = self.heap.peek()
         {
-            self.worst = worst.score;
+            self.worst = (worst.tier, worst.score);
         }
     }
 }

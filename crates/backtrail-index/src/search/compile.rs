@@ -9,9 +9,10 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{Searcher, Term};
 
-use super::document::{MODEL, TEXT, TOOL};
+use super::document::{FILE, MODEL, TEXT, TOOL};
 use super::find::SearchRequest;
 use super::query::{Node, Phrase};
+use super::touched::FilePattern;
 use super::word_pair::WordPair;
 use crate::error::{Error, Result};
 
@@ -26,8 +27,20 @@ pub(super) fn compile(
     wanted: &SearchRequest,
     searcher: &Searcher,
 ) -> Result<Option<Box<dyn Query>>> {
-    let words = node(&wanted.words.root, searcher)?;
-    let mut all = vec![(Occur::Must, words)];
+    let mut all = Vec::new();
+    match &wanted.words.root {
+        Some(words) => all.push((Occur::Must, node(words, searcher)?)),
+        // Without words, the calls that touch the files are searched for.
+        None => {
+            for pattern in &wanted.words.files {
+                let paths = paths(pattern, searcher)?;
+                if paths.is_empty() {
+                    return Ok(None);
+                }
+                all.push((Occur::Must, one_of(FILE, paths)));
+            }
+        }
+    }
     if !wanted.query.tools.is_empty() {
         let names = wanted.query.tools.iter().map(|tool| tool.to_lowercase());
         all.push((Occur::Must, one_of(TOOL, names.collect())));
@@ -144,16 +157,28 @@ fn endings(prefix: &str, most: usize, searcher: &Searcher) -> Result<Vec<String>
 /// Returns the names of models that contain one of these parts.
 fn models(parts: &[String], searcher: &Searcher) -> Result<Vec<String>> {
     let parts: Vec<String> = parts.iter().map(|part| part.to_lowercase()).collect();
+    names(MODEL, searcher, |name| {
+        parts.iter().any(|part| name.contains(part.as_str()))
+    })
+}
+
+/// Returns the paths that match a filter.
+pub(super) fn paths(pattern: &FilePattern, searcher: &Searcher) -> Result<Vec<String>> {
+    names(FILE, searcher, |path| pattern.matches(path))
+}
+
+/// Returns the values of a field that fit.
+fn names(field: Field, searcher: &Searcher, fits: impl Fn(&str) -> bool) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for segment in searcher.segment_readers() {
-        let index = segment.inverted_index(MODEL).map_err(unreadable)?;
+        let index = segment.inverted_index(field).map_err(unreadable)?;
         let mut stream = index
             .terms()
             .stream()
             .map_err(|error| unreadable(error.into()))?;
         while stream.advance() {
             let name = String::from_utf8_lossy(stream.key());
-            if parts.iter().any(|part| name.contains(part.as_str())) {
+            if fits(&name) {
                 names.push(name.into_owned());
             }
         }

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::seal::Seal;
 
 /// The directory's name; the number is the version of its contents.
-const DIR: &str = "search-1";
+const DIR: &str = "search-2";
 
 /// The result of opening the index.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use tantivy::tokenizer::{RawTokenizer, TextAnalyzer, TokenizerManager};
 
 use super::record_text::{self, TextSink};
 use super::tokens::Words;
+use super::touched::touched_by;
 use crate::feed::FedRecord;
 
 // The fields, in the order of `schema`.
@@ -20,14 +21,17 @@ pub(super) const TEXT: Field = Field::from_field_id(0);
 pub(super) const TOOL: Field = Field::from_field_id(1);
 /// The model, in lower case.
 pub(super) const MODEL: Field = Field::from_field_id(2);
-const TRAIL: Field = Field::from_field_id(3);
-const SEQ: Field = Field::from_field_id(4);
-const BYTE: Field = Field::from_field_id(5);
-const AT: Field = Field::from_field_id(6);
-const ROLE: Field = Field::from_field_id(7);
+/// The files that its calls touch, as they are written.
+pub(super) const FILE: Field = Field::from_field_id(3);
+const TRAIL: Field = Field::from_field_id(4);
+const SEQ: Field = Field::from_field_id(5);
+const BYTE: Field = Field::from_field_id(6);
+const AT: Field = Field::from_field_id(7);
+const ROLE: Field = Field::from_field_id(8);
+const TIER: Field = Field::from_field_id(9);
 
 /// The names of the numeric fields of a hit.
-pub(super) const NUMBERS: [&str; 5] = ["trail", "seq", "byte", "at", "role"];
+pub(super) const NUMBERS: [&str; 6] = ["trail", "seq", "byte", "at", "role", "tier"];
 
 pub(super) fn schema() -> Schema {
     let mut schema = Schema::builder();
@@ -39,7 +43,7 @@ pub(super) fn schema() -> Schema {
         .set_fieldnorms(false)
         .set_index_option(IndexRecordOption::Basic);
     schema.add_text_field("text", TextOptions::default().set_indexing_options(words));
-    for names in ["tool", "model"] {
+    for names in ["tool", "model", "file"] {
         let options = TextOptions::default().set_indexing_options(name.clone());
         schema.add_text_field(names, options);
     }
@@ -91,6 +95,27 @@ fn role_of(record: &FedRecord<'_>) -> u8 {
     }
 }
 
+/// Where a record is among the matches: what people and models said comes first, then calls of
+/// tools and their output, then what the agent inserted.
+pub(crate) fn tier(kind: RecordKind<'_>, message: Option<&Message>) -> u8 {
+    let Some(message) = message else {
+        // Summaries are written by models, runs are like calls.
+        return u8::from(kind != RecordKind::Compaction);
+    };
+    let is_said = |block: &Block| match block {
+        Block::Text(block) => !block.text.trim().is_empty(),
+        Block::Thinking(block) => !block.thinking.trim().is_empty(),
+        _ => false,
+    };
+    let says = message.blocks.iter().any(is_said);
+    match message.role {
+        Role::System => 2,
+        Role::User if message.is_meta() => 2,
+        Role::User | Role::Assistant if says => 0,
+        _ => 1,
+    }
+}
+
 /// Records to be added to the index.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
@@ -110,6 +135,7 @@ struct Entry {
     byte: u64,
     at: Option<i64>,
     role: u8,
+    tier: u8,
 }
 
 impl TextSink for Batch {
@@ -145,6 +171,12 @@ impl Batch {
         if let Some(model) = &read.details.model {
             self.add_name(MODEL, model);
         }
+        if let Some(message) = &read.message {
+            touched_by(message, &mut |path| {
+                self.text.push_str(path);
+                self.spans.push((FILE, self.text.len()));
+            });
+        }
         self.entries.push(Entry {
             first_span,
             trail,
@@ -152,6 +184,7 @@ impl Batch {
             byte: record.byte,
             at: read.at.map(|at| at.as_millis()),
             role: role_of(record),
+            tier: tier(read.kind, read.message.as_ref()),
         });
         true
     }
@@ -216,6 +249,7 @@ impl Document for BatchRecord {
             (SEQ, FieldValue::U64(entry.seq)),
             (BYTE, FieldValue::U64(entry.byte)),
             (ROLE, FieldValue::U64(entry.role.into())),
+            (TIER, FieldValue::U64(entry.tier.into())),
         ];
         let at = entry.at.map(|at| (AT, FieldValue::I64(at)));
         Box::new(spans.chain(numbers).chain(at))

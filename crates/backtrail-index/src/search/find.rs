@@ -104,6 +104,9 @@ pub(crate) struct RawHit {
     pub(crate) at: Option<i64>,
     /// `user`, `assistant`, `tool`, `system`, `summary`, `run`, or `other`.
     pub(crate) role: &'static str,
+    /// 0 for what people and models said, 1 for calls and output of tools, 2 for what the agent
+    /// inserted; 0 if sorted by time.
+    pub(crate) tier: u8,
     /// 0 if sorted by time.
     pub(crate) score: f32,
 }
@@ -118,18 +121,20 @@ impl RawHit {
             byte: found.byte,
             at: (found.at != i64::MIN).then_some(found.at),
             role: ROLES.get(usize::from(found.role)).unwrap_or(&"other"),
+            tier: found.tier.0,
             score: found.score as f32 / 100.0,
         })
     }
 
-    /// Better hits come first, then newer ones, then by session and trail, then later
+    /// What was said comes first, then better hits, then newer ones, then by session and trail, then later
     /// records. No two are equal, so the order is always the same.
-    fn compare(&self, other: &Self) -> Ordering {
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
+        let said = self.tier.cmp(&other.tier);
         let better = other.score.total_cmp(&self.score);
         let newer = other.at.cmp(&self.at);
         let key = |hit: &Self| (hit.number, Reverse(hit.seq));
         let place = self.session.cmp(&other.session);
-        better
+        said.then(better)
             .then(newer)
             .then(place)
             .then_with(|| key(self).cmp(&key(other)))

@@ -25,14 +25,19 @@ mod record_text;
 mod segments;
 mod snippet;
 mod statistics;
+mod terms;
 mod tokens;
+mod touched;
 mod trail_table;
 mod word_pair;
 mod writer;
 
 pub(crate) use dir::{IndexedTrail, Opened, SearchIndex};
+pub(crate) use document::tier;
 pub(crate) use find::{AllowedTrails, FoundRecords, RawHit, SearchRequest, find};
 pub(crate) use snippet::snippet_of_record;
+pub(crate) use terms::{respelled, sessions_that_touched};
+pub(crate) use touched::FilePattern;
 pub(crate) use writer::SearchWriter;
 
 use std::ops::Range;
@@ -46,7 +51,8 @@ use crate::filter::Filter;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SearchQuery {
-    /// Words, "phrases", prefixes with `*`, `and`, `or`, `not` and parentheses.
+    /// Words, "phrases", prefixes with `*`, `and`, `or`, `not` and parentheses, and `file:`
+    /// filters: see [`Index::search`](crate::Index::search).
     pub words: String,
     /// Which sessions, and when.
     pub filter: Filter,
@@ -121,14 +127,32 @@ pub struct Hit {
     /// The number of its turn on the session's line, from 1; `None` if it was undone or
     /// comes before the first prompt.
     pub turn: Option<u64>,
+    /// Whether a rewind or an undo removed it from the conversation.
+    pub undone: bool,
+    /// Whether it was said, or done by a tool.
+    pub kind: HitKind,
+}
+
+/// What kind of record was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum HitKind {
+    /// People or models said it.
+    Said,
+    /// A call of a tool, its output, or a run.
+    Tool,
+    /// The agent inserted it: a reminder, a skill, instructions.
+    Injected,
 }
 
 /// A part of a message around the matching words.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Snippet {
-    /// The text, with an ellipsis where it was cut. It is unchanged otherwise: callers
-    /// must escape it before printing.
+    /// The text with its line breaks, and with an ellipsis where it was cut. Common indentation
+    /// and blank lines are removed; it is unchanged otherwise: callers must escape it before
+    /// printing.
     pub text: String,
     /// The ranges of the matching words in the text, in bytes.
     pub marks: Vec<Range<usize>>,

@@ -3,15 +3,20 @@
 //! All words must occur. `or` (or `|`) between two means either, `not` or a `-` before a
 //! word means that it must not occur, and `and` may be written out. Words in quotes
 //! follow each other. A `*` at the end stands for any ending. Parentheses group. Terms
-//! without letters or digits (`=>`) are ignored, as they are in the text.
+//! without letters or digits (`=>`) are ignored, as they are in the text. `file:` and a part of a
+//! path is a filter for the whole query.
 
 use super::tokens::{APART, is_whole, words};
+use super::touched::FilePattern;
 use crate::error::{Error, Result};
 
 /// A parsed query.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ParsedQuery {
-    pub(super) root: Node,
+    /// The words; `None` if there are only filters.
+    pub(super) root: Option<Node>,
+    /// The files that must have been touched.
+    pub(crate) files: Vec<FilePattern>,
 }
 
 /// A part of a query.
@@ -46,7 +51,7 @@ const MOST: usize = 200;
 impl ParsedQuery {
     /// Parses a query; an invalid one is an `Error::Query`.
     pub(crate) fn parse(query: &str) -> Result<Self> {
-        let tokens = split(query)?;
+        let (tokens, files) = split(query)?;
         if tokens.len() > MOST * 3 {
             return wrong(format!("too many words: at most {MOST}"));
         }
@@ -64,10 +69,17 @@ impl ParsedQuery {
             ));
         }
         match root {
-            None => wrong("nothing to search for: no letters or digits".to_owned()),
+            None if files.is_empty() => {
+                wrong("nothing to search for: no letters or digits".to_owned())
+            }
             Some(Node::Not(_)) => wrong(ONLY_NOT.to_owned()),
-            Some(root) => Ok(Self { root }),
+            root => Ok(Self { root, files }),
         }
+    }
+
+    /// Returns whether there is anything besides filters.
+    pub(crate) fn has_words(&self) -> bool {
+        self.root.is_some()
     }
 }
 
@@ -96,16 +108,17 @@ enum TokenKind {
     Term(Option<Node>),
 }
 
-/// Splits a query into tokens.
-fn split(query: &str) -> Result<Vec<Token>> {
+/// Splits a query into tokens and filters.
+fn split(query: &str) -> Result<(Vec<Token>, Vec<FilePattern>)> {
     let mut splitter = Splitter {
         rest: query,
         place: 1,
         depth: 0,
         tokens: Vec::new(),
+        files: Vec::new(),
     };
     while splitter.step()? {}
-    Ok(splitter.tokens)
+    Ok((splitter.tokens, splitter.files))
 }
 
 struct Splitter<'a> {
@@ -114,7 +127,11 @@ struct Splitter<'a> {
     /// The number of open parentheses.
     depth: usize,
     tokens: Vec<Token>,
+    files: Vec<FilePattern>,
 }
+
+/// How a filter by file begins.
+const FILE: &str = "file:";
 
 impl<'a> Splitter<'a> {
     /// Reads the next token; returns whether there was one.
@@ -135,6 +152,7 @@ impl<'a> Splitter<'a> {
             }
             ')' => self.push(TokenKind::Close, 1),
             '"' => self.quoted()?,
+            'f' | 'F' if self.is_file() => self.file()?,
             '-' if self.is_exclusion() => self.push(TokenKind::Not("-"), 1),
             _ => self.word(),
         }
@@ -159,6 +177,51 @@ impl<'a> Splitter<'a> {
     fn is_exclusion(&self) -> bool {
         let next = self.rest.chars().nth(1);
         next.is_some_and(|next| next.is_alphanumeric() || next == '"' || next == '(')
+    }
+
+    fn is_file(&self) -> bool {
+        let begins = self.rest.get(..FILE.len());
+        begins.is_some_and(|begins| begins.eq_ignore_ascii_case(FILE))
+            // `file::open` and `file://` are ordinary words.
+            && ![":", "//"].iter().any(|more| self.rest[FILE.len()..].starts_with(more))
+    }
+
+    /// Reads `file:src/a.rs` or `file:"a b.txt"`.
+    fn file(&mut self) -> Result<()> {
+        let place = self.place;
+        self.take(FILE.len());
+        let path = match self.rest.strip_prefix('"') {
+            Some(inside) => {
+                let Some(end) = inside.find('"') else {
+                    let place = self.place;
+                    return wrong(format!("the quote at character {place} is not closed"));
+                };
+                self.take(end + 2).trim_matches('"')
+            }
+            None => {
+                let end = self.rest.find(char::is_whitespace);
+                self.take(end.unwrap_or(self.rest.len()))
+            }
+        };
+        let Some(pattern) = FilePattern::parse(path) else {
+            return wrong(format!(
+                "nothing after the `file:` at character {place}; write file:src/main.rs"
+            ));
+        };
+        let after_operator = self.tokens.last().is_some_and(|token| {
+            matches!(
+                token.kind,
+                TokenKind::Not(_) | TokenKind::Or | TokenKind::And
+            )
+        });
+        if self.depth > 0 || after_operator {
+            return wrong(format!(
+                "the `file:` at character {place} is a filter for the whole query: write it \
+                 without and, or, not and parentheses"
+            ));
+        }
+        self.files.push(pattern);
+        Ok(())
     }
 
     fn quoted(&mut self) -> Result<()> {

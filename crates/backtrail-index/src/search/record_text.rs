@@ -106,7 +106,7 @@ pub(super) enum Keys {
     Left,
 }
 
-/// Adds the strings and numbers of JSON, each on its own line.
+/// Adds the strings and numbers of JSON, each on its own line, behind the name of its field.
 pub(super) fn add_strings(json: &str, keys: Keys, out: &mut String) {
     let bytes = json.as_bytes();
     let mut at = 0;
@@ -125,7 +125,12 @@ pub(super) fn add_strings(json: &str, keys: Keys, out: &mut String) {
                 } else {
                     was_kind && keys == Keys::Left
                 };
-                end_string(begin, is_left, out);
+                // A value is on the line of its name.
+                let end = if is_key { NAME_END } else { "\n" };
+                end_string(begin, is_left, end, out);
+                if is_key {
+                    end_line_before(begin, out);
+                }
             }
             b'-' | b'0'..=b'9' => {
                 let is_number =
@@ -140,8 +145,19 @@ pub(super) fn add_strings(json: &str, keys: Keys, out: &mut String) {
     }
 }
 
+/// Between the name of a field and its value.
+const NAME_END: &str = ": ";
+
+/// Ends the line of a name whose value is not text, before the name at `begin`.
+fn end_line_before(begin: usize, out: &mut String) {
+    if let Some(before) = out[..begin].strip_suffix(NAME_END) {
+        let before = before.len();
+        out.replace_range(before..begin, "\n");
+    }
+}
+
 /// Ends a string that was added, or removes it again.
-fn end_string(begin: usize, is_left: bool, out: &mut String) {
+fn end_string(begin: usize, is_left: bool, end: &str, out: &mut String) {
     let added = out.get(begin..).unwrap_or_default();
     if is_left || added.is_empty() {
         out.truncate(begin);
@@ -150,7 +166,7 @@ fn end_string(begin: usize, is_left: bool, out: &mut String) {
     if is_encoded(added) {
         out.truncate(begin + LONGEST);
     }
-    out.push('\n');
+    out.push_str(end);
 }
 
 /// Returns whether a string is encoded data rather than text.
@@ -241,7 +257,7 @@ mod tests {
         let input = r#"{"file_path":"src/a.rs","line":42,"deep":[{"old":"a\nb \"q\" \u00e9 \ud83d\ude00"}],"ok":true}"#;
         assert_eq!(
             strings(input, Keys::Taken),
-            "file_path|src/a.rs|line|42|deep|old|a|b \"q\" é 😀|ok|"
+            "file_path: src/a.rs|line: 42|deep|old: a|b \"q\" é 😀|ok: "
         );
         let output = r#"[{"type":"text","text":"hello"},{"type":"image","data":""}]"#;
         assert_eq!(strings(output, Keys::Left), "hello|");

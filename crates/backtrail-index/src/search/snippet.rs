@@ -12,7 +12,9 @@ use super::record_text::add_record;
 use super::tokens::{APART, JOINED, words};
 
 /// The approximate width of a snippet in columns.
-const COLUMNS: usize = 160;
+const COLUMNS: usize = 240;
+/// The most lines of a snippet.
+const LINES: usize = 5;
 /// How many columns may come before the first match.
 const BEFORE: usize = 48;
 /// How far a cut moves to be between words.
@@ -34,7 +36,9 @@ pub(crate) fn snippet_of_record(record: &RecordRef<'_>, query: &ParsedQuery) -> 
 /// Returns the snippet of the piece and place with the most matches.
 fn best(pieces: &[String], query: &ParsedQuery) -> Snippet {
     let mut phrases = Vec::new();
-    wanted(&query.root, &mut phrases);
+    if let Some(root) = &query.root {
+        wanted(root, &mut phrases);
+    }
     let mut best: Option<(usize, &String, Vec<Range<usize>>)> = None;
     for piece in pieces {
         let found = occurrences(piece, &phrases);
@@ -49,12 +53,32 @@ fn best(pieces: &[String], query: &ParsedQuery) -> Snippet {
     }
     match best {
         Some((_, piece, marks)) => cut(piece, &marks),
+        None if !query.has_words() => cut_around_path(pieces, query),
         // It matched something that is not shown, or has changed since.
         None => match pieces.iter().find(|piece| !piece.trim().is_empty()) {
             Some(piece) => cut(piece, &[]),
             None => Snippet::default(),
         },
     }
+}
+
+/// Returns the snippet of the piece that names a file of the query.
+fn cut_around_path(pieces: &[String], query: &ParsedQuery) -> Snippet {
+    for piece in pieces {
+        // A name in another script may have another length in lower case: it is not marked.
+        let lower = piece.to_ascii_lowercase();
+        let texts = query.files.iter().map(|file| file.text());
+        let found = texts.filter_map(|text| Some((lower.find(text)?, text)));
+        let mut marks: Vec<_> = found.map(|(at, text)| at..at + text.len()).collect();
+        marks.sort_unstable_by_key(|mark| mark.start);
+        if !marks.is_empty() {
+            let first = marks[0].start;
+            marks.retain(|mark| fits(piece, first, mark.end));
+            return cut(piece, &marks);
+        }
+    }
+    let piece = pieces.iter().find(|piece| !piece.trim().is_empty());
+    piece.map(|piece| cut(piece, &[])).unwrap_or_default()
 }
 
 /// Collects the phrases that must match.
@@ -161,44 +185,76 @@ fn columns(c: char) -> usize {
     }
 }
 
-/// Cuts the piece around marks, on one line.
+/// Cuts the piece around marks, with its line breaks.
 fn cut(piece: &str, marks: &[Range<usize>]) -> Snippet {
     let first = marks.first().map_or(0, |mark| mark.start);
     let from = cut_before(piece, first);
     let to = cut_after(piece, from);
+    let (before, shown, after) = (&piece[..from], &piece[from..to], &piece[to..]);
+    let is_whole = before.is_empty() || before.ends_with('\n');
     let mut text = String::new();
-    let mut places = Vec::new();
-    if !piece.get(..from).unwrap_or_default().trim().is_empty() {
-        text.push('…');
+    if !before.trim().is_empty() {
+        text.push_str(if is_whole { "… " } else { "…" });
     }
-    let lead = text.len();
-    for (offset, c) in piece.get(from..to).unwrap_or_default().char_indices() {
-        // Any white space becomes one space.
-        if c.is_whitespace() {
-            if text.len() > lead && !text.ends_with(' ') {
-                text.push(' ');
-            }
+    let mut places = Vec::new();
+    let indent = indent(shown, is_whole);
+    let mut at = from;
+    let mut is_first = true;
+    for line in shown.split_inclusive('\n') {
+        let begin = at;
+        at += line.len();
+        if line.trim().is_empty() {
             continue;
         }
-        let begin = text.len();
-        text.push(c);
-        places.push((from + offset, begin..text.len()));
+        if !is_first {
+            text.push('\n');
+        }
+        let skipped = match is_first && !is_whole {
+            true => line.len() - line.trim_start().len(),
+            false => indent,
+        };
+        is_first = false;
+        for (offset, c) in line.trim_end().char_indices() {
+            if offset >= skipped {
+                let place = text.len();
+                text.push(c);
+                places.push((begin + offset, place..text.len()));
+            }
+        }
     }
-    text.truncate(text.trim_end().len());
     let shown = marks.iter().filter(|mark| mark.start < to);
     let marks = joined(shown.filter_map(|mark| moved(mark, &places)));
-    if !piece.get(to..).unwrap_or_default().trim().is_empty() {
-        text.push('…');
+    if !after.trim().is_empty() {
+        let is_whole = after.starts_with('\n') || piece[..to].ends_with('\n');
+        text.push_str(if is_whole { " …" } else { "…" });
     }
     Snippet { text, marks }
 }
 
-/// Returns where the snippet begins whose first match is at `first`.
+/// Returns how many bytes of blanks all lines begin with, except the first one if its beginning
+/// is cut off. Lines of one text are indented by the same kind of blanks.
+fn indent(text: &str, is_whole: bool) -> usize {
+    let lines = text.lines().skip(usize::from(!is_whole));
+    let lines = lines.filter(|line| !line.trim().is_empty());
+    let blanks = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+    lines.map(blanks).min().unwrap_or(0)
+}
+
+/// Returns where the snippet begins whose first match is at `first`: up to one line before it.
 fn cut_before(piece: &str, first: usize) -> usize {
     let before = piece.get(..first).unwrap_or_default();
     let mut taken = 0;
+    let mut lines = 0;
     let mut from = first;
     for (at, c) in before.char_indices().rev() {
+        if c == '\n' {
+            // Blank lines are not shown.
+            let line = piece[from..first].split('\n').next().unwrap_or_default();
+            lines += usize::from(lines == 0 || !line.trim().is_empty());
+            if lines > 1 {
+                return from;
+            }
+        }
         taken += columns(c);
         if taken > BEFORE {
             // The rest of a cut word is dropped.
@@ -218,13 +274,17 @@ fn cut_before(piece: &str, first: usize) -> usize {
 fn cut_after(piece: &str, from: usize) -> usize {
     let rest = piece.get(from..).unwrap_or_default();
     let mut taken = 0;
-    let mut was_blank = false;
+    let mut lines = 0;
+    let mut line = 0;
     for (at, c) in rest.char_indices() {
-        let is_blank = c.is_whitespace();
-        if !(is_blank && was_blank) {
-            taken += columns(c);
+        if c == '\n' {
+            lines += usize::from(!rest[line..at].trim().is_empty());
+            line = at + 1;
+            if lines >= LINES {
+                return from + at;
+            }
         }
-        was_blank = is_blank;
+        taken += columns(c);
         if taken > COLUMNS {
             let shown = rest.get(..at).unwrap_or_default();
             let blank = shown.rfind(char::is_whitespace);

@@ -65,7 +65,7 @@ fn the_words_that_were_found_are_marked() {
         shown(&["un cafe\u{301} noir"], "café"),
         "un [cafe\u{301}] noir"
     );
-    assert_eq!(shown(&["  a\n\n\tb   c "], "b"), "a [b] c");
+    assert_eq!(shown(&["  a\n\n\tb   c "], "b"), " a\n[b]   c");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_call_shows_what_it_was_called_with() {
     add_message(&message, &mut pieces);
     assert_eq!(
         bracketed(&best(&pieces, &query)),
-        "edit file_path [src/money.rs] new_string round half even"
+        "edit\nfile_path: [src/money.rs]\nnew_string: round half even"
     );
 }
 

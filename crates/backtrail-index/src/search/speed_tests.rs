@@ -145,7 +145,7 @@ fn speed_of_indexing_and_searching() {
     let found = writer.commit().expect("committed");
     let seconds = begun.elapsed().as_secs_f64();
     let worked = cpu_seconds() - worked;
-    let files = std::fs::read_dir(dir.path().join("search-1")).expect("listed");
+    let files = std::fs::read_dir(dir.path().join("search-2")).expect("listed");
     let size: u64 = files
         .map(|file| file.expect("a file").metadata().expect("a size").len())
         .sum();

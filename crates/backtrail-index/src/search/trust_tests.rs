@@ -12,7 +12,7 @@ fn trail() -> TestTrail {
 }
 
 fn files(derived: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(derived.join("search-1")).expect("listed");
+    let entries = fs::read_dir(derived.join("search-2")).expect("listed");
     entries
         .map(|entry| entry.expect("an entry").path())
         .collect()
@@ -79,7 +79,7 @@ fn every_file_that_is_damaged_is_seen() {
 fn a_newer_version_is_rebuilt() {
     let dir = tempfile::tempdir().expect("a directory");
     drop(built(dir.path(), &[trail()]));
-    let commit = dir.path().join("search-1/commit");
+    let commit = dir.path().join("search-2/commit");
     let text = fs::read(&commit).expect("read");
     let newer: Vec<u8> = [b"backtrail search 2\n", &text[19..]].concat();
     fs::write(&commit, newer).expect("written");
@@ -94,7 +94,7 @@ fn a_newer_version_is_rebuilt() {
 fn something_else_in_its_place_is_rebuilt() {
     let dir = tempfile::tempdir().expect("a directory");
     assert!(!answers(dir.path()));
-    fs::write(dir.path().join("search-1"), "noise").expect("written");
+    fs::write(dir.path().join("search-2"), "noise").expect("written");
     assert!(!answers(dir.path()));
     assert_rebuilt(dir.path());
 }
@@ -144,8 +144,8 @@ fn what_a_dead_process_left_is_cleaned_up() {
     let mut writer = SearchWriter::resume(dir.path(), &index).expect("a writer");
     TestTrail::of_texts("t", &["alpha"]).feed(0, &mut writer);
     std::mem::forget(writer);
-    fs::write(dir.path().join("search-1/0123.pos"), "half").expect("written");
-    fs::write(dir.path().join("search-1/commit-new"), "half").expect("written");
+    fs::write(dir.path().join("search-2/0123.pos"), "half").expect("written");
+    fs::write(dir.path().join("search-2/commit-new"), "half").expect("written");
     assert!(answers(dir.path()));
     let index = opened(dir.path());
     let mut writer = SearchWriter::resume(dir.path(), &index).expect("a writer");

@@ -23,7 +23,9 @@ fn ask(index: &Index) -> Answers {
     let words = ["refund", "\"lost a cent\"", "round*", "output or nothing"];
     Answers {
         sessions: index.sessions(&Filter::default()).unwrap(),
-        spending: index.spending_by(&Filter::default(), Group::Model).unwrap(),
+        spending: index
+            .spending_by(&Filter::default(), &[Group::Model])
+            .unwrap(),
         found: words
             .map(|words| index.search(&SearchQuery::new(words)).unwrap())
             .to_vec(),
@@ -109,6 +111,13 @@ fn f23_answers_are_those_of_a_rebuild_whatever_becomes_of_a_file() {
     for round in 0..60 {
         home.index().catch_up().unwrap();
         let all = files(&derived);
+        if all.is_empty() {
+            // Directories in the place of the locks: everything is built in memory, until
+            // those are gone.
+            assert_eq!(ask(&home.index()), expected, "round {round}");
+            fs::remove_dir_all(&derived).unwrap();
+            continue;
+        }
         let path = random.pick(&all).clone();
         harms(&path, &mut random);
         assert_eq!(
@@ -139,14 +148,14 @@ fn data_of_a_newer_version_is_neither_read_nor_changed() {
     let home = indexed();
     let expected = ask(&home.index());
     let derived = home.store.root().join("derived");
-    let database = derived.join("catalogue-4.db");
+    let database = derived.join("catalogue-5.db");
     let newer = rusqlite::Connection::open(&database).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     newer.close().unwrap();
-    fs::write(derived.join("catalogue-5.db"), "of a newer version").unwrap();
-    fs::create_dir(derived.join("search-2")).unwrap();
+    fs::write(derived.join("catalogue-6.db"), "of a newer version").unwrap();
+    fs::create_dir(derived.join("search-3")).unwrap();
     assert_eq!(ask(&home.index()), expected);
-    let kept = fs::read_to_string(derived.join("catalogue-5.db")).unwrap();
+    let kept = fs::read_to_string(derived.join("catalogue-6.db")).unwrap();
     assert_eq!(kept, "of a newer version");
 }
 
@@ -212,7 +221,7 @@ fn only_the_owner_can_read_derived_data() {
 fn changes_to_the_catalogue_by_other_programs_are_ignored() {
     let home = indexed();
     let expected = ask(&home.index());
-    let database = home.store.root().join("derived/catalogue-4.db");
+    let database = home.store.root().join("derived/catalogue-5.db");
     let other = rusqlite::Connection::open(&database).unwrap();
     let changed = other.execute("UPDATE totals SET input = input + 1000", []);
     assert!(changed.unwrap() > 0, "the database is whole, and wrong");

@@ -8,7 +8,7 @@ use backtrail::{
     Block, Compaction, Draft, ForkOptions, Message, Session, SessionId, SessionOptions,
     SessionReader, ToolUse, Usage,
 };
-use backtrail_index::{Filter, Group, Prices, SessionPrices, Spending};
+use backtrail_index::{Filter, Group, Prices, SessionPrices, Spending, SpendingReport};
 use serde_json::Value;
 
 use crate::kit::Home;
@@ -231,20 +231,46 @@ impl Life {
         let index = self.home.index();
         let report = index.spending(&Filter::default()).unwrap();
         assert_eq!(Counted::from(&report.total), counted);
-        for by in [
-            Group::Session,
-            Group::Model,
-            Group::Family,
-            Group::Day,
-            Group::Agent,
-        ] {
-            let report = index.spending_by(&Filter::default(), by).unwrap();
+        for first in GROUPS {
+            let one = index.spending_by(&Filter::default(), &[first]).unwrap();
+            let sums = sums_of(&one);
             let mut sum = Spending::default();
-            report.by.iter().for_each(|row| sum.add(&row.spending));
-            assert_eq!(sum, report.total, "{by:?}");
-            assert_eq!(Counted::from(&sum), counted, "{by:?}");
+            sums.values().for_each(|part| sum.add(part));
+            assert_eq!(sum, one.total, "{first:?}");
+            assert_eq!(Counted::from(&sum), counted, "{first:?}");
+            for second in GROUPS.into_iter().filter(|second| *second != first) {
+                let both = [first, second];
+                let two = index.spending_by(&Filter::default(), &both).unwrap();
+                assert_eq!(two.total, one.total, "{both:?}");
+                assert_eq!(sums_of(&two), sums, "{both:?}");
+            }
         }
     }
+}
+
+/// All groups that have each call once; no session here has two tags.
+const GROUPS: [Group; 11] = [
+    Group::Session,
+    Group::Model,
+    Group::Family,
+    Group::Day,
+    Group::Week,
+    Group::Month,
+    Group::Hour,
+    Group::Agent,
+    Group::Project,
+    Group::Tag,
+    Group::Branch,
+];
+
+/// Returns the sums of the first groups in which anything was spent.
+fn sums_of(report: &SpendingReport) -> BTreeMap<Option<String>, Spending> {
+    let mut sums: BTreeMap<Option<String>, Spending> = BTreeMap::new();
+    for row in &report.by {
+        sums.entry(row.key.clone()).or_default().add(&row.spending);
+    }
+    sums.retain(|_, sum| *sum != Spending::default());
+    sums
 }
 
 /// Returns what a conversation used, by its survey and by its items.
