@@ -72,6 +72,7 @@ verbs! {
     Log(log::LogArgs),
     Diff(diff::DiffArgs),
     Cat(cat::CatArgs),
+    Blame(blame::BlameArgs),
     Status(status::StatusArgs),
     Record(record::RecordArgs),
     #[command(visible_alias = "ls")]

@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use crate::error::{CommandError, Result};
 use crate::progress;
 use crate::settings::Settings;
+use crate::short;
 use crate::ui::Ui;
 
 /// Queries the index of a store, after indexing what is new, with progress on a terminal.
@@ -31,6 +32,7 @@ pub(crate) fn ask<T>(
             Err(error) => return (Err(error), Vec::new()),
         };
         let answer = question(&index);
+        short::know(|| index.short_ids().ok());
         (answer, index.report().rebuilt)
     });
     for warning in warnings {

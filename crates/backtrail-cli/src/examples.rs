@@ -2,6 +2,9 @@
 
 /// The examples, one a line, by verb in alphabetical order; after `#`, what each is for.
 pub(crate) const EXAMPLES: &str = "\
+blame src/cart.rs   # who wrote each line
+blame src/cart.rs:41   # one line, whole prompt
+blame src/cart.rs last~1 -L 10,20
 cat last~1 src/cart.rs   # before the last turn
 cat c81f Cargo.toml > Cargo.toml.old
 checkpoint   # save the files as they are now
@@ -77,6 +80,7 @@ setup --remove
 show latest   # the newest session here
 show c81f --turn -1 --full   # its last turn
 show c81f:41   # the turn with record 41
+show 3f9c2d1   # the turn that made a commit
 show latest --follow   # follow it live
 stats --by model   # cost of each model
 stats --by day --since 30d

@@ -38,6 +38,45 @@ pub(crate) fn replace_private(path: &Path) -> io::Result<File> {
     }
 }
 
+/// A regular file that is to be replaced.
+#[derive(Debug)]
+pub(crate) struct RegularFile {
+    /// Where it is, without links.
+    pub(crate) path: PathBuf,
+    permissions: fs::Permissions,
+}
+
+/// Finds the regular file at a path, through links; `None` if there is nothing.
+pub(crate) fn regular(path: &Path) -> io::Result<Option<RegularFile>> {
+    let path = match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        path => path?,
+    };
+    let metadata = fs::metadata(&path)?;
+    match metadata.is_file() {
+        true => Ok(Some(RegularFile {
+            path,
+            permissions: metadata.permissions(),
+        })),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
+impl RegularFile {
+    /// Puts another file in its place, with its permissions.
+    pub(crate) fn replace_with(&self, new: &Path) -> io::Result<()> {
+        fs::set_permissions(new, self.permissions.clone())?;
+        fs::rename(new, &self.path)?;
+        LocalStorage.sync_dir(self.path.parent().unwrap_or(Path::new(".")))
+    }
+}
+
+/// Returns the name of a temporary file beside another one.
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
+}
+
 /// Creates a file whole or not at all, with the directories above it, readable for its owner
 /// alone. Fails if there is one.
 pub(crate) fn create_whole<E: From<io::Error>>(
@@ -48,9 +87,8 @@ pub(crate) fn create_whole<E: From<io::Error>>(
     let new_dirs = dir.ancestors().take_while(|dir| !dir.exists());
     let new_dirs: Vec<PathBuf> = new_dirs.map(Path::to_owned).collect();
     fs::create_dir_all(dir)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
     // No agent takes it for a session if we are killed.
-    let temporary = dir.join(format!(".{name}.{}.tmp", std::process::id()));
+    let temporary = beside(path);
     let written = write_synced(&temporary, write)
         .and_then(|()| Ok(LocalStorage.rename_new(&temporary, path)?));
     if written.is_err() {
@@ -89,6 +127,14 @@ pub(crate) fn entries(dir: &Path) -> io::Result<impl Iterator<Item = PathBuf> + 
 /// are not followed.
 pub(crate) fn touch(path: &Path) -> io::Result<()> {
     open_own(path)?.set_modified(SystemTime::now())
+}
+
+/// Waits for the lock of a file, which is held until the file is dropped. Creates the file as
+/// [`touch`] does.
+pub(crate) fn hold(path: &Path) -> io::Result<File> {
+    let file = open_own(path)?;
+    file.lock()?;
+    Ok(file)
 }
 
 /// Writes a file that only its owner can read; creates the directories above it. Links are not

@@ -15,6 +15,7 @@ mod pager;
 mod progress;
 mod settings;
 mod shell;
+mod short;
 mod text;
 mod ui;
 mod user_file;

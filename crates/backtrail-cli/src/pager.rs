@@ -25,6 +25,12 @@ impl Paged {
     /// Starts the pager that the environment names, else `less`; stdout if it is not a
     /// terminal or no pager can be started.
     pub(crate) fn new() -> Self {
+        Self::opened_at(None)
+    }
+
+    /// Starts the pager, at the first line with a text if there is one. Only `less` with our
+    /// options can do that.
+    pub(crate) fn opened_at(text: Option<&str>) -> Self {
         if !io::stdout().is_terminal() {
             return Self::stdout();
         }
@@ -40,7 +46,8 @@ impl Paged {
         command.arg("-c").arg(&pager).stdin(Stdio::piped());
         if env::var_os("LESS").is_none() {
             // Colours, and no paging for what fits on the screen.
-            command.env("LESS", "FRX");
+            let place = text.map_or_else(String::new, |text| format!(" +/{text}"));
+            command.env("LESS", format!("-FRX{place}"));
         }
         match command.spawn() {
             Ok(child) => Self::Pager(Pager {

@@ -3,18 +3,24 @@
 //! It is read only from the store, never from a workspace: a cloned repository must not change
 //! how sessions are stored.
 
+mod edit;
 mod prices;
+mod table;
 
 use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use backtrail::{Durability, StoreOptions};
+use backtrail_formats::{Environment, Exclude};
 use backtrail_index::Price;
 
+pub(crate) use self::edit::{Edit, edited};
+pub(crate) use self::table::{SETTINGS, SettingInfo};
 use crate::amount::read_bytes;
 use crate::error::{CommandError, Result};
 use crate::files;
+use crate::text::one_line;
 
 /// Every setting, with its value and source.
 #[derive(Debug)]
@@ -32,6 +38,10 @@ pub(crate) struct Settings {
     pub(crate) hook_wait: Setting<Duration>,
     /// Whether agents are told what was undone.
     pub(crate) tell_agents: Setting<bool>,
+    /// Whether what is new is imported without asking.
+    pub(crate) auto_import: Setting<bool>,
+    /// Patterns of what is never imported.
+    pub(crate) import_exclude: Setting<Vec<String>>,
     /// The user's own prices of models.
     pub(crate) prices: Setting<Vec<Price>>,
 }
@@ -49,16 +59,6 @@ impl<T> Setting<T> {
     }
 }
 
-const NAMES: [&str; 8] = [
-    "durability",
-    "rotation",
-    "keep_trails",
-    "snapshot_cap",
-    "include_cap",
-    "hook_wait",
-    "tell_agents",
-    "prices",
-];
 /// How long an agent waits for a snapshot at most, unless it is set.
 const HOOK_WAIT: Duration = Duration::from_secs(2);
 /// A shorter trail would consist mostly of headers.
@@ -68,7 +68,18 @@ impl Settings {
     /// Reads the settings of a store; without a file, the defaults.
     pub(crate) fn read(store: &Path) -> Result<Self> {
         let path = store.join("config.toml");
-        let mut settings = Self {
+        match files::read(&path) {
+            Ok(text) => Self::parse(&text, &path),
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(Self::defaults()),
+            Err(error) => {
+                let what = "cannot read the settings";
+                Err(CommandError::io(what, Some(&path), &error))
+            }
+        }
+    }
+
+    fn defaults() -> Self {
+        Self {
             durability: Setting::default(Durability::default()),
             rotation: Setting::default(StoreOptions::DEFAULT_ROTATION),
             keep_trails: Setting::default(None),
@@ -76,86 +87,118 @@ impl Settings {
             include_cap: Setting::default(StoreOptions::DEFAULT_INCLUDE_CAP),
             hook_wait: Setting::default(HOOK_WAIT),
             tell_agents: Setting::default(true),
+            auto_import: Setting::default(true),
+            import_exclude: Setting::default(Vec::new()),
             prices: Setting::default(Vec::new()),
-        };
-        let text = match files::read(&path) {
-            Ok(text) => text,
-            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => return Ok(settings),
-            Err(error) => {
-                let what = "cannot read the settings";
-                return Err(CommandError::io(what, Some(&path), &error));
-            }
-        };
-        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-            let before = error
-                .span()
-                .map_or("", |span| text.get(..span.start).unwrap_or(""));
-            let line = before.lines().count().max(1);
-            let what = format!(
-                "the settings are not valid TOML at line {line}: {}",
-                error.message()
-            );
-            CommandError::invalid(what).at_path(&path)
-        })?;
-        for (name, value) in &table {
+        }
+    }
+
+    /// Reads settings from the text of a file.
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self> {
+        let mut settings = Self::defaults();
+        for (name, value) in &parse_table(text).map_err(|error| error.at_path(path))? {
             settings
-                .set(name, value, &path)
-                .map_err(|error| error.at_path(&path))?;
+                .set_all(name, value, path)
+                .map_err(|error| error.at_path(path))?;
         }
         Ok(settings)
     }
 
+    /// Sets a value, or those of a table of settings.
+    fn set_all(&mut self, name: &str, value: &toml::Value, path: &Path) -> Result<()> {
+        let (true, Some(table)) = (name == "import", value.as_table()) else {
+            return self.set(name, value, path);
+        };
+        table
+            .iter()
+            .try_for_each(|(inner, value)| self.set(&format!("{name}.{inner}"), value, path))
+    }
+
     fn set(&mut self, name: &str, value: &toml::Value, path: &Path) -> Result<()> {
         let file = Some(path.to_owned());
-        let wrong = |what: &str| CommandError::invalid(format!("{name} must be {what}"));
+        let Some(info) = table::find(name) else {
+            return Err(unknown(name));
+        };
+        let wrong = || CommandError::invalid(format!("{name} must be {}", info.allowed));
         match name {
             "durability" => {
                 let value = value.as_str().unwrap_or_default().parse();
-                let value = value.map_err(|_| wrong("\"record\", \"batch\" or \"os\""))?;
+                let value = value.map_err(|_| wrong())?;
                 self.durability = Setting { value, file };
             }
             "rotation" => {
                 let value = read_size(value).filter(|size| *size >= SHORTEST_ROTATION);
-                let value = value.ok_or_else(|| wrong("a size like \"64 MiB\", 1 KiB or more"))?;
+                let value = value.ok_or_else(wrong)?;
                 self.rotation = Setting { value, file };
             }
             "keep_trails" => {
                 let value = read_keep(value);
-                let value = value.ok_or_else(|| wrong("a whole number, 1 or more, or \"all\""))?;
+                let value = value.ok_or_else(wrong)?;
                 self.keep_trails = Setting { value, file };
             }
             "snapshot_cap" => {
                 let value = read_size(value);
-                let value = value.ok_or_else(|| wrong("a size like \"256 MiB\""))?;
+                let value = value.ok_or_else(wrong)?;
                 self.snapshot_cap = Setting { value, file };
             }
             "include_cap" => {
                 let value = read_size(value);
-                let value = value.ok_or_else(|| wrong("a size like \"1 GiB\""))?;
+                let value = value.ok_or_else(wrong)?;
                 self.include_cap = Setting { value, file };
             }
             "hook_wait" => {
                 let value = read_wait(value);
-                let value = value.ok_or_else(|| wrong("a time like \"2s\" or \"500ms\""))?;
+                let value = value.ok_or_else(wrong)?;
                 self.hook_wait = Setting { value, file };
             }
             "tell_agents" => {
-                let value = value.as_bool();
-                let value = value.ok_or_else(|| wrong("true or false"))?;
+                let value = read_switch(value).ok_or_else(wrong)?;
                 self.tell_agents = Setting { value, file };
+            }
+            "auto_import" => {
+                let value = read_switch(value).ok_or_else(wrong)?;
+                self.auto_import = Setting { value, file };
+            }
+            "import.exclude" => {
+                let value = read_patterns(value).ok_or_else(wrong)?;
+                // The home directory does not matter here.
+                let environment = Environment::new("/");
+                if let Err(reason) = Exclude::new(&value, &environment) {
+                    return Err(CommandError::invalid(format!("{name}: {reason}")));
+                }
+                self.import_exclude = Setting { value, file };
             }
             "prices" => {
                 let value = prices::read(value)?;
                 self.prices = Setting { value, file };
             }
-            unknown => {
-                let shown = crate::text::one_line(unknown, 60);
-                let error = CommandError::invalid(format!("unknown setting \"{shown}\""));
-                return Err(nearest(error, name, &NAMES, "known settings:"));
-            }
+            _ => return Err(unknown(name)),
         }
         Ok(())
     }
+}
+
+/// Parses the text of a file.
+fn parse_table(text: &str) -> Result<toml::Table> {
+    text.parse().map_err(|error: toml::de::Error| {
+        let before = error
+            .span()
+            .map_or("", |span| text.get(..span.start).unwrap_or(""));
+        let line = before.lines().count().max(1);
+        let what = format!(
+            "the settings are not valid TOML at line {line}: {}",
+            error.message()
+        );
+        CommandError::invalid(what)
+    })
+}
+
+/// Returns the error about a setting that does not exist.
+fn unknown(name: &str) -> CommandError {
+    let shown = one_line(name, 60);
+    let error = CommandError::invalid(format!("unknown setting \"{shown}\""));
+    let names = SETTINGS.map(|setting| setting.name);
+    nearest(error, name, &names, "known settings:")
 }
 
 /// Adds the known name that is most similar to a wrong one, or else all of them.
@@ -170,6 +213,21 @@ fn nearest(error: CommandError, name: &str, known: &[&str], all: &str) -> Comman
         }
         _ => error.hint(format!("{all} {}", known.join(", "))),
     }
+}
+
+/// Parses true or false, also as on or off.
+fn read_switch(value: &toml::Value) -> Option<bool> {
+    match value.as_str() {
+        Some("on") => Some(true),
+        Some("off") => Some(false),
+        _ => value.as_bool(),
+    }
+}
+
+/// Parses a list of patterns.
+fn read_patterns(value: &toml::Value) -> Option<Vec<String>> {
+    let pattern = |value: &toml::Value| value.as_str().map(str::to_owned);
+    value.as_array()?.iter().map(pattern).collect()
 }
 
 /// Parses a number of trails, or "all".

@@ -228,7 +228,7 @@ pub(crate) fn grouped(n: u64) -> String {
 /// Returns a short number: `950`, `1.9 k`, `412 k`, `3.4 M`.
 pub(crate) fn short_number(n: u64) -> String {
     /// What rounds to a thousand of a unit is one of the next.
-    const UNITS: [(f64, &str); 4] = [(1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
+    const UNITS: [(f64, &str); 4] = [(1e3, "k"), (1e6, "M"), (1e9, "B"), (1e12, "T")];
     if n < 1000 {
         return n.to_string();
     }
@@ -423,7 +423,7 @@ mod tests {
             (999_499, "999 k"),
             (999_500, "1.0 M"),
             (1_900_000, "1.9 M"),
-            (3_400_000_000, "3.4 G"),
+            (3_400_000_000, "3.4 B"),
             (u64::MAX, "18446744 T"),
         ] {
             assert_eq!(short_number(n), text, "{n}");

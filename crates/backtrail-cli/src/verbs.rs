@@ -11,7 +11,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     (
         "Looking",
         &[
-            "status", "log", "diff", "cat", "list", "show", "search", "stats",
+            "status", "log", "diff", "cat", "blame", "list", "show", "search", "stats",
         ],
     ),
     (
@@ -44,6 +44,7 @@ pub(crate) const MORE: (&str, &[&str]) = (
 
 /// Words that people know from other programs, and what they are called here.
 const MEANINGS: &[(&str, &str)] = &[
+    ("annotate", "blame"),
     ("back", "undo"),
     ("branch", "fork"),
     ("checkout", "restore"),
@@ -75,6 +76,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("timeline", "log"),
     ("usage", "stats"),
     ("view", "show"),
+    ("who", "blame"),
 ];
 
 /// Returns what a word that is not a verb means, if other programs have such a verb. The word

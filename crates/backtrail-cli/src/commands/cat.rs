@@ -110,7 +110,7 @@ pub(crate) fn within_all(root: &Path, paths: &[PathBuf]) -> Result<Vec<PathBuf>>
 }
 
 /// Returns a path relative to the workspace's root. It need not exist.
-fn within(root: &Path, path: &Path) -> Result<PathBuf> {
+pub(super) fn within(root: &Path, path: &Path) -> Result<PathBuf> {
     let outside = || {
         let what = format!(
             "{} is outside the workspace {}",

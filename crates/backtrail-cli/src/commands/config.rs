@@ -1,55 +1,136 @@
-//! `backtrail config`: prints the settings.
+//! `backtrail config`: prints and changes the settings.
+
+mod change;
+
+use std::io::Write as _;
 
 use backtrail_index::Price;
 use serde_json::{Value, json};
 
 use super::Answer;
 use crate::error::Result;
-use crate::layout::{Column, DIM, Table};
-use crate::settings::{Setting, Settings};
+use crate::layout::{DIM, hanging};
+use crate::settings::{SETTINGS, Setting, SettingInfo, Settings};
 use crate::text::{clean, exact_size, one_line, path_json, visible_path};
 use crate::ui::Ui;
 
-/// Print every setting, its value and where it comes from
+/// Print and change settings
+///
+/// Without a command it prints every setting: its value, where it comes from, its default and what
+/// it means. The settings are in config.toml in the store.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ConfigArgs {}
+#[command(disable_help_subcommand = true)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Set(SetArgs),
+    Unset(UnsetArgs),
+    Edit(EditArgs),
+    Path(PathArgs),
+}
+
+/// Change a setting
+///
+/// Comments and everything else in config.toml stay as they are.
+#[derive(Debug, clap::Args)]
+struct SetArgs {
+    /// The setting
+    #[arg(value_name = "KEY")]
+    key: String,
+
+    /// Its value; several for a list
+    #[arg(value_name = "VALUE", required = true, allow_hyphen_values = true)]
+    value: Vec<String>,
+}
+
+/// Remove a setting, so that its default counts
+#[derive(Debug, clap::Args)]
+struct UnsetArgs {
+    /// The setting
+    #[arg(value_name = "KEY")]
+    key: String,
+}
+
+/// Edit config.toml in $VISUAL or $EDITOR
+///
+/// The file is replaced only if all settings are valid.
+#[derive(Debug, clap::Args)]
+struct EditArgs {}
+
+/// Print the path of config.toml
+#[derive(Debug, clap::Args)]
+struct PathArgs {}
+
+pub(crate) fn run(args: &ConfigArgs, ui: &Ui) -> Result<Answer> {
+    match &args.verb {
+        None => print(ui),
+        Some(Verb::Set(args)) => change::set(args, ui),
+        Some(Verb::Unset(args)) => change::unset(args, ui),
+        Some(Verb::Edit(_)) => change::edit(ui),
+        Some(Verb::Path(_)) => print_path(ui),
+    }
+}
+
+fn print_path(ui: &Ui) -> Result<Answer> {
+    let path = ui.store_dir()?.0.join("config.toml");
+    match ui.json() {
+        true => ui.print_json(&json!({"path": path_json(&path)}))?,
+        false => ui.print_line(&visible_path(&path))?,
+    }
+    Ok(Answer::Done)
+}
 
 /// The name of a setting, its value as text and as JSON, and where it comes from.
 type Row = (&'static str, String, Value, Value);
 
-pub(crate) fn run(_args: &ConfigArgs, ui: &Ui) -> Result<Answer> {
+fn print(ui: &Ui) -> Result<Answer> {
     let (dir, source) = ui.store_dir()?;
     let settings = Settings::read(&dir)?;
-    let rows = rows(&settings);
-    let store = visible_path(&dir);
-    let mut rows = [vec![("store", store, path_json(&dir), source.into())], rows].concat();
-    if !settings.prices.value.is_empty() {
-        rows.push(prices_row(&settings.prices));
-    }
+    let store = ("store", visible_path(&dir), path_json(&dir), source.into());
+    let mut rows = vec![store];
+    rows.extend(rows_of(&settings));
     if ui.json() {
-        let row = |(name, _, value, source): &Row| json!({"name": name, "value": value, "source": source});
-        return ui.answer_json(&rows.iter().map(row).collect::<Vec<_>>());
+        return ui.answer_json(&rows.iter().map(row_json).collect::<Vec<_>>());
     }
-    let mut table = Table::new([
-        Column::text(""),
-        Column::text(""),
-        Column::text("").style(DIM),
-    ]);
+    let mut out = ui.out();
     for (name, shown, _, source) in rows {
         let source = clean(source.as_str().unwrap_or("config.toml")).into_owned();
-        table.push([
-            name.into(),
-            format!("= {shown}").into(),
-            format!("({source})").into(),
-        ]);
+        let info = info_of(name);
+        let default = match info.filter(|_| source != "default") {
+            Some(info) => format!("; default: {}", info.default),
+            None => String::new(),
+        };
+        writeln!(out, "{name} = {shown}  {DIM}({source}{default}){DIM:#}")?;
+        if let Some(info) = info {
+            let meaning = hanging(4, info.meaning, ui.width());
+            writeln!(out, "    {DIM}{meaning}{DIM:#}")?;
+        }
     }
-    ui.print_table(&table, None)?;
+    out.flush()?;
     let file = dir.join("config.toml");
     ui.remark(&format!("settings file: {}", file.display()));
     Ok(Answer::Done)
 }
 
-fn rows(settings: &Settings) -> Vec<Row> {
+fn info_of(name: &str) -> Option<&'static SettingInfo> {
+    SETTINGS.iter().find(|setting| setting.name == name)
+}
+
+fn row_json((name, _, value, source): &Row) -> Value {
+    let mut row = json!({"name": name, "value": value, "source": source});
+    if let Some(info) = info_of(name) {
+        row["default"] = info.default.into();
+        row["allowed"] = info.allowed.into();
+        row["meaning"] = info.meaning.into();
+    }
+    row
+}
+
+fn rows_of(settings: &Settings) -> Vec<Row> {
     let Settings {
         durability,
         rotation,
@@ -58,7 +139,9 @@ fn rows(settings: &Settings) -> Vec<Row> {
         include_cap,
         hook_wait,
         tell_agents,
-        ..
+        auto_import,
+        import_exclude,
+        prices,
     } = settings;
     let mode = durability.value.as_str();
     let keep = match keep_trails.value {
@@ -91,18 +174,29 @@ fn rows(settings: &Settings) -> Vec<Row> {
             format!("{:?}", hook_wait.value).into(),
             source_of(hook_wait),
         ),
+        switch("tell_agents", tell_agents),
+        switch("auto_import", auto_import),
         (
-            "tell_agents",
-            tell_agents.value.to_string(),
-            tell_agents.value.into(),
-            source_of(tell_agents),
+            "import.exclude",
+            one_line(&format!("{:?}", import_exclude.value), 200),
+            json!(import_exclude.value),
+            source_of(import_exclude),
         ),
+        prices_row(prices),
     ]
+}
+
+fn switch(name: &'static str, setting: &Setting<bool>) -> Row {
+    let value = setting.value;
+    (name, value.to_string(), value.into(), source_of(setting))
 }
 
 fn prices_row(prices: &Setting<Vec<Price>>) -> Row {
     let names: Vec<&str> = prices.value.iter().map(|p| p.model.as_str()).collect();
-    let shown = one_line(&format!("for {}", names.join(", ")), 60);
+    let shown = match names.is_empty() {
+        true => "{}".to_owned(),
+        false => one_line(&format!("for {}", names.join(", ")), 60),
+    };
     let value = prices.value.iter().map(|price| {
         let amounts = json!({
             "input": price.input,

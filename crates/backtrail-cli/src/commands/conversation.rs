@@ -1,12 +1,16 @@
 //! What `show`, Markdown, HTML and `stats` share: the numbers of a conversation, and
 //! sentences for everything in it that is not dialogue.
 
+pub(super) mod call;
 pub(super) mod changes;
+pub(super) mod compare;
+pub(super) mod prose;
 
 use std::time::Duration;
 
 use backtrail::conversation::{
-    Item, NoteChange, SpendingItem, Stats, StoredCompaction, format_duration,
+    InjectedKind, InjectedMessage, Item, NoteChange, SpendingItem, Stats, StoredCompaction,
+    format_duration,
 };
 use backtrail::{Role, Run, SessionInfo, SessionReader, Store};
 use backtrail_index::{Prices, SessionPrices, Spending};
@@ -14,7 +18,7 @@ use backtrail_index::{Prices, SessionPrices, Spending};
 use super::short;
 use crate::error::Result;
 use crate::settings::Settings;
-use crate::text::{cost, count, one_line, plus_note, short_number, tokens};
+use crate::text::{cost, count, one_line, plus_note, short_number, size, tokens};
 
 /// A session, read once for its numbers.
 #[derive(Debug, Default)]
@@ -92,15 +96,6 @@ impl TurnSpending {
         plus_note(&self.lower_bounds)
     }
 
-    /// Returns what a response used and cost since it was last mentioned.
-    pub(super) fn of(&self, item: &SpendingItem) -> Spending {
-        let mut spending = self.prices.spending(&item.response);
-        if let Some(already) = &item.already {
-            spending.remove(&self.prices.spending(already));
-        }
-        spending
-    }
-
     /// Adds what a response used and cost since it was last mentioned. A cost that is reported
     /// after its call replaces the price.
     pub(super) fn add(&mut self, item: &SpendingItem) {
@@ -120,11 +115,19 @@ impl TurnSpending {
     }
 }
 
-/// Returns how a message is called that is not part of the dialogue.
-pub(super) fn injected_name(role: &Role) -> String {
-    match role {
-        Role::User => "added by the agent".to_owned(),
-        role => one_line(role.as_str(), 40),
+/// Returns how a text is called that is not part of the dialogue.
+pub(super) fn injected_name(message: &InjectedMessage) -> String {
+    match &message.role {
+        Role::Other(role) => one_line(role, 40),
+        _ => message.kind.label().to_owned(),
+    }
+}
+
+/// Says what an injected text is, and how long.
+pub(super) fn injected_words(name: &str, kind: InjectedKind, text: &str) -> String {
+    match kind {
+        InjectedKind::Interruption => name.to_owned(),
+        _ => format!("{name} ({})", size(text.len() as u64)),
     }
 }
 
@@ -142,9 +145,12 @@ pub(super) fn run_words(run: &Run) -> String {
 /// Says what the summary of a compaction replaces.
 pub(super) fn compaction_words(stored: &StoredCompaction) -> String {
     let covered = count(stored.removed_message_count, "message");
-    format!("replaces {covered} in the model's context:")
+    let length = size(stored.summary.len() as u64);
+    format!("a summary ({length}) replaces {covered} in the model's context")
 }
 
+/// The title of a session in which nothing was said or done.
+pub(super) const NO_TITLE: &str = "(nothing was said)";
 pub(super) const LOST_SUMMARY: &str = "the summary cannot be read";
 pub(super) const HIDDEN_THINKING: &str = "thinking, hidden by the provider";
 

@@ -4,11 +4,13 @@ use backtrail::trash::{
     DeletePlan, DeleteScope, Deletion, DeletionReason, PurgePlan, PurgeReport, RemainingFiles,
 };
 use backtrail::{ErrorKind, SessionId, Store};
+use backtrail_formats::forgetting_sessions;
 use serde_json::{Value, json};
 
 use super::trash::warn_unknown;
 use super::{Answer, locked_hint, require_store, resolve, short};
 use crate::error::{CommandError, Result};
+use crate::progress::while_waiting;
 use crate::text::{count, size, some_of, visible_path};
 use crate::ui::Ui;
 use crate::when;
@@ -57,7 +59,7 @@ pub(crate) fn run(args: &DeleteArgs, ui: &Ui) -> Result<Answer> {
     });
     let ids = ids.collect::<Result<Vec<SessionId>>>()?;
     match args.purge {
-        true => purge(args, store.purge_plan(&ids, scope)?, ui),
+        true => purge(args, &store, store.purge_plan(&ids, scope)?, ui),
         false => delete(args, store.delete_plan(&ids, scope)?, ui),
     }
 }
@@ -93,7 +95,7 @@ fn delete(args: &DeleteArgs, plan: DeletePlan, ui: &Ui) -> Result<Answer> {
     if !args.dry_run {
         // Parents first, so that each can be read at once.
         let ids = deletions.iter().rev().map(|deletion| short(&deletion.id));
-        let ids: Vec<&str> = ids.collect();
+        let ids: Vec<String> = ids.collect();
         ui.to_reverse(&format!("trash restore {}", ids.join(" ")));
     }
     Ok(Answer::Done)
@@ -125,7 +127,7 @@ fn all_short(ids: &[SessionId]) -> String {
     some_of(ids.iter().map(|id| short(id).to_owned()), 5, ids.len())
 }
 
-fn purge(args: &DeleteArgs, plan: PurgePlan, ui: &Ui) -> Result<Answer> {
+fn purge(args: &DeleteArgs, store: &Store, plan: PurgePlan, ui: &Ui) -> Result<Answer> {
     let mut json = json!({
         "deletions": plan.deletions(),
         "again": plan.again(),
@@ -164,7 +166,11 @@ fn purge(args: &DeleteArgs, plan: PurgePlan, ui: &Ui) -> Result<Answer> {
             return Ok(Answer::No);
         }
     }
-    let report = plan.apply().map_err(|error| locked(error, &deletions))?;
+    let all: Vec<SessionId> = deletions.iter().map(|it| it.id.clone()).collect();
+    let report = while_waiting(ui, "purging", || {
+        forgetting_sessions(store, &all, || plan.apply())
+    });
+    let report = report.map_err(|error| locked(error, &deletions))?;
     if let (true, Some(json), Value::Object(report)) =
         (ui.json(), json.as_object_mut(), json!(report))
     {

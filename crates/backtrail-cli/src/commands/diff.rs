@@ -1,5 +1,7 @@
 //! `backtrail diff`: shows what changed.
 
+mod stat;
+
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -14,14 +16,14 @@ use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
 use crate::error::Result;
 use crate::home::tilde;
-use crate::layout::{self, BOLD, Cell, Column, Line, Span, Table, width_of};
+use crate::layout::BOLD;
 use crate::pager::Paged;
 use crate::progress;
-use crate::text::{count, visible};
+use crate::text::visible;
 use crate::ui::Ui;
 
-const ADDED: Style = AnsiColor::Green.on_default();
-const REMOVED: Style = AnsiColor::Red.on_default();
+pub(super) const ADDED: Style = AnsiColor::Green.on_default();
+pub(super) const REMOVED: Style = AnsiColor::Red.on_default();
 const PLACE: Style = AnsiColor::Cyan.on_default();
 /// How many lines around a change are shown.
 const CONTEXT: usize = 3;
@@ -79,7 +81,7 @@ pub(crate) fn run(args: &DiffArgs, ui: &Ui) -> Result<Answer> {
         };
         match () {
             () if args.name_only => print_names(&diff, args.zero, &mut out)?,
-            () if args.stat => print_stat(&diff, ui, &mut out)?,
+            () if args.stat => stat::print(&diff, ui.width(), &mut styled(ui, &mut out))?,
             () => print_unified(&diff, ui, &mut out)?,
         }
         out.finish()?;
@@ -127,68 +129,28 @@ fn print_names(diff: &Diff, zero: bool, out: &mut impl Write) -> io::Result<()> 
     Ok(())
 }
 
-/// A longer path does not widen the column for others.
-const WIDEST_NAME: usize = 60;
-/// The longest bar.
-const WIDEST_BAR: u64 = 30;
-
-fn print_stat(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {
-    let mut rows = Vec::new();
-    let (mut added, mut removed) = (0, 0);
-    for change in diff.iter() {
-        let lines = lines_of(diff, change)?;
-        if let Lines::Counted(more, less) = lines {
-            added += more;
-            removed += less;
-        }
-        rows.push((change.to_string(), lines));
-    }
-    let most = rows.iter().map(|(_, lines)| lines.total());
-    let most = most.max().unwrap_or(0).max(1);
-    let mut out = styled(ui, out);
-    let mut table = Table::new([Column::text(""), Column::number(""), Column::text("")]);
-    for (name, lines) in &rows {
-        let name = vec![Span::plain(&visible(name))];
-        let text = |text: &str| (String::new(), vec![Span::plain(text)]);
-        let (number, mut bar) = match *lines {
-            Lines::Counted(a, r) => ((a + r).to_string(), bar(a, r, most)),
-            Lines::Binary => text("binary"),
-            Lines::TooLarge => text("too large to compare"),
-        };
-        table.push(match number.is_empty() || width_of(&name) > WIDEST_NAME {
-            false => vec![Cell::Line(name), number.into(), Cell::Line(bar)],
-            true => {
-                bar.insert(0, Span::plain(&format!("  {number} ")));
-                vec![Cell::Rest(name.into_iter().chain(bar).collect())]
-            }
-        });
-    }
-    for line in table.lines(None) {
-        writeln!(out, "{}", layout::styled(&line))?;
-    }
-    let files = count(rows.len(), "path");
-    writeln!(
-        out,
-        "{files}, {ADDED}+{added}{ADDED:#} {REMOVED}−{removed}{REMOVED:#}"
-    )?;
-    Ok(())
-}
-
 /// How many lines a change added and removed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lines {
     Counted(u64, u64),
-    /// One side is not text.
-    Binary,
+    /// One side is not text; the sizes before and after.
+    Binary(Option<u64>, Option<u64>),
     /// One side is too large to compare line by line.
-    TooLarge,
+    TooLarge(Option<u64>, Option<u64>),
 }
 
 impl Lines {
-    fn total(self) -> u64 {
+    fn added(&self) -> u64 {
         match self {
-            Self::Counted(added, removed) => added + removed,
-            Self::Binary | Self::TooLarge => 0,
+            Self::Counted(added, _) => *added,
+            Self::Binary(..) | Self::TooLarge(..) => 0,
+        }
+    }
+
+    fn removed(&self) -> u64 {
+        match self {
+            Self::Counted(_, removed) => *removed,
+            Self::Binary(..) | Self::TooLarge(..) => 0,
         }
     }
 }
@@ -200,22 +162,10 @@ pub(crate) fn lines_of(diff: &Diff, change: &Change) -> backtrail::Result<Lines>
     }
     Ok(match diff.text(change, 0)? {
         TextDiff::Text { added, removed, .. } => Lines::Counted(added, removed),
-        TextDiff::TooLarge { .. } => Lines::TooLarge,
-        _ => Lines::Binary,
+        TextDiff::TooLarge { before, after, .. } => Lines::TooLarge(before, after),
+        TextDiff::Binary { before, after, .. } => Lines::Binary(before, after),
+        _ => Lines::Binary(None, None),
     })
-}
-
-fn bar(added: u64, removed: u64, most: u64) -> Line {
-    let scaled = |n: u64| match n {
-        0 => 0,
-        n if most <= WIDEST_BAR => n,
-        n => (n * WIDEST_BAR / most).max(1),
-    };
-    let signs = |sign: &str, n: u64| sign.repeat(usize::try_from(scaled(n)).unwrap_or(0));
-    vec![
-        Span::new(ADDED, &signs("+", added)),
-        Span::new(REMOVED, &signs("−", removed)),
-    ]
 }
 
 fn print_unified(diff: &Diff, ui: &Ui, out: &mut impl Write) -> Result<()> {

@@ -1,6 +1,5 @@
 //! `backtrail export`: a session for people and for other programs.
 
-mod diff;
 mod frame;
 mod html;
 mod markup;
@@ -17,18 +16,20 @@ use std::sync::LazyLock;
 use backtrail::conversation::NoteChange;
 use backtrail::conversation::{Item, ToolOutcome};
 use backtrail::{Block, Json, Message, Role, SessionInfo, SessionReader, Store, Text};
-use backtrail_formats::{JsonRedactor, Redactor, formats};
+use backtrail_formats::{JsonRedactor, Redactor, agent_names, formats};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde_json::json;
 
+use self::markup::Html;
 use self::removed::Removed;
 pub(super) use self::source::KeptFile;
-use super::conversation::Survey;
+use super::conversation::{NO_TITLE, Survey};
 use super::markdown;
 use super::{Answer, find_session, short};
 use crate::derived;
 use crate::error::{CommandError, Result};
+use crate::progress::while_waiting;
 use crate::shell::argument;
 use crate::text::{Filtered, count, harmless, path_json, size, visible};
 use crate::ui::Ui;
@@ -48,12 +49,16 @@ pub(crate) struct ExportArgs {
     reference: String,
 
     /// The format
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", ignore_case = true)]
     to: Format,
 
     /// Write to a new file instead of stdout (-)
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Replace the file if it exists
+    #[arg(long, requires = "output")]
+    force: bool,
 
     /// Remove keys, tokens, passwords and private keys, and list what was removed; the
     /// session itself is not changed. `people` also removes home directories and e-mail
@@ -113,7 +118,11 @@ impl ValueEnum for Format {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.name()))
+        let agent = formats().find(|format| *self == Self::Agent(format.name()));
+        let aliases = agent
+            .into_iter()
+            .flat_map(|agent| agent_names(agent).skip(1));
+        Some(PossibleValue::new(self.name()).aliases(aliases))
     }
 }
 
@@ -134,6 +143,12 @@ impl Export<'_> {
             self.reader,
             row.map_or_else(Default::default, |row| row.spending),
         )
+    }
+
+    /// Returns the title of the session, without secrets if that is wanted.
+    pub(super) fn title(&mut self) -> Result<String> {
+        let title = self.reader.title()?;
+        Ok(self.text(title.as_deref().unwrap_or(NO_TITLE)))
     }
 
     /// Removes the secrets from an item, if that is wanted.
@@ -268,13 +283,13 @@ fn redact_blocks(redactor: &mut Redactor, blocks: &mut [Block]) {
     }
 }
 
-/// Returns the name of a session: its title, else how it begins.
-pub(super) fn title_of(info: &SessionInfo) -> Option<String> {
-    info.title.clone().or_else(|| info.begins.clone())
+/// Returns a text as HTML.
+pub(super) fn escaped(text: &str) -> String {
+    Html::new().text(text).as_str().to_owned()
 }
 
 /// Returns the text of a JSON value that is a string.
-pub(super) fn text_of(json: &Json) -> Option<Text> {
+fn text_of(json: &Json) -> Option<Text> {
     serde_json::from_str(json.as_str()).ok()
 }
 
@@ -296,7 +311,8 @@ pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
         }
         return Ok(Answer::Done);
     };
-    let (losses, bytes) = write_file(args.to, &mut export, path)?;
+    let written = while_waiting(ui, "exporting", || write_file(args, &mut export, path));
+    let (losses, bytes, replaced) = written?;
     let removed = removed(args.to, &export)?;
     if ui.json() {
         let mut report = json!({
@@ -304,6 +320,7 @@ pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
             "to": args.to.name(),
             "file": path_json(path),
             "bytes": bytes,
+            "replaced": replaced,
             "losses": losses,
         });
         if let Some(removed) = removed {
@@ -321,7 +338,9 @@ pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
     if let Some(removed) = removed {
         removed.report(ui);
     }
-    ui.status(&format!("to reverse: rm {}", argument(&shown)));
+    if !replaced {
+        ui.status(&format!("to reverse: rm {}", argument(&shown)));
+    }
     Ok(Answer::Done)
 }
 
@@ -419,34 +438,40 @@ pub(super) fn losses(places: u64) -> Vec<String> {
     (places > 0).then(loss).into_iter().collect()
 }
 
-/// Writes a new file, whole or not at all.
-fn write_file(format: Format, export: &mut Export<'_>, path: &Path) -> Result<(Vec<String>, u64)> {
+/// Writes a file, whole or not at all; returns its length and whether it replaced another.
+fn write_file(
+    args: &ExportArgs,
+    export: &mut Export<'_>,
+    path: &Path,
+) -> Result<(Vec<String>, u64, bool)> {
     let failed = |error: &io::Error| CommandError::io("cannot write the export", Some(path), error);
-    let file = files::create_private(path).map_err(|error| match error.kind() {
+    let old = match args.force {
+        true => files::regular(path).map_err(|error| failed(&error))?,
+        false => None,
+    };
+    let staged = old.as_ref().map(|old| files::beside(&old.path));
+    let target = staged.as_deref().unwrap_or(path);
+    let file = files::create_private(target).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => CommandError::invalid("the file already exists")
             .at_path(path)
-            .hint("choose another name, or remove the file first"),
+            .hint("to replace it: --force"),
         _ => failed(&error),
     })?;
     let mut out = BufWriter::new(file);
-    let written = write(format, export, &mut out).and_then(|losses| {
+    let written = write(args.to, export, &mut out).and_then(|losses| {
         let file = out.into_inner().map_err(|error| failed(error.error()))?;
         file.sync_all().map_err(|error| failed(&error))?;
         let bytes = file.metadata().map_err(|error| failed(&error))?.len();
-        Ok((losses, bytes))
+        if let Some(old) = &old {
+            old.replace_with(target).map_err(|error| failed(&error))?;
+        }
+        Ok((losses, bytes, old.is_some()))
     });
     if written.is_err() {
-        remove(path);
+        // A part of an export that this command made itself.
+        files::remove(target).ok();
     }
     written
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "part of an export that this command made itself"
-)]
-fn remove(path: &Path) {
-    std::fs::remove_file(path).ok();
 }
 
 fn report(losses: &[String], ui: &Ui) {

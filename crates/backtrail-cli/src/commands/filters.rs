@@ -5,13 +5,17 @@ mod moment;
 use std::path::{Path, PathBuf};
 
 use backtrail::Store;
-use backtrail_index::{Field, Filter, Index, WorkspaceFilter};
+use backtrail_formats::agent_called;
+use backtrail_index::{Field, Filter, Index, SearchQuery, WorkspaceFilter};
 
 pub(crate) use self::moment::Moment;
 use crate::error::{CommandError, Result};
 use crate::home;
 use crate::shell::{quote, quote_path};
 use crate::text::{one_line, some_of};
+
+/// Leaves a filter out of a search.
+pub(crate) type LeaveOut = fn(&mut SearchQuery);
 
 /// Which sessions to include
 #[derive(Debug, Default, clap::Args)]
@@ -83,7 +87,7 @@ impl Filters {
     /// Returns the filter of the options.
     pub(crate) fn filter(&self, store: &Store) -> Result<Filter> {
         let mut filter = Filter::default();
-        filter.agents = self.agents.clone();
+        filter.agents = self.agents.iter().flat_map(|name| meant_by(name)).collect();
         filter.projects = self.projects.clone();
         filter.models = self.models.clone();
         filter.tags = self.tags.clone();
@@ -106,30 +110,51 @@ impl Filters {
 
     /// Returns the filters as they are typed.
     pub(crate) fn words(&self) -> String {
-        let mut words = Vec::new();
-        if self.here {
-            words.push("--here".to_owned());
-        }
-        if let Some(dir) = &self.workspace {
-            words.push(format!("--workspace {}", quote_path(dir)));
-        }
-        let lists = [
-            ("--agent", &self.agents),
-            ("--project", &self.projects),
-            ("--model", &self.models),
-            ("--tag", &self.tags),
-        ];
-        for (option, values) in lists {
-            words.extend(values.iter().map(|it| format!("{option} {}", quote(it))));
-        }
-        for (option, moment) in [("--since", &self.since), ("--until", &self.until)] {
-            words.extend(
-                moment
-                    .iter()
-                    .map(|it| format!("{option} {}", quote(&it.to_string()))),
-            );
-        }
-        words.join(" ")
+        let each = self.each().into_iter().map(|(typed, _)| typed);
+        each.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns each filter as it is typed, and how to leave it out of a search.
+    pub(crate) fn each(&self) -> Vec<(String, LeaveOut)> {
+        let mut each: Vec<(String, LeaveOut)> = Vec::new();
+        let mut add = |typed: String, leave_out: LeaveOut| {
+            if !typed.is_empty() {
+                each.push((typed, leave_out));
+            }
+        };
+        let workspace = match &self.workspace {
+            Some(dir) => format!("--workspace {}", quote_path(dir)),
+            None if self.here => "--here".to_owned(),
+            None => String::new(),
+        };
+        add(workspace, |query| query.filter.workspace = None);
+        let list = |option: &str, values: &[String]| {
+            let typed = values.iter().map(|it| format!("{option} {}", quote(it)));
+            typed.collect::<Vec<_>>().join(" ")
+        };
+        add(list("--agent", &self.agents), |query| {
+            query.filter.agents.clear()
+        });
+        add(list("--project", &self.projects), |query| {
+            query.filter.projects.clear()
+        });
+        add(list("--model", &self.models), |query| {
+            query.filter.models.clear()
+        });
+        add(list("--tag", &self.tags), |query| query.filter.tags.clear());
+        let moment = |option: &str, moment: &Option<Moment>| {
+            let typed = moment
+                .as_ref()
+                .map(|it| format!("{option} {}", quote(&it.to_string())));
+            typed.unwrap_or_default()
+        };
+        add(moment("--since", &self.since), |query| {
+            query.filter.since = None
+        });
+        add(moment("--until", &self.until), |query| {
+            query.filter.until = None
+        });
+        each
     }
 
     /// Returns hints for the names that do not exist, with those that do.
@@ -151,6 +176,12 @@ impl Filters {
     }
 }
 
+/// Returns the names of agents that sessions may have for one that people use.
+fn meant_by(name: &str) -> impl Iterator<Item = String> {
+    let known = agent_called(name).map(|agent| agent.name().to_owned());
+    std::iter::once(name.to_owned()).chain(known.filter(|known| known != name))
+}
+
 /// Returns whether a name matches a known one. A remote contains the name of its project.
 fn is_among(name: &str, there: &[String], field: Field) -> bool {
     let name = name.to_lowercase();
@@ -162,6 +193,7 @@ fn is_among(name: &str, there: &[String], field: Field) -> bool {
             Field::Projects => {
                 name == it || name.ends_with(&format!("/{it}")) || it.ends_with(&format!("/{name}"))
             }
+            Field::Agents => meant_by(&name).any(|name| name == it),
             _ => it == name,
         })
 }

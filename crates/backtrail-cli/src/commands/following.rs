@@ -17,7 +17,7 @@ use backtrail_formats::{
     Environment, FollowOptions, Followed, FollowedKind, Follower, Format, StopHandle, Wake,
 };
 
-use super::import::failed;
+use super::import::{exclude, failed};
 use super::setup::fired_file;
 use super::workspace::too_wide;
 use crate::error::{CommandError, Result};
@@ -61,7 +61,9 @@ impl Following {
     /// Begins to follow.
     pub(super) fn start(target: FollowTarget) -> Result<Self> {
         let environment = Environment::from_variables(std::env::vars_os());
-        let mut options = FollowOptions::new(environment).formats(target.formats);
+        let exclude = exclude(target.store.root(), &environment)?;
+        let options = FollowOptions::new(environment).formats(target.formats);
+        let mut options = options.exclude(exclude);
         if let Some((_, directory)) = &target.workspace {
             options = options.directory(directory);
         }

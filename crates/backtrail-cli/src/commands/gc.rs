@@ -10,6 +10,7 @@ use super::{Answer, relative, require_store};
 use crate::amount::{read_age, read_bytes};
 use crate::error::{CommandError, Result};
 use crate::home::tilde;
+use crate::progress::while_counted;
 use crate::text::{count, size};
 use crate::ui::Ui;
 use crate::when;
@@ -44,10 +45,16 @@ pub(crate) fn run(args: &GcArgs, ui: &Ui) -> Result<Answer> {
     if let Some(bytes) = args.max_size {
         options = options.max_size(bytes);
     }
-    let report = match args.dry_run {
-        true => store.gc_plan(&options).map(|plan| plan.report().clone()),
-        false => store.gc(&options),
-    };
+    let report = while_counted(ui, "checking snapshots", |progress| {
+        let options = match progress {
+            Some(progress) => options.progress(progress),
+            None => options,
+        };
+        match args.dry_run {
+            true => store.gc_plan(&options).map(|plan| plan.report().clone()),
+            false => store.gc(&options),
+        }
+    });
     let report = report.map_err(|error| stopped(error, ui))?;
     let output = Output {
         report: &report,

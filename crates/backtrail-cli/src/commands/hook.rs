@@ -15,7 +15,7 @@ use backtrail_formats::{HookEvent, HookKind, MAX_HOOK_PAYLOAD, hook_answer, hook
 
 pub(crate) use self::agent_process::{ancestors, parent_of};
 use self::background::Background;
-use self::moment::Moment;
+use self::moment::{Lines, Moment};
 use super::setup::fired_file;
 use super::{Answer, setup};
 use crate::error::{CommandError, Result};
@@ -88,15 +88,10 @@ fn act(args: &HookArgs, ui: &Ui) -> Result<Done> {
     let (store, _) = ui.store_dir()?;
     // Only `setup --status` needs it.
     files::touch(&fired_file(&store, event.agent)).ok();
-    let lines = moment.act();
-    let lines = match lines {
-        Ok(lines) => lines,
-        Err(error) => {
-            answer(&event, None, None);
-            return Err(error);
-        }
-    };
-    answer(&event, lines.shown.as_deref(), lines.context.as_deref());
+    let mut lines = Lines::default();
+    let acted = moment.act(&mut lines);
+    answer(&event, &lines);
+    acted?;
     Ok(match event.kind {
         HookKind::Prompt { .. } | HookKind::TurnEnd => Done::Stored,
         _ => Done::Looked,
@@ -104,7 +99,8 @@ fn act(args: &HookArgs, ui: &Ui) -> Result<Done> {
 }
 
 /// Prints what the agent expects.
-fn answer(event: &HookEvent, shown: Option<&str>, context: Option<&str>) {
+fn answer(event: &HookEvent, lines: &Lines) {
+    let (shown, context) = (lines.shown.as_deref(), lines.context.as_deref());
     if let Some(text) = hook_answer(event.agent, &event.kind, shown, context) {
         let mut out = io::stdout().lock();
         // An agent that does not listen misses nothing.
@@ -118,8 +114,11 @@ fn read_payload(args: &HookArgs) -> Result<Vec<u8>> {
     }
     let mut payload = Vec::new();
     let most = MAX_HOOK_PAYLOAD as u64 + 1;
-    let read = io::stdin().lock().take(most).read_to_end(&mut payload);
+    let mut stdin = io::stdin().lock();
+    let read = stdin.by_ref().take(most).read_to_end(&mut payload);
     read.map_err(|error| CommandError::io("cannot read the agent's JSON", None, &error))?;
+    // The agent must be able to write all of it. What it cannot write is no error of ours.
+    io::copy(&mut stdin, &mut io::sink()).ok();
     Ok(payload)
 }
 

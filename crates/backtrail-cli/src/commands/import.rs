@@ -4,20 +4,21 @@ mod own;
 mod table;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use backtrail::Store;
 use backtrail_formats::{
-    Environment, Format, ImportOptions, ImportProgress, ImportReport, bind_imported, formats,
-    import, preview,
+    Environment, Exclude, Format, ImportOptions, ImportProgress, ImportReport, bind_imported,
+    formats, import, preview,
 };
-use clap::builder::PossibleValuesParser;
 use serde_json::{Map, Value, json};
 
+use super::agent_arg::AgentArg;
 use super::{Answer, open_files_store, open_or_create_store};
 use crate::derived;
 use crate::error::{CommandError, Result};
 use crate::progress;
+use crate::settings::Settings;
 use crate::text::path_json;
 use crate::ui::Ui;
 use own::Own;
@@ -45,8 +46,8 @@ pub(crate) struct ImportArgs {
     dry_run: bool,
 }
 
-fn agents() -> PossibleValuesParser {
-    PossibleValuesParser::new(formats().map(Format::name))
+fn agents() -> AgentArg {
+    AgentArg::new(formats().map(Format::name))
 }
 
 pub(crate) fn run(args: &ImportArgs, ui: &Ui) -> Result<Answer> {
@@ -57,8 +58,8 @@ pub(crate) fn run(args: &ImportArgs, ui: &Ui) -> Result<Answer> {
     let chosen = |format: &&dyn Format| {
         args.from.is_empty() || args.from.iter().any(|name| name == format.name())
     };
-    let environment = Environment::from_variables(std::env::vars_os());
-    let mut options = ImportOptions::new(environment).formats(formats().filter(chosen).collect());
+    let options = import_options(&ui.store_dir()?.0)?.as_history();
+    let mut options = options.formats(formats().filter(chosen).collect());
     if args.dry_run {
         options = options.dry_run();
     }
@@ -85,6 +86,33 @@ pub(crate) fn run(args: &ImportArgs, ui: &Ui) -> Result<Answer> {
         || !report.errors.is_empty()
         || own.failed();
     Ok(Answer::no_if(failed))
+}
+
+/// Returns what is imported from the agents on this machine, without what the user excludes.
+pub(super) fn import_options(store: &Path) -> Result<ImportOptions> {
+    let environment = Environment::from_variables(std::env::vars_os());
+    let exclude = exclude(store, &environment)?;
+    Ok(ImportOptions::new(environment).exclude(exclude))
+}
+
+/// Returns what the user excludes from imports.
+pub(super) fn exclude(store: &Path, environment: &Environment) -> Result<Exclude> {
+    let patterns = Settings::read(store)?.import_exclude.value;
+    let exclude = Exclude::new(&patterns, environment);
+    exclude.map_err(|reason| CommandError::invalid(format!("import.exclude: {reason}")))
+}
+
+/// Imports the histories of agents, with progress.
+pub(super) fn import_histories(
+    store: &Store,
+    agents: Vec<&'static dyn Format>,
+    ui: &Ui,
+) -> Result<ImportReport> {
+    let options = import_options(store.root())?.as_history().formats(agents);
+    let report = import_files(Some(store), &options, ui)?;
+    bind_imported(store).map_err(|error| failed(&error))?;
+    catch_up(store, &report, ui);
+    Ok(report)
 }
 
 fn import_files(store: Option<&Store>, options: &ImportOptions, ui: &Ui) -> Result<ImportReport> {

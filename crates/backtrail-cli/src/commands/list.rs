@@ -3,14 +3,16 @@
 mod families;
 mod table;
 
-use backtrail::{SessionInfo, SessionReader, Store};
+use std::collections::HashMap;
+
+use backtrail::{SessionId, SessionInfo, Store};
 use backtrail_index::{Field, Filter, Index, SessionRow, Spending};
 use serde_json::{Value, json};
 
-use self::families::Family;
+use self::families::{Content, Family};
 use super::filters::{Filters, Scope, at_least_one, this_workspace};
-use super::workspace::freshen;
-use super::{Answer, how_to_begin, open_store, short};
+use super::workspace::freshen_at_once;
+use super::{Answer, fresh, how_to_begin, open_store, short};
 use crate::derived;
 use crate::error::Result;
 use crate::text::{cost_json, count, grouped, path_json};
@@ -19,9 +21,11 @@ use crate::ui::Ui;
 /// List sessions, pinned first, then newest
 ///
 /// Without a filter: the sessions of this workspace if it has any, else all. Forks and
-/// sub-agents are folded under the newest session of their family; FILES, TOKENS and COST then
-/// add up the whole family.
+/// sub-agents are folded under the newest session of their family; FILES, TOKENS and COST are
+/// then of the whole family. Runs without a conversation are folded into the last line, and
+/// sessions without a prompt are hidden; --json has them all.
 ///
+/// FILES counts the files that changed, known from checkpoints or from the calls that edit.
 /// A star marks pinned sessions. Tokens after a ~ are estimated. A + marks a lower bound: some
 /// calls have no known price or under-report tokens.
 #[derive(Debug, clap::Args)]
@@ -29,6 +33,14 @@ pub(crate) struct ListArgs {
     /// Show forks and sub-agents on their own lines
     #[arg(long)]
     forks: bool,
+
+    /// Show runs without a conversation on their own lines
+    #[arg(long)]
+    runs: bool,
+
+    /// Show sessions without a prompt
+    #[arg(long)]
+    empty: bool,
 
     /// Sort order
     #[arg(long, value_name = "BY", default_value = "updated")]
@@ -63,7 +75,8 @@ pub(crate) fn run(args: &ListArgs, ui: &Ui) -> Result<Answer> {
     let Some(store) = open_store(ui)? else {
         return nothing_yet(ui);
     };
-    freshen(&store);
+    freshen_at_once(&store);
+    fresh::import_new(&store, ui);
     let found = find(args, &store, ui)?;
     if ui.json() {
         let mut rows = families::alone(found.rows);
@@ -72,7 +85,7 @@ pub(crate) fn run(args: &ListArgs, ui: &Ui) -> Result<Answer> {
         let rows = rows.map(|family| row_json(family.head(), &store));
         return ui.answer_json(&rows.collect::<Vec<_>>());
     }
-    if found.ids.is_empty() && found.rows.is_empty() {
+    if found.all == 0 {
         return nothing_yet(ui);
     }
     if found.rows.is_empty() {
@@ -95,8 +108,10 @@ fn nothing_yet(ui: &Ui) -> Result<Answer> {
 /// The catalogue's answer.
 struct Found {
     rows: Vec<SessionRow>,
-    /// The ids of all sessions there are, in order.
-    ids: Vec<String>,
+    /// How many sessions there are, whether they match or not.
+    all: u64,
+    /// How many different files families of several sessions changed, by their first session.
+    family_files: HashMap<String, u64>,
     /// Whether only this workspace was searched, by default.
     only_here: bool,
     /// Hints for when nothing matches.
@@ -129,16 +144,31 @@ fn find(args: &ListArgs, store: &Store, ui: &Ui) -> Result<Found> {
             false => Vec::new(),
         };
         Ok(Found {
-            rows,
-            // JSON has whole ids.
-            ids: match ui.json() {
-                true => Vec::new(),
-                false => index.values(Field::Sessions)?,
+            family_files: match ui.json() {
+                true => HashMap::new(),
+                false => family_files(index, &rows)?,
             },
+            rows,
+            all: index.values(Field::Sessions)?.len() as u64,
             only_here,
             hints,
         })
     })
+}
+
+/// Returns how many different files families changed, where several members changed some.
+fn family_files(
+    index: &Index,
+    rows: &[SessionRow],
+) -> backtrail_index::Result<HashMap<String, u64>> {
+    let mut families: HashMap<&str, Vec<&SessionId>> = HashMap::new();
+    for row in rows.iter().filter(|row| row.files_changed > 0) {
+        families.entry(&row.family.root).or_default().push(&row.id);
+    }
+    families.retain(|_, ids| ids.len() > 1);
+    let count =
+        |(root, ids): (&str, Vec<&SessionId>)| Ok((root.to_owned(), index.files_changed(&ids)?));
+    families.into_iter().map(count).collect()
 }
 
 /// Returns whether the workspace of a filter has sessions at all.
@@ -165,7 +195,7 @@ fn report_no_match(args: &ListArgs, found: &Found, ui: &Ui) {
         ""
     };
     let words = args.filters.words();
-    let all = count(found.ids.len(), "session");
+    let all = count(found.all, "session");
     let program = ui.program();
     ui.status(&format!(
         "no session{here} matches {words}; to see all {all}: {program} list --all"
@@ -173,40 +203,49 @@ fn report_no_match(args: &ListArgs, found: &Found, ui: &Ui) {
     found.hints.iter().for_each(|hint| ui.status(hint));
 }
 
-fn print(args: &ListArgs, mut found: Found, ui: &Ui) -> Result<Answer> {
-    let empty = remove_empty(&mut found.rows);
-    let (fitting, all) = (found.rows.len() as u64, found.ids.len() as u64);
+fn print(args: &ListArgs, found: Found, ui: &Ui) -> Result<Answer> {
     let unreadable: Vec<SessionRow> = {
         let bad = found.rows.iter().filter(|row| row.error.is_some());
         bad.cloned().collect()
     };
-    let mut families = families::gather(found.rows);
-    families::sort(&mut families, args.sort);
+    let families = families::gather(found.rows, &found.family_files);
+    let mut listed = Listed::choose(families, args);
+    families::sort(&mut listed.families, args.sort);
+    let fitting: u64 = {
+        let all = listed.families.iter().chain(&listed.runs);
+        all.map(Family::len).sum()
+    };
     let mut lines: Vec<table::SessionLine> = match args.forks {
-        true => families.iter().flat_map(Family::tree).collect(),
-        false => families.iter().map(Family::folded).collect(),
+        true => listed.families.iter().flat_map(Family::tree).collect(),
+        false => listed.families.iter().map(Family::folded).collect(),
     };
     let total = lines.len();
     lines.truncate(args.limit.unwrap_or(usize::MAX));
     let shown = lines.len();
-    table::print(&lines, &found.ids, ui)?;
+    let runs = table::FoldedRuns::of(&listed.runs);
+    if !lines.is_empty() {
+        table::print(&lines, runs.as_ref(), found.only_here, ui)?;
+    }
     match &args.filters {
         _ if shown < total => ui.status(&format!("{shown} of {total} lines; -n {total} for all")),
         filters if found.only_here && filters.is_any() => ui.status(&format!(
             "{} in this workspace; --all for the others",
             count(fitting, "session")
         )),
-        _ if found.only_here && fitting < all => ui.status(&format!(
+        _ if found.only_here && fitting + listed.hidden < found.all => ui.status(&format!(
             "{} of {} (this workspace; --all for the rest)",
             grouped(fitting),
-            count(all, "session")
+            count(found.all, "session")
         )),
         _ => ui.remark(&count(fitting, "session")),
     }
-    if empty > 0 {
-        let sessions = count(empty, "session");
-        ui.remark(&format!(
-            "{sessions} from other agents hidden: no messages (see --json)"
+    if runs.is_some() {
+        ui.remark("runs without a conversation are folded; --runs lists them");
+    }
+    if listed.hidden > 0 {
+        let sessions = count(listed.hidden, "session");
+        ui.status(&format!(
+            "{sessions} without a prompt hidden; --empty for all"
         ));
     }
     if let [first, ..] = unreadable.as_slice() {
@@ -221,41 +260,42 @@ fn print(args: &ListArgs, mut found: Found, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-/// Removes sessions of other agents without messages, unless there are no others, and returns
-/// how many: agents leave many such files behind.
-fn remove_empty(rows: &mut Vec<SessionRow>) -> u64 {
-    let is_empty = |row: &SessionRow| {
-        let readable = row.error.is_none() && row.damaged == 0;
-        readable && row.messages == 0 && row.belongs_to.is_some() && row.title.is_none()
-    };
-    let all = rows.len();
-    if rows.iter().all(is_empty) {
-        return 0;
-    }
-    rows.retain(|row| !is_empty(row));
-    (all - rows.len()) as u64
+/// The families that are listed, and those that are not.
+struct Listed {
+    families: Vec<Family>,
+    /// Runs without a conversation, which are folded into one line.
+    runs: Vec<Family>,
+    /// How many sessions without a prompt are hidden: agents leave many of them behind.
+    hidden: u64,
 }
 
-/// Returns the beginning of a session's first prompt.
-pub(super) fn first_words(reader: &SessionReader) -> Option<String> {
-    /// A session without a prompt for so long is not read to its end.
-    const LOOKED_AT: usize = 50;
-    let mut records = reader.records().ok()?;
-    for _ in 0..LOOKED_AT {
-        let message = records.next().ok()??.stored_message();
-        if let Ok(Some(message)) = message
-            && message.is_prompt()
-        {
-            return Some(message.text().chars().take(200).collect());
+impl Listed {
+    fn choose(families: Vec<Family>, args: &ListArgs) -> Self {
+        let (mut listed, mut runs, mut hidden) = (Vec::new(), Vec::new(), 0);
+        for family in families {
+            match family.content() {
+                Content::Conversation => listed.push(family),
+                Content::Runs if args.runs => listed.push(family),
+                Content::Runs => runs.push(family),
+                Content::Nothing if args.empty => listed.push(family),
+                Content::Nothing => hidden += family.len(),
+            }
+        }
+        if listed.is_empty() {
+            listed = std::mem::take(&mut runs);
+        }
+        Self {
+            families: listed,
+            runs,
+            hidden,
         }
     }
-    None
 }
 
 /// Returns a session as JSON: with its counts and costs, or the reason that it cannot be read.
 pub(super) fn row_json(row: &SessionRow, store: &Store) -> Value {
     if let Some(error) = &row.error {
-        return json!({"id": row.id, "error": error});
+        return json!({"id": row.id, "short": short(&row.id), "error": error});
     }
     let forked_from = row.family.forked_from.as_ref().map(|(parent, seq)| {
         json!({"parent_session_id": parent, "branch_name": row.family.branch, "seq": seq})
@@ -269,6 +309,7 @@ pub(super) fn row_json(row: &SessionRow, store: &Store) -> Value {
     let (project, spent) = (row.project.as_ref(), &row.spending);
     json!({
         "id": row.id,
+        "short": short(&row.id),
         "title": row.title,
         "begins": row.begins,
         "agent": row.agent,
@@ -284,6 +325,7 @@ pub(super) fn row_json(row: &SessionRow, store: &Store) -> Value {
         "messages": row.messages,
         "turns": row.turns,
         "tool_calls": row.tool_calls,
+        "run_count": row.runs,
         "files_changed": row.files_changed,
         "tokens": tokens_json(spent),
         "cost_usd": cost_json(spent),

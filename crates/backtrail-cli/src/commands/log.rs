@@ -4,35 +4,39 @@ mod path_filter;
 mod rows;
 mod steps;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
-use backtrail::rewind::Ending;
+use backtrail::rewind::{Ending, Program};
 use backtrail::snapshot::Diff;
 use backtrail::verify::DamageReport;
 use backtrail::workspace::{CheckpointReason, Checkpoints, GitHead, LogEntry, LogKind};
-use backtrail::{Checkpoint, CheckpointId, ErrorKind, Workspace};
+use backtrail::{Checkpoint, CheckpointId, ErrorKind, Timestamp, Workspace};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::path_filter::PathFilter;
-pub(super) use self::rows::{Row, change, mark, print_rows};
+pub(super) use self::rows::{Changed, Row, change, draw_rows, mark};
 use super::Answer;
 use super::cat::within_all;
+use super::moves::program_name;
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
 use crate::derived::prefix;
 use crate::error::{Result, full_text};
 use crate::home::tilde;
 use crate::progress;
-use crate::text::count;
+use crate::short::short;
+use crate::text::{count, one_line, visible, visible_path};
 use crate::ui::Ui;
 use crate::when;
 
 /// Show what happened in this workspace: turns, runs, checkpoints and your own changes
 ///
-/// The newest comes first. The id at the end of a line is the checkpoint after it: a point for
-/// diff, cat, restore and rewind.
+/// The newest comes first. The letters after the text are the session; the id at the end of a
+/// line is the checkpoint after it: a point for diff, cat, restore and rewind.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogArgs {
     /// With --steps, a session: its id, a prefix of 4+ characters, or latest
@@ -232,7 +236,7 @@ struct Line {
 impl From<LogEntry> for Line {
     fn from(entry: LogEntry) -> Self {
         Self {
-            kind: kind(&entry).to_owned(),
+            kind: kind(&entry).into_owned(),
             before: entry.before().cloned(),
             after: entry.after().clone(),
             entry: Some(entry),
@@ -286,16 +290,38 @@ impl Line {
     }
 
     /// Makes the line as it is printed.
-    fn row(&self, change: String, id_length: usize) -> Row {
+    fn row(&self, change: Changed, id_length: usize) -> Row {
+        let session = match &self.entry {
+            Some(entry) => entry.begun().and_then(Checkpoint::session),
+            None => self.after.session(),
+        };
         Row {
             kind: self.kind.clone(),
-            at: when::brief(self.after.at()),
+            at: when::time(self.after.at()),
+            day: Some(when::heading(self.after.at())),
             about: self.about(),
             labels: self.labels(),
             ending: self.ending(),
+            session: session.map_or_else(String::new, |place| short(&place.id)),
+            took: self.took().map_or_else(String::new, when::duration),
             change,
             id: self.after.id().prefix(id_length),
+            ..Row::default()
         }
+    }
+
+    /// Returns how long a turn or run took, if it ended.
+    fn took(&self) -> Option<Duration> {
+        let entry = self.entry.as_ref().filter(|entry| entry.ended())?;
+        let from = entry.begun()?.at().as_millis();
+        let ms = entry.at().as_millis().checked_sub(from)?;
+        u64::try_from(ms).ok().map(Duration::from_millis)
+    }
+
+    /// Returns whether what changed says best what it was about.
+    fn is_named_by_files(&self) -> bool {
+        let kind = self.entry.as_ref().map(LogEntry::kind);
+        matches!(kind, Some(LogKind::Person | LogKind::PersonOrRun))
     }
 
     /// Returns whether it may be folded with others: a run that changed nothing, did what
@@ -313,7 +339,9 @@ impl Line {
     fn folded_row(&self, runs: usize, id_length: usize) -> Row {
         Row {
             about: format!("{} without changes", count(runs, "run")),
-            ..self.row(String::new(), id_length)
+            session: String::new(),
+            took: String::new(),
+            ..self.row(Changed::default(), id_length)
         }
     }
 
@@ -326,19 +354,31 @@ impl Line {
         Ok(Some(diff))
     }
 
-    /// Says what it changed.
-    fn change_text(&self, damage: &mut Damage) -> Result<String> {
+    /// Returns what it changed, and how much.
+    fn change(&self, damage: &mut Damage) -> Result<(Option<Diff>, Changed)> {
+        let text = |text: &str| Ok((None, Changed::Text(text.to_owned())));
         if self.after.dropped()?.is_some() {
-            return Ok("files dropped".to_owned());
+            return text("files dropped");
         }
-        let files = || count(self.after.files(), "file");
-        Ok(match self.changes() {
+        match self.changes() {
             // The state that it began with was dropped.
-            Err(error) if error.kind() == ErrorKind::Dropped => files(),
-            Ok(None) => files(),
-            changes => change_text(damage.note(changes).flatten().as_ref(), damage),
-        })
+            Err(error) if error.kind() == ErrorKind::Dropped => {
+                text(&count(self.after.files(), "file"))
+            }
+            Ok(None) => text(&count(self.after.files(), "file")),
+            changes => {
+                let diff = damage.note(changes).flatten();
+                let changed = changed(diff.as_ref(), damage);
+                Ok((diff, changed))
+            }
+        }
     }
+}
+
+/// Returns the names of the files that changed.
+fn names(diff: Option<&Diff>) -> Vec<String> {
+    let changes = diff.into_iter().flat_map(Diff::iter);
+    changes.map(|change| visible_path(&change.path)).collect()
 }
 
 /// How many lines are shown by default.
@@ -374,15 +414,22 @@ fn print(
             rows.extend(paths.is_empty().then(|| line.folded_row(folded, ids)));
             continue;
         }
-        let change = if paths.is_empty() {
-            line.change_text(&mut damage)?
+        let (diff, change) = if paths.is_empty() {
+            line.change(&mut damage)?
         } else {
             match damage.note(filter.changes(line)) {
                 Some(None) => continue,
-                changes => change_text(changes.flatten().as_ref(), &mut damage),
+                changes => {
+                    let diff = changes.flatten();
+                    let changed = changed(diff.as_ref(), &mut damage);
+                    (diff, changed)
+                }
             }
         };
         let mut row = line.row(change, ids);
+        if line.is_named_by_files() {
+            row.files = names(diff.as_ref());
+        }
         let session = line.after.session();
         if session.is_some_and(|place| deleted.contains(&place.id)) && row.about != DELETED {
             row.about += &format!(" ({DELETED})");
@@ -404,7 +451,8 @@ fn print(
         ui.status(&format!("no {known}changes to these paths"));
     }
     rows.splice(0..0, now);
-    print_rows(&rows, ui)?;
+    without_today(&mut rows);
+    ui.page(&draw_rows(&rows, ui.width()))?;
     if looked_at < total {
         let more = count(total - looked_at, "more line");
         ui.remark(&format!("{more} (-n {total} for all)"));
@@ -412,6 +460,15 @@ fn print(
     filter.report_unknown("line", ui);
     damage.warn(ui);
     Ok(Answer::Done)
+}
+
+/// Removes the headings if all is of today: the times say enough.
+fn without_today(rows: &mut [Row]) {
+    let today = when::heading(Timestamp::from(SystemTime::now()));
+    let is_today = |row: &Row| row.day.as_ref().is_none_or(|day| *day == today);
+    if rows.iter().all(is_today) {
+        rows.iter_mut().for_each(|row| row.day = None);
+    }
 }
 
 /// Returns the line for changes since the newest checkpoint, if there are any.
@@ -437,31 +494,52 @@ fn now_row(
         return Ok(None);
     }
     Ok(Some(Row {
-        kind: String::new(),
         at: "now".to_owned(),
+        day: Some(when::heading(Timestamp::from(SystemTime::now()))),
         about: "since the last checkpoint".to_owned(),
-        labels: Vec::new(),
-        ending: None,
-        change: change_text(diff.as_ref(), damage),
-        id: String::new(),
+        files: names(diff.as_ref()),
+        change: changed(diff.as_ref(), damage),
+        ..Row::default()
     }))
 }
 
-/// Returns what changed, or a question mark.
-fn change_text(diff: Option<&Diff>, damage: &mut Damage) -> String {
+/// Returns how much changed, or a question mark.
+fn changed(diff: Option<&Diff>, damage: &mut Damage) -> Changed {
     let change = diff.and_then(|diff| damage.note(change(diff)));
-    change.unwrap_or_else(|| "?".to_owned())
+    change.unwrap_or_else(Changed::unknown)
 }
 
-pub(super) fn kind(entry: &LogEntry) -> &str {
-    match entry.kind() {
+pub(super) fn kind(entry: &LogEntry) -> Cow<'static, str> {
+    let kind = match entry.kind() {
         LogKind::Turn => "turn",
         LogKind::Run => "run",
         LogKind::Checkpoint => "checkpoint",
         LogKind::Person => "you",
-        LogKind::PersonOrRun => "you or run",
+        LogKind::PersonOrRun => {
+            let or = entry.or().map_or_else(|| "run".to_owned(), short_name);
+            return format!("you or {or}").into();
+        }
+        LogKind::AgentRewind => {
+            let agent = entry.or().map_or_else(|| "agent".to_owned(), short_name);
+            return agent.into();
+        }
         // A rewind is named by its verb.
-        _ => entry.after().reason().as_str(),
+        _ => return entry.after().reason().to_string().into(),
+    };
+    kind.into()
+}
+
+/// Returns what a program is called, in a word or two.
+fn short_name(program: &Program) -> String {
+    match program {
+        Program::Turn => "turn".to_owned(),
+        Program::Run => "run".to_owned(),
+        Program::Process(command) => {
+            let program = command.split(' ').next().unwrap_or(command);
+            let name = program.rsplit('/').next().unwrap_or(program);
+            one_line(&visible(name), 20)
+        }
+        other => program_name(other),
     }
 }
 
@@ -469,6 +547,7 @@ pub(super) fn kind(entry: &LogEntry) -> &str {
 pub(super) fn about(entry: &LogEntry) -> String {
     match entry.kind() {
         LogKind::Person | LogKind::PersonOrRun => git_moved(entry).unwrap_or_default(),
+        LogKind::AgentRewind => "went back in its session".to_owned(),
         LogKind::Turn | LogKind::Run => entry.begun().map(described).unwrap_or_default(),
         LogKind::Checkpoint if entry.before().is_none() && entry.after().label().is_none() => {
             "the first".to_owned()

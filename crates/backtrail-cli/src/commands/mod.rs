@@ -1,5 +1,7 @@
 //! The verbs, one file each.
 
+mod agent_arg;
+pub(crate) mod blame;
 pub(crate) mod cat;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
@@ -14,6 +16,7 @@ pub(crate) mod export;
 mod filters;
 mod following;
 pub(crate) mod fork;
+mod fresh;
 pub(crate) mod gc;
 pub(crate) mod help;
 pub(crate) mod hook;
@@ -57,13 +60,16 @@ use backtrail::verify::{GapReason, HistoryGap};
 use backtrail::{
     Durability, ErrorKind, ForkOptions, Session, SessionId, SessionInfo, Store, StoreOptions,
 };
+use backtrail_formats::agent_title;
 use serde::Serialize;
 
+use self::conversation::NO_TITLE;
 use crate::args::Args;
 use crate::error::{CommandError, Result};
 use crate::home;
 use crate::settings::Settings;
 use crate::shell::quote;
+use crate::short::{self, short};
 use crate::text::{count, one_line, plural};
 use crate::ui::Ui;
 use crate::when;
@@ -144,7 +150,9 @@ fn files_options(ui: &Ui) -> Result<(StoreOptions, PathBuf)> {
 /// Opens the store, creating it if there is none.
 fn open_or_create_store(ui: &Ui) -> Result<Store> {
     let (options, dir) = files_options(ui)?;
-    Ok(options.open_or_create(dir)?)
+    let store = options.open_or_create(dir)?;
+    short::use_store(&store);
+    Ok(store)
 }
 
 /// Opens the store if there is one. Looking creates nothing.
@@ -159,7 +167,10 @@ fn open_files_store(ui: &Ui) -> Result<Option<Store>> {
 
 fn open_if_there((options, dir): (StoreOptions, PathBuf)) -> Result<Option<Store>> {
     match options.open(dir) {
-        Ok(store) => Ok(Some(store)),
+        Ok(store) => {
+            short::use_store(&store);
+            Ok(Some(store))
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -208,13 +219,6 @@ fn split_place(text: &str) -> Result<(&str, Option<u64>)> {
     }
 }
 
-/// Returns a short name of a session: our ids are random from the first digit, those of other
-/// programs often are not.
-fn short(id: &SessionId) -> &str {
-    let is_uuid = id.as_str().len() == 36 && id.as_str().split('-').count() == 5;
-    if is_uuid { id.prefix(8) } else { id.as_str() }
-}
-
 /// Opens a session to write to it. A session of another agent continues in a fork.
 fn open_to_write(
     store: &Store,
@@ -237,7 +241,7 @@ fn open_to_write(
     ui.status(&format!(
         "session {} belongs to {}; continuing in a fork: {}",
         short(id),
-        one_line(&agent, 60),
+        one_line(agent_title(&agent), 60),
         fork.id()
     ));
     Ok(fork)
@@ -307,12 +311,13 @@ fn report_gaps(gaps: &[HistoryGap], ui: &Ui) {
     }
 }
 
-/// Returns the session whose id shares the longest prefix with a reference.
+/// Returns the session whose id or short id shares the longest prefix with a reference.
 fn nearest(store: &Store, reference: &str) -> Option<SessionId> {
-    let shared = |id: &SessionId| {
-        let pairs = id.as_str().bytes().zip(reference.bytes());
+    let shared = |id: &str| {
+        let pairs = id.bytes().zip(reference.bytes());
         pairs.take_while(|(a, b)| a == b).count()
     };
+    let shared = |id: &SessionId| shared(id.as_str()).max(shared(&id.short()));
     let ids = store.sessions().ok()?.into_iter();
     ids.filter(|id| shared(id) > 0).max_by_key(shared)
 }
@@ -320,11 +325,23 @@ fn nearest(store: &Store, reference: &str) -> Option<SessionId> {
 /// Describes a session by its short id, its title and when it was last active.
 fn describe(store: &Store, id: &SessionId) -> String {
     let info = store.read_session(id).and_then(|reader| reader.info());
-    info.map_or_else(|_| id.to_string(), |info| describe_info(&info))
+    info.map_or_else(
+        |_| id.to_string(),
+        |info| describe_info(&titled(store, info)),
+    )
+}
+
+/// Sets a title that everyone sees: that of the rule.
+fn titled(store: &Store, mut info: SessionInfo) -> SessionInfo {
+    let title = store
+        .read_session(&info.id)
+        .and_then(|reader| reader.title());
+    info.title = title.ok().flatten();
+    info
 }
 
 fn describe_info(info: &SessionInfo) -> String {
-    let title = one_line(info.title.as_deref().unwrap_or("untitled"), 40);
+    let title = one_line(info.title.as_deref().unwrap_or(NO_TITLE), 40);
     let at = info
         .updated_at
         .map_or_else(String::new, |at| format!(", {}", when::brief(at)));

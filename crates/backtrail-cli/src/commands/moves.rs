@@ -21,8 +21,8 @@ use backtrail::{
 use serde::Serialize;
 
 pub(super) use self::choose_hunks::check_patch;
-pub(super) use self::outcome_text::continuing_verb;
 use self::outcome_text::{OutcomeText, running_warnings};
+pub(super) use self::outcome_text::{continuing_verb, program_name};
 pub(super) use self::scope::{Scope, no_files, workspace_of};
 use self::signal_guard::SignalGuard;
 pub(super) use self::step_args::StepArgs;

@@ -1,6 +1,6 @@
 //! `backtrail` alone: an overview of this workspace, and what to do next.
 
-mod agents;
+pub(super) mod agents;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::log::{about_with_labels, add_ending, kind, mark};
 use super::recovery::Finish;
 use super::status::{Timeline, bytes_in, running};
 use super::workspace::WorkspaceArgs;
-use super::{Answer, open_files_store, short};
+use super::{Answer, fresh, open_files_store, short, titled};
 use crate::error::Result;
 use crate::home::{tilde, workspace_root};
 use crate::layout::{BOLD, Cell, Column, DIM, Table, hanging, styled};
@@ -25,7 +25,8 @@ use crate::when;
 pub(crate) fn run(ui: &Ui) -> Result<Answer> {
     let overview = match open_files_store(ui)? {
         Some(store) => {
-            let workspace = WorkspaceArgs::default().find(ui, Finish::ToRead)?;
+            fresh::import_new(&store, ui);
+            let workspace = WorkspaceArgs::default().find_at_once(ui, Finish::ToRead)?;
             Overview::new(&store, workspace, ui)?
         }
         None => Overview {
@@ -90,7 +91,8 @@ impl Overview {
         let here: Vec<SessionInfo> = here.filter(is_here).collect();
         overview.sessions = here.len() as u64;
         overview.since = here.iter().filter_map(|info| info.created_at).min();
-        overview.latest = SessionInfo::latest(&here).cloned();
+        let latest = SessionInfo::latest(&here).cloned();
+        overview.latest = latest.map(|info| titled(store, info));
         if let Some(workspace) = workspace {
             overview.read_files(&workspace, ui);
             overview.workspace = Some(workspace);
@@ -106,7 +108,12 @@ impl Overview {
         self.since = self.since.into_iter().chain(first).min();
         let log = workspace.log().unwrap_or_default();
         let mut log = log.into_iter().rev();
-        let is_step = |kind| !matches!(kind, LogKind::Person | LogKind::PersonOrRun);
+        let is_step = |kind| {
+            !matches!(
+                kind,
+                LogKind::Person | LogKind::PersonOrRun | LogKind::AgentRewind
+            )
+        };
         self.last = log.find(|entry| is_step(entry.kind()));
         let changed = self.timeline.changed(workspace, ui).ok().flatten();
         self.changed = changed.map(|diff| diff.changes().len() as u64);
@@ -251,7 +258,7 @@ impl Overview {
             let about = one_line(&visible(&about_with_labels(entry)), 50);
             let mark = entry.ending().and_then(mark);
             let mark = mark.map_or_else(String::new, |mark| format!(" {mark}"));
-            let step = match (kind(entry), about.as_str()) {
+            let step = match (&*kind(entry), about.as_str()) {
                 (kind, "") => kind.to_owned(),
                 ("undo", about) => format!("undid {about}"),
                 ("redo", about) => format!("redid {about}"),
@@ -267,8 +274,10 @@ impl Overview {
             return Some(format!("Last step: {step}{mark}{session} ({at}).{since}"));
         }
         let info = self.latest.as_ref()?;
-        let title = info.title.as_deref().or(info.begins.as_deref());
-        let title = title.map_or_else(String::new, |title| format!(" \"{}\"", one_line(title, 50)));
+        let title = info
+            .title
+            .as_deref()
+            .map_or_else(String::new, |title| format!(" \"{}\"", one_line(title, 50)));
         let at = info
             .updated_at
             .map_or_else(String::new, |at| format!(" ({})", when::brief(at)));

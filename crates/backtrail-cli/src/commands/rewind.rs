@@ -5,6 +5,7 @@ mod choose;
 use std::path::PathBuf;
 
 use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
+use backtrail_formats::agent_title;
 
 use super::cat::within_all;
 use super::moves::{
@@ -221,7 +222,7 @@ pub(super) fn as_session(store: &Store, point: &Point) -> Option<SessionId> {
 /// Returns the error of a conversation that belongs to another agent.
 fn not_ours(id: &SessionId, seq: u64, agent: &str, ui: &Ui) -> CommandError {
     let (id, program, verb) = (short(id), ui.program(), continuing_verb(agent, seq));
-    let agent = one_line(agent, 40);
+    let agent = one_line(agent_title(agent), 40);
     let what = format!("the conversation of {id} belongs to {agent} and stays as it is");
     CommandError::invalid(what).hint(format!("continue from there: {program} {verb} {id}:{seq}"))
 }

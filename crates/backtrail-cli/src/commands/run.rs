@@ -13,18 +13,18 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use backtrail::workspace::{Active, CheckpointReason};
+use backtrail::workspace::{Active, CheckpointReason, LeftProcess};
 use backtrail::{
     Checkpoint, CheckpointOptions, Note, Run, SessionId, SessionOptions, Store, Timestamp,
     Workspace,
 };
 use backtrail_formats::{Format, ProgramFile, formats, recognise_agent};
-use clap::builder::PossibleValuesParser;
 
 pub(crate) use self::child::FAILED;
 use self::child::{Ended, NotRun};
 use self::git_moved::GitMoved;
 use self::messages::{NotClosed, Suggestions};
+use super::agent_arg::AgentArg;
 use super::checkpoint::too_much;
 use super::following::{FollowTarget, Following};
 use super::protection::{
@@ -36,7 +36,6 @@ use super::{Answer, open_or_create_store, resolve};
 use crate::error::Result;
 use crate::progress;
 use crate::shell::command_line;
-use crate::text::some_of;
 use crate::ui::Ui;
 
 /// Run a command and report what it did to the files
@@ -124,8 +123,8 @@ pub(super) fn can_start(program: &str) -> bool {
 const NO_AGENT: &str = "none";
 
 /// Returns the names that `--agent` takes.
-fn agent_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(formats().map(Format::name).chain([NO_AGENT]))
+fn agent_names() -> AgentArg {
+    AgentArg::new(formats().map(Format::name).chain([NO_AGENT]))
 }
 
 /// Runs the command. Failures are reported here: the exit code belongs to the command.
@@ -428,9 +427,7 @@ impl<'a> Running<'a> {
             .reason(CheckpointReason::RunStart)
             .about(&self.line);
         // A run within a run of this workspace is a part of that.
-        if let Some(around) = run_around()
-            && workspace.checkpoint_by_id(around)?.is_some()
-        {
+        if let Some(around) = run_around(workspace)? {
             options = options.begun_by(around);
         }
         let options = if self.args.yes {
@@ -466,7 +463,8 @@ impl<'a> Running<'a> {
     /// Makes the checkpoint after the command, records the run in its session, and reports
     /// what changed.
     fn close(&self, begun: &Begun, finished: &Finished) -> Result<(), NotClosed> {
-        let end = self.last_checkpoint(begun, finished);
+        let left = left::left_running();
+        let end = self.last_checkpoint(begun, finished, left.clone());
         let run = self.record(begun, finished, end.as_ref().ok().and_then(Option::as_ref));
         let recorded = match &begun.session {
             Some((store, session)) => store.record_run(session, &run).map(drop),
@@ -504,15 +502,8 @@ impl<'a> Running<'a> {
             let hint = "protect ignored paths from now on: --include-ignored PATH";
             self.ui.warning(&text, Some(hint));
         }
-        let left = left::left_running();
-        if !left.is_empty() {
-            let names = some_of(left.iter().cloned(), 3, left.len());
-            let what = match left.len() {
-                1 => format!("a process that it started still runs: {names}"),
-                n => format!("{n} processes that it started still run: {names}"),
-            };
-            let hint = "what they change from now on counts as yours";
-            self.ui.warning(&what, Some(hint));
+        if let Some((what, hint)) = left::warning(&left) {
+            self.ui.warning(&what, Some(&hint));
         }
         self.ui.summary(&lines);
         reported.map_err(NotClosed::NotReported)
@@ -533,7 +524,12 @@ impl<'a> Running<'a> {
     }
 
     /// Makes the checkpoint after the command, if there is one before it.
-    fn last_checkpoint(&self, begun: &Begun, finished: &Finished) -> Result<Option<Checkpoint>> {
+    fn last_checkpoint(
+        &self,
+        begun: &Begun,
+        finished: &Finished,
+        left: Vec<LeftProcess>,
+    ) -> Result<Option<Checkpoint>> {
         let Some((workspace, start)) = &begun.before else {
             return Ok(None);
         };
@@ -541,6 +537,7 @@ impl<'a> Running<'a> {
             .reason(CheckpointReason::RunEnd)
             .begun_by(start.id())
             .ending(finished.ended.ending())
+            .left_running(left)
             .about(&self.line);
         if let Some((_, session)) = &begun.session {
             options = options.session(session);

@@ -1,24 +1,22 @@
 //! `backtrail search`: searches messages and tool calls.
 
+mod groups;
 mod hint;
 mod snippet;
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
 use backtrail::{SessionId, Store};
-use backtrail_index::{Field, Hit, Index, Order, SearchAnswer, SearchQuery, SessionRow};
+use backtrail_index::{Hit, Index, Order, SearchAnswer, SearchQuery, SessionRow};
 use serde_json::{Value, json};
 
 use super::filters::{Filters, at_least_one};
-use super::workspace::freshen;
-use super::{Answer, require_store};
-use crate::derived::{self, prefix};
+use super::workspace::freshen_at_once;
+use super::{Answer, fresh, require_store, short};
+use crate::derived;
 use crate::error::{CommandError, Result};
-use crate::layout::{BOLD, DIM};
-use crate::text::{grouped, one_line};
+use crate::text::grouped;
 use crate::ui::Ui;
-use crate::when;
 
 /// Search everything that was said or done
 ///
@@ -29,6 +27,11 @@ use crate::when;
 /// the whole query, or use --phrase.
 ///
 /// foo finds fooBar, foo_bar and src/foo.rs, but fooBar matches only that exact spelling.
+/// file:src/auth.rs or file:auth among the words keeps only sessions that touched such a file;
+/// without other words it finds the calls that touched it.
+///
+/// Matches are grouped by session. What people and models said comes before calls and output of
+/// tools, and text that an agent inserted comes last. `backtrail show REF:SEQ` opens a match.
 /// Exits 1 if nothing is found.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SearchArgs {
@@ -77,19 +80,23 @@ enum Sort {
 
 pub(crate) fn run(args: &SearchArgs, ui: &Ui) -> Result<Answer> {
     let store = require_store(ui)?;
-    freshen(&store);
+    freshen_at_once(&store);
+    fresh::import_new(&store, ui);
     let query = query(args, &store)?;
     let found = derived::ask(&store, ui, "indexing sessions:", |index| {
         Found::find(args, &query, index)
     })?;
     if ui.json() {
-        let hits = found.answer.hits.iter().map(|hit| found.json(hit));
-        ui.print_json(&hits.collect::<Vec<_>>())?;
+        ui.print_json(&found.json())?;
     } else if !found.answer.hits.is_empty() {
         found.print(ui)?;
     }
     if found.answer.hits.is_empty() {
-        found.hints.iter().for_each(|hint| ui.status(hint));
+        found
+            .nothing
+            .lines()
+            .iter()
+            .for_each(|line| ui.status(line));
         return Ok(Answer::No);
     }
     Ok(Answer::Done)
@@ -118,26 +125,12 @@ fn query(args: &SearchArgs, store: &Store) -> Result<SearchQuery> {
     Ok(query)
 }
 
-impl SearchArgs {
-    /// Returns the filters as they are typed.
-    fn filter_words(&self) -> String {
-        let roles = self.roles.iter().map(|role| format!("--role {role}"));
-        let tools = self.tools.iter();
-        let tools = tools.map(|tool| format!("--tool {}", crate::shell::quote(tool)));
-        let others = Some(self.filters.words()).filter(|words| !words.is_empty());
-        let words: Vec<String> = roles.chain(tools).chain(others).collect();
-        words.join(" ")
-    }
-}
-
 /// The matches and their sessions.
 struct Found {
     answer: SearchAnswer,
     sessions: HashMap<SessionId, SessionRow>,
-    /// The ids of all sessions, in order.
-    ids: Vec<String>,
-    /// Hints for when nothing is found.
-    hints: Vec<String>,
+    /// What was found instead, if nothing was.
+    nothing: hint::Nothing,
 }
 
 impl Found {
@@ -155,27 +148,24 @@ impl Found {
                 sessions.insert(hit.session.clone(), row);
             }
         }
-        let hints = match answer.hits.is_empty() {
-            true => hint::nothing(args, query, index)?,
-            false => Vec::new(),
+        let nothing = match answer.hits.is_empty() {
+            true => hint::Nothing::look(args, query, index)?,
+            false => hint::Nothing::default(),
         };
         Ok(Self {
             answer,
             sessions,
-            ids: index.values(Field::Sessions)?,
-            hints,
+            nothing,
         })
     }
 
-    /// Returns the project of a hit.
-    fn project(&self, hit: &Hit) -> Option<&str> {
-        let project = self.sessions.get(&hit.session)?.project.as_ref();
-        project.map(|project| project.name.as_str())
+    /// Returns the reference of a hit: what `show` opens.
+    fn reference(hit: &Hit) -> String {
+        format!("{}:{}", short(&hit.session), hit.seq)
     }
 
     fn print(&self, ui: &Ui) -> Result<()> {
-        let hits = self.answer.hits.iter().map(|hit| self.draw(hit, ui));
-        ui.page(&hits.collect::<Vec<_>>().join("\n"))?;
+        ui.page(&groups::draw(self, ui))?;
         let (shown, total) = (self.answer.hits.len() as u64, self.answer.total);
         if shown < total {
             let (shown, all) = (grouped(shown), grouped(total));
@@ -183,74 +173,38 @@ impl Found {
                 "{shown} of {all} matches (-n {total} for all, or add words)"
             ));
         }
+        if let Some(hit) = self.answer.hits.first() {
+            let (program, reference) = (ui.program(), Self::reference(hit));
+            ui.status(&format!("to read one: {program} show {reference}"));
+        }
         Ok(())
     }
 
-    /// Draws a hit: where it is, the text, and the command that shows it.
-    fn draw(&self, hit: &Hit, ui: &Ui) -> String {
-        let width = ui.width();
-        let id = prefix(hit.session.as_str(), &self.ids);
-        let mut out = String::new();
-        let places = self.places(hit, id);
-        let line = match width {
-            Some(width) => one_line(&places.join(" · "), width),
-            None => one_line(&places.join(" · "), usize::MAX),
-        };
-        // The id is bold unless it was cut off.
-        let line = match line.split_once(&format!("{id} · ")) {
-            Some((before, after)) => format!("{before}{BOLD}{id}{BOLD:#} · {after}"),
-            None => line,
-        };
-        writeln!(out, "{line}").ok();
-        let room = width.map(|width| width.saturating_sub(2).max(8));
-        for line in snippet::lines(&hit.snippet, room) {
-            writeln!(out, "  {line}").ok();
-        }
-        let program = ui.program();
-        let command = match hit.turn {
-            Some(turn) => format!("{program} show {id} --turn {turn}"),
-            None => format!("{program} show {id}:{}", hit.seq),
-        };
-        writeln!(out, "  {DIM}{command}{DIM:#}").ok();
-        out
+    fn json(&self) -> Value {
+        let hits: Vec<Value> = self
+            .answer
+            .hits
+            .iter()
+            .map(|hit| self.hit_json(hit))
+            .collect();
+        json!({
+            "total": self.answer.total,
+            "hits": hits,
+            "suggestions": self.nothing.json(),
+        })
     }
 
-    /// Returns where a hit is, in the order in which it is shown.
-    fn places(&self, hit: &Hit, id: &str) -> Vec<String> {
-        let project = self.project(hit).map(|name| one_line(name, 30));
-        let mut places: Vec<String> = project.into_iter().collect();
-        places.push(id.to_owned());
-        places.push(match hit.turn {
-            Some(turn) => format!("turn {turn}"),
-            None => format!("record {}", hit.seq),
-        });
-        places.extend(hit.at.map(when::brief));
-        places.push(role(hit));
-        places
-    }
-
-    fn json(&self, hit: &Hit) -> Value {
-        let title = self
-            .sessions
-            .get(&hit.session)
-            .and_then(|row| row.title.as_ref());
+    fn hit_json(&self, hit: &Hit) -> Value {
+        let row = self.sessions.get(&hit.session);
+        let project = row.and_then(|row| row.project.as_ref());
         let mut json = json!(hit);
-        json["project"] = json!(self.project(hit));
-        json["title"] = json!(title);
+        json["ref"] = Self::reference(hit).into();
+        json["agent"] = json!(row.and_then(groups::agent));
+        json["project"] = json!(project.map(|project| project.name.as_str()));
+        json["title"] = json!(row.and_then(groups::title));
         json["score"] = json!((f64::from(hit.score) * 1e4).round() / 1e4);
         json["snippet"] = json!(hit.snippet.text);
         json["highlights"] = json!(snippet::characters(&hit.snippet));
         json
-    }
-}
-
-/// Returns the role of a hit and its tools.
-fn role(hit: &Hit) -> String {
-    let tools = one_line(&hit.tools.join(", "), 40);
-    let role = one_line(&hit.role, 20);
-    match (hit.role.as_str(), tools.is_empty()) {
-        (_, true) => role,
-        ("tool", false) => format!("tool {tools}"),
-        (_, false) => format!("{role} → {tools}"),
     }
 }

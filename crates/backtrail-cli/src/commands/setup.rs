@@ -2,10 +2,11 @@
 //!
 //! `agents.rs` lists the agents, `plan.rs` finds out what would change in their files, `merge.rs`
 //! adds hooks to settings and removes them, `own_files.rs` has the files that are ours alone,
-//! `hook_line.rs` is the command line that agents run, `report.rs` shows and makes the changes, and
+//! `hook_line.rs` is the command line that agents run, `first_import.rs` imports what agents have, `report.rs` shows and makes the changes, and
 //! `status.rs` shows what is installed. A file is changed whole or not at all, by `user_file.rs`.
 
 mod agents;
+mod first_import;
 mod hook_line;
 mod merge;
 mod own_files;
@@ -16,13 +17,14 @@ mod status;
 use std::path::{Path, PathBuf};
 
 use backtrail_formats::Environment;
-use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use self::agents::{AGENTS, HookAgent};
+use self::first_import::FirstImport;
 use self::hook_line::HookProgram;
 use self::plan::AgentPlan;
 use self::report::SetupReport;
 use super::Answer;
+use super::agent_arg::AgentArg;
 use crate::error::{CommandError, Result};
 use crate::files;
 use crate::home::in_path;
@@ -36,6 +38,9 @@ use crate::ui::Ui;
 /// run` is not needed then. Everything else in the files stays as it is, byte for byte, and a
 /// copy of each file is saved beside it. If Backtrail is missing or fails, the hooks do
 /// nothing: they never stop or refuse the agent's work.
+///
+/// Sessions of agents that were never imported are counted, and imported if you agree. From then on
+/// `list`, `search`, `stats` and `show` import what is new.
 ///
 /// Agents: claude, codex, gemini, qwen, copilot, cline, opencode and pi. Codex runs new hooks only
 /// once you trust them: start codex and type /hooks.
@@ -57,17 +62,17 @@ pub(crate) struct SetupArgs {
     #[arg(long)]
     dry_run: bool,
 
+    /// Do not import sessions
+    #[arg(long, conflicts_with_all = ["remove", "status"])]
+    no_import: bool,
+
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
 }
 
-fn agent_names() -> PossibleValuesParser {
-    let name = |agent: &HookAgent| match agent.name == agent.program {
-        true => PossibleValue::new(agent.name),
-        false => PossibleValue::new(agent.program).alias(agent.name),
-    };
-    PossibleValuesParser::new(AGENTS.iter().map(name))
+fn agent_names() -> AgentArg {
+    AgentArg::new(AGENTS.iter().map(|agent| agent.program))
 }
 
 /// Returns the file that `backtrail hook` touches each time an agent calls it. Without it, only
@@ -109,15 +114,47 @@ pub(crate) fn run(args: &SetupArgs, ui: &Ui) -> Result<Answer> {
         report.add(agent, is_wanted.then(plan));
     }
     report.show(ui)?;
-    if report.has_changes() && !args.dry_run {
-        let confirmed = args.yes || ui.confirm(&report.question())?;
-        if !confirmed {
-            ui.status("nothing was changed");
-            return Ok(Answer::No);
-        }
+    let import = first_import(args, ui);
+    let has_question = report.has_changes() || import.as_ref().is_some_and(|_| ui.can_ask());
+    if args.dry_run || !has_question && !args.yes {
+        return report.finish(args.dry_run, ui);
+    }
+    if !args.yes && !ui.confirm(&question(&report, import.as_ref()))? {
+        ui.status("nothing was changed");
+        return Ok(Answer::No);
+    }
+    if report.has_changes() {
         report.apply(ui);
     }
-    report.finish(args.dry_run, ui)
+    let answer = report.finish(args.dry_run, ui)?;
+    if let Some(import) = import {
+        import.import(ui)?;
+    }
+    Ok(answer)
+}
+
+/// Finds the sessions to import, and says what there is.
+fn first_import(args: &SetupArgs, ui: &Ui) -> Option<FirstImport> {
+    if args.remove || args.no_import {
+        return None;
+    }
+    let names = match args.agents.is_empty() {
+        true => Vec::new(),
+        false => agents::named(&args.agents),
+    };
+    let names: Vec<&str> = names.iter().map(|agent| agent.name).collect();
+    let import = FirstImport::find(&names, ui)?;
+    ui.status(&import.describe());
+    Some(import)
+}
+
+/// Returns the one question about everything that would be done.
+fn question(report: &SetupReport, import: Option<&FirstImport>) -> String {
+    match (report.has_changes(), import) {
+        (true, Some(import)) => format!("{} and import {}?", report.question(), import.what()),
+        (false, Some(import)) => format!("Import {}?", import.what()),
+        (_, None) => format!("{}?", report.question()),
+    }
 }
 
 /// Returns whether an agent is on this machine: it has been used, or its program can be found.

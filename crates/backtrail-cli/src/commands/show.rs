@@ -1,5 +1,6 @@
 //! `backtrail show`: the conversation, to be read.
 
+mod commit;
 mod data;
 mod follow;
 mod glyphs;
@@ -7,18 +8,21 @@ mod head;
 mod markdown;
 mod sheet;
 mod table;
-pub(super) mod tool_call;
+mod tool_call;
 mod turns;
 mod writer;
 
+pub(crate) use self::glyphs::is_unicode;
 use std::io::{self, IsTerminal, Write};
 use std::ops::RangeInclusive;
 
+use backtrail::conversation::RelativePaths;
 use backtrail::verify::DamageReport;
-use backtrail::{RecordKind, RecordRef, SessionInfo, SessionReader, Store};
+use backtrail::{ErrorKind, RecordKind, RecordRef, SessionInfo, SessionReader, Store};
 use backtrail_index::SessionRow;
 use serde_json::{Value, json};
 
+use self::commit::CommitAnswer;
 use self::data::write_json;
 use self::sheet::Sheet;
 use self::turns::{Selection, Turns};
@@ -27,7 +31,7 @@ use super::conversation::changes::Changes;
 use super::conversation::{Survey, session_prices};
 use super::diff::styled;
 use super::list::{info_json, row_json};
-use super::{Answer, relative, report_gaps, require_store, resolve, short, split_place};
+use super::{Answer, fresh, relative, report_gaps, require_store, resolve, short, split_place};
 use crate::derived;
 use crate::error::{CommandError, Result};
 use crate::pager::Paged;
@@ -41,7 +45,7 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
     /// A session: its id, a prefix of 4+ characters, or latest; or REF:SEQ for the turn with that
-    /// record
+    /// record; or a git commit, for the turn that made it
     #[arg(value_name = "REF")]
     reference: String,
 
@@ -74,7 +78,22 @@ pub(crate) fn run(args: &ShowArgs, ui: &Ui) -> Result<Answer> {
         let what = ":SEQ already selects a turn";
         return Err(CommandError::invalid(what).hint("omit :SEQ, --turn or --follow"));
     }
-    let id = resolve(&store, reference)?;
+    fresh::import_new(&store, ui);
+    let (id, seq) = match resolve(&store, reference) {
+        // Ids of sessions come before those of commits.
+        Err(error) if error.kind == ErrorKind::NotFound.as_str() && seq.is_none() => {
+            match commit::find(&store, reference, ui)? {
+                Some(CommitAnswer::Turn(..)) if args.turn.is_some() || args.follow => {
+                    let what = "a commit already selects a turn";
+                    return Err(CommandError::invalid(what).hint("omit --turn or --follow"));
+                }
+                Some(CommitAnswer::Turn(id, seq)) => (id, Some(seq)),
+                Some(CommitAnswer::Told(answer)) => return Ok(answer),
+                None => return Err(error),
+            }
+        }
+        id => (id?, seq),
+    };
     let reader = store.read_session(&id)?;
     let view = View {
         ui,
@@ -221,13 +240,15 @@ impl View<'_> {
     }
 
     fn print_text(&self, part: &Part, info: &SessionInfo) -> Result<()> {
-        let mut paged = Paged::new();
+        let place = part.wanted.map(writer::mark_words);
+        let mut paged = Paged::opened_at(place.as_deref());
         if !io::stdout().is_terminal() {
             report_gaps(&self.reader.gaps()?, self.ui);
         }
         let mut out = io::BufWriter::new(styled(self.ui, &mut paged));
         let mut sheet = Sheet::new(&mut out, self.ui);
-        head::write(&mut sheet, info, part.survey.as_ref())?;
+        let title = self.reader.title()?;
+        head::write(&mut sheet, title.as_deref(), info, part.survey.as_ref())?;
         let mut options = ShowOptions {
             full: self.full,
             wanted: part.wanted,
@@ -246,7 +267,8 @@ impl View<'_> {
         };
         let changes = Changes::find(self.store, self.reader, info);
         let prices = session_prices(self.store, info)?;
-        let mut writer = ShowWriter::new(sheet, options, changes, prices);
+        let paths = RelativePaths::new(info.workspace_root.as_deref());
+        let mut writer = ShowWriter::new(sheet, options, changes, prices, paths);
         if options.undone {
             writer.remark("this turn was undone")?;
         }

@@ -14,7 +14,7 @@ use super::log::{Listed, about_with_labels, kind, mark};
 use super::protection::included_names;
 use super::recovery::{Finish, report_unfinished};
 use super::workspace::WorkspaceArgs;
-use super::{Answer, describe_info};
+use super::{Answer, describe_info, titled};
 use crate::error::Result;
 use crate::files;
 use crate::home::tilde;
@@ -63,7 +63,7 @@ fn warn_of_strays(workspace: &Workspace, ui: &Ui) {
 }
 
 /// A store larger than this gets a warning.
-const LARGE: u64 = 20 << 30;
+const LARGE: u64 = 10 << 30;
 
 /// The checkpoints of a workspace, and what is running there.
 #[derive(Default)]
@@ -131,7 +131,7 @@ impl Status {
     fn look(workspace: Workspace, ui: &Ui) -> Result<Self> {
         let store = workspace.store();
         let session = match workspace.latest_session()? {
-            Some(id) => Some(store.read_session(&id)?.info()?),
+            Some(id) => Some(titled(store, store.read_session(&id)?.info()?)),
             None => None,
         };
         let timeline = Timeline::of(&workspace)?;
@@ -212,7 +212,7 @@ impl Status {
             let what = format!("the store is larger than {}", size(LARGE));
             let gc = format!("{} gc", ui.program());
             let hint = format!(
-                "see what can be freed: {gc} --older-than 30d --dry-run, or {gc} --max-size 20G --dry-run"
+                "see what can be freed: {gc} --older-than 30d --dry-run, or {gc} --max-size 10G --dry-run"
             );
             ui.warning(&what, Some(&hint));
         }
@@ -234,7 +234,7 @@ fn last_run(workspace: &Workspace) -> backtrail::Result<Option<LogEntry>> {
 fn last_text(entry: &LogEntry) -> String {
     let about = one_line(&visible(&about_with_labels(entry)), 50);
     let mark = entry.ending().and_then(mark);
-    let words = [kind(entry).to_owned(), about, mark.unwrap_or_default()];
+    let words = [kind(entry).into_owned(), about, mark.unwrap_or_default()];
     let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
     format!("{}, {}", words.join(" "), when::brief(entry.at()))
 }

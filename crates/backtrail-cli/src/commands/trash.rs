@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use backtrail::plumbing::named_by;
 use backtrail::trash::{EmptyOptions, KeptEntry, TrashContents, TrashEntry, TrashKind, TrashName};
 use backtrail::{ErrorKind, Store};
 use serde_json::{Value, json};
 
-use super::list::first_words;
 use super::{Answer, open_store, relative, require_store, short};
 use crate::amount::read_age;
 use crate::error::{CommandError, Result};
@@ -143,11 +143,8 @@ fn about(entry: &TrashEntry) -> String {
     reads + &title(entry).unwrap_or_default()
 }
 
-/// Returns the title, else the beginning of the first prompt.
 fn title(entry: &TrashEntry) -> Option<String> {
-    let info = entry.reader().info().ok()?;
-    let title = info.title.or(info.begins);
-    title.or_else(|| first_words(entry.reader()))
+    entry.reader().title().ok().flatten()
 }
 
 fn entry_json(entry: &TrashEntry) -> Value {
@@ -191,18 +188,15 @@ fn describe(name: &TrashName) -> String {
     }
 }
 
-/// The shortest prefix of an id that is accepted.
-const SHORTEST: usize = 4;
-
 /// Finds the entry that a reference means.
 fn find(store: &Store, reference: &str, ui: &Ui) -> Result<TrashName> {
     let entries = store.trash()?.entries;
-    let of = |beginning: &str, kind: TrashKind| {
-        let fits = |id: &str| {
-            id == beginning || (beginning.len() >= SHORTEST && id.starts_with(beginning))
-        };
+    let of = |reference: &str, kind: TrashKind| {
         let names = entries.iter().map(|entry| &entry.name);
-        let fitting = names.filter(|name| name.kind == kind && fits(name.id.as_str()));
+        let names = names.filter(|name| name.kind == kind);
+        let ids = names.clone().map(|name| name.id.clone()).collect();
+        let ids = named_by(ids, reference, |_| true);
+        let fitting = names.filter(|name| ids.contains(&name.id));
         fitting.cloned().collect::<Vec<_>>()
     };
     let mut found = match reference.strip_suffix(".trails") {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use backtrail::workspace::CheckpointReason;
 use backtrail::{CheckpointOptions, Store};
-use backtrail_formats::{Followed, FollowedKind, formats};
+use backtrail_formats::{Followed, FollowedKind, agent_title, formats};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -123,7 +123,7 @@ fn prompt_line(store: &Store, followed: &Followed, seq: u64) -> String {
         });
     format!(
         "{time}  {} {}{directory}  \"{}\"",
-        followed.agent,
+        agent_title(followed.agent),
         short(&followed.session),
         one_line(&visible(&text), 60)
     )

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use backtrail::workspace::CheckpointReason;
 use backtrail::{Checkpoint, CheckpointId, ErrorKind, Point, SessionId, Store, Workspace};
-use backtrail_formats::{Environment, bind_new, sessions_of};
+use backtrail_formats::{bind_new, sessions_of};
 
-use super::import::failed;
+use super::import::{failed, import_options};
 use super::recovery::Finish;
 use super::{open_files_store, open_or_create_store, resolve};
 use crate::error::{CommandError, Result};
@@ -86,6 +86,15 @@ impl WorkspaceArgs {
     /// Opens the workspace if it is known; creates nothing. Finishes an interrupted rewind
     /// first.
     pub(crate) fn find(&self, ui: &Ui, finish: Finish) -> Result<Option<Workspace>> {
+        self.find_when(ui, finish, WhenBusy::Wait)
+    }
+
+    /// Does the same without waiting for a process that is importing.
+    pub(super) fn find_at_once(&self, ui: &Ui, finish: Finish) -> Result<Option<Workspace>> {
+        self.find_when(ui, finish, WhenBusy::Skip)
+    }
+
+    fn find_when(&self, ui: &Ui, finish: Finish, busy: WhenBusy) -> Result<Option<Workspace>> {
         let Some(store) = open_files_store(ui)? else {
             return Ok(None);
         };
@@ -93,7 +102,7 @@ impl WorkspaceArgs {
         let found = store.find_workspace(&root)?;
         if let Some(workspace) = &found {
             finish.finish(workspace, ui)?;
-            if let Err(error) = bind_waiting(workspace) {
+            if let Err(error) = bind_waiting(workspace, busy) {
                 let what = "the last prompts are not imported yet";
                 ui.warning(what, Some(&error.with_causes()));
             }
@@ -182,24 +191,45 @@ impl WorkspaceArgs {
     }
 }
 
+/// What to do while another process is importing.
+#[derive(Debug, Clone, Copy)]
+enum WhenBusy {
+    Wait,
+    /// The next command tries again.
+    Skip,
+}
+
 /// Finds the places of checkpoints that an agent's hooks made, if its session is not imported
 /// yet.
-fn bind_waiting(workspace: &Workspace) -> Result<()> {
+fn bind_waiting(workspace: &Workspace, busy: WhenBusy) -> Result<()> {
     let places = sessions_of(&workspace.recently_unbound()?);
     if places.is_empty() {
         return Ok(());
     }
-    let environment = Environment::from_variables(env::vars_os());
-    let bound = bind_new(workspace, &places, &environment);
+    let options = import_options(workspace.store().root())?;
+    let options = match busy {
+        WhenBusy::Wait => options,
+        WhenBusy::Skip => options.without_waiting(),
+    };
+    let bound = bind_new(workspace, &places, &options);
     bound.map(drop).map_err(|error| failed(&error))
 }
 
 /// Imports what an agent wrote in the workspace here since the last time, if its hooks reported
 /// something. What fails is tried again by the next command.
 pub(super) fn freshen(store: &Store) {
+    freshen_when(store, WhenBusy::Wait);
+}
+
+/// Does the same without waiting for a process that is importing.
+pub(super) fn freshen_at_once(store: &Store) {
+    freshen_when(store, WhenBusy::Skip);
+}
+
+fn freshen_when(store: &Store, busy: WhenBusy) {
     let here = workspace_root(store).and_then(|root| store.find_workspace(&root).ok()?);
     if let Some(workspace) = here {
-        bind_waiting(&workspace).ok();
+        bind_waiting(&workspace, busy).ok();
     }
 }
 
@@ -222,6 +252,9 @@ pub(crate) fn joined_session(store: &Store) -> Result<Option<SessionId>> {
     let Some(reference) = env::var_os(SESSION_VARIABLE).filter(|value| !value.is_empty()) else {
         return Ok(None);
     };
+    if is_of_finished_run(store)? {
+        return Ok(None);
+    }
     let reference = reference.to_string_lossy();
     match resolve(store, &reference) {
         Ok(id) => Ok(Some(id)),
@@ -231,9 +264,34 @@ pub(crate) fn joined_session(store: &Store) -> Result<Option<SessionId>> {
     }
 }
 
-/// Returns the checkpoint before the run around us.
-pub(crate) fn run_around() -> Option<CheckpointId> {
-    env::var(RUN_VARIABLE).ok()?.parse().ok()
+/// Returns the checkpoint before the run around us, if that is running in this workspace. A
+/// daemon may still have the environment of one that is over.
+pub(crate) fn run_around(workspace: &Workspace) -> Result<Option<CheckpointId>> {
+    let named = env::var(RUN_VARIABLE);
+    let Some(run) = named.ok().and_then(|run| run.parse().ok()) else {
+        return Ok(None);
+    };
+    Ok(is_running(workspace, run)?.then_some(run))
+}
+
+fn is_running(workspace: &Workspace, run: CheckpointId) -> Result<bool> {
+    let active = workspace.active()?;
+    Ok(active.iter().any(|it| it.checkpoint == run))
+}
+
+/// Returns whether the environment is that of a run that is over. The run may be in another
+/// workspace.
+fn is_of_finished_run(store: &Store) -> Result<bool> {
+    let named = env::var(RUN_VARIABLE);
+    let Some(run) = named.ok().and_then(|run| run.parse().ok()) else {
+        return Ok(false);
+    };
+    for workspace in store.workspaces()? {
+        if is_running(&workspace, run)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Describes a point: a label, or the id of a checkpoint or record with what it is.

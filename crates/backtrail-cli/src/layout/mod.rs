@@ -6,6 +6,8 @@ mod span;
 mod table;
 mod wrap;
 
-pub(crate) use self::span::{BOLD, DIM, Line, Span, cut, pad_end, pad_start, styled, width_of};
+pub(crate) use self::span::{
+    BOLD, DIM, Line, Span, cut, cut_middle, pad_end, pad_start, styled, width_of,
+};
 pub(crate) use self::table::{Cell, Column, Table};
 pub(crate) use self::wrap::{hanging, wrap, wrap_plain, wrap_words};

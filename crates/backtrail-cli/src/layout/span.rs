@@ -77,6 +77,34 @@ pub(crate) fn cut(line: &[Span], width: usize) -> Line {
     kept
 }
 
+/// Cuts a path or another name in its middle, so that it ends as it does.
+pub(crate) fn cut_middle(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let Some(room) = width.checked_sub(1) else {
+        return String::new();
+    };
+    let all: Vec<&str> = clusters(text).collect();
+    let end = fitting(all.iter().rev(), room - room / 3);
+    let start = fitting(all.iter(), room - end.1);
+    let (start, end) = (&all[..start.0], &all[all.len() - end.0..]);
+    format!("{}…{}", start.concat(), end.concat())
+}
+
+/// Returns how many characters fit, and how many columns they take.
+fn fitting<'a>(characters: impl Iterator<Item = &'a &'a str>, room: usize) -> (usize, usize) {
+    let (mut count, mut taken) = (0, 0);
+    for character in characters {
+        if taken + character.width() > room {
+            break;
+        }
+        count += 1;
+        taken += character.width();
+    }
+    (count, taken)
+}
+
 /// Writes spans with the escapes of their styles, without blanks at the end.
 pub(crate) fn styled(line: &[Span]) -> String {
     let is_blank = |span: &&Span| span.text.trim_end().is_empty();
@@ -151,6 +179,20 @@ mod tests {
         let text = |line: Line| line.into_iter().map(|span| span.text).collect::<String>();
         assert_eq!(text(cut(&line, 12)), "one 漢字漢字");
         assert_eq!(text(cut(&line, 8)), "one 漢…");
+    }
+
+    #[test]
+    fn a_path_is_cut_in_its_middle_and_keeps_its_end() {
+        let path = "crates/backtrail-cli/src/main.rs";
+        assert_eq!(cut_middle(path, 32), path);
+        assert_eq!(cut_middle(path, 20), "crates…i/src/main.rs");
+        assert_eq!(cut_middle(path, 2), "…s");
+        assert_eq!(cut_middle(path, 1), "…");
+        assert_eq!(cut_middle(path, 0), "");
+        for width in 0..30 {
+            let cut = cut_middle("漢字/漢字漢字/e\u{301}漢字漢字.rs", width);
+            assert!(cut.width() <= width, "{width}: {cut}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Cli, Recording, finish, normal, screen};
+use crate::kit::{Cli, Recording, finish, normal, screen, snapshot};
 
 fn write(cli: &Cli, path: &str, text: &str) {
     let path = cli.work().join(path);
@@ -123,7 +123,7 @@ fn a_diff_has_every_kind_of_change_and_git_applies_it() {
     assert_eq!(names.stdout, "edited\nempty\n");
     let stat = cli.run(&["diff", "before", "--stat", "--", "edited"]);
     assert!(
-        stat.stdout.contains("edited edited  2  +−\n"),
+        stat.stdout.contains("edited  edited  2  +−\n"),
         "{}",
         stat.stdout
     );
@@ -542,4 +542,33 @@ fn a_first_snapshot_that_is_too_large_names_the_directories_and_the_lines() {
     )
     .unwrap();
     assert_eq!(checkpoint(&cli, "now")["skipped"]["count"], 3);
+}
+
+#[test]
+fn a_summary_of_changes_fits_every_terminal() {
+    let cli = Cli::new();
+    let deep = "crates/shop/src/currency/conversion/rounding/half_even_and_others_tests.rs";
+    write(&cli, "src/cart.rs", "1\n2\n3\n");
+    write(&cli, "old.txt", "moved as it is\n");
+    std::fs::write(cli.work().join("logo.png"), [0; 12 << 10]).unwrap();
+    checkpoint(&cli, "before");
+    write(&cli, "src/cart.rs", "1\n3\n4\n5\n");
+    write(&cli, deep, &"line\n".repeat(1200));
+    std::fs::rename(cli.work().join("old.txt"), cli.work().join("new.txt")).unwrap();
+    std::fs::write(cli.work().join("logo.png"), [0; 14 << 10]).unwrap();
+    std::fs::write(cli.work().join("icon.png"), [0; 900]).unwrap();
+    snapshot("diff-stat", &cli, &["diff", "before", "--stat"], &[]);
+    let whole = cli.run(&["diff", "before", "--stat"]).stdout;
+    let lines: Vec<&str> = whole.lines().collect();
+    assert_eq!(lines.last(), Some(&"5 paths, +1,202 −1"), "{whole}");
+    let path = |line: &&str| {
+        line.split_whitespace()
+            .nth(1)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let names: Vec<String> = lines.iter().map(path).collect();
+    assert!(names.contains(&deep.to_owned()), "{whole}");
+    assert!(whole.contains("  Bin  12 KiB → 14 KiB\n"), "{whole}");
+    assert!(whole.contains("  Bin  900 bytes\n"), "{whole}");
 }

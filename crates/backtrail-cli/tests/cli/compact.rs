@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Cli, line, screen};
+use crate::kit::{Cli, line, screen, short};
 
 /// Writes a summary where `compact` can find it.
 fn summary(cli: &Cli, text: &str) {
@@ -36,6 +36,12 @@ err: to reverse: backtrail undo <id>
     assert_eq!(compaction["summary"], "They looked.");
     let text = cli.run(&["show", &id]).stdout;
     assert!(text.contains("── compaction · "), "{text}");
+    let folded = "  a summary (12 bytes) replaces 3 messages in the model's context\n";
+    assert!(
+        text.contains(folded) && !text.contains("They looked."),
+        "{text}"
+    );
+    let text = cli.run(&["show", &id, "--full"]).stdout;
     assert!(text.contains("\n  They looked.\n"), "{text}");
     let back = cli.reverse(&ran);
     assert_eq!(
@@ -230,7 +236,7 @@ fn a_context_with_damage_warns() {
     let ran = cli.run(&["context", &id]);
     assert_eq!(ran.code, 0);
     assert!(!ran.stdout.contains("hare"), "{}", ran.stdout);
-    let err = ran.stderr.replace(&id[..8], "<id>");
+    let err = ran.stderr.replace(&short(&id), "<id>");
     assert_eq!(
         err,
         "\

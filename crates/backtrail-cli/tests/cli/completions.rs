@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::kit::{Cli, finish};
+use crate::kit::{Cli, finish, short};
 
 /// Asks for the completions of the last word, as the scripts do.
 fn offered(cli: &Cli, words: &[&str]) -> Vec<String> {
@@ -105,6 +105,41 @@ fn sessions_come_with_their_titles_and_checkpoints_with_their_labels() {
         values(&cli, &["--store", elsewhere, "show", ""]),
         ["latest"]
     );
+}
+
+#[test]
+fn sessions_of_this_workspace_come_first_and_the_newest_of_them() {
+    let cli = Cli::new();
+    let record = |title: &str, root: &Path| {
+        fs::create_dir_all(root).unwrap();
+        let mut command = cli.command(&["record", "--title", title, "--text", "x", "--json"]);
+        let ran = finish(command.current_dir(root), b"");
+        ran.json()["session"].as_str().unwrap().to_owned()
+    };
+    let elsewhere = cli.work().parent().unwrap().join("elsewhere");
+    let oldest = record("one", &cli.work());
+    let other = record("two", &elsewhere);
+    let middle = record("three", &cli.work());
+    assert_eq!(cli.run(&["list", "--all"]).code, 0);
+    let ids = || values(&cli, &["show", ""]);
+    assert_eq!(ids(), ["latest", &middle, &oldest, &other]);
+    // The catalogue does not know this one yet.
+    let newest = record("four", &cli.work());
+    assert_eq!(ids(), ["latest", &newest, &middle, &oldest, &other]);
+    let lines = offered(&cli, &["show", ""]);
+    for (line, title) in lines[1..].iter().zip(["four", "three", "one", "two"]) {
+        assert!(line.ends_with(&format!(": {title}")), "{line}");
+    }
+    // Neither does it matter if it is gone or damaged, or knows a session that is gone.
+    fs::remove_dir_all(cli.store().join("sessions").join(&middle)).unwrap();
+    assert!(!ids().contains(&middle));
+    for entry in fs::read_dir(cli.store().join("derived")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            fs::write(path, "nonsense").unwrap();
+        }
+    }
+    assert_eq!(ids().len(), 4);
 }
 
 /// Everything below a directory, with its times.
@@ -294,4 +329,16 @@ fn every_script_asks_the_program() {
             assert!(line.chars().count() <= 120, "{name}: {line}");
         }
     }
+}
+
+#[test]
+fn short_ids_are_completed() {
+    let cli = Cli::new();
+    let id = cli.new_session("hello");
+    let whole = id.parse::<backtrail::SessionId>().unwrap().short();
+    for letters in 1..=4 {
+        let found = values(&cli, &["show", &whole[..letters]]);
+        assert!(found.contains(&short(&id)), "{letters}: {found:?}");
+    }
+    assert!(values(&cli, &["show", &whole[..7]]).contains(&whole));
 }

@@ -33,7 +33,9 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        Command::new("umount").arg(&self.0).status().ok();
+        // A process in the background may still have a file open.
+        let mut umount = Command::new("umount");
+        umount.arg("--lazy").arg(&self.0).status().ok();
     }
 }
 

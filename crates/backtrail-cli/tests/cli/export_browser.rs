@@ -189,8 +189,8 @@ fn search_counts_marks_and_continues() {
     let file = cli.work().join("search.html");
     std::fs::write(&file, page).unwrap();
     let dom = dom(&chromium, &cli, &format!("file://{}", file.display()));
-    // It is in the output of a tool, which unfolds, and in the answer.
-    assert!(dom.contains("<output>2 / 2</output>"), "{dom}");
+    // It is in the line of a call, in its output, which unfolds, and in the answer.
+    assert!(dom.contains("<output>2 / 3</output>"), "{dom}");
     assert!(
         dom.contains("<details class=\"tool matches\" open=\"\">"),
         "{dom}"

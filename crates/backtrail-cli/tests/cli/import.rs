@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::kit::{Cli, Ran, screen};
+use crate::kit::{Cli, Ran, screen, short};
 
 /// A session of version 1 with all that such files hold.
 const LINES: &str = r#"{"created_at_ms":1794726326111,"fork":{"branch_name":"try-2","parent_session_id":"session-1794726326110-0"},"model":"m","session_id":"session-1794726326112-1","type":"session_meta","updated_at_ms":1794726326113,"version":1,"workspace_root":"/home/u/proj"}
@@ -196,7 +196,7 @@ fn f2_an_imported_session_continues_in_a_fork_and_its_file_stays_as_it_was() {
         let fork = ran.json()["session"].as_str().unwrap().to_owned();
         let says = format!(
             "session {} belongs to claw-code; continuing in a fork: {fork}\n",
-            if id == ID { id } else { &id[..8] }
+            short(id)
         );
         assert_eq!(ran.stderr, says);
         let shown = cli.run(&["show", &fork, "--json"]).json();
@@ -593,7 +593,7 @@ fn markdown_reads_well() {
     let ran = cli.run(&["export", &id, "--to", "markdown"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     assert_eq!(
-        crate::kit::normal(&ran.stdout, &cli, &[&id]),
+        crate::kit::normal(&ran.stdout.replace("\n*2", "\n* 2"), &cli, &[&id]),
         "\
 # a talk
 
@@ -603,39 +603,45 @@ fn markdown_reads_well() {
 
 + marks a lower bound: 1 call reports no tokens
 
-## 1 · system · <day> <time>
+<details><summary>instructions (9 bytes)</summary>
 
+```text
 Be short.
+```
 
-## 2 · user · <day> <time>
+</details>
 
-what is here?
+## 1. what is here?
 
-## 3 · assistant · <day> <time>
+* <day> <time> · record 2*
 
 Let me look.
 
-**bash**
+<details><summary><b>bash</b> <code>ls</code> · src</summary>
 
-```json
-{\"command\":\"ls\"}
+```sh
+ls
 ```
-
-*result*
 
 ```text
 src
 ```
 
+</details>
+
 One folder: src.
 
 *1.5 k tokens · $0.01+*
 
-## 6 · compaction · <day> <time>
+---
 
-*replaces 4 messages in the model's context:*
+* <day> <time> · record 6*
+
+<details><summary>a summary (12 bytes) replaces 4 messages in the model&#39;s context</summary>
 
 They looked.
+
+</details>
 "
     );
 }
@@ -683,7 +689,7 @@ exit 2
 err: error: the file already exists
 err:   in: {name}
 err:
-err: hint: choose another name, or remove the file first
+err: hint: to replace it: --force
 "
             )
         );
@@ -694,7 +700,7 @@ err: hint: choose another name, or remove the file first
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
         assert_eq!(
             ran.json(),
-            json!({"session": id, "to": format, "file": name, "bytes": to_stdout.len(), "losses": losses})
+            json!({"session": id, "to": format, "file": name, "bytes": to_stdout.len(), "replaced": false, "losses": losses})
         );
     }
     let ran = cli.run(&["export", &id, "--to", "v1", "-o", "x.jsonl"]);
@@ -733,6 +739,45 @@ err:   in: no/such/dir.jsonl
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
     }
     assert_eq!(std::fs::read_dir(cli.work()).unwrap().count(), 0);
+}
+
+#[test]
+fn force_replaces_a_file_whole_or_not_at_all() {
+    use std::os::unix::fs::PermissionsExt;
+    let cli = Cli::new();
+    let id = cli.talk();
+    let (file, link) = (cli.work().join("s.md"), cli.work().join("link.md"));
+    std::fs::write(&file, "old").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink("s.md", &link).unwrap();
+    let to = |format: &str, output: &str| {
+        cli.run(&["export", &id, "--to", format, "-o", output, "--force"])
+    };
+    let ran = to("markdown", "link.md");
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(
+        !ran.stderr.contains("rm "),
+        "the old file is gone: {ran:#?}"
+    );
+    let whole = cli.run(&["export", &id, "--to", "markdown"]).stdout;
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), whole);
+    assert!(link.is_symlink(), "a link still leads to the file");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    // It also makes a new file.
+    assert_eq!(to("markdown", "new.md").code, 0);
+    // What cannot be written changes nothing: the session is not Codex's.
+    let ran = to("codex", "s.md");
+    assert_ne!(ran.code, 0, "{ran:#?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), whole);
+    std::fs::create_dir(cli.work().join("dir")).unwrap();
+    let ran = to("markdown", "dir");
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("not a regular file"), "{ran:#?}");
+    let ran = cli.run(&["export", &id, "--to", "markdown", "--force"]);
+    assert_eq!(ran.code, 2, "without -o there is nothing to replace");
+    let left = std::fs::read_dir(cli.work()).unwrap().count();
+    assert_eq!(left, 4, "no temporary file stays");
 }
 
 fn samples() -> Option<Vec<PathBuf>> {

@@ -503,7 +503,7 @@ fn continuing_one_creates_a_fork_and_reports_it() {
     assert_eq!(all(&cli), sessions + 1);
     assert_eq!(
         normal(&ran.stderr, &cli, &[&fork]),
-        "session 0b1c2d3e belongs to claude-code; continuing in a fork: <session>\n"
+        "session xzkw belongs to Claude Code; continuing in a fork: <session>\n"
     );
     assert_eq!(run(&cli, &["show", CLAUDE, "--json"]).stdout, before);
     let shown = run(&cli, &["show", &fork, "--json"]).json();
@@ -604,7 +604,7 @@ fn an_export_to_the_same_agent_is_the_file_byte_for_byte() {
     );
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(std::fs::read(&out).unwrap() == bytes);
-    let note = "note: session <id> is part of this file, which belongs to session 0b1c2d3e\n";
+    let note = "note: session <id> is part of this file, which belongs to session xzkw\n";
     assert!(
         normal(&ran.stderr, &cli, &[&branch]).starts_with(note),
         "{}",
@@ -622,9 +622,9 @@ fn an_export_to_an_agent_that_a_session_is_not_of_says_what_to_do() {
         screen(&ran, &cli, &[]),
         "\
 exit 2
-err: error: session 0b1c2d3e was not imported from codex
+err: error: session xzkw was not imported from Codex
 err:
-err: hint: it was imported from claude-code: use --to claude-code
+err: hint: it was imported from Claude Code: use --to claude-code
 "
     );
     let own = cli.new_session("ours");
@@ -644,7 +644,7 @@ err: hint: it was imported from claude-code: use --to claude-code
         screen(&ran, &cli, &[&own]),
         "\
 exit 2
-err: error: session <id> was not imported from claude-code
+err: error: session <id> was not imported from Claude Code
 err:
 err: hint: export it as html, markdown or json
 "

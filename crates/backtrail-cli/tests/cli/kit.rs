@@ -157,6 +157,7 @@ pub(crate) fn normal(text: &str, cli: &Cli, sessions: &[&str]) -> String {
         text = text
             .replace(session, &format!("<session{n}>"))
             .replace(&session[..8], &format!("<id{n}>"));
+        text = without_short(&text, session, &format!("<id{n}>"));
     }
     let work = cli.work().canonicalize().unwrap();
     let text = text
@@ -169,6 +170,32 @@ pub(crate) fn normal(text: &str, cli: &Cli, sessions: &[&str]) -> String {
         out.push('\n');
     }
     out
+}
+
+/// Returns the short id of a session, as a test with few sessions sees it.
+pub(crate) fn short(session: &str) -> String {
+    long_short(session)[..4].to_owned()
+}
+
+fn long_short(session: &str) -> String {
+    session.parse::<backtrail::SessionId>().unwrap().short()
+}
+
+/// Replaces the short id of a session, where it is a word.
+fn without_short(text: &str, session: &str, by: &str) -> String {
+    let short = short(session);
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(&short) {
+        let end = at + short.len();
+        let is_part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        let is_word =
+            !is_part(rest[..at].chars().next_back()) && !is_part(rest[end..].chars().next());
+        out += &rest[..at];
+        out += if is_word { by } else { &short };
+        rest = &rest[end..];
+    }
+    out + rest
 }
 
 fn normal_word(word: &str) -> &str {
@@ -255,6 +282,7 @@ fn stable(text: &str, cli: &Cli, ids: &[&str]) -> String {
     for (n, id) in ids.iter().enumerate() {
         let letter = char::from(b'a' + u8::try_from(n).unwrap());
         text = without_id(&text, id, letter);
+        text = without_id(&text, &long_short(id), letter);
     }
     let mut out = String::new();
     for line in text.lines() {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::find::{fill, ok};
-use crate::kit::{Cli, command, finish, screen, snapshot};
+use crate::kit::{Cli, command, finish, screen, short, snapshot};
 
 fn ids(list: &Value) -> Vec<&str> {
     let rows = list.as_array().unwrap().iter();
@@ -50,7 +50,7 @@ fn the_default_is_this_workspace_and_that_is_reported() {
     let dir = cli.work().join("infra");
     let ran = ok(cli.run(&["list", "--workspace", dir.to_str().unwrap()]));
     assert!(
-        ran.stdout.contains(&found.keys[..4]) && ran.stdout.lines().count() == 2,
+        ran.stdout.contains(&short(&found.keys)) && ran.stdout.lines().count() == 2,
         "{ran:#?}"
     );
 }
@@ -87,15 +87,18 @@ fn every_session_is_json_with_stable_names() {
             .unwrap()
             .ends_with('Z')
     );
+    let title = rounding["title"].take();
+    let title = title.as_str().unwrap();
+    assert!(title.starts_with("fix the currency rounding"), "{title}");
     let work = cli.work().canonicalize().unwrap();
     assert_eq!(
         rounding,
         json!({
-            "id": found.rounding, "title": null, "begins": null, "agent": "claude-code",
+            "id": found.rounding, "short": short(&found.rounding), "title": null, "begins": null, "agent": "claude-code",
             "model": null, "tags": [], "pinned": false, "workspace": work,
             "project": "work", "remote": null, "created_at": null,
             "updated_at": "2020-11-14T14:05:00.000Z", "times_from_file": false, "messages": 3, "turns": 1, "tool_calls": 1,
-            "files_changed": 0,
+            "run_count": 0, "files_changed": 1,
             "tokens": {"input_tokens": 120_000, "output_tokens": 400, "cache_write_tokens": 0,
                 "cache_read_tokens": 500, "reasoning_tokens": 0, "total": 120_900},
             "cost_usd": 1.84, "unpriced_calls": 0, "last_seq": 3, "damaged": 0,
@@ -280,4 +283,102 @@ fn unknown_tokens_are_not_0() {
     };
     assert_eq!(tokens(&silent), Value::Null);
     assert_eq!(tokens(&found.rounding)["total"], 120_900);
+}
+
+#[test]
+fn runs_without_a_conversation_are_one_line_unless_there_is_nothing_else() {
+    let cli = Cli::new();
+    for script in ["echo 1 > a", "echo 2 > a"] {
+        ok(cli.run(&["run", "--", "sh", "-c", script]));
+    }
+    let alone = ok(cli.run(&["list"]));
+    assert_eq!(alone.stdout.lines().count(), 3, "{alone:#?}");
+    assert!(!alone.stdout.contains("+2 runs"), "{alone:#?}");
+    let talk = cli.new_session("why is it slow");
+    let folded = ok(cli.run(&["list", "--all"])).stdout;
+    let lines: Vec<&str> = folded.lines().collect();
+    assert_eq!(lines.len(), 3, "{folded}");
+    assert!(lines[1].starts_with(&short(&talk)), "{folded}");
+    assert!(lines[2].ends_with("+2 runs"), "{folded}");
+    let unfolded = ok(cli.run(&["list", "--all", "--runs"])).stdout;
+    assert_eq!(unfolded.lines().count(), 4, "{unfolded}");
+    assert!(unfolded.contains("echo 2 > a"), "{unfolded}");
+    let json = ok(cli.run(&["list", "--json"])).json();
+    let runs = |row: &Value| row["run_count"].as_u64().unwrap();
+    let counts: Vec<u64> = json.as_array().unwrap().iter().map(runs).collect();
+    assert_eq!(counts.iter().sum::<u64>(), 2, "{json}");
+}
+
+#[test]
+fn sessions_without_a_prompt_are_counted_and_listed_on_request() {
+    let cli = Cli::new();
+    let talk = cli.new_session("why is it slow");
+    let store = backtrail::Store::open(cli.store()).unwrap();
+    let empty = |title: &str| {
+        let options = backtrail::SessionOptions::new().title(title);
+        store.create_session(options).unwrap().id().to_string()
+    };
+    let (hidden, pinned) = (empty("nothing yet"), empty("kept"));
+    ok(cli.run(&["pin", &pinned]));
+    let ran = ok(cli.run(&["list", "--all"]));
+    assert!(!ran.stdout.contains(&short(&hidden)), "{ran:#?}");
+    assert!(ran.stdout.contains(&short(&pinned)), "{ran:#?}");
+    assert!(ran.stdout.contains(&short(&talk)), "{ran:#?}");
+    assert_eq!(
+        ran.stderr,
+        "1 session without a prompt hidden; --empty for all\n"
+    );
+    let ran = ok(cli.run(&["list", "--all", "--empty"]));
+    assert!(ran.stdout.contains("nothing yet"), "{ran:#?}");
+    assert_eq!(ran.stderr, "");
+    let json = ok(cli.run(&["list", "--json"])).json();
+    assert_eq!(ids(&json).len(), 3);
+}
+
+#[test]
+fn files_are_different_ones_and_calls_that_failed_changed_none() {
+    let cli = Cli::new();
+    let work = cli.work().canonicalize().unwrap();
+    let call = |n: u32, path: &str, failed: bool| {
+        let id = format!("t{n}");
+        let blocks = json!([{"type": "tool_use", "id": id, "name": "Edit",
+            "input": {"file_path": path, "old_string": "a", "new_string": "b"}}]);
+        let call = json!({"type": "message", "message": {"role": "assistant", "blocks": blocks}});
+        let blocks = json!([{"type": "tool_result", "tool_use_id": id, "tool_name": "Edit",
+            "output": "", "is_error": failed}]);
+        let result = json!({"type": "message", "message": {"role": "tool", "blocks": blocks}});
+        format!("{call}\n{result}\n")
+    };
+    let a = work.join("src/a.rs");
+    let lines = [
+        "{\"role\":\"user\",\"text\":\"edit\"}\n".to_owned(),
+        call(1, a.to_str().unwrap(), false),
+        call(2, "src/a.rs", false),
+        call(3, "./src/a.rs", false),
+        call(4, "src/b.rs", false),
+        call(5, "src/c.rs", true),
+        call(6, "/elsewhere/d.rs", false),
+    ]
+    .concat();
+    let ran = ok(cli.run_with(&["record"], lines.as_bytes()));
+    let session = ran.json_lines()[0]["session"].as_str().unwrap().to_owned();
+    let files = || {
+        let list = ok(cli.run(&["list", "--json"])).json();
+        let mut rows = list.as_array().unwrap().iter();
+        rows.find(|row| row["id"] == session.as_str()).unwrap()["files_changed"].clone()
+    };
+    assert_eq!(files(), 3, "a once, b, and d");
+    // What a run in the session changes is the same file.
+    let script = "mkdir -p src; echo 1 > src/a.rs; echo 2 > src/e.rs";
+    ok(cli.run(&["run", "--session", &session, "--", "sh", "-c", script]));
+    assert_eq!(files(), 4, "and e");
+    // A fork changed nothing yet, and its family not more than its parent.
+    ok(cli.run(&["fork", &session]));
+    let fork = ["run", "--session", "latest", "--", "sh", "-c"];
+    ok(cli.run(&[&fork[..], &["echo 3 > src/a.rs"]].concat()));
+    let table = ok(cli.run(&["list", "--all"])).stdout;
+    let head = table.lines().next().unwrap();
+    let column = head.find("FILES").unwrap() + 4;
+    let line = table.lines().nth(1).unwrap();
+    assert_eq!(line.chars().nth(column), Some('4'), "{table}");
 }

@@ -4,7 +4,7 @@
 //! need to be there, so that nothing depends on time. F33, F34, F35.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,9 +16,9 @@ use crate::kit::{Cli, Ran, finish};
 const SESSION: &str = "e07e0366-c23a-4a59-839c-dbb261253011";
 
 /// A session of Claude Code that is being written.
-struct Claude {
-    cli: Cli,
-    home: PathBuf,
+pub(crate) struct Claude {
+    pub(crate) cli: Cli,
+    pub(crate) home: PathBuf,
     /// The run that it is in.
     run: Option<String>,
     /// The id of the last line.
@@ -27,7 +27,7 @@ struct Claude {
 }
 
 impl Claude {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let cli = Cli::new();
         let home = cli.work().parent().unwrap().join("home");
         fs::create_dir_all(&home).unwrap();
@@ -62,40 +62,40 @@ impl Claude {
         self.last = Some(id);
     }
 
-    fn prompt(&mut self, text: &str) {
+    pub(crate) fn prompt(&mut self, text: &str) {
         self.line("user", json!({"role": "user", "content": text}));
     }
 
-    fn call(&mut self, id: &str) {
+    pub(crate) fn call(&mut self, id: &str) {
         let call = json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "x"}});
         let message = json!({"id": format!("msg-{id}"), "role": "assistant", "model": "m",
             "content": [call]});
         self.line("assistant", message);
     }
 
-    fn result(&mut self, id: &str) {
+    pub(crate) fn result(&mut self, id: &str) {
         let result = json!({"type": "tool_result", "tool_use_id": id, "content": "ok"});
         self.line("user", json!({"role": "user", "content": [result]}));
     }
 
-    fn answer(&mut self, text: &str) {
+    pub(crate) fn answer(&mut self, text: &str) {
         let message = json!({"id": format!("msg-{text}"), "role": "assistant", "model": "m",
             "stop_reason": "end_turn", "content": [{"type": "text", "text": text}]});
         self.line("assistant", message);
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.cli.command(args);
         command.env("HOME", &self.home);
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         finish(&mut self.command(args), b"")
     }
 
     /// Calls the hook as Claude Code does.
-    fn hook(&self, event: &str, more: Value) -> Ran {
+    pub(crate) fn hook(&self, event: &str, more: Value) -> Ran {
         let mut payload = json!({
             "session_id": SESSION, "transcript_path": self.transcript(),
             "cwd": self.cli.work(), "hook_event_name": event,
@@ -113,7 +113,7 @@ impl Claude {
     }
 
     /// One turn with a call that acts on the files, with hooks.
-    fn turn(&mut self, text: &str, call: &str, act: impl FnOnce(&Path)) {
+    pub(crate) fn turn(&mut self, text: &str, call: &str, act: impl FnOnce(&Path)) {
         self.hook("UserPromptSubmit", json!({"prompt": text}));
         self.prompt(text);
         self.call(call);
@@ -126,12 +126,12 @@ impl Claude {
         self.hook("Stop", json!({}));
     }
 
-    fn read(&self, name: &str) -> Option<String> {
+    pub(crate) fn read(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.cli.work().join(name)).ok()
     }
 }
 
-fn write(dir: &Path, name: &str, text: &str) {
+pub(crate) fn write(dir: &Path, name: &str, text: &str) {
     fs::write(dir.join(name), text).unwrap();
 }
 
@@ -160,6 +160,8 @@ fn with_hooks_each_prompt_and_each_call_can_be_undone() {
     for prompt in ["add login", "add logout"] {
         assert!(log.stdout.contains(prompt), "{log:#?}");
     }
+    // It waits for hooks that are still importing; `list` does not.
+    claude.run(&["log"]);
     let listed = claude.run(&["list", "--json"]).json();
     assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(listed[0]["id"], SESSION);
@@ -211,7 +213,7 @@ fn an_edit_after_an_interrupt_stops_the_undo() {
     write(&claude.cli.work(), "mine", "my edit");
     let stopped = claude.run(&["undo"]);
     assert_eq!(stopped.code, 1, "{stopped:#?}");
-    let said = "1 file changed since the last sign of this turn, by you or the turn";
+    let said = "1 file changed since the last sign of this turn, by you or Claude Code";
     assert!(stopped.stderr.contains(said), "{stopped:#?}");
     let kept = claude.run(&["undo", "--keep"]);
     assert_eq!(kept.code, 0, "{kept:#?}");
@@ -302,6 +304,93 @@ fn an_agent_is_told_what_was_undone_since_its_last_turn_and_a_new_session_is_not
     );
     let again = claude.hook("UserPromptSubmit", json!({"prompt": "go on"}));
     assert!(!again.stdout.contains("undid"), "{again:#?}");
+}
+
+/// A call that was undone, and a turn that was undone while it was running, count as well.
+#[test]
+fn an_agent_is_told_of_an_undone_call_and_of_what_was_undone_during_its_turn() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    claude.turn("change a", "call-1", |work| write(work, "a", "1"));
+    assert_eq!(claude.run(&["undo", "--tool"]).code, 0);
+    let told = claude.hook("UserPromptSubmit", json!({"prompt": "again"}));
+    assert!(told.stdout.contains("The user undid this"), "{told:#?}");
+    assert!(told.stdout.contains("Bash in the turn"), "{told:#?}");
+    claude.prompt("again");
+    claude.answer("done");
+    claude.hook("Stop", json!({}));
+
+    claude.hook("UserPromptSubmit", json!({"prompt": "change c"}));
+    claude.prompt("change c");
+    let tool = json!({"tool_name": "Bash", "tool_use_id": "call-3", "tool_input": {}});
+    claude.hook("PreToolUse", tool.clone());
+    write(&claude.cli.work(), "c", "1");
+    let undone = claude.run(&["undo"]);
+    assert!(undone.stdout.contains("change c"), "{undone:#?}");
+    claude.hook("PostToolUse", tool);
+    claude.hook("Stop", json!({}));
+    let told = claude.hook("UserPromptSubmit", json!({"prompt": "go on"}));
+    assert!(told.stdout.contains("change c"), "{told:#?}");
+    claude.run(&["redo"]);
+    let told = claude.hook("UserPromptSubmit", json!({"prompt": "go on"}));
+    assert!(!told.stdout.contains("undid"), "{told:#?}");
+}
+
+/// Cline passes a line on only before a call.
+#[test]
+fn an_agent_that_takes_no_line_with_a_prompt_is_told_before_its_next_call() {
+    let claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    let hook = |name: &str, call: &str, tool: &str| {
+        let payload = json!({
+            "hookName": name, "sessionContext": {"rootSessionId": "1794812937226_g3ngp"},
+            "workspaceInfo": {"rootPath": claude.cli.work()},
+            "tool_call": {"id": call, "name": tool}, "userPromptSubmit": {"prompt": "do it"},
+        });
+        let mut command = claude.command(&["hook", "cline"]);
+        let ran = finish(&mut command, payload.to_string().as_bytes());
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran:#?}");
+        ran.stdout
+    };
+    hook("prompt_submit", "", "");
+    let quiet = "{\"cancel\":false}\n";
+    assert_eq!(hook("tool_call", "1", "run_commands"), quiet);
+    write(&claude.cli.work(), "a", "1");
+    hook("tool_result", "1", "run_commands");
+    assert_eq!(claude.run(&["undo", "--tool"]).code, 0);
+    assert_eq!(hook("prompt_submit", "", ""), "");
+    assert_eq!(hook("tool_call", "2", "read_files"), quiet);
+    let told = hook("tool_call", "3", "run_commands");
+    assert!(told.contains("contextModification"), "{told}");
+    assert_eq!(hook("tool_call", "4", "run_commands"), quiet);
+}
+
+/// F35: a payload that is larger than what is read is read to its end, so that the agent can
+/// write it; what came before is kept.
+#[test]
+fn f35_a_huge_payload_is_taken_whole_and_costs_nothing_else() {
+    let mut claude = Claude::new();
+    write(&claude.cli.work(), "a", "0");
+    claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
+    let mut hook = claude.command(&["hook", "claude-code", "--event", "PostToolUse"]);
+    hook.stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut hook = hook.spawn().unwrap();
+    let mut stdin = hook.stdin.take().unwrap();
+    let part = vec![b'x'; 1 << 20];
+    let start = format!("{{\"session_id\":\"{SESSION}\",\"tool_response\":\"");
+    let mut written = stdin.write_all(start.as_bytes());
+    for _ in 0..100 {
+        written = written.and_then(|()| stdin.write_all(&part));
+    }
+    written.and_then(|()| stdin.write_all(b"\"}")).unwrap();
+    drop(stdin);
+    let done = hook.wait_with_output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!((done.stdout.len(), done.stderr.len()), (0, 0), "{done:?}");
+    let undone = claude.run(&["undo"]);
+    assert!(undone.stdout.contains("\"first\""), "{undone:#?}");
 }
 
 /// The state of any record of the agent's session can be restored.
@@ -425,15 +514,15 @@ fn a_turn_that_could_not_be_protected_in_time_is_marked() {
 }
 
 /// An agent that writes the session file of Codex, and waits before each change until `log` has
-/// the prompt.
+/// the prompt, unless it is `ALONE`. In each turn it also runs `DURING`.
 const CODEX: &str = r#"#!/bin/bash
 set -e
 file="$HOME/.codex/sessions/2026/11/18/rollout-2026-11-18T00-00-00-$ID.jsonl"
 mkdir -p "$(dirname "$file")"
 now() { date -u +%Y-%m-%dT%H:%M:%S.%3NZ; }
 add() { printf '{"timestamp":"%s","type":"%s","payload":%s}\n' "$(now)" "$1" "$2" >> "$file"; }
-wait_for() { for n in $(seq 3000); do "$BACKTRAIL" log --json 2>/dev/null | grep -q "$1" && return; done; exit 9; }
-[ -e "$file" ] || add session_meta "{\"id\":\"$ID\",\"timestamp\":\"$(now)\",\"cwd\":\"$PWD\",\"originator\":\"codex_exec\",\"cli_version\":\"0.166.0\",\"source\":\"exec\"}"
+wait_for() { [ -z "$ALONE" ] || return 0; for n in $(seq 3000); do "$BACKTRAIL" log --json 2>/dev/null | grep -q "$1" && return; done; exit 9; }
+[ -e "$file" ] || add session_meta "{\"id\":\"$ID\",\"timestamp\":\"$(now)\",\"cwd\":\"$PWD\",\"originator\":\"codex_exec\",\"cli_version\":\"0.166.0\",\"source\":${SOURCE:-\"exec\"}}"
 for turn in "$@"; do
     add event_msg '{"type":"task_started","turn_id":"t-'$turn'"}'
     add response_item '{"type":"message","role":"user","content":[{"type":"input_text","text":"prompt '$turn'"}]}'
@@ -442,6 +531,7 @@ for turn in "$@"; do
     add response_item '{"type":"function_call","name":"shell","arguments":"{}","call_id":"call-'$turn'"}'
     echo "$turn" > file
     echo "$turn" > "file-$turn"
+    eval "$DURING"
     add response_item '{"type":"function_call_output","call_id":"call-'$turn'","output":"ok"}'
     add response_item '{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done '$turn'"}]}'
     add event_msg '{"type":"agent_message","message":"done '$turn'"}'
@@ -449,17 +539,17 @@ for turn in "$@"; do
 done
 "#;
 
-const ID: &str = "01a1e32f-3193-7ec2-ba12-3f42cfc4ab7c";
+pub(crate) const ID: &str = "01a1e32f-3193-7ec2-ba12-3f42cfc4ab7c";
 
 /// Makes the agent, and returns its path.
-fn codex(claude: &Claude) -> PathBuf {
+pub(crate) fn codex(claude: &Claude) -> PathBuf {
     let path = claude.home.join("codex");
     fs::write(&path, CODEX).unwrap();
     fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
     path
 }
 
-fn with_agent(claude: &Claude, args: &[&str]) -> Command {
+pub(crate) fn with_agent(claude: &Claude, args: &[&str]) -> Command {
     let mut command = claude.command(args);
     command.env("ID", ID);
     command.env("BACKTRAIL", env!("CARGO_BIN_EXE_backtrail"));
@@ -479,6 +569,8 @@ fn run_follows_the_agents_session_and_each_prompt_is_a_step() {
         b"",
     );
     assert_eq!(ran.code, 0, "{ran:#?}");
+    // It waits for hooks that are still importing; `list` does not.
+    claude.run(&["log"]);
     let listed = claude.run(&["list", "--json"]).json();
     assert_eq!(
         listed.as_array().unwrap().len(),
@@ -524,6 +616,8 @@ fn a_run_of_an_agent_without_a_session_is_one_step() {
     write(&claude.cli.work(), "file", "0");
     let ran = claude.run(&["run", "--agent", "codex", "--", "sh", "-c", "echo 1 > file"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
+    // It waits for hooks that are still importing; `list` does not.
+    claude.run(&["log"]);
     let listed = claude.run(&["list", "--json"]).json();
     assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
     assert!(

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Cli, Ran, Recording, screen};
+use crate::kit::{Cli, Ran, Recording, screen, short};
 
 /// Returns the notes of a session, from `list` and `show`.
 fn noted(cli: &Cli, id: &str) -> Value {
@@ -52,7 +52,7 @@ fn a_note_does_not_make_a_session_active() {
     assert_eq!(ids(&["list", "--json"]), [&*new, &*old]);
     let ran = cli.run(&["delete", "latest", "--dry-run"]);
     assert!(
-        ran.stdout.contains(&new[..8]) && !ran.stdout.contains(&old[..8]),
+        ran.stdout.contains(&short(&new)) && !ran.stdout.contains(&short(&old)),
         "{ran:#?}"
     );
     let recorded = cli.run(&["record", "--session", "latest", "--text", "more"]);

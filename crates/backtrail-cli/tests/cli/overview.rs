@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::kit::{Cli, snapshot};
+use crate::kit::{Cli, short, snapshot};
 
 #[test]
 fn a_new_user_sees_what_this_is_and_how_to_begin() {
@@ -43,7 +43,7 @@ fn the_overview_shows_the_last_step_and_what_to_do_next() {
     );
     let last = format!(
         "Last step: run \"sh -c 'echo 2 > a'\" in {} (",
-        &session[..8]
+        short(&session)
     );
     assert!(shown.contains(&last), "{shown}");
     assert!(shown.contains("). 2 files changed since."), "{shown}");
@@ -65,7 +65,7 @@ fn a_session_without_checkpoints_is_known_too() {
     let id = cli.talk();
     let shown = cli.run(&[]).stdout;
     assert!(shown.contains("1 session, 0 checkpoints"), "{shown}");
-    let last = format!("Last session: {} \"a talk\" (", &id[..8]);
+    let last = format!("Last session: {} \"a talk\" (", short(&id));
     assert!(shown.contains(&last), "{shown}");
     assert!(shown.contains("backtrail show latest"), "{shown}");
     assert!(

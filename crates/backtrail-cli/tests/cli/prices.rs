@@ -33,7 +33,7 @@ fn own_prices_are_settings() {
     );
     // Without any, there is nothing to show.
     let (_, none) = config("", &["config"]);
-    assert!(!none.stdout.contains("prices"), "{none:#?}");
+    assert!(!none.stdout.contains("my-local-model"), "{none:#?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use backtrail::{Note, SessionId, Store};
 use serde_json::Value;
 
-use crate::kit::{Cli, Recording, line};
+use crate::kit::{Cli, Recording, line, short};
 
 #[test]
 fn f4_eight_processes_append_to_eight_sessions_and_none_mixes_with_another() {
@@ -79,7 +79,7 @@ fn f4_of_eight_writers_one_writes_while_others_add_notes_and_read() {
         let message = error["error"]["message"].as_str().unwrap();
         assert!(message.contains(&format!("process {pid}")), "{message}");
         assert!(message.contains("backtrail"), "{message}");
-        let hint = format!("to follow it: backtrail show {} --follow", &session[..8]);
+        let hint = format!("to follow it: backtrail show {} --follow", short(&session));
         assert_eq!(error["error"]["hints"][0], hint);
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::kit::{Cli, Ran, finish};
+use crate::kit::{Cli, Ran, finish, short};
 
 #[path = "../../../backtrail-formats/tests/cut/sessions.rs"]
 #[allow(dead_code, reason = "the other test uses the rest")]
@@ -255,7 +255,7 @@ fn rewind_offers_to_resume() {
     assert_eq!(ran.code, 2, "{ran:#?}");
     let hint = format!(
         "continue from there: backtrail resume {}:{seq}",
-        &sample.id[..8]
+        short(sample.id)
     );
     assert!(ran.stderr.contains(&hint), "{ran:#?}");
 }
@@ -275,7 +275,7 @@ fn what_cannot_be_resumed_says_why_and_what_to_do() {
     says(
         &["resume", id],
         "cannot start Claude Code: claude is not in PATH",
-        "backtrail resume 5b1d6a52 --print",
+        "backtrail resume ynor --print",
     );
     says(
         &["resume", id, "--json"],
@@ -285,12 +285,12 @@ fn what_cannot_be_resumed_says_why_and_what_to_do() {
     says(
         &["resume", &format!("{id}:9999"), "--print"],
         "has no record 9999; its last is",
-        "backtrail show 5b1d6a52",
+        "backtrail show ynor",
     );
     says(
         &["resume", &format!("{id}:0"), "--print"],
         "has no complete exchange up to there",
-        "backtrail show 5b1d6a52",
+        "backtrail show ynor",
     );
     let own = home.cli.new_session("hello");
     says(
@@ -311,10 +311,7 @@ fn what_cannot_be_resumed_says_why_and_what_to_do() {
     command.env("HOME", home.dir()).current_dir(home.dir());
     let ran = finish(&mut command, b"");
     assert_eq!(ran.code, 2, "{ran:#?}");
-    assert!(
-        ran.stderr
-            .contains("the directory of session 5b1d6a52 is gone")
-    );
+    assert!(ran.stderr.contains("the directory of session ynor is gone"));
     assert!(ran.stderr.contains("backtrail relink "), "{ran:#?}");
     let mut after = home.files();
     after.retain(|path, _| !path.starts_with(home.dir().join("moved")));
@@ -362,7 +359,9 @@ fn an_agent_that_cannot_be_resumed_yet_says_so() {
     assert_eq!(ran.code, 2, "{ran:#?}");
     let what = "resuming a session of Droid is not possible yet";
     assert!(ran.stderr.contains(what), "{ran:#?}");
-    assert!(ran.stderr.contains("backtrail show 3c9f0a71"), "{ran:#?}");
+    let shown = short("3c9f0a71-22bb-4d55-9e11-a1b2c3d4e5f6");
+    let way = format!("backtrail show {shown}");
+    assert!(ran.stderr.contains(&way), "{ran:#?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use crate::kit::{Cli, Ran, finish};
+use crate::run_signals::WAYS;
 
 fn run(cli: &Cli, command: &[&str]) -> Ran {
     cli.run(&[&["run", "--"], command].concat())
@@ -19,12 +20,15 @@ fn script(cli: &Cli, name: &str, text: &str, mode: u32) {
 #[test]
 fn the_exit_code_is_the_commands() {
     let cli = Cli::new();
-    for (line, code) in [("exit 0", 0), ("exit 3", 3), ("exit 255", 255)] {
-        assert_eq!(run(&cli, &["sh", "-c", line]).code, code, "{line}");
-    }
-    for (signal, code) in [("TERM", 143), ("KILL", 137), ("ABRT", 134), ("PIPE", 141)] {
-        let line = format!("kill -{signal} $$");
-        assert_eq!(run(&cli, &["sh", "-c", &line]).code, code, "{line}");
+    for way in WAYS {
+        let run = |line: &str| cli.run(&[way, &["--", "sh", "-c", line]].concat());
+        for (line, code) in [("exit 0", 0), ("exit 3", 3), ("exit 255", 255)] {
+            assert_eq!(run(line).code, code, "{way:?} {line}");
+        }
+        for (signal, code) in [("TERM", 143), ("KILL", 137), ("ABRT", 134), ("PIPE", 141)] {
+            let line = format!("kill -{signal} $$");
+            assert_eq!(run(&line).code, code, "{way:?} {line}");
+        }
     }
 }
 

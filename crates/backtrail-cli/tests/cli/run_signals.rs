@@ -12,6 +12,9 @@ use crate::kit::Cli;
 /// something can miss one as it begins to wait.)
 pub(crate) const UNTIL_TOLD: &str = "echo up; while ((SECONDS < 60)); do :; done";
 
+/// A run, and one that follows the session of an agent: they treat the command alike.
+pub(crate) const WAYS: [&[&str]; 2] = [&["run"], &["run", "--agent", "codex"]];
+
 /// A run whose command is up: it has said so.
 struct Running {
     child: Child,
@@ -62,8 +65,8 @@ fn a_signal_sent_to_us_alone_ends_the_command_and_not_us() {
         (Signal::INT, 130),
         (Signal::QUIT, 131),
     ];
-    for (signal, code) in signals {
-        let running = Running::start(cli.command(&["run", "--", "cat"]));
+    for (run, (signal, code)) in WAYS.iter().flat_map(|way| signals.map(|it| (way, it))) {
+        let running = Running::start(cli.command(&[run, &["--", "cat"][..]].concat()));
         running.kill(signal);
         let (ended, _, ours) = running.end();
         assert_eq!(ended, Some(code), "{ours}");

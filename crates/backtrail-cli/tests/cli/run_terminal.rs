@@ -6,11 +6,15 @@ use std::process::Command;
 
 use crate::kit::Cli;
 use crate::pty::{self, CTRL_BACKSLASH, CTRL_C, CTRL_Z, Terminal};
-use crate::run_signals::UNTIL_TOLD;
+use crate::run_signals::{UNTIL_TOLD, WAYS};
 
 /// Starts a run in a terminal; its command is a line for bash.
 fn start(cli: &Cli, line: &str) -> Terminal {
-    Terminal::start(&cli.command(&["run", "--", "bash", "-c", line]))
+    start_as(cli, WAYS[0], line)
+}
+
+fn start_as(cli: &Cli, way: &[&str], line: &str) -> Terminal {
+    Terminal::start(&cli.command(&[way, &["--", "bash", "-c", line]].concat()))
 }
 
 #[test]
@@ -19,8 +23,9 @@ fn ctrl_c_ends_the_command_and_we_still_report_what_it_did() {
         return;
     }
     let cli = Cli::new();
-    for (key, code) in [(CTRL_C, 130), (CTRL_BACKSLASH, 131)] {
-        let mut terminal = Terminal::start(&cli.command(&["run", "--", "cat"]));
+    let keys = [(CTRL_C, 130), (CTRL_BACKSLASH, 131)];
+    for (way, (key, code)) in WAYS.iter().flat_map(|way| keys.map(|it| (way, it))) {
+        let mut terminal = Terminal::start(&cli.command(&[way, &["--", "cat"][..]].concat()));
         terminal.type_keys("up\n");
         // What is typed, and then what the command makes of it.
         terminal.wait_for("up\r\nup");
@@ -114,14 +119,16 @@ fn the_command_sees_the_terminal_and_its_size_and_hears_when_it_changes() {
     let cli = Cli::new();
     let line = "test -t 0 && test -t 1 && test -t 2 && echo a terminal; stty size; \
                 trap 'stty size; exit 5' WINCH";
-    let mut terminal = start(&cli, &format!("{line}; {UNTIL_TOLD}"));
-    terminal.wait_for("a terminal");
-    terminal.wait_for("24 80");
-    terminal.wait_for("up");
-    terminal.resize(50, 132);
-    terminal.wait_for("50 132");
-    let (code, screen) = terminal.end();
-    assert_eq!(code, 5, "{screen}");
+    for way in WAYS {
+        let mut terminal = start_as(&cli, way, &format!("{line}; {UNTIL_TOLD}"));
+        terminal.wait_for("a terminal");
+        terminal.wait_for("24 80");
+        terminal.wait_for("up");
+        terminal.resize(50, 132);
+        terminal.wait_for("50 132");
+        let (code, screen) = terminal.end();
+        assert_eq!(code, 5, "{screen}");
+    }
 }
 
 /// Starts a shell with job control, for a person who types and sees no echo. Its
@@ -173,19 +180,22 @@ fn ctrl_z_stops_the_job_and_fg_continues_it() {
     if !pty::is_there() {
         return;
     }
-    let cli = Cli::new();
-    let mut terminal = shell(&cli);
-    let line = "echo up; while read a && [ $a != end ]; do echo read $a; done; exit 6";
-    terminal.type_keys(&format!("$BACKTRAIL run -- bash -c '{line}'\n"));
-    terminal.wait_for("up");
-    for round in 1..=20 {
-        terminal.type_keys(CTRL_Z);
-        stopped_and_called_back(&mut terminal);
-        terminal.type_keys(&format!("{round}\n"));
-        terminal.wait_for(&format!("read {round}"));
+    for way in WAYS {
+        let cli = Cli::new();
+        let mut terminal = shell(&cli);
+        let line = "echo up; while read a && [ $a != end ]; do echo read $a; done; exit 6";
+        let way = way.join(" ");
+        terminal.type_keys(&format!("$BACKTRAIL {way} -- bash -c '{line}'\n"));
+        terminal.wait_for("up");
+        for round in 1..=20 {
+            terminal.type_keys(CTRL_Z);
+            stopped_and_called_back(&mut terminal);
+            terminal.type_keys(&format!("{round}\n"));
+            terminal.wait_for(&format!("read {round}"));
+        }
+        terminal.type_keys("end\n");
+        ends_with_6(terminal);
     }
-    terminal.type_keys("end\n");
-    ends_with_6(terminal);
 }
 
 /// A program with a screen of its own puts the terminal in order before it stops;

@@ -194,6 +194,35 @@ fn an_agent_that_is_named_is_set_up_even_if_it_was_never_used() {
     }
 }
 
+/// Every command takes every common name of an agent, and suggests the right one for a wrong one.
+#[test]
+fn an_agent_has_the_same_names_everywhere() {
+    let home = SetupHome::new();
+    for name in ["claude", "claude-code", "Claude Code", "CLAUDE_CODE"] {
+        let ran = home.setup(&[name, "--dry-run", "--json"]);
+        assert_eq!(ran.json()["agents"][0]["agent"], "claude-code", "{ran:#?}");
+        let ran = home
+            .cli
+            .run(&["import", "--from", name, "--dry-run", "--json"]);
+        let agents = ran.json()["agents"].clone();
+        let agents: Vec<&String> = agents.as_object().unwrap().keys().collect();
+        assert_eq!(agents, ["claude-code"], "{ran:#?}");
+        let ran = home.cli.run(&["hook", name, "--event", "Stop", "{}"]);
+        assert_eq!((ran.code, &*ran.stderr), (0, ""), "{ran:#?}");
+    }
+    for (words, similar) in [
+        (&["setup", "claud"][..], "'claude'"),
+        (&["setup", "gemmini"], "'gemini'"),
+        (&["import", "--from", "gemini-ci"], "'gemini-cli'"),
+        (&["run", "--agent", "codx", "--", "true"], "'codex'"),
+        (&["export", "latest", "--to", "coddex"], "'codex'"),
+    ] {
+        let ran = home.cli.run(words);
+        assert_ne!(ran.code, 0, "{ran:#?}");
+        assert!(ran.stderr.contains(similar), "{ran:#?}");
+    }
+}
+
 #[test]
 fn variables_that_move_an_agents_settings_are_respected() {
     let home = SetupHome::new();

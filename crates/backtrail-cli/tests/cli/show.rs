@@ -9,7 +9,7 @@ use backtrail::{
 };
 use serde_json::{Value, json};
 
-use crate::kit::{Cli, Ran, finish, snapshot};
+use crate::kit::{Cli, Ran, finish, short, snapshot};
 use crate::pty::Terminal;
 
 /// An answer with everything that Markdown has.
@@ -381,7 +381,7 @@ fn a_fork_shows_where_its_own_part_begins() {
         "{text}"
     );
     assert!(
-        parts[1].starts_with(&id[..8]) && parts[1].contains("my own way"),
+        parts[1].starts_with(&short(&id)) && parts[1].contains("my own way"),
         "{text}"
     );
     assert!(!text.contains("answer 2"), "{text}");

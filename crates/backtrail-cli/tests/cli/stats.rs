@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::find::{fill, ok};
-use crate::kit::{Cli, line, screen, snapshot};
+use crate::kit::{Cli, line, screen, short, snapshot};
 
 #[test]
 fn what_was_spent_reads_well_at_every_width() {
@@ -92,9 +92,9 @@ fn own_prices_count_and_a_filter_does_not_go_with_a_session() {
         screen(&ran, &cli, &[]),
         "exit 0\nerr: no usage recorded for --agent nobody\n"
     );
-    let ran = cli.run(&["stats", "--by", "hour"]);
+    let ran = cli.run(&["stats", "--by", "decade"]);
     assert!(
-        ran.code == 2 && ran.stderr.contains("day, month, model"),
+        ran.code == 2 && ran.stderr.contains("day, week, month"),
         "{ran:#?}"
     );
 }
@@ -233,7 +233,7 @@ fn damage_is_not_counted_and_is_reported() {
         ran.stdout
     );
     assert_eq!(
-        ran.stderr.replace(&id[..8], "<id>"),
+        ran.stderr.replace(&short(&id), "<id>"),
         "\
 warning: 1 place could not be read completely
 hint: backtrail verify <id>
@@ -341,7 +341,7 @@ fn f24_show_stats_of_a_session_and_stats_agree() {
     let listed = ok(cli.run(&["list"])).stdout;
     let line = listed
         .lines()
-        .find(|line| line.starts_with(&other[..4]))
+        .find(|line| line.starts_with(&short(&other)))
         .unwrap();
     assert!(line.ends_with("~2  unpriced"), "{listed}");
 }
@@ -452,4 +452,133 @@ fn stats_list_what_stays_unpriced_and_a_plus_is_explained_once_where_it_is() {
     let own = "[prices.model-a]\ninput = 1.0\noutput = 1.0\n";
     std::fs::write(cli.store().join("config.toml"), own).unwrap();
     assert_eq!(stats(&[]), json!([none]));
+}
+
+#[test]
+fn empty_days_two_dimensions_tools_tags_and_blocks_are_shown() {
+    let cli = Cli::new();
+    let found = fill(&cli);
+    let json = |args: &[&str]| ok(cli.run(&[&["stats", "--json"], args].concat())).json();
+    // Calls on 2020-11-14 and 2020-11-15; the days around them are empty.
+    let days = ["--since", "2020-11-13", "--until", "2020-11-16"];
+    let by_day = json(&[&["--by", "day"], &days[..]].concat());
+    let calls = by_day["by"].as_array().unwrap().iter();
+    let calls: Vec<(&str, u64)> = calls
+        .map(|day| (day["key"].as_str().unwrap(), day["calls"].as_u64().unwrap()))
+        .collect();
+    let expected = [
+        ("2020-11-13", 0),
+        ("2020-11-14", 1),
+        ("2020-11-15", 2),
+        ("2020-11-16", 0),
+    ];
+    assert_eq!(calls, expected);
+    let both = json(&[&["--by", "day,model"], &days[..]].concat());
+    assert_eq!(both["by"][0]["keys"], json!(["2020-11-14", "m-large"]));
+    assert_eq!(both["by"][1]["keys"], json!(["2020-11-15", "m-small"]));
+    assert_eq!(both["by"][1]["calls"], 2);
+    // Of times the newest are kept, as in text.
+    let last = json(&[&["--by", "day", "-n", "2"], &days[..]].concat());
+    let keys = last["by"].as_array().unwrap().iter().map(|day| &day["key"]);
+    assert_eq!(keys.collect::<Vec<_>>(), ["2020-11-15", "2020-11-16"]);
+    let last = json(&[&["--by", "day,model", "-n", "1"], &days[..]].concat());
+    assert_eq!(last["by"], json!(both["by"].as_array().unwrap()[1..]));
+    // Four sessions have one edit each, and one starts a sub-agent that never answers.
+    let tools = json(&["--by", "tool"]);
+    assert_eq!(tools["totals"]["calls"], 5);
+    assert_eq!(tools["by"][0]["key"], "edit");
+    assert_eq!(
+        (&tools["by"][0]["calls"], &tools["by"][0]["failed"]),
+        (&json!(4), &json!(0))
+    );
+    assert_eq!(
+        (&tools["by"][1]["key"], &tools["by"][1]["open"]),
+        (&json!("task"), &json!(1))
+    );
+    ok(cli.run(&["tag", &found.rounding, "money", "bug"]));
+    let tags = json(&["--by", "tag"]);
+    let of = |tag: &str| {
+        tags["by"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["key"] == tag)
+            .cloned()
+    };
+    assert_eq!(of("money").unwrap()["cost_usd"], 1.84);
+    assert_eq!(of("bug").unwrap()["cost_usd"], 1.84);
+    assert_eq!(tags["totals"]["cost_usd"], 2.094, "each call once");
+    let text = ok(cli.run(&["stats", "--by", "tag"])).stdout;
+    assert!(
+        text.contains("counts in each; the total has it once"),
+        "{text}"
+    );
+    // 2020-10-02 11:00, 2020-11-14 14:05, 2020-11-15 10:00 and 10:02.
+    let blocks = json(&["--blocks"])["blocks"].as_array().unwrap().clone();
+    let starts: Vec<&str> = blocks
+        .iter()
+        .map(|it| it["start"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        starts,
+        [
+            "2020-10-02T11:00:00.000Z",
+            "2020-11-14T14:00:00.000Z",
+            "2020-11-15T10:00:00.000Z"
+        ]
+    );
+    assert_eq!(blocks[2]["spending"]["calls"], 2);
+    assert_eq!(blocks[2]["active"], false);
+    let averages = &json(&[])["averages"];
+    assert_eq!(
+        (
+            &averages["per_day"]["count"],
+            &averages["per_session"]["count"]
+        ),
+        (&json!(3), &json!(4))
+    );
+    // The task of the sub-agent is not a prompt.
+    assert_eq!(averages["per_prompt"]["count"], 3);
+    assert_eq!(averages["per_prompt"]["cost_usd"], 0.698);
+}
+
+#[test]
+fn a_picture_is_written_once_and_wrong_groups_are_refused() {
+    let cli = Cli::new();
+    fill(&cli);
+    let file = cli.work().join("spent.svg");
+    let path = file.to_str().unwrap();
+    ok(cli.run(&["stats", "--by", "model", "--svg", path]));
+    let picture = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        picture.starts_with("<svg ") && picture.contains("m-large"),
+        "{picture}"
+    );
+    assert!(picture.contains("prefers-color-scheme:dark"), "{picture}");
+    std::fs::write(&file, "mine").unwrap();
+    let nowhere = cli.work().join("none/spent.svg");
+    for (args, says) in [
+        (&["--by", "model", "--svg", path][..], "already exists"),
+        (
+            &["--by", "model", "--svg", nowhere.to_str().unwrap()],
+            "cannot write the picture",
+        ),
+        (&["--svg", path, "--force"], "--svg needs groups"),
+        (&["--by", "foo"], "invalid value 'foo'"),
+        (&["--by", "day,day"], "the same kind of group twice"),
+        (&["--by", "day,model,agent"], "at most two"),
+        (&["--blocks", "--by", "day"], "cannot be used with"),
+        (&["--force"], "--svg"),
+    ] {
+        let ran = cli.run(&[&["stats"], args].concat());
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (2, ""),
+            "{args:?}: {ran:#?}"
+        );
+        assert!(ran.stderr.contains(says), "{args:?}: {ran:#?}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+    ok(cli.run(&["stats", "--blocks", "--svg", path, "--force"]));
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("<svg "));
 }

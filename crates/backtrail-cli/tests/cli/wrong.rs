@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::kit::{Cli, Ran, Recording, screen};
+use crate::kit::{Cli, Ran, Recording, screen, short};
 
 /// The verbs that read a session or change it, with REF for the reference.
 const LOOKING: &[&[&str]] = &[
@@ -117,11 +117,9 @@ fn every_verb_refuses_an_ambiguous_reference() {
     for verb in all_verbs() {
         let ran = run(&cli, verb, "session-17947");
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{verb:?}");
-        for session in [
-            "session-1794726326-1 (untitled",
-            "session-1794726326-2 (untitled",
-        ] {
-            assert!(ran.stderr.contains(session), "{verb:?}: {}", ran.stderr);
+        for session in ["session-1794726326-1", "session-1794726326-2"] {
+            let named = format!("hint: {} (hi", short(session));
+            assert!(ran.stderr.contains(&named), "{verb:?}: {}", ran.stderr);
         }
     }
 }

@@ -25,4 +25,5 @@ _backtrail() {
     done < <("$1" __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 
-complete -F _backtrail backtrail
+# The newest sessions come first, where bash can keep an order.
+complete -o nosort -F _backtrail backtrail 2>/dev/null || complete -F _backtrail backtrail

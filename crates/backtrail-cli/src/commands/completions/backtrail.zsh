@@ -20,7 +20,7 @@ _backtrail() {
                 ;;
         esac
     done < <(${(Q)words[1]} __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)
-    (( $#values )) && compadd -l -d lines -a values
+    (( $#values )) && compadd -l -V backtrail -d lines -a values
 }
 
 if [[ ${funcstack[1]} == _backtrail ]]; then

@@ -1,16 +1,19 @@
 //! Completions from the store.
 //!
 //! They must be quick with many thousands of sessions: ids come from the names of directories,
-//! and only a few sessions are read.
+//! titles and times from the catalogue as it is, and only a few sessions are read.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use backtrail::{SessionId, SessionInfo, Store, Workspace};
+use backtrail::{SessionId, SessionInfo, Store, Timestamp, Workspace};
+use backtrail_index::known_sessions;
 
 use super::line::Candidate;
 use crate::files;
 use crate::home::{store_dir, workspace_root};
+use crate::short::{self, short};
 use crate::when;
 
 /// The most sessions that are read for their titles.
@@ -40,15 +43,57 @@ impl<'a> Values<'a> {
         Store::open(self.dir.clone()?).ok()
     }
 
+    /// Returns the sessions: those of this workspace first, and the newest of each first.
     pub(super) fn sessions(&self) -> Vec<Candidate> {
         let mut found = self.latest();
-        let ids = self.session_ids();
-        let store = self.store().filter(|_| ids.len() <= TITLED);
-        found.extend(ids.iter().filter_map(|id| {
-            let what = store.as_ref().map(|store| described(store, id));
-            Candidate::new(id, &what.unwrap_or_default())
-        }));
+        let Some(store) = self.store() else {
+            let ids = self.session_ids();
+            found.extend(ids.iter().filter_map(|id| Candidate::new(id, "")));
+            return found;
+        };
+        let mut there: HashMap<String, PathBuf> = self.all_ids().into_iter().collect();
+        there.retain(|id, _| self.may_mean(id));
+        let mut known = known_sessions(&store);
+        known.retain(|session| there.remove(&session.id).is_some());
+        let root = workspace_root(&store);
+        known.sort_by_key(|session| root.is_none() || session.root != root);
+        // What the catalogue does not know yet is newer than what it knows.
+        let new = newest(there.into_iter().collect(), self.most());
+        let titled = new.len() <= TITLED;
+        let new = new.iter().filter_map(|id| {
+            let what = titled.then(|| described(&store, id));
+            Candidate::new(&self.name_of(&store, id)?, &what.unwrap_or_default())
+        });
+        let known = known.iter().filter_map(|session| {
+            let what = about(session.updated_at, &session.title);
+            Candidate::new(&self.name_of(&store, &session.id)?, &what)
+        });
+        found.extend(new.chain(known).take(self.most()));
         found
+    }
+
+    /// Returns how many sessions are offered at most: the newest if nothing was typed.
+    fn most(&self) -> usize {
+        match self.current.is_empty() {
+            true => NEWEST,
+            false => usize::MAX,
+        }
+    }
+
+    /// Returns whether what was typed is the beginning of a session's id or short id.
+    fn may_mean(&self, id: &str) -> bool {
+        self.fits(id) || id.parse().is_ok_and(|id: SessionId| self.fits(&id.short()))
+    }
+
+    /// Returns the name of a session that continues what was typed: its id, or its short id.
+    fn name_of(&self, store: &Store, id: &str) -> Option<String> {
+        if self.fits(id) {
+            return Some(id.to_owned());
+        }
+        short::use_store(store);
+        let id = id.parse().ok()?;
+        let shown = Some(short(&id)).filter(|shown| self.fits(shown));
+        Some(shown.unwrap_or_else(|| id.short()))
     }
 
     /// Returns the sessions in the trash.
@@ -152,13 +197,8 @@ impl<'a> Values<'a> {
     /// Returns the sessions that match what was typed; the newest if that is nothing.
     fn session_ids(&self) -> Vec<String> {
         let mut ids = self.all_ids();
-        ids.retain(|(id, _)| self.fits(id));
-        let most = if self.current.is_empty() {
-            NEWEST
-        } else {
-            usize::MAX
-        };
-        newest(ids, most)
+        ids.retain(|(id, _)| self.may_mean(id));
+        newest(ids, self.most())
     }
 
     /// Returns the names and the paths of all sessions.
@@ -202,7 +242,11 @@ fn described(store: &Store, id: &str) -> String {
         return String::new();
     };
     let title = info.title.or(info.begins).unwrap_or_default();
-    let at = info.updated_at.map(when::brief).unwrap_or_default();
+    about(info.updated_at, &title)
+}
+
+fn about(updated_at: Option<Timestamp>, title: &str) -> String {
+    let at = updated_at.map(when::brief).unwrap_or_default();
     match title.is_empty() {
         true => at,
         false => format!("{at}: {title}"),

@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use backtrail::{SessionInfo, Timestamp};
+use backtrail_formats::agent_title;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use super::html::write_when;
 use super::markup::Html;
-use super::title_of;
 use crate::commands::conversation::Survey;
 use crate::text::{count, one_line, plus_note};
 
@@ -28,11 +28,11 @@ pub(super) struct Prompt {
 /// that was taken for markup could do nothing.
 pub(super) fn write_head(
     out: &mut dyn Write,
+    title: &str,
     info: &SessionInfo,
     survey: &Survey,
 ) -> io::Result<()> {
-    let title = title_of(info);
-    let title = one_line(title.as_deref().unwrap_or("untitled"), 300);
+    let title = one_line(title, 300);
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; \
          base-uri 'none'; form-action 'none'",
@@ -84,7 +84,11 @@ fn write_bar(html: &mut Html) {
 fn write_facts(html: &mut Html, info: &SessionInfo, survey: &Survey) {
     let stats = &survey.stats;
     let mut facts: Vec<String> = Vec::new();
-    facts.extend(info.agent.as_deref().map(|agent| one_line(agent, 60)));
+    facts.extend(
+        info.agent
+            .as_deref()
+            .map(|agent| one_line(agent_title(agent), 60)),
+    );
     let mut models: Vec<String> = stats
         .models
         .iter()

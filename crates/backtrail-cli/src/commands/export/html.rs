@@ -4,26 +4,28 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use backtrail::conversation::{Answer, Item, ToolCall, ToolOutcome};
 use backtrail::conversation::{
-    CompactionItem, InjectedMessage, Reply, RunItem, SpawnedItem, SpendingItem,
+    Answer, CompactionItem, InjectedKind, InjectedMessage, Item, RelativePaths, Reply, RunItem,
+    SpawnedItem, ToolCall, ToolResultItem, TurnEnd,
 };
 use backtrail::{Block, Run, Store, Timestamp};
 
+use super::Export;
 use super::frame::{self, Prompt};
 use super::markup::{Html, cut};
 use super::prose;
 use super::tool_call::{self, Call, MOST, Outcome};
-use super::{Export, title_of};
+use crate::commands::conversation::call::CallView;
 use crate::commands::conversation::changes::Changes;
+use crate::commands::conversation::prose::{answer_text, block_words};
 use crate::commands::conversation::{
-    self, HIDDEN_THINKING, LOST_SUMMARY, TurnSpending, compaction_words, run_words, session_prices,
-    spending_words,
+    self, HIDDEN_THINKING, LOST_SUMMARY, TurnSpending, compaction_words, injected_words, run_words,
+    session_prices,
 };
 use crate::commands::short;
 use crate::error::Result;
 use crate::shell::command_line;
-use crate::text::{grouped, one_line};
+use crate::text::one_line;
 
 /// No more prompts are listed beside the page.
 const MOST_PROMPTS: usize = 5000;
@@ -35,13 +37,15 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
     for model in &mut survey.stats.models {
         *model = export.text(model);
     }
-    frame::write_head(out, &info, &survey)?;
+    let title = export.title()?;
+    frame::write_head(out, &title, &info, &survey)?;
     let changes = Changes::find(export.store, export.reader, &info);
     let mut page = Page {
         out,
         store: export.store,
         changes,
         spending: TurnSpending::new(session_prices(export.store, &info)?),
+        paths: RelativePaths::new(info.workspace_root.as_deref()),
         name: short(&info.id).to_owned(),
         anchored: HashSet::new(),
         prompts: Vec::new(),
@@ -52,6 +56,7 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
         let item = export.redacted(item);
         page.item(&item, export)?;
     }
+    page.end_turn("")?;
     let (prompts, left) = (page.prompts, page.prompts_left);
     frame::write_foot(out, &prompts, left)?;
     Ok(super::losses(conversation.damaged()))
@@ -62,6 +67,7 @@ struct Page<'a> {
     store: &'a Store,
     changes: Changes,
     spending: TurnSpending,
+    paths: RelativePaths,
     /// The session, as commands name it.
     name: String,
     /// The records of this turn that have a place to link to.
@@ -85,19 +91,16 @@ impl Page<'_> {
                 self.write_thinking(out, &thinking.text, thinking.seq);
             }
             Item::ToolCall(call) => self.call(out, call),
-            Item::ToolResult(result) => {
-                let outcome = self.outcome(&result.result, result.success);
-                outcome.write_alone(out, result.name.as_deref().unwrap_or("tool"));
-            }
+            Item::ToolResult(result) => self.result(out, result),
             Item::Attachment(attachment) => {
                 self.write_anchor(out, attachment.seq);
                 self.write_block(out, &attachment.block, attachment.seq);
             }
-            Item::Spending(spending) => self.used(out, spending),
-            Item::TurnEnd(turn) => match self.changes.of_turn(turn.first, turn.last).as_str() {
-                "" => {}
-                changed => write_note(out, &export.text(changed)),
-            },
+            Item::Spending(spending) => self.spending.add(spending),
+            Item::TurnEnd(TurnEnd { first, last, .. }) => {
+                let changed = self.changes.of_turn(*first, *last);
+                return self.end_turn(&export.text(&changed));
+            }
             Item::Compaction(compaction) => self.compaction(out, compaction),
             Item::Spawned(spawned) => self.spawned(out, item, spawned, export),
             Item::Run(RunItem { run: Some(run), .. }) => self.run(out, item.seq(), run, export),
@@ -156,16 +159,25 @@ impl Page<'_> {
 
     fn call(&mut self, html: &mut Html, call: &ToolCall) {
         self.write_anchor(html, call.seq);
-        let success = call.success != Some(false);
-        let outcome = call.result.as_ref();
-        let outcome = outcome.map(|result| self.outcome(result, success));
-        Call::new(call, &self.more(call.seq)).write(html, outcome.as_ref());
+        let result = call.result.as_ref();
+        let anchor = result.and_then(|result| self.anchor(result.seq, result.is_alone));
+        let view = CallView::new(call, &self.paths);
+        let more = self.more(call.seq);
+        let outcome = Outcome::of_call(call, &view, &self.paths, anchor, &more);
+        Call::new(&view, &more).write(html, outcome.as_ref());
     }
 
-    fn outcome(&mut self, result: &ToolOutcome, success: bool) -> Outcome {
-        let is_first = result.is_alone && self.anchored.insert(result.seq);
-        let anchor = is_first.then_some(result.seq);
-        Outcome::new(result, success, anchor, &self.more(result.seq))
+    fn result(&mut self, html: &mut Html, item: &ToolResultItem) {
+        let result = &item.result;
+        let anchor = self.anchor(result.seq, result.is_alone);
+        let more = self.more(result.seq);
+        let outcome = Outcome::alone(result, item.success, &self.paths, anchor, &more);
+        outcome.write_alone(html, item.name.as_deref().unwrap_or("tool"));
+    }
+
+    /// Returns the record that a link to a result leads to, if it needs one.
+    fn anchor(&mut self, seq: u64, is_alone: bool) -> Option<u64> {
+        (is_alone && self.anchored.insert(seq)).then_some(seq)
     }
 
     /// Writes the place that a link to a record leads to, unless there is one.
@@ -175,37 +187,34 @@ impl Page<'_> {
         }
     }
 
-    /// Writes what a response used.
-    fn used(&mut self, html: &mut Html, item: &SpendingItem) {
-        let spending = self.spending.of(item);
-        let words = spending_words(&spending);
-        if words.is_empty() {
-            return;
+    /// Writes what a turn changed and what it spent.
+    fn end_turn(&mut self, changed: &str) -> io::Result<()> {
+        let spent = self.spending.take();
+        if changed.is_empty() && spent.is_empty() {
+            return Ok(());
         }
-        let all = format!(
-            "{} input, {} read from the cache, {} written to it, {} output",
-            grouped(spending.input_tokens),
-            grouped(spending.cache_read_tokens),
-            grouped(spending.cache_write_tokens),
-            grouped(spending.output_tokens),
-        );
-        html.raw("<p class=\"used\"").attr("title", &all).raw(">");
-        html.text(&words.join(" · ")).raw("</p>\n");
+        let mut html = Html::new();
+        html.raw("<p class=\"used\">");
+        html.wrap("<span>", changed, "</span>");
+        html.wrap("<span>", &spent.join(" · "), "</span></p>\n");
+        self.out.write_all(html.as_str().as_bytes())
     }
 
-    /// Writes a message that is not part of the dialogue, folded.
+    /// Writes what an agent added, folded.
     fn injected(&mut self, html: &mut Html, message: &InjectedMessage) {
         let seq = message.seq;
-        let name = conversation::injected_name(&message.role);
+        if message.kind == InjectedKind::Filler {
+            return;
+        }
+        let name = conversation::injected_name(message);
         html.raw("<details class=\"aside\"");
         if self.anchored.insert(seq) {
             html.id(seq);
         }
         html.raw("><summary><b>");
-        html.text(&name)
-            .raw("</b> <span>")
-            .text(&one_line(cut(&message.text, 4000).0, 100));
-        html.raw("</span></summary><div class=\"body\">");
+        html.text(&injected_words(&name, message.kind, &message.text))
+            .raw("</b>");
+        html.raw("</summary><div class=\"body\">");
         self.write_typed(html, &message.text, seq);
         for block in &message.attachments {
             self.write_block(html, block, seq);
@@ -238,6 +247,7 @@ impl Page<'_> {
 
     /// Writes Markdown, as far as there is room for it.
     fn write_prose(&self, html: &mut Html, text: &str, seq: u64) {
+        let text = &answer_text(text, &self.paths);
         let (shown, left) = cut(text, MOST);
         prose::write(html, shown);
         tool_call::write_left(html, left, &self.more(seq));
@@ -250,11 +260,7 @@ impl Page<'_> {
             Block::Media(media) => tool_call::write_media(html, media),
             Block::Other(json) => match tool_call::media_of(json) {
                 Some(media) => tool_call::write_media(html, &media),
-                None => {
-                    html.raw("<details class=\"aside\"><summary><b>a block of an unknown type</b></summary><div class=\"body\">");
-                    tool_call::write_text(html, json.as_str(), &self.more(seq));
-                    html.raw("</div></details>\n");
-                }
+                None => write_note(html, &block_words(json, &self.paths)),
             },
             _ => {}
         }
@@ -270,7 +276,7 @@ impl Page<'_> {
             Some(stored) => {
                 html.wrap(
                     "</span></p><details class=\"aside\"><summary><b>summary</b> <span>",
-                    compaction_words(stored).trim_end_matches(':'),
+                    &compaction_words(stored),
                     "</span></summary><div class=\"body\">",
                 );
                 self.write_prose(html, &stored.summary, seq);
@@ -313,8 +319,8 @@ impl Page<'_> {
         let mut words = conversation::remark(item).unwrap_or_default();
         if let Some(spawned) = &spawned.spawned {
             let reader = self.store.read_session(&spawned.session_id);
-            let info = reader.and_then(|reader| reader.info()).ok();
-            if let Some(title) = info.as_ref().and_then(title_of) {
+            let title = reader.and_then(|reader| reader.title());
+            if let Ok(Some(title)) = title {
                 words += &format!(": {}", one_line(&export.text(&title), 120));
             }
         }

@@ -82,10 +82,6 @@ impl Html {
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 fn escape(out: &mut String, text: &str) {

@@ -3,8 +3,10 @@
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::diff;
+use backtrail::conversation::is_patch;
+
 use super::markup::Html;
+use super::tool_call::write_patch;
 
 /// A longer text is shown as it is.
 const LONGEST: usize = 256 << 10;
@@ -206,8 +208,8 @@ impl<'a> Writer<'a> {
 /// Writes a block of code; one of changes in their colours.
 fn write_code(out: &mut Html, code: &str, language: &str) {
     let code = code.strip_suffix('\n').unwrap_or(code);
-    if matches!(language, "diff" | "patch") || diff::is_diff(code) {
-        diff::write_patch(out, code);
+    if matches!(language, "diff" | "patch") || is_patch(code) {
+        write_patch(out, code);
         return;
     }
     out.raw("<pre");

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use backtrail::plumbing::KeptSource;
 use backtrail::{SessionReader, Store};
+use backtrail_formats::agent_title;
 
 use super::super::short;
 use crate::error::{CommandError, Result};
@@ -129,12 +130,13 @@ fn refuse_packed(source: &KeptSource, redacting: bool) -> Result<()> {
 
 fn none(reader: &SessionReader, sources: &[KeptSource], agent: &str) -> CommandError {
     let id = short(reader.id());
-    let what = format!("session {id} was not imported from {agent}");
+    let what = format!("session {id} was not imported from {}", agent_title(agent));
     let error = CommandError::invalid(what);
     if let Some(source) = sources.first() {
         return error.hint(format!(
             "it was imported from {}: use --to {}",
-            source.agent, source.agent
+            agent_title(&source.agent),
+            source.agent
         ));
     }
     let parent = reader.info().ok().and_then(|info| info.forked_from);

@@ -1,13 +1,16 @@
 //! Calls of tools and their results, on a page.
 
-use backtrail::conversation::{ToolCall, ToolOutcome};
-use backtrail::{Block, Fields, Json, Media, Text};
+use backtrail::conversation::{
+    LineChange, Question, RelativePaths, Todo, TodoState, ToolCall, ToolOutcome, is_patch,
+};
+use backtrail::{Block, Fields, Json, Media};
 
-use super::diff;
 use super::markup::{Html, cut};
+use super::prose;
 use super::text_of;
-use crate::commands::show::tool_call::summary_of;
-use crate::text::{count, grouped, medium, size};
+use crate::commands::conversation::call::{CallView, FileDiff, OutcomeView, Part};
+use crate::commands::conversation::compare::sign;
+use crate::text::{grouped, medium};
 
 /// More of one text does not go into a page.
 pub(super) const MOST: usize = 200 << 10;
@@ -26,19 +29,25 @@ pub(super) struct Call {
 /// The result of a call.
 pub(super) struct Outcome {
     pub(super) failed: bool,
+    /// Empty if there is nothing to say.
     pub(super) words: String,
     pub(super) body: Html,
 }
 
 impl Call {
     /// `more` is the command that shows what a page has no room for.
-    pub(super) fn new(call: &ToolCall, more: &str) -> Self {
+    pub(super) fn new(view: &CallView, more: &str) -> Self {
         let mut body = Html::new();
-        let changes = write_input(&mut body, &call.arguments, more);
-        let with = summary_of(call.arguments.as_str());
+        for part in &view.parts {
+            // What a thousand edits hold is not kept in memory.
+            match body.len() < 4 * MOST {
+                true => write_part(&mut body, part, more),
+                false => break,
+            }
+        }
         Self {
-            changes,
-            ..Self::named(&call.name, &with, body)
+            changes: view.changes,
+            ..Self::named(&view.name, &view.with, body)
         }
     }
 
@@ -91,11 +100,38 @@ impl Call {
 }
 
 impl Outcome {
-    /// `anchor` is the record of the result, if nothing else on the page links to it.
-    pub(super) fn new(
+    /// Returns the result of a call.
+    pub(super) fn of_call(
+        call: &ToolCall,
+        view: &CallView,
+        paths: &RelativePaths,
+        anchor: Option<u64>,
+        more: &str,
+    ) -> Option<Self> {
+        let outcome = view.outcome(call, paths)?;
+        let result = call.result.as_ref()?;
+        let hides = view.hides_output(&outcome);
+        Some(Self::new(result, outcome, anchor, hides, more))
+    }
+
+    /// Returns a result that is apart from its call.
+    pub(super) fn alone(
         result: &ToolOutcome,
         success: bool,
+        paths: &RelativePaths,
         anchor: Option<u64>,
+        more: &str,
+    ) -> Self {
+        let outcome = OutcomeView::new(result, success, paths);
+        Self::new(result, outcome, anchor, false, more)
+    }
+
+    /// `anchor` is the record of the result, if nothing else on the page links to it.
+    fn new(
+        result: &ToolOutcome,
+        outcome: OutcomeView,
+        anchor: Option<u64>,
+        hides_output: bool,
         more: &str,
     ) -> Self {
         let mut body = Html::new();
@@ -104,14 +140,16 @@ impl Outcome {
             body.id(seq);
         }
         body.raw(">");
-        let words = write_output(&mut body, &result.output, more);
+        if !hides_output {
+            if !outcome.output.is_empty() {
+                write_text(&mut body, &outcome.output, more);
+            }
+            write_images(&mut body, &result.output, more);
+        }
         body.raw("</div>");
         Self {
-            failed: !success,
-            words: match success {
-                true => words,
-                false => "failed".to_owned(),
-            },
+            failed: outcome.failed,
+            words: outcome.words,
             body,
         }
     }
@@ -123,14 +161,129 @@ impl Outcome {
     }
 }
 
+fn write_part(out: &mut Html, part: &Part, more: &str) {
+    match part {
+        Part::Command(command) => write_text(out, command, more),
+        Part::Diff(diff) => write_diff(out, diff, more),
+        Part::Todos(todos) => write_todos(out, todos),
+        Part::Plan(text) | Part::Prompt(text) => {
+            let (shown, left) = cut(text, MOST);
+            prose::write(out, shown);
+            write_left(out, left, more);
+        }
+        Part::Question(question, answer) => write_question(out, question, answer.as_deref()),
+        Part::Fields(fields) => write_fields(out, fields, more),
+    }
+}
+
+fn write_diff(out: &mut Html, diff: &FileDiff, more: &str) {
+    out.wrap("<p class=\"path\"><code>", &diff.path, "</code>");
+    if !diff.note.is_empty() {
+        out.wrap(" <span>", &diff.note, "</span>");
+    }
+    out.raw("</p>");
+    if diff.lines.is_empty() {
+        return;
+    }
+    let start = out.len();
+    let mut left = 0;
+    out.raw("<pre class=\"diff\">");
+    for (change, line) in &diff.lines {
+        if out.len() - start > MOST {
+            left += line.len() + 1;
+            continue;
+        }
+        let markup = match change {
+            LineChange::Kept => "<span>",
+            LineChange::Removed => "<span class=\"del\">",
+            LineChange::Added => "<span class=\"add\">",
+            LineChange::Hunk => "<span class=\"hunk\">",
+        };
+        out.line(markup, sign(*change), cut(line, MOST).0);
+    }
+    out.raw("</pre>");
+    write_left(out, left, more);
+}
+
+fn write_todos(out: &mut Html, todos: &[Todo]) {
+    out.raw("<ul class=\"todos\">");
+    for todo in todos {
+        let item = match todo.state {
+            TodoState::Open => "<li class=\"open\">",
+            TodoState::Active => "<li class=\"active\">",
+            TodoState::Done => "<li class=\"done\">",
+            TodoState::Cancelled => "<li class=\"dropped\">",
+        };
+        out.wrap(item, &todo.text, "</li>");
+    }
+    out.raw("</ul>");
+}
+
+fn write_question(out: &mut Html, question: &Question, answer: Option<&str>) {
+    out.wrap("<p><b>", &question.text, "</b></p>");
+    if !question.options.is_empty() {
+        out.raw("<ul>");
+        for (label, meaning) in &question.options {
+            out.wrap("<li>", label, "");
+            if !meaning.is_empty() {
+                out.wrap("<span class=\"faint\">: ", meaning, "</span>");
+            }
+            out.raw("</li>");
+        }
+        out.raw("</ul>");
+    }
+    if let Some(answer) = answer {
+        out.wrap("<p>→ ", answer, "</p>");
+    }
+}
+
+fn write_fields(out: &mut Html, fields: &[(String, String)], more: &str) {
+    /// A value up to this length is beside its name.
+    const SHORT: usize = 200;
+    out.raw("<dl>");
+    for (name, value) in fields {
+        // No more than this is kept of one call.
+        if out.len() > 4 * MOST {
+            write_left(out, value.len(), more);
+            continue;
+        }
+        out.wrap("<div><dt>", cut(name, 200).0, "</dt><dd>");
+        match value.len() <= SHORT && !value.contains('\n') {
+            true => drop(out.wrap("<code>", value, "</code>")),
+            false => write_text(out, value, more),
+        }
+        out.raw("</dd></div>");
+    }
+    out.raw("</dl>");
+}
+
 /// Writes a text, as far as there is room for it.
 pub(super) fn write_text(out: &mut Html, text: &str, more: &str) {
     let (shown, left) = cut(text, MOST);
-    match diff::is_diff(shown) {
-        true => diff::write_patch(out, shown),
+    match is_patch(shown) {
+        true => write_patch(out, shown),
         false => drop(out.wrap("<pre>", shown, "</pre>")),
     }
     write_left(out, left, more);
+}
+
+/// Writes a patch, with everything around it.
+pub(super) fn write_patch(out: &mut Html, text: &str) {
+    out.raw("<pre class=\"diff\">");
+    for line in text.lines() {
+        let is_file = ["diff --git ", "--- ", "+++ ", "*** ", "index "];
+        let markup = match line.as_bytes().first() {
+            _ if is_file.iter().any(|begin| line.starts_with(begin)) => "<span class=\"file\">",
+            Some(b'@') => "<span class=\"hunk\">",
+            Some(b'+') => "<span class=\"add\">",
+            Some(b'-') => "<span class=\"del\">",
+            _ => "<span>",
+        };
+        // An empty line takes its room, too.
+        let line = if line.is_empty() { " " } else { line };
+        out.line(markup, "", line);
+    }
+    out.raw("</pre>");
 }
 
 /// Says how much of a text is not on the page.
@@ -145,194 +298,28 @@ pub(super) fn write_left(out: &mut Html, left: usize, more: &str) {
     }
 }
 
-/// Writes the input of a tool; returns how many lines it adds and removes if it edits.
-fn write_input(out: &mut Html, input: &Json, more: &str) -> Option<(u64, u64)> {
-    if let Some(text) = text_of(input) {
-        // Some agents write the input as a text of JSON.
-        return match serde_json::from_str::<Fields>(&text) {
-            Ok(fields) => write_fields(out, &fields, more),
-            Err(_) => {
-                write_text(out, &text, more);
-                diff::is_diff(&text).then(|| diff::count_patch(&text))
-            }
-        };
+/// Writes the images in an output.
+fn write_images(out: &mut Html, output: &Json, more: &str) {
+    if !output.as_str().starts_with('[') {
+        return;
     }
-    match serde_json::from_str::<Fields>(input.as_str()) {
-        Ok(fields) => write_fields(out, &fields, more),
-        Err(_) => {
-            write_text(out, &pretty(input.as_str()), more);
-            None
-        }
-    }
-}
-
-/// The names that agents give to what an edit replaces, and to what it puts there.
-const EDITS: [(&str, &str); 5] = [
-    ("old_string", "new_string"),
-    ("old_str", "new_str"),
-    ("oldText", "newText"),
-    ("old_text", "new_text"),
-    ("oldString", "newString"),
-];
-/// The names of a file's whole content.
-const CONTENTS: [&str; 3] = ["content", "file_text", "contents"];
-/// The names of a file.
-const PATHS: [&str; 5] = ["file_path", "path", "filePath", "filename", "notebook_path"];
-
-fn write_fields(out: &mut Html, fields: &Fields, more: &str) -> Option<(u64, u64)> {
-    let mut written: Vec<&str> = Vec::new();
-    let mut edit = Html::new();
-    let has_path = PATHS
-        .iter()
-        .any(|name| fields.get(name).and_then(text_of).is_some());
-    let content = CONTENTS
-        .iter()
-        .find(|name| fields.get(name).and_then(text_of).is_some());
-    let mut changes = write_edits(&mut edit, fields, more);
-    if changes.is_some() {
-        written.extend(EDITS.iter().flat_map(|(old, new)| [*old, *new]));
-        written.push("edits");
-    } else if let Some(name) = content.filter(|_| has_path) {
-        let content = fields.get(name).and_then(text_of).unwrap_or_default();
-        let (shown, left) = cut(&content, MOST);
-        diff::write_change(&mut edit, "", shown);
-        write_left(&mut edit, left, more);
-        changes = Some((content.lines().count() as u64, 0));
-        written.push(name);
-    }
-    let rest = fields.iter().filter(|(name, _)| !written.contains(name));
-    let mut list = Html::new();
-    for (name, value) in rest {
-        let patch = write_field(&mut list, name, value, more);
-        changes = changes.or(patch);
-    }
-    if !list.is_empty() {
-        out.raw("<dl>").html(&list).raw("</dl>");
-    }
-    out.html(&edit);
-    changes
-}
-
-/// Writes the edits of a call, where it is one that edits.
-fn write_edits(out: &mut Html, fields: &Fields, more: &str) -> Option<(u64, u64)> {
-    let mut edits = Vec::new();
-    edits.extend(edit_of(fields));
-    let list = fields
-        .get("edits")
-        .map(|json| serde_json::from_str::<Vec<Json>>(json.as_str()));
-    for json in list.and_then(Result::ok).unwrap_or_default() {
-        let fields = serde_json::from_str::<Fields>(json.as_str()).ok();
-        edits.extend(fields.as_ref().and_then(edit_of));
-    }
-    if edits.is_empty() {
-        return None;
-    }
-    let (mut added, mut removed) = (0, 0);
-    for (old, new) in edits {
-        let ((old, old_left), (new, new_left)) = (cut(&old, MOST), cut(&new, MOST));
-        let (plus, minus) = diff::count_change(old, new);
-        (added, removed) = (added + plus, removed + minus);
-        // What a thousand edits hold is not kept in memory either.
-        if out.len() < 4 * MOST {
-            diff::write_change(out, old, new);
-            write_left(out, old_left + new_left, more);
-        }
-    }
-    Some((added, removed))
-}
-
-fn edit_of(fields: &Fields) -> Option<(Text, Text)> {
-    let text = |name: &str| fields.get(name).and_then(text_of);
-    EDITS
-        .iter()
-        .find_map(|(old, new)| Some((text(old)?, text(new)?)))
-}
-
-/// Writes a field; returns the lines that it adds and removes where it is a patch.
-fn write_field(out: &mut Html, name: &str, value: &Json, more: &str) -> Option<(u64, u64)> {
-    /// A value up to this length is beside its name.
-    const SHORT: usize = 200;
-    // No more than this is kept of one call.
-    if out.len() > 4 * MOST {
-        write_left(out, value.as_str().len(), more);
-        return None;
-    }
-    out.wrap("<div><dt>", cut(name, 200).0, "</dt><dd>");
-    let text = text_of(value);
-    let shown = match &text {
-        Some(text) => text.to_string(),
-        None => value.as_str().to_owned(),
-    };
-    let is_patch = text.is_some() && diff::is_diff(&shown);
-    match () {
-        () if is_patch => write_text(out, &shown, more),
-        () if shown.len() <= SHORT && !shown.contains('\n') => {
-            out.wrap("<code>", &shown, "</code>");
-        }
-        () if text.is_some() => write_text(out, &shown, more),
-        () => write_text(out, &pretty(&shown), more),
-    }
-    out.raw("</dd></div>");
-    is_patch.then(|| diff::count_patch(&shown))
-}
-
-/// Writes the output of a tool, and returns it in a few words.
-fn write_output(out: &mut Html, output: &Json, more: &str) -> String {
-    if let Some(text) = text_of(output) {
-        return match text.trim_end() {
-            "" => "no output".to_owned(),
-            text => {
-                write_text(out, text, more);
-                in_words(text)
-            }
-        };
-    }
-    let Ok(blocks) = serde_json::from_str::<Vec<Block>>(output.as_str()) else {
-        write_text(out, &pretty(output.as_str()), more);
-        return size(output.as_str().len() as u64);
-    };
-    let mut words = Vec::new();
-    for block in &blocks {
+    let blocks = serde_json::from_str::<Vec<Block>>(output.as_str());
+    for block in blocks.unwrap_or_default() {
         // What a thousand blocks hold is not kept in memory either.
         if out.len() > LARGEST_IMAGE + 4 * MOST {
             write_left(out, output.as_str().len(), more);
             break;
         }
         match block {
-            Block::Text(block) if block.text.trim().is_empty() => {}
-            Block::Text(block) => {
-                words.push(in_words(&block.text));
-                write_text(out, block.text.trim_end(), more);
-            }
-            Block::Media(media) => {
-                words.push(media.kind.clone());
-                write_media(out, media);
-            }
-            Block::Other(json) => match media_of(json) {
-                Some(media) => {
-                    words.push(media.kind.clone());
+            Block::Media(media) => write_media(out, &media),
+            Block::Other(json) => {
+                if let Some(media) = media_of(&json) {
                     write_media(out, &media);
                 }
-                None => write_text(out, &pretty(json.as_str()), more),
-            },
-            other => {
-                let json = serde_json::to_string(other).unwrap_or_default();
-                write_text(out, &pretty(&json), more);
             }
+            _ => {}
         }
     }
-    match words.as_slice() {
-        [] => size(output.as_str().len() as u64),
-        [word] => word.clone(),
-        [first, rest @ ..] => format!(
-            "{first} and {}",
-            count(rest.len(), "more part").replace("more parts", "more")
-        ),
-    }
-}
-
-fn in_words(text: &str) -> String {
-    count(text.trim_end().lines().count(), "line")
 }
 
 /// Reads an image as Anthropic writes it: its data is in a `source`.
@@ -367,58 +354,6 @@ pub(super) fn write_media(out: &mut Html, media: &Media) {
         }
         false => drop(out.wrap("<p class=\"left\">", &medium(media), "</p>")),
     }
-}
-
-/// Writes JSON in lines. It reads it byte by byte, so that no depth is too deep.
-fn pretty(json: &str) -> String {
-    /// What is deeper is not indented further.
-    const DEEPEST: usize = 12;
-    let (mut out, mut depth, mut in_string, mut escaped) = (String::new(), 0usize, false, false);
-    let mut opened = false;
-    for c in json.chars() {
-        if in_string {
-            out.push(c);
-            (in_string, escaped) = match c {
-                _ if escaped => (true, false),
-                '\\' => (true, true),
-                '"' => (false, false),
-                _ => (true, false),
-            };
-            continue;
-        }
-        let new_line = |depth: usize, out: &mut String| {
-            out.push('\n');
-            out.extend(std::iter::repeat_n("  ", depth.min(DEEPEST)));
-        };
-        match c {
-            c if c.is_whitespace() => continue,
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                if !opened {
-                    new_line(depth, &mut out);
-                }
-                opened = false;
-                out.push(c);
-                continue;
-            }
-            _ => {}
-        }
-        if std::mem::take(&mut opened) {
-            new_line(depth, &mut out);
-        }
-        out.push(c);
-        match c {
-            '"' => in_string = true,
-            '{' | '[' => {
-                depth += 1;
-                opened = true;
-            }
-            ',' => new_line(depth, &mut out),
-            ':' => out.push(' '),
-            _ => {}
-        }
-    }
-    out
 }
 
 #[cfg(test)]

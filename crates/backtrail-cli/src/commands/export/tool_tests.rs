@@ -2,62 +2,80 @@
 
 use super::*;
 
-fn input(json: &str) -> (String, Option<(u64, u64)>) {
+fn page(tool: &str, json: &str) -> (String, Option<(u64, u64)>) {
+    let call = serde_json::json!({
+        "seq": 1, "at": null, "id": "t", "name": tool,
+        "arguments": serde_json::from_str::<serde_json::Value>(json).unwrap(),
+        "result": null, "success": null,
+    });
+    let call: ToolCall = serde_json::from_value(call).unwrap();
+    let view = CallView::new(&call, &RelativePaths::default());
     let mut out = Html::new();
-    let json = Json::new(json).unwrap();
-    let changes = write_input(&mut out, &json, "more");
-    (out.as_str().to_owned(), changes)
+    Call::new(&view, "more").write(&mut out, None);
+    (out.as_str().to_owned(), view.changes)
 }
 
 #[test]
 fn edits_are_shown_as_changes_whichever_agent_made_them() {
     let changed =
-        "<pre class=\"diff\"><span class=\"del\">- a</span><span class=\"add\">+ b</span></pre>";
+        "<pre class=\"diff\"><span class=\"del\">-a</span><span class=\"add\">+b</span></pre>";
     for json in [
         r#"{"file_path":"x","old_string":"a","new_string":"b"}"#,
         r#"{"command":"str_replace","path":"x","old_str":"a","new_str":"b"}"#,
         r#"{"path":"x","edits":[{"oldText":"a","newText":"b"}]}"#,
         r#""{\"path\":\"x\",\"oldText\":\"a\",\"newText\":\"b\"}""#,
+        r#"{"input":"*** Begin Patch\n*** Update File: x\n-a\n+b\n*** End Patch"}"#,
     ] {
-        let (html, changes) = input(json);
-        assert!(html.ends_with(changed), "{json}: {html}");
-        assert!(html.contains("<dd><code>x</code></dd>"), "{html}");
+        let (html, changes) = page("edit", json);
+        assert!(html.contains(changed), "{json}: {html}");
+        assert!(html.contains("<code>x</code>"), "{html}");
         assert_eq!(changes, Some((1, 1)));
     }
-    let (html, changes) = input(r#"{"file_path":"x","content":"a\nb\n"}"#);
+    let (html, changes) = page("Write", r#"{"file_path":"x","content":"a\nb\n"}"#);
+    assert!(html.contains("+a</span>"), "{html}");
+    assert_eq!(changes, Some((2, 0)));
+}
+
+#[test]
+fn tasks_and_questions_are_lists() {
+    let todos =
+        r#"{"todos":[{"content":"<b>","status":"completed"},{"content":"c","status":"pending"}]}"#;
+    let (html, _) = page("TodoWrite", todos);
     assert!(
-        html.contains("+ a</span>") && changes == Some((2, 0)),
+        html.contains("<li class=\"done\">&lt;b&gt;</li><li class=\"open\">c</li>"),
         "{html}"
     );
-    let patch = r#"{"input":"*** Begin Patch\n*** Update File: a\n@@\n-a\n+b\n+c\n*** End Patch"}"#;
-    let (html, changes) = input(patch);
+    assert!(html.contains("1 of 2 done"), "{html}");
+    let asked =
+        r#"{"questions":[{"question":"Which?","options":[{"label":"A","description":"d"}]}]}"#;
+    let (html, _) = page("AskUserQuestion", asked);
     assert!(
-        html.contains("<span class=\"del\">-a</span>") && changes == Some((2, 1)),
+        html.contains("<b>Which?</b>") && html.contains("<li>A<span"),
         "{html}"
     );
 }
 
 #[test]
 fn names_of_fields_are_text_too() {
-    let (html, _) = input(r#"{"<script>":"<b>","a":{"<i>":[1,{}]},"deep\u2028":null}"#);
-    assert_eq!(
-        html,
-        "<dl><div><dt>&lt;script&gt;</dt><dd><code>&lt;b&gt;</code></dd></div>\
-         <div><dt>a</dt><dd><code>{&quot;&lt;i&gt;&quot;:[1,{}]}</code></dd></div>\
-         <div><dt>deep\u{2028}</dt><dd><code>null</code></dd></div></dl>"
-    );
+    let (html, _) = page("x", r#"{"<script>":"<b>","deep\u2028":1}"#);
+    let fields = "<dl><div><dt>&lt;script&gt;</dt><dd><code>&lt;b&gt;</code></dd></div>\
+         <div><dt>deep\u{2028}</dt><dd><code>1</code></dd></div></dl>";
+    assert!(html.contains(fields), "{html}");
 }
 
 #[test]
-fn json_is_laid_out_however_deep_it_is() {
-    assert_eq!(
-        pretty(r#"{"a":[1,{"b":"}\",{"}],"c":{}, "d":[]}"#),
-        "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"}\\\",{\"\n    }\n  ],\n  \"c\": {},\n  \"d\": []\n}"
-    );
-    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    assert_eq!(pretty(&deep).matches('[').count(), 100_000);
-    let (html, _) = input(&format!("{{\"a\":{deep}}}"));
+fn arguments_may_be_deep_and_long() {
+    let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+    let (html, _) = page("x", &format!("{{\"a\":{deep}}}"));
     assert!(html.len() < 2 * MOST, "{}", html.len());
+    let long = format!(
+        "{{\"file_path\":\"x\",\"content\":\"{}\"}}",
+        "line\\n".repeat(100_000)
+    );
+    let (html, changes) = page("Write", &long);
+    assert!(html.len() < 3 * MOST, "{}", html.len());
+    assert!(html.contains("more bytes: <code>more</code>"));
+    assert_eq!(changes, Some((100_000, 0)));
 }
 
 #[test]

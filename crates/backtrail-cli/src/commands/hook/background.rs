@@ -18,6 +18,8 @@ pub(crate) enum Background {
     First,
     /// The snapshot of a moment that the agent did not wait for.
     Late,
+    /// The same, where the record that the agent did not wait is missing, too.
+    Missed,
     /// Importing what the agent wrote in the turn that ended.
     Import,
 }
@@ -27,6 +29,7 @@ impl Background {
         match self {
             Self::First => "first",
             Self::Late => "late",
+            Self::Missed => "missed",
             Self::Import => "import",
         }
     }

@@ -6,17 +6,18 @@ use std::thread;
 use std::time::Duration;
 
 use backtrail::workspace::{AgentPlace, AgentTurn, CheckpointReason, Process};
-use backtrail::{Checkpoint, CheckpointId, CheckpointOptions, Workspace};
-use backtrail_formats::{Environment, HookEvent, HookKind, ToolEffect, bind_new};
+use backtrail::{Checkpoint, CheckpointOptions, Workspace};
+use backtrail_formats::{HookEvent, HookKind, ToolEffect, bind_new, hook_takes_context};
 
 use super::HookArgs;
 use super::agent_process::agent_process;
 use super::background::Background;
-use crate::commands::import::failed;
-use crate::commands::setup::last_failure;
+use crate::commands::import::{failed, import_options};
+use crate::commands::setup::{fired_file, last_failure};
 use crate::commands::workspace::{run_around, too_wide};
 use crate::commands::{open_files_store, open_or_create_store};
 use crate::error::{CommandError, Result};
+use crate::files;
 use crate::home::{current_dir, tilde};
 use crate::settings::Settings;
 use crate::text::one_line;
@@ -29,9 +30,14 @@ const TRIES: [Duration; 3] = [
     Duration::from_secs(2),
 ];
 
-/// How many checkpoints back an agent's last turn is looked for. What was undone before so many of
+/// How long the agent waits for the record that it did not wait for a snapshot.
+const MARK_WAIT: Duration = Duration::from_millis(250);
+
+/// How many checkpoints back an agent's session is looked for. What was undone before so many of
 /// others matters no more, and a new session must not read the whole trail.
 const LOOK_BACK: usize = 200;
+/// How many checkpoints back a turn of a session may have begun that has later ones.
+const LONGEST_TURN: usize = 5000;
 
 /// What the agent is to show or to pass on.
 #[derive(Debug, Default)]
@@ -65,30 +71,22 @@ impl<'a> Moment<'a> {
         }
     }
 
-    /// Stores what is due, and returns what to tell.
-    pub(super) fn act(&self) -> Result<Lines> {
+    /// Stores what is due, and adds what to tell, which is told even if storing fails.
+    pub(super) fn act(&self, lines: &mut Lines) -> Result<()> {
         let directory = self.directory()?;
         if let Some(what) = too_wide(&directory) {
-            return Ok(self.refused(&what));
+            self.refuse(&what, lines);
+            return Ok(());
         }
         match &self.event.kind {
-            HookKind::SessionStart { .. } => self.session_starts(&directory),
-            HookKind::Prompt { .. } => self.prompt(&directory),
-            HookKind::ToolStart { effect, .. } | HookKind::ToolEnd { effect, .. } => {
-                match effect {
-                    ToolEffect::MayChangeFiles => self.tool(&directory)?,
-                    ToolEffect::ReadsOnly => self.sign(&directory)?,
-                }
-                Ok(Lines::default())
-            }
-            HookKind::TurnEnd | HookKind::SessionEnd => {
-                self.turn_ends(&directory)?;
-                Ok(Lines::default())
-            }
-            _ => {
-                self.sign(&directory)?;
-                Ok(Lines::default())
-            }
+            HookKind::SessionStart { .. } => self.session_starts(&directory, lines),
+            HookKind::Prompt { .. } => self.work(&directory, lines),
+            HookKind::ToolStart { effect, .. } | HookKind::ToolEnd { effect, .. } => match effect {
+                ToolEffect::MayChangeFiles => self.work(&directory, lines),
+                ToolEffect::ReadsOnly => self.sign(&directory),
+            },
+            HookKind::TurnEnd | HookKind::SessionEnd => self.turn_ends(&directory, lines),
+            _ => self.sign(&directory),
         }
     }
 
@@ -104,6 +102,10 @@ impl<'a> Moment<'a> {
                 Ok(())
             }
             Background::Late => self.checkpoint(&workspace, CheckpointOptions::new().late()),
+            Background::Missed => {
+                self.mark_missed(&workspace, self.settings()?.hook_wait.value)?;
+                self.checkpoint(&workspace, CheckpointOptions::new().late())
+            }
             Background::Import => self.import(&workspace),
         }
     }
@@ -136,17 +138,14 @@ impl<'a> Moment<'a> {
     }
 
     /// Tells once for each session that the directory is not protected.
-    fn refused(&self, what: &str) -> Lines {
+    fn refuse(&self, what: &str, lines: &mut Lines) {
         let is_start = matches!(self.event.kind, HookKind::SessionStart { .. });
         let shown = format!("backtrail: {what}; start the agent in a project to be able to undo");
-        Lines {
-            shown: is_start.then_some(shown),
-            context: None,
-        }
+        lines.shown = is_start.then_some(shown);
     }
 
     /// Begins the first snapshot in the background, so that the first prompt need not wait.
-    fn session_starts(&self, directory: &Path) -> Result<Lines> {
+    fn session_starts(&self, directory: &Path, lines: &mut Lines) -> Result<()> {
         let known = self.known_workspace(directory)?;
         let (store, _) = self.ui.store_dir()?;
         let shown = match known {
@@ -166,32 +165,22 @@ impl<'a> Moment<'a> {
                 )
             }
         };
-        Ok(Lines {
-            shown: Some(shown),
-            context: None,
-        })
+        lines.shown = Some(shown);
+        Ok(())
     }
 
-    fn prompt(&self, directory: &Path) -> Result<Lines> {
+    /// A prompt came, or a tool that may change files runs or has run.
+    fn work(&self, directory: &Path, lines: &mut Lines) -> Result<()> {
         let workspace = self.workspace(directory)?;
-        let context = self.undone_since(&workspace)?;
-        self.protect(&workspace)?;
-        Ok(Lines {
-            shown: None,
-            context,
-        })
+        lines.context = self.undone(&workspace)?;
+        self.protect(&workspace, lines)
     }
 
-    fn tool(&self, directory: &Path) -> Result<()> {
-        let workspace = self.workspace(directory)?;
-        self.protect(&workspace)
-    }
-
-    fn turn_ends(&self, directory: &Path) -> Result<()> {
+    fn turn_ends(&self, directory: &Path, lines: &Lines) -> Result<()> {
         let Some(workspace) = self.known_workspace(directory)? else {
             return Ok(());
         };
-        self.protect(&workspace)?;
+        self.protect(&workspace, lines)?;
         Background::Import.start(self.args, self.payload, self.ui)
     }
 
@@ -208,7 +197,7 @@ impl<'a> Moment<'a> {
 
     /// Makes the checkpoint of this moment, and waits for it for a moment only. If it takes
     /// longer, that is recorded, and a later one is made in the background.
-    fn checkpoint_in_time(&self, workspace: &Workspace) -> Result<()> {
+    fn checkpoint_in_time(&self, workspace: &Workspace, lines: &Lines) -> Result<()> {
         let wait = self.settings()?.hook_wait.value;
         let (done, result) = channel();
         let made = thread::scope(|scope| -> Result<Option<()>> {
@@ -224,7 +213,7 @@ impl<'a> Moment<'a> {
             }
             match result.recv_timeout(wait) {
                 Ok(made) => made.map(Some),
-                Err(RecvTimeoutError::Timeout) => self.give_up(workspace, wait),
+                Err(RecvTimeoutError::Timeout) => self.give_up(workspace, wait, lines),
                 Err(RecvTimeoutError::Disconnected) => Ok(None),
             }
         })?;
@@ -232,8 +221,8 @@ impl<'a> Moment<'a> {
     }
 
     /// Makes the checkpoint of this moment. If that fails, the turn is marked.
-    fn protect(&self, workspace: &Workspace) -> Result<()> {
-        let made = self.checkpoint_in_time(workspace);
+    fn protect(&self, workspace: &Workspace, lines: &Lines) -> Result<()> {
+        let made = self.checkpoint_in_time(workspace, lines);
         if let (Err(error), Ok(place)) = (&made, self.place()) {
             // The failure itself is noted elsewhere, too.
             let reason = one_line(&error.with_causes(), 200);
@@ -243,17 +232,28 @@ impl<'a> Moment<'a> {
     }
 
     /// Lets the agent continue without the snapshot.
-    fn give_up(&self, workspace: &Workspace, wait: Duration) -> ! {
+    fn give_up(&self, workspace: &Workspace, wait: Duration, lines: &Lines) -> ! {
+        // Another process may hold the lock of the trail for however long.
+        let (done, marked) = channel();
+        thread::scope(|scope| {
+            let mark = || drop(done.send(self.mark_missed(workspace, wait)));
+            let spawned = thread::Builder::new().spawn_scoped(scope, mark);
+            let is_marked = spawned.is_ok() && marked.recv_timeout(MARK_WAIT).is_ok();
+            let rest = match is_marked {
+                true => Background::Late,
+                false => Background::Missed,
+            };
+            rest.start(self.args, self.payload, self.ui).ok();
+            super::answer(self.event, lines);
+            // The snapshot in this process is abandoned: nothing names what it stored.
+            std::process::exit(0)
+        })
+    }
+
+    /// Records that the agent did not wait for this moment's snapshot.
+    fn mark_missed(&self, workspace: &Workspace, wait: Duration) -> Result<()> {
         let reason = format!("the snapshot took longer than {wait:?}");
-        if let Ok(place) = self.place() {
-            workspace.record_missed(&place, &reason).ok();
-        }
-        Background::Late
-            .start(self.args, self.payload, self.ui)
-            .ok();
-        super::answer(self.event, None, None);
-        // The snapshot in this process is abandoned: nothing names what it stored.
-        std::process::exit(0)
+        Ok(workspace.record_missed(&self.place()?, &reason)?)
     }
 
     /// Makes the checkpoint of this moment.
@@ -290,7 +290,14 @@ impl<'a> Moment<'a> {
         place: &AgentPlace,
         open: Option<AgentTurn>,
     ) -> Result<AgentTurn> {
-        match open {
+        if let Some(turn) = open {
+            return Ok(turn);
+        }
+        // Another hook of this session may begin it at this moment. Without the lock, at worst
+        // the calls are in two turns.
+        let (store, _) = self.ui.store_dir()?;
+        let _held = files::hold(&fired_file(&store, self.event.agent));
+        match workspace.agent_turn(place)? {
             Some(turn) => Ok(turn),
             None => self.begin_turn(workspace, place, CheckpointOptions::new(), None),
         }
@@ -306,7 +313,7 @@ impl<'a> Moment<'a> {
         if let Some(prompt) = prompt {
             options = options.agent_prompt(prompt);
         }
-        if let Some(run) = self.run(workspace)? {
+        if let Some(run) = run_around(workspace)? {
             options = options.begun_by(run);
         }
         let mut place = place.clone();
@@ -317,16 +324,6 @@ impl<'a> Moment<'a> {
             None => agent_process(),
         };
         Ok(workspace.begin_agent_turn(&place, options, process)?)
-    }
-
-    /// Returns the run around the agent, if it is running. A daemon may still have the
-    /// environment of one that is over.
-    fn run(&self, workspace: &Workspace) -> Result<Option<CheckpointId>> {
-        let Some(run) = run_around() else {
-            return Ok(None);
-        };
-        let active = workspace.active()?;
-        Ok(active.iter().any(|it| it.checkpoint == run).then_some(run))
     }
 
     /// Returns the place in the agent's session that this moment is at.
@@ -356,33 +353,41 @@ impl<'a> Moment<'a> {
 
     /// Imports what the agent wrote, and binds the checkpoints to it.
     fn import(&self, workspace: &Workspace) -> Result<()> {
-        let environment = Environment::from_variables(std::env::vars_os());
+        let options = import_options(workspace.store().root())?;
         let place = [self.place()?];
-        bind_new(workspace, &place, &environment).map_err(|error| failed(&error))?;
+        bind_new(workspace, &place, &options).map_err(|error| failed(&error))?;
         for pause in TRIES {
             if !workspace.has_unbound(&place[0])? {
                 break;
             }
             thread::sleep(pause);
-            bind_new(workspace, &place, &environment).map_err(|error| failed(&error))?;
+            bind_new(workspace, &place, &options).map_err(|error| failed(&error))?;
         }
         Ok(())
     }
 
-    /// Returns a line about what was undone since the agent's last turn, so that it does not do
-    /// it again.
-    fn undone_since(&self, workspace: &Workspace) -> Result<Option<String>> {
-        if !self.settings()?.tell_agents.value {
+    /// Returns a line about what was undone since the agent was last told, so that it does not do
+    /// it again; none if it is not told in this event.
+    fn undone(&self, workspace: &Workspace) -> Result<Option<String>> {
+        let is_told = hook_takes_context(self.event.agent, &self.event.kind);
+        if !is_told || !self.settings()?.tell_agents.value {
             return Ok(None);
         }
-        let moves = since_last_turn(workspace, &self.place()?)?;
+        // The same event told it last.
+        let last = match self.event.kind {
+            HookKind::ToolStart { .. } => CheckpointReason::ToolStart,
+            _ => CheckpointReason::TurnStart,
+        };
+        let moves = since_last(&last, workspace, &self.place()?)?;
         let mut undone: Vec<String> = Vec::new();
         for checkpoint in moves.iter().rev() {
             let about = checkpoint
                 .about()
                 .map(|about| one_line(&about.to_string(), 120));
             match checkpoint.reason() {
-                CheckpointReason::Undo | CheckpointReason::Rewind => undone.extend(about),
+                CheckpointReason::Undo | CheckpointReason::Rewind | CheckpointReason::Restore => {
+                    undone.extend(about);
+                }
                 CheckpointReason::Redo => drop(undone.pop()),
                 _ => {}
             }
@@ -398,17 +403,28 @@ impl<'a> Moment<'a> {
     }
 }
 
-/// Returns the checkpoints since the last turn of an agent's session, newest first; none if the
-/// session has no turn here yet.
-fn since_last_turn(workspace: &Workspace, place: &AgentPlace) -> Result<Vec<Checkpoint>> {
+/// Returns the checkpoints since the last one of an agent's session with this reason, newest
+/// first; none if the session has no checkpoint here lately.
+fn since_last(
+    reason: &CheckpointReason,
+    workspace: &Workspace,
+    place: &AgentPlace,
+) -> Result<Vec<Checkpoint>> {
     let mut since = Vec::new();
-    for checkpoint in workspace.checkpoints_back()?.take(LOOK_BACK) {
+    let mut is_known = false;
+    for checkpoint in workspace.checkpoints_back()? {
         let checkpoint = checkpoint?;
         let agent = checkpoint.agent();
-        if agent.is_some_and(|it| it.is_in_session_of(place)) {
+        let is_own = agent.is_some_and(|it| it.is_in_session_of(place));
+        if is_own && checkpoint.reason() == reason {
             return Ok(since);
         }
+        is_known |= is_own;
         since.push(checkpoint);
+        let most = if is_known { LONGEST_TURN } else { LOOK_BACK };
+        if since.len() >= most {
+            break;
+        }
     }
     Ok(Vec::new())
 }

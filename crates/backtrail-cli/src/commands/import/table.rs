@@ -143,6 +143,10 @@ fn print_details(agent: &AgentReport, ui: &Ui) {
         let files = some_of(agent.skipped.iter().map(one), 3, all);
         ui.status(&format!("{title}: skipped {}: {files}", count(all, "file")));
     }
+    if agent.excluded > 0 {
+        let files = count(agent.excluded, "file");
+        ui.status(&format!("{title}: skipped {files} (import.exclude)"));
+    }
     if agent.deleted_here > 0 {
         let files = count(agent.deleted_here, "file");
         let were = plural(agent.deleted_here, "was", "were");

@@ -14,15 +14,30 @@ pub(super) struct Family {
     /// The one that represents the family.
     head: usize,
     spending: Spending,
+    /// How many different files it changed.
+    files: u64,
+}
+
+/// What there is to read in a family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// A conversation; or one that cannot be read, or is pinned, is treated as such.
+    Conversation,
+    /// Commands that ran, and no message.
+    Runs,
+    /// No prompt.
+    Nothing,
 }
 
 /// Makes every session a family of its own.
 pub(super) fn alone(rows: Vec<SessionRow>) -> Vec<Family> {
-    rows.into_iter().map(|row| Family::new(vec![row])).collect()
+    let alone = |row| Family::new(vec![row], None);
+    rows.into_iter().map(alone).collect()
 }
 
-/// Groups sessions by family.
-pub(super) fn gather(rows: Vec<SessionRow>) -> Vec<Family> {
+/// Groups sessions by family. `files` has how many different files those with several members
+/// changed.
+pub(super) fn gather(rows: Vec<SessionRow>, files: &HashMap<String, u64>) -> Vec<Family> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut families: Vec<Vec<SessionRow>> = Vec::new();
     for row in rows {
@@ -34,7 +49,12 @@ pub(super) fn gather(rows: Vec<SessionRow>) -> Vec<Family> {
             None => families.push(vec![row]),
         }
     }
-    families.into_iter().map(Family::new).collect()
+    let family = |rows: Vec<SessionRow>| {
+        let root = rows.first().map(|row| row.family.root.as_str());
+        let files = root.and_then(|root| files.get(root).copied());
+        Family::new(rows, files)
+    };
+    families.into_iter().map(family).collect()
 }
 
 /// Sorts families by what the table shows of them.
@@ -69,7 +89,8 @@ pub(super) fn title_of(row: &SessionRow) -> Option<&str> {
 }
 
 impl Family {
-    fn new(rows: Vec<SessionRow>) -> Self {
+    /// Makes a family; without `files`, no two of its sessions changed the same file.
+    fn new(rows: Vec<SessionRow>, files: Option<u64>) -> Self {
         let mut spending = Spending::default();
         rows.iter().for_each(|row| spending.add(&row.spending));
         // A sub-agent may be the last active one, but the user did not talk to it.
@@ -80,6 +101,7 @@ impl Family {
         let head = rows.iter().enumerate().max_by_key(newest);
         let head = head.map_or(0, |(place, _)| place);
         Self {
+            files: files.unwrap_or_else(|| rows.iter().map(|row| row.files_changed).sum()),
             rows,
             head,
             spending,
@@ -89,6 +111,29 @@ impl Family {
     /// Returns the session that represents the family: the newest that is not a sub-agent.
     pub(super) fn head(&self) -> &SessionRow {
         &self.rows[self.head]
+    }
+
+    /// Returns how many sessions it has.
+    pub(super) fn len(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    /// Returns how many commands ran in it.
+    pub(super) fn runs(&self) -> u64 {
+        self.rows.iter().map(|row| row.runs).sum()
+    }
+
+    /// Returns what there is to read in it.
+    pub(super) fn content(&self) -> Content {
+        let is_conversation = |row: &SessionRow| {
+            let is_readable = row.error.is_none() && row.damaged == 0;
+            row.turns > 0 || row.pinned || !is_readable
+        };
+        match () {
+            () if self.rows.iter().any(is_conversation) => Content::Conversation,
+            () if self.rows.iter().any(|row| row.runs > 0) => Content::Runs,
+            () => Content::Nothing,
+        }
     }
 
     fn is_pinned(&self) -> bool {
@@ -111,7 +156,7 @@ impl Family {
             pinned: self.is_pinned(),
             forks: others().count() - sub_agents,
             sub_agents,
-            files: self.rows.iter().map(|row| row.files_changed).sum(),
+            files: self.files,
             spending: self.spending,
         }
     }

@@ -1,12 +1,14 @@
 //! The table of sessions, as wide as the terminal.
 
+use backtrail::Timestamp;
+use backtrail_formats::agent_title;
 use backtrail_index::{SessionRow, Spending};
 use unicode_width::UnicodeWidthStr;
 
-use super::families::title_of;
-use crate::derived::prefix;
+use super::families::{Family, title_of};
 use crate::error::Result;
 use crate::layout::{BOLD, Cell, Column, DIM, Span, Table, styled};
+use crate::short::short;
 use crate::text::{cost, count, grouped, one_line, plus_note, tokens};
 use crate::ui::Ui;
 use crate::when;
@@ -96,29 +98,59 @@ impl<'a> SessionLine<'a> {
     }
 }
 
+/// Runs without a conversation, in one line.
+pub(super) struct FoldedRuns {
+    count: u64,
+    newest: Option<Timestamp>,
+}
+
+impl FoldedRuns {
+    pub(super) fn of(runs: &[Family]) -> Option<Self> {
+        let newest = runs.iter().filter_map(|run| run.head().updated_at).max();
+        let count = runs.iter().map(Family::runs).sum();
+        (count > 0).then_some(Self { count, newest })
+    }
+
+    fn cells(&self) -> Vec<Cell<'_>> {
+        let when = self.newest.map(when::brief).unwrap_or_default();
+        let title = format!("+{}", count(self.count, "run"));
+        let mut cells: Vec<Cell<'_>> = ["", &when, "", ""].map(Cell::from).into();
+        cells.push(Cell::new(DIM, &title));
+        cells
+    }
+}
+
 /// The title keeps this much room; other columns are dropped before that.
-const NARROW: usize = 20;
+const NARROW: usize = 24;
 /// The widest title.
 const WIDE: usize = 80;
 /// The widest names of agents and projects that are not cut.
 const NAMES: usize = 16;
 
-/// Where the terminal is too narrow, columns are dropped: those right of the title first.
+/// Where the terminal is too narrow, columns are dropped: numbers first, but the cost last of
+/// them.
 const COLUMNS: [Column; 9] = [
     Column::text("ID").style(BOLD),
     Column::text("WHEN").drop(1),
-    Column::text("AGENT").drop(2),
-    Column::text("PROJECT").drop(3),
+    Column::text("AGENT").drop(3),
+    Column::text("PROJECT").drop(4),
     Column::text("TITLE").between(NARROW, WIDE),
-    Column::number("TURNS").drop(4),
-    Column::number("FILES").drop(5),
-    Column::number("TOKENS").drop(6),
-    Column::number("COST").drop(7),
+    Column::number("TURNS").drop(5),
+    Column::number("FILES").drop(6),
+    Column::number("TOKENS").drop(7),
+    Column::number("COST").drop(2),
 ];
+/// Which of them is the project, which is the same for all sessions of one workspace.
+const PROJECT: usize = 3;
 
 /// Prints the table, on a terminal through the pager, and what its signs mean.
-pub(super) fn print(lines: &[SessionLine<'_>], ids: &[String], ui: &Ui) -> Result<()> {
-    let table = draw(lines, ids, ui.width());
+pub(super) fn print(
+    lines: &[SessionLine<'_>],
+    runs: Option<&FoldedRuns>,
+    only_here: bool,
+    ui: &Ui,
+) -> Result<()> {
+    let table = draw(lines, runs, only_here, ui.width());
     ui.page(&table)?;
     notes(lines, &table).iter().for_each(|note| ui.status(note));
     Ok(())
@@ -139,33 +171,43 @@ fn notes(lines: &[SessionLine<'_>], table: &str) -> Vec<String> {
     notes
 }
 
-/// Draws the table. `ids` are those of all sessions, in order, so that the shown prefixes
-/// are unique.
-fn draw(lines: &[SessionLine<'_>], ids: &[String], width: Option<usize>) -> String {
+/// Draws the table, without projects if all sessions are of this workspace.
+fn draw(
+    lines: &[SessionLine<'_>],
+    runs: Option<&FoldedRuns>,
+    only_here: bool,
+    width: Option<usize>,
+) -> String {
     let has_signs = lines
         .iter()
         .any(|line| line.row.error.is_none() && cost(&line.spending).ends_with('+'));
-    let mut table = Table::new(COLUMNS);
-    for line in lines {
-        table.push(cells(line, ids, has_signs));
+    let mut columns = COLUMNS.to_vec();
+    let mut rows: Vec<Vec<Cell<'_>>> = lines.iter().map(|line| cells(line, has_signs)).collect();
+    rows.extend(runs.map(FoldedRuns::cells));
+    if only_here {
+        columns.remove(PROJECT);
+        rows.iter_mut().for_each(|row| drop(row.remove(PROJECT)));
     }
+    let mut table = Table::new(columns);
+    rows.into_iter().for_each(|row| table.push(row));
     let lines = table.lines(width);
     lines.iter().map(|line| styled(line) + "\n").collect()
 }
 
-fn cells<'a>(line: &'a SessionLine<'a>, ids: &[String], has_signs: bool) -> Vec<Cell<'a>> {
+fn cells<'a>(line: &'a SessionLine<'a>, has_signs: bool) -> Vec<Cell<'a>> {
     let row = line.row;
     let name = |name: Option<&str>| one_line(name.unwrap_or_default(), NAMES);
     let project = row.project.as_ref().map(|project| project.name.as_str());
+    let agent = row.agent.as_deref().or(row.belongs_to.as_deref());
     let mut cells: Vec<Cell<'_>> = vec![
-        prefix(row.id.as_str(), ids).into(),
+        short(&row.id).into(),
         row.updated_at
             .map_or_else(
                 || "?".to_owned(),
                 |at| when::about(when::brief(at), row.times_from_file),
             )
             .into(),
-        name(row.agent.as_deref().or(row.belongs_to.as_deref())).into(),
+        name(agent.map(agent_title)).into(),
         name(project).into(),
     ];
     if let Some(error) = &row.error {

@@ -1,10 +1,12 @@
 //! The table at several widths, with rows made by hand.
 
+use std::collections::HashMap;
+
 use backtrail::{SessionId, Timestamp};
 use backtrail_index::{Money, Project};
 
 use super::super::Sort;
-use super::super::families;
+use super::super::families::{self, Content};
 use super::*;
 
 fn row(id: &str, title: &str) -> SessionRow {
@@ -22,22 +24,15 @@ fn row(id: &str, title: &str) -> SessionRow {
     row
 }
 
-fn ids(rows: &[SessionRow]) -> Vec<String> {
-    let mut ids: Vec<String> = rows.iter().map(|row| row.id.to_string()).collect();
-    ids.sort();
-    ids
-}
-
 /// Draws rows folded, or unfolded, without styles.
 fn drawn(rows: Vec<SessionRow>, width: Option<usize>, unfolded: bool) -> String {
-    let ids = ids(&rows);
-    let mut families = families::gather(rows);
+    let mut families = families::gather(rows, &HashMap::new());
     families::sort(&mut families, Sort::Updated);
     let lines: Vec<SessionLine<'_>> = match unfolded {
         true => families.iter().flat_map(|family| family.tree()).collect(),
         false => families.iter().map(|family| family.folded()).collect(),
     };
-    anstream::adapter::strip_str(&draw(&lines, &ids, width)).to_string()
+    anstream::adapter::strip_str(&draw(&lines, None, false, width)).to_string()
 }
 
 fn some() -> Vec<SessionRow> {
@@ -58,15 +53,15 @@ fn a_table_reads_well() {
         drawn(some(), None, false),
         "\
 ID    WHEN        AGENT        PROJECT  TITLE                      TURNS  FILES  TOKENS      COST
-4410  2020-09-13  claude-code           * rotate the keys              7     12   412 k  unpriced
-77ab  2020-09-13  codex        shop     漢字かな交じり文を e\u{301}crire      7     12   412 k    $1.84+
-c81f  2020-09-13  claude-code  shop     fix the currency rounding      7     12   412 k    $1.84
+mmyx  2020-09-13  Claude Code           * rotate the keys              7     12   412 k  unpriced
+yprs  2020-09-13  Codex        shop     漢字かな交じり文を e\u{301}crire      7     12   412 k    $1.84+
+xywv  2020-09-13  Claude Code  shop     fix the currency rounding      7     12   412 k    $1.84
 "
     );
 }
 
 #[test]
-fn no_line_is_wider_than_the_terminal_and_columns_go_from_the_right() {
+fn no_line_is_wider_than_the_terminal_and_the_cost_stays_at_80_columns() {
     for width in 10..=170 {
         for unfolded in [false, true] {
             let text = drawn(some(), Some(width), unfolded);
@@ -85,11 +80,67 @@ fn no_line_is_wider_than_the_terminal_and_columns_go_from_the_right() {
         head(160),
         "ID WHEN AGENT PROJECT TITLE TURNS FILES TOKENS COST"
     );
-    assert_eq!(head(85), "ID WHEN AGENT PROJECT TITLE TURNS FILES TOKENS");
-    assert_eq!(head(80), "ID WHEN AGENT PROJECT TITLE TURNS FILES");
-    assert_eq!(head(60), "ID WHEN AGENT PROJECT TITLE");
-    assert_eq!(head(52), "ID WHEN AGENT TITLE");
+    assert_eq!(head(90), "ID WHEN AGENT PROJECT TITLE TURNS FILES COST");
+    assert_eq!(head(80), "ID WHEN AGENT PROJECT TITLE COST");
+    assert_eq!(head(60), "ID WHEN TITLE COST");
+    assert_eq!(head(44), "ID WHEN TITLE");
     assert_eq!(head(30), "ID TITLE");
+}
+
+#[test]
+fn the_sessions_of_one_workspace_have_no_column_for_it() {
+    let rows = some();
+    let lines: Vec<SessionLine<'_>> = rows.iter().map(|row| SessionLine::of(row, 0)).collect();
+    let text = draw(&lines, None, true, Some(80));
+    let text = anstream::adapter::strip_str(&text).to_string();
+    let head: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(head.join(" "), "ID WHEN AGENT TITLE TURNS FILES COST");
+    assert!(!text.contains("shop"), "{text}");
+}
+
+#[test]
+fn runs_are_folded_into_the_last_line() {
+    let run = |id: &str, runs: u64, at: i64| {
+        let mut row = row(id, "make");
+        (row.turns, row.runs) = (0, runs);
+        row.updated_at = Timestamp::from_millis(1_600_000_000_000 + at * 86_400_000);
+        row
+    };
+    let runs = families::alone(vec![run("r1", 1, 0), run("r2", 11, 2), run("r3", 0, 9)]);
+    let runs: Vec<Family> = runs.into_iter().filter(|run| run.runs() > 0).collect();
+    let rows = some();
+    let lines = [SessionLine::of(&rows[0], 0)];
+    let text = draw(&lines, FoldedRuns::of(&runs).as_ref(), false, Some(60));
+    let text = anstream::adapter::strip_str(&text).to_string();
+    let last = text.lines().last().unwrap();
+    assert_eq!(last, "      2020-09-15  +12 runs", "{text}");
+    assert!(FoldedRuns::of(&[]).is_none());
+}
+
+#[test]
+fn what_is_in_a_family_decides_whether_it_is_listed() {
+    let content = |change: &dyn Fn(&mut SessionRow)| {
+        let mut row = row("r1", "make");
+        row.turns = 0;
+        change(&mut row);
+        families::alone(vec![row])[0].content()
+    };
+    assert_eq!(content(&|_| {}), Content::Nothing);
+    assert_eq!(content(&|row| row.runs = 2), Content::Runs);
+    assert_eq!(content(&|row| row.turns = 1), Content::Conversation);
+    let never_hidden: [&dyn Fn(&mut SessionRow); 3] =
+        [&|row| row.pinned = true, &|row| row.damaged = 1, &|row| {
+            row.error = Some("denied".to_owned())
+        }];
+    for change in never_hidden {
+        assert_eq!(content(change), Content::Conversation);
+    }
+    let mut family = family();
+    family.iter_mut().for_each(|row| row.turns = 0);
+    family[2].turns = 1;
+    let families = families::gather(family, &HashMap::from([("aaaa1".to_owned(), 7)]));
+    assert_eq!(families[0].content(), Content::Conversation);
+    assert_eq!(families[0].folded().files, 7, "different ones");
 }
 
 /// A parent, its fork, the fork of that, and a sub-agent of the parent's.
@@ -120,7 +171,7 @@ fn a_family_is_folded_under_its_newest_session_that_is_not_a_sub_agent() {
         line.contains("[fork] why is checkout slow +2 forks +1 sub-agent"),
         "{text}"
     );
-    assert!(line.starts_with("cccc"), "{text}");
+    assert!(line.starts_with("uwux"), "{text}");
     assert!(line.ends_with("48   1.6 M  $7.36"), "all of it: {text}");
     assert_eq!(lines.next(), None);
     // How many are folded is never cut off.
@@ -159,7 +210,7 @@ fn what_comes_from_itself_is_not_hidden() {
     let mut rows = family();
     rows[0].family.forked_from = Some(("cccc3".to_owned(), Some(1)));
     let text = drawn(rows, None, true);
-    for id in ["aaaa", "bbbb", "cccc", "dddd"] {
+    for id in ["kxmv", "lmvr", "uwux", "vrwp"] {
         assert_eq!(text.matches(id).count(), 1, "{id}: {text}");
     }
 }
@@ -169,37 +220,12 @@ fn the_reason_for_an_unreadable_session_takes_the_rest_of_the_line() {
     let mut rows = some();
     rows[0].error = Some("permission denied: /store/sessions/c81fa000/0000.jsonl".to_owned());
     let text = drawn(rows, Some(100), false);
-    let line = text.lines().find(|line| line.starts_with("c81f"));
+    let line = text.lines().find(|line| line.starts_with("xywv"));
     assert!(
         line.expect("it is listed")
             .ends_with("unreadable: permission denied: /store/sessions/c81fa000/000…"),
         "{text}"
     );
-}
-
-#[test]
-fn ids_are_as_long_as_needed_to_be_unique() {
-    let ids = [
-        "aaaabbbb",
-        "aaaacccc",
-        "ffff0000",
-        "session-1",
-        "session-10",
-    ];
-    let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
-    assert_eq!(prefix("aaaabbbb", &ids), "aaaab");
-    assert_eq!(prefix("ffff0000", &ids), "ffff");
-    assert_eq!(prefix("session-1", &ids), "session-1");
-    assert_eq!(prefix("session-10", &ids), "session-10");
-    assert_eq!(prefix("not listed", &ids), "not ");
-    // One that somebody else named does not break the lines.
-    let mut rows = some();
-    let long = "x".repeat(120);
-    rows.push(row(&format!("{long}1"), "a"));
-    rows.push(row(&format!("{long}2"), "b"));
-    for line in drawn(rows, Some(60), false).lines() {
-        assert!(line.width() <= 60, "{line}");
-    }
 }
 
 #[test]

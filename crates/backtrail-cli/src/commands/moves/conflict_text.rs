@@ -4,7 +4,7 @@ use backtrail::rewind::{ChangedBy, Conflict, Ending, OnConflict, Overlap, Verb};
 use unicode_width::UnicodeWidthStr;
 
 use super::lists::{self, Item, shortened};
-use super::outcome_text::OutcomeText;
+use super::outcome_text::{OutcomeText, program_name};
 use super::reverse;
 use crate::commands::short;
 use crate::layout::{Cell, Column, Table, styled};
@@ -26,20 +26,28 @@ impl OutcomeText<'_> {
             return format!("{files} cannot be merged; nothing was touched");
         }
         let have = plural(stopping.len(), "has", "have");
-        let is_yours = |one: &&Conflict| one.changed_by == ChangedBy::Person && !one.overlapped;
+        let is_persons = |one: &Conflict| one.changed_by == ChangedBy::Person;
+        let is_yours = |one: &&Conflict| is_persons(one) && !one.overlapped && one.or.is_none();
         let are_yours = stopping.iter().all(is_yours);
         let step = self.outcome.step.as_ref().map(|step| step.kind.as_str());
-        let is_doubtful = |one: &&Conflict| one.changed_by == ChangedBy::Person && one.overlapped;
+        let is_doubtful = |one: &&Conflict| is_persons(one) && one.overlapped;
+        let or = one_program(&stopping);
         let ending = self.outcome.step.as_ref().and_then(|step| step.ending);
         let what = match step {
             Some(step) if stopping.iter().all(is_doubtful) && ending == Some(Ending::Running) => {
-                format!("changed since the last sign of this {step}, by you or the {step}")
+                let or = or.unwrap_or_else(|| format!("the {step}"));
+                format!("changed since the last sign of this {step}, by you or {or}")
             }
             Some(step) if stopping.iter().all(is_doubtful) => {
-                format!("changed after this {step} was cut off, by you or the {step}")
+                let or = or.unwrap_or_else(|| format!("the {step}"));
+                format!("changed after this {step} was cut off, by you or {or}")
             }
             Some(step) if stopping.iter().all(|one| one.overlapped) => {
                 format!("changed while this {step} and others overlapped")
+            }
+            Some(step) if or.is_some() => {
+                let or = or.unwrap_or_default();
+                format!("{have} changes since this {step}, by you or {or}")
             }
             Some(step) if are_yours => format!("{have} your changes since this {step}"),
             Some(step) => format!("{have} later changes that are not part of this {step}"),
@@ -80,7 +88,9 @@ impl OutcomeText<'_> {
         let (keep, overwrite, theirs) = match stopping {
             [only] => {
                 let (your, yours) = match only.changed_by {
-                    ChangedBy::Person if only.overlapped => ("this", "the others"),
+                    ChangedBy::Person if only.overlapped || only.or.is_some() => {
+                        ("this", "the others")
+                    }
                     ChangedBy::Person => ("your", "yours"),
                     ChangedBy::Run => ("its", "its lines"),
                     _ => ("their", "theirs"),
@@ -113,13 +123,28 @@ impl OutcomeText<'_> {
     }
 }
 
+/// Returns the program that may have made all of these changes instead of the user, if it is one.
+fn one_program(conflicts: &[&Conflict]) -> Option<String> {
+    let first = conflicts.first()?.or.as_ref()?;
+    let is_same = |one: &&Conflict| one.or.as_ref() == Some(first);
+    conflicts.iter().all(is_same).then(|| program_name(first))
+}
+
+/// Returns the user, or the user and the program that it may have been instead.
+pub(super) fn you_or(conflict: &Conflict) -> String {
+    match &conflict.or {
+        Some(program) => format!("you or {}", program_name(program)),
+        None if conflict.overlapped => "you or the run".to_owned(),
+        None => "you".to_owned(),
+    }
+}
+
 /// Returns who changed a file last, and when.
 pub(super) fn changed_by(conflict: &Conflict) -> String {
     let who = match &conflict.changed_by {
         ChangedBy::Session(id) => format!("session {}", short(id)),
         ChangedBy::Run => "a run".to_owned(),
-        _ if conflict.overlapped => "you or the run".to_owned(),
-        _ => "you".to_owned(),
+        _ => you_or(conflict),
     };
     let when = match conflict.unsaved {
         true => "since the last checkpoint".to_owned(),

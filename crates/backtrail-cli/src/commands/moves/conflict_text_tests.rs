@@ -93,14 +93,14 @@ fn the_refusal_says_who_it_was_and_offers_a_merge_only_where_it_works() {
             None,
             false,
             since("1 file has later changes that are not part of this run"),
-            "  a  session 77ab0000, 2001-09-09",
+            "  a  session pxrw, 2001-09-09",
         ),
         (
             theirs("a"),
             None,
             true,
             since("1 file changed while this run and others overlapped"),
-            "  a  session 77ab0000, 2001-09-09  overlapped with the run `x`",
+            "  a  session pxrw, 2001-09-09  overlapped with the run `x`",
         ),
         (
             yours("a"),
@@ -152,7 +152,7 @@ fn several_conflicts_are_in_columns() {
         [
             "",
             "  a^[[31m        you, since the last checkpoint",
-            "  lib/longer.rs  session 77ab0000, 2001-09-09",
+            "  lib/longer.rs  session pxrw, 2001-09-09",
             "",
             "  --keep       leave these files as they are, undo the rest",
             "  --merge      remove the run's lines, keep everyone else's",

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use backtrail::rewind::{ChangedBy, ChatMove, KeptReason, PathOutcome, PathOutcomeKind, Stage};
-use backtrail::rewind::{TargetPoint, Verb};
+use backtrail::rewind::{Program, TargetPoint, Verb};
 use backtrail::workspace::{Activity, CheckpointReason};
 use backtrail::{Checkpoint, Outcome, Step, StepKind, Timestamp, Workspace};
-use backtrail_formats::{formats, resumable};
+use backtrail_formats::{agent_title, resumable};
 
+use super::conflict_text::you_or;
 use super::lists::{Item, lines, shortened};
 use crate::commands::checkpoint::skipped;
 use crate::commands::short;
@@ -43,6 +44,7 @@ impl OutcomeText<'_> {
         all.extend(list);
         all.extend(self.replaced());
         all.extend(self.tool_calls());
+        all.extend(self.beside());
         all.extend(self.other_sessions());
         all.extend(self.conversation());
         all
@@ -169,11 +171,13 @@ impl OutcomeText<'_> {
     fn kept_reason(&self, path: &Path, reason: KeptReason) -> String {
         let mut conflicts = self.outcome.conflicts.iter();
         let conflict = conflicts.find(|one| one.path == path);
-        let is_doubtful = conflict.is_some_and(|one| one.overlapped);
+        let doubtful = conflict.filter(|one| one.overlapped || one.or.is_some());
         match (reason, conflict.map(|one| &one.changed_by)) {
             (KeptReason::BornIgnored, _) => "ignored when it was created".to_owned(),
-            (_, Some(ChangedBy::Person)) if is_doubtful => "changed by you or the run".to_owned(),
-            (_, Some(ChangedBy::Person)) => "has your changes".to_owned(),
+            (_, Some(ChangedBy::Person)) => match doubtful {
+                Some(conflict) => format!("changed by {}", you_or(conflict)),
+                None => "has your changes".to_owned(),
+            },
             (_, Some(ChangedBy::Run)) => "has changes by a run".to_owned(),
             (_, Some(ChangedBy::Session(id))) => format!("has changes by session {}", short(id)),
             _ => "has other changes".to_owned(),
@@ -228,6 +232,19 @@ impl OutcomeText<'_> {
         ))
     }
 
+    /// Says that calls ran at the same time.
+    fn beside(&self) -> Option<String> {
+        let calls = &self.outcome.beside;
+        if calls.is_empty() || !self.outcome.moves_files() {
+            return None;
+        }
+        let names = calls.iter().map(|name| one_line(&visible(name), 30));
+        let names = some_of(names, 3, calls.len());
+        Some(format!(
+            "This includes what {names} changed at the same time: their changes cannot be told apart"
+        ))
+    }
+
     /// Names the sessions whose file changes are undone while their conversations stay.
     fn other_sessions(&self) -> Option<String> {
         let others = &self.outcome.other_sessions;
@@ -258,7 +275,7 @@ impl OutcomeText<'_> {
         };
         let stays = format!(
             "The conversation stays: it belongs to {}",
-            one_line(agent, 40)
+            one_line(agent_title(agent), 40)
         );
         let to = self.outcome.to.as_ref();
         match to.and_then(|to| to.session.as_ref()) {
@@ -358,7 +375,7 @@ fn as_at(to: &TargetPoint) -> String {
 /// 2 min ago)`.
 fn agents_step(step: &Step) -> Option<String> {
     let agent = step.agent.as_deref()?;
-    let title = agent_title(agent);
+    let title = one_line(agent_title(agent), 40);
     let (tool, about) = match &step.kind {
         StepKind::Turn { about } => (None, about),
         StepKind::Call { tool, about } => (Some(tool), about),
@@ -378,10 +395,14 @@ fn agents_step(step: &Step) -> Option<String> {
     Some(format!("{text} ({title}{when})"))
 }
 
-/// Returns what an agent is called.
-fn agent_title(name: &str) -> String {
-    let format = formats().find(|format| format.name() == name);
-    format.map_or_else(|| one_line(name, 40), |format| format.title().to_owned())
+/// Returns what a program is called that may have changed something.
+pub(in crate::commands) fn program_name(program: &Program) -> String {
+    match program {
+        Program::Agent(name) => one_line(agent_title(name), 40),
+        Program::Process(command) => one_line(&visible(command), 40),
+        Program::Turn => "the turn".to_owned(),
+        _ => "the run".to_owned(),
+    }
 }
 
 fn in_brackets(at: Timestamp) -> String {
@@ -399,7 +420,7 @@ pub(super) fn running_warnings(active: &[Activity], workspace: &Workspace) -> Ve
         let is_run = |start: &Checkpoint| *start.reason() == CheckpointReason::RunStart;
         let agent = start.as_ref().and_then(Checkpoint::agent);
         let name = match agent {
-            Some(agent) => Some(agent_title(&agent.name)),
+            Some(agent) => Some(agent_title(&agent.name).to_owned()),
             None if start.as_ref().is_some_and(is_run) => activity.about.clone(),
             None => activity.holder.program.clone(),
         };

@@ -114,10 +114,10 @@ fn a_conversation_without_a_prompt_is_reported_with_its_last_record() {
         outcome.chat = Some(chat(to, None));
         text(&outcome).lines().concat()
     };
-    assert_eq!(end(Stage::Done, 8), "c81f0000 now ends at record 8");
-    assert_eq!(end(Stage::Done, 0), "c81f0000 is now empty");
-    assert_eq!(end(Stage::Planned, 8), "c81f0000 would end at record 8");
-    assert_eq!(end(Stage::Planned, 0), "c81f0000 would be empty");
+    assert_eq!(end(Stage::Done, 8), "zkpx now ends at record 8");
+    assert_eq!(end(Stage::Done, 0), "zkpx is now empty");
+    assert_eq!(end(Stage::Planned, 8), "zkpx would end at record 8");
+    assert_eq!(end(Stage::Planned, 0), "zkpx would be empty");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn tool_calls_that_are_not_undone_and_a_conversation_that_stays_are_named() {
         text(&outcome).lines()[4..],
         [
             "not undone: 3 tool calls after the checkpoint (bash, edit)",
-            "The conversation stays: it belongs to claude-code",
+            "The conversation stays: it belongs to Claude Code",
         ]
     );
 }

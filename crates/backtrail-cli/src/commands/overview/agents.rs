@@ -9,14 +9,16 @@ use crate::files;
 
 /// An agent that has sessions on this machine.
 #[derive(Debug, Serialize)]
-pub(super) struct FoundAgent {
+pub(in crate::commands) struct FoundAgent {
     #[serde(rename = "agent")]
-    pub(super) name: &'static str,
+    pub(in crate::commands) name: &'static str,
     #[serde(skip)]
-    pub(super) title: &'static str,
-    pub(super) sessions: u64,
+    pub(in crate::commands) title: &'static str,
+    pub(in crate::commands) sessions: u64,
     /// How many databases there are. How many sessions each has is not looked at.
-    pub(super) databases: u64,
+    pub(in crate::commands) databases: u64,
+    #[serde(skip)]
+    pub(in crate::commands) bytes: u64,
 }
 
 /// No agent nests its directories deeper.
@@ -25,7 +27,7 @@ const DEEPEST: usize = 8;
 const MOST_ENTRIES: usize = 50_000;
 
 /// Counts the sessions in the usual directories of every known agent.
-pub(super) fn found() -> Vec<FoundAgent> {
+pub(in crate::commands) fn found() -> Vec<FoundAgent> {
     let environment = Environment::from_variables(std::env::vars_os());
     let mut entries_left = MOST_ENTRIES;
     let count = |format: &'static dyn Format| {
@@ -44,12 +46,16 @@ impl FoundAgent {
             title: format.title(),
             sessions: 0,
             databases: 0,
+            bytes: 0,
         }
     }
 
     /// Counts a file, by its name.
-    fn add(&mut self, format: &dyn Format, path: &Path) {
+    fn add(&mut self, format: &dyn Format, path: &Path, bytes: u64) {
         let is_database = format.is_database_name(path);
+        if is_database || format.is_session_file(path) {
+            self.bytes += bytes;
+        }
         let is_session = format.is_session_file(path) && !format.is_sub_agent_file(path);
         self.databases += u64::from(is_database);
         self.sessions += u64::from(is_session && !is_database);
@@ -72,7 +78,7 @@ impl FoundAgent {
                     {
                         dirs.push((path, depth + 1));
                     }
-                    Ok(entry) if entry.is_file() => found.add(format, &path),
+                    Ok(entry) if entry.is_file() => found.add(format, &path, entry.len()),
                     _ => {}
                 }
             }

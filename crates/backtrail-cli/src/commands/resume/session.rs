@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use backtrail::{RecordKind, SessionId, SessionInfo, SessionReader, Store};
 use backtrail_formats::{
-    CompleteEnd, Environment, ImportOptions, ResumableAgent, formats, import, resumable,
+    CompleteEnd, Environment, ImportOptions, ResumableAgent, agent_title, formats, import,
+    resumable,
 };
 
 use crate::commands::import::failed;
@@ -173,8 +174,7 @@ fn agent_of(info: &SessionInfo, ui: &Ui) -> Result<ResumableAgent> {
 /// Returns the error for an agent whose sessions cannot be copied, and what can be done instead.
 fn not_yet(info: &SessionInfo, name: &str, program: &str) -> CommandError {
     let id = short(&info.id);
-    let title = formats().find(|format| format.name() == name);
-    let title = title.map_or_else(|| one_line(name, 40), |format| format.title().to_owned());
+    let title = one_line(agent_title(name), 40);
     let what = format!("resuming a session of {title} is not possible yet");
     let original = info.original_id.as_deref().unwrap_or(info.id.as_str());
     let original = one_line(original, 80);

@@ -7,7 +7,7 @@ use backtrail::{Checkpoint, ErrorKind, Point, Workspace};
 use serde_json::{Value, json};
 
 use crate::commands::log::{
-    Row, about, about_with_labels, add_ending, change, kind, labels, print_rows,
+    Changed, Row, about, about_with_labels, add_ending, change, draw_rows, kind, labels,
 };
 use crate::commands::workspace::WorkspaceArgs;
 use crate::error::{CommandError, Result};
@@ -38,7 +38,9 @@ pub(super) fn choose(
         return Ok(None);
     }
     let rows: Vec<Row> = numbered(&entries).map(row).collect();
-    print_rows(&rows, ui)?;
+    let mut out = ui.out();
+    write!(out, "{}", draw_rows(&rows, ui.width()))?;
+    out.flush()?;
     if !ui.can_ask() {
         let rewind = here.command(ui, "rewind");
         ui.status(&format!("choose one: {rewind} last~1"));
@@ -84,14 +86,15 @@ fn row((n, entry): (usize, &LogEntry)) -> Row {
         .changes()
         .and_then(|diff| diff.as_ref().map(change).transpose());
     Row {
-        kind: kind(entry).to_owned(),
+        kind: kind(entry).into_owned(),
         at: format!("{n:>2}  {}", when::brief(entry.at())),
         about: about(entry),
         labels: labels(entry),
         ending: entry.ending(),
         // Damage is reported by log and verify.
-        change: changed.ok().flatten().unwrap_or_else(|| "?".to_owned()),
+        change: changed.ok().flatten().unwrap_or_else(Changed::unknown),
         id: point(n).to_string(),
+        ..Row::default()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::commands::checkpoint::{describe_skipped, skipped_path};
 use crate::home::tilde;
 use crate::layout::DIM;
 use crate::text::{count, grouped, one_line, plural, some_of};
+use crate::when;
 
 /// At most this many skipped entries are named.
 const NAMED: usize = 3;
@@ -101,7 +102,7 @@ impl Summary {
 
     /// Returns what changed, shorter where it does not fit.
     fn headline(&self, width: usize) -> String {
-        let took = duration(self.took);
+        let took = when::duration(self.took);
         let place = one_line(&self.place, 200);
         let (what, parts) = match self.total() {
             0 if self.unprotected.count > 0 => {
@@ -215,24 +216,10 @@ fn last_part(place: &str) -> String {
 
 /// Returns the summary of a command that ran without a checkpoint.
 pub(super) fn unprotected(took: Duration) -> String {
-    let took = duration(took);
+    let took = when::duration(took);
     dim_but_numbers(&format!(
         "backtrail: changes unknown (no checkpoint before the command), {took}"
     ))
-}
-
-/// Returns a duration for people: `0.4 s`, `31 s`, `2 min 31 s`, `3 h 5 min`.
-pub(super) fn duration(took: Duration) -> String {
-    let tenths = (took.as_millis() + 50) / 100;
-    if tenths < 100 {
-        return format!("{}.{} s", tenths / 10, tenths % 10);
-    }
-    let seconds = (took.as_millis() + 500) / 1000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
-    }
 }
 
 /// Dims a line except for its numbers; digits within a name are not numbers.

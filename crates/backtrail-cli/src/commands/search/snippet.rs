@@ -4,16 +4,19 @@ use anstyle::Style;
 use backtrail_index::Snippet;
 
 use crate::layout::{BOLD, Line, Span, cut, styled, wrap};
-use crate::text::clean;
 
-/// The most lines of a snippet.
-const LINES: usize = 3;
+/// The most lines of a snippet: those of a piece of code, one of them wrapped.
+const LINES: usize = 6;
 
-/// Draws a snippet in lines of at most `width` columns; in one line without a width.
+/// Draws a snippet with its line breaks, in lines of at most `width` columns.
 pub(super) fn lines(snippet: &Snippet, width: Option<usize>) -> Vec<String> {
-    let text = flat(snippet);
+    let text = spans(snippet);
     let Some(width) = width else {
-        return vec![styled(&text)];
+        let text: String = text.iter().map(whole).collect();
+        return text
+            .lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect();
     };
     let mut lines = wrap(&text, width);
     if lines.len() > LINES {
@@ -25,6 +28,12 @@ pub(super) fn lines(snippet: &Snippet, width: Option<usize>) -> Vec<String> {
     lines.iter().map(|line| styled(line)).collect()
 }
 
+/// Writes a span with the blanks at its end.
+fn whole(span: &Span) -> String {
+    let style = span.style;
+    format!("{style}{}{style:#}", span.text)
+}
+
 /// Returns where the matching words are, in characters.
 pub(super) fn characters(snippet: &Snippet) -> Vec<[usize; 2]> {
     let count = |end: usize| snippet.text.get(..end).map(|text| text.chars().count());
@@ -34,25 +43,12 @@ pub(super) fn characters(snippet: &Snippet) -> Vec<[usize; 2]> {
         .collect()
 }
 
-/// Makes a snippet one clean line.
-fn flat(snippet: &Snippet) -> Line {
-    let mut flat = Line::new();
+/// Returns the clean text of a snippet, with its words in their style.
+fn spans(snippet: &Snippet) -> Line {
+    let mut spans = Line::new();
     let mut push = |text: &str, style: Style| {
-        let ends_in_blank = |line: &Line| line.last().is_none_or(|it| it.text.ends_with(' '));
-        let mut line = String::new();
-        for c in clean(text).chars() {
-            let after_blank = match line.is_empty() {
-                true => ends_in_blank(&flat),
-                false => line.ends_with(' '),
-            };
-            match c.is_whitespace() {
-                false => line.push(c),
-                true if after_blank => {}
-                true => line.push(' '),
-            }
-        }
-        if !line.is_empty() {
-            flat.push(Span::new(style, &line));
+        if !text.is_empty() {
+            spans.push(Span::new(style, text));
         }
     };
     let mut at = 0;
@@ -66,7 +62,7 @@ fn flat(snippet: &Snippet) -> Line {
         }
     }
     push(snippet.text.get(at..).unwrap_or_default(), Style::new());
-    flat
+    spans
 }
 
 #[cfg(test)]
@@ -100,10 +96,15 @@ mod tests {
             "…round half even here:\n\tthe old rounding lost a cent…",
             &["even", "cent"],
         );
-        assert_eq!(
-            seen(&found, None),
-            ["…round half <even> here: the old rounding lost a <cent>…"]
-        );
+        for width in [None, Some(60)] {
+            assert_eq!(
+                seen(&found, width),
+                [
+                    "…round half <even> here:",
+                    "    the old rounding lost a <cent>…"
+                ]
+            );
+        }
         assert_eq!(characters(&found), [[12, 16], [48, 52]]);
     }
 

@@ -241,10 +241,7 @@ impl HookAgent {
 
 /// Returns the agents with these names, or all.
 pub(super) fn named(names: &[String]) -> Vec<&'static HookAgent> {
-    let is_named = |agent: &&HookAgent| {
-        let mut names = names.iter();
-        names.any(|name| name == agent.name || name == agent.program)
-    };
+    let is_named = |agent: &&HookAgent| names.iter().any(|name| name == agent.name);
     let agents = AGENTS.iter();
     agents
         .filter(|agent| names.is_empty() || is_named(agent))

@@ -100,7 +100,7 @@ impl HookProgram {
     /// Returns the guarded commands for sh. The names of the variables are odd, as Gemini CLI and
     /// Qwen Code replace those that are in the environment.
     pub(super) fn script(&self, agent: &str, event: &str) -> String {
-        let path = quote(&self.path);
+        let path = quote_within(&self.path);
         let options: String = self.options().iter().map(|it| quote_option(it)).collect();
         format!(
             "exec 2>/dev/null; _btp={path}; \
@@ -114,8 +114,14 @@ impl HookProgram {
 fn quote_option(word: &str) -> String {
     match word.starts_with("--") {
         true => format!(" {word}"),
-        false => format!(" {}", quote(word)),
+        false => format!(" {}", quote_within(word)),
     }
+}
+
+/// Quotes a word of the commands so that they can be quoted again: fish takes a backslash before a
+/// quote for an escape, also within quotes.
+fn quote_within(word: &str) -> String {
+    quote(word).replace(r"'\''", r#"'"'"'"#)
 }
 
 /// Returns the path of the program in a line that `setup` wrote.
@@ -124,7 +130,7 @@ pub(super) fn program_in(text: &str) -> Option<PathBuf> {
     // Inside of the line's own quotes, a quote is written as '\''.
     let rest = rest.replace(r"'\''", "'");
     let path = match rest.strip_prefix('\'') {
-        Some(quoted) => quoted.split_once("'; [ -x")?.0.replace(r"'\''", "'"),
+        Some(quoted) => quoted.split_once("'; [ -x")?.0.replace(r#"'"'"'"#, "'"),
         None => rest.split_once(';')?.0.to_owned(),
     };
     Some(PathBuf::from(path))

@@ -33,16 +33,27 @@ function run(verb, words, cwd, program = 0) {
 }
 
 export default function (pi) {
+  // A line for the model, until its next turn begins.
+  let context;
   const events = ["session_start", "input", "tool_call", "tool_result", "agent_end", "session_shutdown"];
   for (const event of events) {
     pi.on(event, async (data, ctx) => {
       try {
-        await hook(event, payload(data, ctx));
+        const answer = await hook(event, payload(data, ctx));
+        if (event === "input") context = answer.context ?? context;
+        if (event === "session_start") context = undefined;
+        if (answer.show && ctx?.hasUI) ctx.ui.notify(answer.show, "info");
       } catch {
         // See above.
       }
     });
   }
+  pi.on("before_agent_start", async () => {
+    if (!context) return undefined;
+    const content = context;
+    context = undefined;
+    return { message: { customType: "backtrail", content, display: true } };
+  });
   const commands = {
     undo: "Undo the last turn's changes to the files (Backtrail)",
     rewind: "Go back to an earlier point: /rewind last~2 (Backtrail)",

@@ -89,7 +89,7 @@ impl SetupReport {
     pub(super) fn question(&self) -> String {
         let changes = self.changes().map(|(_, change)| change.kind());
         let changed = changes.filter(|kind| *kind != ChangeKind::Unchanged);
-        format!("Change {}?", count(changed.count(), "file"))
+        format!("Change {}", count(changed.count(), "file"))
     }
 
     /// Changes the files. An agent that fails does not stop the others.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use backtrail::conversation::Item;
+use backtrail::conversation::RelativePaths;
 use serde_json::json;
 
 use super::data::{self, write_json};
@@ -23,14 +24,16 @@ impl View<'_> {
         let mut out = self.ui.out();
         let info = self.reader.info()?;
         let mut sheet = Sheet::new(&mut out, self.ui);
-        head::write(&mut sheet, &info, None)?;
+        let title = self.reader.title()?;
+        head::write(&mut sheet, title.as_deref(), &info, None)?;
         let options = ShowOptions {
             full: self.full,
             live: true,
             ..ShowOptions::default()
         };
         let prices = session_prices(self.store, &info)?;
-        let mut writer = ShowWriter::new(sheet, options, Changes::default(), prices);
+        let paths = RelativePaths::new(info.workspace_root.as_deref());
+        let mut writer = ShowWriter::new(sheet, options, Changes::default(), prices, paths);
         let mut conversation = self.reader.follow_conversation()?;
         let mut warned = 0;
         loop {

@@ -21,6 +21,11 @@ pub(super) struct Glyphs {
     pub(super) dot: &'static str,
     /// Before the record that was asked for.
     pub(super) here: &'static str,
+    /// Before the tasks of a list, by how far they are.
+    pub(super) todo_open: &'static str,
+    pub(super) todo_active: &'static str,
+    pub(super) todo_done: &'static str,
+    pub(super) todo_dropped: &'static str,
 }
 
 const UNICODE: Glyphs = Glyphs {
@@ -33,6 +38,10 @@ const UNICODE: Glyphs = Glyphs {
     bullet: "•",
     dot: "·",
     here: "→",
+    todo_open: "○",
+    todo_active: "◐",
+    todo_done: "●",
+    todo_dropped: "✗",
 };
 
 const ASCII: Glyphs = Glyphs {
@@ -45,18 +54,27 @@ const ASCII: Glyphs = Glyphs {
     bullet: "-",
     dot: "-",
     here: "->",
+    todo_open: "[ ]",
+    todo_active: "[~]",
+    todo_done: "[x]",
+    todo_dropped: "[-]",
 };
 
 impl Glyphs {
     /// Returns the signs for the locale; Unicode if none is set.
     pub(super) fn of_locale() -> &'static Self {
-        let names = ["LC_ALL", "LC_CTYPE", "LANG"];
-        let mut set = names.iter().filter_map(env::var_os);
-        let locale = set.find(|value| !value.is_empty()).unwrap_or_default();
-        let locale = locale.to_string_lossy().to_lowercase();
-        match locale.is_empty() || locale.contains("utf-8") || locale.contains("utf8") {
+        match is_unicode() {
             true => &UNICODE,
             false => &ASCII,
         }
     }
+}
+
+/// Returns whether the locale has Unicode, or none is set.
+pub(crate) fn is_unicode() -> bool {
+    let names = ["LC_ALL", "LC_CTYPE", "LANG"];
+    let mut set = names.iter().filter_map(env::var_os);
+    let locale = set.find(|value| !value.is_empty()).unwrap_or_default();
+    let locale = locale.to_string_lossy().to_lowercase();
+    locale.is_empty() || locale.contains("utf-8") || locale.contains("utf8")
 }

@@ -4,11 +4,13 @@ use std::io;
 
 use anstyle::Style;
 use backtrail::SessionInfo;
+use backtrail_formats::agent_title;
 
 use super::sheet::Sheet;
-use crate::commands::conversation::Survey;
+use crate::commands::conversation::{NO_TITLE, Survey};
 use crate::home::tilde;
 use crate::layout::{BOLD, DIM, Span, wrap};
+use crate::short::short;
 use crate::text::one_line;
 use crate::when;
 
@@ -16,15 +18,19 @@ use crate::when;
 /// known.
 pub(super) fn write(
     sheet: &mut Sheet<'_>,
+    title: Option<&str>,
     info: &SessionInfo,
     survey: Option<&Survey>,
 ) -> io::Result<()> {
-    let title = info.title.as_deref().or(info.begins.as_deref());
-    let title = one_line(title.unwrap_or("untitled"), 200);
+    let title = one_line(title.unwrap_or(NO_TITLE), 200);
     put(sheet, BOLD, &title)?;
     let dot = format!(" {} ", sheet.glyphs().dot);
-    let mut facts = vec![info.id.to_string()];
-    facts.extend(info.agent.as_deref().map(|agent| one_line(agent, 60)));
+    let mut facts = vec![short(&info.id), info.id.to_string()];
+    facts.extend(
+        info.agent
+            .as_deref()
+            .map(|agent| one_line(agent_title(agent), 60)),
+    );
     facts.extend(info.model.as_deref().map(|model| one_line(model, 60)));
     let root = info.workspace_root.as_ref();
     facts.extend(root.map(|root| one_line(&tilde(root), 200)));

@@ -1,241 +1,251 @@
-//! A call of a tool in one line, with its result.
+//! Calls of tools on a page: a line with the result, and what belongs below it.
 
-use anstyle::Style;
-use backtrail::conversation::{ToolCall, ToolOutcome};
-use serde_json::Value;
+use anstyle::{AnsiColor, Style};
+use backtrail::conversation::{LineChange, Question, Todo, TodoState};
 use unicode_width::UnicodeWidthStr;
 
 use super::glyphs::Glyphs;
-use crate::layout::{BOLD, DIM, Line, Span, width_of};
-use crate::text::{count, one_line, visible};
+use super::markdown;
+use crate::commands::conversation::call::{CallView, FileDiff, OutcomeView, Part};
+use crate::commands::conversation::compare::{shortened, sign};
+use crate::layout::{BOLD, DIM, Line, Span, cut, width_of, wrap, wrap_plain};
+use crate::text::{clean, count, one_line};
 
-/// A call, as far as a line shows it.
-#[derive(Debug)]
-pub(super) struct Call {
-    pub(super) name: String,
-    /// What it was called with, in one line.
-    pub(super) with: String,
+const ADDED: Style = AnsiColor::Green.on_default();
+const REMOVED: Style = AnsiColor::Red.on_default();
+const PLACE: Style = AnsiColor::Cyan.on_default();
+/// How far the parts of a call are indented below its line.
+const INDENT: usize = 4;
+/// How many lines of a change or a plan are shown, unless all are wanted.
+const SHORT: usize = 12;
+
+/// How calls are written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallPage {
+    pub(super) width: usize,
+    pub(super) glyphs: &'static Glyphs,
+    /// Everything is shown, and nothing is cut.
+    pub(super) full: bool,
 }
 
-/// The result of a call.
-#[derive(Debug)]
-pub(super) struct Outcome {
-    pub(super) failed: bool,
-    /// In a few words.
-    pub(super) words: String,
-    /// All of it, if that is wanted.
-    pub(super) output: Option<String>,
-}
-
-/// More is not kept of one part of a line: no terminal is so wide.
-const KEPT: usize = 300;
-
-impl Call {
-    pub(super) fn new(call: &ToolCall) -> Self {
-        Self {
-            name: one_line(&call.name, 60),
-            with: summary_of(call.arguments.as_str()),
-        }
-    }
-
-    /// Writes the call and its result in one line.
-    pub(super) fn line(&self, outcome: Option<&Outcome>, width: usize, glyphs: &Glyphs) -> Line {
-        let sign = vec![
-            Span::new(DIM, &format!("{} ", glyphs.tool)),
-            Span::new(BOLD, &self.name),
-        ];
-        let room = width.saturating_sub(width_of(&sign));
-        let outcome = match outcome {
-            // Each has half of the line, and what the other one leaves.
-            Some(outcome) => {
-                let with = self.with.width().min(room / 2) + 5;
-                outcome.words(glyphs, room.saturating_sub(with))
-            }
+impl CallPage {
+    /// Writes a call: its line, and its parts below it. `None` as the outcome is a call
+    /// without a result, `live` one whose result may come.
+    pub(super) fn call(
+        self,
+        view: &CallView,
+        outcome: Option<&OutcomeView>,
+        live: bool,
+    ) -> Vec<Line> {
+        let ending = match outcome {
+            Some(outcome) => self.ending(view, outcome),
+            None if live => Line::new(),
             None => vec![Span::new(DIM, "no result")],
         };
-        let room = room.saturating_sub(width_of(&outcome) + 5);
-        let with = one_line(&self.with, room.max(8));
-        let mut line = sign;
+        let with = self.with_of(view, &ending);
+        let mut lines = vec![self.line(&view.name, with, ending)];
+        for part in &view.parts {
+            let is_in_line = matches!(part, Part::Command(_)) && !with.is_empty();
+            if !is_in_line {
+                lines.extend(self.part(view, part));
+            }
+        }
+        if let Some(outcome) = outcome.filter(|_| self.full) {
+            lines.extend(self.output(&outcome.output));
+        }
+        lines
+    }
+
+    /// Returns what the line says that a call was called with. A command that has no room
+    /// there is whole below it.
+    fn with_of<'v>(self, view: &'v CallView, ending: &[Span]) -> &'v str {
+        let Some(Part::Command(command)) = view.parts.first() else {
+            return &view.with;
+        };
+        let used = view.name.width() + width_of(ending) + 8;
+        let fits = !command.contains('\n') && used + view.with.width() <= self.width;
+        if fits { &view.with } else { "" }
+    }
+
+    fn line(self, name: &str, with: &str, ending: Line) -> Line {
+        let mut line = vec![
+            Span::new(DIM, &format!("{} ", self.glyphs.tool)),
+            Span::new(BOLD, name),
+        ];
+        let room = self.width.saturating_sub(width_of(&line));
+        let room = room.saturating_sub(width_of(&ending) + 5);
+        let with = one_line(with, room.max(8));
         if !with.is_empty() {
             line.push(Span::plain("  "));
             line.push(Span::new(Style::new(), &with));
         }
-        line.push(Span::plain("   "));
-        line.extend(outcome);
+        if !ending.is_empty() {
+            line.push(Span::plain("   "));
+            line.extend(ending);
+        }
         line
     }
-}
 
-impl Outcome {
-    pub(super) fn new(result: &ToolOutcome, success: bool, keep: bool) -> Self {
-        let text = output(result);
-        let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-        let first = lines.next().unwrap_or_default();
-        let more = lines.next().is_some();
-        let words = match (first, success) {
-            ("", _) => "no output".to_owned(),
-            (first, false) => one_line(&visible(first), KEPT),
-            (first, true) if !more && first.chars().count() <= 40 => {
-                one_line(&visible(first), KEPT)
-            }
-            _ => count(text.trim_end().lines().count(), "line"),
-        };
-        Self {
-            failed: !success,
-            words,
-            output: keep.then_some(text),
+    /// Writes how a call ended: what it changed, or its result in a few words.
+    fn ending(self, view: &CallView, outcome: &OutcomeView) -> Line {
+        let mut line = Line::new();
+        if let Some((added, removed)) = view.changes.filter(|_| !outcome.failed) {
+            line.push(Span::new(ADDED, &format!("+{added}")));
+            line.push(Span::new(REMOVED, &format!(" −{removed}")));
         }
+        if outcome.words.is_empty() {
+            return line;
+        }
+        let with = view.with.width().min(self.width / 2);
+        let room = self.width.saturating_sub(view.name.width() + with + 10);
+        line.extend(self.words(outcome, room));
+        line
     }
 
-    /// Writes the sign and the words in at most `width` columns.
-    fn words(&self, glyphs: &Glyphs, width: usize) -> Line {
-        let sign = if self.failed {
-            glyphs.failed
-        } else {
-            glyphs.done
+    /// Writes the sign and the words of a result in at most `width` columns.
+    fn words(self, outcome: &OutcomeView, width: usize) -> Line {
+        let (sign, style) = match outcome.failed {
+            true => (self.glyphs.failed, BOLD),
+            false => (self.glyphs.done, DIM),
         };
-        let words = one_line(&self.words, width.saturating_sub(2).max(10));
-        let style = if self.failed { BOLD } else { DIM };
+        let words = one_line(&outcome.words, width.saturating_sub(2).max(10));
         vec![Span::new(style, sign), Span::new(DIM, &format!(" {words}"))]
     }
 
-    /// Writes it in a line of its own, apart from its call.
-    pub(super) fn line(&self, tool: &str, width: usize, glyphs: &Glyphs) -> Line {
-        let mut line = vec![Span::new(DIM, &format!("{} {tool}  ", glyphs.tool))];
-        let room = width.saturating_sub(width_of(&line));
-        line.extend(self.words(glyphs, room));
-        line
-    }
-}
-
-/// Returns the text of a result: a string, the texts in a list of blocks with the kinds of
-/// the others, or the JSON.
-fn output(result: &ToolOutcome) -> String {
-    let json = result.output.as_str();
-    if !json.starts_with('[') {
-        return result.text();
-    }
-    let Ok(Value::Array(blocks)) = serde_json::from_str(json) else {
-        return json.to_owned();
-    };
-    let text = |block: &Value| match (block.get("text"), block.get("type")) {
-        (Some(Value::String(text)), _) => text.clone(),
-        (_, Some(Value::String(kind))) => format!("[{kind}]"),
-        _ => block.to_string(),
-    };
-    blocks.iter().map(text).collect::<Vec<_>>().join("\n")
-}
-
-/// Returns the part of an input that says most about a call: the command, the path, the
-/// pattern; else the whole input.
-pub(in crate::commands) fn summary_of(input: &str) -> String {
-    let main = serde_json::from_str(input)
-        .ok()
-        .and_then(|value| main_part(&value));
-    match main {
-        Some(main) => one_line(&visible(&main), KEPT),
-        None => one_line(&visible(input), KEPT),
-    }
-}
-
-fn main_part(input: &Value) -> Option<String> {
-    /// The names of inputs that say what a call is about, the best first.
-    const MAIN: [&str; 16] = [
-        "command",
-        "cmd",
-        "pattern",
-        "query",
-        "file_path",
-        "path",
-        "filePath",
-        "filename",
-        "file",
-        "notebook_path",
-        "url",
-        "uri",
-        "description",
-        "prompt",
-        "subject",
-        "name",
-    ];
-    // Some agents write the input as a text of JSON.
-    if let Value::String(text) = input {
-        return match serde_json::from_str::<Value>(text) {
-            Ok(inner @ Value::Object(_)) => main_part(&inner),
-            _ => Some(patched(text).unwrap_or(text).to_owned()),
-        };
-    }
-    let fields = input.as_object()?;
-    if fields.is_empty() {
-        return Some(String::new());
-    }
-    let value = |name: &str| fields.get(name).and_then(words);
-    let found = MAIN
-        .iter()
-        .find_map(|name| value(name).map(|text| (*name, text)));
-    match found {
-        Some(("pattern", pattern)) => Some(match value("path").or(value("glob")) {
-            Some(path) => format!("{pattern} in {path}"),
-            None => pattern,
-        }),
-        Some((_, text)) => Some(text),
-        None => {
-            let patch = value("patch").or(value("input"))?;
-            Some(patched(&patch)?.to_owned())
+    /// Writes a result apart from its call.
+    pub(super) fn result(self, tool: &str, outcome: &OutcomeView) -> Vec<Line> {
+        let mut line = vec![Span::new(DIM, &format!("{} {tool}  ", self.glyphs.tool))];
+        let room = self.width.saturating_sub(width_of(&line));
+        line.extend(self.words(outcome, room));
+        let mut lines = vec![line];
+        if self.full {
+            lines.extend(self.output(&outcome.output));
         }
+        lines
     }
-}
 
-/// Returns a text, or the words of a command.
-fn words(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) if !text.is_empty() => Some(text.clone()),
-        Value::Array(list) => {
-            let words = list.iter().map(|word| word.as_str());
-            let words = words.collect::<Option<Vec<_>>>()?;
-            match words.as_slice() {
-                [] => None,
-                // A shell that runs a line: the line is what matters.
-                [_, "-c" | "-lc", line] => Some((*line).to_owned()),
-                words => Some(words.join(" ")),
+    fn part(self, view: &CallView, part: &Part) -> Vec<Line> {
+        let room = self.width.saturating_sub(INDENT);
+        let lines = match part {
+            Part::Command(command) => wrap_plain(command, Style::new(), room),
+            Part::Diff(diff) => self.diff(diff, view.parts.len() > 1),
+            Part::Todos(todos) => todos.iter().flat_map(|todo| self.todo(todo)).collect(),
+            Part::Plan(plan) => self.some(markdown::render(plan, room, self.glyphs)),
+            Part::Question(question, answer) => self.question(question, answer.as_deref()),
+            Part::Prompt(prompt) if self.full => wrap_plain(prompt, DIM, room),
+            Part::Fields(fields) if self.full => {
+                let line = |(name, value): &(String, String)| format!("{name}: {value}");
+                let lines: Vec<String> = fields.iter().map(line).collect();
+                wrap_plain(&lines.join("\n"), DIM, room)
             }
+            Part::Prompt(_) | Part::Fields(_) => Vec::new(),
+        };
+        lines.into_iter().map(indented).collect()
+    }
+
+    /// Writes the change of a file, with its name if there are several.
+    fn diff(self, diff: &FileDiff, is_named: bool) -> Vec<Line> {
+        let mut lines = Vec::new();
+        if is_named {
+            let note = match diff.note.as_str() {
+                "" => String::new(),
+                note => format!("  {note}"),
+            };
+            lines.push(vec![Span::new(BOLD, &diff.path), Span::new(DIM, &note)]);
         }
-        _ => None,
+        let (shown, left) = match self.full {
+            true => (diff.lines.iter().collect(), 0),
+            false => shortened(&diff.lines, SHORT),
+        };
+        lines.extend(shown.into_iter().map(|(change, text)| {
+            let style = match change {
+                LineChange::Added => ADDED,
+                LineChange::Removed => REMOVED,
+                LineChange::Hunk => PLACE,
+                LineChange::Kept => DIM,
+            };
+            self.fitted(Span::new(style, &format!("{}{text}", sign(*change))))
+        }));
+        lines.extend(self.more(left));
+        lines
+    }
+
+    /// Cuts a line to the width, unless all is wanted.
+    fn fitted(self, span: Span) -> Line {
+        match self.full {
+            true => vec![span],
+            false => cut(&[span], self.width.saturating_sub(INDENT)),
+        }
+    }
+
+    fn todo(self, todo: &Todo) -> Vec<Line> {
+        let (sign, style) = match todo.state {
+            TodoState::Done => (self.glyphs.todo_done, DIM),
+            TodoState::Active => (self.glyphs.todo_active, BOLD),
+            TodoState::Open => (self.glyphs.todo_open, Style::new()),
+            TodoState::Cancelled => (self.glyphs.todo_dropped, DIM),
+        };
+        let room = self.width.saturating_sub(INDENT + sign.width() + 1);
+        let text = wrap(&[Span::new(style, &todo.text)], room);
+        let lines = text.into_iter().enumerate().map(|(n, line)| {
+            let sign = match n {
+                0 => Span::new(style, &format!("{sign} ")),
+                _ => Span::blank(sign.width() + 1),
+            };
+            std::iter::once(sign).chain(line).collect()
+        });
+        lines.collect()
+    }
+
+    fn question(self, question: &Question, answer: Option<&str>) -> Vec<Line> {
+        let room = self.width.saturating_sub(INDENT);
+        let mut lines = wrap(&[Span::new(BOLD, &question.text)], room);
+        for (label, meaning) in &question.options {
+            let mut option = vec![Span::plain(&format!("  {} {label}", self.glyphs.bullet))];
+            if !meaning.is_empty() {
+                option.push(Span::new(DIM, &format!(": {meaning}")));
+            }
+            lines.extend(match self.full {
+                true => wrap(&option, room),
+                false => vec![cut(&option, room)],
+            });
+        }
+        if let Some(answer) = answer {
+            let answer = format!("{} {answer}", self.glyphs.here);
+            lines.extend(wrap(&[Span::plain(&answer)], room));
+        }
+        lines
+    }
+
+    /// Returns the beginning of some lines, unless all are wanted.
+    fn some(self, mut lines: Vec<Line>) -> Vec<Line> {
+        if self.full || lines.len() <= SHORT + 2 {
+            return lines;
+        }
+        let left = lines.len() - SHORT;
+        lines.truncate(SHORT);
+        lines.extend(self.more(left));
+        lines
+    }
+
+    fn more(self, left: usize) -> Option<Line> {
+        let words = format!("… {} (--full)", count(left, "more line"));
+        (left > 0).then(|| vec![Span::new(DIM, &words)])
+    }
+
+    /// Writes an output, whole.
+    fn output(self, output: &str) -> impl Iterator<Item = Line> {
+        let lines: Vec<Line> = output
+            .lines()
+            .map(|line| indented(vec![Span::new(DIM, &clean(line))]))
+            .collect();
+        lines.into_iter()
     }
 }
 
-/// Returns the first file of a patch.
-fn patched(patch: &str) -> Option<&str> {
-    let named = |line: &str| {
-        let kinds = ["*** Update File: ", "*** Add File: ", "*** Delete File: "];
-        let found = kinds.iter().find(|kind| line.starts_with(**kind));
-        found.map(|kind| kind.len())
-    };
-    let mut lines = patch.lines();
-    lines.find_map(|line| named(line).and_then(|from| line.get(from..)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::summary_of;
-
-    #[test]
-    fn the_most_telling_part_represents_the_input() {
-        let cases = [
-            (r#"{"command":"cargo test","timeout":9}"#, "cargo test"),
-            (r#"{"command":["bash","-lc","ls -l"]}"#, "ls -l"),
-            (r#"{"command":["git","diff"]}"#, "git diff"),
-            (r#"{"content":"x","file_path":"src/a.rs"}"#, "src/a.rs"),
-            (r#"{"pattern":"fn main","path":"src"}"#, "fn main in src"),
-            (r#""{\"command\":\"ls\"}""#, "ls"),
-            (r#""*** Begin Patch\n*** Update File: a.rs\n""#, "a.rs"),
-            (r#"{"a":[1,2],"b":null}"#, r#"{"a":[1,2],"b":null}"#),
-            ("{}", ""),
-            ("not JSON", "not JSON"),
-            (r#"{"command":"\u001b]0;x\u0007ls"}"#, "^[]0;x^Gls"),
-        ];
-        for (input, expected) in cases {
-            assert_eq!(summary_of(input), expected, "{input}");
-        }
+fn indented(line: Line) -> Line {
+    match line.is_empty() {
+        true => line,
+        false => std::iter::once(Span::blank(INDENT)).chain(line).collect(),
     }
 }

@@ -4,20 +4,23 @@ use std::io;
 
 use anstyle::Style;
 use backtrail::conversation::{CompactionItem, InjectedMessage, RunItem, ToolResultItem};
-use backtrail::conversation::{Item, Prompt, ToolCall};
+use backtrail::conversation::{InjectedKind, Item, Prompt, RelativePaths, ToolCall};
 use backtrail::{Block, Run, Timestamp};
 use backtrail_index::SessionPrices;
 
+use super::glyphs::Glyphs;
 use super::markdown;
 use super::sheet::{Kind, Sheet};
-use super::tool_call::{Call, Outcome};
+use super::tool_call::CallPage;
+use crate::commands::conversation::call::{CallView, OutcomeView};
 use crate::commands::conversation::changes::Changes;
+use crate::commands::conversation::prose::{answer_text, block_words};
 use crate::commands::conversation::{
     self, HIDDEN_THINKING, LOST_SUMMARY, TurnSpending, compaction_words, run_words,
 };
-use crate::layout::{BOLD, DIM, Line, Span, wrap, wrap_plain};
+use crate::layout::{BOLD, DIM, Span, wrap, wrap_plain};
 use crate::shell::command_line;
-use crate::text::{clean, medium, one_line, visible};
+use crate::text::{medium, one_line};
 use crate::when;
 
 /// What is shown of a conversation, and how.
@@ -35,12 +38,18 @@ pub(super) struct ShowOptions {
     pub(super) wanted: Option<u64>,
 }
 
+/// Returns the line that points at a record.
+pub(super) fn mark_words(record: u64) -> String {
+    format!("{} record {record}", Glyphs::of_locale().here)
+}
+
 /// Writes a conversation.
 pub(super) struct ShowWriter<'a> {
     sheet: Sheet<'a>,
     options: ShowOptions,
     changes: Changes,
     spending: TurnSpending,
+    paths: RelativePaths,
     turn: u64,
     /// The day that was written last.
     day: String,
@@ -58,12 +67,14 @@ impl<'a> ShowWriter<'a> {
         options: ShowOptions,
         changes: Changes,
         prices: SessionPrices,
+        paths: RelativePaths,
     ) -> Self {
         Self {
             sheet,
             options,
             changes,
             spending: TurnSpending::new(prices),
+            paths,
             turn: options.turns_before,
             day: String::new(),
             unreadable: Vec::new(),
@@ -147,8 +158,7 @@ impl<'a> ShowWriter<'a> {
         let Some(wanted) = self.options.wanted.take_if(is_here) else {
             return Ok(());
         };
-        let here = format!("{} record {wanted}", self.sheet.glyphs().here);
-        self.small(&here, BOLD)
+        self.small(&mark_words(wanted), BOLD)
     }
 
     fn prompt(&mut self, prompt: &Prompt) -> io::Result<()> {
@@ -195,12 +205,18 @@ impl<'a> ShowWriter<'a> {
         self.sheet.footer(changed, &spent.join(&dot))
     }
 
+    /// Writes what an agent added: what it is and how long, or all of it.
     fn injected(&mut self, message: &InjectedMessage) -> io::Result<()> {
-        let name = conversation::injected_name(&message.role);
-        if !message.text.trim().is_empty() {
-            self.folded(&name, &message.text)?;
-        } else if !message.attachments.is_empty() {
-            self.small(&format!("{name}:"), DIM)?;
+        let name = conversation::injected_name(message);
+        let is_shown = self.options.full || message.kind == InjectedKind::Error;
+        match message.text.trim() {
+            "" => self.small(&format!("{name}:"), DIM)?,
+            _ if message.kind == InjectedKind::Filler && !self.options.full => return Ok(()),
+            text if is_shown => self.whole(&name, text)?,
+            text => self.small(
+                &conversation::injected_words(&name, message.kind, text),
+                DIM,
+            )?,
         }
         let mut attachments = message.attachments.iter();
         attachments.try_for_each(|block| self.block(block))
@@ -209,7 +225,7 @@ impl<'a> ShowWriter<'a> {
     fn block(&mut self, block: &Block) -> io::Result<()> {
         match block {
             Block::Media(media) => self.small(&format!("[{}]", medium(media)), Style::new()),
-            Block::Other(json) => self.small(&one_line(json.as_str(), 400), DIM),
+            Block::Other(json) => self.small(&block_words(json, &self.paths), DIM),
             Block::Thinking(block) => self.thinking(&block.thinking),
             Block::Text(block) => self.folded("tool", &block.text),
             _ => Ok(()),
@@ -217,6 +233,7 @@ impl<'a> ShowWriter<'a> {
     }
 
     fn answer(&mut self, text: &str) -> io::Result<()> {
+        let text = &answer_text(text, &self.paths);
         let lines = markdown::render(text, self.sheet.room(), self.sheet.glyphs());
         self.sheet.put(Kind::Text, &lines)
     }
@@ -228,13 +245,12 @@ impl<'a> ShowWriter<'a> {
         }
     }
 
-    /// Writes a text in one line, or whole with `--full`: instructions and thoughts are
-    /// long, and seldom read.
+    /// Writes a text in one line, or whole with `--full`: thoughts are long, and seldom
+    /// read.
     fn folded(&mut self, name: &str, text: &str) -> io::Result<()> {
+        let text = self.paths.prose(text).into_owned();
         if self.options.full {
-            let text = format!("{name}: {}", text.trim());
-            let lines = wrap_plain(&text, DIM, self.sheet.room());
-            return self.sheet.put(Kind::Text, &lines);
+            return self.whole(name, &text);
         }
         let mut lines = text.lines().filter(|line| !line.trim().is_empty());
         let first = lines.next().unwrap_or_default().trim();
@@ -244,43 +260,32 @@ impl<'a> ShowWriter<'a> {
         self.small(&format!("{line}{more}"), DIM)
     }
 
+    fn whole(&mut self, name: &str, text: &str) -> io::Result<()> {
+        let text = format!("{name}: {}", text.trim());
+        let lines = wrap_plain(&text, DIM, self.sheet.room());
+        self.sheet.put(Kind::Text, &lines)
+    }
+
+    fn page(&self) -> CallPage {
+        CallPage {
+            width: self.sheet.room(),
+            glyphs: self.sheet.glyphs(),
+            full: self.options.full,
+        }
+    }
+
     fn call(&mut self, call: &ToolCall) -> io::Result<()> {
-        let outcome = call.result.as_ref().map(|result| {
-            let success = call.success.unwrap_or(true);
-            Outcome::new(result, success, self.options.full)
-        });
-        let call = Call::new(call);
-        let mut line = call.line(outcome.as_ref(), self.sheet.room(), self.sheet.glyphs());
-        if self.options.live && outcome.is_none() {
-            // Its result is not known yet.
-            line.truncate(line.len().saturating_sub(2));
-        }
-        self.sheet.put(Kind::Small, &[line])?;
-        match outcome {
-            Some(outcome) => self.output(&outcome),
-            None => Ok(()),
-        }
+        let view = CallView::new(call, &self.paths);
+        let outcome = view.outcome(call, &self.paths);
+        let lines = self.page().call(&view, outcome.as_ref(), self.options.live);
+        self.sheet.put(Kind::Small, &lines)
     }
 
     fn result(&mut self, item: &ToolResultItem) -> io::Result<()> {
-        let outcome = Outcome::new(&item.result, item.success, self.options.full);
+        let outcome = OutcomeView::new(&item.result, item.success, &self.paths);
         let name = one_line(item.name.as_deref().unwrap_or("tool"), 60);
-        let line = outcome.line(&name, self.sheet.room(), self.sheet.glyphs());
-        self.sheet.put(Kind::Small, &[line])?;
-        self.output(&outcome)
-    }
-
-    /// Writes the output of a tool, if it is shown whole.
-    fn output(&mut self, outcome: &Outcome) -> io::Result<()> {
-        let Some(output) = outcome.output.as_deref().map(str::trim_end) else {
-            return Ok(());
-        };
-        let line = |line: &str| vec![Span::plain("    "), Span::new(DIM, &visible(line))];
-        let lines: Vec<Line> = output.lines().map(line).collect();
-        match lines.is_empty() {
-            true => Ok(()),
-            false => self.sheet.put(Kind::Small, &lines),
-        }
+        let lines = self.page().result(&name, &outcome);
+        self.sheet.put(Kind::Small, &lines)
     }
 
     fn compaction(&mut self, item: &CompactionItem) -> io::Result<()> {
@@ -291,21 +296,17 @@ impl<'a> ShowWriter<'a> {
             return self.remark(LOST_SUMMARY);
         };
         self.remark(&compaction_words(stored))?;
-        self.answer(&stored.summary)
+        match self.options.full {
+            true => self.answer(&stored.summary),
+            false => Ok(()),
+        }
     }
 
     fn run(&mut self, run: &Run) -> io::Result<()> {
-        let call = Call {
-            name: "run".to_owned(),
-            with: clean(&command_line(&run.argv)).into_owned(),
-        };
-        let outcome = Outcome {
-            failed: run.exit_code != Some(0),
-            words: run_words(run),
-            output: None,
-        };
-        let line = call.line(Some(&outcome), self.sheet.room(), self.sheet.glyphs());
-        self.sheet.put(Kind::Small, &[line])?;
+        let view = CallView::command("run", &command_line(&run.argv));
+        let outcome = OutcomeView::ended(run.exit_code != Some(0), run_words(run));
+        let lines = self.page().call(&view, Some(&outcome), false);
+        self.sheet.put(Kind::Small, &lines)?;
         match self.changes.of_run(run.after).as_str() {
             "" => Ok(()),
             changed => self.small(&format!("  {changed}"), Style::new()),

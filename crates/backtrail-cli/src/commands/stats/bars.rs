@@ -1,28 +1,27 @@
-//! Spending in bars, as wide as the terminal.
+//! Spending: its head, its totals and its plot.
 
 use backtrail::Timestamp;
-use backtrail_index::{Spending, SpendingReport, SpendingRow, UnpricedModel};
-use unicode_width::UnicodeWidthStr;
+use backtrail_index::{Spending, SpendingReport, UnpricedModel};
 
-use crate::layout::{BOLD, Cell, Column, DIM, Table, pad_end, pad_start, styled};
-use crate::text::{cost, count, grouped, one_line, plus_note, short_number, tokens};
+use super::Averages;
+use super::plot::{Plot, PlotRow};
+use crate::layout::{BOLD, DIM, hanging, pad_start};
+use crate::text::{cost, count, grouped, money, one_line, plus_note, short_number, tokens};
 use crate::when;
 
-/// How wide it is without a terminal.
-const WIDTH: usize = 80;
-/// The longest bar.
-const LONGEST: usize = 60;
-/// Bars that are shorter than this compare nothing.
-const SHORTEST: usize = 4;
+/// Writes a title in at most `width` columns.
+pub(super) fn head(title: &str, width: Option<usize>) -> String {
+    format!("{BOLD}{}{BOLD:#}\n", hanging(0, title, width))
+}
 
-/// Writes when it was, how many calls there were and what they cost.
-pub(super) fn head(report: &SpendingReport) -> String {
+/// Says when it was, how many calls there were and what they cost.
+pub(super) fn title(report: &SpendingReport) -> String {
     let mut parts = Vec::new();
     parts.extend(report.span.map(|(first, last)| span(first, last)));
     parts.push(count(report.sessions, "session"));
     parts.push(count(report.total.calls, "call"));
     parts.extend(Some(cost(&report.total)).filter(|cost| !cost.is_empty()));
-    format!("{BOLD}{}{BOLD:#}\n", parts.join(" · "))
+    parts.join(" · ")
 }
 
 /// Writes from when to when: a day, a month, or both ends.
@@ -36,61 +35,84 @@ fn span(first: Timestamp, last: Timestamp) -> String {
     }
 }
 
-/// Draws a line for each part: its name, a bar, its cost and its share of all.
-pub(super) fn draw(
-    names: &[String],
-    rows: &[SpendingRow],
-    report: &SpendingReport,
-    width: Option<usize>,
-) -> String {
-    let width = width.unwrap_or(WIDTH);
-    // If nothing has a price, tokens are compared.
-    let by_cost = report.by.iter().any(|row| row.spending.cost.0 > 0);
+/// Returns the plot of groups: their cost, share and tokens. If nothing has a price, tokens are
+/// compared. Rows with two names are parts of a group.
+pub(super) fn plot(rows: Vec<([String; 2], Spending)>, total: &Spending) -> Plot {
+    let by_cost = rows.iter().any(|(_, spending)| spending.cost.0 > 0);
     let weight = |spending: &Spending| match by_cost {
         true => u64::try_from(spending.cost.0).unwrap_or(0),
         false => spending.tokens(),
     };
-    let most = report.by.iter().map(|row| weight(&row.spending)).max();
-    let all = weight(&report.total);
-    let cells: Vec<[String; 3]> = rows
-        .iter()
-        .map(|row| cells(&row.spending, weight(&row.spending), all))
-        .collect();
-    let widest = |n: usize| {
-        cells
-            .iter()
-            .map(|cells| cells[n].width())
-            .max()
-            .unwrap_or(0)
+    let all = weight(total);
+    let row = |name: &str, is_part: bool, spending: &Spending| PlotRow {
+        name: name.to_owned(),
+        is_part,
+        weight: weight(spending),
+        cells: cells(spending, weight(spending), all),
     };
-    let shape = Shape::new(names, [widest(0), widest(1), widest(2)], width);
-    let mut table = Table::new(shape.columns());
-    for ((name, row), cells) in names.iter().zip(rows).zip(cells) {
-        let share = weight(&row.spending) as f64 / most.unwrap_or(0).max(1) as f64;
-        table.push(shape.row(name, share, cells));
+    let mut sums: Vec<(String, Spending, Vec<PlotRow>)> = Vec::new();
+    for ([first, second], spending) in &rows {
+        if sums.last().is_none_or(|(name, ..)| name != first) {
+            sums.push((first.clone(), Spending::default(), Vec::new()));
+        }
+        if let Some((_, sum, parts)) = sums.last_mut() {
+            sum.add(spending);
+            if !second.is_empty() {
+                parts.push(row(second, true, spending));
+            }
+        }
     }
-    let lines = table.lines(None);
-    lines.iter().map(|line| styled(line) + "\n").collect()
+    let rows = sums
+        .into_iter()
+        .flat_map(|(name, sum, parts)| std::iter::once(row(&name, false, &sum)).chain(parts));
+    Plot {
+        columns: vec![
+            "COST", "SHARE", "INPUT", "OUTPUT", "READ", "WRITE", "TOKENS",
+        ],
+        choices: vec![
+            vec![0, 1, 2, 3, 4, 5],
+            vec![0, 2, 3, 4, 5],
+            vec![0, 1, 6],
+            vec![0, 6],
+            vec![0],
+        ],
+        rows: rows.collect(),
+    }
 }
 
 /// Returns the cells behind the bar: cost, share of all, tokens.
-fn cells(spending: &Spending, weight: u64, all: u64) -> [String; 3] {
-    if spending.calls == 0 {
-        let calls = count(spending.estimated_calls, "call");
-        return ["estimated".to_owned(), calls, tokens(spending)];
-    }
-    let is_unpriced = spending.calls == spending.unpriced_calls;
+fn cells(spending: &Spending, weight: u64, all: u64) -> Vec<String> {
+    let is_priced = spending.calls > spending.unpriced_calls;
+    let cost = match spending.calls {
+        0 if spending.estimated_calls > 0 => "estimated".to_owned(),
+        0 => String::new(),
+        _ => cost(spending),
+    };
     let share = match (weight, all) {
-        _ if is_unpriced => count(spending.calls, "call"),
+        _ if !is_priced => String::new(),
         (0, _) | (_, 0) => String::new(),
-        // As wide as the widest, so that they line up.
         (weight, all) => pad_start(&percent(weight as f64 / all as f64), 5),
     };
-    [cost(spending), share, tokens(spending)]
+    let number = |n: u64| match spending.calls {
+        0 => String::new(),
+        _ => short_number(n),
+    };
+    vec![
+        cost,
+        share,
+        number(spending.input_tokens),
+        number(spending.output_tokens),
+        number(spending.cache_read_tokens),
+        number(spending.cache_write_tokens),
+        match spending.calls + spending.estimated_calls {
+            0 => String::new(),
+            _ => tokens(spending),
+        },
+    ]
 }
 
 /// Writes a share of all; little is not nothing, and nearly all is not all.
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
         percent if percent < 0.5 => "<1 %".to_owned(),
@@ -99,67 +121,12 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// How wide names and bars are.
-struct Shape {
-    name: usize,
-    bar: usize,
-    /// Whether there is room for tokens.
-    tokens: bool,
-}
-
-impl Shape {
-    fn new(names: &[String], [cost, share, tokens]: [usize; 3], width: usize) -> Self {
-        /// A name that is cut to less than this says nothing.
-        const NAME: usize = 10;
-        let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
-        let numbers = 2 + cost + 2 + share;
-        let with_tokens = numbers + 2 + tokens;
-        let room = |numbers: usize| width.saturating_sub(numbers + 2);
-        let has_room = room(with_tokens) >= longest.min(24) + 12;
-        let room = room(if has_room { with_tokens } else { numbers });
-        let name = longest.min((room / 2).max(NAME.min(room)));
-        let bar = room.saturating_sub(name).min(LONGEST);
-        Self {
-            name,
-            bar: if bar < SHORTEST { 0 } else { bar },
-            tokens: has_room,
-        }
-    }
-
-    fn columns(&self) -> Vec<Column> {
-        let mut columns = vec![
-            Column::text(""),
-            Column::text(""),
-            Column::number(""),
-            Column::text(""),
-        ];
-        if self.tokens {
-            columns.push(Column::number("").style(DIM));
-        }
-        columns
-    }
-
-    fn row(&self, name: &str, share: f64, cells: [String; 3]) -> Vec<Cell<'static>> {
-        let bar = pad_end(&bar(share, self.bar), self.bar);
-        let name = one_line(name, self.name);
-        let all = [name, bar].into_iter().chain(cells);
-        all.map(Cell::from).collect()
-    }
-}
-
-/// Draws a bar, to an eighth of a character; what is there is seen.
-fn bar(share: f64, width: usize) -> String {
-    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
-    let eighths = match share > 0.0 && width > 0 {
-        true => eighths.max(1),
-        false => eighths,
-    };
-    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
-}
-
 /// Writes what was spent in all.
-pub(super) fn totals(total: &Spending, width: Option<usize>) -> String {
+pub(super) fn totals(
+    total: &Spending,
+    averages: Option<&Averages>,
+    width: Option<usize>,
+) -> String {
     let mut out = String::new();
     let mut row = |name: &str, text: String| {
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(12).max(8));
@@ -180,6 +147,21 @@ pub(super) fn totals(total: &Spending, width: Option<usize>) -> String {
         }
     }
     row("cost", spent(total, ""));
+    let is_priced = total.calls > total.unpriced_calls;
+    for (name, thing, n) in averages.iter().flat_map(|averages| averages.each()) {
+        let (cost, tokens) = averages.map_or_else(Default::default, |averages| averages.of(n));
+        let cost = if is_priced {
+            format!("{}, ", money(cost))
+        } else {
+            String::new()
+        };
+        let calls = if thing == "day" { " with calls" } else { "" };
+        let of = format!("{}{calls}", count(n, thing));
+        row(
+            name,
+            format!("{cost}{} tokens ({of})", short_number(tokens)),
+        );
+    }
     out
 }
 
@@ -201,9 +183,13 @@ pub(super) fn spent(total: &Spending, calls: &str) -> String {
 const UNPRICED: usize = 10;
 
 /// Writes what a `+` means, and which models have no price.
-pub(super) fn price_remarks(total: &Spending, unpriced: &[UnpricedModel]) -> String {
+pub(super) fn price_remarks(
+    total: &Spending,
+    unpriced: &[UnpricedModel],
+    width: Option<usize>,
+) -> String {
     let mut out = String::new();
-    let mut say = |text: String| out += &remark(&text);
+    let mut say = |text: String| out += &remark(&text, width);
     plus_note(total).into_iter().for_each(&mut say);
     for model in unpriced.iter().take(UNPRICED) {
         let name = model.model.as_deref().unwrap_or("no model");
@@ -226,19 +212,23 @@ pub(super) fn price_remarks(total: &Spending, unpriced: &[UnpricedModel]) -> Str
     out
 }
 
-fn remark(text: &str) -> String {
-    format!("{DIM}{text}{DIM:#}\n")
+/// Writes a remark in at most `width` columns.
+pub(super) fn remark(text: &str, width: Option<usize>) -> String {
+    format!("{DIM}{}{DIM:#}\n", hanging(0, text, width))
 }
 
 /// Writes what is not in the numbers.
-pub(super) fn remarks(total: &Spending, unpriced: &[UnpricedModel]) -> String {
-    let mut out = price_remarks(total, unpriced);
+pub(super) fn remarks(
+    total: &Spending,
+    unpriced: &[UnpricedModel],
+    width: Option<usize>,
+) -> String {
+    let mut out = price_remarks(total, unpriced, width);
     if total.estimated_calls > 0 {
         let tokens = short_number(total.estimated_tokens);
         let calls = count(total.estimated_calls, "call");
-        out += &remark(&format!(
-            "plus about {tokens} estimated tokens ({calls}), not included"
-        ));
+        let text = format!("plus about {tokens} estimated tokens ({calls}), not included");
+        out += &remark(&text, width);
     }
     out
 }

@@ -3,6 +3,9 @@
 use backtrail_index::Money;
 
 use super::*;
+use crate::commands::stats::plot::draw_bar;
+use backtrail_index::SpendingRow;
+use unicode_width::UnicodeWidthStr;
 
 fn spending(calls: u64, tokens: u64, cents: i64) -> Spending {
     let mut spending = Spending::default();
@@ -42,25 +45,38 @@ fn november() -> (Vec<String>, SpendingReport) {
 
 fn drawn(parts: &(Vec<String>, SpendingReport), width: Option<usize>) -> String {
     let (names, report) = parts;
-    let text = draw(names, &report.by, report, width);
+    let rows = names.iter().zip(&report.by);
+    let rows = rows.map(|(name, row)| ([name.clone(), String::new()], row.spending));
+    let text = plot(rows.collect(), &report.total).draw(width);
     anstream::adapter::strip_str(&text).to_string()
 }
 
 #[test]
 fn bars_read_well() {
     let parts = november();
-    let head = head(&parts.1);
+    let head = head(&title(&parts.1), None);
     assert_eq!(
         anstream::adapter::strip_str(&head).to_string(),
         "November 2026 · 118 sessions · 2,304 calls · $53.85+\n"
     );
     assert_eq!(
-        drawn(&parts, None),
-        "\
-claude-opus-5   ████████████████████████████████████    $38.20   71 %       12 M
-gpt-5.2-codex   ███████████▍                            $12.04   22 %      3.0 M
-gemini-3-flash  ███▍                                     $3.61    7 %        950
-my-local-model                                        unpriced  311 calls  900 k
+        format!("\n{}", drawn(&parts, None)),
+        "
+                                         COST  SHARE  INPUT  OUTPUT  READ  WRITE
+claude-opus-5   ███████████████████    $38.20   71 %   12 M       0     0      0
+gpt-5.2-codex   ██████                 $12.04   22 %  3.0 M       0     0      0
+gemini-3-flash  █▊                      $3.61    7 %    950       0     0      0
+my-local-model                       unpriced         900 k       0     0      0
+"
+    );
+    assert_eq!(
+        format!("\n{}", drawn(&parts, Some(50))),
+        "
+                               COST  SHARE  TOKENS
+claude-opus-5   █████████    $38.20   71 %    12 M
+gpt-5.2-codex   ██▉          $12.04   22 %   3.0 M
+gemini-3-flash  ▉             $3.61    7 %     950
+my-local-model             unpriced          900 k
 "
     );
 }
@@ -88,10 +104,10 @@ fn where_nothing_has_a_price_tokens_are_compared() {
     let mut other = spending(3, 1_000, 0);
     other.unpriced_calls = 3;
     let text = drawn(&report(&[("a", one), ("b", other)]), Some(60));
-    let bars = text.lines().map(|line| line.matches('█').count());
+    let bars = text.lines().skip(1).map(|line| line.matches('█').count());
     let bars: Vec<usize> = bars.collect();
     assert!(bars[0] > 10 && bars[1] == bars[0] / 2, "{text}");
-    assert!(text.contains("unpriced  3 calls"), "{text}");
+    assert!(text.contains("unpriced"), "{text}");
 }
 
 #[test]
@@ -103,9 +119,9 @@ fn what_is_only_estimated_has_no_bar_and_says_so() {
         &report(&[("a", spending(1, 2_000, 184)), ("b", guess)]),
         Some(60),
     );
-    let line = text.lines().nth(1).expect("a line");
+    let line = text.lines().nth(2).expect("a line");
     assert!(
-        line.starts_with("b  ") && line.ends_with("estimated  4 calls    ~88"),
+        line.starts_with("b  ") && line.contains("estimated"),
         "{text}"
     );
     assert!(!line.contains('█'), "{text}");
@@ -113,12 +129,14 @@ fn what_is_only_estimated_has_no_bar_and_says_so() {
 
 #[test]
 fn little_is_not_nothing() {
-    assert_eq!(bar(0.0, 10), "");
-    assert_eq!(bar(0.000_1, 10), "▏");
-    assert_eq!(bar(0.55, 10), "█████▌");
-    assert_eq!(bar(1.0, 10), "█".repeat(10));
-    assert_eq!(bar(7.0, 10), "█".repeat(10));
-    assert_eq!(bar(0.5, 0), "");
+    assert_eq!(draw_bar(0.0, 10, true), "");
+    assert_eq!(draw_bar(0.000_1, 10, true), "▏");
+    assert_eq!(draw_bar(0.55, 10, true), "█████▌");
+    assert_eq!(draw_bar(1.0, 10, true), "█".repeat(10));
+    assert_eq!(draw_bar(7.0, 10, true), "█".repeat(10));
+    assert_eq!(draw_bar(0.5, 0, true), "");
+    assert_eq!(draw_bar(0.01, 10, false), "#");
+    assert_eq!(draw_bar(0.5, 10, false), "#####");
     assert_eq!(percent(0.001), "<1 %");
     assert_eq!(percent(0.998), ">99 %");
     assert_eq!(percent(1.0), "100 %");
@@ -127,20 +145,26 @@ fn little_is_not_nothing() {
 
 #[test]
 fn remarks_say_what_is_not_in_the_numbers() {
-    assert_eq!(remarks(&spending(3, 1, 1), &[]), "");
+    assert_eq!(remarks(&spending(3, 1, 1), &[], None), "");
     let mut some = spending(3, 1, 1);
     some.unpriced_calls = 1;
     some.estimated_calls = 3;
     some.estimated_tokens = 12_000;
     some.lower_bound_calls = 2_000;
     assert_eq!(
-        anstream::adapter::strip_str(&remarks(&some, &[])).to_string(),
+        anstream::adapter::strip_str(&remarks(&some, &[], None)).to_string(),
         "\
 + marks a lower bound: 1 call has no known price; 3 calls report no tokens; \
 Claude Code logs partial output counts
 plus about 12 k estimated tokens (3 calls), not included
 "
     );
+    for width in 30..=120 {
+        let text = remarks(&some, &[], Some(width)) + &head(&title(&november().1), Some(width));
+        for line in anstream::adapter::strip_str(&text).to_string().lines() {
+            assert!(line.width() <= width, "{width}: {line}");
+        }
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> R
     let (spent, family) = derived::ask(store, ui, "reading sessions:", |index| {
         let mut filter = Filter::default();
         filter.session = Some(id.clone());
-        let spent = NamedReport::ask(index, &filter, args.by)?;
+        let spent = NamedReport::ask(index, &filter, &args.by)?;
         filter.session = None;
         filter.family_of = Some(id.clone());
         Ok((spent, index.spending(&filter)?))
@@ -35,15 +35,16 @@ pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> R
         ui.print_json(&json)?;
     } else {
         print(&survey, &family, ui)?;
-        match args.by {
-            Some(_) => spent.print(args, ui)?,
-            None => {
+        match args.by.is_empty() {
+            false => spent.print(args, None, ui)?,
+            true => {
                 let total = match family.sessions > 1 {
                     true => family.total,
                     false => survey.spending,
                 };
                 let mut out = ui.out();
-                out.write_all(bars::price_remarks(&total, &spent.unpriced).as_bytes())?;
+                let remarks = bars::price_remarks(&total, &spent.unpriced, ui.width());
+                out.write_all(remarks.as_bytes())?;
                 out.flush()?;
             }
         }
@@ -71,7 +72,7 @@ fn stats_json(
     spent: &SpendingReport,
     family: &SpendingReport,
 ) -> Value {
-    let mut spent = report_json(spent, args.limit);
+    let mut spent = report_json(spent, args);
     let mut value = json!(survey.stats);
     value["session"] = json!(id);
     for name in ["totals", "by", "estimated", "lower_bound_calls"] {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{Files, files, run, seen, two_runs, write};
-use crate::kit::Cli;
+use crate::kit::{Cli, short};
 
 /// A run, then a change of the user that no checkpoint has.
 fn contested() -> (Cli, Files) {
@@ -115,7 +115,7 @@ fn f31_changes_by_another_session_name_it() {
     let other = log[0]["session"].as_str().unwrap().to_owned();
     let ran = cli.run(&["rewind", &first]);
     assert_eq!(ran.code, 1, "{ran:#?}");
-    let row = format!("  a  session {}, ", &other[..8]);
+    let row = format!("  a  session {}, ", short(&other));
     assert!(ran.stderr.contains(&row), "{ran:#?}");
     let told = cli.run(&["rewind", &first, "--json"]).json();
     assert_eq!(told["conflicts"][0]["changed_by"], other);

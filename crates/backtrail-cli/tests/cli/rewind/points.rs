@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{changed, files, run, seen, write};
-use crate::kit::Cli;
+use crate::kit::{Cli, short};
 
 /// A checkpoint `one` without a session, at whose state a run begins; then runs of two
 /// sessions.
@@ -91,7 +91,7 @@ fn a_running_session_is_named_and_stops_nothing() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     let log = cli.run(&["log", "--all", "--json"]).json();
     let session = log[0]["session"].as_str().unwrap();
-    let named = format!("(session {}, process ", &session[..8]);
+    let named = format!("(session {}, process ", short(session));
     assert!(ran.stderr.contains(&named), "{ran:#?}");
     assert!(ran.stdout.contains("  restored  a, b\n"), "{ran:#?}");
     assert_eq!(std::fs::read(cli.work().join("a")).unwrap(), b"1\n");

@@ -11,7 +11,7 @@ use backtrail::{Message, Point, Rewind, SessionOptions, StoreOptions};
 use super::recovery::interrupted;
 use super::turns::Agent;
 use super::{files, run, two_runs, write};
-use crate::kit::{Cli, Ran, command, finish};
+use crate::kit::{Cli, Ran, command, finish, short};
 
 /// An agent that had two turns; the second one wrote `2` into `a`.
 fn two_turns() -> (Agent, String) {
@@ -51,7 +51,7 @@ fn f31_other_sessions_whose_work_is_undone_are_named() {
     ] {
         let ran = cli.run(args);
         assert_eq!(ran.code, code, "{ran:#?}");
-        let both = [&first, &other].map(|id| ran.stdout.contains(&id[..8]));
+        let both = [&first, &other].map(|id| ran.stdout.contains(&short(id)));
         assert!(both[1], "{ran:#?}");
         let words = "This includes changes by session";
         assert!(ran.stdout.contains(words), "{ran:#?}");

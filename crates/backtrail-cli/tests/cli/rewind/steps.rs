@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{files, run, seen, two_runs, write};
-use crate::kit::Cli;
+use crate::kit::{Cli, short};
 
 #[test]
 fn undo_and_redo_go_from_run_to_run() {
@@ -128,7 +128,7 @@ fn a_conversation_without_files_moves_alone() {
         ran.stdout,
         "The conversation would end before: \"what is here?\"\n"
     );
-    let named = format!("to do it: backtrail rewind {}:1 --chat\n", &id[..8]);
+    let named = format!("to do it: backtrail rewind {}:1 --chat\n", short(&id));
     assert_eq!(ran.stderr, named);
     assert_eq!(cli.conversation(&id), before);
     let ran = cli.run(&["rewind", &format!("{id}:9"), "--chat", "--dry-run"]);
@@ -142,7 +142,7 @@ fn a_conversation_without_files_moves_alone() {
     );
     assert_eq!(
         ran.stderr,
-        format!("to do it: backtrail undo {}\n", &id[..8])
+        format!("to do it: backtrail undo {}\n", short(&id))
     );
     let told = cli.run(&["undo", "--dry-run", "--json"]).json();
     assert_eq!(told["chat"]["to"], 5);
@@ -199,7 +199,7 @@ fn the_log_folds_runs_without_changes() {
         "run         3 runs without changes",
         "run         false",
         "run         sh -c true",
-        "run         true [here]",
+        "run         [here] true",
         "run         2 runs without changes",
         "run         sh -c 'echo 4 >> a'",
         "run         5 runs without changes",

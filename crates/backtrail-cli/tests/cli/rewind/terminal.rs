@@ -16,14 +16,10 @@ fn without_a_terminal_the_points_are_listed_and_the_answer_is_no() {
         seen(&ran, &cli),
         "\
 exit 1
-out:  1  <when>  run  sh -c 'echo 3 >> a'                        +1  1 file      last~1
+out:  1  <when>  run  sh -c 'echo 3 >> a'                          +1      1 file  last~1
 out:  2  <when>  run  sh -c 'echo 2 >> a; echo new > n; rm src/x'  +2 −1  3 files  last~2
 err: choose one: backtrail rewind last~1
 "
-        .replace(
-            "a'                        +",
-            "a'                          +"
-        )
     );
     assert_eq!(files(&cli.work()), third);
     let ran = cli.run(&["rewind", "--json"]);

@@ -7,7 +7,7 @@ use backtrail::{Block, Message, Session, SessionOptions, Store, ToolResult, Tool
 use serde_json::json;
 
 use super::{run, seen, write};
-use crate::kit::{Cli, screen};
+use crate::kit::{Cli, screen, short};
 
 pub(super) struct Agent {
     pub(super) cli: Cli,
@@ -71,7 +71,7 @@ err: to reverse: backtrail undo
     let shown = agent.cli.run(&["show", &id, "--json"]).json();
     assert_eq!(shown["messages"], json!([]));
     let back = agent.cli.reverse(&ran);
-    let end = format!("{} now ends at record 8\n", &id[..8]);
+    let end = format!("{} now ends at record 8\n", short(&id));
     assert!(back.stdout.ends_with(&end), "{back:#?}");
     assert_eq!(agent.a(), "2\n");
     assert_eq!(agent.cli.conversation(&id), before);
@@ -159,7 +159,7 @@ fn a_session_that_is_being_written_to_is_rewound_in_its_files() {
     for args in [&["rewind", &record][..], &["undo"]] {
         let ran = cli.run(args);
         assert_eq!(ran.code, 2, "{ran:#?}");
-        let writer = format!("is writing to session {} (", &id[..8]);
+        let writer = format!("is writing to session {} (", short(&id));
         assert!(ran.stderr.contains(&writer), "{ran:#?}");
         let files = format!("hint: files only: backtrail {} --files\n", args.join(" "));
         assert!(ran.stderr.contains(&files), "{ran:#?}");
@@ -170,7 +170,7 @@ fn a_session_that_is_being_written_to_is_rewound_in_its_files() {
     assert_eq!((ran.code, agent.a().as_str()), (0, "0\n"), "{ran:#?}");
     let stays = format!(
         "The conversation of {} stays: another process is writing to it\n",
-        &id[..8]
+        short(&id)
     );
     assert!(ran.stdout.ends_with(&stays), "{ran:#?}");
     assert_eq!(session.last_seq(), 4);
@@ -198,7 +198,7 @@ fn the_conversation_of_another_agent_stays() {
 exit 0
 out: Back to before the turn \"add tests\" (<when>):
 out:   restored  a
-out: The conversation stays: it belongs to claude-code
+out: The conversation stays: it belongs to Claude Code
 out: to continue from there: backtrail fork <id>:0
 err: to reverse: backtrail undo
 "
@@ -207,8 +207,8 @@ err: to reverse: backtrail undo
     assert_eq!(agent.cli.conversation(&id), before);
     let ran = agent.cli.run(&["rewind", &format!("{id}:1"), "--chat"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
-    assert!(ran.stderr.contains("belongs to claude-code"), "{ran:#?}");
-    let way = format!("continue from there: backtrail resume {}:1\n", &id[..8]);
+    assert!(ran.stderr.contains("belongs to Claude Code"), "{ran:#?}");
+    let way = format!("continue from there: backtrail resume {}:1\n", short(&id));
     assert!(ran.stderr.contains(&way), "{ran:#?}");
 }
 

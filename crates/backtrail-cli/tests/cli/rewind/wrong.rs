@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{files, two_runs};
-use crate::kit::{self, Cli};
+use crate::kit::{self, Cli, short};
 
 /// Runs something that is refused, and returns what it said.
 fn refused(cli: &Cli, args: &[&str]) -> String {
@@ -154,7 +154,7 @@ fn a_workspace_elsewhere_is_not_touched_unless_it_is_named() {
         "{ran:#?}"
     );
     assert_eq!(files(&cli.work()), second);
-    let named = format!("to reverse: backtrail redo {}\n", &session[..8]);
+    let named = format!("to reverse: backtrail redo {}\n", short(&session));
     assert_eq!(ran.stderr, named);
     assert_eq!(there(&["redo", &session]).code, 0);
     assert_eq!(files(&cli.work()), third);

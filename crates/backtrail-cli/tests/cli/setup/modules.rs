@@ -145,6 +145,69 @@ fn f35_the_extension_of_pi_tells_what_happens_and_adds_undo_and_rewind() {
     assert!(ran.stdout.contains("warning: backtrail undo: "), "{ran:#?}");
 }
 
+const TELL: &str = r#"cat >/dev/null; echo '{"show":"undo ready","context":"The user undid it."}'"#;
+
+/// A line for the model is a part of the prompt that only the model sees, after the others.
+#[test]
+fn the_plugin_of_opencode_passes_on_what_was_undone() {
+    if !has_node() {
+        return;
+    }
+    let script = r#"
+const shown = [];
+const client = { tui: { showToast: async ({ body }) => shown.push(body.message) } };
+const hooks = await Module({ client, directory: "/proj" });
+const part = (id) => ({ id, messageID: "m1", sessionID: "s1", type: "text", text: "go on" });
+const output = { message: { id: "m1", sessionID: "s1" }, parts: [part("prt_b"), part("prt_a")] };
+await hooks["chat.message"]({ sessionID: "s1" }, output);
+await hooks["chat.message"]({ sessionID: "s1" }, { parts: [] });
+console.log(JSON.stringify(output.parts[2]), output.parts.length, shown[0]);
+"#;
+    let ran = run("opencode", Some(TELL), script);
+    let wanted = r#"{"id":"prt_b0","messageID":"m1","sessionID":"s1","type":"text","text":"The user undid it.","synthetic":true} 3 undo ready"#;
+    assert_eq!((&*ran.stdout, &*ran.stderr), (&*format!("{wanted}\n"), ""));
+    // What is not an answer changes nothing.
+    for wrong in [
+        "echo no",
+        "echo '[1]'",
+        "echo null",
+        "echo '{\"context\":7}'",
+        "exit 1",
+    ] {
+        let ran = run("opencode", Some(wrong), script);
+        assert_eq!(
+            (&*ran.stdout, &*ran.stderr),
+            ("undefined 2 undefined\n", ""),
+            "{wrong}"
+        );
+    }
+}
+
+/// pi takes a line for the model as a message of its own, once, when the turn begins.
+#[test]
+fn the_extension_of_pi_passes_on_what_was_undone() {
+    if !has_node() {
+        return;
+    }
+    let script = format!(
+        "{PI}ctx.hasUI = true;
+await handlers.session_start({{ type: 'session_start' }}, ctx);
+console.log(JSON.stringify(await handlers.before_agent_start({{}}, ctx)));
+await handlers.input({{ type: 'input', text: 'go on' }}, ctx);
+console.log(JSON.stringify(await handlers.before_agent_start({{}}, ctx)));
+console.log(JSON.stringify(await handlers.before_agent_start({{}}, ctx)));"
+    );
+    let ran = run("pi", Some(TELL), &script);
+    let wanted = r#"answer: undefined
+info: undo ready
+undefined
+info: undo ready
+{"message":{"customType":"backtrail","content":"The user undid it.","display":true}}
+undefined
+"#;
+    assert_eq!((&*ran.stdout, &*ran.stderr), (wanted, ""));
+}
+
 /// The program runs as long as the agent does, which gives up waiting for it.
 // F35
 #[test]
