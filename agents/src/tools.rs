@@ -117,6 +117,9 @@ fn object(schema: &Value, arguments: &[Argument<'_>], used: &mut [bool]) -> Valu
             object.insert(name.clone(), shaped(property, arguments[place].1));
         } else if is_required || has_place(property, arguments, used) {
             object.insert(name.clone(), filled(property, arguments, used));
+        } else if property["default"].is_boolean() {
+            // Claude Code adds it to the call otherwise, so that it is not what the model said.
+            object.insert(name.clone(), property["default"].clone());
         }
     }
     Value::Object(object)

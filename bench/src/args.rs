@@ -13,7 +13,7 @@ usage: backtrail-bench [trail|session|snapshot|store|find|import|follow|live] [-
 
   trail        measure the session log: durable, group, append, stream (and tail), process
   session      measure sessions: context, moves, turns, load, payload
-  snapshot     measure snapshots of a workspace: first, unchanged, changed, diff, rewind, history
+  snapshot     measure snapshots of a workspace: first, unchanged, changed, diff, rewind, history, blame
   store        measure the store as a whole: fork, verify, gc
   find         measure catalogue and search: index
   import       measure importing other agents' sessions: peers, totals, rollout

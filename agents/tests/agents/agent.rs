@@ -44,6 +44,16 @@ impl Agent {
         Self { name, program }
     }
 
+    /// Returns whether the agent has hooks.
+    pub(crate) fn has_hooks(&self) -> bool {
+        self.name != "goose"
+    }
+
+    /// Returns whether a prompt can be added to a session without a terminal.
+    pub(crate) fn can_continue(&self) -> bool {
+        self.name != "cline"
+    }
+
     /// Returns the command line that gives a prompt to the agent.
     pub(crate) fn command(&self, under: Under, start: &Start, prompt: &str) -> Vec<OsString> {
         let mut arguments = arguments(self.name, start, prompt);
@@ -122,6 +132,8 @@ fn arguments(agent: &str, start: &Start, prompt: &str) -> Vec<String> {
             start.words(&["--continue"], &["--resume=ID"]),
             &["-p"],
         ),
+        // It continues a session only on a terminal.
+        "cline" => (&[], start.words(&["--continue"], &["--id", "ID"]), &[]),
         "goose" => (
             &["run"],
             start.words(&["-r"], &["-r", "--session-id", "ID"]),

@@ -9,8 +9,8 @@ use crate::{stored, turns};
 
 /// Each state that the model saw is a checkpoint, in the same order; so is the last one.
 pub(crate) fn every_state_is_stored(agent: &Agent) -> Option<String> {
-    if agent.name == "goose" {
-        return Some("goose has no hooks".to_owned());
+    if !agent.has_hooks() {
+        return Some("it has no hooks".to_owned());
     }
     let mut scenario = Scenario::new(agent, turns::script);
     if !scenario.has_verb("setup") {

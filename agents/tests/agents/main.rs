@@ -13,11 +13,13 @@
 mod agent;
 mod hooks;
 mod import;
+mod late;
 mod program;
 mod resume;
 mod scenario;
 mod settings;
 mod stored;
+mod told;
 mod tree;
 mod turns;
 mod undo;
@@ -32,7 +34,9 @@ fn scenarios() -> Vec<Scenario> {
     vec![
         ("three turns", turns::three_turns),
         ("hooks", hooks::every_state_is_stored),
+        ("told", told::what_was_undone),
         ("watch", watch::every_prompt_is_stored),
+        ("late", late::is_not_offered_as_the_state),
         ("resume", resume::at_the_first_turn),
     ]
 }
@@ -86,6 +90,7 @@ agents! {
     opencode = "opencode",
     qwen_code = "qwen-code",
     copilot_cli = "copilot-cli",
+    cline = "cline",
     goose = "goose",
     claude_code = "claude-code",
 }

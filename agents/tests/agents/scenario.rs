@@ -1,8 +1,9 @@
 //! A project, an agent with an empty home, its scripted model, and Backtrail with an empty store.
 
 use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use backtrail_agent_tests::{Exchange, Kind, Observer, Script, Server};
@@ -39,13 +40,26 @@ pub(crate) struct Done {
     pub(crate) report: Value,
 }
 
-/// A program that runs until this is dropped.
-pub(crate) struct Background(Child);
+/// `backtrail watch`, which runs until this is dropped.
+pub(crate) struct Watch {
+    child: Child,
+    /// Kept, as it may write more.
+    _stderr: BufReader<ChildStderr>,
+}
 
-impl Drop for Background {
+impl Watch {
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+}
+
+impl Drop for Watch {
     fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
+        self.child.kill().ok();
+        self.child.wait().ok();
     }
 }
 
@@ -166,14 +180,24 @@ impl<'a> Scenario<'a> {
         self.start(&backtrail_words(words))
     }
 
-    /// Starts Backtrail in the project, in the background.
-    pub(crate) fn backtrail_beside(&self, words: &[&str]) -> Background {
-        let mut command = self.command(&backtrail_words(words));
+    /// Starts `backtrail watch` in the project, and waits until it watches.
+    pub(crate) fn watch(&self) -> Watch {
+        let mut command = self.command(&backtrail_words(&["watch"]));
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        Background(command.spawn().unwrap())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        while !line.contains("watching") {
+            line.clear();
+            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "watch ended");
+        }
+        Watch {
+            child,
+            _stderr: stderr,
+        }
     }
 
     fn command(&self, words: &[OsString]) -> Command {

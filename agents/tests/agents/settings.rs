@@ -21,6 +21,11 @@ pub(crate) fn write(agent: &Agent, place: &Place) {
             put(home, ".npmrc", &format!("registry={url}/npm/\n"));
         }
         "qwen-code" => put(home, ".qwen/settings.json", &qwen().to_string()),
+        "cline" => put(
+            home,
+            ".cline/data/settings/providers.json",
+            &cline(&url).to_string(),
+        ),
         "goose" => put(home, ".config/goose/config.yaml", GOOSE),
         _ => {}
     }
@@ -65,6 +70,7 @@ pub(crate) fn environment(agent: &Agent, place: &Place) -> Vec<(&'static str, St
             ("COPILOT_OFFLINE", "true"),
             ("COPILOT_AUTO_UPDATE", "false"),
         ],
+        "cline" => &[("CLINE_TELEMETRY_DISABLED", "1")],
         "goose" => &[
             ("GOOSE_PROVIDER", "openai"),
             ("OPENAI_HOST", &host),
@@ -141,6 +147,14 @@ fn opencode(url: &str) -> Value {
             "options": {"baseURL": url, "apiKey": "none"}, "models": {"fake-1": model}}},
         "model": "fake/fake-1", "small_model": "fake/fake-1", "autoupdate": false, "share": "disabled",
     })
+}
+
+fn cline(url: &str) -> Value {
+    let name = "openai-compatible";
+    json!({"version": 1, "lastUsedProvider": name, "modes": {}, "providers": {name: {
+        "settings": {"provider": name, "apiKey": "none", "model": "fake-1", "baseUrl": url},
+        "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual",
+    }}})
 }
 
 fn qwen() -> Value {

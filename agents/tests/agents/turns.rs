@@ -16,6 +16,9 @@ pub(crate) const MARKERS: [&str; 3] = ["TURN-1", "TURN-2", "TURN-3"];
 
 /// Undo and redo are exact and spare the user's edits; what is imported is what was said.
 pub(crate) fn three_turns(agent: &Agent) -> Option<String> {
+    if !agent.can_continue() {
+        return Some("it continues a session only on a terminal".to_owned());
+    }
     let mut scenario = Scenario::new(agent, script);
     fill(&scenario.place.project);
     run_all(&mut scenario, Under::Run);
@@ -27,14 +30,22 @@ pub(crate) fn three_turns(agent: &Agent) -> Option<String> {
 
 /// Gives the agent the three prompts, one after another, with the user's edits in between.
 pub(crate) fn run_all(scenario: &mut Scenario<'_>, under: Under) {
-    for turn in 0..MARKERS.len() {
+    // Without a terminal, some continue nothing.
+    let turns = if scenario.agent.can_continue() {
+        MARKERS.len()
+    } else {
+        1
+    };
+    for turn in 0..turns {
         let start = if turn == 0 {
             Start::New
         } else {
             Start::Continue
         };
         scenario.prompt(under, &start, &prompt(turn));
-        edit_after(scenario, turn);
+        if turn + 1 < turns {
+            edit_after(scenario, turn);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Following an agent while it works: how much work that is, and how soon its records are here.
 
 mod agent;
+mod nothing_new;
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -18,7 +19,7 @@ use crate::report::{Entry, Figure, Goal, Quantity, Unit};
 use agent::Agent;
 
 /// The measured parts.
-pub(crate) const PARTS: [Part; 2] = [
+pub(crate) const PARTS: [Part; 3] = [
     Part {
         name: "live",
         also: &[],
@@ -28,6 +29,11 @@ pub(crate) const PARTS: [Part; 2] = [
         name: "grown",
         also: &[],
         measure: grown,
+    },
+    Part {
+        name: "nothing-new",
+        also: &[],
+        measure: nothing_new::measure,
     },
 ];
 

@@ -2,6 +2,7 @@
 //! all files.
 
 mod again;
+mod blame;
 mod diff;
 mod first;
 pub(crate) mod git;
@@ -31,7 +32,7 @@ const GIT: &str = "git add, write-tree";
 const CHANGES: usize = 10;
 
 /// The measured parts, in this order: later ones continue with what earlier ones stored.
-pub(crate) const PARTS: [Part; 6] = [
+pub(crate) const PARTS: [Part; 7] = [
     Part {
         name: "first",
         also: &[],
@@ -85,6 +86,11 @@ pub(crate) const PARTS: [Part; 6] = [
                 history::measure(args, subjects)
             })
         },
+    },
+    Part {
+        name: "blame",
+        also: &[],
+        measure: blame::measure,
     },
 ];
 
