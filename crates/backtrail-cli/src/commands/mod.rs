@@ -311,7 +311,8 @@ fn report_gaps(gaps: &[HistoryGap], ui: &Ui) {
     }
 }
 
-/// Returns the session whose id or short id shares the longest prefix with a reference.
+/// Returns the session whose id or short id shares the longest prefix with a reference, at least
+/// half of it.
 fn nearest(store: &Store, reference: &str) -> Option<SessionId> {
     let shared = |id: &str| {
         let pairs = id.bytes().zip(reference.bytes());
@@ -319,7 +320,8 @@ fn nearest(store: &Store, reference: &str) -> Option<SessionId> {
     };
     let shared = |id: &SessionId| shared(id.as_str()).max(shared(&id.short()));
     let ids = store.sessions().ok()?.into_iter();
-    ids.filter(|id| shared(id) > 0).max_by_key(shared)
+    ids.filter(|id| shared(id) * 2 >= reference.len())
+        .max_by_key(shared)
 }
 
 /// Describes a session by its short id, its title and when it was last active.

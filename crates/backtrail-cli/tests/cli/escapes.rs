@@ -311,7 +311,7 @@ fn colours_follow_the_flag_and_the_environment() {
         &["show", &id][..],
         &["stats", &id],
         &["list"],
-        &["show", "zzzz"],
+        &["show", "gggg"],
         &["rewind", &id, "--chat"],
     ] {
         let with = |flag: &'static str| [args, &["--color", flag][..]].concat();
@@ -327,7 +327,7 @@ fn colours_follow_the_flag_and_the_environment() {
     // JSON has no colours, whatever is asked for.
     for args in [
         &["show", &id, "--json", "--color", "always"][..],
-        &["show", "zzzz", "--json", "--color", "always"],
+        &["show", "gggg", "--json", "--color", "always"],
     ] {
         assert!(!coloured(args, false), "{args:?}");
     }

@@ -107,7 +107,7 @@ fn lines(ask: &str, model: &str, at: &str, tokens: u64, cost: Option<f64>) -> St
     let blocks = json!([
         {"type": "text", "text": "Let me look."},
         {"type": "tool_use", "id": format!("t-{tokens}"), "name": "edit",
-            "input": {"path": "src/money.rs", "new": "round_half_even"}},
+            "input": {"path": "src/money.rs", "old": "round", "new": "round_half_even"}},
     ]);
     let usage =
         json!({"input_tokens": tokens, "output_tokens": 400, "cache_read_input_tokens": 500});

@@ -73,12 +73,12 @@ fn every_verb_refuses_an_unknown_reference_and_names_the_nearest() {
     let id = cli.talk();
     let before = cli.run(&["show", &id, "--json"]).stdout;
     for verb in all_verbs() {
-        let ran = run(&cli, verb, "zzzz");
+        let ran = run(&cli, verb, "gggg");
         assert_eq!(
             screen(&ran, &cli, &[&id]),
             "\
 exit 2
-err: error: no session begins with \"zzzz\"
+err: error: no session begins with \"gggg\"
 err:
 err: hint: see all sessions: backtrail list --all
 ",

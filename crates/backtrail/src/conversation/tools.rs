@@ -267,6 +267,7 @@ const EDITS: &[(&str, &str)] = &[
     ("old_str", "new_str"),
     ("oldText", "newText"),
     ("old_text", "new_text"),
+    ("old", "new"),
     ("before", "after"),
     ("search", "replace"),
     ("TargetContent", "ReplacementContent"),
