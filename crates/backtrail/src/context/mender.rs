@@ -31,6 +31,7 @@ pub(super) fn mend(shape: Shape, input: &ContextInput) -> Mended<'_> {
     let mut mender = Mender {
         shape,
         seq: 0,
+        first: 0,
         items: Vec::new(),
         mends: Vec::new(),
         held: Vec::new(),
@@ -56,8 +57,10 @@ pub(super) fn mend(shape: Shape, input: &ContextInput) -> Mended<'_> {
 
 struct Mender<'a> {
     shape: Shape,
-    /// The record of the current message.
+    /// The record of the current block.
     seq: u64,
+    /// The first record of the current message.
+    first: u64,
     items: Vec<ContextItem<'a>>,
     mends: Vec<Mend>,
     /// Thinking at the end of an assistant message, with its record. It is sent with the
@@ -121,6 +124,7 @@ impl<'a> Mender<'a> {
             }
         }
         (!draft.parts.is_empty()).then(|| ContextTurn {
+            seq: said.seq,
             author: Author::System,
             role: said.message.role.as_str(),
             parts: draft.parts,
@@ -141,6 +145,7 @@ impl<'a> Mender<'a> {
         calls: &[Matched<'a>],
     ) {
         self.seq = said.seq;
+        self.first = said.seq;
         if fates.is_empty() {
             self.note(MendRule::EmptyMessage);
         }
@@ -429,6 +434,7 @@ impl<'a> Mender<'a> {
 
     fn turn_of(&mut self, author: Author, role: &'a str, parts: Vec<TurnPart<'a>>) {
         self.items.push(ContextItem::Turn(ContextTurn {
+            seq: self.first,
             author,
             role,
             parts,

@@ -7,11 +7,13 @@
 //! describes the shapes and rules one by one.
 //!
 //! `calls` finds which result answers which call, `mender` applies the rules, and one
-//! writer for each shape writes the result without deciding anything.
+//! writer for each shape writes the result without deciding anything. `hand_over` makes values
+//! of it, for other programs.
 
 mod anthropic;
 mod calls;
 mod chat;
+mod hand_over;
 mod input;
 mod mend;
 mod mender;
@@ -35,7 +37,12 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::message::Message;
+use crate::time::Timestamp;
 
+pub use hand_over::{
+    HandOver, HandOverCall, HandOverContent, HandOverExtent, HandOverMedia, HandOverMessage,
+    HandOverOptions, HandOverPart, LeftBehind, ReplyPart,
+};
 pub use mend::{Mend, MendRule};
 pub use shape::Shape;
 
@@ -104,6 +111,8 @@ pub(crate) struct ContextInput {
 pub(crate) struct ContextMessage {
     pub(crate) seq: u64,
     pub(crate) model: Option<String>,
+    /// When the record was made, if known.
+    pub(crate) at: Option<Timestamp>,
     pub(crate) message: Message,
     /// The later records of the same response: the first block of each, and its seq.
     joined: Vec<(usize, u64)>,
@@ -114,15 +123,27 @@ impl ContextMessage {
         Self {
             seq,
             model,
+            at: None,
             message,
             joined: Vec::new(),
         }
+    }
+
+    /// Sets when the record was made.
+    pub(crate) fn at(mut self, at: Option<Timestamp>) -> Self {
+        self.at = at;
+        self
     }
 
     /// Adds the next record of the same response.
     pub(crate) fn join(&mut self, later: Self) {
         self.joined.push((self.message.blocks.len(), later.seq));
         self.message.blocks.extend(later.message.blocks);
+    }
+
+    /// Returns the last record of the message.
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.joined.last().map_or(self.seq, |(_, seq)| *seq)
     }
 
     /// Returns the seq of the record with a block.

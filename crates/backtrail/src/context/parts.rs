@@ -21,6 +21,8 @@ pub(super) enum ContextItem<'a> {
 
 /// One message. It has at least one part.
 pub(super) struct ContextTurn<'a> {
+    /// The record of the message.
+    pub(super) seq: u64,
     pub(super) author: Author,
     /// The role as it was written, which only the neutral shape shows.
     pub(super) role: &'a str,

@@ -38,4 +38,7 @@ pub use relative::RelativePaths;
 pub use responses::Response;
 pub use stats::{MessageCounts, SessionSurvey, Stats, format_duration};
 pub use title::TitleFinder;
-pub use tools::{Action, Question, ReadFile, Replacement, TOOLS, Todo, TodoState, ToolKind};
+pub use tools::{
+    Action, Argument, Question, ReadFile, Replacement, TOOLS, Todo, TodoState, ToolKind,
+    todo_text_in,
+};

@@ -305,6 +305,63 @@ const PLANS: &[&str] = &["plan", "response", "content"];
 const PROMPTS: &[&str] = &["prompt", "task", "message", "instructions", "description"];
 const AGENTS: &[&str] = &["subagent_type", "agent_type", "agent", "name"];
 
+/// An argument that tools of several agents have, under different names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Argument {
+    /// A command.
+    Command,
+    /// The directory that it runs in.
+    Directory,
+    /// A file or directory.
+    Path,
+    /// The text that an edit replaces.
+    OldText,
+    /// The text that it puts there.
+    NewText,
+    /// The whole content of a file.
+    Content,
+    /// A patch.
+    Patch,
+    /// What is searched for.
+    Pattern,
+    /// The files that are searched.
+    Files,
+    /// The address of a page.
+    Url,
+    /// What the web is searched for.
+    Query,
+    /// A list of tasks.
+    Todos,
+}
+
+impl Argument {
+    /// Returns the name that it has in a call, given whether a name is there.
+    pub fn name_in(self, has: impl Fn(&str) -> bool) -> Option<&'static str> {
+        let first = |names: &[&'static str]| names.iter().copied().find(|name| has(name));
+        let pair = || EDITS.iter().find(|(old, new)| has(old) && has(new));
+        match self {
+            Self::Command => first(COMMANDS),
+            Self::Directory => first(DIRECTORIES),
+            Self::Path => first(PATHS),
+            Self::OldText => pair().map(|(old, _)| *old),
+            Self::NewText => pair().map(|(_, new)| *new),
+            Self::Content => first(CONTENTS),
+            Self::Patch => first(PATCHES),
+            Self::Pattern => first(PATTERNS),
+            Self::Files => first(GLOBS),
+            Self::Url => first(URLS),
+            Self::Query => first(QUERIES),
+            Self::Todos => first(TODOS),
+        }
+    }
+}
+
+/// Returns the name of a task's text in a call, given whether a name is there.
+pub fn todo_text_in(has: impl Fn(&str) -> bool) -> Option<&'static str> {
+    TODO_TEXTS.iter().copied().find(|name| has(name))
+}
+
 /// What a call does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -3,13 +3,15 @@
 use std::collections::HashSet;
 
 use super::reader::SessionReader;
-use crate::context::{Context, ContextInput, ContextMessage, Shape, render};
+use crate::context::{
+    Context, ContextInput, ContextMessage, HandOver, HandOverExtent, HandOverOptions, Shape, render,
+};
 use crate::error::Result;
 use crate::log::chain::Walk;
 use crate::log::place;
 use crate::message::{Block, Message, Role, StoredCompaction};
 use crate::trail::readable::Readable;
-use crate::trail::{Damage, DamageReport, RecordRef};
+use crate::trail::{Damage, DamageReport, RecordKind, RecordRef};
 
 impl SessionReader {
     /// Renders the context to send to a model now: the instructions, the last summary and
@@ -43,6 +45,38 @@ impl SessionReader {
         }
         let skipped = gathered.unreadable + count_once(&instructions.damage, records.damage());
         Ok(render(shape, &gathered.input).with_skipped(skipped))
+    }
+
+    /// Returns the conversation for another program, which continues it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session cannot be read; damage is skipped and counted.
+    pub fn hand_over(&self, options: HandOverOptions) -> Result<HandOver> {
+        let reader = self.pinned()?;
+        let mut gathered = Gathered::default();
+        let is_whole = options.extent == HandOverExtent::Whole;
+        if !is_whole && let Some((_, stored)) = reader.version_1_compaction()? {
+            gathered.input.summary = Some(stored.summary.to_string());
+        }
+        let mut records = reader.records()?;
+        while let Some(record) = records.next()? {
+            if options.up_to.is_some_and(|last| record.seq() > last) {
+                break;
+            }
+            match record.kind() {
+                RecordKind::Compaction if is_whole => {}
+                RecordKind::Compaction => match record.compaction() {
+                    Ok(Some(stored)) => gathered.compact(&stored),
+                    _ => gathered.unreadable += 1,
+                },
+                _ => gathered.take(&record)?,
+            }
+        }
+        let skipped = gathered.unreadable + records.damage().count();
+        let mut hand_over = HandOver::new(gathered.input);
+        hand_over.skipped = skipped;
+        Ok(hand_over)
     }
 
     /// Returns the system messages at the very beginning of the history. They stay in the
@@ -153,6 +187,14 @@ struct Gathered {
 }
 
 impl Gathered {
+    /// Puts a summary in the place of the messages that it covers.
+    fn compact(&mut self, stored: &StoredCompaction) {
+        let from = stored.keeps_from.unwrap_or(0);
+        self.input.messages.retain(|said| said.seq >= from);
+        self.input.summary = Some(stored.summary.to_string());
+        self.response = None;
+    }
+
     fn take(&mut self, record: &RecordRef<'_>) -> Result<()> {
         let is_instruction = |said: &ContextMessage| said.seq == record.seq();
         if self.input.instructions.iter().any(is_instruction) {
@@ -191,7 +233,7 @@ impl Gathered {
 
 impl ContextMessage {
     fn of(record: &RecordRef<'_>, message: Message) -> Self {
-        Self::new(record.seq(), record.details().model, message)
+        Self::new(record.seq(), record.details().model, message).at(record.at())
     }
 }
 

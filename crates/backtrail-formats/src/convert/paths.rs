@@ -1,0 +1,92 @@
+//! Paths in the arguments of calls, where a session continues in another directory.
+
+use std::path::Path;
+
+use backtrail::{Fields, Json};
+
+/// A directory that a session moves from, and the one that it moves to.
+pub(super) struct Moved {
+    old: String,
+    new: String,
+}
+
+impl Moved {
+    /// Returns `None` if the directories are the same, or not UTF-8.
+    pub(super) fn new(old: &Path, new: &Path) -> Option<Self> {
+        let (old, new) = (old.to_str()?, new.to_str()?);
+        (old != new && old.len() > 1).then(|| Self {
+            old: old.trim_end_matches('/').to_owned(),
+            new: new.trim_end_matches('/').to_owned(),
+        })
+    }
+
+    /// Replaces the old directory in the arguments that are texts.
+    pub(super) fn rewrite(&self, input: &mut String) {
+        let Ok(fields) = serde_json::from_str::<Fields>(input) else {
+            return;
+        };
+        let mut rewritten = Fields::default();
+        let mut changed = false;
+        for (name, value) in fields.iter() {
+            let text = value.parse::<String>().ok();
+            let new = text.and_then(|text| self.in_text(&text));
+            changed |= new.is_some();
+            let new = new.and_then(|text| Json::from_value(&text).ok());
+            rewritten.push(name, new.unwrap_or_else(|| value.clone()));
+        }
+        if changed {
+            *input = super::to_json(&rewritten).as_str().to_owned();
+        }
+    }
+
+    /// Returns a text with the new directory; `None` if the old one is not in it.
+    fn in_text(&self, text: &str) -> Option<String> {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(&self.old) {
+            let end = at + self.old.len();
+            let before = rest[..at].chars().next_back();
+            let before = before.or_else(|| out.chars().next_back());
+            let after = rest[end..].chars().next();
+            let is_whole = !before.is_some_and(is_name) && !after.is_some_and(is_name);
+            out.push_str(&rest[..at]);
+            out.push_str(if is_whole { &self.new } else { &self.old });
+            rest = &rest[end..];
+        }
+        out.push_str(rest);
+        (out != text).then_some(out)
+    }
+}
+
+/// Returns whether a character continues the name of a directory.
+fn is_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_is_replaced_where_it_is_named_as_a_whole() {
+        let moved = Moved::new(Path::new("/w/shop"), Path::new("/new")).unwrap();
+        let rewritten = |input: &str| {
+            let mut input = input.to_owned();
+            moved.rewrite(&mut input);
+            input
+        };
+        for (input, expected) in [
+            (r#"{"path":"/w/shop/a.rs"}"#, r#"{"path":"/new/a.rs"}"#),
+            (
+                r#"{"command":"cd /w/shop && ls /w/shop/src","n":1.0}"#,
+                r#"{"command":"cd /new && ls /new/src","n":1.0}"#,
+            ),
+            (r#"{"path":"/w/shopping"}"#, r#"{"path":"/w/shopping"}"#),
+            (r#"{"path":"/w/shop.bak/a"}"#, r#"{"path":"/w/shop.bak/a"}"#),
+            (r#"{ "path" : 7 }"#, r#"{ "path" : 7 }"#),
+        ] {
+            assert_eq!(rewritten(input), expected);
+        }
+        assert!(Moved::new(Path::new("/a"), Path::new("/a")).is_none());
+    }
+}

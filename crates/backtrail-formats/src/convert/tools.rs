@@ -1,0 +1,227 @@
+//! Tools that mean the same in several agents, and how a target calls them.
+//!
+//! Each target has a list of [`ToolRow`]s. A call of a tool of that kind becomes a call of the
+//! target's own tool; its arguments get the names that they have there, and all other arguments
+//! stay as they are. So nothing is lost on the way, and a call finds back to its first form.
+
+use backtrail::context::HandOverCall;
+use backtrail::conversation::{Action, Argument, ToolKind, todo_text_in};
+use backtrail::{Fields, Json};
+
+use super::to_json;
+
+/// A tool of a target.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ToolRow {
+    pub(super) kind: ToolKind,
+    pub(super) name: &'static str,
+    /// The names of the arguments that a call must have.
+    pub(super) needs: &'static [(Argument, &'static str)],
+    /// The names of those that it may have.
+    pub(super) may_have: &'static [(Argument, &'static str)],
+    /// The name of a task's text, for a list of tasks.
+    pub(super) todo_text: Option<&'static str>,
+}
+
+impl ToolRow {
+    /// Creates a row.
+    pub(super) const fn new(
+        kind: ToolKind,
+        name: &'static str,
+        needs: &'static [(Argument, &'static str)],
+    ) -> Self {
+        Self {
+            kind,
+            name,
+            needs,
+            may_have: &[],
+            todo_text: None,
+        }
+    }
+
+    /// Sets the arguments that a call may have besides.
+    pub(super) const fn may_have(mut self, arguments: &'static [(Argument, &'static str)]) -> Self {
+        self.may_have = arguments;
+        self
+    }
+
+    /// Sets the name of a task's text.
+    pub(super) const fn todo_text(mut self, name: &'static str) -> Self {
+        self.todo_text = Some(name);
+        self
+    }
+}
+
+/// Makes a call one of the target's own tools, if it has one that means the same.
+pub(super) fn rename(call: &mut HandOverCall, tools: &[ToolRow]) {
+    let Some(kind) = ToolKind::of(&call.name) else {
+        return;
+    };
+    let rows = tools.iter().filter(|row| row.kind == kind);
+    for row in rows {
+        if let Some(input) = renamed_input(call, row) {
+            call.input = input;
+            row.name.clone_into(&mut call.name);
+            return;
+        }
+    }
+}
+
+/// Returns the arguments under their names in a tool; `None` if one that it needs is missing.
+fn renamed_input(call: &HandOverCall, row: &ToolRow) -> Option<String> {
+    let mut fields: Fields = serde_json::from_str(&call.input).ok()?;
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for (argument, new) in row.needs {
+        let old = name_in(*argument, new, &fields)?;
+        names.push((old, new));
+    }
+    for (argument, new) in row.may_have {
+        names.extend(name_in(*argument, new, &fields).map(|old| (old, *new)));
+    }
+    // Two arguments must not get one name.
+    let is_taken = |(old, new): &(&str, &str)| old != new && fields.get(new).is_some();
+    if names.iter().any(is_taken) {
+        return None;
+    }
+    let mut renamed = Fields::default();
+    for (name, value) in std::mem::take(&mut fields).iter() {
+        let found = names.iter().find(|(old, _)| *old == name);
+        let value = value_for(row, call, name, value);
+        renamed.push(found.map_or(name, |(_, new)| new), value);
+    }
+    Some(to_json(&renamed).as_str().to_owned())
+}
+
+/// Returns the name of an argument in a call: the target's own, if it is there.
+fn name_in<'a>(argument: Argument, own: &'a str, fields: &Fields) -> Option<&'a str> {
+    let has = |name: &str| fields.get(name).is_some();
+    match has(own) {
+        true => Some(own),
+        false => argument.name_in(has),
+    }
+}
+
+/// Returns the value of an argument as the tool expects it.
+fn value_for(row: &ToolRow, call: &HandOverCall, name: &str, value: &Json) -> Json {
+    let is_list = value.as_str().starts_with('[');
+    let is = |argument: Argument| argument.name_in(|other| other == name).is_some();
+    match (row.kind, row.todo_text) {
+        (ToolKind::Command, _) if is_list && is(Argument::Command) => {
+            match Action::of(&call.name, &call.input) {
+                Action::Command { command, .. } => to_json(&command),
+                _ => value.clone(),
+            }
+        }
+        (ToolKind::Todos, Some(text)) if is_list && is(Argument::Todos) => {
+            renamed_todos(value, text).unwrap_or_else(|| value.clone())
+        }
+        _ => value.clone(),
+    }
+}
+
+/// Returns a list of tasks whose texts have another name.
+fn renamed_todos(list: &Json, text: &str) -> Option<Json> {
+    let tasks: Vec<Fields> = list.parse().ok()?;
+    let renamed = tasks.into_iter().map(|task| {
+        let has = |name: &str| task.get(name).is_some();
+        let old = if has(text) { None } else { todo_text_in(has) };
+        let mut renamed = Fields::default();
+        for (name, value) in task.iter() {
+            let name = if Some(name) == old { text } else { name };
+            renamed.push(name, value.clone());
+        }
+        renamed
+    });
+    Some(to_json(&renamed.collect::<Vec<_>>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOLS: &[ToolRow] = &[
+        ToolRow::new(
+            ToolKind::Command,
+            "exec_command",
+            &[(Argument::Command, "cmd")],
+        )
+        .may_have(&[(Argument::Directory, "workdir")]),
+        ToolRow::new(ToolKind::Todos, "update_plan", &[(Argument::Todos, "plan")])
+            .todo_text("step"),
+        ToolRow::new(
+            ToolKind::Edit,
+            "replace",
+            &[
+                (Argument::Path, "file_path"),
+                (Argument::OldText, "old_string"),
+                (Argument::NewText, "new_string"),
+            ],
+        ),
+    ];
+
+    fn renamed(name: &str, input: &str) -> (String, String) {
+        let mut call = HandOverCall {
+            id: "1".to_owned(),
+            name: name.to_owned(),
+            input: input.to_owned(),
+            output: Vec::new(),
+            is_error: false,
+        };
+        rename(&mut call, TOOLS);
+        (call.name, call.input)
+    }
+
+    #[test]
+    fn a_tool_that_means_the_same_is_called_by_its_name_there() {
+        for (name, input, expected) in [
+            (
+                "Bash",
+                r#"{"command":"ls","timeout":1.0,"cwd":"/w"}"#,
+                (
+                    "exec_command",
+                    r#"{"cmd":"ls","timeout":1.0,"workdir":"/w"}"#,
+                ),
+            ),
+            (
+                "shell",
+                r#"{"command":["bash","-lc","ls -l"]}"#,
+                ("exec_command", r#"{"cmd":"ls -l"}"#),
+            ),
+            (
+                "edit",
+                r#"{"filePath":"a","oldString":"x","newString":"y","all":true}"#,
+                (
+                    "replace",
+                    r#"{"file_path":"a","old_string":"x","new_string":"y","all":true}"#,
+                ),
+            ),
+            (
+                "TodoWrite",
+                r#"{"todos":[{"content":"a","status":"pending"}]}"#,
+                (
+                    "update_plan",
+                    r#"{"plan":[{"step":"a","status":"pending"}]}"#,
+                ),
+            ),
+            // What does not fit stays as it is.
+            (
+                "Edit",
+                r#"{"file_path":"a"}"#,
+                ("Edit", r#"{"file_path":"a"}"#),
+            ),
+            (
+                "Bash",
+                r#"{"command":"a","cmd":{}}"#,
+                ("exec_command", r#"{"command":"a","cmd":{}}"#),
+            ),
+            (
+                "my_tool",
+                r#"{"command":"ls"}"#,
+                ("my_tool", r#"{"command":"ls"}"#),
+            ),
+        ] {
+            let expected = (expected.0.to_owned(), expected.1.to_owned());
+            assert_eq!(renamed(name, input), expected, "{name} {input}");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! A conversation for another program, which continues it: values instead of JSON.
+//!
+//! It is mended as a context is, by the strictest rules: ids and names of calls that every
+//! provider accepts, every call with its result. What only the program that wrote it
+//! understands stays behind, and is counted: instructions, texts that it added in the user's
+//! name, and reasoning, which is signed or encrypted for one provider.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::mend::{Mend, MendRule};
+use super::mender;
+use super::parts::{Author, ContextItem, ContextTurn, Medium, SentResult, TurnPart};
+use super::shape::Shape;
+use super::{ContextInput, ContextMessage};
+use crate::message::{Block, Injected, InjectedKind, Message, Role};
+use crate::time::Timestamp;
+
+/// Its rules are the strictest, and its calls have string outputs that may be blank.
+const RULES: Shape = Shape::OpenAi;
+
+/// Which part of a conversation is handed over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandOverOptions {
+    /// How far back it goes.
+    pub extent: HandOverExtent,
+    /// The last record, if not all of it is handed over.
+    pub up_to: Option<u64>,
+}
+
+/// How far back a conversation is handed over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HandOverExtent {
+    /// What a model would be sent: the last summary and the messages since.
+    #[default]
+    Context,
+    /// All messages.
+    Whole,
+}
+
+impl HandOverOptions {
+    /// Creates options.
+    pub fn new(extent: HandOverExtent, up_to: Option<u64>) -> Self {
+        Self { extent, up_to }
+    }
+}
+
+/// A conversation that another program can continue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandOver {
+    /// The summary of what came before the messages.
+    pub summary: Option<String>,
+    /// The messages, in order.
+    pub messages: Vec<HandOverMessage>,
+    /// The last record of the conversation; 0 if there is none.
+    pub last_seq: u64,
+    /// What stays behind.
+    pub left: LeftBehind,
+    /// Where the messages differ from what was recorded.
+    pub mends: Vec<Mend>,
+    /// How many places of the history could not be read.
+    pub skipped: u64,
+}
+
+/// How much of a conversation has no place in another program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftBehind {
+    /// Instructions of the program to the model.
+    pub instructions: u64,
+    /// Texts that the program added in the user's name.
+    pub injected: u64,
+    /// Parts of the model's reasoning.
+    pub thoughts: u64,
+}
+
+/// A message of a [`HandOver`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandOverMessage {
+    /// The record of the message, or of its first part.
+    pub seq: u64,
+    /// When it was made, if known.
+    pub at: Option<Timestamp>,
+    /// What it says.
+    pub content: HandOverContent,
+}
+
+/// The content of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HandOverContent {
+    /// The user's texts and images. There is at least one.
+    User(Vec<HandOverPart>),
+    /// A response of the model. There is at least one part.
+    Assistant {
+        /// The model, if known.
+        model: Option<String>,
+        /// Its texts and calls, in order.
+        parts: Vec<ReplyPart>,
+    },
+}
+
+/// A text or an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HandOverPart {
+    /// A text.
+    Text(String),
+    /// An image or a document.
+    Media(HandOverMedia),
+}
+
+/// An image or a document that every provider accepts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandOverMedia {
+    /// The media type: a PNG, JPEG, GIF or WebP image, or a PDF.
+    pub media_type: String,
+    /// The bytes in Base64.
+    pub data: String,
+}
+
+/// A part of a response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReplyPart {
+    /// A text.
+    Text(String),
+    /// A tool call with its result.
+    Call(HandOverCall),
+}
+
+/// A tool call. Its id is unique in the conversation, and has 1 to 64 letters, digits, `_`
+/// and `-`, as has the name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandOverCall {
+    /// The id.
+    pub id: String,
+    /// The name of the tool.
+    pub name: String,
+    /// The arguments: the JSON text of an object.
+    pub input: String,
+    /// The texts and images of the result; none if it is empty.
+    pub output: Vec<HandOverPart>,
+    /// Whether the tool failed.
+    pub is_error: bool,
+}
+
+impl HandOver {
+    /// Makes it of the messages of a conversation.
+    pub(crate) fn new(input: ContextInput) -> Self {
+        let mut left = LeftBehind {
+            instructions: input.instructions.len() as u64,
+            ..LeftBehind::default()
+        };
+        let summary = input.summary.filter(|text| !text.trim().is_empty());
+        let last_seq = input.messages.iter().map(ContextMessage::last_seq).max();
+        let messages = input.messages.into_iter();
+        let messages = messages.filter_map(|said| without_added(said, &mut left));
+        let input = ContextInput {
+            messages: messages.collect(),
+            ..ContextInput::default()
+        };
+        let facts: HashMap<u64, &ContextMessage> =
+            input.messages.iter().map(|said| (said.seq, said)).collect();
+        let mended = mender::mend(RULES, &input);
+        let mut messages: Vec<HandOverMessage> = Vec::new();
+        for item in mended.items {
+            match item {
+                ContextItem::Turn(turn) => {
+                    messages.extend(message(turn, &facts, &mut left));
+                }
+                ContextItem::Results(results) => answer(messages.last_mut(), results),
+            }
+        }
+        let is_thought =
+            |mend: &Mend| matches!(mend.rule, MendRule::Thinking | MendRule::UnfinishedThinking);
+        let (thoughts, mends): (Vec<_>, Vec<_>) = mended.mends.into_iter().partition(is_thought);
+        left.thoughts += thoughts.len() as u64;
+        Self {
+            summary,
+            messages,
+            last_seq: last_seq.unwrap_or(0),
+            left,
+            mends,
+            skipped: 0,
+        }
+    }
+}
+
+/// Removes what the program added. `None` if nothing else is left.
+fn without_added(mut said: ContextMessage, left: &mut LeftBehind) -> Option<ContextMessage> {
+    let message = &mut said.message;
+    let is_system = |role: &Role| match role {
+        Role::System => true,
+        Role::Other(name) => name == "developer",
+        _ => false,
+    };
+    if is_system(&message.role) {
+        left.instructions += 1;
+        return None;
+    }
+    let taken_apart = message.said();
+    if taken_apart.injected.is_empty() {
+        return Some(said);
+    }
+    let injected = taken_apart.injected.iter();
+    let (kept, dropped): (Vec<&Injected<'_>>, Vec<_>) =
+        injected.partition(|injected| is_content(injected.kind));
+    left.injected += dropped.len() as u64;
+    let own = (!taken_apart.text.trim().is_empty()).then_some(taken_apart.text.as_ref());
+    let texts = kept.iter().map(|injected| injected.text);
+    let text = own.into_iter().chain(texts).collect::<Vec<_>>();
+    let text = (!text.is_empty()).then(|| Block::text(text.join("\n\n")));
+    replace_texts(message, text);
+    (!message.blocks.is_empty()).then_some(said)
+}
+
+/// Returns whether a text that a program added is of use to any other.
+fn is_content(kind: InjectedKind) -> bool {
+    matches!(
+        kind,
+        InjectedKind::CommandOutput | InjectedKind::Files | InjectedKind::Summary
+    )
+}
+
+/// Puts one text in the place of all texts of a message.
+fn replace_texts(message: &mut Message, text: Option<Block>) {
+    let mut text = text;
+    let blocks = std::mem::take(&mut message.blocks).into_iter();
+    let blocks = blocks.filter_map(|block| match block {
+        Block::Text(_) => text.take(),
+        other => Some(other),
+    });
+    message.blocks = blocks.collect();
+}
+
+fn message(
+    turn: ContextTurn<'_>,
+    facts: &HashMap<u64, &ContextMessage>,
+    left: &mut LeftBehind,
+) -> Option<HandOverMessage> {
+    let fact = facts.get(&turn.seq);
+    let content = match turn.author {
+        Author::Assistant => {
+            let parts = turn.parts.into_iter();
+            let parts: Vec<_> = parts.filter_map(|part| reply_part(part, left)).collect();
+            let model = fact.and_then(|said| said.model.clone());
+            (!parts.is_empty()).then_some(HandOverContent::Assistant { model, parts })
+        }
+        Author::User | Author::System => {
+            let parts: Vec<_> = turn.parts.into_iter().filter_map(part).collect();
+            (!parts.is_empty()).then_some(HandOverContent::User(parts))
+        }
+    };
+    Some(HandOverMessage {
+        seq: turn.seq,
+        at: fact.and_then(|said| said.at),
+        content: content?,
+    })
+}
+
+fn reply_part(part: TurnPart<'_>, left: &mut LeftBehind) -> Option<ReplyPart> {
+    match part {
+        TurnPart::Text(text) => Some(ReplyPart::Text(text.into_owned())),
+        TurnPart::Call(call) => Some(ReplyPart::Call(HandOverCall {
+            id: call.id.into_owned(),
+            name: call.name.into_owned(),
+            input: call.input.into_owned(),
+            output: Vec::new(),
+            is_error: false,
+        })),
+        TurnPart::Thought { .. } | TurnPart::Redacted(_) => {
+            left.thoughts += 1;
+            None
+        }
+        // In these rules, media of a model are texts.
+        TurnPart::Medium(_) | TurnPart::Own(_) => None,
+    }
+}
+
+fn part(part: TurnPart<'_>) -> Option<HandOverPart> {
+    match part {
+        TurnPart::Text(text) => Some(HandOverPart::Text(text.into_owned())),
+        TurnPart::Medium(medium) => media(medium).map(HandOverPart::Media),
+        _ => None,
+    }
+}
+
+fn media(medium: Medium<'_>) -> Option<HandOverMedia> {
+    let data = medium.data.map(Cow::into_owned)?;
+    let media_type = medium.media_type.into_owned();
+    Some(HandOverMedia { media_type, data })
+}
+
+/// Adds results to the calls of the message before them.
+fn answer(message: Option<&mut HandOverMessage>, results: Vec<SentResult<'_>>) {
+    let Some(HandOverContent::Assistant { parts, .. }) = message.map(|it| &mut it.content) else {
+        return;
+    };
+    let calls = parts.iter_mut().filter_map(|part| match part {
+        ReplyPart::Call(call) => Some(call),
+        ReplyPart::Text(_) => None,
+    });
+    for (call, result) in calls.zip(results) {
+        call.is_error = result.is_error;
+        call.output = result.parts.into_iter().filter_map(part).collect();
+    }
+}
