@@ -75,6 +75,7 @@ impl Following {
             run: target.run,
             since: SystemTime::now(),
             turns: HashMap::new(),
+            open: HashMap::new(),
             own: HashSet::new(),
             work: FollowedWork::default(),
         };
@@ -159,6 +160,8 @@ struct Keeper {
     since: SystemTime,
     /// The turns that began here, by agent and session.
     turns: HashMap<(String, String), AgentTurn>,
+    /// Those of them whose end was not seen.
+    open: HashMap<(String, String), AgentPlace>,
     own: HashSet<CheckpointId>,
     work: FollowedWork,
 }
@@ -182,7 +185,24 @@ impl Keeper {
                 }
             }
         }
+        if self.run.is_some() {
+            self.end_open_turns();
+        }
         self.work
+    }
+
+    /// Ends the turns whose end the agent did not write: the command has ended, and the files are
+    /// still as the agent left them.
+    fn end_open_turns(&mut self) {
+        for (key, place) in std::mem::take(&mut self.open) {
+            let Some(turn) = self.turns.get(&key) else {
+                continue;
+            };
+            let ended = turn.clone().end(&place, CheckpointOptions::new());
+            if let Err(error) = ended {
+                self.note(error.into());
+            }
+        }
     }
 
     fn note(&mut self, error: CommandError) {
@@ -279,6 +299,7 @@ impl Keeper {
                 let process = Process::running(std::process::id());
                 let turn = workspace.begin_agent_turn(place, options, process)?;
                 self.own.insert(turn.start());
+                self.open.insert(key.clone(), place.clone());
                 self.turns.insert(key, turn);
             }
             (Wish::ToolEnd { call, tool }, Some(turn)) => {
@@ -286,7 +307,10 @@ impl Keeper {
                 place.tool = tool;
                 turn.end_tool(&place, options)?;
             }
-            (Wish::TurnEnd, Some(turn)) => drop(turn.clone().end(place, options)?),
+            (Wish::TurnEnd, Some(turn)) => {
+                turn.clone().end(place, options)?;
+                self.open.remove(&key);
+            }
             // The turn began before we did.
             (Wish::ToolEnd { .. } | Wish::TurnEnd, None) => {}
         }

@@ -609,6 +609,26 @@ fn run_follows_the_agents_session_and_each_prompt_is_a_step() {
     assert_eq!(texts(&["show", ID, "--json"]), expected);
 }
 
+/// An agent that ends without writing the end of its turn has ended all the same: what you change
+/// afterwards is yours.
+#[test]
+fn a_turn_without_an_end_ends_with_its_run() {
+    let claude = Claude::new();
+    write(&claude.cli.work(), "file", "0\n");
+    let agent = codex(&claude);
+    let mut run = with_agent(&claude, &["run", "--", agent.to_str().unwrap(), "one"]);
+    let ran = finish(run.env("DURING", "exit 0"), b"");
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    write(&claude.cli.work(), "notes", "mine\n");
+    let log = claude.run(&["log"]).stdout;
+    assert!(log.contains("prompt one"), "{log}");
+    assert!(!log.contains("interrupted"), "{log}");
+    let undone = claude.run(&["undo"]);
+    assert_eq!(undone.code, 0, "{undone:#?}");
+    assert_eq!(claude.read("file").as_deref(), Some("0\n"));
+    assert_eq!(claude.read("notes").as_deref(), Some("mine\n"));
+}
+
 /// Without an agent's session, a run is a run as ever.
 #[test]
 fn a_run_of_an_agent_without_a_session_is_one_step() {

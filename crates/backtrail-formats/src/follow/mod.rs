@@ -198,7 +198,7 @@ impl Follower {
     /// Fails if the store does. Changes are then imported in a later call.
     pub fn catch_up(&mut self, deadline: Instant) -> Result<Wake> {
         let mut wake = Wake::default();
-        let changed = self.watched.changes();
+        let changed = self.watched.all_changes();
         self.pending.add(changed.into_values());
         self.pending.hurry();
         loop {

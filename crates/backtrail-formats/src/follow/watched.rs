@@ -123,6 +123,13 @@ impl WatchedFiles {
         changed
     }
 
+    /// Returns the files that changed since the last time, also those of which no notice came.
+    pub(super) fn all_changes(&mut self) -> Files {
+        let mut changed = self.changes();
+        changed.extend(self.search());
+        changed
+    }
+
     /// Searches all places, and watches what is not watched yet.
     fn search(&mut self) -> Files {
         let start = Instant::now();
