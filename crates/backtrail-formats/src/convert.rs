@@ -18,8 +18,8 @@ use backtrail::context::{HandOver, HandOverContent, HandOverMessage, HandOverPar
 use backtrail::{Json, Timestamp};
 use serde::Serialize;
 
-use crate::cut::NewSession;
 use crate::format::{Format, formats};
+use crate::launch::NewSession;
 
 pub use losses::{Loss, Losses};
 use media::TakenMedia;
@@ -249,3 +249,11 @@ macro_rules! object {
     }};
 }
 use object;
+
+pub(crate) fn cline_id(_at: Timestamp, random: [u8; 16]) -> String {
+    format!("{:x}", u128::from_le_bytes(random))
+}
+
+pub(crate) fn opencode_id(_at: Timestamp, random: [u8; 16]) -> String {
+    format!("{:x}", u128::from_le_bytes(random))
+}

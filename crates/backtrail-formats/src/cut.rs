@@ -10,10 +10,9 @@
 //! | `position` | where a file must be cut |
 //! | `ending` | where a conversation may end |
 //! | `edit` | changes single values in a line |
-//! | `place` | the names of files and directories |
 //!
 //! The others know one agent each: how its file changes, where it belongs, and the command that
-//! continues it.
+//! continues it ([`Launch`]).
 
 mod claude_code;
 mod codex;
@@ -22,20 +21,17 @@ mod edit;
 mod ending;
 mod gemini_cli;
 mod pi;
-mod place;
 mod position;
 mod qwen_code;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-
-use backtrail::Timestamp;
+use std::path::Path;
 
 use crate::compressed;
-use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::format::{Format, formats};
 use crate::json::Object;
+use crate::launch::{Launch, Launcher, NewSession};
 use crate::lines::Lines;
 use crate::source::{Source, is_json_lines};
 use edit::LineEdit;
@@ -47,19 +43,6 @@ pub use ending::CompleteEnd;
 pub struct ResumableAgent {
     format: &'static dyn Format,
     copies: &'static dyn CopyFormat,
-}
-
-/// The session that a copy becomes.
-#[derive(Debug, Clone)]
-pub struct NewSession<'e> {
-    /// Its id.
-    pub id: String,
-    /// When it is made.
-    pub at: Timestamp,
-    /// The directory that it continues in.
-    pub directory: PathBuf,
-    /// Where the agent keeps its files.
-    pub environment: &'e Environment,
 }
 
 /// Where a file is cut.
@@ -93,21 +76,7 @@ impl OldSession {
 }
 
 /// What is particular to the copies of one agent's sessions.
-trait CopyFormat: Sync {
-    /// Returns the program, as it is typed.
-    fn program(&self) -> &'static str;
-
-    /// Returns the arguments with which the program continues a session.
-    fn arguments(&self, id: &str) -> Vec<String>;
-
-    /// Returns whether the agent's ids contain the time.
-    fn has_timed_ids(&self) -> bool {
-        false
-    }
-
-    /// Returns where the agent finds a copy of the file `old`.
-    fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf>;
-
+trait CopyFormat: Launch {
     /// Returns whether the agent writes this line when it starts to continue a session.
     fn opens_next(&self, line: &Object<'_>) -> bool;
 
@@ -162,10 +131,16 @@ impl Renaming<'_> {
     }
 }
 
-/// Returns an agent whose sessions can be copied and continued. `None` if that is not possible
-/// yet.
+/// Returns an agent whose sessions can be copied and continued. `None` if that is not possible.
 pub fn resumable(agent: &str) -> Option<ResumableAgent> {
-    let copies: &'static dyn CopyFormat = match agent {
+    let format = formats().find(|format| format.name() == agent)?;
+    let copies = copies(agent)?;
+    Some(ResumableAgent { format, copies })
+}
+
+/// Returns how sessions of an agent are copied.
+fn copies(agent: &str) -> Option<&'static dyn CopyFormat> {
+    Some(match agent {
         "claude-code" => &claude_code::ClaudeCodeCopies,
         "codex" => &codex::CodexCopies,
         "gemini-cli" => &gemini_cli::GeminiCliCopies,
@@ -173,45 +148,18 @@ pub fn resumable(agent: &str) -> Option<ResumableAgent> {
         "pi" => &pi::PiCopies,
         "qwen-code" => &qwen_code::QwenCodeCopies,
         _ => return None,
-    };
-    let format = formats().find(|format| format.name() == agent)?;
-    Some(ResumableAgent { format, copies })
+    })
+}
+
+/// Returns how an agent is started whose sessions can be copied.
+pub(crate) fn launch_of_copies(agent: &str) -> Option<&'static dyn Launch> {
+    copies(agent).map(|copies| copies as &'static dyn Launch)
 }
 
 impl ResumableAgent {
-    /// Returns the agent's name on the command line and in sessions.
-    pub fn name(&self) -> &'static str {
-        self.format.name()
-    }
-
-    /// Returns the agent's name for people.
-    pub fn title(&self) -> &'static str {
-        self.format.title()
-    }
-
-    /// Returns the program, as it is typed.
-    pub fn program(&self) -> &'static str {
-        self.copies.program()
-    }
-
-    /// Returns the command that continues a session.
-    pub fn command(&self, id: &str) -> Vec<String> {
-        let mut command = vec![self.program().to_owned()];
-        command.extend(self.copies.arguments(id));
-        command
-    }
-
-    /// Makes the id of a new session.
-    pub fn new_id(&self, at: Timestamp, random: [u8; 16]) -> String {
-        let id = match self.copies.has_timed_ids() {
-            true => {
-                let [.., a, b, c, d, e, f, g, h, i, j] = random;
-                let millis = u64::try_from(at.as_millis()).unwrap_or(0);
-                uuid::Builder::from_unix_timestamp_millis(millis, &[a, b, c, d, e, f, g, h, i, j])
-            }
-            false => uuid::Builder::from_random_bytes(random),
-        };
-        id.into_uuid().hyphenated().to_string()
+    /// Returns how the agent is started.
+    pub fn launcher(&self) -> Launcher {
+        Launcher::new(self.format, self.copies)
     }
 
     /// Opens a file that was kept. `write` writes its bytes; `path` is its name.
@@ -258,15 +206,6 @@ impl ResumableAgent {
     /// Fails if the file cannot be read.
     pub fn whole(&self, source: &Source) -> Result<CutPoint> {
         position::whole(self.format, source)
-    }
-
-    /// Returns where the agent finds a copy of a file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no place where the agent would find it.
-    pub fn place(&self, source: &Source, new: &NewSession<'_>) -> Result<PathBuf> {
-        self.copies.place(source.path(), new)
     }
 
     /// Writes the beginning of a file as a new session.

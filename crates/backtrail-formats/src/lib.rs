@@ -40,6 +40,7 @@ mod hooks;
 mod import;
 mod json;
 mod json_lines;
+mod launch;
 mod lines;
 mod names;
 mod programs;
@@ -56,7 +57,7 @@ pub use collector::{CollectedThread, EventCollector};
 pub use compressed::{Decompressed, decompress};
 pub use container::{ContainedSession, Container, Contents, FileStamp, Spool};
 pub use convert::{Loss, Losses, OutgoingSession, Target, target};
-pub use cut::{CompleteEnd, CutPoint, NewSession, ResumableAgent, resumable};
+pub use cut::{CompleteEnd, CutPoint, ResumableAgent, resumable};
 pub use environment::Environment;
 pub use error::{Error, Result};
 pub use escapes::escape_len;
@@ -83,6 +84,7 @@ pub use import::{
     SkippedFile, forgetting_sessions, import, import_checkpoint_files, import_new,
     is_database_file, preview, recognise,
 };
+pub use launch::{Launcher, NewSession, launcher};
 pub use lines::{Line, Lines, MAX_LINE};
 pub use names::{agent_called, agent_names, agent_title};
 pub use programs::{ProgramFile, recognise_agent};

@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use super::edit::LineEdit;
-use super::place::{folder, sessions};
-use super::{CopyFormat, NewSession, OldSession, Renaming};
+use super::{CopyFormat, OldSession, Renaming};
 use crate::error::Result;
 use crate::formats::ClaudeCode;
 use crate::json::Object;
+use crate::launch::place::{folder, sessions};
+use crate::launch::{Launch, NewSession};
 
 pub(super) struct ClaudeCodeCopies;
 
-impl CopyFormat for ClaudeCodeCopies {
+impl Launch for ClaudeCodeCopies {
     fn program(&self) -> &'static str {
         "claude"
     }
@@ -26,7 +27,9 @@ impl CopyFormat for ClaudeCodeCopies {
         let name = format!("{}.jsonl", new.id);
         Ok(sessions.join(folder).join(name))
     }
+}
 
+impl CopyFormat for ClaudeCodeCopies {
     /// A prompt that waits, or what the hooks of a start added.
     fn opens_next(&self, line: &Object<'_>) -> bool {
         let of_hook = |name: &str| {

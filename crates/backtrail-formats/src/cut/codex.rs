@@ -2,17 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
+use backtrail::Timestamp;
+
 use super::edit::{LineEdit, quoted};
-use super::place::time_in_name;
-use super::{CopyFormat, NewSession, OldSession, Renaming};
+use super::{CopyFormat, OldSession, Renaming};
 use crate::error::{Error, Result};
 use crate::format::Format as _;
 use crate::formats::Codex;
 use crate::json::Object;
+use crate::launch::place::time_in_name;
+use crate::launch::{Launch, NewSession, timed_uuid};
 
 pub(super) struct CodexCopies;
 
-impl CopyFormat for CodexCopies {
+impl Launch for CodexCopies {
     fn program(&self) -> &'static str {
         "codex"
     }
@@ -22,8 +25,8 @@ impl CopyFormat for CodexCopies {
     }
 
     /// The reader tells by the time in the id which part of a copy is old.
-    fn has_timed_ids(&self) -> bool {
-        true
+    fn new_id(&self, at: Timestamp, random: [u8; 16]) -> String {
+        timed_uuid(at, random)
     }
 
     fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {
@@ -40,7 +43,9 @@ impl CopyFormat for CodexCopies {
         let name = format!("rollout-{time}-{}.jsonl", new.id);
         Ok(sessions.join(day).join(name))
     }
+}
 
+impl CopyFormat for CodexCopies {
     fn opens_next(&self, line: &Object<'_>) -> bool {
         let payload = line.object("payload").unwrap_or_default();
         match line.string("type").as_deref() {

@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use super::edit::LineEdit;
-use super::place::sessions;
-use super::{CopyFormat, NewSession, OldSession, Renaming};
+use super::{CopyFormat, OldSession, Renaming};
 use crate::error::Result;
 use crate::formats::CopilotCli;
 use crate::json::Object;
+use crate::launch::place::sessions;
+use crate::launch::{Launch, NewSession};
 
 pub(super) struct CopilotCliCopies;
 
-impl CopyFormat for CopilotCliCopies {
+impl Launch for CopilotCliCopies {
     fn program(&self) -> &'static str {
         "copilot"
     }
@@ -24,7 +25,9 @@ impl CopyFormat for CopilotCliCopies {
         let sessions = sessions(&CopilotCli, old, new)?;
         Ok(sessions.join(&new.id).join("events.jsonl"))
     }
+}
 
+impl CopyFormat for CopilotCliCopies {
     fn opens_next(&self, line: &Object<'_>) -> bool {
         line.string("type").as_deref() == Some("session.resume")
     }

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use backtrail::{LocalStorage, Storage as _};
 
 use super::edit::LineEdit;
-use super::place::{sessions, time_in_name};
-use super::{CopyFormat, NewSession, OldSession, Renaming};
-use crate::error::{Error, Result};
+use super::{CopyFormat, OldSession, Renaming};
+use crate::error::Result;
 use crate::formats::GeminiCli;
 use crate::json::Object;
+use crate::launch::place::{sessions, time_in_name};
+use crate::launch::{Launch, NewSession};
 
 pub(super) struct GeminiCliCopies;
 
-impl CopyFormat for GeminiCliCopies {
+impl Launch for GeminiCliCopies {
     fn program(&self) -> &'static str {
         "gemini"
     }
@@ -24,16 +25,16 @@ impl CopyFormat for GeminiCliCopies {
 
     fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {
         let sessions = sessions(&GeminiCli, old, new)?;
-        let Some(project) = project(&sessions, &new.directory) else {
-            let what = "Gemini CLI has no project for this directory; start gemini there once";
-            return Err(Error::invalid(what, &new.directory));
-        };
+        let project = project(&sessions, &new.directory);
+        let project = project.unwrap_or_else(|| new_project(&sessions, &new.directory));
         let time = time_in_name(new.at, 16);
         let id = new.id.get(..8).unwrap_or(&new.id);
         let name = format!("session-{time}-{id}.jsonl");
         Ok(project.join("chats").join(name))
     }
+}
 
+impl CopyFormat for GeminiCliCopies {
     /// A resume repeats the id and all messages; one in the same minute, the header.
     fn opens_next(&self, line: &Object<'_>) -> bool {
         let set = line.object("$set").unwrap_or_default();
@@ -81,4 +82,24 @@ fn project(sessions: &Path, directory: &Path) -> Option<PathBuf> {
         root.is_ok_and(|root| Path::new(root.trim()) == directory)
     };
     names.map(|name| sessions.join(name)).find(is_it)
+}
+
+/// Returns the folder that the agent would make for a directory: its name in plain letters, with a
+/// number if that is taken.
+fn new_project(sessions: &Path, directory: &Path) -> PathBuf {
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    let plain = |c: char| match c.is_ascii_alphanumeric() {
+        true => c.to_ascii_lowercase(),
+        false => '-',
+    };
+    let name: String = name.chars().map(plain).collect();
+    let mut words = name.split('-').filter(|word| !word.is_empty()).peekable();
+    let name = match words.peek() {
+        Some(_) => words.collect::<Vec<_>>().join("-"),
+        None => "project".to_owned(),
+    };
+    let numbered = (1_u64..).map(|n| sessions.join(format!("{name}-{n}")));
+    let mut all = std::iter::once(sessions.join(&name)).chain(numbered);
+    all.find(|folder| !folder.exists())
+        .expect("there are endlessly many")
 }

@@ -2,16 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
+use backtrail::Timestamp;
+
 use super::edit::{LineEdit, quoted};
-use super::place::{sessions, time_in_name};
-use super::{CopyFormat, NewSession, OldSession, Renaming};
+use super::{CopyFormat, OldSession, Renaming};
 use crate::error::Result;
 use crate::formats::Pi;
 use crate::json::Object;
+use crate::launch::place::{sessions, time_in_name};
+use crate::launch::{Launch, NewSession, timed_uuid};
 
 pub(super) struct PiCopies;
 
-impl CopyFormat for PiCopies {
+impl Launch for PiCopies {
     fn program(&self) -> &'static str {
         "pi"
     }
@@ -20,8 +23,8 @@ impl CopyFormat for PiCopies {
         vec!["--session".to_owned(), id.to_owned()]
     }
 
-    fn has_timed_ids(&self) -> bool {
-        true
+    fn new_id(&self, at: Timestamp, random: [u8; 16]) -> String {
+        timed_uuid(at, random)
     }
 
     fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {
@@ -34,7 +37,9 @@ impl CopyFormat for PiCopies {
         let folder = sessions.join(format!("--{directory}--"));
         Ok(folder.join(name))
     }
+}
 
+impl CopyFormat for PiCopies {
     fn opens_next(&self, _line: &Object<'_>) -> bool {
         false
     }

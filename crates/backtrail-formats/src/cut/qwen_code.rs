@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use super::edit::LineEdit;
-use super::place::{folder, sessions};
-use super::{CopyFormat, NewSession, OldSession, Renaming};
+use super::{CopyFormat, OldSession, Renaming};
 use crate::error::Result;
 use crate::formats::QwenCode;
 use crate::json::Object;
+use crate::launch::place::{folder, sessions};
+use crate::launch::{Launch, NewSession};
 
 pub(super) struct QwenCodeCopies;
 
-impl CopyFormat for QwenCodeCopies {
+impl Launch for QwenCodeCopies {
     fn program(&self) -> &'static str {
         "qwen"
     }
@@ -27,7 +28,9 @@ impl CopyFormat for QwenCodeCopies {
         let name = format!("{}.jsonl", new.id);
         Ok(chats.join(name))
     }
+}
 
+impl CopyFormat for QwenCodeCopies {
     fn opens_next(&self, _line: &Object<'_>) -> bool {
         false
     }

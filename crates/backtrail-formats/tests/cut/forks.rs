@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use backtrail::conversation::Response;
 use backtrail::{SessionId, Store};
-use backtrail_formats::{Environment, ImportOptions, NewSession, Source, import, resumable};
+use backtrail_formats::{
+    Environment, ImportOptions, NewSession, Source, import, launcher, resumable,
+};
 
 use crate::properties::{conversation, format, new_session, read};
 use crate::sessions::{self, Sample};
@@ -61,7 +63,7 @@ impl Home {
             id: id.to_owned(),
             ..new_session(&self.directory(), &environment)
         };
-        let place = agent.place(&source, &new).unwrap();
+        let place = agent.launcher().place_of_copy(source.path(), &new).unwrap();
         let mut copy = Vec::new();
         agent.write_copy(&source, cut, &new, &mut copy).unwrap();
         assert!(!place.exists());
@@ -196,10 +198,8 @@ fn what_cannot_be_copied_is_refused_with_the_reason() {
     let home = Home::new();
     let environment = home.environment();
     let new = new_session("/somewhere/else", &environment);
-    let old = Source::from_bytes("/x/session-a.jsonl", Vec::new());
-    let place = resumable("gemini-cli").unwrap().place(&old, &new);
-    assert_eq!(
-        place.unwrap_err().message(),
-        "Gemini CLI has no project for this directory; start gemini there once"
-    );
+    // A directory that Gemini CLI does not know yet gets the folder that the agent would make.
+    let place = launcher("gemini-cli").unwrap().place(&new).unwrap();
+    let folder = place.parent().and_then(std::path::Path::parent).unwrap();
+    assert!(folder.ends_with(".gemini/tmp/else"), "{place:?}");
 }

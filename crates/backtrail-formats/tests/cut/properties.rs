@@ -6,7 +6,7 @@ use std::path::Path;
 use backtrail::Timestamp;
 use backtrail_formats::{
     CompleteEnd, Environment, Event, EventCollector, Format, NewSession, Result, ResumableAgent,
-    Source, formats, resumable,
+    Source, formats, launcher, resumable,
 };
 
 use crate::sessions::{self, Sample};
@@ -113,7 +113,8 @@ fn check_copy(sample: &Sample, copied: &[u8], expected: &[(String, String)], dir
         // It needs the agent's own list of projects.
         "gemini-cli" => Path::new("/x/session-2026-11-18T00-00-01a1f000.jsonl").to_owned(),
         _ => agent
-            .place(&old, &new_session(directory, &environment))
+            .launcher()
+            .place_of_copy(old.path(), &new_session(directory, &environment))
             .unwrap(),
     };
     let events = read(sample.agent, &place, copied);
@@ -250,10 +251,10 @@ fn a_conversation_that_the_file_does_not_have_is_not_cut() {
 #[test]
 fn ids_and_commands_are_the_agents_own() {
     let at = Timestamp::from_millis(1_795_000_000_000).unwrap();
-    let new = |agent: &str| resumable(agent).unwrap().new_id(at, [7; 16]);
+    let new = |agent: &str| launcher(agent).unwrap().new_id(at, [7; 16]);
     assert_eq!(new("claude-code"), "07070707-0707-4707-8707-070707070707");
     assert_eq!(new("codex"), "01a1ee56-5e00-7707-8707-070707070707");
-    let command = |agent: &str| resumable(agent).unwrap().command("ID").join(" ");
+    let command = |agent: &str| launcher(agent).unwrap().command("ID").join(" ");
     let commands: Vec<String> = sessions::all("/p")
         .iter()
         .map(|it| command(it.agent))

@@ -10,7 +10,7 @@ use crate::format::Format;
 
 /// Returns the directory of an agent's sessions: the one that the file `old` is in, else the
 /// first that exists, else the first.
-pub(super) fn sessions(format: &dyn Format, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {
+pub(crate) fn sessions(format: &dyn Format, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {
     let all = format.directories(new.environment);
     let has_old = all.iter().find(|directory| old.starts_with(directory));
     let exists = || all.iter().find(|directory| directory.is_dir());
@@ -23,7 +23,7 @@ pub(super) fn sessions(format: &dyn Format, old: &Path, new: &NewSession<'_>) ->
 
 /// Returns the name of the folder of a directory: all but letters and digits become `-`. The
 /// agent shortens a long one in its own way, so the folder of the file `old` is used for that.
-pub(super) fn folder(directory: &Path, old: Option<&Path>) -> String {
+pub(crate) fn folder(directory: &Path, old: Option<&Path>) -> String {
     const LONGEST: usize = 200;
     let name = directory.to_string_lossy();
     let is_plain = |c: char| c.is_ascii_alphanumeric();
@@ -39,7 +39,7 @@ pub(super) fn folder(directory: &Path, old: Option<&Path>) -> String {
 }
 
 /// Returns the beginning of a time as it is in names of files: `2026-11-15T08-00-00-000Z`.
-pub(super) fn time_in_name(at: Timestamp, len: usize) -> String {
+pub(crate) fn time_in_name(at: Timestamp, len: usize) -> String {
     let at = Timestamp::from_millis(at.as_millis()).unwrap_or(at);
     let name = at.to_string().replace([':', '.'], "-");
     name.chars().take(len).collect()
