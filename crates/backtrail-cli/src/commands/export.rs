@@ -1,5 +1,6 @@
 //! `backtrail export`: a session for people and for other programs.
 
+mod converted;
 mod frame;
 mod html;
 mod markup;
@@ -13,6 +14,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use backtrail::context::HandOverExtent;
 use backtrail::conversation::NoteChange;
 use backtrail::conversation::{Item, ToolOutcome};
 use backtrail::{Block, Json, Message, Role, SessionInfo, SessionReader, Store, Text};
@@ -39,7 +41,9 @@ use crate::{files, home};
 ///
 /// html is one self-contained page, markdown is for reading, json is one object with all
 /// messages. An agent's name writes the file that the session was imported from, byte for byte; of
-/// a database, its rows as JSON lines.
+/// a database, its rows as JSON lines. A session of another origin is written in the form of that
+/// agent, with its tool calls as calls; what has no place there is listed. `resume --agent` also
+/// puts it where the agent finds it. openai-chat is one message per line, as in requests to OpenAI.
 /// v1 is the JSON lines format that older programs read; what does not fit becomes text or is
 /// omitted, and is listed.
 #[derive(Debug, clap::Args)]
@@ -59,6 +63,10 @@ pub(crate) struct ExportArgs {
     /// Replace the file if it exists
     #[arg(long, requires = "output")]
     force: bool,
+
+    /// For another agent, write all messages, not only those since the last summary
+    #[arg(long)]
+    whole: bool,
 
     /// Remove keys, tokens, passwords and private keys, and list what was removed; the
     /// session itself is not changed. `people` also removes home directories and e-mail
@@ -89,7 +97,7 @@ enum Format {
     Html,
     Markdown,
     Json,
-    /// The file of the agent with this name.
+    /// The file of the agent with this name, or a form that other programs read.
     Agent(&'static str),
     V1,
 }
@@ -112,7 +120,8 @@ impl ValueEnum for Format {
         static ALL: LazyLock<Vec<Format>> = LazyLock::new(|| {
             let agents = formats().map(|format| Format::Agent(format.name()));
             let first = [Format::Html, Format::Markdown, Format::Json].into_iter();
-            first.chain(agents).chain([Format::V1]).collect()
+            let last = [Format::Agent("openai-chat"), Format::V1];
+            first.chain(agents).chain(last).collect()
         });
         &ALL
     }
@@ -131,6 +140,8 @@ pub(super) struct Export<'a> {
     pub(super) store: &'a Store,
     pub(super) reader: &'a SessionReader,
     ui: &'a Ui,
+    /// How much is written for another agent.
+    extent: HandOverExtent,
     /// Set if secrets are to be removed.
     redactor: Option<Redactor>,
 }
@@ -300,6 +311,10 @@ pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
         store: &store,
         reader: &reader,
         ui,
+        extent: match args.whole {
+            true => HandOverExtent::Whole,
+            false => HandOverExtent::Context,
+        },
         redactor: args.redact.map(Redact::redactor),
     };
     let file = args.output.as_ref().filter(|path| *path != Path::new("-"));
@@ -397,38 +412,37 @@ fn write_redacted(
     export: &mut Export<'_>,
     out: &mut dyn Write,
 ) -> Result<Vec<String>> {
-    match &mut export.redactor {
-        Some(redactor) => {
-            let mut redacted = match format {
-                Format::Json => JsonRedactor::elements(out, redactor, "messages"),
-                _ => JsonRedactor::lines(out, redactor),
-            };
-            let losses = write_data(format, export.store, export.reader, true, &mut redacted)?;
-            redacted.finish()?;
-            Ok(losses)
-        }
-        None => write_data(format, export.store, export.reader, false, out),
-    }
+    let Some(mut redactor) = export.redactor.take() else {
+        return write_data(format, export, false, out);
+    };
+    let mut redacted = match format {
+        Format::Json => JsonRedactor::elements(out, &mut redactor, "messages"),
+        _ => JsonRedactor::lines(out, &mut redactor),
+    };
+    let losses = write_data(format, export, true, &mut redacted)?;
+    redacted.finish()?;
+    export.redactor = Some(redactor);
+    Ok(losses)
 }
 
 /// Writes a session for other programs, and returns what was lost on the way.
 fn write_data(
     format: Format,
-    store: &Store,
-    reader: &SessionReader,
+    export: &Export<'_>,
     redacting: bool,
     out: &mut dyn Write,
 ) -> Result<Vec<String>> {
+    let (store, reader) = (export.store, export.reader);
     match format {
         Format::Json => Ok(losses(reader.write_json(out)?)),
         Format::V1 => {
             let losses = reader.write_v1(out)?;
             Ok(losses.iter().map(ToString::to_string).collect())
         }
-        agent => {
-            let remark = source::write(store, reader, agent.name(), redacting, out)?;
-            Ok(remark.into_iter().collect())
-        }
+        agent => match KeptFile::find(store, reader, agent.name())? {
+            Some(file) => source::write(&file, reader, redacting, out),
+            None => converted::write(export, agent.name(), out),
+        },
     }
 }
 

@@ -4,11 +4,10 @@ use std::io::Write;
 
 use backtrail::plumbing::KeptSource;
 use backtrail::{SessionReader, Store};
-use backtrail_formats::agent_title;
 
 use super::super::short;
 use crate::error::{CommandError, Result};
-use crate::text::{clean, count, visible_path};
+use crate::text::{count, visible_path};
 
 /// The file that a session was imported from.
 pub(in crate::commands) struct KeptFile {
@@ -102,20 +101,16 @@ impl KeptFile {
     }
 }
 
-/// Writes the file of `agent` that a session was imported from. Returns a remark about it.
+/// Writes a file that a session was imported from. Returns remarks about it.
 pub(super) fn write(
-    store: &Store,
+    file: &KeptFile,
     reader: &SessionReader,
-    agent: &str,
     redacting: bool,
     out: &mut dyn Write,
-) -> Result<Option<String>> {
-    let Some(file) = KeptFile::find(store, reader, agent)? else {
-        return Err(none(reader, &reader.sources()?, agent));
-    };
+) -> Result<Vec<String>> {
     refuse_packed(&file.source, redacting)?;
     file.write(reader, out)?;
-    Ok(file.remark(reader))
+    Ok(file.remark(reader).into_iter().collect())
 }
 
 /// Refuses to remove secrets from a compressed file.
@@ -126,25 +121,4 @@ fn refuse_packed(source: &KeptSource, redacting: bool) -> Result<()> {
         return Err(error.hint("export it as html, markdown or json"));
     }
     Ok(())
-}
-
-fn none(reader: &SessionReader, sources: &[KeptSource], agent: &str) -> CommandError {
-    let id = short(reader.id());
-    let what = format!("session {id} was not imported from {}", agent_title(agent));
-    let error = CommandError::invalid(what);
-    if let Some(source) = sources.first() {
-        return error.hint(format!(
-            "it was imported from {}: use --to {}",
-            agent_title(&source.agent),
-            source.agent
-        ));
-    }
-    let parent = reader.info().ok().and_then(|info| info.forked_from);
-    match parent {
-        Some(parent) => error.hint(format!(
-            "try its parent {}, or export it as html, markdown or json",
-            clean(&parent.parent_session_id)
-        )),
-        None => error.hint("export it as html, markdown or json"),
-    }
 }

@@ -6,7 +6,7 @@ use backtrail::rewind::{ChangedBy, ChatMove, KeptReason, PathOutcome, PathOutcom
 use backtrail::rewind::{Program, TargetPoint, Verb};
 use backtrail::workspace::{Activity, CheckpointReason};
 use backtrail::{Checkpoint, Outcome, Step, StepKind, Timestamp, Workspace};
-use backtrail_formats::{agent_title, resumable};
+use backtrail_formats::{agent_title, launcher};
 
 use super::conflict_text::you_or;
 use super::lists::{Item, lines, shortened};
@@ -292,7 +292,7 @@ impl OutcomeText<'_> {
 
 /// Returns the verb that continues a conversation of an agent from a record.
 pub(in crate::commands) fn continuing_verb(agent: &str, seq: u64) -> &'static str {
-    match resumable(agent) {
+    match launcher(agent) {
         Some(_) if seq > 0 => "resume",
         _ => "fork",
     }

@@ -1,11 +1,11 @@
 //! The session to resume, and the messages of it that are kept.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use backtrail::{RecordKind, SessionId, SessionInfo, SessionReader, Store};
 use backtrail_formats::{
-    CompleteEnd, Environment, ImportOptions, ResumableAgent, agent_title, formats, import,
-    resumable,
+    CompleteEnd, Environment, ImportOptions, Launcher, ResumableAgent, agent_title, formats,
+    import, launcher, resumable,
 };
 
 use crate::commands::import::failed;
@@ -16,10 +16,26 @@ use crate::shell::quote_path;
 use crate::text::one_line;
 use crate::ui::Ui;
 
-/// A session of an agent that can be resumed.
+/// What was asked for.
+pub(super) struct Wanted<'w> {
+    /// The session, with its last record.
+    pub(super) place: Option<&'w str>,
+    /// The agent that continues it, if not its own.
+    pub(super) agent: Option<&'w str>,
+    /// Whether it gets a directory of its own.
+    pub(super) has_directory: bool,
+}
+
+/// A session that can be resumed.
 pub(super) struct Found {
     pub(super) reader: SessionReader,
-    pub(super) agent: ResumableAgent,
+    /// The session that the new one continues: this one, or its fork in another directory.
+    pub(super) parent: SessionReader,
+    pub(super) info: SessionInfo,
+    /// The agent that continues it.
+    pub(super) agent: Launcher,
+    /// How the agent's own file is copied, if it is the agent's own session.
+    pub(super) copies: Option<ResumableAgent>,
     pub(super) directory: PathBuf,
     /// The record that was asked for.
     pub(super) asked: Option<u64>,
@@ -31,40 +47,72 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Finds the session that a reference means, or the newest of an agent here.
+    /// Finds the session that a reference means, or the newest here.
     pub(super) fn find(
         store: &Store,
-        place: Option<&str>,
+        wanted: &Wanted<'_>,
         environment: &Environment,
         ui: &Ui,
     ) -> Result<Self> {
-        let (id, asked) = match place.map(split_place).transpose()? {
+        let (id, asked) = match wanted.place.map(split_place).transpose()? {
             Some((reference, seq)) => {
                 let id = resolve(store, reference)?;
                 update_session(store, &id, environment)?;
                 (id, seq)
             }
-            None => (newest(store, environment, ui)?, None),
+            None => (newest(store, wanted, environment, ui)?, None),
         };
         let reader = store.read_session(&id)?;
         let info = reader.info()?;
-        let agent = agent_of(&info, ui)?;
+        let agent = agent_of(&info, wanted, ui)?;
+        let is_own = info.belongs_to.as_deref() == Some(agent.name());
+        let directory = match wanted.has_directory {
+            true => PathBuf::new(),
+            false => directory_of(store, &info, wanted, ui)?,
+        };
         let mut found = Self {
-            directory: directory_of(store, &info, ui)?,
+            directory,
+            parent: store.read_session(&id)?,
             reader,
             agent,
+            copies: resumable(agent.name()).filter(|_| is_own && info.spawned_by.is_none()),
             asked,
             keys: Vec::new(),
             last: None,
             newest: None,
+            info,
         };
-        found.read(info.last_seq, ui)?;
+        found.read(found.info.last_seq, ui)?;
         Ok(found)
     }
 
-    /// Returns whether the conversation could not end where it was asked to.
-    pub(super) fn is_cut_earlier(&self) -> bool {
-        self.newest != self.last
+    /// Returns whether the agent's program must write the session itself.
+    pub(super) fn needs_program(&self) -> bool {
+        self.agent.import_command(Path::new("")).is_some()
+    }
+
+    /// Returns the session and its last record, as people write it.
+    pub(super) fn place(&self) -> String {
+        let seq = self.asked.map_or_else(String::new, |seq| format!(":{seq}"));
+        format!("{}{seq}", short(self.reader.id()))
+    }
+
+    /// Returns where the conversation ends, if not at its end.
+    pub(super) fn upto(&self) -> String {
+        match self.last.filter(|_| self.asked.is_some()) {
+            Some(last) => format!(" up to record {last}"),
+            None => String::new(),
+        }
+    }
+
+    /// Reports that the conversation could not end where it was asked to.
+    pub(super) fn report_cut(&self, ui: &Ui) {
+        if let (Some(asked), Some(last)) = (self.asked, self.last)
+            && self.newest != self.last
+        {
+            let what = format!("record {asked} is within a response; it ends at record {last}");
+            ui.warning(&what, None);
+        }
     }
 
     /// Reads which messages are kept.
@@ -110,17 +158,22 @@ impl Found {
     }
 }
 
-/// Returns the newest session of an agent in this workspace, after importing what is new.
-fn newest(store: &Store, environment: &Environment, ui: &Ui) -> Result<SessionId> {
-    let formats = formats().filter(|format| resumable(format.name()).is_some());
+/// Returns the newest session in this workspace that can be resumed, after importing what is new.
+fn newest(
+    store: &Store,
+    wanted: &Wanted<'_>,
+    environment: &Environment,
+    ui: &Ui,
+) -> Result<SessionId> {
+    let formats = formats().filter(|format| launcher(format.name()).is_some());
     let options = ImportOptions::new(environment.clone()).formats(formats.collect());
     import(store, &options, &|_| {}).map_err(|error| failed(&error))?;
-    let is_resumable = |info: &SessionInfo| {
-        let agent = info.belongs_to.as_deref();
-        agent.is_some_and(|agent| resumable(agent).is_some())
+    let can_resume = |info: &SessionInfo| match wanted.agent {
+        Some(_) => info.spawned_by.is_none(),
+        None => own_agent(info).is_some(),
     };
     let found = match workspace_root(store) {
-        Some(root) => store.latest_in(&root, is_resumable)?,
+        Some(root) => store.latest_in(&root, can_resume)?,
         None => None,
     };
     found.ok_or_else(|| {
@@ -144,60 +197,56 @@ fn update_session(store: &Store, id: &SessionId, environment: &Environment) -> R
     Ok(())
 }
 
-/// Returns the agent of a session, if it can resume it.
-fn agent_of(info: &SessionInfo, ui: &Ui) -> Result<ResumableAgent> {
+/// Returns the agent that keeps a session, or kept the one that it was forked from.
+fn own_agent(info: &SessionInfo) -> Option<Launcher> {
+    let name = info.belongs_to.as_deref().or(info.agent.as_deref());
+    name.and_then(launcher)
+}
+
+/// Returns the agent that continues a session.
+fn agent_of(info: &SessionInfo, wanted: &Wanted<'_>, ui: &Ui) -> Result<Launcher> {
+    if let Some(agent) = wanted.agent.and_then(launcher) {
+        return Ok(agent);
+    }
     let (id, program) = (short(&info.id), ui.program());
-    let Some(name) = &info.belongs_to else {
-        let what = format!("session {id} is not an agent's own, so no agent can resume it");
-        let error = CommandError::invalid(what);
-        return Err(match &info.forked_from {
-            Some(fork) => {
-                let seq = fork.seq.map_or_else(String::new, |seq| format!(":{seq}"));
-                let parent = one_line(&fork.parent_session_id, 60);
-                error.hint(format!("resume its parent: {program} resume {parent}{seq}"))
-            }
-            None => error.hint(format!(
-                "add messages to it: {program} record --session {id}"
-            )),
-        });
-    };
+    let other = format!("continue it in an agent: {program} resume {id} --agent NAME");
     if let Some(spawned) = &info.spawned_by {
         let what = format!("session {id} is a sub-agent's, which is not resumed by itself");
         let (parent, seq) = (short(&spawned.session_id), spawned.seq);
-        return Err(CommandError::invalid(what).hint(format!(
-            "resume the session that started it: {program} resume {parent}:{seq}"
-        )));
+        let error = CommandError::invalid(what);
+        return Err(error
+            .hint(format!(
+                "resume the session that started it: {program} resume {parent}:{seq}"
+            ))
+            .hint(other));
     }
-    resumable(name).ok_or_else(|| not_yet(info, name, program))
-}
-
-/// Returns the error for an agent whose sessions cannot be copied, and what can be done instead.
-fn not_yet(info: &SessionInfo, name: &str, program: &str) -> CommandError {
-    let id = short(&info.id);
-    let title = one_line(agent_title(name), 40);
-    let what = format!("resuming a session of {title} is not possible yet");
-    let original = info.original_id.as_deref().unwrap_or(info.id.as_str());
-    let original = one_line(original, 80);
-    let whole = match name {
-        "opencode" => Some(format!("opencode -s {original}")),
-        "goose" => Some(format!("goose session -r --session-id {original}")),
-        "cline" => Some(format!("cline --id {original} -i")),
-        _ => None,
-    };
-    let error = CommandError::invalid(what);
-    let error = match whole {
-        Some(command) => error.hint(format!(
-            "all of it, under its own id: {program} run -- {command}"
-        )),
-        None => error,
-    };
-    error.hint(format!("read it: {program} show {id}"))
+    own_agent(info).ok_or_else(|| {
+        let what = match &info.belongs_to {
+            Some(name) => {
+                let title = one_line(agent_title(name), 40);
+                format!("{title} cannot be started on a session from here")
+            }
+            None => format!("session {id} is not an agent's own"),
+        };
+        CommandError::invalid(what).hint(other)
+    })
 }
 
 /// Returns the directory of a session as it is called now, if it exists.
-fn directory_of(store: &Store, info: &SessionInfo, ui: &Ui) -> Result<PathBuf> {
+fn directory_of(
+    store: &Store,
+    info: &SessionInfo,
+    wanted: &Wanted<'_>,
+    ui: &Ui,
+) -> Result<PathBuf> {
     let (id, program) = (short(&info.id), ui.program());
     let Some(directory) = &info.workspace_root else {
+        // A session that was only recorded continues here.
+        if wanted.agent.is_some()
+            && let Some(here) = workspace_root(store)
+        {
+            return Ok(here);
+        }
         let what = format!("session {id} does not say which directory it worked in");
         return Err(CommandError::invalid(what).hint(format!("read it: {program} show {id}")));
     };
@@ -214,5 +263,8 @@ fn directory_of(store: &Store, info: &SessionInfo, ui: &Ui) -> Result<PathBuf> {
     Err(CommandError::not_found(what)
         .at_path(directory)
         .hint(format!("if it was moved: {program} relink {old} NEW"))
-        .hint(format!("if not, create it: mkdir -p {old}")))
+        .hint(format!("if not, create it: mkdir -p {old}"))
+        .hint(format!(
+            "or make a new one of its files: {program} resume {id} --into DIR"
+        )))
 }

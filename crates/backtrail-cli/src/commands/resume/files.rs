@@ -1,0 +1,86 @@
+//! The files of a session that is resumed: as they were, here or in a directory of their own.
+
+use std::path::{Path, PathBuf};
+
+use backtrail::rewind::ForkInto;
+use backtrail::{ErrorKind, Point, Rewind, Store, Workspace};
+
+use super::session::Found;
+use crate::commands::moves::workspace_of;
+use crate::commands::recovery::Finish;
+use crate::commands::short;
+use crate::error::{CommandError, Result};
+use crate::home::tilde;
+use crate::text::count;
+use crate::ui::Ui;
+
+impl Found {
+    /// Puts the files to their state at the session's last record.
+    pub(super) fn restore_files(&self, store: &Store, ui: &Ui) -> Result<()> {
+        let workspace = self.workspace(store, ui)?;
+        Finish::ToWrite.finish(&workspace, ui)?;
+        let plan = workspace.rewind_plan(&self.point(), Rewind::files());
+        let plan = plan.map_err(|error| self.no_state(error, ui))?;
+        if plan.is_stopped() {
+            let stopping = plan.outcome().stopping().count();
+            let files = count(stopping, "file");
+            let what = format!("{files} changed since then; nothing was touched");
+            let (program, place) = (ui.program(), self.place());
+            return Err(CommandError::new(ErrorKind::Conflict, what)
+                .hint(format!(
+                    "see them, and choose: {program} rewind {place} --files"
+                ))
+                .hint(format!(
+                    "then without --with-files: {program} resume {place}"
+                )));
+        }
+        let outcome = plan.apply()?;
+        let changed = outcome.restored().len() + outcome.deleted().len();
+        match changed {
+            0 => ui.status("the files are as they were then"),
+            _ => {
+                ui.status(&format!("restored {}", count(changed, "file")));
+                ui.status(&format!("to reverse: {} undo", ui.program()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the files as they were to a new directory, and continues there.
+    pub(super) fn move_into(&mut self, store: &Store, dir: &Path, ui: &Ui) -> Result<()> {
+        let workspace = self.workspace(store, ui)?;
+        let plan = workspace.fork_into_plan(&self.point(), dir, ForkInto::new());
+        let forked = plan.and_then(|plan| plan.apply());
+        let forked = forked.map_err(|error| self.no_state(error, ui))?;
+        let root: PathBuf = forked.workspace.root().to_owned();
+        let files = count(forked.files, "file");
+        ui.status(&format!("created {} ({files})", tilde(&root)));
+        let id = forked.session.id().clone();
+        forked.session.close()?;
+        self.directory = root;
+        // The fork has the same records, and knows its directory.
+        self.parent = store.read_session(&id)?;
+        Ok(())
+    }
+
+    fn workspace(&self, store: &Store, ui: &Ui) -> Result<Workspace> {
+        let id = self.reader.id();
+        workspace_of(store, id)?.ok_or_else(|| {
+            let (id, program) = (short(id), ui.program());
+            let what = format!("session {id} has no file checkpoints");
+            let hint = format!("without the files: {program} resume {id}");
+            CommandError::invalid(what).hint(hint)
+        })
+    }
+
+    fn point(&self) -> Point {
+        Point::record(self.reader.id(), self.last.unwrap_or(0))
+    }
+
+    /// Adds a way out to the error for a record without a state of the files.
+    fn no_state(&self, error: backtrail::Error, ui: &Ui) -> CommandError {
+        let (program, place) = (ui.program(), self.place());
+        let hint = format!("without the files: {program} resume {place}");
+        CommandError::from(error).hint(hint)
+    }
+}
