@@ -80,9 +80,9 @@ pub use hooks::{
     hook_agents, hook_answer, hook_event, hook_shows, hook_takes_context,
 };
 pub use import::{
-    AgentReport, DamagedFileLine, ImportOptions, ImportProgress, ImportReport, NewReport,
-    SkippedFile, forgetting_sessions, import, import_checkpoint_files, import_new,
-    is_database_file, preview, recognise,
+    AgentReport, DamagedFileLine, HandOver, ImportOptions, ImportProgress, ImportReport, NewReport,
+    PausedImports, SkippedFile, forgetting_sessions, hand_over, import, import_checkpoint_files,
+    import_new, is_database_file, preview, recognise,
 };
 pub use launch::{Launcher, NewSession, launcher};
 pub use lines::{Line, Lines, MAX_LINE};
@@ -91,4 +91,4 @@ pub use programs::{ProgramFile, recognise_agent};
 pub use redact::{Finding, JsonRedactor, Redactor};
 pub use retention::{Limit, Retention, retention};
 pub use source::Source;
-pub use tables::{Below, Rows, Sessions, Tables};
+pub use tables::{Below, Rows, Sessions, Tables, contained_file};

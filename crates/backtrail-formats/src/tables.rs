@@ -109,6 +109,12 @@ pub(crate) fn open_database(
     Ok(database.map(|database| Box::new(database) as Box<dyn Container>))
 }
 
+/// Returns the path under which a session in a database is imported, by its id there.
+pub fn contained_file(database: &Path, session: &str) -> PathBuf {
+    let name = session.replace('%', "%25").replace('/', "%2F");
+    database.join(format!("{name}.jsonl"))
+}
+
 /// The database as of one moment, and where its sessions are.
 struct View {
     snapshot: Snapshot,
@@ -145,11 +151,6 @@ impl Database {
         })
     }
 
-    fn session_path(&self, id: &str) -> PathBuf {
-        let name = id.replace('%', "%25").replace('/', "%2F");
-        self.path.join(format!("{name}.jsonl"))
-    }
-
     fn session_id(session: &ContainedSession) -> Option<String> {
         let name = session.path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
         Some(name.replace("%2F", "/").replace("%25", "%"))
@@ -163,7 +164,7 @@ impl Container for Database {
             let session = |(id, at): (&String, &usize)| {
                 let entry = &index.entries[*at];
                 ContainedSession {
-                    path: self.session_path(id),
+                    path: contained_file(&self.path, id),
                     stamp: entry.stamp(),
                     is_sub_agent: entry.has_parent,
                 }

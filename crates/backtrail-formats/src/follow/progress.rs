@@ -32,7 +32,7 @@ impl Progress {
     /// Begins with a session: returns what was added to it since the follower started. The
     /// records' own times decide. If even the newest is older, although its file was written
     /// just now, they cannot be trusted: then all that is new in the store counts, but nothing
-    /// of a fork, which begins as a copy.
+    /// of a fork, which begins as a copy. What it shares with its parent never counts.
     pub(super) fn begin(
         reader: &SessionReader,
         since: Since,
@@ -41,11 +41,16 @@ impl Progress {
             parts: reader.line_parts()?,
             ..Self::default()
         };
+        let fork = reader.info()?.forked_from;
+        let shared_to = fork.as_ref().and_then(|fork| fork.seq).unwrap_or(0);
         let mut back = reader.records_back()?;
         let mut records = Vec::new();
         let mut is_current = true;
         while let Some(record) = back.next()? {
             progress.seq = progress.seq.max(record.seq());
+            if record.seq() <= shared_to {
+                break;
+            }
             if !is_conversation(record.kind()) {
                 continue;
             }
@@ -62,7 +67,7 @@ impl Progress {
             }
             records.push(record.to_owned());
         }
-        if !is_current && reader.info()?.forked_from.is_some() {
+        if !is_current && fork.is_some() {
             records.clear();
         }
         records.reverse();

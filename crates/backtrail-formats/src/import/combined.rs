@@ -10,7 +10,7 @@ use std::path::Path;
 use backtrail::plumbing::KeptSource;
 use backtrail::{SessionReader, Timestamp};
 
-use super::file_import::FileNote;
+use super::file_note::FileNote;
 use super::session_import::earliest;
 use crate::error::{Error, Result};
 use crate::event::{Details, Event, EventSink, Thread, ThreadId};

@@ -1,12 +1,8 @@
 //! Imports one file.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-use backtrail::plumbing::{KeptSource, SourceRecord};
+use backtrail::plumbing::{ImportWriter, KeptSource, SourceRecord};
 use backtrail::{Json, SessionId, SessionInfo, SessionReader, Timestamp};
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
 
 use super::cache::CachedFile;
 use super::combined::{FirstTime, NewFile, combine};
@@ -14,6 +10,7 @@ use super::destination::{
     Claim, Destination, RecordPlace, has_no_event_after, is_only_file, kept_file, newest_source_at,
 };
 use super::diff::OnDifference;
+use super::file_note::FileNote;
 use super::found::FoundFile;
 use super::ids::{other_id, session_id};
 use super::importer::{Imported, ImportedSessions, Importer, MainSession};
@@ -25,76 +22,6 @@ use crate::error::Result;
 use crate::event::{Details, Origin, ReadReport};
 use crate::format::{Format, OpenFile, Resume, formats};
 use crate::source::{Source, is_json_lines};
-
-/// What is noted in a session about a file that was imported, for the next time.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct FileNote {
-    name: String,
-    read_to: u64,
-    lines: u64,
-    /// The number of damaged lines and of unknown records, in all readings.
-    damaged: u64,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    unknown: BTreeMap<String, u64>,
-    /// The agent's details of the session, so that a user's changes are not overwritten.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    directory: Option<PathBuf>,
-    /// The time of the first event.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) first_at: Option<Timestamp>,
-    /// Hashes of the beginning and the end of what was read.
-    head: String,
-    tail: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<Json>,
-}
-
-impl FileNote {
-    /// Reads a note; an empty one if there is none that can be read.
-    pub(super) fn parse(note: Option<&Json>) -> Self {
-        note.and_then(|note| note.parse().ok()).unwrap_or_default()
-    }
-
-    /// Creates the note on a session whose agent calls it `name`.
-    fn new(name: &str, report: &ReadReport) -> Self {
-        let mut note = Self {
-            name: name.to_owned(),
-            ..Self::default()
-        };
-        note.add(report);
-        note
-    }
-
-    fn add(&mut self, report: &ReadReport) {
-        self.read_to = report.read_to;
-        self.lines = report.lines;
-        self.damaged += report.damage.count;
-        for (kind, count) in &report.unknown {
-            *self.unknown.entry(kind.clone()).or_default() += count;
-        }
-        self.state.clone_from(&report.state);
-    }
-
-    fn details(&self) -> Details {
-        Details {
-            title: self.title.clone(),
-            model: self.model.clone(),
-            directory: self.directory.clone(),
-            ..Details::default()
-        }
-    }
-
-    fn update_details(&mut self, details: &Details) {
-        self.title = details.title.clone().or(self.title.take());
-        self.model = details.model.clone().or(self.model.take());
-        self.directory = details.directory.clone().or(self.directory.take());
-    }
-}
 
 /// An earlier import of the file.
 struct EarlierImport {
@@ -250,8 +177,6 @@ struct FileImport<'f> {
     patience: Patience,
 }
 
-/// How much of both ends of a file is compared.
-const ENDS: u64 = 4 << 10;
 /// How much of a file is kept at a time.
 const KEPT_AT_ONCE: u64 = 8 << 20;
 
@@ -281,16 +206,7 @@ impl FileImport<'_> {
     }
 
     fn has_kept_ends(&self, kept: &KeptFile) -> Result<bool> {
-        let ends = self.hash_ends(kept.bytes)?;
-        Ok(ends == (kept.note.head.clone(), kept.note.tail.clone()))
-    }
-
-    /// Hashes both ends of the first `len` bytes.
-    fn hash_ends(&self, len: u64) -> Result<(String, String)> {
-        let hash = |bytes: Vec<u8>| blake3::hash(&bytes).to_hex()[..16].to_owned();
-        let head = self.raw.read_range(0..len.min(ENDS))?;
-        let tail = self.raw.read_range(len.saturating_sub(ENDS)..len)?;
-        Ok((hash(head), hash(tail)))
+        kept.note.has_ends(self.raw, kept.bytes)
     }
 
     /// Imports what was appended, or all of it if that is not possible.
@@ -330,9 +246,7 @@ impl FileImport<'_> {
                 return self.without_session(&other, self.raw, report, Some(earlier));
             }
         };
-        let mut note = kept.note.clone();
-        note.add(&report);
-        note.name = name;
+        let note = kept.note.after(&name, &report);
         self.finish(report, sessions, Some(earlier), note, Beginning::IsKept)
     }
 
@@ -669,7 +583,7 @@ impl FileImport<'_> {
         };
         note.update_details(&known_details);
         note.update_details(&main.details);
-        (note.head, note.tail) = self.hash_ends(self.raw.len())?;
+        note.note_ends(self.raw)?;
         let outcome = match (main.created, main.changed || !all_is_kept) {
             (true, _) => Outcome::New,
             (false, true) => Outcome::Updated,
@@ -708,17 +622,7 @@ impl FileImport<'_> {
             .from(from)
             .note(Json::from_value(note)?)
             .at(last_at);
-        let mut at = from;
-        while at < self.raw.len() {
-            let end = self.raw.len().min(at + KEPT_AT_ONCE);
-            let bytes = self.raw.read_range(at..end)?;
-            if bytes.is_empty() {
-                // It was cut off meanwhile, and is imported again next time.
-                break;
-            }
-            writer.keep(&mut source, &bytes)?;
-            at += bytes.len() as u64;
-        }
+        keep_bytes(writer, &mut source, self.raw)?;
         Ok(Some(writer.source(&source)?))
     }
 
@@ -762,6 +666,24 @@ impl FileImport<'_> {
             outcome,
         }
     }
+}
+
+/// Keeps the bytes of a file from where `source` ends.
+pub(super) fn keep_bytes(
+    writer: &mut ImportWriter,
+    source: &mut SourceRecord,
+    raw: &Source,
+) -> Result<()> {
+    while source.to < raw.len() {
+        let end = raw.len().min(source.to + KEPT_AT_ONCE);
+        let bytes = raw.read_range(source.to..end)?;
+        if bytes.is_empty() {
+            // It was cut off meanwhile, and is imported again next time.
+            break;
+        }
+        writer.keep(source, &bytes)?;
+    }
+    Ok(())
 }
 
 /// Returns whether a file is the beginning of a JSON value, which its agent may be writing.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use backtrail::{SessionId, Store, Timestamp};
 
+use super::copies::Copies;
 use super::destination::{Destination, find_fork_point, is_only_file};
 use super::diff::{Change, OnDifference, Step};
 use super::ids::{branch_id, other_id, session_id};
@@ -181,8 +182,9 @@ impl<'i> Importer<'i> {
         }
         let is_spawned = matches!(thread.origin, Origin::Spawned { .. });
         let Some(store) = self.destination.find_store(&id)? else {
-            let (parent, store) = self.parent(&thread.origin)?;
+            let (parent, store) = self.parent(thread)?;
             let session = SessionImport::into_new(id, parent, store, self.times);
+            let session = session.inheriting_copies()?;
             return Ok(match is_spawned {
                 true => session.adding_missing(),
                 false => session,
@@ -196,11 +198,16 @@ impl<'i> Importer<'i> {
             (true, false) => Known::Beginning(self.main.on_difference),
             (false, false) => Known::Beginning(OnDifference::Rewind),
         };
-        SessionImport::into_existing(id, store, known, self.times)
+        let session = SessionImport::into_existing(id, store, known, self.times)?;
+        Ok(match is_main && !self.main.is_resumed {
+            true => session.from_beginning(),
+            false => session,
+        })
     }
 
     /// Returns where a new session comes from, and the store in which it is created.
-    fn parent(&mut self, origin: &Origin) -> Result<(Parent, Option<Store>)> {
+    fn parent(&mut self, thread: &Thread) -> Result<(Parent, Option<Store>)> {
+        let origin = &thread.origin;
         let staging = self.destination.staging_store()?;
         let agent = self.format.name();
         let parent = match origin {
@@ -224,9 +231,12 @@ impl<'i> Importer<'i> {
         };
         match origin {
             Origin::Continues { point, .. } => {
-                let seq = match &reader {
-                    Some(reader) => find_fork_point(reader, point)?,
-                    None => None,
+                let seq = match (&store, &reader) {
+                    (Some(store), Some(reader)) => match Copies::of(store, reader)? {
+                        Some(copies) => copies.fork_point(reader, thread, point)?,
+                        None => find_fork_point(reader, point)?,
+                    },
+                    _ => None,
                 };
                 // If the shared part is not here, the session has no parent.
                 Ok(match seq {
@@ -323,6 +333,7 @@ impl<'i> Importer<'i> {
     /// of it, or a session that has only the name in common.
     fn leave(&mut self, common: Option<u64>, changes: Vec<Change>) -> Result<()> {
         let left = self.session()?;
+        let common = common.or(left.copied_to());
         let (left_id, left_store) = (left.id.clone(), left.store.clone());
         let details = std::mem::take(&mut left.details);
         let first_key = changes.iter().find_map(|change| match change {
@@ -360,7 +371,7 @@ impl<'i> Importer<'i> {
                 let known = Known::Beginning(self.main.on_difference);
                 SessionImport::into_existing(id, store, known, self.times)?
             }
-            None => SessionImport::into_new(id, parent, store, self.times),
+            None => SessionImport::into_new(id, parent, store, self.times).inheriting_copies()?,
         };
         session.details = details;
         self.sessions.insert(ThreadId::Main, session);

@@ -18,6 +18,9 @@
 //! | `importer` | receives the events of a file and carries out the plan |
 //! | `session_import` | one conversation of a file, and its session |
 //! | `diff` | makes the plan; no input or output |
+//! | `hand_over` | creates the session of a file that another agent continues |
+//! | `copies` | tells which events of such a file are copies |
+//! | `file_note` | what is noted in a session about a file |
 //! | `destination` | the store and the staging store |
 //! | `combined` | several files of one session, read as one |
 
@@ -25,11 +28,14 @@ mod cache;
 mod changes;
 mod combined;
 mod contained;
+mod copies;
 mod destination;
 mod diff;
 mod excluded;
 mod file_import;
+mod file_note;
 mod found;
+mod hand_over;
 mod ids;
 mod importer;
 mod new;
@@ -60,6 +66,7 @@ pub use cache::forgetting_sessions;
 pub(crate) use changes::{AgentFile, ChangeImporter, ImportOutcome, ImportedFile};
 pub(crate) use found::file_stamp;
 pub use found::{is_database_file, recognise};
+pub use hand_over::{HandOver, PausedImports, hand_over};
 pub(crate) use ids::session_id;
 pub use new::{NewReport, import_new};
 pub(crate) use report::ReadSession;

@@ -8,6 +8,7 @@ use backtrail::{
     SessionReader, Store, Timestamp, Usage,
 };
 
+use super::copies::Copies;
 use super::destination::{Destination, find_fork_point, is_event};
 use super::diff::{Change, Diff, Existing, OnDifference, Step};
 use crate::error::Result;
@@ -33,6 +34,8 @@ pub(super) struct SessionImport {
     pub(super) writer: Option<ImportWriter>,
     target: Target,
     diff: Diff<SessionEvents>,
+    /// The events of the file that are copies, if it was handed over.
+    copies: Option<Copies>,
     /// The record before the session's own first one.
     starts_after: u64,
     /// The details that the session was created with.
@@ -92,6 +95,7 @@ impl SessionImport {
             writer: None,
             target: Target::New,
             diff: Diff::append(),
+            copies: None,
             starts_after: 0,
             created_with: None,
         }
@@ -100,6 +104,23 @@ impl SessionImport {
     /// Imports into a new session of which other files may contain the same events.
     pub(super) fn adding_missing(mut self) -> Self {
         self.diff = Diff::add_missing(HashSet::new());
+        self
+    }
+
+    /// Skips the copies that the file of the session that this one continues has.
+    pub(super) fn inheriting_copies(mut self) -> Result<Self> {
+        if let (Parent::Continues(parent, seq), Some(store)) = (&self.parent, &self.store) {
+            self.copies = Copies::of(store, &store.read_session(parent)?)?;
+            self.starts_after = *seq;
+        }
+        Ok(self)
+    }
+
+    /// Notes that the file is read from its beginning.
+    pub(super) fn from_beginning(mut self) -> Self {
+        if let Some(copies) = &mut self.copies {
+            copies.begin();
+        }
         self
     }
 
@@ -117,6 +138,7 @@ impl SessionImport {
             true => None,
             false => last_event_at(&reader)?.or(info.created_at),
         };
+        let copies = Copies::of(&store, &reader)?;
         let fork = info.forked_from;
         let starts_after = fork.and_then(|fork| fork.seq).unwrap_or(0);
         let diff = match known {
@@ -142,6 +164,7 @@ impl SessionImport {
         Ok(Self {
             target: Target::Existing,
             diff,
+            copies,
             starts_after,
             resumed_at,
             ..Self::into_new(id, Parent::None, Some(store), times)
@@ -179,9 +202,13 @@ impl SessionImport {
             // Also of events that the session has, and before a session is created.
             self.note_time(event);
         }
-        match self.target {
-            Target::Deleted => Ok(()),
-            _ => self.diff.next(change, plan),
+        let change = match &mut self.copies {
+            Some(copies) => copies.own(change),
+            None => Some(change),
+        };
+        match (self.target, change) {
+            (Target::Deleted, _) | (_, None) => Ok(()),
+            (_, Some(change)) => self.diff.next(change, plan),
         }
     }
 
@@ -191,6 +218,12 @@ impl SessionImport {
             Target::Deleted => Ok(()),
             _ => self.diff.end(plan),
         }
+    }
+
+    /// Returns the record after which the session differs from the one that it was handed over
+    /// from, if the file has that part.
+    pub(super) fn copied_to(&self) -> Option<u64> {
+        self.copies.as_ref().and_then(Copies::seen_to)
     }
 
     /// Returns whether the session keeps events after those that the file has.
@@ -305,9 +338,12 @@ impl SessionImport {
             return Ok(());
         };
         writer.flush()?;
-        let point = key.map_or(ForkPoint::Start, ForkPoint::After);
+        let seq = match key {
+            Some(key) => find_fork_point(&writer.reader(), &ForkPoint::After(key))?,
+            None => Some(self.starts_after),
+        };
         // An event that is not there any more was undone before.
-        if let Some(seq) = find_fork_point(&writer.reader(), &point)? {
+        if let Some(seq) = seq {
             writer.back_to(seq)?;
         }
         Ok(())
@@ -486,14 +522,14 @@ fn is_plausible_time(at: Timestamp) -> bool {
 }
 
 /// Returns a title or tag, shortened; `None` if it is blank.
-fn short(text: &str) -> Option<String> {
+pub(super) fn short(text: &str) -> Option<String> {
     const MAX_CHARS: usize = 1_000;
     let text = text.trim();
     (!text.is_empty()).then(|| text.chars().take(MAX_CHARS).collect())
 }
 
 /// Returns a name, if a record can hold it.
-fn valid_name(name: &str) -> Option<String> {
+pub(super) fn valid_name(name: &str) -> Option<String> {
     let fits = !name.is_empty() && name.len() <= 256 && !name.chars().any(char::is_control);
     fits.then(|| name.to_owned())
 }

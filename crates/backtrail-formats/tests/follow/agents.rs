@@ -3,8 +3,8 @@
 
 use std::time::SystemTime;
 
-use backtrail::Timestamp;
-use backtrail_formats::FollowedKind;
+use backtrail::{SessionId, Timestamp};
+use backtrail_formats::{Codex, Followed, FollowedKind, HandOver, Source, hand_over};
 use rusqlite::Connection;
 
 use crate::kit::{Claude, Kit, append, kinds_of, next, next_kinds, next_session};
@@ -213,4 +213,60 @@ fn a_file_in_the_project_is_followed_if_the_agent_keeps_it_there() {
     let followed = next_session(&mut follower);
     assert_eq!(followed.agent, "aider");
     assert!(kinds_of(followed).starts_with(&[FollowedKind::Prompt]));
+}
+
+// F24
+#[test]
+fn f24_a_session_that_is_handed_over_while_it_is_followed_reports_only_what_is_new() {
+    let kit = Kit::new();
+    let mut follower = kit.follow();
+    let mut claude = Claude::new(1, kit.work());
+    let name = claude.name();
+    claude.turn("mend it").iter().for_each(|line| {
+        kit.append(&name, line);
+        next_kinds(&mut follower, 1);
+    });
+    let parent: SessionId = claude.session.parse().unwrap();
+    let info = kit.store.read_session(&parent).unwrap().info().unwrap();
+    let id = "019b2d3e-0000-7000-8000-000000000002";
+    let line = |kind: &str, payload: &str| {
+        let at = now();
+        format!("{{\"timestamp\":\"{at}\",\"type\":\"{kind}\",\"payload\":{payload}}}\n")
+    };
+    let said = |role: &str, kind: &str, text: &str| {
+        let content = format!(r#"[{{"type":"{kind}","text":"{text}"}}]"#);
+        let payload = format!(r#"{{"type":"message","role":"{role}","content":{content}}}"#);
+        line("response_item", &payload)
+    };
+    let meta = format!(r#"{{"id":"{id}","cwd":{:?}}}"#, kit.work());
+    let copy = line("session_meta", &meta)
+        + &said("user", "input_text", "mend it")
+        + &said("assistant", "output_text", "done");
+    let file = format!(".codex/sessions/2026/08/03/rollout-2026-08-03T10-48-56-{id}.jsonl");
+    let path = kit.path(&file);
+    let content = Source::from_bytes(&path, copy.as_str());
+    let new = HandOver {
+        agent: &Codex,
+        name: id,
+        file: &path,
+        content: Some(&content),
+        parent: &parent,
+        seq: info.last_seq,
+        title: None,
+        directory: None,
+    };
+    hand_over(&kit.store, &new).unwrap();
+    kit.append(&file, copy + &said("user", "input_text", "and that"));
+    let mut sessions = Vec::new();
+    while !sessions.iter().any(|it: &Followed| !it.records.is_empty()) {
+        sessions.extend(next(&mut follower).sessions);
+    }
+    let followed = sessions.pop().unwrap();
+    assert_eq!(followed.session.as_str(), id);
+    assert_eq!(followed.agent, "codex");
+    assert!(!followed.is_new, "it exists since the hand-over");
+    assert_eq!(kinds_of(followed), [FollowedKind::Prompt]);
+    kit.append(&file, said("assistant", "output_text", "that too"));
+    assert_eq!(next_kinds(&mut follower, 1), [FollowedKind::Answer]);
+    assert_eq!(kit.store.sessions().unwrap().len(), 2);
 }

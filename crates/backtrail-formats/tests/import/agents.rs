@@ -8,15 +8,15 @@ use backtrail_formats::{Environment, ImportOptions, import};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-struct Kit {
+pub(crate) struct Kit {
     dir: tempfile::TempDir,
-    store: Store,
+    pub(crate) store: Store,
     connection: Connection,
-    database: PathBuf,
+    pub(crate) database: PathBuf,
 }
 
 impl Kit {
-    fn new(file: &str, schema: &str) -> Self {
+    pub(crate) fn new(file: &str, schema: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open_or_create(dir.path().join("store")).unwrap();
         let database = dir.path().join(file);
@@ -34,12 +34,12 @@ impl Kit {
         }
     }
 
-    fn run(&self, statement: &str, values: &[&dyn rusqlite::ToSql]) {
+    pub(crate) fn run(&self, statement: &str, values: &[&dyn rusqlite::ToSql]) {
         self.connection.execute(statement, values).unwrap();
     }
 
     /// Imports the database; returns the agent, and how many sessions are new and updated.
-    fn import(&self) -> (&'static str, u64, u64) {
+    pub(crate) fn import(&self) -> (&'static str, u64, u64) {
         let environment = Environment::new(self.dir.path());
         let options = ImportOptions::new(environment).paths(vec![self.database.clone()]);
         let report = import(&self.store, &options, &|_| {}).unwrap();
@@ -91,7 +91,7 @@ fn text(value: &Value) -> String {
     value.to_string()
 }
 
-const OPENCODE: &str = "
+pub(crate) const OPENCODE: &str = "
     CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text,
         slug text NOT NULL, directory text NOT NULL, title text NOT NULL, version text NOT NULL,
         revert text, time_created integer NOT NULL, time_updated integer NOT NULL);
@@ -100,15 +100,15 @@ const OPENCODE: &str = "
     CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL,
         time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);";
 
-const AT: i64 = 1_767_323_100_000;
+pub(crate) const AT: i64 = 1_767_323_100_000;
 
 impl Kit {
-    fn message(&self, id: &str, at: i64, data: &Value) {
+    pub(crate) fn message(&self, id: &str, at: i64, data: &Value) {
         let statement = "INSERT OR REPLACE INTO message VALUES (?1, 'ses_of_pears', ?2, ?2, ?3)";
         self.run(statement, &[&id, &(AT + at), &text(data)]);
     }
 
-    fn part(&self, id: &str, message: &str, data: &Value) {
+    pub(crate) fn part(&self, id: &str, message: &str, data: &Value) {
         let statement = "INSERT OR REPLACE INTO part VALUES (?1, ?2, 'ses_of_pears', ?3, ?3, ?4)";
         self.run(statement, &[&id, &message, &AT, &text(data)]);
     }

@@ -10,6 +10,7 @@
 mod agents;
 mod database;
 mod garbage;
+mod hand_over;
 mod new;
 mod promises;
 mod random;
