@@ -174,6 +174,11 @@ fn add_times(messages: &mut [HandOverMessage], now: Timestamp) {
 }
 
 impl OutgoingSession<'_> {
+    /// Returns how many messages it has.
+    pub fn message_count(&self) -> usize {
+        self.messages.len()
+    }
+
     /// Returns the time of a message.
     fn time(&self, message: &HandOverMessage) -> Timestamp {
         message.at.unwrap_or(self.new.at)

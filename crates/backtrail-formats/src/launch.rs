@@ -12,6 +12,7 @@ use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::format::{Format, formats};
 use crate::formats::{Cline, Goose, OpenCode};
+use crate::tables::contained_file;
 
 /// A session that is made for an agent.
 #[derive(Debug, Clone)]
@@ -253,7 +254,7 @@ fn in_database(
     new: &NewSession<'_>,
 ) -> Result<PathBuf> {
     let database = place::sessions(format, old, new)?.join(name);
-    Ok(database.join(format!("{}.jsonl", new.id)))
+    Ok(contained_file(&database, &new.id))
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ use backtrail_formats::{Environment, Launcher, NewSession, formats, launcher};
 
 use self::session::Found;
 use super::agent_arg::AgentArg;
-use super::{Answer, open_or_create_store, require_files_store, run};
+use super::run::can_start;
+use super::{Answer, open_or_create_store, require_files_store};
 use crate::error::{CommandError, Result};
 use crate::ui::Ui;
 
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &ResumeArgs, ui: &Ui) -> Result<Answer> {
     let mut found = Found::find(&store, &wanted, &environment, ui)?;
     // Its own program writes to the database of such an agent, also for --print.
     let is_needed = !args.print || found.needs_program();
-    if is_needed && !run::can_start(found.agent.program()) {
+    if is_needed && !can_start(found.agent.program()) {
         return Err(not_installed(&found, args, ui));
     }
     found.report_cut(ui);

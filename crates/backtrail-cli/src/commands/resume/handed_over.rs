@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use backtrail::context::{HandOverExtent, HandOverOptions};
 use backtrail::{SessionId, Store};
 use backtrail_formats::{
-    HandedOver, Launcher, Losses, NewSession, OutgoingSession, PausedImports, Source, Target,
+    HandOver, Launcher, Losses, NewSession, OutgoingSession, PausedImports, Source, Target,
     agent_title, formats, hand_over, target,
 };
 
@@ -44,7 +44,7 @@ pub(super) fn make(
         ui.status(&format!("note: {loss}"));
     }
     let (old, upto) = (short(found.reader.id()), found.upto());
-    let messages = count(prepared.outgoing.len(), "message");
+    let messages = count(prepared.outgoing.message_count(), "message");
     ui.status(&format!(
         "wrote session {old}{upto} for {} as {} ({messages})",
         agent.title(),
@@ -181,9 +181,9 @@ impl<'p> Prepared<'p> {
         file: &'h Path,
         name: &'h str,
         content: Option<&'h Source>,
-    ) -> HandedOver<'h> {
+    ) -> HandOver<'h> {
         let agent = formats().find(|format| format.name() == self.target.name());
-        HandedOver {
+        HandOver {
             agent: agent.expect("an agent that is started has a format"),
             name,
             file,
