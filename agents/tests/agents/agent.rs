@@ -44,6 +44,11 @@ impl Agent {
         Self { name, program }
     }
 
+    /// Returns the directory of its program.
+    pub(crate) fn program_dir(&self) -> &Path {
+        self.program.parent().expect("a program is in a directory")
+    }
+
     /// Returns whether the agent has hooks.
     pub(crate) fn has_hooks(&self) -> bool {
         self.name != "goose"

@@ -11,6 +11,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod agent;
+mod hand_over;
 mod hooks;
 mod import;
 mod late;
@@ -38,6 +39,7 @@ fn scenarios() -> Vec<Scenario> {
         ("watch", watch::every_prompt_is_stored),
         ("late", late::is_not_offered_as_the_state),
         ("resume", resume::at_the_first_turn),
+        ("hand over", hand_over::sessions_of_other_agents),
     ]
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Scenario<'a> {
     /// The prompts so far.
     pub(crate) turns: Vec<Done>,
     states: Arc<Mutex<Vec<State>>>,
+    /// What a second agent needs.
+    environment: Vec<(&'static str, String)>,
     dir: TempDir,
 }
 
@@ -101,13 +103,31 @@ impl<'a> Scenario<'a> {
             port,
         };
         settings::write(agent, &place);
+        let environment = settings::environment(agent, &place);
         Self {
             agent,
             place,
             server,
             turns: Vec::new(),
             states,
+            environment,
             dir,
+        }
+    }
+
+    /// Makes it possible to start another agent too.
+    pub(crate) fn add_agent(&mut self, other: &Agent) {
+        settings::write(other, &self.place);
+        for (name, value) in settings::environment(other, &self.place) {
+            match self
+                .environment
+                .iter_mut()
+                .find(|(known, _)| *known == name)
+            {
+                Some((_, known)) if name == "PATH" => *known = format!("{value}:{known}"),
+                Some(_) => {}
+                None => self.environment.push((name, value)),
+            }
         }
     }
 
@@ -136,6 +156,12 @@ impl<'a> Scenario<'a> {
         self.prompt_while(under, start, prompt, |_| {})
     }
 
+    /// Gives another agent a prompt and waits until it is done.
+    pub(crate) fn prompt_as(&mut self, agent: &Agent, under: Under, start: &Start, prompt: &str) {
+        let words = agent.command(under, start, prompt);
+        self.run_prompt(words, under, prompt, |_| {});
+    }
+
     /// Gives the agent a prompt, does something while it works, and waits until it is done.
     pub(crate) fn prompt_while(
         &mut self,
@@ -144,10 +170,20 @@ impl<'a> Scenario<'a> {
         prompt: &str,
         meanwhile: impl FnOnce(&Self),
     ) -> &Done {
+        let words = self.agent.command(under, start, prompt);
+        self.run_prompt(words, under, prompt, meanwhile)
+    }
+
+    fn run_prompt(
+        &mut self,
+        mut words: Vec<OsString>,
+        under: Under,
+        prompt: &str,
+        meanwhile: impl FnOnce(&Self),
+    ) -> &Done {
         let before = self.tree();
         let asked = self.server.exchanges().len();
         let report = self.beside(&format!("report-{}.json", self.turns.len()));
-        let mut words = self.agent.command(under, start, prompt);
         if under == Under::Run {
             words.splice(..0, run_words(&report));
         }
@@ -206,7 +242,7 @@ impl<'a> Scenario<'a> {
             .args(&words[1..])
             .current_dir(&self.place.project)
             .env_clear();
-        command.envs(settings::environment(self.agent, &self.place));
+        command.envs(self.environment.iter().cloned());
         command.env("BACKTRAIL_HOME", self.beside("store"));
         command
     }

@@ -35,7 +35,11 @@ pub(crate) fn write(agent: &Agent, place: &Place) {
 pub(crate) fn environment(agent: &Agent, place: &Place) -> Vec<(&'static str, String)> {
     let host = format!("http://127.0.0.1:{}", place.port);
     let url = format!("{host}/v1");
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", node_dir().display());
+    let path = format!(
+        "{}:{}:/usr/local/bin:/usr/bin:/bin",
+        node_dir().display(),
+        agent.program_dir().display()
+    );
     let mut all = vec![
         ("HOME", place.home.display().to_string()),
         ("PATH", path),

@@ -82,7 +82,7 @@ pub use hooks::{
 pub use import::{
     AgentReport, DamagedFileLine, HandOver, ImportOptions, ImportProgress, ImportReport, NewReport,
     PausedImports, SkippedFile, forgetting_sessions, hand_over, import, import_checkpoint_files,
-    import_new, is_database_file, preview, recognise,
+    import_new, is_database_file, is_handed_over, preview, recognise,
 };
 pub use launch::{Launcher, NewSession, launcher};
 pub use lines::{Line, Lines, MAX_LINE};

@@ -239,7 +239,7 @@ fn a_conversation_that_cannot_end_there_ends_before_the_call() {
     let ran = home.run(&["resume", &format!("{}:{call}", sample.id), "--print"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     let prompt = home.seq(sample.id, "shorten it");
-    let says = format!("record {call} is within a response; the copy ends at record {prompt}");
+    let says = format!("record {call} is within a response; it ends at record {prompt}");
     assert!(ran.stderr.contains(&says), "{ran:#?}");
     assert!(ran.stdout.starts_with("cd "), "{ran:#?}");
     assert!(ran.stdout.contains(" && claude --resume "), "{ran:#?}");
@@ -296,13 +296,7 @@ fn what_cannot_be_resumed_says_why_and_what_to_do() {
     says(
         &["resume", &own, "--print"],
         "is not an agent's own",
-        "backtrail record --session",
-    );
-    let forked = home.run(&["fork", &format!("{id}:2"), "--json"]).json();
-    says(
-        &["resume", forked["session"].as_str().unwrap(), "--print"],
-        "is not an agent's own",
-        &format!("resume its parent: backtrail resume {id}:2"),
+        " --agent NAME",
     );
     let before = home.files();
     std::fs::rename(home.cli.work(), home.dir().join("moved")).unwrap();
@@ -343,7 +337,7 @@ fn a_session_is_resumed_where_its_directory_was_moved_to() {
 }
 
 #[test]
-fn an_agent_that_cannot_be_resumed_yet_says_so() {
+fn an_agent_that_cannot_be_started_says_so() {
     let home = Home::new();
     let file = home
         .dir()
@@ -357,10 +351,10 @@ fn an_agent_that_cannot_be_resumed_yet_says_so() {
     home.import();
     let ran = home.run(&["resume", "3c9f0a71", "--print"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
-    let what = "resuming a session of Droid is not possible yet";
+    let what = "Droid cannot be started on a session from here";
     assert!(ran.stderr.contains(what), "{ran:#?}");
     let shown = short("3c9f0a71-22bb-4d55-9e11-a1b2c3d4e5f6");
-    let way = format!("backtrail show {shown}");
+    let way = format!("backtrail resume {shown} --agent NAME");
     assert!(ran.stderr.contains(&way), "{ran:#?}");
 }
 

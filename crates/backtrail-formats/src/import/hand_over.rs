@@ -15,7 +15,7 @@
 use std::path::Path;
 
 use backtrail::plumbing::{ImportWriterOptions, SourceRecord, Staging};
-use backtrail::{Json, SessionId, SessionOptions, Store};
+use backtrail::{Json, SessionId, SessionOptions, SessionReader, Store};
 
 use super::cache::{Cache, CachedFile};
 use super::copies::CopiedEvents;
@@ -65,6 +65,20 @@ pub struct HandOver<'h> {
 /// the store, unless the store failed: an empty fork may be left.
 pub fn hand_over(store: &Store, new: &HandOver<'_>) -> Result<SessionId> {
     PausedImports::begin(store)?.hand_over(new)
+}
+
+/// Returns whether a session began as a copy of another agent's. Its agent's file then has more
+/// than the session.
+///
+/// # Errors
+///
+/// Fails if the session cannot be read.
+pub fn is_handed_over(reader: &SessionReader) -> Result<bool> {
+    let sources = reader.sources()?;
+    let mut notes = sources
+        .iter()
+        .map(|source| FileNote::parse(source.note.as_ref()));
+    Ok(notes.any(|note| note.handed_over.is_some()))
 }
 
 /// Keeps every process from importing until it is dropped: also this one, whose imports would

@@ -66,7 +66,7 @@ pub use cache::forgetting_sessions;
 pub(crate) use changes::{AgentFile, ChangeImporter, ImportOutcome, ImportedFile};
 pub(crate) use found::file_stamp;
 pub use found::{is_database_file, recognise};
-pub use hand_over::{HandOver, PausedImports, hand_over};
+pub use hand_over::{HandOver, PausedImports, hand_over, is_handed_over};
 pub(crate) use ids::session_id;
 pub use new::{NewReport, import_new};
 pub(crate) use report::ReadSession;

@@ -1,7 +1,8 @@
 //! The files that a call names.
 
 use super::patch::FilePatch;
-use super::tools::{Action, PATHS};
+use super::tool_names::PATHS;
+use super::tools::Action;
 
 impl Action {
     /// Returns the files that it changes, as the agent names them.

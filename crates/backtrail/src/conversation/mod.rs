@@ -22,6 +22,7 @@ mod relative;
 pub(crate) mod responses;
 mod stats;
 mod title;
+mod tool_names;
 mod tools;
 
 pub use crate::message::{Details, Injected, InjectedKind, Said, StoredCompaction};
@@ -38,7 +39,5 @@ pub use relative::RelativePaths;
 pub use responses::Response;
 pub use stats::{MessageCounts, SessionSurvey, Stats, format_duration};
 pub use title::TitleFinder;
-pub use tools::{
-    Action, Argument, Question, ReadFile, Replacement, TOOLS, Todo, TodoState, ToolKind,
-    todo_text_in,
-};
+pub use tool_names::{Argument, TOOLS, ToolKind, todo_text_in};
+pub use tools::{Action, Question, ReadFile, Replacement, Todo, TodoState};

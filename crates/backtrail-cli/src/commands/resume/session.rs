@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use backtrail::{RecordKind, SessionId, SessionInfo, SessionReader, Store};
 use backtrail_formats::{
     CompleteEnd, Environment, ImportOptions, Launcher, ResumableAgent, agent_title, formats,
-    import, launcher, resumable,
+    import, is_handed_over, launcher, resumable,
 };
 
 use crate::commands::import::failed;
@@ -65,7 +65,10 @@ impl Found {
         let reader = store.read_session(&id)?;
         let info = reader.info()?;
         let agent = agent_of(&info, wanted, ui)?;
-        let is_own = info.belongs_to.as_deref() == Some(agent.name());
+        let is_own = info.belongs_to.as_deref() == Some(agent.name())
+            && info.spawned_by.is_none()
+            // The first part of such a file is not the agent's own.
+            && !is_handed_over(&reader).map_err(|error| failed(&error))?;
         let directory = match wanted.has_directory {
             true => PathBuf::new(),
             false => directory_of(store, &info, wanted, ui)?,
@@ -75,7 +78,7 @@ impl Found {
             parent: store.read_session(&id)?,
             reader,
             agent,
-            copies: resumable(agent.name()).filter(|_| is_own && info.spawned_by.is_none()),
+            copies: resumable(agent.name()).filter(|_| is_own),
             asked,
             keys: Vec::new(),
             last: None,
