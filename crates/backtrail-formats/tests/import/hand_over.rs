@@ -734,3 +734,60 @@ fn f24_a_session_in_a_database_adds_only_what_is_new() {
         assert_eq!(kit.store.sessions().unwrap().len(), 2);
     }
 }
+
+#[test]
+fn f24_files_that_share_a_part_of_a_copy_are_forks_at_its_end() {
+    let kit = Kit::new();
+    let seq = import_parent(&kit, &kit.store);
+    let codex_name = |n: u32| format!("0b1c2d3e-0000-7000-8000-{n:012}");
+    let file = |n: u32| format!("rollout-2026-08-03T10-48-{n:02}-{}.jsonl", codex_name(n));
+    let meta = |n: u32, base: Option<u32>| {
+        let mut meta = json!({"id": codex_name(n), "cwd": "/work", "cli_version": "0.166.0"});
+        if let Some(end) = base {
+            meta["history_base"] = json!({"thread_id": codex_name(2),
+                "end_ordinal_exclusive": end, "end_byte_offset": 99});
+            meta["forked_from_id"] = json!(codex_name(2));
+        }
+        meta
+    };
+    let line = |ordinal: u32, kind: &str, payload: serde_json::Value| {
+        let at = format!("2026-08-03T11:00:{ordinal:02}.000Z");
+        let line = json!({"timestamp": at, "ordinal": ordinal, "type": kind, "payload": payload});
+        format!("{line}\n")
+    };
+    let said = |n: u32, from: std::ops::Range<u32>| -> String {
+        let one = |ordinal: u32| {
+            let content = json!([{"type": "input_text", "text": format!("{n}: {ordinal}")}]);
+            let payload = json!({"type": "message", "role": "user", "content": content});
+            line(ordinal, "response_item", payload)
+        };
+        from.map(one).collect()
+    };
+    let mut text = line(0, "session_meta", meta(2, None)) + &said(2, 1..5);
+    kit.write(&file(2), &text);
+    let (name, path, parent) = (codex_name(2), kit.path(&file(2)), parent());
+    let to_codex = new(&Codex, &name, &path, (&parent, seq));
+    let handed = hand_over(&kit.store, &to_codex).unwrap();
+    text += &said(2, 5..7);
+    kit.write(&file(2), text);
+    import_file(&kit, &kit.store, &file(2), &Codex);
+    let keys = own_keys(&kit.store, &handed);
+    assert_eq!(keys, ["000000000005", "000000000006"]);
+    // One that left in the copy, and one after the first new message.
+    for (n, end, is_at_fork) in [(3, 3, true), (4, 6, false)] {
+        let text = line(end, "session_meta", meta(n, Some(end))) + &said(n, end + 1..end + 2);
+        kit.write(&file(n), text);
+        for has_cache in CACHES {
+            maybe_forget(&kit, has_cache);
+            import_file(&kit, &kit.store, &file(n), &Codex);
+            let fork: SessionId = codex_name(n).parse().unwrap();
+            let info = kit.store.read_session(&fork).unwrap().info().unwrap();
+            let from = info.forked_from.unwrap();
+            assert_eq!(from.parent_session_id, name);
+            assert_eq!(from.seq == Some(seq), is_at_fork, "{n}");
+            assert_eq!(own_keys(&kit.store, &fork).len(), 1, "{n}");
+            let shared = if is_at_fork { 4 } else { 5 };
+            assert_eq!(kit.keys(&fork).len(), shared + 1, "{n}");
+        }
+    }
+}
