@@ -456,7 +456,7 @@ fn a_file_that_is_not_the_whole_session_is_refused_and_nothing_is_created() {
     );
     about(&(whole.clone() + "not JSON\n"), "line 4 is damaged");
     assert_eq!(refused(&whole, seq + 100).1, Some(ErrorKind::NotFound));
-    assert_eq!(kit.store.sessions().unwrap(), [parent.clone()]);
+    assert_eq!(kit.store.sessions().unwrap().len(), 1);
     // A file that is not there, and a session that is.
     let missing = hand_over(&kit.store, &new(&Toy, NAME, &path, (&parent, seq)));
     assert!(missing.is_err());
