@@ -32,6 +32,7 @@ mod fresh;
 mod gc;
 mod git_head;
 mod git_worktree;
+mod hand_over;
 mod help;
 mod hooks_hostile;
 mod house;

@@ -73,22 +73,28 @@ impl Copies {
         }
     }
 
+    /// Returns the copies in the file of a session, if it was handed over.
+    pub(super) fn of(reader: &SessionReader) -> Result<Option<Self>> {
+        Ok(match shared_part(reader)? {
+            Some((_, seq)) => noted_copies(reader)?.map(|events| Self::new(&events, seq)),
+            None => None,
+        })
+    }
+
     /// Returns the copies in the file of a session, or of the one that it is a branch of.
-    pub(super) fn of(store: &Store, reader: &SessionReader) -> Result<Option<Self>> {
+    pub(super) fn inherited(store: &Store, reader: &SessionReader) -> Result<Option<Self>> {
         /// No conversation has as many branches of branches.
         const MAX_DEPTH: usize = 64;
         let mut parent = None;
         for _ in 0..MAX_DEPTH {
             let reader = parent.as_ref().unwrap_or(reader);
-            let fork = reader.info()?.forked_from;
-            let Some((fork, seq)) = fork.and_then(|fork| Some((fork.parent_session_id, fork.seq?)))
-            else {
+            let Some((id, _)) = shared_part(reader)? else {
                 return Ok(None);
             };
-            if let Some(events) = noted_copies(reader)? {
-                return Ok(Some(Self::new(&events, seq)));
+            if let Some(copies) = Self::of(reader)? {
+                return Ok(Some(copies));
             }
-            let Ok(id) = fork.parse() else {
+            let Ok(id) = id.parse() else {
                 return Ok(None);
             };
             parent = match store.read_session(&id) {
@@ -101,9 +107,16 @@ impl Copies {
         Ok(None)
     }
 
-    /// Notes that the file is read from its beginning.
-    pub(super) fn begin(&mut self) {
+    /// The file is read from its beginning.
+    pub(super) fn at_beginning(mut self) -> Self {
         self.next = Some(0);
+        self
+    }
+
+    /// The places of the next events in the file are not known.
+    pub(super) fn in_the_middle(mut self) -> Self {
+        self.next = None;
+        self
     }
 
     /// Returns the record at which the session begins, if the file has copies.
@@ -165,6 +178,12 @@ impl Copies {
         }
         is_same
     }
+}
+
+/// Returns the session that another one continues, and the last record that they share.
+fn shared_part(reader: &SessionReader) -> Result<Option<(String, u64)>> {
+    let fork = reader.info()?.forked_from;
+    Ok(fork.and_then(|fork| Some((fork.parent_session_id, fork.seq?))))
 }
 
 /// Returns the copies that are noted in a session itself: before its first event.

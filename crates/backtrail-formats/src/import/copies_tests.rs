@@ -27,9 +27,7 @@ fn copies() -> Copies {
     for event in [message("a", "one"), usage("u~usage"), message("b", "two")] {
         events.add(&event);
     }
-    let mut copies = Copies::new(&events, 7);
-    copies.begin();
-    copies
+    Copies::new(&events, 7).at_beginning()
 }
 
 /// Returns the keys of the events that are the session's own.

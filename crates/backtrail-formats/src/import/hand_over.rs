@@ -28,8 +28,6 @@ use crate::error::{Error, Result};
 use crate::event::{Details, Event, EventSink, ReadReport, Thread, ThreadId};
 use crate::format::Format;
 use crate::source::Source;
-#[cfg(doc)]
-use crate::tables::contained_file;
 
 /// A session that was written as a new session of another agent.
 pub struct HandOver<'h> {
@@ -37,7 +35,7 @@ pub struct HandOver<'h> {
     pub agent: &'static dyn Format,
     /// The agent's name for the new session, which the file must give it.
     pub name: &'h str,
-    /// The agent's file, as an import finds it; see [`contained_file`] for a session in a
+    /// The agent's file, as an import finds it; see [`contained_file`](crate::contained_file) for a session in a
     /// database.
     pub file: &'h Path,
     /// What will be in the file, if it does not have its name yet.

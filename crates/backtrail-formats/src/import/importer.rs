@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
-use backtrail::{SessionId, Store, Timestamp};
+use backtrail::{SessionId, SessionReader, Store, Timestamp};
 
 use super::copies::Copies;
 use super::destination::{Destination, find_fork_point, is_only_file};
@@ -183,8 +183,13 @@ impl<'i> Importer<'i> {
         let is_spawned = matches!(thread.origin, Origin::Spawned { .. });
         let Some(store) = self.destination.find_store(&id)? else {
             let (parent, store) = self.parent(thread)?;
-            let session = SessionImport::into_new(id, parent, store, self.times);
-            let session = session.inheriting_copies()?;
+            let copies = match (&thread.id, &parent, &store) {
+                (ThreadId::Branch(_), Parent::Continues(parent, _), Some(store)) => {
+                    Copies::inherited(store, &store.read_session(parent)?)?
+                }
+                _ => None,
+            };
+            let session = SessionImport::into_new(id, parent, store, self.times).skipping(copies);
             return Ok(match is_spawned {
                 true => session.adding_missing(),
                 false => session,
@@ -198,11 +203,29 @@ impl<'i> Importer<'i> {
             (true, false) => Known::Beginning(self.main.on_difference),
             (false, false) => Known::Beginning(OnDifference::Rewind),
         };
+        let copies = self.copies(&store, &store.read_session(&id)?, thread)?;
         let session = SessionImport::into_existing(id, store, known, self.times)?;
-        Ok(match is_main && !self.main.is_resumed {
-            true => session.from_beginning(),
-            false => session,
-        })
+        Ok(session.skipping(copies))
+    }
+
+    /// Returns the copies among the events of a thread whose session exists.
+    fn copies(
+        &self,
+        store: &Store,
+        reader: &SessionReader,
+        thread: &Thread,
+    ) -> Result<Option<Copies>> {
+        match (&thread.id, &thread.origin) {
+            (ThreadId::SubAgent(_), _) => Ok(None),
+            (ThreadId::Branch(_), _) => Copies::inherited(store, reader),
+            // The copies are in another file, and events of this one may have the same keys.
+            (ThreadId::Main, Origin::Continues { .. }) => Copies::of(reader),
+            (ThreadId::Main, _) if self.main.is_resumed => Copies::of(reader),
+            (ThreadId::Main, _) => {
+                let copies = Copies::inherited(store, reader)?;
+                Ok(copies.map(Copies::at_beginning))
+            }
+        }
     }
 
     /// Returns where a new session comes from, and the store in which it is created.
@@ -232,7 +255,7 @@ impl<'i> Importer<'i> {
         match origin {
             Origin::Continues { point, .. } => {
                 let seq = match (&store, &reader) {
-                    (Some(store), Some(reader)) => match Copies::of(store, reader)? {
+                    (Some(store), Some(reader)) => match Copies::inherited(store, reader)? {
                         Some(copies) => copies.fork_point(reader, thread, point)?,
                         None => find_fork_point(reader, point)?,
                     },
@@ -333,7 +356,8 @@ impl<'i> Importer<'i> {
     /// of it, or a session that has only the name in common.
     fn leave(&mut self, common: Option<u64>, changes: Vec<Change>) -> Result<()> {
         let left = self.session()?;
-        let common = common.or(left.copied_to());
+        let copies = left.copies.take();
+        let common = common.or(copies.as_ref().and_then(Copies::seen_to));
         let (left_id, left_store) = (left.id.clone(), left.store.clone());
         let details = std::mem::take(&mut left.details);
         let first_key = changes.iter().find_map(|change| match change {
@@ -371,8 +395,9 @@ impl<'i> Importer<'i> {
                 let known = Known::Beginning(self.main.on_difference);
                 SessionImport::into_existing(id, store, known, self.times)?
             }
-            None => SessionImport::into_new(id, parent, store, self.times).inheriting_copies()?,
+            None => SessionImport::into_new(id, parent, store, self.times),
         };
+        session.copies = copies.map(Copies::in_the_middle);
         session.details = details;
         self.sessions.insert(ThreadId::Main, session);
         changes

@@ -35,7 +35,7 @@ pub(super) struct SessionImport {
     target: Target,
     diff: Diff<SessionEvents>,
     /// The events of the file that are copies, if it was handed over.
-    copies: Option<Copies>,
+    pub(super) copies: Option<Copies>,
     /// The record before the session's own first one.
     starts_after: u64,
     /// The details that the session was created with.
@@ -80,6 +80,10 @@ impl SessionImport {
         store: Option<Store>,
         times: FileTimes,
     ) -> Self {
+        let starts_after = match parent {
+            Parent::Continues(_, seq) => seq,
+            _ => 0,
+        };
         Self {
             id,
             details: Details::default(),
@@ -96,7 +100,7 @@ impl SessionImport {
             target: Target::New,
             diff: Diff::append(),
             copies: None,
-            starts_after: 0,
+            starts_after,
             created_with: None,
         }
     }
@@ -107,20 +111,9 @@ impl SessionImport {
         self
     }
 
-    /// Skips the copies that the file of the session that this one continues has.
-    pub(super) fn inheriting_copies(mut self) -> Result<Self> {
-        if let (Parent::Continues(parent, seq), Some(store)) = (&self.parent, &self.store) {
-            self.copies = Copies::of(store, &store.read_session(parent)?)?;
-            self.starts_after = *seq;
-        }
-        Ok(self)
-    }
-
-    /// Notes that the file is read from its beginning.
-    pub(super) fn from_beginning(mut self) -> Self {
-        if let Some(copies) = &mut self.copies {
-            copies.begin();
-        }
+    /// Skips the events of the file that are copies.
+    pub(super) fn skipping(mut self, copies: Option<Copies>) -> Self {
+        self.copies = copies;
         self
     }
 
@@ -138,7 +131,6 @@ impl SessionImport {
             true => None,
             false => last_event_at(&reader)?.or(info.created_at),
         };
-        let copies = Copies::of(&store, &reader)?;
         let fork = info.forked_from;
         let starts_after = fork.and_then(|fork| fork.seq).unwrap_or(0);
         let diff = match known {
@@ -164,7 +156,6 @@ impl SessionImport {
         Ok(Self {
             target: Target::Existing,
             diff,
-            copies,
             starts_after,
             resumed_at,
             ..Self::into_new(id, Parent::None, Some(store), times)
@@ -218,12 +209,6 @@ impl SessionImport {
             Target::Deleted => Ok(()),
             _ => self.diff.end(plan),
         }
-    }
-
-    /// Returns the record after which the session differs from the one that it was handed over
-    /// from, if the file has that part.
-    pub(super) fn copied_to(&self) -> Option<u64> {
-        self.copies.as_ref().and_then(Copies::seen_to)
     }
 
     /// Returns whether the session keeps events after those that the file has.

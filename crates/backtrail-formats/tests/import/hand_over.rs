@@ -94,22 +94,23 @@ fn new<'h>(
 }
 
 /// Hands the parent over as a file of toys.
-fn hand_over_toy(kit: &Kit, seq: u64, text: &str) -> SessionId {
-    let (path, parent) = (kit.path("b.toy"), parent());
+fn hand_over_toy(kit: &Kit, seq: u64, (file, name, text): (&str, &str, &str)) -> SessionId {
+    let (path, parent) = (kit.path(file), parent());
     let content = Source::from_bytes(&path, text);
     let new = HandOver {
         content: Some(&content),
-        ..new(&Toy, NAME, &path, (&parent, seq))
+        ..new(&Toy, name, &path, (&parent, seq))
     };
     hand_over(&kit.store, &new).unwrap()
 }
 
-/// A parent, and its copy as a file of toys.
-fn handed_over(text: &str) -> Kit {
+/// A parent of four messages, and its copy as a file of toys.
+pub(crate) fn handed_over(file: &str, name: &str, text: &str) -> Kit {
     let kit = Kit::new();
     let seq = import_parent(&kit, &kit.store);
-    assert_eq!(hand_over_toy(&kit, seq, text), id());
-    kit.write("b.toy", text);
+    let id = hand_over_toy(&kit, seq, (file, name, text));
+    assert_eq!(id.as_str(), name);
+    kit.write(file, text);
     kit
 }
 
@@ -142,7 +143,7 @@ fn f24_what_another_agent_adds_comes_back_once_as_a_fork() {
         let kit = Kit::new();
         let seq = import_parent(&kit, &kit.store);
         let copy = lines(NAME, &["c1", "c2"]);
-        hand_over_toy(&kit, seq, &copy);
+        hand_over_toy(&kit, seq, ("b.toy", NAME, &copy));
         let info = || kit.store.read_session(&id()).unwrap().info().unwrap();
         let fork = info().forked_from.unwrap();
         assert_eq!((&*fork.parent_session_id, fork.seq), (PARENT, Some(seq)));
@@ -201,7 +202,7 @@ fn f24_what_another_agent_adds_comes_back_once_as_a_fork() {
 #[test]
 fn f24_import_new_adds_only_what_is_new() {
     let copy = lines(NAME, &["c1", "c2"]);
-    let kit = handed_over(&copy);
+    let kit = handed_over("b.toy", NAME, &copy);
     kit.import();
     let new = || import_new(&kit.store, &kit.options(), &|| false).unwrap();
     assert_eq!(new().imported, 0);
@@ -220,7 +221,7 @@ fn f24_import_new_adds_only_what_is_new() {
 fn an_agent_that_goes_back_into_the_copy_goes_back_to_the_fork_point() {
     for has_cache in CACHES {
         let mut text = lines(NAME, &["c1", "c2", "c3"]);
-        let kit = handed_over(&text);
+        let kit = handed_over("b.toy", NAME, &text);
         let shared = kit.keys(&parent());
         kit.import();
         let mut add = |line: &str, own: &[&str]| {
@@ -250,7 +251,7 @@ fn an_agent_that_goes_back_into_the_copy_goes_back_to_the_fork_point() {
 fn f24_branches_repeat_nothing_of_the_copy() {
     for has_cache in CACHES {
         let text = lines(NAME, &["c1", "c2", "c3"]);
-        let kit = handed_over(&text);
+        let kit = handed_over("b.toy", NAME, &text);
         kit.import();
         let seq = kit.store.read_session(&id()).unwrap().info().unwrap();
         let seq = seq.forked_from.unwrap().seq;
@@ -289,7 +290,7 @@ fn f24_branches_repeat_nothing_of_the_copy() {
 fn a_file_that_is_cut_off_or_garbage_takes_nothing_away() {
     for has_cache in CACHES {
         let whole = lines(NAME, &["c1", "c2", "n1", "n2"]);
-        let kit = handed_over(&lines(NAME, &["c1", "c2"]));
+        let kit = handed_over("b.toy", NAME, &lines(NAME, &["c1", "c2"]));
         kit.write("b.toy", &whole);
         kit.import();
         let half_of_the_copy = lines(NAME, &["c1"]);
@@ -317,7 +318,7 @@ fn a_file_that_is_cut_off_or_garbage_takes_nothing_away() {
 
 #[test]
 fn f24_a_copy_of_the_file_that_differs_becomes_a_branch_without_the_shared_part() {
-    let kit = handed_over(&lines(NAME, &["c1", "c2"]));
+    let kit = handed_over("b.toy", NAME, &lines(NAME, &["c1", "c2"]));
     kit.write("b.toy", lines(NAME, &["c1", "c2", "n1"]));
     kit.import();
     kit.write("c.toy", lines(NAME, &["c1", "c2", "x1"]));
@@ -338,7 +339,7 @@ fn f24_a_copy_of_the_file_that_differs_becomes_a_branch_without_the_shared_part(
 #[test]
 fn two_imports_at_once_add_what_is_new_once() {
     let mut text = lines(NAME, &["c1", "c2"]);
-    let kit = handed_over(&text);
+    let kit = handed_over("b.toy", NAME, &text);
     let mut own = Vec::new();
     for n in 0..8 {
         text.push_str(&format!("{{\"say\":\"n{n}\"}}\n"));
@@ -455,7 +456,7 @@ fn a_file_that_is_not_the_whole_session_is_refused_and_nothing_is_created() {
     );
     about(&(whole.clone() + "not JSON\n"), "line 4 is damaged");
     assert_eq!(refused(&whole, seq + 100).1, Some(ErrorKind::NotFound));
-    assert_eq!(kit.store.sessions().unwrap(), [parent.clone()]);
+    assert_eq!(kit.store.sessions().unwrap().len(), 1);
     // A file that is not there, and a session that is.
     let missing = hand_over(&kit.store, &new(&Toy, NAME, &path, (&parent, seq)));
     assert!(missing.is_err());
@@ -465,7 +466,7 @@ fn a_file_that_is_not_the_whole_session_is_refused_and_nothing_is_created() {
 
 #[test]
 fn a_session_that_was_handed_over_and_deleted_stays_deleted() {
-    let kit = handed_over(&lines(NAME, &["c1", "c2"]));
+    let kit = handed_over("b.toy", NAME, &lines(NAME, &["c1", "c2"]));
     kit.write("b.toy", lines(NAME, &["c1", "c2", "n1"]));
     kit.import();
     let plan = kit.store.delete_plan(&[id()], DeleteScope::Named);
@@ -731,5 +732,62 @@ fn f24_a_session_in_a_database_adds_only_what_is_new() {
             assert_eq!(own_keys(&kit.store, &id), ["msg_6"]);
         }
         assert_eq!(kit.store.sessions().unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn f24_files_that_share_a_part_of_a_copy_are_forks_at_its_end() {
+    let kit = Kit::new();
+    let seq = import_parent(&kit, &kit.store);
+    let codex_name = |n: u32| format!("0b1c2d3e-0000-7000-8000-{n:012}");
+    let file = |n: u32| format!("rollout-2026-08-03T10-48-{n:02}-{}.jsonl", codex_name(n));
+    let meta = |n: u32, base: Option<u32>| {
+        let mut meta = json!({"id": codex_name(n), "cwd": "/work", "cli_version": "0.166.0"});
+        if let Some(end) = base {
+            meta["history_base"] = json!({"thread_id": codex_name(2),
+                "end_ordinal_exclusive": end, "end_byte_offset": 99});
+            meta["forked_from_id"] = json!(codex_name(2));
+        }
+        meta
+    };
+    let line = |ordinal: u32, kind: &str, payload: serde_json::Value| {
+        let at = format!("2026-08-03T11:00:{ordinal:02}.000Z");
+        let line = json!({"timestamp": at, "ordinal": ordinal, "type": kind, "payload": payload});
+        format!("{line}\n")
+    };
+    let said = |n: u32, from: std::ops::Range<u32>| -> String {
+        let one = |ordinal: u32| {
+            let content = json!([{"type": "input_text", "text": format!("{n}: {ordinal}")}]);
+            let payload = json!({"type": "message", "role": "user", "content": content});
+            line(ordinal, "response_item", payload)
+        };
+        from.map(one).collect()
+    };
+    let mut text = line(0, "session_meta", meta(2, None)) + &said(2, 1..5);
+    kit.write(&file(2), &text);
+    let (name, path, parent) = (codex_name(2), kit.path(&file(2)), parent());
+    let to_codex = new(&Codex, &name, &path, (&parent, seq));
+    let handed = hand_over(&kit.store, &to_codex).unwrap();
+    text += &said(2, 5..7);
+    kit.write(&file(2), text);
+    import_file(&kit, &kit.store, &file(2), &Codex);
+    let keys = own_keys(&kit.store, &handed);
+    assert_eq!(keys, ["000000000005", "000000000006"]);
+    // One that left in the copy, and one after the first new message.
+    for (n, end, is_at_fork) in [(3, 3, true), (4, 6, false)] {
+        let text = line(end, "session_meta", meta(n, Some(end))) + &said(n, end + 1..end + 2);
+        kit.write(&file(n), text);
+        for has_cache in CACHES {
+            maybe_forget(&kit, has_cache);
+            import_file(&kit, &kit.store, &file(n), &Codex);
+            let fork: SessionId = codex_name(n).parse().unwrap();
+            let info = kit.store.read_session(&fork).unwrap().info().unwrap();
+            let from = info.forked_from.unwrap();
+            assert_eq!(from.parent_session_id, name);
+            assert_eq!(from.seq == Some(seq), is_at_fork, "{n}");
+            assert_eq!(own_keys(&kit.store, &fork).len(), 1, "{n}");
+            let shared = if is_at_fork { 4 } else { 5 };
+            assert_eq!(kit.keys(&fork).len(), shared + 1, "{n}");
+        }
     }
 }

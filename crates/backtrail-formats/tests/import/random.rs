@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use crate::hand_over::handed_over;
 use crate::toy::{Kit, lines};
 
 const NAME: &str = "session-of-a-toy-1";
@@ -85,15 +86,34 @@ impl File {
     }
 }
 
+/// Where a session comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    Start,
+    /// It was handed over: its file begins with copies.
+    HandOver,
+}
+
 /// Imports a file after each change, and checks the session against the file.
-fn follow(changes: &[Change], again: u8) -> Result<(), TestCaseError> {
-    let kit = Kit::new();
+fn follow(from: From, changes: &[Change], again: u8) -> Result<(), TestCaseError> {
+    let (copies, shared): (&[&str], usize) = match from {
+        From::Start => (&[], 0),
+        From::HandOver => (&["copy1", "copy2", "copy3"], 4),
+    };
+    let bytes = lines(NAME, copies).into_bytes();
+    let (kit, mut longest) = match from {
+        From::Start => (Kit::new(), Vec::new()),
+        From::HandOver => (
+            handed_over("a.toy", NAME, &lines(NAME, copies)),
+            bytes.clone(),
+        ),
+    };
+    let sessions = 1 + usize::from(from == From::HandOver);
     let mut file = File {
-        bytes: lines(NAME, &[]).into_bytes(),
+        bytes,
         half: Vec::new(),
         next: 0,
     };
-    let mut longest: Vec<u8> = Vec::new();
     let mut caches: Vec<Option<Vec<u8>>> = Vec::new();
     for (n, change) in changes.iter().enumerate() {
         let mut cut = false;
@@ -153,11 +173,14 @@ fn follow(changes: &[Change], again: u8) -> Result<(), TestCaseError> {
         } else if cut || is_known {
             // Everything that was imported stays.
             let kept = kit.all_keys(&id);
-            let expected = File::conversation(&content);
+            let mut expected = File::conversation(&content);
+            expected.retain(|key| !copies.contains(&key.as_str()));
             prop_assert!(held.starts_with(&content));
             prop_assert!(expected.iter().all(|key| kept.contains(key)) || !is_known);
         } else {
-            let (kept, expected) = (kit.keys(&id), File::conversation(&content));
+            let kept = kit.keys(&id).split_off(shared);
+            let mut expected = File::conversation(&content);
+            expected.retain(|key| !copies.contains(&key.as_str()));
             // A file that lost more than it gained removes nothing.
             let is_shorter = content.len() < longest.len() && kept.starts_with(&expected);
             prop_assert!(
@@ -176,7 +199,7 @@ fn follow(changes: &[Change], again: u8) -> Result<(), TestCaseError> {
             prop_assert_eq!((new, updated), (0, 0));
             prop_assert_eq!(kit.all(), before);
         }
-        prop_assert_eq!(kit.store.sessions().unwrap().len(), 1);
+        prop_assert_eq!(kit.store.sessions().unwrap().len(), sessions);
         prop_assert!(
             kit.store
                 .read_session(&id)
@@ -197,7 +220,16 @@ proptest! {
         changes in proptest::collection::vec(change(), 1..14),
         again in any::<u8>(),
     ) {
-        follow(&changes, again)?;
+        follow(From::Start, &changes, again)?;
+    }
+
+    // F24
+    #[test]
+    fn f24_a_session_that_was_handed_over_follows_its_file_and_repeats_nothing(
+        changes in proptest::collection::vec(change(), 1..14),
+        again in any::<u8>(),
+    ) {
+        follow(From::HandOver, &changes, again)?;
     }
 }
 
@@ -211,7 +243,8 @@ fn a_session_follows_its_file_in_the_cases_that_once_failed() {
     ];
     for changes in cases {
         for again in 0..3 {
-            follow(&changes, again).unwrap();
+            follow(From::Start, &changes, again).unwrap();
+            follow(From::HandOver, &changes, again).unwrap();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Families of sessions: forks and sub-agents with the session they come from.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backtrail_index::{SessionRow, Spending};
 
@@ -88,6 +88,11 @@ pub(super) fn title_of(row: &SessionRow) -> Option<&str> {
     row.title.as_deref().or(row.begins.as_deref())
 }
 
+/// Returns the agent of a session.
+pub(super) fn agent_of(row: &SessionRow) -> Option<&str> {
+    row.agent.as_deref().or(row.belongs_to.as_deref())
+}
+
 impl Family {
     /// Makes a family; without `files`, no two of its sessions changed the same file.
     fn new(rows: Vec<SessionRow>, files: Option<u64>) -> Self {
@@ -156,9 +161,24 @@ impl Family {
             pinned: self.is_pinned(),
             forks: others().count() - sub_agents,
             sub_agents,
+            other_agents: self.other_agents(),
             files: self.files,
             spending: self.spending,
         }
+    }
+
+    /// Returns the agents of its conversations, other than that of the one that represents it.
+    fn other_agents(&self) -> Vec<&str> {
+        let forks = self
+            .rows
+            .iter()
+            .filter(|row| row.family.spawned_by.is_none());
+        let agents: BTreeSet<&str> = forks.filter_map(agent_of).collect();
+        let own = agent_of(self.head());
+        agents
+            .into_iter()
+            .filter(|agent| Some(*agent) != own)
+            .collect()
     }
 
     /// Returns a line for each session, below the one that it comes from.

@@ -5,7 +5,7 @@ use backtrail_formats::agent_title;
 use backtrail_index::{SessionRow, Spending};
 use unicode_width::UnicodeWidthStr;
 
-use super::families::{Family, title_of};
+use super::families::{Family, agent_of, title_of};
 use crate::error::Result;
 use crate::layout::{BOLD, Cell, Column, DIM, Span, Table, styled};
 use crate::short::short;
@@ -22,6 +22,8 @@ pub(super) struct SessionLine<'a> {
     /// How many others are folded into it.
     pub(super) forks: usize,
     pub(super) sub_agents: usize,
+    /// The other agents of those forks.
+    pub(super) other_agents: Vec<&'a str>,
     pub(super) files: u64,
     pub(super) spending: Spending,
 }
@@ -35,6 +37,7 @@ impl<'a> SessionLine<'a> {
             pinned: row.pinned,
             forks: 0,
             sub_agents: 0,
+            other_agents: Vec::new(),
             files: row.files_changed,
             spending: row.spending,
         }
@@ -65,12 +68,20 @@ impl<'a> SessionLine<'a> {
         marks
     }
 
-    /// Returns how many others are folded into it: `+2 forks`.
+    /// Returns how many others are folded into it: `+2 forks (Codex)`.
     fn folded(&self) -> String {
-        let others = [(self.forks, "fork"), (self.sub_agents, "sub-agent")];
-        let others = others.into_iter().filter(|(n, _)| *n > 0);
+        let agents: Vec<&str> = self.other_agents.iter().map(|it| agent_title(it)).collect();
+        let agents = match agents.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", agents.join(", ")),
+        };
+        let others = [
+            (self.forks, "fork", agents),
+            (self.sub_agents, "sub-agent", String::new()),
+        ];
+        let others = others.into_iter().filter(|(n, ..)| *n > 0);
         let words: Vec<String> = others
-            .map(|(n, thing)| format!("+{}", count(n, thing)))
+            .map(|(n, thing, agents)| format!("+{}{agents}", count(n, thing)))
             .collect();
         words.join(" ")
     }
@@ -198,7 +209,7 @@ fn cells<'a>(line: &'a SessionLine<'a>, has_signs: bool) -> Vec<Cell<'a>> {
     let row = line.row;
     let name = |name: Option<&str>| one_line(name.unwrap_or_default(), NAMES);
     let project = row.project.as_ref().map(|project| project.name.as_str());
-    let agent = row.agent.as_deref().or(row.belongs_to.as_deref());
+    let agent = agent_of(row);
     let mut cells: Vec<Cell<'_>> = vec![
         short(&row.id).into(),
         row.updated_at

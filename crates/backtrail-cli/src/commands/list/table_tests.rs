@@ -186,6 +186,16 @@ fn a_family_is_folded_under_its_newest_session_that_is_not_a_sub_agent() {
 }
 
 #[test]
+fn a_family_names_its_other_agents_but_not_those_of_sub_agents() {
+    let mut rows = family();
+    for (row, agent) in rows.iter_mut().zip(["codex", "pi", "codex", "mine"]) {
+        row.agent = Some(agent.to_owned());
+    }
+    let line = drawn(rows, None, false);
+    assert!(line.contains("+2 forks (pi) +1 sub-agent"), "{line}");
+}
+
+#[test]
 fn a_family_unfolds_as_a_tree() {
     let text = drawn(family(), None, true);
     let titles: Vec<&str> = text
