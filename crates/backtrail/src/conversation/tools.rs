@@ -153,6 +153,7 @@ pub const TOOLS: &[(ToolKind, &[&str])] = &[
         &[
             "glob",
             "globfilesearch",
+            "find",
             "findfile",
             "findfiles",
             "filesearch",
@@ -296,7 +297,15 @@ const PATTERNS: &[&str] = &[
     "search_term",
     "SearchTerm",
 ];
-const GLOBS: &[&str] = &["glob", "include", "file_pattern", "type", "Includes"];
+const GLOBS: &[&str] = &[
+    "glob",
+    "include",
+    "include_pattern",
+    "file_pattern",
+    "Includes",
+];
+/// The type of files, which is not a pattern.
+const FILE_TYPES: &[&str] = &["type"];
 const URLS: &[&str] = &["url", "Url", "uri", "urls"];
 const QUERIES: &[&str] = &["query", "search_term", "queries", "prompt"];
 const TODOS: &[&str] = &["todos", "plan", "items", "todo_list", "tasks"];
@@ -745,7 +754,8 @@ impl Fields<'_> {
     fn search(&self) -> Option<Action> {
         let pattern = self.words(PATTERNS)?;
         let path = self.path();
-        let files = self.words(GLOBS).filter(|files| *files != pattern);
+        let files = self.words(GLOBS).or_else(|| self.words(FILE_TYPES));
+        let files = files.filter(|files| *files != pattern);
         Some(Action::Search {
             pattern,
             path,
