@@ -6,9 +6,16 @@
 //! the way is counted in [`Losses`].
 
 mod claude_code;
+mod codex;
+mod gemini_cli;
+mod google;
 mod losses;
 mod media;
 mod paths;
+mod pi;
+mod qwen_code;
+#[cfg(test)]
+mod round_trip_tests;
 mod tools;
 
 use std::io::{self, Write};
@@ -63,6 +70,10 @@ pub struct OutgoingSession<'n> {
 pub fn target(agent: &str) -> Option<Target> {
     let writer: &'static dyn TargetFormat = match agent {
         "claude-code" => &claude_code::ClaudeCodeTarget,
+        "codex" => &codex::CodexTarget,
+        "gemini-cli" => &gemini_cli::GeminiCliTarget,
+        "pi" => &pi::PiTarget,
+        "qwen-code" => &qwen_code::QwenCodeTarget,
         _ => return None,
     };
     let format = formats().find(|format| format.name() == agent)?;

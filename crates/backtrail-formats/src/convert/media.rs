@@ -17,6 +17,7 @@ pub(super) struct TakenMedia {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MediaTypes {
     /// None.
+    #[allow(dead_code, reason = "for targets that take only texts")]
     None,
     /// PNG, JPEG, GIF and WebP images.
     Images,

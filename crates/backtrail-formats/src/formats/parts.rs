@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use backtrail::{Block, Json, ToolResult, ToolUse};
 
-use super::blocks::{self, media_block, starts_with_any, text_block, thinking};
+use super::blocks::{self, media_block, starts_with_any, text_block, thinking, unknown_block};
 use crate::json::{Object, is_string, string, to_json, to_text};
 
 /// Returns the block of a part. `None` if the part is of an unknown type.
@@ -31,7 +31,7 @@ pub(super) fn part_block(json: &str) -> Option<Block> {
         return Some(Block::ToolUse(call));
     }
     let response = part.object("functionResponse")?;
-    let (output, is_error) = response_output(&response)?;
+    let (output, is_error) = response_output(&response, &[])?;
     Some(function_result(&response, Some(output), is_error).into())
 }
 
@@ -61,8 +61,25 @@ pub(super) fn function_result(
 }
 
 /// Returns the output of a tool and whether it is an error: the field `output` or `error` if
-/// it is the only one, or else the whole response.
-pub(super) fn response_output(response: &Object<'_>) -> Option<(Json, bool)> {
+/// it is the only one, or else the whole response. Its media are inside of it, or follow it.
+pub(super) fn response_output(response: &Object<'_>, after: &[&str]) -> Option<(Json, bool)> {
+    let (output, is_error) = response_text(response)?;
+    let mut parts = response.list("parts").unwrap_or_default();
+    parts.extend(after);
+    if parts.is_empty() {
+        return Some((output, is_error));
+    }
+    let Some(text) = to_text(output.as_str()) else {
+        return after.is_empty().then_some((output, is_error));
+    };
+    let text = (!text.is_empty()).then(|| Block::text(text));
+    let block = |json| part_block(json).unwrap_or_else(|| unknown_block("google_part", json));
+    let blocks = text.into_iter().chain(parts.into_iter().map(block));
+    let output = Json::from_value(&blocks.collect::<Vec<_>>()).ok()?;
+    Some((output, is_error))
+}
+
+fn response_text(response: &Object<'_>) -> Option<(Json, bool)> {
     let given = response.get("response")?;
     let fields = Object::from_json(given).unwrap_or_default();
     let is_error = fields

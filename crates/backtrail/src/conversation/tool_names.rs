@@ -145,6 +145,7 @@ pub const TOOLS: &[(ToolKind, &[&str])] = &[
         &[
             "glob",
             "globfilesearch",
+            "find",
             "findfile",
             "findfiles",
             "filesearch",
@@ -289,7 +290,15 @@ pub(super) const PATTERNS: &[&str] = &[
     "search_term",
     "SearchTerm",
 ];
-pub(super) const GLOBS: &[&str] = &["glob", "include", "file_pattern", "type", "Includes"];
+pub(super) const GLOBS: &[&str] = &[
+    "glob",
+    "include",
+    "include_pattern",
+    "file_pattern",
+    "Includes",
+];
+/// The type of files, which is not a pattern.
+pub(super) const FILE_TYPES: &[&str] = &["type"];
 pub(super) const URLS: &[&str] = &["url", "Url", "uri", "urls"];
 pub(super) const QUERIES: &[&str] = &["query", "search_term", "queries", "prompt"];
 pub(super) const TODOS: &[&str] = &["todos", "plan", "items", "todo_list", "tasks"];

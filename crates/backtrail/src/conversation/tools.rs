@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::item::ToolCall;
 use super::patch::{FilePatch, is_patch, parse_patch, replaced_blocks};
 use super::tool_names::{
-    ADDED, AGENTS, COMMANDS, CONTENTS, DIRECTORIES, EDITS, GLOBS, LISTS_OF_EDITS, PATCHES, PATHS,
+    ADDED, AGENTS, COMMANDS, CONTENTS, DIRECTORIES, EDITS, FILE_TYPES, GLOBS, LISTS_OF_EDITS, PATCHES, PATHS,
     PATTERNS, PLANS, PROMPTS, QUERIES, TODO_TEXTS, TODOS, ToolKind, URLS,
 };
 
@@ -376,7 +376,8 @@ impl Fields<'_> {
     fn search(&self) -> Option<Action> {
         let pattern = self.words(PATTERNS)?;
         let path = self.path();
-        let files = self.words(GLOBS).filter(|files| *files != pattern);
+        let files = self.words(GLOBS).or_else(|| self.words(FILE_TYPES));
+        let files = files.filter(|files| *files != pattern);
         Some(Action::Search {
             pattern,
             path,

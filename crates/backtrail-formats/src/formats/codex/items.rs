@@ -188,7 +188,11 @@ fn tool_result(payload: &Object<'_>, names: &[&str]) -> Item {
         return Item::Unknown;
     }
     let mut result = blocks::tool_result(id, payload.text("name"), output);
-    result.is_error = failed || payload.get("success") == Some("false");
+    result.is_error = match payload.get("success") {
+        Some("true") => false,
+        Some("false") => true,
+        _ => failed,
+    };
     Item::Message(Message::tool_result(result))
 }
 

@@ -288,13 +288,14 @@ fn tool_result(call: &Object<'_>) -> Option<ToolResult> {
 
 fn single_response(given: &str) -> Option<(Json, bool)> {
     let parts = elements(given).unwrap_or_else(|| vec![given]);
-    let [part] = parts.as_slice() else {
-        return None;
-    };
-    if is_string(part) {
-        return Some((to_json(part)?, false));
+    match parts.as_slice() {
+        [text] if is_string(text) => Some((to_json(text)?, false)),
+        [part, after @ ..] => {
+            let response = Object::from_json(part)?.object("functionResponse")?;
+            response_output(&response, after)
+        }
+        [] => None,
     }
-    response_output(&Object::from_json(part)?.object("functionResponse")?)
 }
 
 /// Returns the usage of a call. The input includes what came from the cache, but neither
