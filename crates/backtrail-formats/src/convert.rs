@@ -5,27 +5,38 @@
 //! One module for each target then writes the file that the agent reads. What had no place on
 //! the way is counted in [`Losses`].
 
+mod atif;
 mod claude_code;
+pub(crate) mod cline;
 mod codex;
+mod copilot_cli;
 mod gemini_cli;
 mod google;
+mod goose;
+mod hf_traces;
 mod losses;
 mod media;
+mod openai_chat;
+pub(crate) mod opencode;
 mod paths;
 mod pi;
 mod qwen_code;
 #[cfg(test)]
+mod read_back;
+#[cfg(test)]
 mod round_trip_tests;
+mod steps;
 mod tools;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use backtrail::context::{HandOver, HandOverContent, HandOverMessage, HandOverPart, ReplyPart};
+use backtrail::context::{
+    HandOver, HandOverContent, HandOverMedia, HandOverMessage, HandOverPart, ReplyPart,
+};
 use backtrail::{Json, Timestamp};
 use serde::Serialize;
 
-use crate::format::{Format, formats};
 use crate::launch::NewSession;
 
 pub use losses::{Loss, Losses};
@@ -53,9 +64,30 @@ trait TargetFormat: Sync {
 /// An agent, or another program, for which sessions can be written.
 #[derive(Clone, Copy)]
 pub struct Target {
-    format: &'static dyn Format,
+    name: &'static str,
+    title: &'static str,
     writer: &'static dyn TargetFormat,
 }
+
+/// All targets. Those that can be read too are called as their formats are.
+const TARGETS: &[Target] = &[
+    Target::new("claude-code", "Claude Code", &claude_code::ClaudeCodeTarget),
+    Target::new("codex", "Codex", &codex::CodexTarget),
+    Target::new("gemini-cli", "Gemini CLI", &gemini_cli::GeminiCliTarget),
+    Target::new("opencode", "opencode", &opencode::OpenCodeTarget),
+    Target::new("qwen-code", "Qwen Code", &qwen_code::QwenCodeTarget),
+    Target::new("copilot-cli", "Copilot CLI", &copilot_cli::CopilotCliTarget),
+    Target::new("pi", "pi", &pi::PiTarget),
+    Target::new("cline", "Cline", &cline::ClineTarget),
+    Target::new("goose", "goose", &goose::GooseTarget),
+    Target::new("atif", "ATIF", &atif::AtifTarget),
+    Target::new(
+        "hf-traces",
+        "Hugging Face session traces",
+        &hf_traces::HfTracesTarget,
+    ),
+    Target::new("openai-chat", "OpenAI chat", &openai_chat::OpenAiChatTarget),
+];
 
 /// A session in a target's own words, ready to be written.
 pub struct OutgoingSession<'n> {
@@ -66,29 +98,37 @@ pub struct OutgoingSession<'n> {
     messages: Vec<HandOverMessage>,
 }
 
+/// Returns everything for which sessions can be written.
+pub fn targets() -> impl Iterator<Item = Target> {
+    TARGETS.iter().copied()
+}
+
 /// Returns the target with this name. `None` if no sessions can be written for it.
-pub fn target(agent: &str) -> Option<Target> {
-    let writer: &'static dyn TargetFormat = match agent {
-        "claude-code" => &claude_code::ClaudeCodeTarget,
-        "codex" => &codex::CodexTarget,
-        "gemini-cli" => &gemini_cli::GeminiCliTarget,
-        "pi" => &pi::PiTarget,
-        "qwen-code" => &qwen_code::QwenCodeTarget,
-        _ => return None,
-    };
-    let format = formats().find(|format| format.name() == agent)?;
-    Some(Target { format, writer })
+pub fn target(name: &str) -> Option<Target> {
+    targets().find(|target| target.name == name)
 }
 
 impl Target {
-    /// Returns the agent's name on the command line and in sessions.
-    pub fn name(&self) -> &'static str {
-        self.format.name()
+    const fn new(
+        name: &'static str,
+        title: &'static str,
+        writer: &'static dyn TargetFormat,
+    ) -> Self {
+        Self {
+            name,
+            title,
+            writer,
+        }
     }
 
-    /// Returns the agent's name for people.
+    /// Returns the target's name on the command line.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the target's name for people.
     pub fn title(&self) -> &'static str {
-        self.format.title()
+        self.title
     }
 
     /// Puts a conversation in the target's own words. `directory` is where it was, if that is
@@ -153,7 +193,7 @@ impl Target {
 
 impl std::fmt::Debug for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Target").field(&self.format.name()).finish()
+        f.debug_tuple("Target").field(&self.name).finish()
     }
 }
 
@@ -239,6 +279,19 @@ fn joined_text(parts: &[HandOverPart]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
+/// Returns the images and documents among parts.
+fn media_in(parts: &[HandOverPart]) -> impl Iterator<Item = &HandOverMedia> {
+    parts.iter().filter_map(|part| match part {
+        HandOverPart::Media(media) => Some(media),
+        HandOverPart::Text(_) => None,
+    })
+}
+
+/// Returns the `data:` URL of an image or document.
+fn data_url(media: &HandOverMedia) -> String {
+    format!("data:{};base64,{}", media.media_type, media.data)
+}
+
 /// Returns JSON text as a value that keeps its bytes.
 fn raw(json: &str) -> Json {
     Json::new(json).expect("the input of a call is a JSON object")
@@ -255,6 +308,38 @@ fn write_line(out: &mut dyn Write, json: &Json) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
+/// Writes an object whose last field is a list, without having all of it in memory.
+struct ListWriter<'o> {
+    out: &'o mut dyn Write,
+    is_empty: bool,
+}
+
+impl<'o> ListWriter<'o> {
+    /// Writes the fields of an object, and the name of the list.
+    fn begin(out: &'o mut dyn Write, object: &Json, name: &str) -> io::Result<Self> {
+        let object = object.as_str();
+        let fields = object.strip_suffix('}').unwrap_or(object);
+        write!(out, "{fields},\"{name}\":[")?;
+        Ok(Self {
+            out,
+            is_empty: true,
+        })
+    }
+
+    fn add(&mut self, json: &Json) -> io::Result<()> {
+        let before = match std::mem::take(&mut self.is_empty) {
+            true => "\n",
+            false => ",\n",
+        };
+        self.out.write_all(before.as_bytes())?;
+        self.out.write_all(json.as_str().as_bytes())
+    }
+
+    fn end(self) -> io::Result<()> {
+        self.out.write_all(b"]}\n")
+    }
+}
+
 /// Makes a JSON object with its fields in this order. Values that are JSON keep their bytes.
 macro_rules! object {
     ($($name:literal : $value:expr),* $(,)?) => {{
@@ -265,11 +350,3 @@ macro_rules! object {
     }};
 }
 use object;
-
-pub(crate) fn cline_id(_at: Timestamp, random: [u8; 16]) -> String {
-    format!("{:x}", u128::from_le_bytes(random))
-}
-
-pub(crate) fn opencode_id(_at: Timestamp, random: [u8; 16]) -> String {
-    format!("{:x}", u128::from_le_bytes(random))
-}

@@ -172,7 +172,7 @@ impl Launch for ClineLaunch {
     }
 
     fn new_id(&self, at: Timestamp, random: [u8; 16]) -> String {
-        convert::cline_id(at, random)
+        convert::cline::session_id(at, random)
     }
 
     fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {
@@ -198,7 +198,7 @@ impl Launch for OpenCodeLaunch {
     }
 
     fn new_id(&self, at: Timestamp, random: [u8; 16]) -> String {
-        convert::opencode_id(at, random)
+        convert::opencode::session_id(at, random)
     }
 
     fn place(&self, old: &Path, new: &NewSession<'_>) -> Result<PathBuf> {

@@ -56,7 +56,7 @@ pub use bind::{agent_session, bind_imported, bind_new, sessions_of};
 pub use collector::{CollectedThread, EventCollector};
 pub use compressed::{Decompressed, decompress};
 pub use container::{ContainedSession, Container, Contents, FileStamp, Spool};
-pub use convert::{Loss, Losses, OutgoingSession, Target, target};
+pub use convert::{Loss, Losses, OutgoingSession, Target, target, targets};
 pub use cut::{CompleteEnd, CutPoint, ResumableAgent, resumable};
 pub use environment::Environment;
 pub use error::{Error, Result};

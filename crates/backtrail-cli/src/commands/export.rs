@@ -18,7 +18,7 @@ use backtrail::context::HandOverExtent;
 use backtrail::conversation::NoteChange;
 use backtrail::conversation::{Item, ToolOutcome};
 use backtrail::{Block, Json, Message, Role, SessionInfo, SessionReader, Store, Text};
-use backtrail_formats::{JsonRedactor, Redactor, agent_names, formats};
+use backtrail_formats::{JsonRedactor, Redactor, agent_names, formats, targets};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde_json::json;
@@ -120,8 +120,14 @@ impl ValueEnum for Format {
         static ALL: LazyLock<Vec<Format>> = LazyLock::new(|| {
             let agents = formats().map(|format| Format::Agent(format.name()));
             let first = [Format::Html, Format::Markdown, Format::Json].into_iter();
-            let last = [Format::Agent("openai-chat"), Format::V1];
-            first.chain(agents).chain(last).collect()
+            let is_agent = |name: &str| formats().any(|format| format.name() == name);
+            let others = targets().filter(|target| !is_agent(target.name()));
+            let others = others.map(|target| Format::Agent(target.name()));
+            first
+                .chain(agents)
+                .chain(others)
+                .chain([Format::V1])
+                .collect()
         });
         &ALL
     }

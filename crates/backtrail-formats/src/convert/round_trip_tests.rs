@@ -12,10 +12,10 @@ use proptest::prelude::*;
 
 use super::{OutgoingSession, Target, target};
 use crate::collector::EventCollector;
-use crate::cut::NewSession;
 use crate::environment::Environment;
 use crate::event::{Event, ReadReport};
 use crate::format::formats;
+use crate::launch::NewSession;
 use crate::source::Source;
 
 const ID: &str = "01a1e322-c9cd-7641-8b1f-3880d81bfa63";
@@ -208,9 +208,11 @@ fn check(target: &Target, messages: &[HandOverMessage]) -> Result<(), String> {
 
 fn read_back(target: &Target, bytes: &[u8]) -> (ReadReport, EventCollector) {
     let source = Source::from_bytes(format!("chats/{ID}.jsonl"), bytes);
-    assert!(target.format.recognises(&source), "{target:?}");
+    let format = formats().find(|format| format.name() == target.name());
+    let format = format.expect("a target that is read back has a format");
+    assert!(format.recognises(&source), "{target:?}");
     let mut events = EventCollector::default();
-    let opened = target.format.open(&source).expect("memory can be read");
+    let opened = format.open(&source).expect("memory can be read");
     let report = events.read(opened).expect("memory can be read");
     (report, events)
 }

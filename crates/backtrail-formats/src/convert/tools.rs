@@ -21,6 +21,16 @@ pub(super) struct ToolRow {
     pub(super) may_have: &'static [(Argument, &'static str)],
     /// The name of a task's text, for a list of tasks.
     pub(super) todo_text: Option<&'static str>,
+    /// What the list consists of, if the first argument is one.
+    pub(super) list: Option<ListOf>,
+}
+
+/// What an argument that is a list consists of.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ListOf {
+    Values,
+    /// Objects, with the value under this name.
+    Objects(&'static str),
 }
 
 impl ToolRow {
@@ -36,6 +46,7 @@ impl ToolRow {
             needs,
             may_have: &[],
             todo_text: None,
+            list: None,
         }
     }
 
@@ -48,6 +59,12 @@ impl ToolRow {
     /// Sets the name of a task's text.
     pub(super) const fn todo_text(mut self, name: &'static str) -> Self {
         self.todo_text = Some(name);
+        self
+    }
+
+    /// Makes the first argument a list.
+    pub(super) const fn list(mut self, of: ListOf) -> Self {
+        self.list = Some(of);
         self
     }
 }
@@ -69,7 +86,8 @@ pub(super) fn rename(call: &mut HandOverCall, tools: &[ToolRow]) {
 
 /// Returns the arguments under their names in a tool; `None` if one that it needs is missing.
 fn renamed_input(call: &HandOverCall, row: &ToolRow) -> Option<String> {
-    let mut fields: Fields = serde_json::from_str(&call.input).ok()?;
+    let fields: Fields = serde_json::from_str(&call.input).ok()?;
+    let mut fields = with_one_file(fields, row);
     let mut names: Vec<(&str, &str)> = Vec::new();
     for (argument, new) in row.needs {
         let old = name_in(*argument, new, &fields)?;
@@ -86,7 +104,11 @@ fn renamed_input(call: &HandOverCall, row: &ToolRow) -> Option<String> {
     let mut renamed = Fields::default();
     for (name, value) in std::mem::take(&mut fields).iter() {
         let found = names.iter().find(|(old, _)| *old == name);
-        let value = value_for(row, call, name, value);
+        let is_first = names.first().is_some_and(|(old, _)| *old == name);
+        let value = match row.list.filter(|_| is_first) {
+            Some(of) => in_list(of, name, value, row, call),
+            None => value_for(row, call, name, value),
+        };
         renamed.push(found.map_or(name, |(_, new)| new), value);
     }
     Some(to_json(&renamed).as_str().to_owned())
@@ -98,6 +120,46 @@ fn name_in<'a>(argument: Argument, own: &'a str, fields: &Fields) -> Option<&'a 
     match has(own) {
         true => Some(own),
         false => argument.name_in(has),
+    }
+}
+
+/// Returns arguments with the one file that they name in a list outside of it, unless the tool
+/// itself has such a list.
+fn with_one_file(fields: Fields, row: &ToolRow) -> Fields {
+    const LIST: &str = "files";
+    let own = |(_, name): &(Argument, &str)| *name == LIST;
+    let list = fields.get(LIST).filter(|_| row.kind == ToolKind::Read);
+    let list = list.filter(|_| !row.needs.iter().any(own));
+    let list = list.and_then(|list| list.parse::<Vec<Fields>>().ok());
+    let Some([file]) = list.as_deref() else {
+        return fields;
+    };
+    let mut out = Fields::default();
+    for (name, value) in fields.iter() {
+        match name {
+            LIST => file
+                .iter()
+                .for_each(|(name, value)| out.push(name, value.clone())),
+            name => out.push(name, value.clone()),
+        }
+    }
+    out
+}
+
+/// Returns the value of an argument that is a list.
+fn in_list(of: ListOf, name: &str, value: &Json, row: &ToolRow, call: &HandOverCall) -> Json {
+    let is_own = row.needs.first().is_some_and(|(_, own)| *own == name);
+    if is_own && value.as_str().starts_with('[') {
+        return value.clone();
+    }
+    let value = value_for(row, call, name, value);
+    match of {
+        ListOf::Values => to_json(&[value]),
+        ListOf::Objects(name) => {
+            let mut object = Fields::default();
+            object.push(name, value);
+            to_json(&[object])
+        }
     }
 }
 
@@ -159,7 +221,22 @@ mod tests {
         ),
     ];
 
+    const LISTS: &[ToolRow] = &[
+        ToolRow::new(
+            ToolKind::Command,
+            "run_commands",
+            &[(Argument::Command, "commands")],
+        )
+        .list(ListOf::Values),
+        ToolRow::new(ToolKind::Read, "read_files", &[(Argument::Path, "files")])
+            .list(ListOf::Objects("path")),
+    ];
+
     fn renamed(name: &str, input: &str) -> (String, String) {
+        renamed_by(TOOLS, name, input)
+    }
+
+    fn renamed_by(tools: &[ToolRow], name: &str, input: &str) -> (String, String) {
         let mut call = HandOverCall {
             id: "1".to_owned(),
             name: name.to_owned(),
@@ -167,7 +244,7 @@ mod tests {
             output: Vec::new(),
             is_error: false,
         };
-        rename(&mut call, TOOLS);
+        rename(&mut call, tools);
         (call.name, call.input)
     }
 
@@ -223,5 +300,40 @@ mod tests {
             let expected = (expected.0.to_owned(), expected.1.to_owned());
             assert_eq!(renamed(name, input), expected, "{name} {input}");
         }
+    }
+
+    #[test]
+    fn an_argument_becomes_a_list_of_one_and_back() {
+        const OTHERS: &[ToolRow] = &[
+            ToolRow::new(ToolKind::Command, "Bash", &[(Argument::Command, "command")]),
+            ToolRow::new(ToolKind::Read, "Read", &[(Argument::Path, "file_path")]),
+        ];
+        for (name, input, new, list) in [
+            (
+                "Bash",
+                r#"{"command":"ls","timeout":1.0}"#,
+                "run_commands",
+                r#"{"commands":["ls"],"timeout":1.0}"#,
+            ),
+            (
+                "Read",
+                r#"{"file_path":"a","limit":3}"#,
+                "read_files",
+                r#"{"files":[{"path":"a"}],"limit":3}"#,
+            ),
+        ] {
+            let there = renamed_by(LISTS, name, input);
+            assert_eq!(there, (new.to_owned(), list.to_owned()));
+            let back = renamed_by(OTHERS, &there.0, &there.1);
+            assert_eq!(back, (name.to_owned(), input.to_owned()));
+            assert_eq!(renamed_by(LISTS, &there.0, &there.1), there);
+        }
+        let several = r#"{"commands":["ls -l","cat a"]}"#;
+        assert_eq!(renamed_by(LISTS, "run_commands", several).1, several);
+        let several = r#"{"files":[{"path":"a"},{"path":"b"}]}"#;
+        assert_eq!(renamed_by(OTHERS, "read_files", several).1, several);
+        let shell = r#"{"command":["bash","-lc","ls"]}"#;
+        let expected = r#"{"commands":["ls"]}"#;
+        assert_eq!(renamed_by(LISTS, "shell", shell).1, expected);
     }
 }

@@ -125,6 +125,7 @@ fn read(
     let extra = trajectory.object("extra").unwrap_or_default();
     let model = agent.trimmed("model_name");
     sink.details(Details {
+        title: extra.trimmed("title"),
         model: model.clone(),
         directory: extra
             .path("cwd")

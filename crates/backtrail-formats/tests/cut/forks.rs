@@ -200,6 +200,6 @@ fn what_cannot_be_copied_is_refused_with_the_reason() {
     let new = new_session("/somewhere/else", &environment);
     // A directory that Gemini CLI does not know yet gets the folder that the agent would make.
     let place = launcher("gemini-cli").unwrap().place(&new).unwrap();
-    let folder = place.parent().and_then(std::path::Path::parent).unwrap();
+    let folder = place.parent().and_then(Path::parent).unwrap();
     assert!(folder.ends_with(".gemini/tmp/else"), "{place:?}");
 }

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::item::ToolCall;
 use super::patch::{FilePatch, is_patch, parse_patch, replaced_blocks};
 use super::tool_names::{
-    ADDED, AGENTS, COMMANDS, CONTENTS, DIRECTORIES, EDITS, FILE_TYPES, GLOBS, LISTS_OF_EDITS, PATCHES, PATHS,
-    PATTERNS, PLANS, PROMPTS, QUERIES, TODO_TEXTS, TODOS, ToolKind, URLS,
+    ADDED, AGENTS, COMMANDS, CONTENTS, DIRECTORIES, EDITS, FILE_TYPES, GLOBS, LISTS_OF_EDITS,
+    PATCHES, PATHS, PATTERNS, PLANS, PROMPTS, QUERIES, TODO_TEXTS, TODOS, ToolKind, URLS,
 };
 
 /// What a call does.

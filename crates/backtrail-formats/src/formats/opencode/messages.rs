@@ -511,7 +511,8 @@ impl<'m> Part<'m> {
 
     /// Returns what a call gave back: its output, and files.
     fn output(&self) -> Vec<Block> {
-        let text = self.state.text("output").map(Block::text);
+        let text = self.state.text("output").filter(|text| !text.is_empty());
+        let text = text.map(Block::text);
         let files = self.state.list("attachments").unwrap_or_default();
         let files = files.into_iter().map(file_block);
         text.into_iter().chain(files).collect()

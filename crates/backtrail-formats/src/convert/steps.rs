@@ -1,0 +1,78 @@
+//! Responses for programs that keep the text of a response apart from its calls.
+
+use backtrail::context::{HandOverCall, ReplyPart};
+
+/// A part of a response: texts, and the calls after them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Step<'r> {
+    pub(super) texts: Vec<&'r str>,
+    pub(super) calls: Vec<&'r HandOverCall>,
+}
+
+impl Step<'_> {
+    /// Returns the texts as one.
+    pub(super) fn text(&self) -> String {
+        self.texts.join("\n")
+    }
+}
+
+/// Splits a response before each text that follows a call, so that all of it stays in order.
+pub(super) fn steps(parts: &[ReplyPart]) -> Vec<Step<'_>> {
+    let mut steps: Vec<Step<'_>> = Vec::new();
+    for part in parts {
+        match (part, steps.last_mut()) {
+            (ReplyPart::Text(text), Some(step)) if step.calls.is_empty() => step.texts.push(text),
+            (ReplyPart::Text(text), _) => steps.push(Step {
+                texts: vec![text],
+                calls: Vec::new(),
+            }),
+            (ReplyPart::Call(call), Some(step)) => step.calls.push(call),
+            (ReplyPart::Call(call), None) => steps.push(Step {
+                texts: Vec::new(),
+                calls: vec![call],
+            }),
+        }
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str) -> ReplyPart {
+        ReplyPart::Call(HandOverCall {
+            id: id.to_owned(),
+            name: "t".to_owned(),
+            input: "{}".to_owned(),
+            output: Vec::new(),
+            is_error: false,
+        })
+    }
+
+    #[test]
+    fn a_response_is_split_before_each_text_that_follows_a_call() {
+        let text = |text: &str| ReplyPart::Text(text.to_owned());
+        let parts = [
+            text("a"),
+            text("b"),
+            call("1"),
+            call("2"),
+            text("c"),
+            call("3"),
+            text("d"),
+        ];
+        let split = steps(&parts);
+        let found: Vec<_> = split
+            .iter()
+            .map(|step| {
+                let ids: Vec<_> = step.calls.iter().map(|call| call.id.as_str()).collect();
+                (step.text(), ids.join(" "))
+            })
+            .collect();
+        let expected = [("a\nb", "1 2"), ("c", "3"), ("d", "")];
+        let expected = expected.map(|(text, ids)| (text.to_owned(), ids.to_owned()));
+        assert_eq!(found, expected);
+        assert_eq!(steps(&[call("1")]).len(), 1);
+    }
+}
