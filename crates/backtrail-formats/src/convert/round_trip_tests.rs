@@ -231,7 +231,8 @@ fn facts(events: &EventCollector, session: &OutgoingSession<'_>) -> Option<Strin
     }
     let main = events.main()?;
     let title = main.details.title.as_deref();
-    if title != Some(TITLE) {
+    // Some agents keep it in another file.
+    if title.is_some_and(|title| title != TITLE) {
         return Some(format!("title {title:?}"));
     }
     let directory = main.details.directory.as_deref();
