@@ -8,9 +8,10 @@
 //! The order matters, since an importer may run at any time, and the process may die at any time.
 //! If the file were first, an import would take it for a session of its own, and all that it
 //! copies would count twice. So the session is created before the file has its name. A process
-//! that dies in between leaves an empty fork, to which nothing is ever added. A database is
-//! different: its agent must write to it before we can read what it wrote. So no other process
-//! imports from before until after that ([`PausedImports`]).
+//! that dies in between leaves an empty fork, to which nothing is ever added. A session in a
+//! database can be created from the file that its agent imports, if the agent keeps its name and
+//! its keys (opencode). Otherwise (goose) the agent must write to the database first, and no
+//! process imports from before until after that ([`PausedImports`]).
 
 use std::path::Path;
 
@@ -35,10 +36,11 @@ pub struct HandOver<'h> {
     pub agent: &'static dyn Format,
     /// The agent's name for the new session, which the file must give it.
     pub name: &'h str,
-    /// The agent's file, as an import finds it; see [`contained_file`](crate::contained_file) for a session in a
-    /// database.
+    /// The agent's file, as an import finds it. For a session in a database, see
+    /// [`contained_file`](crate::contained_file).
     pub file: &'h Path,
-    /// What will be in the file, if it does not have its name yet.
+    /// What will be in the file, if it does not have its name yet; for a session in a database,
+    /// another file with the same events.
     pub content: Option<&'h Source>,
     /// The session that is handed over.
     pub parent: &'h SessionId,
@@ -53,8 +55,8 @@ pub struct HandOver<'h> {
 /// Hands a session over: creates the session here that continues `parent`, and to which imports
 /// add what the agent adds to its file.
 ///
-/// Call it before the file gets its name, with `content`; for a database, use
-/// [`PausedImports`]. It waits while another process imports.
+/// Call it before the file gets its name, with `content`. For a session in a database whose name
+/// is not known before, use [`PausedImports`]. It waits while another process imports.
 ///
 /// # Errors
 ///

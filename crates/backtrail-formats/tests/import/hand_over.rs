@@ -128,18 +128,39 @@ fn own_keys(store: &Store, id: &SessionId) -> Vec<String> {
     keys
 }
 
-/// Whether the cache is there at the next import.
-const CACHES: [bool; 2] = [true, false];
+/// How a file is found by the next import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// As it was left: only what was appended is read.
+    Appended,
+    /// The cache is gone.
+    WithoutCache,
+    /// Another byte is in its first line, so that it is read from the beginning.
+    Rewritten,
+}
 
-fn maybe_forget(kit: &Kit, has_cache: bool) {
-    if !has_cache {
-        kit.forget_cache();
+const NEXT: [Next; 3] = [Next::Appended, Next::WithoutCache, Next::Rewritten];
+
+impl Next {
+    fn prepare(self, kit: &Kit, file: &str) {
+        match self {
+            Self::Appended => {}
+            Self::WithoutCache => kit.forget_cache(),
+            Self::Rewritten => {
+                let text = std::fs::read_to_string(kit.path(file)).unwrap();
+                let other = match text.strip_prefix("{ ") {
+                    Some(rest) => format!("{{{rest}"),
+                    None => text.replacen('{', "{ ", 1),
+                };
+                kit.write(file, other);
+            }
+        }
     }
 }
 
 #[test]
 fn f24_what_another_agent_adds_comes_back_once_as_a_fork() {
-    for has_cache in CACHES {
+    for next in NEXT {
         let kit = Kit::new();
         let seq = import_parent(&kit, &kit.store);
         let copy = lines(NAME, &["c1", "c2"]);
@@ -173,18 +194,20 @@ fn f24_what_another_agent_adds_comes_back_once_as_a_fork() {
         kit.write("b.toy", &text);
         let mut own = Vec::new();
         for turn in 0..3 {
-            maybe_forget(&kit, has_cache);
-            assert_eq!(kit.counts(), (0, 0, 1));
+            next.prepare(&kit, "b.toy");
+            assert_eq!(kit.import().agents[0].messages, 0);
             assert_eq!(kit.keys(&id()), [shared.clone(), own.clone()].concat());
             for key in [format!("n{turn}"), format!("m{turn}")] {
                 text.push_str(&format!("{{\"say\":\"{key}\"}}\n"));
                 own.push(key);
             }
             kit.write("b.toy", &text);
-            maybe_forget(&kit, has_cache);
-            assert_eq!(kit.counts(), (0, 1, 0));
+            next.prepare(&kit, "b.toy");
+            let report = kit.import();
+            assert_eq!((report.agents[0].new, report.agents[0].messages), (0, 2));
             assert_eq!(own_keys(&kit.store, &id()), own);
-            assert_eq!(kit.kept("b.toy").unwrap().1, text.as_bytes());
+            let bytes = std::fs::read(kit.path("b.toy")).unwrap();
+            assert_eq!(kit.kept("b.toy").unwrap().1, bytes);
         }
         assert_eq!(kit.store.sessions().unwrap().len(), 2);
         assert_eq!(kit.keys(&parent()), shared);
@@ -219,7 +242,7 @@ fn f24_import_new_adds_only_what_is_new() {
 
 #[test]
 fn an_agent_that_goes_back_into_the_copy_goes_back_to_the_fork_point() {
-    for has_cache in CACHES {
+    for next in NEXT {
         let mut text = lines(NAME, &["c1", "c2", "c3"]);
         let kit = handed_over("b.toy", NAME, &text);
         let shared = kit.keys(&parent());
@@ -229,7 +252,7 @@ fn an_agent_that_goes_back_into_the_copy_goes_back_to_the_fork_point() {
             text.push('\n');
             kit.write("b.toy", &text);
             for _ in 0..2 {
-                maybe_forget(&kit, has_cache);
+                next.prepare(&kit, "b.toy");
                 kit.import();
                 assert_eq!(own_keys(&kit.store, &id()), own, "{line}");
             }
@@ -249,7 +272,7 @@ fn an_agent_that_goes_back_into_the_copy_goes_back_to_the_fork_point() {
 
 #[test]
 fn f24_branches_repeat_nothing_of_the_copy() {
-    for has_cache in CACHES {
+    for next in NEXT {
         let text = lines(NAME, &["c1", "c2", "c3"]);
         let kit = handed_over("b.toy", NAME, &text);
         kit.import();
@@ -265,7 +288,7 @@ fn f24_branches_repeat_nothing_of_the_copy() {
 "#;
         kit.write("b.toy", text + branches);
         for _ in 0..2 {
-            maybe_forget(&kit, has_cache);
+            next.prepare(&kit, "b.toy");
             kit.import();
             assert_eq!(own_keys(&kit.store, &id()), ["n1"]);
             let ids = kit.store.sessions().unwrap().into_iter();
@@ -288,7 +311,7 @@ fn f24_branches_repeat_nothing_of_the_copy() {
 
 #[test]
 fn a_file_that_is_cut_off_or_garbage_takes_nothing_away() {
-    for has_cache in CACHES {
+    for next in [Next::Appended, Next::WithoutCache] {
         let whole = lines(NAME, &["c1", "c2", "n1", "n2"]);
         let kit = handed_over("b.toy", NAME, &lines(NAME, &["c1", "c2"]));
         kit.write("b.toy", &whole);
@@ -298,17 +321,17 @@ fn a_file_that_is_cut_off_or_garbage_takes_nothing_away() {
         let cut = &whole.as_bytes()[..whole.len() - 5];
         for bytes in [half_of_the_copy.as_bytes(), b"", b"garbage\n", &zeros, cut] {
             kit.write("b.toy", bytes);
-            maybe_forget(&kit, has_cache);
+            next.prepare(&kit, "b.toy");
             kit.import();
             assert_eq!(own_keys(&kit.store, &id()), ["n1", "n2"]);
         }
         kit.write("b.toy", lines(NAME, &["c1", "c2", "n1", "n2", "n3"]));
-        maybe_forget(&kit, has_cache);
+        next.prepare(&kit, "b.toy");
         kit.import();
         assert_eq!(own_keys(&kit.store, &id()), ["n1", "n2", "n3"]);
         // The agent wrote its file again, with less of the copy.
         kit.write("b.toy", lines(NAME, &["c2", "x1"]) + &" ".repeat(200));
-        maybe_forget(&kit, has_cache);
+        next.prepare(&kit, "b.toy");
         kit.import();
         assert_eq!(own_keys(&kit.store, &id()), ["x1"]);
         assert_eq!(kit.keys(&id()).len(), 5);
@@ -324,8 +347,8 @@ fn f24_a_copy_of_the_file_that_differs_becomes_a_branch_without_the_shared_part(
     kit.write("c.toy", lines(NAME, &["c1", "c2", "x1"]));
     for text in [&["c1", "c2", "x1"][..], &["c1", "c2", "x1", "x2"]] {
         kit.write("c.toy", lines(NAME, text));
-        for has_cache in CACHES {
-            maybe_forget(&kit, has_cache);
+        for next in NEXT {
+            next.prepare(&kit, "c.toy");
             kit.import();
             assert_eq!(own_keys(&kit.store, &id()), ["n1"]);
             let (branch, _) = kit.kept("c.toy").unwrap();
@@ -345,7 +368,9 @@ fn two_imports_at_once_add_what_is_new_once() {
         text.push_str(&format!("{{\"say\":\"n{n}\"}}\n"));
         own.push(format!("n{n}"));
         kit.write("b.toy", &text);
-        maybe_forget(&kit, n % 2 == 0);
+        if n % 2 == 1 {
+            kit.forget_cache();
+        }
         let updated: u64 = std::thread::scope(|scope| {
             let imports = [0; 3].map(|_| {
                 scope.spawn(|| {
@@ -471,8 +496,8 @@ fn a_session_that_was_handed_over_and_deleted_stays_deleted() {
     kit.import();
     let plan = kit.store.delete_plan(&[id()], DeleteScope::Named);
     plan.unwrap().apply().unwrap();
-    for has_cache in CACHES {
-        maybe_forget(&kit, has_cache);
+    for next in NEXT {
+        next.prepare(&kit, "b.toy");
         kit.write("b.toy", lines(NAME, &["c1", "c2", "n1", "n2"]));
         assert_eq!(kit.import().agents[0].deleted_here, 1);
         assert_eq!(kit.store.sessions().unwrap(), [parent()]);
@@ -531,8 +556,8 @@ fn f24_a_session_goes_to_another_agent_and_back_and_each_has_only_its_own() {
     assert_eq!(import_file(&kit, &kit.store, &file, &Codex), (0, 0));
     codex += &(said(6, "user", "more") + &said(7, "assistant", "done") + &used(8, 330, 130));
     kit.write(&file, &codex);
-    for has_cache in CACHES {
-        maybe_forget(&kit, has_cache);
+    for next in [Next::Appended, Next::WithoutCache] {
+        next.prepare(&kit, &file);
         import_file(&kit, &kit.store, &file, &Codex);
         assert_eq!(own_keys(&kit.store, &first).len(), 2);
         assert_eq!(kit.keys(&first).len(), 6);
@@ -561,15 +586,15 @@ fn f24_a_session_goes_to_another_agent_and_back_and_each_has_only_its_own() {
     let text = text + &claude_line(claude_name, 6, Some(5)) + &claude_line(claude_name, 7, Some(6));
     let uuid = |n: usize| format!("{}-0000-4000-8000-{n:012}", &claude_name[..8]);
     kit.write(&file, &text);
-    for has_cache in CACHES {
-        maybe_forget(&kit, has_cache);
+    for next in NEXT {
+        next.prepare(&kit, &file);
         import_file(&kit, &kit.store, &file, &ClaudeCode);
         assert_eq!(own_keys(&kit.store, &second), [uuid(6), uuid(7)]);
         assert_eq!(kit.keys(&second).len(), 8);
     }
     kit.write(&file, text + &claude_line(claude_name, 8, Some(1)));
-    for has_cache in CACHES {
-        maybe_forget(&kit, has_cache);
+    for next in NEXT {
+        next.prepare(&kit, &file);
         import_file(&kit, &kit.store, &file, &ClaudeCode);
         assert_eq!(own_keys(&kit.store, &second), [uuid(8)]);
         let sessions = kit.store.sessions().unwrap();
@@ -607,7 +632,7 @@ fn f24_a_file_that_its_agent_rewrites_in_place_adds_only_what_is_new() {
         }
         file.to_string()
     };
-    for has_cache in CACHES {
+    for next in NEXT {
         let kit = Kit::new();
         let seq = import_parent(&kit, &kit.store);
         let messages = file(&[0, 1, 2, 3].map(|n| message(n, None)), None);
@@ -631,7 +656,7 @@ fn f24_a_file_that_its_agent_rewrites_in_place_adds_only_what_is_new() {
             all.push(new);
             kit.write(&file_name, file(&all, prompt));
             for _ in 0..2 {
-                maybe_forget(&kit, has_cache);
+                next.prepare(&kit, &file_name);
                 import_file(&kit, &kit.store, &file_name, &Cline);
                 assert_eq!(own_keys(&kit.store, &id).len(), own);
             }
@@ -644,7 +669,7 @@ fn f24_a_file_that_its_agent_rewrites_in_place_adds_only_what_is_new() {
         all.push(message(6, Some("x")));
         kit.write(&file_name, file(&all, None));
         for _ in 0..2 {
-            maybe_forget(&kit, has_cache);
+            next.prepare(&kit, &file_name);
             import_file(&kit, &kit.store, &file_name, &Cline);
             assert_eq!(own_keys(&kit.store, &id), ["x4", "x5", "x6"]);
         }
@@ -655,12 +680,12 @@ fn f24_a_file_that_its_agent_rewrites_in_place_adds_only_what_is_new() {
 
 #[test]
 fn f24_a_session_in_a_database_adds_only_what_is_new() {
-    for has_cache in CACHES {
+    for next in [Next::Appended, Next::WithoutCache] {
         let kit = agents::Kit::new("opencode/opencode.db", OPENCODE);
         let parents = Kit::new();
         let seq = import_parent(&parents, &kit.store);
         let forget = || {
-            if !has_cache {
+            if next == Next::WithoutCache {
                 std::fs::remove_dir_all(kit.store.root().join("derived")).ok();
             }
         };
@@ -777,8 +802,8 @@ fn f24_files_that_share_a_part_of_a_copy_are_forks_at_its_end() {
     for (n, end, is_at_fork) in [(3, 3, true), (4, 6, false)] {
         let text = line(end, "session_meta", meta(n, Some(end))) + &said(n, end + 1..end + 2);
         kit.write(&file(n), text);
-        for has_cache in CACHES {
-            maybe_forget(&kit, has_cache);
+        for next in NEXT {
+            next.prepare(&kit, &file(n));
             import_file(&kit, &kit.store, &file(n), &Codex);
             let fork: SessionId = codex_name(n).parse().unwrap();
             let info = kit.store.read_session(&fork).unwrap().info().unwrap();
@@ -789,5 +814,71 @@ fn f24_files_that_share_a_part_of_a_copy_are_forks_at_its_end() {
             let shared = if is_at_fork { 4 } else { 5 };
             assert_eq!(kit.keys(&fork).len(), shared + 1, "{n}");
         }
+    }
+}
+
+// opencode keeps the id of a session that it imports, and its exports are read like its database.
+#[test]
+fn f24_a_session_can_be_handed_over_before_a_database_has_it() {
+    for next in [Next::Appended, Next::WithoutCache] {
+        let kit = agents::Kit::new("opencode/opencode.db", OPENCODE);
+        let parents = Kit::new();
+        let seq = import_parent(&parents, &kit.store);
+        let info = |n: i64| match n % 2 {
+            0 => json!({"role": "user", "time": {"created": agents::AT + n}}),
+            _ => json!({"role": "assistant", "modelID": "m-1", "cost": 0.5,
+                "time": {"created": agents::AT + n, "completed": agents::AT + n},
+                "tokens": {"input": 7, "output": 3}}),
+        };
+        let part = |n: i64| {
+            json!({"type": "text", "text": format!("pears {n}"),
+                "time": {"start": agents::AT + n, "end": agents::AT + n}})
+        };
+        let exported = |n: i64| {
+            let (mut info, mut part) = (info(n), part(n));
+            for value in [&mut info, &mut part] {
+                value["sessionID"] = json!("ses_of_pears");
+            }
+            info["id"] = json!(format!("msg_{n}"));
+            part["id"] = json!(format!("prt_{n}"));
+            part["messageID"] = info["id"].clone();
+            json!({"info": info, "parts": [part]})
+        };
+        let time = json!({"created": agents::AT, "updated": agents::AT});
+        let session = json!({"id": "ses_of_pears", "projectID": "p", "directory": "/work",
+            "title": "Pears", "version": "1.18.0", "time": time});
+        let messages: Vec<_> = (0..4).map(exported).collect();
+        let export = json!({"info": session, "messages": messages}).to_string();
+        let path = contained_file(&kit.database, "ses_of_pears");
+        let content = Source::from_bytes(&path, export);
+        let parent = parent();
+        let new = HandOver {
+            content: Some(&content),
+            ..new(&OpenCode, "ses_of_pears", &path, (&parent, seq))
+        };
+        let id = hand_over(&kit.store, &new).unwrap();
+        let import = |own: &[&str]| {
+            for _ in 0..2 {
+                if next == Next::WithoutCache {
+                    std::fs::remove_dir_all(kit.store.root().join("derived")).ok();
+                }
+                kit.import();
+                assert_eq!(own_keys(&kit.store, &id), own);
+            }
+            assert_eq!(kit.store.sessions().unwrap().len(), 2);
+        };
+        let session = "INSERT INTO session VALUES ('ses_of_pears', 'p', NULL, 's', '/work',
+            'Pears', '1.18.0', NULL, ?1, ?1)";
+        kit.run(session, &[&agents::AT]);
+        let say = |n: i64| {
+            kit.message(&format!("msg_{n}"), n, &info(n));
+            kit.part(&format!("prt_{n}"), &format!("msg_{n}"), &part(n));
+        };
+        (0..4).for_each(say);
+        import(&[]);
+        (4..6).for_each(say);
+        import(&["msg_4", "prt_5"]);
+        let info = kit.store.read_session(&id).unwrap().info().unwrap();
+        assert_eq!(info.title.as_deref(), Some("fix login (from Claude Code)"));
     }
 }
