@@ -234,6 +234,14 @@ fn joined_text(parts: &[HandOverPart]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
+/// Splits a response where a text follows a call, for targets that send the texts of a response
+/// before its calls. Each step is a response of its own, and so nothing changes its place.
+fn steps(parts: &[ReplyPart]) -> impl Iterator<Item = &[ReplyPart]> {
+    parts.chunk_by(|before, after| {
+        !matches!((before, after), (ReplyPart::Call(_), ReplyPart::Text(_)))
+    })
+}
+
 /// Returns JSON text as a value that keeps its bytes.
 fn raw(json: &str) -> Json {
     Json::new(json).expect("the input of a call is a JSON object")
