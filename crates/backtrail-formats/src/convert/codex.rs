@@ -185,3 +185,34 @@ fn kind(part: &HandOverPart) -> &'static str {
 fn data_url(media: &HandOverMedia) -> String {
     format!("data:{};base64,{}", media.media_type, media.data)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::round_trip_tests::lines_for;
+
+    #[test]
+    fn a_rollout_has_what_codex_needs_and_leaves_the_settings_to_the_user() {
+        let lines = lines_for("codex", "fix it");
+        let meta = &lines[0]["payload"];
+        for field in ["id", "timestamp", "cwd", "originator", "cli_version"] {
+            assert!(meta[field].is_string(), "{field} in {meta}");
+        }
+        // Codex lists sessions of one provider: without a name, that of the user.
+        assert!(meta["model_provider"].is_null());
+        let kinds = lines.iter().map(|line| {
+            let kind = line["payload"]["type"].as_str();
+            kind.unwrap_or_else(|| line["type"].as_str().unwrap_or_default())
+        });
+        let expected = [
+            "session_meta",
+            "message",
+            "user_message",
+            "message",
+            "agent_message",
+            "function_call",
+            "function_call_output",
+            "thread_name_updated",
+        ];
+        assert_eq!(kinds.collect::<Vec<_>>(), expected);
+    }
+}

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::google::{part, response};
 use super::media::{MediaTypes, TakenMedia};
+use super::steps::split;
 use super::tools::ToolRow;
 use super::{
     OutgoingSession, TargetFormat, joined_text, object, raw, to_json, with_millis, write_line,
@@ -101,7 +102,7 @@ impl TargetFormat for GeminiCliTarget {
             match &message.content {
                 HandOverContent::User(parts) => write(message, &Line::User(parts))?,
                 HandOverContent::Assistant { model, parts } => {
-                    for parts in steps(parts) {
+                    for parts in split(parts) {
                         let model = model.as_deref();
                         write(message, &Line::Model { model, parts })?;
                     }
@@ -134,13 +135,6 @@ fn header(session: &OutgoingSession<'_>) -> Json {
         "kind": "main",
         "summary": session.title,
     }
-}
-
-/// Splits a response where a text follows a call: a message has its texts before its calls.
-fn steps(parts: &[ReplyPart]) -> impl Iterator<Item = &[ReplyPart]> {
-    parts.chunk_by(|before, after| {
-        !matches!((before, after), (ReplyPart::Call(_), ReplyPart::Text(_)))
-    })
 }
 
 /// A line with a message.
@@ -247,5 +241,44 @@ fn tool_call(call: &HandOverCall, at: &str) -> Json {
         "status": if call.is_error { "error" } else { "success" },
         "timestamp": at,
         "resultDisplay": joined_text(&call.output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::round_trip_tests::{lines_for, with_session};
+    use super::super::target;
+
+    #[test]
+    fn the_header_names_the_project() {
+        let header = &lines_for("gemini-cli", "fix it")[0];
+        // The SHA-256 of /work/shop.
+        let hash = "dbea7844263c6ce66006e75f3148ea36ea4d8a72e5da9660fcf609b9195c3e92";
+        assert_eq!(header["projectHash"], hash);
+        let gemini = target("gemini-cli").unwrap();
+        let main = Path::new("/none/tmp/shop/chats/session-1.jsonl");
+        let companions = with_session(&gemini, &[], |session| gemini.companions(session, main));
+        let root = Path::new("/none/tmp/shop/.project_root");
+        assert_eq!(companions, [(root.to_owned(), "/work/shop".to_owned())]);
+    }
+
+    #[test]
+    fn a_prompt_that_looks_like_a_command_is_still_sent() {
+        for (prompt, is_marked) in [
+            ("fix it", false),
+            ("a/b", false),
+            ("/src/a.rs is broken", true),
+            (" \u{feff}/src/a.rs", true),
+            ("?", true),
+            ("<session_context> is what?", true),
+        ] {
+            let line = &lines_for("gemini-cli", prompt)[1];
+            let part = &line["content"][0];
+            assert_eq!(part["text"], prompt);
+            assert_eq!(part.get("thought").is_some(), is_marked, "{prompt}");
+            assert_eq!(line.get("displayContent").is_some(), is_marked);
+        }
     }
 }

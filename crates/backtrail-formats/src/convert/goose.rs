@@ -105,7 +105,7 @@ fn count(session: &OutgoingSession<'_>) -> usize {
         .map(|message| match &message.content {
             HandOverContent::User(_) => 1,
             HandOverContent::Assistant { parts, .. } => {
-                let steps = steps(parts);
+                let steps: Vec<_> = steps(parts).collect();
                 let answered = steps.iter().filter(|step| !step.calls.is_empty());
                 steps.len() + answered.count()
             }

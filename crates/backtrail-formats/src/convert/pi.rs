@@ -10,8 +10,9 @@ use backtrail::context::{
 use backtrail::conversation::{Argument, ToolKind};
 
 use super::media::{MediaTypes, TakenMedia};
+use super::steps::split;
 use super::tools::ToolRow;
-use super::{OutgoingSession, TargetFormat, object, raw, with_millis, write_line};
+use super::{OutgoingSession, TargetFormat, object, raw, to_json, with_millis, write_line};
 
 pub(super) struct PiTarget;
 
@@ -72,7 +73,9 @@ impl TargetFormat for PiTarget {
             match &message.content {
                 HandOverContent::User(parts) => chain.user(message, parts, out)?,
                 HandOverContent::Assistant { model, parts } => {
-                    chain.assistant(message, model.as_deref(), parts, out)?;
+                    for parts in split(parts) {
+                        chain.assistant(message, model.as_deref(), parts, out)?;
+                    }
                 }
             }
         }
@@ -170,14 +173,14 @@ impl Chain<'_> {
     ) -> io::Result<()> {
         let id = self.session.uuid(self.entries);
         let mut fields = backtrail::Fields::default();
-        fields.push("type", super::to_json(kind));
-        fields.push("id", super::to_json(&id));
-        fields.push("parentId", super::to_json(&self.last));
-        fields.push("timestamp", super::to_json(at));
-        fields.push(name, super::to_json(value));
+        fields.push("type", to_json(kind));
+        fields.push("id", to_json(&id));
+        fields.push("parentId", to_json(&self.last));
+        fields.push("timestamp", to_json(at));
+        fields.push(name, to_json(value));
         self.last = Some(id);
         self.entries += 1;
-        write_line(out, &super::to_json(&fields))
+        write_line(out, &to_json(&fields))
     }
 
     fn millis(&self, at: &HandOverMessage) -> i64 {
@@ -231,5 +234,24 @@ fn reply_part(part: &ReplyPart) -> Json {
             "name": call.name,
             "arguments": raw(&call.input),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::round_trip_tests::lines_for;
+
+    #[test]
+    fn a_response_has_what_pi_needs() {
+        let lines = lines_for("pi", "fix it");
+        let reply = &lines[3]["message"];
+        assert_eq!(reply["usage"]["totalTokens"], 0);
+        assert_eq!(reply["usage"]["cost"]["total"], 0);
+        assert_eq!(reply["stopReason"], "toolUse");
+        assert_eq!(reply["provider"], "anthropic");
+        assert_eq!(reply["api"], "anthropic-messages");
+        let parents = lines[2..].iter().map(|line| &line["parentId"]);
+        let ids = lines[1..].iter().map(|line| &line["id"]);
+        assert!(parents.eq(ids.take(lines.len() - 2)));
     }
 }

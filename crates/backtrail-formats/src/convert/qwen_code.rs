@@ -9,6 +9,7 @@ use backtrail::{Fields, Json, Timestamp};
 
 use super::google::{part, reply_part, response};
 use super::media::{MediaTypes, TakenMedia};
+use super::steps::split;
 use super::tools::ToolRow;
 use super::{OutgoingSession, TargetFormat, joined_text, object, to_json, with_millis, write_line};
 
@@ -90,7 +91,9 @@ impl TargetFormat for QwenCodeTarget {
             match &message.content {
                 HandOverContent::User(parts) => chain.user(message, parts, out)?,
                 HandOverContent::Assistant { model, parts } => {
-                    chain.assistant(message, model.as_deref(), parts, out)?;
+                    for parts in split(parts) {
+                        chain.assistant(message, model.as_deref(), parts, out)?;
+                    }
                 }
             }
         }
@@ -188,5 +191,20 @@ impl Chain<'_> {
         self.last = Some(uuid);
         self.records += 1;
         fields
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::round_trip_tests::lines_for;
+
+    #[test]
+    fn the_title_is_at_the_end_where_qwen_code_looks_for_it() {
+        let lines = lines_for("qwen-code", "fix it");
+        let kinds: Vec<_> = lines.iter().map(|line| line["type"].as_str()).collect();
+        let expected = ["user", "assistant", "tool_result", "system"].map(Some);
+        assert_eq!(kinds, expected);
+        assert_eq!(lines[3]["subtype"], "custom_title");
+        assert_eq!(lines[3]["parentUuid"], lines[2]["uuid"]);
     }
 }

@@ -171,8 +171,12 @@ fn answer(said: &mut Vec<Said>, given: &ToolResult) {
     }
 }
 
-/// Writes a conversation for a target and reads it back. Returns what was wrong.
-fn check(target: &Target, messages: &[HandOverMessage]) -> Result<(), String> {
+/// Prepares a conversation for a target and does something with it.
+pub(super) fn with_session<T>(
+    target: &Target,
+    messages: &[HandOverMessage],
+    then: impl FnOnce(&OutgoingSession<'_>) -> T,
+) -> T {
     let environment = Environment::default();
     let new = NewSession {
         id: ID.to_owned(),
@@ -183,9 +187,33 @@ fn check(target: &Target, messages: &[HandOverMessage]) -> Result<(), String> {
     let mut hand_over = HandOver::default();
     hand_over.messages = messages.to_vec();
     let (session, _) = target.prepare(hand_over, TITLE, None, &new);
+    then(&session)
+}
+
+/// Returns the lines that are written for a target: a prompt, and a response with a call.
+pub(super) fn lines_for(agent: &str, prompt: &str) -> Vec<serde_json::Value> {
+    let target = target(agent).expect("the target exists");
+    let one = call("c1", "Bash", r#"{"command":"ls"}"#, vec![text("a")]);
+    let messages = messages([user(vec![text(prompt)]), model(vec![says("yes"), one])]);
+    let mut bytes = Vec::new();
+    with_session(&target, &messages, |session| {
+        target
+            .write(session, &mut bytes)
+            .expect("memory takes everything");
+    });
+    let lines = serde_json::Deserializer::from_slice(&bytes).into_iter();
+    lines.map(|line| line.expect("each line is JSON")).collect()
+}
+
+/// Writes a conversation for a target and reads it back. Returns what was wrong.
+fn check(target: &Target, messages: &[HandOverMessage]) -> Result<(), String> {
+    with_session(target, messages, |session| check_session(target, session))
+}
+
+fn check_session(target: &Target, session: &OutgoingSession<'_>) -> Result<(), String> {
     let mut bytes = Vec::new();
     target
-        .write(&session, &mut bytes)
+        .write(session, &mut bytes)
         .expect("memory takes everything");
     let fail = |what: String| Err(format!("{}: {what}", target.name()));
     if !is_json(&bytes) {
@@ -196,11 +224,11 @@ fn check(target: &Target, messages: &[HandOverMessage]) -> Result<(), String> {
     if unclear {
         return fail(format!("{report:?}"));
     }
-    let (given, read) = (given(&session), read(&events));
+    let (given, read) = (given(session), read(&events));
     if given != read {
         return fail(format!("wrote {given:#?}\nread {read:#?}"));
     }
-    match facts(&events, &session) {
+    match facts(&events, session) {
         Some(wrong) => fail(wrong),
         None => Ok(()),
     }

@@ -16,24 +16,26 @@ impl Step<'_> {
     }
 }
 
-/// Splits a response before each text that follows a call, so that all of it stays in order.
-pub(super) fn steps(parts: &[ReplyPart]) -> Vec<Step<'_>> {
-    let mut steps: Vec<Step<'_>> = Vec::new();
-    for part in parts {
-        match (part, steps.last_mut()) {
-            (ReplyPart::Text(text), Some(step)) if step.calls.is_empty() => step.texts.push(text),
-            (ReplyPart::Text(text), _) => steps.push(Step {
-                texts: vec![text],
-                calls: Vec::new(),
-            }),
-            (ReplyPart::Call(call), Some(step)) => step.calls.push(call),
-            (ReplyPart::Call(call), None) => steps.push(Step {
-                texts: Vec::new(),
-                calls: vec![call],
-            }),
+/// Splits a response where a text follows a call, for programs that send the texts of a response
+/// before its calls. Each step is a response of its own, so that nothing changes its place.
+pub(super) fn split(parts: &[ReplyPart]) -> impl Iterator<Item = &[ReplyPart]> {
+    parts.chunk_by(|before, after| {
+        !matches!((before, after), (ReplyPart::Call(_), ReplyPart::Text(_)))
+    })
+}
+
+/// Splits a response in the same way, and its steps into texts and calls.
+pub(super) fn steps(parts: &[ReplyPart]) -> impl Iterator<Item = Step<'_>> {
+    split(parts).map(|parts| {
+        let mut step = Step::default();
+        for part in parts {
+            match part {
+                ReplyPart::Text(text) => step.texts.push(text),
+                ReplyPart::Call(call) => step.calls.push(call),
+            }
         }
-    }
-    steps
+        step
+    })
 }
 
 #[cfg(test)]
@@ -62,7 +64,7 @@ mod tests {
             call("3"),
             text("d"),
         ];
-        let split = steps(&parts);
+        let split: Vec<_> = steps(&parts).collect();
         let found: Vec<_> = split
             .iter()
             .map(|step| {
@@ -73,6 +75,6 @@ mod tests {
         let expected = [("a\nb", "1 2"), ("c", "3"), ("d", "")];
         let expected = expected.map(|(text, ids)| (text.to_owned(), ids.to_owned()));
         assert_eq!(found, expected);
-        assert_eq!(steps(&[call("1")]).len(), 1);
+        assert_eq!(steps(&[call("1")]).count(), 1);
     }
 }

@@ -210,6 +210,9 @@ mod tests {
         .may_have(&[(Argument::Directory, "workdir")]),
         ToolRow::new(ToolKind::Todos, "update_plan", &[(Argument::Todos, "plan")])
             .todo_text("step"),
+        ToolRow::new(ToolKind::Search, "rg", &[(Argument::Pattern, "pattern")])
+            .may_have(&[(Argument::Files, "include_pattern")]),
+        ToolRow::new(ToolKind::Find, "glob", &[(Argument::Pattern, "pattern")]),
         ToolRow::new(
             ToolKind::Edit,
             "replace",
@@ -279,6 +282,24 @@ mod tests {
                     "update_plan",
                     r#"{"plan":[{"step":"a","status":"pending"}]}"#,
                 ),
+            ),
+            (
+                "Grep",
+                r#"{"pattern":"a","glob":"*.rs","type":"rust"}"#,
+                (
+                    "rg",
+                    r#"{"pattern":"a","include_pattern":"*.rs","type":"rust"}"#,
+                ),
+            ),
+            (
+                "Grep",
+                r#"{"pattern":"a","type":"rust"}"#,
+                ("rg", r#"{"pattern":"a","type":"rust"}"#),
+            ),
+            (
+                "find",
+                r#"{"pattern":"*.rs"}"#,
+                ("glob", r#"{"pattern":"*.rs"}"#),
             ),
             // What does not fit stays as it is.
             (
