@@ -177,7 +177,7 @@ fn parse_days(age: &str) -> Option<u64> {
 }
 
 /// Reads a file of settings as JSON; an empty object if there is none.
-fn read_settings(path: &Path) -> Result<String, String> {
+pub(crate) fn read_settings(path: &Path) -> Result<String, String> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => without_comments(&text),
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),

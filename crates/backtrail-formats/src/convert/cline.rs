@@ -4,11 +4,12 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use backtrail::context::{HandOverCall, HandOverContent, HandOverMedia, HandOverPart, ReplyPart};
+use backtrail::context::{HandOverCall, HandOverContent, HandOverMedia, HandOverPart};
 use backtrail::conversation::{Argument, ToolKind};
-use backtrail::{Json, Timestamp};
+use backtrail::{Fields, Json, Timestamp};
 
 use super::media::{MediaTypes, TakenMedia};
+use super::steps::{Step, steps};
 use super::tools::{ListOf, ToolRow};
 use super::{
     ListWriter, OutgoingSession, TargetFormat, joined_text, object, raw, to_json, with_millis,
@@ -79,40 +80,36 @@ impl TargetFormat for ClineTarget {
             },
         };
         let mut list = ListWriter::begin(out, &head, "messages")?;
-        for (n, message) in session.messages.iter().enumerate() {
+        let mut written = 0;
+        for message in &session.messages {
             let at = session.time(message).as_millis();
+            let mut add = |role: &str, content: &[Json], model: Option<&str>| {
+                let mut message = Fields::default();
+                message.push("id", to_json(&session.uuid(written)));
+                message.push("role", to_json(role));
+                message.push("content", to_json(content));
+                message.push("ts", to_json(&at));
+                if let Some(model) = model {
+                    let model = object! {"id": model, "provider": "unknown"};
+                    message.push("modelInfo", model);
+                }
+                written += 1;
+                list.add(&to_json(&message))
+            };
             match &message.content {
                 HandOverContent::User(parts) => {
                     let content: Vec<Json> = parts.iter().map(prompt_part).collect();
-                    list.add(&object! {
-                        "id": session.uuid(2 * n),
-                        "role": "user",
-                        "content": content,
-                        "ts": at,
-                    })?;
+                    add("user", &content, None)?;
                 }
                 HandOverContent::Assistant { model, parts } => {
-                    let content: Vec<Json> = parts.iter().map(reply_part).collect();
-                    let model = model.as_deref().unwrap_or("unknown");
-                    list.add(&object! {
-                        "id": session.uuid(2 * n),
-                        "role": "assistant",
-                        "content": content,
-                        "ts": at,
-                        "modelInfo": object! {"id": model, "provider": "unknown"},
-                    })?;
-                    let calls = parts.iter().filter_map(|part| match part {
-                        ReplyPart::Call(call) => Some(result(call)),
-                        ReplyPart::Text(_) => None,
-                    });
-                    let results: Vec<Json> = calls.collect();
-                    if !results.is_empty() {
-                        list.add(&object! {
-                            "id": session.uuid(2 * n + 1),
-                            "role": "user",
-                            "content": results,
-                            "ts": at,
-                        })?;
+                    for step in steps(parts) {
+                        let model = model.as_deref().unwrap_or("unknown");
+                        add("assistant", &answer(&step), Some(model))?;
+                        let results = step.calls.iter().map(|call| result(call));
+                        let results: Vec<Json> = results.collect();
+                        if !results.is_empty() {
+                            add("user", &results, None)?;
+                        }
                     }
                 }
             }
@@ -165,16 +162,19 @@ fn image(media: &HandOverMedia) -> Json {
     object! {"type": "image", "data": media.data, "mediaType": media.media_type}
 }
 
-fn reply_part(part: &ReplyPart) -> Json {
-    match part {
-        ReplyPart::Text(text) => object! {"type": "text", "text": text},
-        ReplyPart::Call(call) => object! {
+/// Returns the texts of an answer as one, which Cline would join without a space, and the calls.
+fn answer(step: &Step<'_>) -> Vec<Json> {
+    let text = step.text();
+    let text = (!text.is_empty()).then(|| object! {"type": "text", "text": text});
+    let calls = step.calls.iter().map(|call| {
+        object! {
             "type": "tool_use",
             "id": call.id,
             "name": call.name,
             "input": raw(&call.input),
-        },
-    }
+        }
+    });
+    text.into_iter().chain(calls).collect()
 }
 
 fn result(call: &HandOverCall) -> Json {

@@ -51,10 +51,11 @@ impl TargetFormat for CopilotCliTarget {
         TOOLS
     }
 
+    /// It keeps the images of results, but does not send them again.
     fn media(&self) -> TakenMedia {
         TakenMedia {
             in_prompts: MediaTypes::Images,
-            in_results: MediaTypes::Images,
+            in_results: MediaTypes::None,
         }
     }
 
@@ -139,7 +140,6 @@ impl Events<'_> {
                 "type": "blob",
                 "data": image.data,
                 "mimeType": image.media_type,
-                "displayName": "image",
             }
         });
         let data = object! {
@@ -210,20 +210,7 @@ impl Events<'_> {
             data.push("shellExecution", object! {"exitCode": code});
         }
         data.push("success", to_json(&(is_shell || !call.is_error)));
-        let mut result = backtrail::Fields::default();
-        result.push("content", to_json(&text));
-        let images = media_in(&call.output).map(|image| {
-            object! {
-                "type": "image",
-                "data": image.data,
-                "mimeType": image.media_type,
-            }
-        });
-        let images: Vec<Json> = images.collect();
-        if !images.is_empty() {
-            result.push("contents", to_json(&images));
-        }
-        data.push("result", to_json(&result));
+        data.push("result", object! {"content": text});
         if call.is_error && !is_shell {
             data.push("error", object! {"message": text});
         }

@@ -80,9 +80,10 @@ impl TargetFormat for GooseTarget {
                 HandOverContent::User(parts) => add("user", parts.iter().map(part).collect())?,
                 HandOverContent::Assistant { parts, .. } => {
                     for step in steps(parts) {
-                        let texts = step.texts.iter().map(|text| self::text(text));
+                        // goose would join several texts without a space.
+                        let texts = (!step.texts.is_empty()).then(|| text(&step.text()));
                         let calls = step.calls.iter().map(|call| request(call));
-                        add("assistant", texts.chain(calls).collect())?;
+                        add("assistant", texts.into_iter().chain(calls).collect())?;
                         if !step.calls.is_empty() {
                             add(
                                 "user",

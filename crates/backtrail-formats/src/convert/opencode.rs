@@ -5,12 +5,14 @@
 //! id that is the time begins anew every two years.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use backtrail::context::{
     HandOverCall, HandOverContent, HandOverMedia, HandOverMessage, HandOverPart,
 };
 use backtrail::conversation::{Argument, ToolKind};
 use backtrail::{Fields, Json, Timestamp};
+use serde_json::Value;
 
 use super::media::{MediaTypes, TakenMedia};
 use super::steps::{Step, steps};
@@ -19,11 +21,16 @@ use super::{
     ListWriter, OutgoingSession, TargetFormat, data_url, joined_text, media_in, object, raw,
     to_json,
 };
+use crate::cut::NewSession;
+use crate::retention::read_settings;
 
 pub(super) struct OpenCodeTarget;
 
 /// The version whose sessions these are.
 const VERSION: &str = "1.18.33";
+
+/// What is written where a name is needed, and not known.
+const UNKNOWN: &str = "unknown";
 
 /// The agent that continues a session.
 const AGENT: &str = "build";
@@ -120,9 +127,42 @@ impl TargetFormat for OpenCodeTarget {
     }
 }
 
+/// Returns the model with which opencode continues the session: that of the last prompt, which
+/// it must know. So it is the one of its settings, or the one that was used last.
+fn chosen_model(new: &NewSession<'_>) -> Json {
+    let read = |path: PathBuf| {
+        let settings = read_settings(&path).ok()?;
+        serde_json::from_str::<Value>(&settings).ok()
+    };
+    let config = new.environment.directory("XDG_CONFIG_HOME", ".config");
+    let config = config.map(|config| config.join("opencode"));
+    let directories = std::iter::once(&new.directory).chain(&config);
+    let set = directories.flat_map(|directory| {
+        let names = ["opencode.json", "opencode.jsonc", "config.json"];
+        names.map(|name| directory.join(name))
+    });
+    let mut set = set.filter_map(|path| {
+        let settings = read(path)?;
+        let (provider, model) = settings["model"].as_str()?.split_once('/')?;
+        Some((provider.to_owned(), model.to_owned()))
+    });
+    let state = new.environment.directory("XDG_STATE_HOME", ".local/state");
+    let last = || {
+        let state = read(state?.join("opencode/model.json"))?;
+        let last = &state["recent"][0];
+        let name = |field: &str| last[field].as_str().map(str::to_owned);
+        Some((name("providerID")?, name("modelID")?))
+    };
+    let unknown = || (UNKNOWN.to_owned(), UNKNOWN.to_owned());
+    let (provider, model) = set.next().or_else(last).unwrap_or_else(unknown);
+    object! {"providerID": provider, "modelID": model}
+}
+
 /// Makes the ids of messages and parts, in order.
 struct Ids<'s> {
     session: &'s OutgoingSession<'s>,
+    /// The model of prompts.
+    model: Json,
     next: i64,
     count: usize,
 }
@@ -134,6 +174,7 @@ impl<'s> Ids<'s> {
         let at = session.new.at.as_millis().saturating_sub(EARLIER_MS);
         Self {
             session,
+            model: chosen_model(session.new),
             next: at.wrapping_mul(IDS_OF_A_MILLISECOND) + 1,
             count: 0,
         }
@@ -220,6 +261,7 @@ fn prompt<'s>(
     let at = session.time(message).as_millis();
     prompt.info.push("time", object! {"created": at});
     prompt.info.push("agent", to_json(AGENT));
+    prompt.info.push("model", ids.model.clone());
     for part in parts {
         match part {
             HandOverPart::Text(text) => prompt.add(ids, "text", [("text", to_json(text))]),
@@ -253,8 +295,8 @@ fn answer<'s>(
     for (name, value) in [
         ("time", object! {"created": at, "completed": at}),
         ("parentID", to_json(prompt)),
-        ("modelID", to_json(model.unwrap_or("unknown"))),
-        ("providerID", to_json("unknown")),
+        ("modelID", to_json(model.unwrap_or(UNKNOWN))),
+        ("providerID", to_json(UNKNOWN)),
         ("mode", to_json(AGENT)),
         ("agent", to_json(AGENT)),
         ("path", object! {"cwd": directory, "root": directory}),
@@ -330,6 +372,7 @@ fn state(answer: &Exported<'_>, ids: &mut Ids<'_>, call: &HandOverCall, at: i64)
 mod tests {
     use super::super::read_back::{DIRECTORY, TITLE, answer_first, hard, time, write};
     use super::*;
+    use crate::environment::Environment;
 
     const NAME: &str = "opencode";
 
@@ -411,5 +454,36 @@ mod tests {
         assert!(session.starts_with("ses_e1cdc9"), "{session}");
         assert!(session.ends_with("zzzzzzzzzzzzzz"));
         assert!(session > session_id(at, [0; 16]));
+    }
+
+    #[test]
+    fn a_session_continues_with_the_model_of_the_settings_or_the_last_one() {
+        let home = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| {
+            let path = home.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let environment = Environment::new(home.path());
+        let new = NewSession {
+            id: String::new(),
+            at: time(0),
+            directory: home.path().join("w"),
+            environment: &environment,
+        };
+        let chosen = || chosen_model(&new).as_str().to_owned();
+        let expected = |provider: &str, model: &str| {
+            format!(r#"{{"providerID":"{provider}","modelID":"{model}"}}"#)
+        };
+        assert_eq!(chosen(), expected("unknown", "unknown"));
+        let recent = r#"{"recent":[{"providerID":"a","modelID":"b/c"}]}"#;
+        put(".local/state/opencode/model.json", recent);
+        assert_eq!(chosen(), expected("a", "b/c"));
+        put(".config/opencode/opencode.json", r#"{"model":"d/e/f"}"#);
+        assert_eq!(chosen(), expected("d", "e/f"));
+        put("w/opencode.json", "{\"model\":");
+        assert_eq!(chosen(), expected("d", "e/f"));
+        put("w/opencode.json", r#"{"model":"g/h"}"#);
+        assert_eq!(chosen(), expected("g", "h"));
     }
 }

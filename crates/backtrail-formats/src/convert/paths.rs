@@ -20,23 +20,42 @@ impl Moved {
         })
     }
 
-    /// Replaces the old directory in the arguments that are texts.
+    /// Replaces the old directory in the texts of a call's arguments.
     pub(super) fn rewrite(&self, input: &mut String) {
-        let Ok(fields) = serde_json::from_str::<Fields>(input) else {
-            return;
-        };
-        let mut rewritten = Fields::default();
+        let new = Json::new(input.as_str()).ok();
+        if let Some(new) = new.and_then(|json| self.in_json(&json)) {
+            *input = new.as_str().to_owned();
+        }
+    }
+
+    /// Returns a value with the new directory; `None` if the old one is not in it.
+    fn in_json(&self, value: &Json) -> Option<Json> {
         let mut changed = false;
-        for (name, value) in fields.iter() {
-            let text = value.parse::<String>().ok();
-            let new = text.and_then(|text| self.in_text(&text));
+        let mut new = |value: &Json| {
+            let new = self.in_json(value);
             changed |= new.is_some();
-            let new = new.and_then(|text| Json::from_value(&text).ok());
-            rewritten.push(name, new.unwrap_or_else(|| value.clone()));
-        }
-        if changed {
-            *input = super::to_json(&rewritten).as_str().to_owned();
-        }
+            new.unwrap_or_else(|| value.clone())
+        };
+        let rewritten = match value.as_str().as_bytes().first()? {
+            b'"' => {
+                let new = self.in_text(&value.parse::<String>().ok()?)?;
+                return Some(super::to_json(&new));
+            }
+            b'[' => {
+                let list = value.parse::<Vec<Json>>().ok()?;
+                super::to_json(&list.iter().map(new).collect::<Vec<_>>())
+            }
+            b'{' => {
+                let fields = value.parse::<Fields>().ok()?;
+                let mut rewritten = Fields::default();
+                for (name, value) in fields.iter() {
+                    rewritten.push(name, new(value));
+                }
+                super::to_json(&rewritten)
+            }
+            _ => return None,
+        };
+        changed.then_some(rewritten)
     }
 
     /// Returns a text with the new directory; `None` if the old one is not in it.
@@ -84,6 +103,10 @@ mod tests {
             (r#"{"path":"/w/shopping"}"#, r#"{"path":"/w/shopping"}"#),
             (r#"{"path":"/w/shop.bak/a"}"#, r#"{"path":"/w/shop.bak/a"}"#),
             (r#"{ "path" : 7 }"#, r#"{ "path" : 7 }"#),
+            (
+                r#"{"files":[{"path":"/w/shop/a"},1.0,["/w/shop"]]}"#,
+                r#"{"files":[{"path":"/new/a"},1.0,["/new"]]}"#,
+            ),
         ] {
             assert_eq!(rewritten(input), expected);
         }
