@@ -21,7 +21,7 @@ use super::{
     ListWriter, OutgoingSession, TargetFormat, data_url, joined_text, media_in, object, raw,
     to_json,
 };
-use crate::cut::NewSession;
+use crate::launch::NewSession;
 use crate::retention::read_settings;
 
 pub(super) struct OpenCodeTarget;
