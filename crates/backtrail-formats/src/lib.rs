@@ -41,6 +41,7 @@ mod import;
 mod json;
 mod json_lines;
 mod launch;
+mod launchers;
 mod lines;
 mod names;
 mod programs;
@@ -84,7 +85,8 @@ pub use import::{
     PausedImports, SkippedFile, forgetting_sessions, hand_over, import, import_checkpoint_files,
     import_new, is_database_file, is_handed_over, preview, recognise,
 };
-pub use launch::{Launcher, NewSession, launcher};
+pub use launch::{Launcher, NewSession};
+pub use launchers::launcher;
 pub use lines::{Line, Lines, MAX_LINE};
 pub use names::{agent_called, agent_names, agent_title};
 pub use programs::{ProgramFile, recognise_agent};
