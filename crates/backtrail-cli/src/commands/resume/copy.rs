@@ -12,7 +12,7 @@ use crate::commands::import::failed;
 use crate::commands::short;
 use crate::error::{CommandError, Result};
 use crate::files;
-use crate::text::count;
+use crate::text::{count, one_line};
 use crate::ui::Ui;
 
 /// Makes the copy where the agent finds it. `None` if no part of the agent's file is the
@@ -30,11 +30,22 @@ pub(super) fn make(
     let launcher = agent.launcher();
     let file = launcher.place_of_copy(source.path(), new);
     let file: PathBuf = file.map_err(|error| failed(&error))?;
-    files::create_whole(&file, |out| {
+    let written = files::create_whole(&file, |out| {
         let written = agent.write_copy(&source, cut, new, out);
         written.map_err(|error| WriteError::Content(failed(&error)))
-    })
-    .map_err(|error| error.at("cannot make the copy", &file))?;
+    });
+    match written {
+        Ok(()) => {}
+        // Not every version of a file can be copied.
+        Err(WriteError::Content(error)) => {
+            let why = one_line(&error.to_string(), 200);
+            ui.status(&format!(
+                "note: no copy of the agent's file: {why}; it is written anew"
+            ));
+            return Ok(None);
+        }
+        Err(error) => return Err(error.at("cannot make the copy", &file)),
+    }
     if cut.damaged > 0 {
         let lines = count(cut.damaged, "damaged line");
         ui.warning(&format!("the copy has {lines}, as the original"), None);
