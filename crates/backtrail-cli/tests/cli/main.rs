@@ -64,6 +64,7 @@ mod relink;
 mod repair;
 mod requirements;
 mod resume;
+mod resume_elsewhere;
 mod review;
 mod rewind;
 mod run;

@@ -15,48 +15,48 @@ mod sessions;
 use sessions::Sample;
 
 /// A home directory with a session of each agent, all in one directory.
-struct Home {
-    cli: Cli,
+pub(crate) struct Home {
+    pub(crate) cli: Cli,
 }
 
 impl Home {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let home = Self { cli: Cli::new() };
         let root = home.dir().join(".gemini/tmp/proj/.project_root");
         write(&root, home.project().as_bytes());
         home
     }
 
-    fn dir(&self) -> PathBuf {
+    pub(crate) fn dir(&self) -> PathBuf {
         self.cli.store().parent().unwrap().join("home")
     }
 
-    fn project(&self) -> String {
+    pub(crate) fn project(&self) -> String {
         let work = self.cli.work().canonicalize().unwrap();
         work.to_str().unwrap().to_owned()
     }
 
     /// Writes the session of an agent.
-    fn sample(&self, agent: &str) -> Sample {
+    pub(crate) fn sample(&self, agent: &str) -> Sample {
         let mut all = sessions::all(&self.project()).into_iter();
         let sample = all.find(|sample| sample.agent == agent).unwrap();
         write(&self.dir().join(&sample.file), sample.text.as_bytes());
         sample
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         let mut command = self.cli.command(args);
         let path = format!("{}:/usr/bin:/bin", self.dir().join("bin").display());
         finish(command.env("HOME", self.dir()).env("PATH", path), b"")
     }
 
-    fn import(&self) {
+    pub(crate) fn import(&self) {
         let ran = self.run(&["import", "--json"]);
         assert_eq!(ran.code, 0, "{ran:#?}");
     }
 
     /// Installs a program that writes down how it was called, and changes a file.
-    fn install(&self, program: &str) {
+    pub(crate) fn install(&self, program: &str) {
         let file = self.dir().join("bin").join(program);
         let log = self.dir().join("called");
         let text = format!(
@@ -67,13 +67,13 @@ impl Home {
         std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
     }
 
-    fn called(&self) -> Vec<String> {
+    pub(crate) fn called(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.dir().join("called")).unwrap();
         text.lines().map(str::to_owned).collect()
     }
 
     /// Returns all files of agents, with their contents.
-    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
         let mut left = vec![self.dir()];
         while let Some(path) = left.pop() {
@@ -101,12 +101,12 @@ impl Home {
     }
 }
 
-fn write(path: &Path, bytes: &[u8]) {
+pub(crate) fn write(path: &Path, bytes: &[u8]) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, bytes).unwrap();
 }
 
-const AGENTS: [&str; 6] = [
+pub(crate) const AGENTS: [&str; 6] = [
     "claude-code",
     "codex",
     "gemini-cli",

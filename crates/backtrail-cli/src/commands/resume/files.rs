@@ -63,9 +63,20 @@ impl Found {
         Ok(())
     }
 
+    /// Returns the workspace of the session: the one that it names, or that of its directory.
     fn workspace(&self, store: &Store, ui: &Ui) -> Result<Workspace> {
         let id = self.reader.id();
-        workspace_of(store, id)?.ok_or_else(|| {
+        let named = workspace_of(store, id)?;
+        let directory = store.moved_root(&self.info);
+        let directory = directory.or_else(|| self.info.workspace_root.clone());
+        let found = match (named, directory) {
+            (None, Some(directory)) => {
+                let root = store.workspace_root(&directory)?;
+                store.find_workspace(&root)?
+            }
+            (named, _) => named,
+        };
+        found.ok_or_else(|| {
             let (id, program) = (short(id), ui.program());
             let what = format!("session {id} has no file checkpoints");
             let hint = format!("without the files: {program} resume {id}");
@@ -74,7 +85,7 @@ impl Found {
     }
 
     fn point(&self) -> Point {
-        Point::record(self.reader.id(), self.last.unwrap_or(0))
+        Point::record(self.reader.id(), self.files_seq())
     }
 
     /// Adds a way out to the error for a record without a state of the files.

@@ -108,6 +108,15 @@ impl Found {
         }
     }
 
+    /// Returns the record whose state of the files belongs to the end of the conversation. Commands
+    /// may have run after its last message.
+    pub(super) fn files_seq(&self) -> u64 {
+        match self.newest == self.last {
+            true => self.asked.unwrap_or(self.info.last_seq),
+            false => self.last.unwrap_or(0),
+        }
+    }
+
     /// Reports that the conversation could not end where it was asked to.
     pub(super) fn report_cut(&self, ui: &Ui) {
         if let (Some(asked), Some(last)) = (self.asked, self.last)

@@ -1,0 +1,286 @@
+//! `resume --agent`: a session continues in another agent. What the real agents make of it is
+//! tested in `agents/`.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::kit::{Ran, short};
+use crate::resume::{AGENTS, Home, write};
+
+/// The agents that find a file.
+const TARGETS: [&str; 7] = [
+    "claude-code",
+    "codex",
+    "gemini-cli",
+    "copilot-cli",
+    "pi",
+    "qwen-code",
+    "cline",
+];
+
+fn totals(home: &Home) -> Value {
+    let stats = home.run(&["stats", "--all", "--json"]);
+    assert_eq!(stats.code, 0, "{stats:#?}");
+    stats.json()["totals"].clone()
+}
+
+fn texts(ran: &Ran) -> String {
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    ran.json()["messages"].to_string()
+}
+
+// F24
+#[test]
+fn a_session_of_any_agent_is_written_for_any_other() {
+    for (from, agent) in AGENTS.into_iter().enumerate() {
+        let home = Home::new();
+        let sample = home.sample(agent);
+        home.import();
+        let before = totals(&home);
+        // Not all pairs here, but each agent as both; `backtrail-formats` tries all of them.
+        for target in TARGETS.into_iter().skip(from % 2).step_by(2) {
+            let files = home.files();
+            let ran = home.run(&["resume", sample.id, "--agent", target, "--print", "--json"]);
+            if target == agent {
+                continue;
+            }
+            assert_eq!(ran.code, 0, "{agent} to {target}: {ran:#?}");
+            let made = ran.json();
+            assert_eq!(made["agent"], target);
+            let id = made["new_id"].as_str().unwrap();
+            assert!(made["command"].to_string().contains(id), "{made:#}");
+            assert_eq!(made["directory"], json!(home.project()));
+            let file = PathBuf::from(made["file"].as_str().unwrap());
+            let written = home.files();
+            assert!(written.contains_key(&file), "{made:#}");
+            for (path, bytes) in &files {
+                assert_eq!(written.get(path), Some(bytes), "{path:?} is as it was");
+            }
+            // It is in the store at once, and an import adds nothing.
+            let session = made["session"].as_str().unwrap();
+            let shown = home.run(&["show", session, "--json"]);
+            assert!(texts(&shown).contains("It has 2 MB."), "{shown:#?}");
+            let row = shown.json();
+            assert_eq!(row["forked_from"]["parent_session_id"], sample.id);
+            assert_eq!(row["belongs_to"], target);
+            let again = home.run(&["import", "--json"]).json();
+            assert_eq!(again["agents"][target]["messages"], 0, "{again:#}");
+            assert_eq!(
+                texts(&home.run(&["show", session, "--json"])),
+                texts(&shown)
+            );
+        }
+        assert_eq!(totals(&home), before, "{agent}: nothing counts twice");
+    }
+}
+
+#[test]
+fn a_session_that_was_recorded_continues_in_an_agent_up_to_a_record() {
+    let home = Home::new();
+    home.install("codex");
+    let lines = "{\"role\":\"user\",\"text\":\"fix the cart\"}\n\
+                 {\"role\":\"assistant\",\"text\":\"Done.\"}\n\
+                 {\"role\":\"user\",\"text\":\"and the rest\"}\n";
+    let mut record = home.cli.command(&["record"]);
+    let ran = crate::kit::finish(&mut record, lines.as_bytes());
+    let id = ran.json_lines()[0]["session"].as_str().unwrap().to_owned();
+    let ran = home.run(&["resume", &format!("{id}:2"), "--agent", "codex"]);
+    assert_eq!(ran.code, 7, "the agent's exit code: {ran:#?}");
+    let said = format!("wrote session {} up to record 2 for Codex as ", short(&id));
+    assert!(ran.stderr.contains(&said), "{ran:#?}");
+    let called = home.called();
+    assert_eq!(called[..2], [home.project(), "resume".to_owned()]);
+    let new = texts(&home.run(&["show", &called[2], "--json"]));
+    assert!(
+        new.contains("fix the cart") && !new.contains("and the rest"),
+        "{new}"
+    );
+    // Without a name it is the session's own agent, of which this one has none.
+    let ran = home.run(&["resume", &id, "--print"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("is not an agent's own"), "{ran:#?}");
+    assert!(ran.stderr.contains(" --agent NAME"), "{ran:#?}");
+    let ran = home.run(&["resume", &id, "--agent", "codec", "--print"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("codex"), "{ran:#?}");
+}
+
+#[test]
+fn what_has_no_place_is_listed() {
+    let home = Home::new();
+    let sample = home.sample("claude-code");
+    home.import();
+    let ran = home.run(&["resume", sample.id, "--agent", "pi", "--print"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let made = home.run(&["resume", sample.id, "--agent", "pi", "--print", "--json"]);
+    let losses = made.json()["losses"].clone();
+    assert!(!losses.as_array().unwrap().is_empty(), "{losses:#}");
+    for loss in losses.as_array().unwrap() {
+        let text = loss["text"].as_str().unwrap();
+        assert!(ran.stderr.contains(&format!("note: {text}\n")), "{ran:#?}");
+        assert!(loss["count"].as_u64().unwrap() > 0, "{loss:#}");
+    }
+    let exported = home.run(&["export", sample.id, "--to", "pi"]);
+    assert_eq!(exported.code, 0, "{exported:#?}");
+    for line in exported.stdout.lines() {
+        serde_json::from_str::<Value>(line).unwrap();
+    }
+}
+
+/// The files of a session: three states of `a`, each with a prompt.
+fn session_with_files(home: &Home) -> (String, Vec<u64>) {
+    let mut session: Option<String> = None;
+    let mut seqs = Vec::new();
+    for n in 1..=3 {
+        let text = format!("make it {n}");
+        let mut words = vec!["record", "--text", &text];
+        words.extend(session.iter().flat_map(|id| ["--session", id]));
+        let ran = home.run(&words).json_lines()[0].clone();
+        session = Some(ran["session"].as_str().unwrap().to_owned());
+        let id = session.as_deref().unwrap();
+        let script = format!("echo {n} > a");
+        let ran = home.run(&["run", "--session", id, "--", "sh", "-c", &script]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        let shown = home.run(&["show", id, "--json"]).json();
+        seqs.push(shown["last_seq"].as_u64().unwrap());
+    }
+    (session.unwrap(), seqs)
+}
+
+#[test]
+fn the_files_go_back_with_the_conversation_if_that_is_wanted() {
+    let home = Home::new();
+    let (id, seqs) = session_with_files(&home);
+    let read = || std::fs::read_to_string(home.cli.work().join("a")).unwrap();
+    let place = format!("{id}:{}", seqs[0]);
+    let resume = |more: &[&str]| {
+        let words = ["resume", &place, "--agent", "codex", "--print"];
+        home.run(&[&words[..], more].concat())
+    };
+    assert_eq!(resume(&[]).code, 0);
+    assert_eq!(read(), "3\n", "the files stay");
+    // What you changed since is not overwritten, and no session is made.
+    std::fs::write(home.cli.work().join("a"), "mine\n").unwrap();
+    let files = home.files();
+    let ran = resume(&["--with-files"]);
+    assert_eq!((ran.code, read().as_str()), (2, "mine\n"), "{ran:#?}");
+    assert!(
+        ran.stderr
+            .contains("1 file changed since then; nothing was touched"),
+        "{ran:#?}"
+    );
+    let way = format!("backtrail rewind {}:{} --files", short(&id), seqs[0]);
+    assert!(ran.stderr.contains(&way), "{ran:#?}");
+    assert_eq!(home.files(), files);
+    std::fs::write(home.cli.work().join("a"), "3\n").unwrap();
+    let ran = resume(&["--with-files"]);
+    assert_eq!((ran.code, read().as_str()), (0, "1\n"), "{ran:#?}");
+    let undone = home.run(&["undo"]);
+    assert_eq!((undone.code, read().as_str()), (0, "3\n"), "{undone:#?}");
+}
+
+#[test]
+fn a_directory_of_its_own_has_the_files_as_they_were() {
+    let home = Home::new();
+    let (id, seqs) = session_with_files(&home);
+    let place = format!("{id}:{}", seqs[1]);
+    let into = home.dir().join("try");
+    let dir = into.to_str().unwrap();
+    let words = [
+        "resume", &place, "--agent", "claude", "--into", dir, "--print", "--json",
+    ];
+    let ran = home.run(&words);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let made = ran.json();
+    assert_eq!(made["directory"], json!(into.canonicalize().unwrap()));
+    assert_eq!(std::fs::read_to_string(into.join("a")).unwrap(), "2\n");
+    let here = std::fs::read_to_string(home.cli.work().join("a")).unwrap();
+    assert_eq!(here, "3\n");
+    let session = made["session"].as_str().unwrap();
+    let shown = home.run(&["show", session, "--json"]).json();
+    assert_eq!(shown["workspace"], made["directory"]);
+    // A directory that has something in it is not used.
+    let ran = home.run(&words);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+}
+
+#[test]
+fn an_agent_that_is_missing_or_refuses_leaves_nothing() {
+    let home = Home::new();
+    let sample = home.sample("codex");
+    home.import();
+    let sessions = |home: &Home| home.run(&["list", "--all", "--json"]).json();
+    let before = sessions(&home);
+    // opencode imports the session itself.
+    let ran = home.run(&["resume", sample.id, "--agent", "opencode", "--print"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("opencode is not in PATH"), "{ran:#?}");
+    let ran = home.run(&["resume", sample.id, "--agent", "pi"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("--agent pi --print"), "{ran:#?}");
+    home.install("goose");
+    let ran = home.run(&["resume", sample.id, "--agent", "goose", "--print"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(
+        ran.stderr.contains("goose could not import the session"),
+        "{ran:#?}"
+    );
+    // Where the agent's directory should be is something else.
+    write(&home.dir().join(".claude"), b"not a directory");
+    let ran = home.run(&["resume", sample.id, "--agent", "claude", "--print"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("cannot write the session"), "{ran:#?}");
+    assert_eq!(sessions(&home), before);
+}
+
+#[test]
+fn kill_9_leaves_a_whole_session_or_none() {
+    let home = Home::new();
+    // Long enough that the kills come in the middle.
+    let long = "x".repeat(300_000);
+    let mut lines = String::new();
+    for n in 0..40 {
+        lines += &format!(
+            "{}\n",
+            json!({"role": "user", "text": format!("{n} {long}")})
+        );
+        lines += &format!("{}\n", json!({"role": "assistant", "text": "ok"}));
+    }
+    let mut record = home.cli.command(&["record"]);
+    let ran = crate::kit::finish(&mut record, lines.as_bytes());
+    let id = ran.json_lines()[0]["session"].as_str().unwrap().to_owned();
+    let folder = home.dir().join(".codex/sessions");
+    let (mut killed, mut whole) = (0, 0);
+    for round in 0..12_u32 {
+        let words = ["resume", &id, "--agent", "codex", "--print"];
+        let mut child = home.cli.command(&words);
+        let mut child = child.env("HOME", home.dir()).spawn().unwrap();
+        let mut looks = 0;
+        while child.try_wait().unwrap().is_none() {
+            // From the first sign of the session on, a little later each time.
+            looks += u32::from(folder.is_dir());
+            if looks > round * 40 {
+                child.kill().ok();
+                killed += 1;
+                break;
+            }
+        }
+        child.wait().unwrap();
+        for (path, bytes) in home.files() {
+            if path.extension().is_some_and(|it| it == "jsonl") {
+                let text = String::from_utf8(bytes).unwrap();
+                assert!(text.contains("39 xxx") && text.ends_with("}\n"), "{path:?}");
+                whole += 1;
+            }
+        }
+        // What is left is imported without a second copy of anything.
+        let again = home.run(&["import", "--json"]).json();
+        assert_eq!(
+            again["agents"]["codex"]["messages"].as_u64().unwrap_or(0),
+            0,
+            "{again:#}"
+        );
+    }
+    assert!(killed > 0, "{killed} killed, {whole} whole");
+}
