@@ -18,7 +18,7 @@ usage: backtrail-bench [trail|session|snapshot|store|find|import|follow|live] [-
   find         measure catalogue and search: index
   import       measure importing other agents' sessions: peers, totals, rollout
   follow       measure following an agent while it works: live, grown
-  live         measure agents at work, as whole processes: hooks, wrapped
+  live         measure agents at work, as whole processes: hooks, wrapped, resume
   --quick      fewer rounds and a tenth of the sizes
   --only NAME  only this part
   --dir DIR    where to write; a real disk (default: beside this program)
