@@ -153,7 +153,8 @@ impl View<'_> {
         let survey = match is_text || args.turn.is_some() || seq.is_some() {
             true => {
                 let spending = row.as_ref().map(|row| row.spending);
-                Some(Survey::of(self.reader, spending.unwrap_or_default())?)
+                let survey = Survey::of(self.reader, spending.unwrap_or_default())?;
+                Some(survey.with_row(row.as_ref()))
             }
             false => None,
         };
