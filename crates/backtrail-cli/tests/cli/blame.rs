@@ -310,3 +310,16 @@ fn the_beginning_of_two_commits_names_both() {
         );
     }
 }
+
+#[test]
+fn a_single_line_has_its_prompt_where_there_is_room() {
+    let cli = Cli::new();
+    let file = cli.work().join("a.txt");
+    fs::write(&file, "one\n").unwrap();
+    cli.run(&["run", "--", "sh", "-c", "echo two >> a.txt"]);
+    for columns in ["60", "80", "160"] {
+        let mut command = cli.command(&["blame", "a.txt"]);
+        let ran = crate::kit::finish(command.env("COLUMNS", columns), b"");
+        assert!(ran.stdout.contains("echo two >> a.txt"), "{ran:#?}");
+    }
+}
