@@ -45,7 +45,7 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
     /// A session: its id, a prefix of 4+ characters, or latest; or REF:SEQ for the turn with that
-    /// record; or a git commit, for the turn that made it
+    /// record; or a git commit or HEAD, for the turn that made it
     #[arg(value_name = "REF")]
     reference: String,
 

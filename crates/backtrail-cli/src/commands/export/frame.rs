@@ -144,7 +144,7 @@ fn write_facts(html: &mut Html, info: &SessionInfo, survey: &Survey) {
     }
     if let Some(by) = &info.spawned_by {
         html.wrap(
-            " · started by a call of <code>",
+            " · started by a call in <code>",
             by.session_id.as_ref(),
             "</code>",
         );
