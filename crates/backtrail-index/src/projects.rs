@@ -41,7 +41,7 @@ impl Project {
             Some(remote) => last(remote),
             None => root.file_name().map_or_else(
                 || root.to_string_lossy().into_owned(),
-                |name| without_git(&name.to_string_lossy()),
+                |name| without_git(last_of_windows(&name.to_string_lossy())),
             ),
         };
         Self {
@@ -49,6 +49,14 @@ impl Project {
             remote: remote.map(str::to_owned),
         }
     }
+}
+
+/// Returns the last part of a path on Windows, which is one name here.
+fn last_of_windows(name: &str) -> &str {
+    let is_path = name.get(1..3) == Some(":\\") || name.starts_with("\\\\");
+    let last = name.trim_end_matches('\\').rsplit('\\').next();
+    last.filter(|last| is_path && !last.is_empty())
+        .unwrap_or(name)
 }
 
 /// Returns the name of a repository without files of its own as people say it.
@@ -84,6 +92,16 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn a_directory_of_windows_has_its_last_name() {
+        let name = |root: &str| Project::new(Path::new(root), None).name;
+        assert_eq!(name(r"C:\work\shop"), "shop");
+        assert_eq!(name(r"C:\work\shop\"), "shop");
+        assert_eq!(name(r"\\server\share\shop"), "shop");
+        assert_eq!(name("C:\\"), "C:");
+        assert_eq!(name(r"/w/a\b"), r"a\b");
+    }
 
     #[test]
     fn a_worktree_belongs_to_its_repository() {

@@ -47,7 +47,7 @@ struct SetArgs {
     value: Vec<String>,
 }
 
-/// Remove a setting, so that its default counts
+/// Remove a setting; its default applies
 #[derive(Debug, clap::Args)]
 struct UnsetArgs {
     /// The setting

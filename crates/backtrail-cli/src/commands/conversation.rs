@@ -5,6 +5,7 @@ pub(super) mod call;
 pub(super) mod changes;
 pub(super) mod compare;
 pub(super) mod prose;
+mod written_edits;
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use backtrail::conversation::{
     format_duration,
 };
 use backtrail::{Role, Run, SessionInfo, SessionReader, Store};
-use backtrail_index::{Prices, SessionPrices, Spending};
+use backtrail_index::{Prices, SessionPrices, SessionRow, Spending};
 
 use super::short;
 use crate::error::Result;
@@ -28,6 +29,10 @@ pub(super) struct Survey {
     pub(super) turns: Vec<u64>,
     /// What the session spent, as in `list`: undone turns included, inherited ones not.
     pub(super) spending: Spending,
+    /// How many files it changed.
+    pub(super) files: u64,
+    /// Tokens of the conversation that count in other sessions.
+    pub(super) counted_elsewhere: u64,
 }
 
 impl Survey {
@@ -38,6 +43,25 @@ impl Survey {
             stats: survey.stats,
             turns: survey.turns,
             spending,
+            ..Self::default()
+        })
+    }
+
+    /// Adds what only the catalogue knows.
+    pub(super) fn with_row(mut self, row: Option<&SessionRow>) -> Self {
+        if let Some(row) = row {
+            let all = self.stats.usage.total();
+            self.counted_elsewhere = all.saturating_sub(row.spending.tokens());
+            self.files = row.files_changed;
+        }
+        self
+    }
+
+    /// Explains why the turns used more than the session, if so.
+    pub(super) fn elsewhere_note(&self) -> Option<String> {
+        let tokens = short_number(self.counted_elsewhere);
+        (self.counted_elsewhere > 0).then(|| {
+            format!("{tokens} tokens are counted in other sessions with the same responses")
         })
     }
 
@@ -46,6 +70,9 @@ impl Survey {
         let mut words = vec![count(self.stats.turns, "turn")];
         if self.stats.tool_calls > 0 {
             words.push(count(self.stats.tool_calls, "tool call"));
+        }
+        if self.files > 0 {
+            words.push(format!("{} changed", count(self.files, "file")));
         }
         let used = Some(tokens(&self.spending)).filter(|tokens| !tokens.is_empty());
         words.extend(used.map(|tokens| format!("{tokens} tokens")));
@@ -144,9 +171,14 @@ pub(super) fn run_words(run: &Run) -> String {
 
 /// Says what the summary of a compaction replaces.
 pub(super) fn compaction_words(stored: &StoredCompaction) -> String {
-    let covered = count(stored.removed_message_count, "message");
     let length = size(stored.summary.len() as u64);
-    format!("a summary ({length}) replaces {covered} in the model's context")
+    match stored.removed_message_count {
+        0 => format!("a summary ({length}) was added to the model's context"),
+        n => {
+            let covered = count(n, "message");
+            format!("a summary ({length}) replaces {covered} in the model's context")
+        }
+    }
 }
 
 /// The title of a session in which nothing was said or done.

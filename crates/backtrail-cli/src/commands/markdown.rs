@@ -31,7 +31,7 @@ const HEADING: usize = 80;
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
     let info = export.info()?;
-    let survey = export.survey()?;
+    let survey = export.numbers()?;
     write_head(out, &export.title()?, &info, &survey)?;
     let mut writer = MarkdownWriter {
         out,
@@ -68,10 +68,9 @@ fn write_head(
     let mut facts = survey.words();
     facts.extend(info.tags.iter().map(|tag| format!("#{}", one_line(tag))));
     writeln!(out, "{}", facts.join(" · "))?;
-    match plus_note(&survey.spending) {
-        Some(note) => writeln!(out, "\n{note}"),
-        None => Ok(()),
-    }
+    let notes = [plus_note(&survey.spending), survey.elsewhere_note()];
+    let mut notes = notes.iter().flatten();
+    notes.try_for_each(|note| writeln!(out, "\n{note}"))
 }
 
 struct MarkdownWriter<'a> {

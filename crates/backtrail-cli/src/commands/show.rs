@@ -45,7 +45,7 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
     /// A session: its id, a prefix of 4+ characters, or latest; or REF:SEQ for the turn with that
-    /// record; or a git commit, for the turn that made it
+    /// record; or a git commit or HEAD, for the turn that made it
     #[arg(value_name = "REF")]
     reference: String,
 
@@ -153,7 +153,8 @@ impl View<'_> {
         let survey = match is_text || args.turn.is_some() || seq.is_some() {
             true => {
                 let spending = row.as_ref().map(|row| row.spending);
-                Some(Survey::of(self.reader, spending.unwrap_or_default())?)
+                let survey = Survey::of(self.reader, spending.unwrap_or_default())?;
+                Some(survey.with_row(row.as_ref()))
             }
             false => None,
         };

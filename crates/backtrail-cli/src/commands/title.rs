@@ -33,17 +33,19 @@ pub(crate) fn run(args: &TitleArgs, ui: &Ui) -> Result<Answer> {
         return Err(CommandError::invalid("a title cannot be blank").hint("to remove it: --clear"));
     }
     let (store, id) = find_session(&args.reference, ui)?;
-    let before = store.read_session(&id)?.info()?.title;
+    let reader = store.read_session(&id)?;
+    let before = reader.info()?.title;
     let new = if args.clear {
         Some("")
     } else {
         args.title.as_deref()
     };
     let Some(new) = new else {
+        let title = reader.title()?;
         if ui.json() {
-            ui.print_json(&json!({"session": id, "title": before}))?;
+            ui.print_json(&json!({"session": id, "title": title}))?;
         } else {
-            match &before {
+            match &title {
                 Some(title) => ui.print_line(title)?,
                 None => ui.status(&format!("{} has no title", short(&id))),
             }

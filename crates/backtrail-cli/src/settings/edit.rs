@@ -13,7 +13,7 @@ use crate::error::{CommandError, Result};
 pub(crate) enum Edit<'e> {
     /// Sets it to what the user typed: one word, or several for a list.
     Set(&'e [String]),
-    /// Removes it, so that the default counts.
+    /// Removes it, so that the default applies.
     Unset,
 }
 

@@ -225,6 +225,8 @@ fn show_of_a_commit_finds_who_made_it() {
             .contains("(by a run) was made by the run `sh -c"),
         "{made:#?}"
     );
+    let head = cli.run(&["show", "HEAD"]);
+    assert_eq!((head.code, head.stdout), (made.code, made.stdout.clone()));
     let none = cli.run(&["show", "0123456789"]);
     assert_eq!(none.code, 2);
     assert!(none.stderr.contains("no session"), "{none:#?}");
@@ -242,6 +244,8 @@ fn a_commit_that_an_imported_session_printed_is_shown_with_its_turn() {
         shown.stderr.contains("abc1234 (a poem) was made by turn"),
         "{shown:#?}"
     );
+    let agent = [" of Claude Code ", " of claude-code "].map(|name| shown.stderr.contains(name));
+    assert_eq!(agent, [true, false], "{shown:#?}");
     let json = ok(cli.run(&["show", "abc1234", "--json"])).json();
     assert_eq!(json["id"], json!(session));
     assert_eq!(cli.run(&["show", "abc1234", "--follow"]).code, 2);
@@ -308,5 +312,18 @@ fn the_beginning_of_two_commits_names_both() {
             one.stdout.contains("(x) was made at 2023-11-14"),
             "{one:#?}"
         );
+    }
+}
+
+#[test]
+fn a_single_line_has_its_prompt_where_there_is_room() {
+    let cli = Cli::new();
+    let file = cli.work().join("a.txt");
+    fs::write(&file, "one\n").unwrap();
+    cli.run(&["run", "--", "sh", "-c", "echo two >> a.txt"]);
+    for columns in ["60", "80", "160"] {
+        let mut command = cli.command(&["blame", "a.txt"]);
+        let ran = crate::kit::finish(command.env("COLUMNS", columns), b"");
+        assert!(ran.stdout.contains("echo two >> a.txt"), "{ran:#?}");
     }
 }

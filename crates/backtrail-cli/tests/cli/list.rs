@@ -331,8 +331,15 @@ fn sessions_without_a_prompt_are_counted_and_listed_on_request() {
     let ran = ok(cli.run(&["list", "--all", "--empty"]));
     assert!(ran.stdout.contains("nothing yet"), "{ran:#?}");
     assert_eq!(ran.stderr, "");
+    // Without a title too it is called what `show` calls it.
+    let options = backtrail::SessionOptions::new();
+    let bare = store.create_session(options).unwrap().id().to_string();
+    for args in [&["list", "--all", "--empty"][..], &["show", &bare]] {
+        let ran = ok(cli.run(args));
+        assert!(ran.stdout.contains("(nothing was said)"), "{ran:#?}");
+    }
     let json = ok(cli.run(&["list", "--json"])).json();
-    assert_eq!(ids(&json).len(), 3);
+    assert_eq!(ids(&json).len(), 4);
 }
 
 #[test]

@@ -65,7 +65,8 @@ fn a_title_is_shown_set_removed_and_restored() {
     let id = cli.new_session("hello");
     let untitled = noted(&cli, &id);
     let ran = cli.run(&["title", &id]);
-    assert_eq!(seen(&ran, &cli, &id), "exit 0\nerr: <id> has no title\n");
+    // The title that every list shows: what the first prompt says.
+    assert_eq!(seen(&ran, &cli, &id), "exit 0\nout: hello\n");
     let first = cli.run(&["title", &id, "it's a title"]);
     assert_eq!(
         seen(&first, &cli, &id),
@@ -260,7 +261,7 @@ fn notes_as_json() {
     let cli = Cli::new();
     let id = cli.new_session("hello");
     let cases: [(&[&str], Value); 8] = [
-        (&["title", &id], json!({"session": id, "title": null})),
+        (&["title", &id], json!({"session": id, "title": "hello"})),
         (
             &["title", &id, "T"],
             json!({"session": id, "title": "T", "before": null}),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::kit::Cli;
 
 /// Tags that agents put around what they add, and lines that they add to outputs.
-const RAW: [&str; 26] = [
+const RAW: [&str; 32] = [
     "<system-reminder>",
     "<environment_context>",
     "<local-command-",
@@ -37,6 +37,12 @@ const RAW: [&str; 26] = [
     "Process Group PGID: ",
     "[Request interrupted by user",
     "untitled",
+    "## My request for Codex:",
+    "thinking: **",
+    "note: model",
+    "note: title",
+    "replaces 0 messages",
+    "+0 −0",
 ];
 
 /// Returns the directory of the samples, and a store with all of them.
@@ -122,6 +128,8 @@ fn nothing_is_raw(cli: &Cli, rows: &[Value]) {
         let root = row["workspace"]
             .as_str()
             .filter(|root| root.starts_with('/'));
+        let home = root.filter(|root| root.starts_with("/Users/") || root.starts_with("/home/"));
+        let home = home.map(|root| root.split('/').take(3).collect::<Vec<_>>().join("/") + "/");
         let root = root.map(|root| format!("{root}/"));
         let prompts = typed(&cli.run(&["show", id, "--json"]).json());
         for (n, line) in ran.stdout.lines().enumerate() {
@@ -133,7 +141,8 @@ fn nothing_is_raw(cli: &Cli, rows: &[Value]) {
                 || is_call && (line.contains("{\"") || line.contains("\":"));
             // The head of the page names the workspace, and people name files as they like.
             let has_path = |root: &String| n > 4 && line.contains(root) && !prompts.contains(root);
-            let has_path = root.as_ref().is_some_and(has_path);
+            let has_path = root.as_ref().is_some_and(has_path)
+                || is_call && home.as_ref().is_some_and(|home| line.contains(home));
             if raw.is_some() || is_json || has_path {
                 wrong.push(format!("{id}: {line}"));
             }

@@ -94,7 +94,7 @@ fn a_command_that_the_system_refuses_marks_its_session_failed() {
         126
     );
     let title = cli.run(&["title", &id, "--json"]).json();
-    assert_eq!(title["title"], serde_json::json!(null), "{title}");
+    assert_eq!(title["title"], "hello", "{title}");
 }
 
 /// PATH, mode and interpreter are checked as the system will look at them: in every directory

@@ -1,5 +1,6 @@
 //! A session has the same title, turns, files, tokens and cost wherever they are shown: in
-//! `list`, `show` and `stats`, for people and as JSON, whether it was imported, recorded or ran.
+//! `list`, `show`, `stats` and exports, for people and as JSON, whether it was imported, recorded
+//! or ran.
 
 use std::path::{Path, PathBuf};
 
@@ -52,6 +53,8 @@ fn compare(cli: &Cli) -> usize {
         }
         let stats = ok(cli.run(&["stats", id, "--json"])).json();
         assert_eq!(stats["turns"], row["turns"], "turns of {id}");
+        let files = &stats["files_changed"];
+        assert_eq!(files, &row["files_changed"], "files of {id}");
         let total = row["tokens"]["total"].as_u64().unwrap_or(0);
         assert_eq!(tokens(&stats["totals"]), total, "tokens of {id}");
         assert_eq!(stats["totals"]["cost_usd"], row["cost_usd"], "cost of {id}");
@@ -98,6 +101,17 @@ fn compare_text(cli: &Cli, row: &Value, table: &str) {
     assert_eq!(numbers[1], row["files_changed"].to_string(), "{line}");
     for number in &numbers[2..] {
         assert!(facts.contains(number), "{number}: {facts}");
+    }
+    let files = match row["files_changed"].as_u64().unwrap() {
+        0 => return,
+        1 => "1 file changed".to_owned(),
+        n => format!("{n} files changed"),
+    };
+    assert!(facts.contains(&format!(" · {files}")), "{files}: {facts}");
+    for to in ["html", "markdown"] {
+        let id = row["id"].as_str().unwrap();
+        let page = ok(cli.run(&["export", id, "--to", to])).stdout;
+        assert!(page.contains(&files), "{files}: {to} of {id}");
     }
 }
 

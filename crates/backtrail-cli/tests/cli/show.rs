@@ -516,3 +516,85 @@ fn a_follower_reads_a_conversation_as_it_continues() {
     follower.kill().unwrap();
     follower.wait().unwrap();
 }
+
+/// Records lines of JSON as a session; returns its id.
+fn recorded(cli: &Cli, lines: &[Value]) -> String {
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let ran = cli.run_with(&["record"], lines.as_bytes());
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let id = &ran.json_lines()[0]["session"];
+    id.as_str().unwrap().to_owned()
+}
+
+#[test]
+fn injected_text_has_no_tags_and_empty_output_is_not_shown() {
+    let cli = Cli::new();
+    let said = |text: &str| json!({"role": "user", "text": text});
+    let id = recorded(
+        &cli,
+        &[
+            said("go"),
+            said("<local-command-stdout></local-command-stdout>"),
+            said("<bash-stdout>it works</bash-stdout><bash-stderr></bash-stderr>"),
+            said("<environment_context>\n  <cwd>/w</cwd>\n</environment_context>"),
+        ],
+    );
+    let folded = cli.run(&["show", &id]).stdout;
+    assert!(
+        folded.contains("  output of a command (8 bytes)\n"),
+        "{folded}"
+    );
+    let whole = cli.run(&["show", &id, "--full"]).stdout;
+    assert!(whole.contains("output of a command: it works\n"), "{whole}");
+    assert!(whole.contains("environment: cwd: /w\n"), "{whole}");
+    let html = cli.run(&["export", &id, "--to", "html"]).stdout;
+    let markdown = cli.run(&["export", &id, "--to", "markdown"]).stdout;
+    for page in [folded, whole, html, markdown] {
+        assert_eq!(page.matches("output of a command").count(), 1, "{page}");
+        for tag in ["stdout", "stderr", "environment_context", "cwd>", "cwd&gt;"] {
+            assert!(!page.contains(tag), "{tag}: {page}");
+        }
+    }
+}
+
+#[test]
+fn tokens_that_count_elsewhere_are_explained() {
+    let cli = Cli::new();
+    let answer = json!({"type": "message", "response_id": "r1", "model": "m-1", "message":
+        {"role": "assistant", "blocks": [{"type": "text", "text": "Yes."}],
+        "usage": {"input_tokens": 900, "output_tokens": 100}}});
+    let prompt = json!({"role": "user", "text": "Is it?"});
+    let ids = [(); 2].map(|()| recorded(&cli, &[prompt.clone(), answer.clone()]));
+    let pages = ids.each_ref().map(|id| cli.run(&["show", id]).stdout);
+    let note = "1.0 k tokens are counted in other sessions with the same responses";
+    let explained: Vec<&String> = pages.iter().filter(|page| page.contains(note)).collect();
+    assert_eq!(explained.len(), 1, "{pages:#?}");
+    let head = |page: &str| page.lines().nth(2).unwrap().contains("1.0 k tokens");
+    assert!(!head(explained[0]), "{explained:#?}");
+    let id = ids.iter().zip(&pages).find(|(_, page)| page.contains(note));
+    let id = id.unwrap().0;
+    for args in [
+        &["stats", id][..],
+        &["export", id, "--to", "html"],
+        &["export", id, "--to", "markdown"],
+    ] {
+        let page = cli.run(args).stdout;
+        assert!(page.contains(note), "{args:?} {page}");
+    }
+}
+
+#[test]
+fn facts_in_the_head_are_not_torn() {
+    let cli = Cli::new();
+    let id = rich_session(&cli);
+    for columns in ["60", "80", "160"] {
+        let mut command = cli.command(&["show", &id]);
+        let page = finish(command.env("COLUMNS", columns), b"").stdout;
+        let head = page.lines().take_while(|line| !line.is_empty());
+        for line in head {
+            let line = line.trim();
+            assert!(!line.ends_with('·') && !line.starts_with('·'), "{page}");
+            assert!(!line.ends_with(" k"), "{page}");
+        }
+    }
+}

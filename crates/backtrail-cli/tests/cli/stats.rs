@@ -112,6 +112,7 @@ exit 0
 out: started     <day> <time>
 out: messages    5 in 1 turn: 1 prompt, 2 answers
 out: tool calls  1
+out: files       0 changed
 out: active time 1m 2s
 out: tokens      1,540 measured: 1,000 in, 40 out, 500 read from cache, 0 written to it, plus about 5 estimated
 out: cost        $0.01+ in 1 call, reported by the providers
@@ -144,6 +145,7 @@ fn b1_statistics_are_printed_as_json() {
         stats,
         json!({
             "session": id,
+            "files_changed": 0,
             "started_at": null,
             "last_at": null,
             "messages": {"total": 5, "system": 1, "user": 1, "assistant": 2, "tool": 1, "other": 0,
@@ -191,6 +193,7 @@ exit 0
 out: started     <day> <time>
 out: messages    3 in 1 turn: 1 prompt, 0 answers
 out: tool calls  2, 1 failed, 1 without a result
+out: files       0 changed
 out: active time about 3h 5m
 out: tokens      about 2 estimated
 out: cost        unknown

@@ -148,7 +148,7 @@ fn data_of_a_newer_version_is_neither_read_nor_changed() {
     let home = indexed();
     let expected = ask(&home.index());
     let derived = home.store.root().join("derived");
-    let database = derived.join("catalogue-5.db");
+    let database = derived.join("catalogue-6.db");
     let newer = rusqlite::Connection::open(&database).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     newer.close().unwrap();
@@ -221,7 +221,7 @@ fn only_the_owner_can_read_derived_data() {
 fn changes_to_the_catalogue_by_other_programs_are_ignored() {
     let home = indexed();
     let expected = ask(&home.index());
-    let database = home.store.root().join("derived/catalogue-5.db");
+    let database = home.store.root().join("derived/catalogue-6.db");
     let other = rusqlite::Connection::open(&database).unwrap();
     let changed = other.execute("UPDATE totals SET input = input + 1000", []);
     assert!(changed.unwrap() > 0, "the database is whole, and wrong");

@@ -15,7 +15,7 @@ use crate::session::{SessionInfo, SessionReader};
 use crate::store::Store;
 use crate::time::Timestamp;
 use crate::workspace::git_log::LoggedCommit;
-use crate::workspace::{Checkpoint, CheckpointReason, Workspace};
+use crate::workspace::{Checkpoint, CheckpointReason, GitHead, Workspace};
 
 /// The shortest beginning of an id that is accepted.
 const SHORTEST: usize = 4;
@@ -51,15 +51,17 @@ impl CommitAuthor {
 }
 
 impl Store {
-    /// Finds out who made a git commit, by the beginning of its id: in the repository around a
-    /// directory, or else in those of all workspaces. `None` if nothing is known of it.
+    /// Finds out who made a git commit, by the beginning of its id or as `HEAD`: in the repository
+    /// around a directory, or else in those of all workspaces. `None` if nothing is known of it.
     ///
     /// # Errors
     ///
     /// Fails with [`Ambiguous`](ErrorKind::Ambiguous) if several commits match, which
     /// [`Error::points`] names, and if the store cannot be read.
     pub fn find_commit(&self, dir: &Path, prefix: &str) -> Result<Option<CommitAuthor>> {
-        let prefix = prefix.to_ascii_lowercase();
+        let head = || GitHead::read(dir)?.commit;
+        let head = (prefix == "HEAD").then(head).flatten();
+        let prefix = head.unwrap_or_else(|| prefix.to_ascii_lowercase());
         let is_hex = prefix.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_hex || prefix.len() < SHORTEST || prefix.len() > 64 {
             return Ok(None);

@@ -59,6 +59,7 @@ impl PlainOutput {
     fn of_value(value: &Value) -> Option<Self> {
         match value {
             Value::Array(items) => Self::of_list(items),
+            Value::Object(fields) if fields.is_empty() => Some(Self::default()),
             Value::Object(_) => Self::of_object(value),
             _ => None,
         }

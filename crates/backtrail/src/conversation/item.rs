@@ -147,7 +147,7 @@ pub struct InjectedMessage {
     pub role: Role,
     /// What it is.
     pub kind: InjectedKind,
-    /// Its text.
+    /// Its text, without the tags that the agent put around it.
     pub text: String,
     /// Its other blocks, without tool calls and results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

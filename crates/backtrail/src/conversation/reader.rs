@@ -18,7 +18,9 @@ use super::responses::{Response, ResponseCounter};
 use crate::error::Result;
 use crate::json::Text;
 use crate::log::{Follower, Moved, Records, TrailRecords};
-use crate::message::{Block, InjectedKind, Message, Role, ToolResult, ToolUse, is_added};
+use crate::message::{
+    Block, InjectedKind, Message, Role, ToolResult, ToolUse, is_added, without_tags,
+};
 use crate::session::SessionReader;
 use crate::time::Timestamp;
 use crate::trail::present::Present;
@@ -495,19 +497,24 @@ impl Assembler {
     /// Adds what an agent put into a message, or all of one that is not dialogue.
     fn add_injected(&mut self, seq: u64, at: Option<Timestamp>, message: &Message) {
         let role = &message.role;
-        let item = |kind, text: &str, attachments| {
-            Item::Injected(InjectedMessage {
+        let mut add = |kind, text: &str, attachments: Vec<Block>| {
+            let text = without_tags(text, kind);
+            // The output of a command that printed nothing.
+            if text.is_empty() && attachments.is_empty() {
+                return;
+            }
+            self.push(Item::Injected(InjectedMessage {
                 seq,
                 at,
                 role: role.clone(),
                 kind,
-                text: text.to_owned(),
+                text,
                 attachments,
-            })
+            }));
         };
         if is_instruction(role) {
             let (text, attachments) = (message.text(), attachments(message));
-            return self.push(item(InjectedKind::Instructions, &text, attachments));
+            return add(InjectedKind::Instructions, &text, attachments);
         }
         let is_prompt = message.is_prompt();
         let mut attachments = match role {
@@ -515,11 +522,9 @@ impl Assembler {
             _ => Vec::new(),
         };
         for part in message.said().injected {
-            self.push(item(part.kind, part.text, std::mem::take(&mut attachments)));
+            add(part.kind, part.text, std::mem::take(&mut attachments));
         }
-        if !attachments.is_empty() {
-            self.push(item(InjectedKind::Other, "", attachments));
-        }
+        add(InjectedKind::Other, "", attachments);
     }
 
     fn read_blocks(&mut self, seq: u64, at: Option<Timestamp>, message: &Message, is_alone: bool) {
@@ -664,11 +669,15 @@ impl Assembler {
         };
         let before = std::mem::replace(&mut self.known, now);
         let now = &self.known;
+        // An import notes at its end what the agent's file says: that did not happen there.
+        let is_ours = now.belongs_to.is_none();
+        let has_title = is_ours && now.title != before.title;
+        let has_model = is_ours && now.model != before.model;
         let changes = [
-            (now.title != before.title).then(|| NoteChange::Title(now.title.clone())),
+            has_title.then(|| NoteChange::Title(now.title.clone())),
             (now.tags != before.tags).then(|| NoteChange::Tags(now.tags.clone())),
             (now.agent != before.agent).then(|| NoteChange::Agent(now.agent.clone())),
-            (now.model != before.model).then(|| NoteChange::Model(now.model.clone())),
+            has_model.then(|| NoteChange::Model(now.model.clone())),
             (now.pinned != before.pinned).then_some(NoteChange::Pinned(now.pinned)),
         ];
         changes.into_iter().flatten().collect()

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-/// Shortens the paths of a workspace's files in texts: `/home/me/shop/src/a.rs` is
-/// `src/a.rs`.
+/// Shortens the paths in texts: in the workspace `/home/me/shop`, `/home/me/shop/src/a.rs` is
+/// `src/a.rs`, and `/home/me/.config` is `~/.config`.
 #[derive(Debug, Clone, Default)]
 pub struct RelativePaths {
     /// The root, without a slash at its end; empty if there is nothing to shorten.
     root: String,
+    /// The home directory that the root is in; empty if it is in none.
+    home: String,
 }
 
 impl RelativePaths {
@@ -21,67 +23,98 @@ impl RelativePaths {
         let root = if is_absolute { root } else { "" };
         Self {
             root: root.to_owned(),
+            home: home_of(root).unwrap_or_default().to_owned(),
         }
     }
 
     /// Returns a path as seen from the workspace; the workspace itself is `.`.
-    pub fn path<'t>(&self, path: &'t str) -> &'t str {
+    pub fn path<'t>(&self, path: &'t str) -> Cow<'t, str> {
         let path = path.strip_prefix("file://").unwrap_or(path);
-        let inside = match self.root.is_empty() {
-            true => None,
-            false => path.strip_prefix(&self.root),
-        };
-        match inside {
-            Some("" | "/" | "\\") => ".",
-            Some(inside) => inside.strip_prefix(['/', '\\']).unwrap_or(path),
-            None => path,
+        if let Some(inside) = inside(path, &self.root) {
+            return Cow::Borrowed(if inside.is_empty() { "." } else { inside });
+        }
+        match inside(path, &self.home) {
+            Some("") => Cow::Borrowed("~"),
+            Some(inside) => Cow::Owned(format!("~/{inside}")),
+            None => Cow::Borrowed(path),
         }
     }
 
-    /// Shortens the paths in a text. The workspace itself stays as it is named.
+    /// Shortens the paths in a text. The workspace itself stays as it is named, apart from
+    /// the home directory.
     pub fn prose<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.replace(text, None)
+        self.shortened(text, None)
     }
 
     /// Shortens the paths in a command or its output; the workspace itself is `.`.
     pub fn code<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.replace(text, Some("."))
+        self.shortened(text, Some("."))
     }
 
-    fn replace<'t>(&self, text: &'t str, itself: Option<&str>) -> Cow<'t, str> {
-        if self.root.is_empty() || !text.contains(&self.root) {
-            return Cow::Borrowed(text);
-        }
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(at) = rest.find(&self.root) {
-            let (before, found) = rest.split_at(at);
-            let after = &found[self.root.len()..];
-            let before = before.strip_suffix("file://").unwrap_or(before);
-            let is_start =
-                !before.ends_with(is_path_char) && (at > 0 || !out.ends_with(is_path_char));
-            let inside = after.strip_prefix(['/', '\\']);
-            let is_inside = inside.is_some_and(|inside| inside.starts_with(is_name_char));
-            let is_itself = !is_inside && !after.starts_with(is_name_char);
-            match (is_start, is_inside, itself) {
-                (true, true, _) => {
-                    out.push_str(before);
-                    rest = inside.unwrap_or(after);
-                }
-                (true, false, Some(itself)) if is_itself => {
-                    out.push_str(before);
-                    out.push_str(itself);
-                    rest = after;
-                }
-                _ => {
-                    out.push_str(&rest[..at + self.root.len()]);
-                    rest = after;
-                }
+    fn shortened<'t>(&self, text: &'t str, itself: Option<&str>) -> Cow<'t, str> {
+        match replaced(text, &self.root, "", itself) {
+            Cow::Borrowed(text) => replaced(text, &self.home, "~/", Some("~")),
+            Cow::Owned(text) => {
+                Cow::Owned(replaced(&text, &self.home, "~/", Some("~")).into_owned())
             }
         }
-        out.push_str(rest);
-        Cow::Owned(out)
     }
+}
+
+/// Returns the home directory that a path is in.
+fn home_of(path: &str) -> Option<&str> {
+    let parent = ["/home/", "/Users/"]
+        .into_iter()
+        .find(|parent| path.starts_with(parent))?;
+    let name = path[parent.len()..].split('/').next()?;
+    (!name.is_empty()).then(|| &path[..parent.len() + name.len()])
+}
+
+/// Returns the rest of a path that is in a directory.
+fn inside<'t>(path: &'t str, directory: &str) -> Option<&'t str> {
+    let rest = path
+        .strip_prefix(directory)
+        .filter(|_| !directory.is_empty())?;
+    match rest {
+        "" => Some(""),
+        rest => rest.strip_prefix(['/', '\\']),
+    }
+}
+
+/// Replaces a directory in a text: before the paths in it by `with`, and alone by `itself`.
+fn replaced<'t>(text: &'t str, root: &str, with: &str, itself: Option<&str>) -> Cow<'t, str> {
+    if root.is_empty() || !text.contains(root) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(root) {
+        let (before, found) = rest.split_at(at);
+        let after = &found[root.len()..];
+        let before = before.strip_suffix("file://").unwrap_or(before);
+        let is_start = !before.ends_with(is_path_char) && (at > 0 || !out.ends_with(is_path_char));
+        let inside = after.strip_prefix(['/', '\\']);
+        let is_inside = inside.is_some_and(|inside| inside.starts_with(is_name_char));
+        let is_itself = !is_inside && !after.starts_with(is_name_char);
+        match (is_start, is_inside, itself) {
+            (true, true, _) => {
+                out.push_str(before);
+                out.push_str(with);
+                rest = inside.unwrap_or(after);
+            }
+            (true, false, Some(itself)) if is_itself => {
+                out.push_str(before);
+                out.push_str(itself);
+                rest = after;
+            }
+            _ => {
+                out.push_str(&rest[..at + root.len()]);
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
 }
 
 /// Returns whether a path may continue before this character.
@@ -103,7 +136,10 @@ mod tests {
         for (path, expected) in [
             ("/home/me/shop/src/a.rs", "src/a.rs"),
             ("/home/me/shop", "."),
-            ("/home/me/shopping/a", "/home/me/shopping/a"),
+            ("/home/me/shopping/a", "~/shopping/a"),
+            ("/home/me", "~"),
+            ("/home/melon/a", "/home/melon/a"),
+            ("/etc/hosts", "/etc/hosts"),
             ("src/a.rs", "src/a.rs"),
             ("file:///home/me/shop/a", "a"),
         ] {
@@ -117,16 +153,17 @@ mod tests {
             ("x:/home/me/shop/a:3", "x:a:3"),
             ("`/home/me/shop/a`, \"/home/me/shop/.git\"", "`a`, \".git\""),
             ("/mnt/home/me/shop/a", "/mnt/home/me/shop/a"),
-            ("/home/me/shop-2/a /home/me/shop/", "/home/me/shop-2/a ./"),
+            ("/home/me/shop-2/a /home/me/shop/", "~/shop-2/a ./"),
+            ("ls /home/me/.x /home/me", "ls ~/.x ~"),
             ("file:///home/me/shop/a", "a"),
         ] {
             assert_eq!(paths.code(text), expected, "{text}");
         }
-        assert_eq!(
-            paths.prose("open /home/me/shop now"),
-            "open /home/me/shop now"
-        );
+        assert_eq!(paths.prose("open /home/me/shop now"), "open ~/shop now");
         assert_eq!(paths.prose("in /home/me/shop/a"), "in a");
+        let elsewhere = RelativePaths::new(Some(Path::new("/srv/shop")));
+        assert_eq!(elsewhere.path("/home/me/a"), "/home/me/a");
+        assert_eq!(elsewhere.prose("open /srv/shop now"), "open /srv/shop now");
         let none = RelativePaths::new(Some(Path::new("/")));
         assert_eq!(none.code("/etc/passwd"), "/etc/passwd");
         assert_eq!(RelativePaths::new(None).path("/a"), "/a");

@@ -104,7 +104,20 @@ fn title_of_prompt(said: &str) -> Option<String> {
         }
         false => said,
     };
-    one_line(text.trim_start_matches(['#', ' ', '\t']))
+    match heading(text) {
+        Some((heading, "")) => one_line(heading),
+        Some((heading, rest)) => one_line(&format!("{heading}: {rest}")),
+        None => one_line(text),
+    }
+}
+
+/// Splits a text that begins with a heading.
+fn heading(text: &str) -> Option<(&str, &str)> {
+    const MARKS: [char; 3] = ['#', ' ', '\t'];
+    let text = text.strip_prefix('#')?.trim_start_matches(MARKS);
+    let (heading, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let rest = rest.trim_start().trim_start_matches(MARKS).trim_end();
+    Some((heading.trim_end().trim_end_matches(':'), rest))
 }
 
 /// Returns the beginning of a text in one line; `None` if it is blank.
@@ -188,14 +201,16 @@ mod tests {
 
     #[test]
     fn the_first_real_prompt_is_the_title() {
-        let cases: [(&[&str], Option<&str>); 8] = [
+        let cases: [(&[&str], Option<&str>); 10] = [
             (&["  fix\n the   bug "], Some("fix the bug")),
             (
                 &["Implement the following plan:\n\n# Faster lists\n\n## Why"],
                 Some("Faster lists"),
             ),
             (&["implement the following plan: do it"], Some("do it")),
-            (&["# Task\ndo it"], Some("Task do it")),
+            (&["# Task\ndo it"], Some("Task: do it")),
+            (&["## Context:\n\n### Now\nx"], Some("Context: Now x")),
+            (&["# Only a heading"], Some("Only a heading")),
             (&["/clear", "/review HEAD", "x"], Some("/review HEAD")),
             (&["/model opus", "  "], Some("/model opus")),
             (&[], None),

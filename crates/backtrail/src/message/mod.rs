@@ -27,8 +27,8 @@ pub use compaction::{Compaction, CompactionSummary, StoredCompaction};
 pub use draft::{Details, Draft};
 pub(crate) use draft::{read_object, take};
 use output::{joined_texts, output_len};
-pub(crate) use said::is_added;
 pub use said::{Injected, InjectedKind, Said};
+pub(crate) use said::{is_added, without_tags};
 pub use usage::Usage;
 
 /// The role of a message's author.

@@ -324,6 +324,9 @@ fn split(text: &str) -> Said<'_> {
         said.add(split_elements(request.trim_start()));
         return said;
     }
+    if let Some(request) = start.strip_prefix(IDE[1]) {
+        return split_elements(request.trim_start());
+    }
     if !text.contains('<') && !text.contains(FILES[0]) {
         return Said::all(text);
     }
@@ -411,6 +414,75 @@ fn open_tag(text: &str) -> Option<(&str, InjectedKind)> {
     Some((&tag[..name.len()], *kind))
 }
 
+/// Returns an injected text without the tags around it. In an environment, the elements of a
+/// line are facts: `<cwd>/w</cwd>` is `cwd: /w`.
+pub(crate) fn without_tags(text: &str, kind: InjectedKind) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let mut bare = without_known_tags(line);
+        if kind == InjectedKind::Environment {
+            bare = facts(bare);
+        }
+        let is_only_tags = bare.trim().is_empty() && !line.trim().is_empty();
+        if !is_only_tags {
+            lines.push(bare);
+        }
+    }
+    lines.join("\n").trim_matches('\n').trim_end().to_owned()
+}
+
+/// Returns a line without the tags at its beginning and end that agents add.
+fn without_known_tags(line: &str) -> Cow<'_, str> {
+    let mut bare = line;
+    while let Some(end) = known_tag(bare.trim_start()) {
+        bare = &bare.trim_start()[end..];
+    }
+    while let Some(at) = bare.trim_end().rfind('<') {
+        let tag = &bare.trim_end()[at..];
+        if known_tag(tag) != Some(tag.len()) {
+            break;
+        }
+        bare = &bare[..at];
+    }
+    Cow::Borrowed(bare)
+}
+
+/// Returns where the tag at the beginning of a text ends, if it is one that agents add.
+fn known_tag(text: &str) -> Option<usize> {
+    let is_known = match text.strip_prefix("</") {
+        Some(tag) => ELEMENTS.iter().any(|(name, _)| {
+            tag.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('>'))
+        }),
+        None => open_tag(text).is_some(),
+    };
+    is_known.then(|| text.find('>').map(|at| at + 1)).flatten()
+}
+
+/// Returns a line of elements as names and values; any other stays as it is.
+fn facts(line: Cow<'_, str>) -> Cow<'_, str> {
+    let text = line.trim();
+    if !text.starts_with('<') || !text.ends_with('>') {
+        return line;
+    }
+    let mut facts = Vec::new();
+    let mut name = "";
+    for part in text.split('<') {
+        let (tag, value) = part.split_once('>').unwrap_or(("", part));
+        if !tag.is_empty() {
+            let is_open = !tag.starts_with('/') && !tag.ends_with('/');
+            let word = tag.split_whitespace().next().unwrap_or_default();
+            name = if is_open { word } else { "" };
+        }
+        match (name, value.trim()) {
+            (_, "") => {}
+            ("", value) => facts.push(value.to_owned()),
+            (name, value) => facts.push(format!("{name}: {value}")),
+        }
+    }
+    Cow::Owned(facts.join(", "))
+}
+
 /// Returns a slash command, or a command of the shell, as it was typed.
 fn typed_command(text: &str) -> Option<String> {
     let text = text.trim();
@@ -485,6 +557,8 @@ mod tests {
         let ide = "# Context from my IDE setup:\n\n## Open tabs:\n- a\n\n## My request for Codex:\nfix a\n";
         let kinds = vec![InjectedKind::Environment];
         assert_eq!(user(ide), ("fix a\n".to_owned(), kinds, true));
+        let request = "## My request for Codex:\nfix a\n";
+        assert_eq!(user(request), ("fix a\n".to_owned(), vec![], true));
         for plain in [
             "[Request interrupted by user], why?",
             "what does <system-reminder> mean?",
@@ -494,6 +568,40 @@ mod tests {
             "a\n\n  b ",
         ] {
             assert_eq!(user(plain), (plain.to_owned(), vec![], true), "{plain}");
+        }
+    }
+
+    #[test]
+    fn an_injected_text_is_shown_without_its_tags() {
+        for (text, kind, expected) in [
+            (
+                "<local-command-stdout></local-command-stdout>",
+                InjectedKind::CommandOutput,
+                "",
+            ),
+            (
+                "<bash-stdout>a <b>\n  c</bash-stdout><bash-stderr></bash-stderr>",
+                InjectedKind::CommandOutput,
+                "a <b>\n  c",
+            ),
+            (
+                "<hook_prompt id=\"1\">\n\nUse <skill> well.\n</hook_prompt>",
+                InjectedKind::Hook,
+                "Use <skill> well.",
+            ),
+            (
+                "<permissions instructions>\nask\n</permissions instructions>",
+                InjectedKind::Instructions,
+                "ask",
+            ),
+            (
+                "<environment_context>\n  <cwd>/w</cwd>\n  <fs><roots><root>/w</root></roots><p type=\"x\" /></fs>\n  tree: <empty>\n</environment_context>",
+                InjectedKind::Environment,
+                "cwd: /w\nroot: /w\n  tree: <empty>",
+            ),
+            ("a < b\n", InjectedKind::Environment, "a < b"),
+        ] {
+            assert_eq!(without_tags(text, kind), expected, "{text}");
         }
     }
 
@@ -531,6 +639,8 @@ mod tests {
     fn many_tags_take_linear_time() {
         let text = "<system-reminder>\n<skill>\n".repeat(200_000);
         assert!(is_all_injected(&text));
+        let line = text.replace('\n', "");
+        assert_eq!(without_tags(&line, InjectedKind::Reminder), "");
         let text = format!("x\n{text}");
         assert!(!user(&text).0.is_empty());
     }

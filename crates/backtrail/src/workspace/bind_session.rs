@@ -10,7 +10,7 @@ use super::agent_place::AgentPlace;
 use super::bindings::{Binding, began};
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use crate::error::Result;
-use crate::ids::SessionId;
+use crate::ids::{CheckpointId, SessionId};
 use crate::message::{Block, Message};
 use crate::session::{Note, SessionReader, append_note};
 use crate::time::Timestamp;
@@ -53,6 +53,8 @@ impl Workspace {
             floor: since,
             claimed: HashSet::new(),
             calls: HashSet::new(),
+            unread: HashSet::new(),
+            open: HashSet::new(),
         };
         places.claim(&unbound);
         let mut bindings: Vec<Binding> = unbound.iter().filter_map(|it| places.find(it)).collect();
@@ -162,30 +164,53 @@ struct Places {
     /// The calls of agents without ids that have a checkpoint: the seq, the position in its
     /// message, and whether it is the one after it.
     calls: HashSet<(u64, usize, bool)>,
+    /// The turns whose prompt the session does not have yet.
+    unread: HashSet<CheckpointId>,
+    /// The turns with a call that it does not have yet.
+    open: HashSet<CheckpointId>,
 }
 
 impl Places {
     fn find(&mut self, checkpoint: &Checkpoint) -> Option<Binding> {
-        let agent = checkpoint.agent()?;
+        let turn = checkpoint.begun_by();
+        if turn.is_some_and(|turn| self.unread.contains(&turn)) {
+            return None;
+        }
         match checkpoint.reason() {
-            CheckpointReason::TurnStart => self.of_turn(checkpoint),
-            CheckpointReason::ToolStart => {
-                let seq = self.of_call(agent, false)?;
-                Some(self.bind(checkpoint, seq))
+            CheckpointReason::TurnStart => {
+                let found = self.of_turn(checkpoint);
+                if found.is_none() {
+                    self.unread.insert(checkpoint.id());
+                }
+                found
             }
-            CheckpointReason::ToolEnd => {
-                let seq = self.of_call(agent, true)?;
-                // The next call may have begun before the snapshot.
-                let is_late = self.asked_before(seq, checkpoint.at());
-                let binding = self.bind(checkpoint, seq);
-                Some(if is_late { binding.late() } else { binding })
+            CheckpointReason::ToolStart | CheckpointReason::ToolEnd => {
+                let found = self.of_tool(checkpoint);
+                if found.is_none() {
+                    self.open.extend(turn);
+                }
+                found
             }
             reason if reason.ends() => {
+                let is_open = turn.is_some_and(|turn| self.open.contains(&turn));
+                if (is_open || self.has_open_call()) && !self.is_over() {
+                    return None;
+                }
                 let seq = self.end_of_turn()?;
                 Some(self.bind(checkpoint, seq))
             }
             _ => None,
         }
+    }
+
+    /// Finds the call that a checkpoint was made before or after.
+    fn of_tool(&mut self, checkpoint: &Checkpoint) -> Option<Binding> {
+        let is_end = *checkpoint.reason() == CheckpointReason::ToolEnd;
+        let seq = self.of_call(checkpoint.agent()?, is_end)?;
+        // The next call may have begun before the snapshot.
+        let is_late = is_end && self.asked_before(seq, checkpoint.at());
+        let binding = self.bind(checkpoint, seq);
+        Some(if is_late { binding.late() } else { binding })
     }
 
     /// Returns a binding to a record, or to the place of the last checkpoint if that is later.
@@ -308,6 +333,21 @@ impl Places {
         let (key, id) = found?;
         self.calls.insert(key);
         Some(id)
+    }
+
+    /// Returns whether the session has a later prompt, so that the turn has all its records.
+    fn is_over(&self) -> bool {
+        let mut prompts = self.moments.iter().filter(|it| it.prompt.is_some());
+        prompts.any(|it| it.seq > self.prompt)
+    }
+
+    /// Returns whether a call of the turn has no result yet: the session was read before the turn
+    /// ended, and the files at its end are not those of the last record.
+    fn has_open_call(&self) -> bool {
+        let turn = || self.turn_of(self.prompt);
+        let answered: HashSet<&String> = turn().flat_map(|it| &it.results).collect();
+        let mut calls = turn().flat_map(|it| &it.calls);
+        calls.any(|(id, _)| !answered.contains(id))
     }
 
     /// Returns the last message of the turn.

@@ -202,6 +202,58 @@ fn every_prompt_and_every_call_of_an_agent_is_a_point_of_its_session() {
     assert_eq!(content(&desk, "a").as_deref(), Some("2"));
 }
 
+/// An agent writes its session a little later than it reports what it does.
+#[test]
+fn points_are_exact_wherever_the_session_was_cut_when_it_was_read() {
+    let first = turn("first", "c1");
+    let quiet = [prompt("second"), answer("done")];
+    let third = [
+        prompt("third"),
+        calls(&["c3"]),
+        result("c3"),
+        answer("done"),
+    ];
+    let messages: Vec<Message> = first.into_iter().chain(quiet).chain(third).collect();
+    let expected = ["0", "0", "1", "1", "1", "1", "1", "1", "3", "3"];
+    for cut in 0..=messages.len() {
+        let desk = Desk::new();
+        desk.write("a", "0");
+        let agent = Agent::new(&desk, "toy-session-number-one");
+        agent.writes("first", "c1", "a", "1");
+        agent.end(agent.begin("second", None));
+        agent.writes("third", "c3", "a", "3");
+        for part in [&messages[..cut], &messages[cut..]] {
+            agent.imports(part);
+            agent.binds();
+        }
+        for (n, expected) in expected.iter().enumerate() {
+            // The first import and the second may add records of their own.
+            let reader = desk.store.read_session(&agent.id()).unwrap();
+            let mut records = reader.records().unwrap();
+            let mut seqs = Vec::new();
+            while let Some(record) = records.next().unwrap() {
+                if let Ok(Some(_)) = record.message() {
+                    seqs.push(record.seq());
+                }
+            }
+            let point = Point::record(&agent.id(), seqs[n]);
+            let snapshot = desk.workspace.snapshot(&point).unwrap();
+            let text = snapshot.read("a").unwrap().unwrap();
+            let text = String::from_utf8(text).unwrap();
+            assert_eq!(text, *expected, "message {n}, cut at {cut}");
+        }
+        let ends = desk.workspace.log().unwrap();
+        let ends: Vec<u64> = ends
+            .iter()
+            .map(|it| it.after().session().unwrap().seq)
+            .collect();
+        assert!(
+            ends.is_sorted() && ends[0] < ends[1],
+            "{ends:?}, cut at {cut}"
+        );
+    }
+}
+
 /// F33.
 #[test]
 fn a_single_call_is_undone_and_redone_and_then_the_one_before_it() {

@@ -27,9 +27,7 @@ pub(super) fn print(blame: &Blame, ui: &Ui) -> Result<()> {
     let columns = Columns::of(blame, ui.width());
     let mut paged = Paged::new();
     let mut out = io::BufWriter::new(styled_stream(ui, &mut paged));
-    let is_same =
-        |a: &BlamedLine, b: &BlamedLine| is_one_author(blame.origin_of(a), blame.origin_of(b));
-    for group in blame.lines.chunk_by(is_same) {
+    for group in groups(blame) {
         let mut who = columns
             .who(blame.origin_of(&group[0]), group.len())
             .into_iter();
@@ -41,6 +39,13 @@ pub(super) fn print(blame: &Blame, ui: &Ui) -> Result<()> {
     out.flush()?;
     drop(out);
     Ok(paged.finish()?)
+}
+
+/// Returns the lines that are shown as those of one author.
+fn groups(blame: &Blame) -> impl Iterator<Item = &[BlamedLine]> {
+    let is_same =
+        |a: &BlamedLine, b: &BlamedLine| is_one_author(blame.origin_of(a), blame.origin_of(b));
+    blame.lines.chunk_by(is_same)
 }
 
 /// Returns whether lines of both are shown as those of one author.
@@ -75,14 +80,19 @@ impl Columns {
             .lines
             .last()
             .map_or(1, |line| line.number.to_string().len());
-        let most = width.map_or(WHO.1, |width| (width * 2 / 5).clamp(WHO.0, WHO.1));
+        // Short lines leave room for prompts.
+        let text = |line: &BlamedLine| width_of(&[Span::plain(&shown(line))]);
+        let longest = blame.lines.iter().map(text).max().unwrap_or(0);
+        let left = |width: usize| width.saturating_sub(longest + number + 4);
+        let most = |width: usize| left(width).max(width * 2 / 5).clamp(WHO.0, WHO.1);
+        let most = width.map_or(WHO.1, most);
         let mut columns = Self {
             who: most,
             number,
             width,
         };
-        let origins = blame.origins.iter();
-        let lines = origins.flat_map(|origin| columns.who(origin, usize::MAX));
+        let groups = groups(blame);
+        let lines = groups.flat_map(|group| columns.who(blame.origin_of(&group[0]), group.len()));
         let widest = lines.map(|line| width_of(&line)).max().unwrap_or(0);
         columns.who = widest.min(most);
         columns
@@ -110,18 +120,23 @@ impl Columns {
     fn line(&self, who: Line, line: &BlamedLine) -> Line {
         let room = self.who.saturating_sub(width_of(&who));
         let number = pad_start(&line.number.to_string(), self.number);
-        let text = String::from_utf8_lossy(&line.text);
-        let text = text.strip_suffix('\r').unwrap_or(&text);
         let mut all = who;
         all.push(Span::blank(room + 2));
         all.push(Span::new(DIM, &number));
         all.push(Span::blank(2));
-        all.push(Span::plain(&visible(text)));
+        all.push(Span::plain(&shown(line)));
         match self.width {
             Some(width) => cut(&all, width),
             None => all,
         }
     }
+}
+
+/// Returns the text of a line, for a terminal.
+fn shown(line: &BlamedLine) -> String {
+    let text = String::from_utf8_lossy(&line.text);
+    let text = text.strip_suffix('\r').unwrap_or(&text);
+    visible(text).into_owned()
 }
 
 /// Returns who wrote lines and when: `c81f2a3b:12 claude-code 14:32`.

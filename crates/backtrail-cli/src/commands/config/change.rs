@@ -41,9 +41,9 @@ fn change(key: &str, edit: &Edit<'_>, ui: &Ui) -> Result<Answer> {
     }
     ui.status(&match (edit, new == old) {
         (Edit::Set(words), false) => format!("{key} set: {}", one_line(&words.join(" "), 200)),
-        (Edit::Unset, false) => format!("{key} unset: the default counts"),
+        (Edit::Unset, false) => format!("{key} unset; the default applies"),
         (Edit::Set(_), true) => format!("{key} is set so already"),
-        (Edit::Unset, true) => format!("{key} is not set; the default counts"),
+        (Edit::Unset, true) => format!("{key} is not set; the default applies"),
     });
     Ok(Answer::Done)
 }

@@ -102,12 +102,12 @@ impl CallView {
                     }
                     lines.extend(changed_lines(&change.old, &change.new));
                 }
-                self.diff(paths.path(&path), "", lines);
+                self.diff(&paths.path(&path), "", lines);
             }
             Action::Write { path, content } => {
                 let lines = changed_lines("", content.as_deref().unwrap_or_default());
                 let note = content.map_or("", |_| "whole file");
-                self.diff(paths.path(&path), note, lines);
+                self.diff(&paths.path(&path), note, lines);
             }
             Action::Patch(files) => files.into_iter().for_each(|file| self.patch(file, paths)),
             Action::Search {
@@ -122,7 +122,7 @@ impl CallView {
                     .flatten()
                     .collect();
             }
-            Action::List(path) => self.with = paths.path(&path).to_owned(),
+            Action::List(path) => self.with = paths.path(&path).into_owned(),
             Action::Fetch(text) | Action::WebSearch(text) => self.with = text,
             Action::Todos(todos) => self.todos(todos),
             Action::Plan(plan) => {
@@ -158,7 +158,7 @@ impl CallView {
 
     fn run(&mut self, command: &str, directory: Option<String>, paths: &RelativePaths) {
         let command = paths.code(command).trim().to_owned();
-        let directory = directory.map(|path| paths.path(&path).to_owned());
+        let directory = directory.map(|path| paths.path(&path).into_owned());
         let place = directory.filter(|path| path != "." && !path.is_empty());
         let place = place.map_or_else(String::new, |path| format!(" (in {path})"));
         self.with = format!("{command}{place}");
@@ -167,9 +167,12 @@ impl CallView {
 
     fn diff(&mut self, path: &str, note: &str, lines: Vec<(LineChange, String)>) {
         self.is_quiet = true;
-        let (added, removed) = count_lines(&lines);
-        let (plus, minus) = self.changes.unwrap_or_default();
-        self.changes = Some((plus + added, minus + removed));
+        // Of some calls only the path is known.
+        if !lines.is_empty() {
+            let (added, removed) = count_lines(&lines);
+            let (plus, minus) = self.changes.unwrap_or_default();
+            self.changes = Some((plus + added, minus + removed));
+        }
         self.with = match self.with.as_str() {
             "" => path.to_owned(),
             with => format!("{with}, {path}"),
@@ -186,7 +189,7 @@ impl CallView {
             (PatchKind::Delete, _) => "deleted".to_owned(),
             _ => String::new(),
         };
-        self.diff(paths.path(&file.path), &note, file.lines);
+        self.diff(&paths.path(&file.path), &note, file.lines);
     }
 
     fn todos(&mut self, todos: Vec<Todo>) {
@@ -297,7 +300,7 @@ fn read_words(files: &[ReadFile], paths: &RelativePaths) -> String {
         match (file.from, file.to) {
             (Some(from), Some(to)) => format!("{path}:{from}-{to}"),
             (Some(from), None) => format!("{path}:{from}"),
-            _ => path.to_owned(),
+            _ => path.into_owned(),
         }
     };
     files.iter().map(word).collect::<Vec<_>>().join(", ")

@@ -1,8 +1,10 @@
 //! The files that the turns of a session changed, as far as its workspace still knows.
 
 use backtrail::snapshot::Diff;
-use backtrail::workspace::{LogEntry, LogKind};
-use backtrail::{CheckpointId, ErrorKind, SessionInfo, SessionReader, Store, Workspace};
+use backtrail::workspace::{LogEntry, LogKind, SessionPlace};
+use backtrail::{
+    Checkpoint, CheckpointId, ErrorKind, SessionInfo, SessionReader, Store, Workspace,
+};
 
 use crate::commands::moves::workspace_of;
 use crate::text::{count, some_of, visible_path};
@@ -40,7 +42,8 @@ impl Changes {
         };
         let line = reader.line_parts()?;
         let is_on_line = |entry: &LogEntry| {
-            entry.after().session().is_some_and(|place| {
+            let (_, place) = places(entry);
+            place.is_some_and(|place| {
                 line.iter().any(|part| {
                     part.session == place.id && part.trail == place.trail && place.seq <= part.until
                 })
@@ -57,8 +60,8 @@ impl Changes {
     /// Says which files the turn changed that has the records `from` to `to`.
     pub(in crate::commands) fn of_turn(&self, from: u64, to: u64) -> String {
         let is_it = |entry: &&LogEntry| {
-            let place = entry.after().session();
-            place.is_some_and(|place| (from..=to).contains(&place.seq))
+            let (seq, _) = places(entry);
+            seq.is_some_and(|seq| (from..=to).contains(&seq))
         };
         let Some(entry) = self.turns.iter().rev().find(is_it) else {
             return String::new();
@@ -82,6 +85,16 @@ impl Changes {
             },
             _ => String::new(),
         }
+    }
+}
+
+/// Returns a record of a turn, and the place that says so: its end, or if that has none, as when
+/// the agent was interrupted in a call, the record before its prompt.
+fn places(entry: &LogEntry) -> (Option<u64>, Option<&SessionPlace>) {
+    let before = entry.before().and_then(Checkpoint::session);
+    match entry.after().session() {
+        Some(end) => (Some(end.seq), Some(end)),
+        None => (before.map(|place| place.seq + 1), before),
     }
 }
 

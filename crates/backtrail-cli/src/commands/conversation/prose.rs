@@ -4,20 +4,43 @@ use backtrail::Json;
 use backtrail::conversation::{Action, RelativePaths};
 use serde_json::Value;
 
+use super::written_edits::with_diffs;
 use crate::text::one_line;
 
 /// Returns an answer for people: with short paths, and without the tags in which some models
 /// write calls and choices.
 pub(in crate::commands) fn answer_text(text: &str, paths: &RelativePaths) -> String {
     let text = paths.prose(text);
+    let text = with_diffs(&text);
     let mut text = replace_elements(&text, "tool_use", |inner| written_call(inner, paths));
     // A call that was cut off.
     if let Some((before, rest)) = text.rsplit_once("\n<tool_use>\n<")
         && !rest.contains("</tool_use>")
     {
-        text = format!("{before}\n*(began to write a call of a tool)*");
+        text = format!("{before}\n*(began to write a tool call as text)*");
     }
     replace_elements(&text, "options", |inner| Some(choices(inner)))
+}
+
+/// Returns thoughts without the stars around their headings.
+pub(in crate::commands) fn thought_text(text: &str, paths: &RelativePaths) -> String {
+    let text = paths.prose(text);
+    let mut parts = text.split("**");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    let rest: Vec<&str> = parts.collect();
+    for pair in rest.chunks(2) {
+        match pair {
+            [bold, after] if is_bold(bold) => out.extend([*bold, *after]),
+            parts => parts.iter().for_each(|part| out.extend(["**", *part])),
+        }
+    }
+    out
+}
+
+/// Returns whether Markdown shows a text between stars in bold.
+fn is_bold(text: &str) -> bool {
+    let is_blank = |c: Option<char>| c.is_none_or(char::is_whitespace);
+    !is_blank(text.chars().next()) && !is_blank(text.chars().last()) && !text.contains('\n')
 }
 
 /// Replaces elements that are on lines of their own; those that `with` does not know stay.
@@ -73,8 +96,8 @@ fn written_call(inner: &str, paths: &RelativePaths) -> Option<String> {
     let words = one_line(&paths.code(&words), 200).replace('`', "'");
     let tool = one_line(tool, 60);
     Some(match words.as_str() {
-        "" => format!("*(wrote, but did not make, a call of {tool})*"),
-        words => format!("*(wrote, but did not make, a call of {tool}:* `{words}`*)*"),
+        "" => format!("*(wrote a call to {tool} as text)*"),
+        words => format!("*(wrote a call to {tool} as text:* `{words}`*)*"),
     })
 }
 
@@ -113,7 +136,7 @@ pub(in crate::commands) fn block_words(json: &Json, paths: &RelativePaths) -> St
     let name = text(&["filename", "displayName", "path", "name", "title", "text"]);
     let name = name.or_else(|| text(&["content"]).filter(|_| kind.contains("result")));
     match name {
-        Some(name) => format!("[{kind}: {}]", one_line(paths.path(&name), 200)),
+        Some(name) => format!("[{kind}: {}]", one_line(&paths.path(&name), 200)),
         None => format!("[{kind}]"),
     }
 }
@@ -129,15 +152,15 @@ mod tests {
             "Look:\n<tool_use>\nbash\n{\"command\": \"ls /w/x/src\"}\n</tool_use>\nDone in /w/x/a.";
         assert_eq!(
             answer_text(text, &paths),
-            "Look:\n*(wrote, but did not make, a call of bash:* `ls src`*)*\nDone in a."
+            "Look:\n*(wrote a call to bash as text:* `ls src`*)*\nDone in a."
         );
         let tagged = "<tool_use>\n<server_name>s</server_name>\n<tool_name>bash</tool_name>\n<input>{\"command\":\"ls\"}</input>\n</tool_use>";
-        let call = "*(wrote, but did not make, a call of bash:* `ls`*)*";
+        let call = "*(wrote a call to bash as text:* `ls`*)*";
         assert_eq!(answer_text(tagged, &paths), call);
         let cut = "I look.\n<tool_use>\n<server_name>s";
         assert_eq!(
             answer_text(cut, &paths),
-            "I look.\n*(began to write a call of a tool)*"
+            "I look.\n*(began to write a tool call as text)*"
         );
         let options = "Which?\n<options>\n  <option>A</option>\n  <option>B</option>\n</options>";
         assert_eq!(answer_text(options, &paths), "Which?\n- A\n- B");
@@ -147,6 +170,20 @@ mod tests {
             "<options>",
         ] {
             assert_eq!(answer_text(same, &paths), same);
+        }
+    }
+
+    #[test]
+    fn thoughts_have_no_stars() {
+        let paths = RelativePaths::new(Some(std::path::Path::new("/w/x")));
+        for (text, expected) in [
+            ("**Reading /w/x/a**\n\nx", "Reading a\n\nx"),
+            ("On **it** and **that**", "On it and that"),
+            ("2 ** 3 ** 4", "2 ** 3 ** 4"),
+            ("**cut off", "**cut off"),
+            ("****", "****"),
+        ] {
+            assert_eq!(thought_text(text, &paths), expected);
         }
     }
 

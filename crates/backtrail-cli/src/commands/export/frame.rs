@@ -8,9 +8,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+use super::Export;
 use super::html::write_when;
 use super::markup::Html;
 use crate::commands::conversation::Survey;
+use crate::derived;
+use crate::error::Result;
 use crate::text::{count, one_line, plus_note};
 
 const STYLE: &str = include_str!("page.css");
@@ -20,6 +23,14 @@ const SCRIPT: &str = include_str!("page.js");
 pub(super) struct Prompt {
     pub(super) seq: u64,
     pub(super) words: String,
+}
+
+impl Export<'_> {
+    /// Reads the numbers of the session, and those that only the catalogue knows.
+    pub(in crate::commands) fn numbers(&self) -> Result<Survey> {
+        let row = derived::row(self.store, self.reader.id(), self.ui);
+        Ok(self.survey()?.with_row(row.as_ref()))
+    }
 }
 
 /// Writes the page up to its first record.
@@ -119,8 +130,9 @@ fn write_facts(html: &mut Html, info: &SessionInfo, survey: &Survey) {
             .map(|tag| format!("#{}", one_line(tag, 60))),
     );
     write_list(html, &facts);
-    if let Some(note) = plus_note(&survey.spending) {
-        html.wrap("<p class=\"faint\">", &note, "</p>\n");
+    let notes = [plus_note(&survey.spending), survey.elsewhere_note()];
+    for note in notes.iter().flatten() {
+        html.wrap("<p class=\"faint\">", note, "</p>\n");
     }
     html.wrap("<p class=\"faint\"><code>", info.id.as_ref(), "</code>");
     if let Some(origin) = &info.forked_from {
@@ -132,7 +144,7 @@ fn write_facts(html: &mut Html, info: &SessionInfo, survey: &Survey) {
     }
     if let Some(by) = &info.spawned_by {
         html.wrap(
-            " · started by a call of <code>",
+            " · started by a call in <code>",
             by.session_id.as_ref(),
             "</code>",
         );

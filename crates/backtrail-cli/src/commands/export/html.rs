@@ -17,7 +17,7 @@ use super::prose;
 use super::tool_call::{self, Call, MOST, Outcome};
 use crate::commands::conversation::call::CallView;
 use crate::commands::conversation::changes::Changes;
-use crate::commands::conversation::prose::{answer_text, block_words};
+use crate::commands::conversation::prose::{answer_text, block_words, thought_text};
 use crate::commands::conversation::{
     self, HIDDEN_THINKING, LOST_SUMMARY, TurnSpending, compaction_words, injected_words, run_words,
     session_prices,
@@ -33,7 +33,7 @@ const MOST_PROMPTS: usize = 5000;
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
     let info = export.info()?;
-    let mut survey = export.survey()?;
+    let mut survey = export.numbers()?;
     for model in &mut survey.stats.models {
         *model = export.text(model);
     }
@@ -239,8 +239,11 @@ impl Page<'_> {
             return;
         }
         html.raw("<details class=\"thinking\"><summary><b>thinking</b> <span>");
-        html.text(&one_line(cut(text, 4000).0, 100))
-            .raw("</span></summary><div class=\"body\">");
+        html.text(&one_line(
+            &thought_text(cut(text, 4000).0, &self.paths),
+            100,
+        ))
+        .raw("</span></summary><div class=\"body\">");
         self.write_prose(html, text, seq);
         html.raw("</div></details>\n");
     }

@@ -6,6 +6,7 @@ use backtrail_index::{SessionRow, Spending};
 use unicode_width::UnicodeWidthStr;
 
 use super::families::{Family, agent_of, title_of};
+use crate::commands::conversation::NO_TITLE;
 use crate::error::Result;
 use crate::layout::{BOLD, Cell, Column, DIM, Span, Table, styled};
 use crate::short::short;
@@ -89,7 +90,7 @@ impl<'a> SessionLine<'a> {
     /// Returns the title, cut to fit, and the number of folded sessions, which is never cut.
     fn title(&self, width: usize) -> (String, String) {
         let indent = self.marks().chars().take_while(|c| *c == ' ').count();
-        let title = title_of(self.row).unwrap_or_default();
+        let title = title_of(self.row).unwrap_or(NO_TITLE);
         let text = format!("{}{title}", self.marks());
         let mut folded = self.folded();
         if folded.width() * 2 > width {

@@ -99,7 +99,7 @@ fn author(hit: &Hit) -> String {
         ("user", HitKind::Injected, _) => "inserted by the agent".to_owned(),
         (_, _, true) => role,
         ("tool" | "user", _, false) => format!("output of {tools}"),
-        (_, HitKind::Tool, false) => format!("call of {tools}"),
-        (_, _, false) => format!("{role}, call of {tools}"),
+        (_, HitKind::Tool, false) => format!("call to {tools}"),
+        (_, _, false) => format!("{role}, call to {tools}"),
     }
 }

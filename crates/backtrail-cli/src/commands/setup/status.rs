@@ -72,7 +72,7 @@ pub(super) fn print(
         Column::text("AGENT"),
         Column::text("HOOKS"),
         Column::text("LAST CALL"),
-        Column::text("CALLS").drop(1),
+        Column::text("PROGRAM").drop(1),
         Column::text("IN").style(DIM).drop(2),
     ]);
     for status in &all {

@@ -2,6 +2,7 @@
 
 use backtrail::workspace::{CommitAuthor, LineAuthor};
 use backtrail::{ErrorKind, SessionId, Store};
+use backtrail_formats::agent_title;
 
 use crate::commands::{Answer, short};
 use crate::error::{CommandError, Result};
@@ -114,7 +115,9 @@ fn maker(by: &LineAuthor) -> String {
             ..
         } => {
             let id = session.as_ref().map(short);
-            let agent = agent.as_deref().map(|agent| one_line(agent, 20));
+            let agent = agent
+                .as_deref()
+                .map(|agent| one_line(agent_title(agent), 20));
             let place = match (id, seq) {
                 (Some(id), Some(seq)) => format!(" {id}:{seq}"),
                 (Some(id), None) => format!(" {id}"),

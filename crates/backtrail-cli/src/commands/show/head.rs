@@ -9,7 +9,7 @@ use backtrail_formats::agent_title;
 use super::sheet::Sheet;
 use crate::commands::conversation::{NO_TITLE, Survey};
 use crate::home::tilde;
-use crate::layout::{BOLD, DIM, Span, wrap};
+use crate::layout::{BOLD, DIM, Span, width_of, wrap};
 use crate::short::short;
 use crate::text::one_line;
 use crate::when;
@@ -24,7 +24,6 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let title = one_line(title.unwrap_or(NO_TITLE), 200);
     put(sheet, BOLD, &title)?;
-    let dot = format!(" {} ", sheet.glyphs().dot);
     let mut facts = vec![short(&info.id), info.id.to_string()];
     facts.extend(
         info.agent
@@ -34,7 +33,7 @@ pub(super) fn write(
     facts.extend(info.model.as_deref().map(|model| one_line(model, 60)));
     let root = info.workspace_root.as_ref();
     facts.extend(root.map(|root| one_line(&tilde(root), 200)));
-    put(sheet, DIM, &facts.join(&dot))?;
+    put_facts(sheet, &facts)?;
     let mut facts: Vec<String> = span(info).into_iter().collect();
     if info.times_from_file {
         facts.push(when::FROM_FILE.to_owned());
@@ -43,8 +42,14 @@ pub(super) fn write(
     if !info.tags.is_empty() {
         facts.push(format!("tags {}", one_line(&info.tags.join(", "), 200)));
     }
-    put(sheet, DIM, &facts.join(&dot))?;
-    origin(sheet, info)
+    put_facts(sheet, &facts)?;
+    origin(sheet, info)?;
+    // Of a fork, the line above says so.
+    let is_fork = info.forked_from.as_ref().is_some_and(|it| it.seq.is_some());
+    match survey.and_then(Survey::elsewhere_note) {
+        Some(note) if !is_fork => put(sheet, DIM, &note),
+        _ => Ok(()),
+    }
 }
 
 /// Writes from when to when it was.
@@ -54,7 +59,7 @@ fn span(info: &SessionInfo) -> Option<String> {
     let begun = when::about(begun, info.times_from_file);
     let Some(to) = info
         .updated_at
-        .filter(|to| when::time(*to) != when::time(from))
+        .filter(|to| (when::day(*to), when::time(*to)) != (when::day(from), when::time(from)))
     else {
         return Some(begun);
     };
@@ -93,6 +98,25 @@ fn origin(sheet: &mut Sheet<'_>, info: &SessionInfo) -> io::Result<()> {
         put(sheet, DIM, &words)?;
     }
     Ok(())
+}
+
+/// Writes facts in as few lines as they fit in; a line ends between two of them.
+fn put_facts(sheet: &mut Sheet<'_>, facts: &[String]) -> io::Result<()> {
+    let dot = format!(" {} ", sheet.glyphs().dot);
+    let mut line = String::new();
+    for fact in facts {
+        let longer = match line.as_str() {
+            "" => fact.clone(),
+            line => format!("{line}{dot}{fact}"),
+        };
+        if width_of(&[Span::plain(&longer)]) > sheet.room() {
+            put(sheet, DIM, &line)?;
+            line.clone_from(fact);
+        } else {
+            line = longer;
+        }
+    }
+    put(sheet, DIM, &line)
 }
 
 fn put(sheet: &mut Sheet<'_>, style: Style, text: &str) -> io::Result<()> {

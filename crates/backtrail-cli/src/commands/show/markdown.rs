@@ -1,10 +1,11 @@
 //! Markdown, lightly rendered for a terminal.
 
 use anstyle::{Effects, Style};
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::glyphs::Glyphs;
 use super::table::Table;
+use crate::commands::diff::{ADDED, REMOVED};
 use crate::layout::{DIM, Line, Span, wrap, wrap_plain};
 
 /// A longer text is shown as it is.
@@ -43,8 +44,15 @@ struct Renderer<'a> {
     lists: Vec<Option<u64>>,
     /// The addresses of the links that are open, and where their texts begin.
     links: Vec<(String, usize)>,
-    code: Option<String>,
+    code: Option<Code>,
     table: Option<Table>,
+}
+
+/// A block of code.
+#[derive(Default)]
+struct Code {
+    text: String,
+    is_diff: bool,
 }
 
 /// A quotation or an item of a list.
@@ -108,9 +116,13 @@ impl<'a> Renderer<'a> {
                     rest: bar,
                 });
             }
-            Tag::CodeBlock(_) => {
+            Tag::CodeBlock(kind) => {
                 self.begin_block();
-                self.code = Some(String::new());
+                let is_diff = |words: &str| matches!(words, "diff" | "patch");
+                self.code = Some(Code {
+                    text: String::new(),
+                    is_diff: matches!(kind, CodeBlockKind::Fenced(words) if is_diff(&words)),
+                });
             }
             Tag::List(first) => {
                 self.flush();
@@ -228,14 +240,19 @@ impl<'a> Renderer<'a> {
 
     fn end_code(&mut self) {
         let code = self.code.take().unwrap_or_default();
-        for line in code.trim_end_matches('\n').split('\n') {
-            self.write(vec![Span::plain("    "), Span::new(DIM, line)]);
+        for line in code.text.trim_end_matches('\n').split('\n') {
+            let style = match line.as_bytes().first() {
+                Some(b'+') if code.is_diff => ADDED,
+                Some(b'-') if code.is_diff => REMOVED,
+                _ => DIM,
+            };
+            self.write(vec![Span::plain("    "), Span::new(style, line)]);
         }
     }
 
     fn text(&mut self, text: &str) {
         if let Some(code) = &mut self.code {
-            code.push_str(text);
+            code.text.push_str(text);
             return;
         }
         let style = self.styles.last().copied().unwrap_or_default();

@@ -14,7 +14,7 @@ use super::sheet::{Kind, Sheet};
 use super::tool_call::CallPage;
 use crate::commands::conversation::call::{CallView, OutcomeView};
 use crate::commands::conversation::changes::Changes;
-use crate::commands::conversation::prose::{answer_text, block_words};
+use crate::commands::conversation::prose::{answer_text, block_words, thought_text};
 use crate::commands::conversation::{
     self, HIDDEN_THINKING, LOST_SUMMARY, TurnSpending, compaction_words, run_words,
 };
@@ -241,7 +241,7 @@ impl<'a> ShowWriter<'a> {
     fn thinking(&mut self, text: &str) -> io::Result<()> {
         match text.trim() {
             "" => self.small(HIDDEN_THINKING, DIM),
-            text => self.folded("thinking", text),
+            text => self.folded("thinking", &thought_text(text, &self.paths)),
         }
     }
 

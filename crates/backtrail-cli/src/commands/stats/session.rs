@@ -27,7 +27,8 @@ pub(super) fn run(args: &StatsArgs, store: &Store, id: &SessionId, ui: &Ui) -> R
         filter.family_of = Some(id.clone());
         Ok((spent, index.spending(&filter)?))
     })?;
-    let survey = Survey::of(&reader, spent.report.total)?;
+    let row = derived::row(store, id, ui);
+    let survey = Survey::of(&reader, spent.report.total)?.with_row(row.as_ref());
     let stats = &survey.stats;
     if ui.json() {
         let mut json = stats_json(args, id, &survey, &spent.report, &family);
@@ -75,6 +76,7 @@ fn stats_json(
     let mut spent = report_json(spent, args);
     let mut value = json!(survey.stats);
     value["session"] = json!(id);
+    value["files_changed"] = survey.files.into();
     for name in ["totals", "by", "estimated", "lower_bound_calls"] {
         value[name] = spent[name].take();
     }
@@ -121,11 +123,13 @@ fn rows(survey: &Survey) -> Vec<(&'static str, String)> {
     }
     rows.push(("messages", messages(stats)));
     rows.push(("tool calls", tool_calls(stats)));
+    rows.push(("files", format!("{} changed", grouped(survey.files))));
     let about = if stats.time_has_spans { "about " } else { "" };
     let time = format_duration(stats.time_spent());
     rows.push(("active time", format!("{about}{time}")));
     rows.push(("tokens", tokens(&survey.spending)));
     rows.push(("cost", cost(&survey.spending)));
+    rows.extend(survey.elsewhere_note().map(|note| ("", note)));
     if stats.compactions > 0 {
         rows.push(("compactions", stats.compactions.to_string()));
     }
