@@ -26,8 +26,13 @@ pub(crate) fn sessions_of_other_agents(agent: &Agent) -> Option<String> {
     let mut scenario = Scenario::new(agent, script);
     scenario.add_agent(&first);
     turns::fill(&scenario.place.project);
-    for made in [claude_code(&scenario), opencode(&scenario), hard(&scenario)] {
-        continues(&mut scenario, &made);
+    let mut made = vec![opencode(&scenario), hard(&scenario)];
+    // Its own session would be copied.
+    if agent.name != "claude-code" {
+        made.push(claude_code(&scenario));
+    }
+    for session in made {
+        continues(&mut scenario, &session);
     }
     there_and_back(&mut scenario, &first);
     nothing_counts_twice(&scenario);
