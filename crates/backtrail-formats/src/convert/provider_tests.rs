@@ -483,10 +483,11 @@ fn recorded(messages: Vec<Message>, compacted: bool) -> HandOver {
     }
     if compacted {
         session
-            .compact(&Compaction::new("It went well.", 1))
+            .compact(&Compaction::new("It went well.").keep(3))
             .unwrap();
     }
-    session.hand_over(HandOverOptions::default()).unwrap()
+    let reader = store.read_session(session.id()).unwrap();
+    reader.hand_over(HandOverOptions::default()).unwrap()
 }
 
 proptest! {

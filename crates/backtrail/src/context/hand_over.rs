@@ -242,9 +242,8 @@ fn replace_texts(message: &mut Message, text: Option<Block>) {
     message.blocks = blocks.collect();
 }
 
-/// Adds a message. A response after one that called nothing belongs to it.
+/// Adds a message. A response after one that ends in a text belongs to it.
 fn add(messages: &mut Vec<HandOverMessage>, message: HandOverMessage) {
-    let is_call = |part: &ReplyPart| matches!(part, ReplyPart::Call(_));
     let before = messages.last_mut().map(|last| &mut last.content);
     match (before, message) {
         (
@@ -253,7 +252,7 @@ fn add(messages: &mut Vec<HandOverMessage>, message: HandOverMessage) {
                 content: HandOverContent::Assistant { parts: more, .. },
                 ..
             },
-        ) if !parts.iter().any(is_call) => parts.extend(more),
+        ) if matches!(parts.last(), Some(ReplyPart::Text(_))) => parts.extend(more),
         (_, message) => messages.push(message),
     }
 }

@@ -205,11 +205,11 @@ proptest! {
         for message in &handed.messages {
             let is_answer = matches!(message.content, HandOverContent::Assistant { .. });
             prop_assert!(!(is_answer && was_answer), "{:?}", handed.messages);
-            // Results are between a response with calls and the next.
+            // Results are between a response that ends in a call and the next.
             was_answer = match &message.content {
                 HandOverContent::User(_) => false,
                 HandOverContent::Assistant { parts, .. } => {
-                    !parts.iter().any(|part| matches!(part, ReplyPart::Call(_)))
+                    matches!(parts.last(), Some(ReplyPart::Text(_)))
                 }
             };
         }
