@@ -173,8 +173,9 @@ impl HandOver {
         for item in mended.items.into_iter().skip(skipped) {
             match item {
                 ContextItem::Turn(turn) => {
-                    let message = message(turn, &facts, &mut left, &mut mends);
-                    message.map(|message| add(&mut messages, message));
+                    if let Some(message) = message(turn, &facts, &mut left, &mut mends) {
+                        add(&mut messages, message);
+                    }
                 }
                 ContextItem::Results(results) => answer(messages.last_mut(), results),
             }
