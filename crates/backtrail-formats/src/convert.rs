@@ -350,3 +350,7 @@ macro_rules! object {
     }};
 }
 use object;
+
+#[cfg(test)]
+#[path = "convert/provider_tests.rs"]
+mod provider_tests;

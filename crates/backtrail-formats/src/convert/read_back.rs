@@ -252,7 +252,10 @@ impl Output {
         let mut output = Self::default();
         for block in blocks {
             match block {
-                Block::Text(block) => output.add_text(&block.text),
+                Block::Text(block) => {
+                    assert!(!block.text.is_empty(), "an empty text: {blocks:?}");
+                    output.add_text(&block.text);
+                }
                 Block::Media(media) => {
                     let data: String = media.data.parse().unwrap();
                     output.images.push((media.media_type.to_string(), data));

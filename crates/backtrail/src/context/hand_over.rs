@@ -1,7 +1,8 @@
 //! A conversation for another program, which continues it: values instead of JSON.
 //!
 //! It is mended as a context is, by the strictest rules: ids and names of calls that every
-//! provider accepts, every call with its result. What only the program that wrote it
+//! provider accepts, every call with its result, the first message by the user, and no two
+//! responses in a row. What only the program that wrote it
 //! understands stays behind, and is counted: instructions, texts that it added in the user's
 //! name, and reasoning, which is signed or encrypted for one provider.
 
@@ -16,8 +17,10 @@ use super::{ContextInput, ContextMessage};
 use crate::message::{Block, Injected, InjectedKind, Message, Role};
 use crate::time::Timestamp;
 
-/// Its rules are the strictest, and its calls have string outputs that may be blank.
-const RULES: Shape = Shape::OpenAi;
+/// Its rules are the strictest,
+const RULES: Shape = Shape::Anthropic;
+/// but not for the names of tools.
+const NAMES: Shape = Shape::OpenAi;
 
 /// Which part of a conversation is handed over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,7 +55,7 @@ impl HandOverOptions {
 pub struct HandOver {
     /// The summary of what came before the messages.
     pub summary: Option<String>,
-    /// The messages, in order.
+    /// The messages, in order. The first is the user's, unless there is a summary.
     pub messages: Vec<HandOverMessage>,
     /// The last record of the conversation; 0 if there is none.
     pub last_seq: u64,
@@ -157,26 +160,33 @@ impl HandOver {
         let messages = messages.filter_map(|said| without_added(said, &mut left));
         let input = ContextInput {
             messages: messages.collect(),
+            summary,
             ..ContextInput::default()
         };
         let facts: HashMap<u64, &ContextMessage> =
             input.messages.iter().map(|said| (said.seq, said)).collect();
         let mended = mender::mend(RULES, &input);
         let mut messages: Vec<HandOverMessage> = Vec::new();
-        for item in mended.items {
+        let mut mends = mended.mends;
+        // The first turn is the summary, if there is one.
+        let skipped = usize::from(input.summary.is_some());
+        for item in mended.items.into_iter().skip(skipped) {
             match item {
                 ContextItem::Turn(turn) => {
-                    messages.extend(message(turn, &facts, &mut left));
+                    if let Some(message) = message(turn, &facts, &mut left, &mut mends) {
+                        add(&mut messages, message);
+                    }
                 }
                 ContextItem::Results(results) => answer(messages.last_mut(), results),
             }
         }
         let is_thought =
             |mend: &Mend| matches!(mend.rule, MendRule::Thinking | MendRule::UnfinishedThinking);
-        let (thoughts, mends): (Vec<_>, Vec<_>) = mended.mends.into_iter().partition(is_thought);
+        let (thoughts, mut mends): (Vec<_>, Vec<_>) = mends.into_iter().partition(is_thought);
         left.thoughts += thoughts.len() as u64;
+        mends.sort_by_key(|mend| mend.seq);
         Self {
-            summary,
+            summary: input.summary,
             messages,
             last_seq: last_seq.unwrap_or(0),
             left,
@@ -233,16 +243,33 @@ fn replace_texts(message: &mut Message, text: Option<Block>) {
     message.blocks = blocks.collect();
 }
 
+/// Adds a message. A response after one that ends in a text belongs to it.
+fn add(messages: &mut Vec<HandOverMessage>, message: HandOverMessage) {
+    let before = messages.last_mut().map(|last| &mut last.content);
+    match (before, message) {
+        (
+            Some(HandOverContent::Assistant { parts, .. }),
+            HandOverMessage {
+                content: HandOverContent::Assistant { parts: more, .. },
+                ..
+            },
+        ) if matches!(parts.last(), Some(ReplyPart::Text(_))) => parts.extend(more),
+        (_, message) => messages.push(message),
+    }
+}
+
 fn message(
     turn: ContextTurn<'_>,
     facts: &HashMap<u64, &ContextMessage>,
     left: &mut LeftBehind,
+    mends: &mut Vec<Mend>,
 ) -> Option<HandOverMessage> {
     let fact = facts.get(&turn.seq);
     let content = match turn.author {
         Author::Assistant => {
             let parts = turn.parts.into_iter();
-            let parts: Vec<_> = parts.filter_map(|part| reply_part(part, left)).collect();
+            let parts = parts.filter_map(|part| reply_part(turn.seq, part, left, mends));
+            let parts: Vec<_> = parts.collect();
             let model = fact.and_then(|said| said.model.clone());
             (!parts.is_empty()).then_some(HandOverContent::Assistant { model, parts })
         }
@@ -258,16 +285,30 @@ fn message(
     })
 }
 
-fn reply_part(part: TurnPart<'_>, left: &mut LeftBehind) -> Option<ReplyPart> {
+fn reply_part(
+    seq: u64,
+    part: TurnPart<'_>,
+    left: &mut LeftBehind,
+    mends: &mut Vec<Mend>,
+) -> Option<ReplyPart> {
     match part {
         TurnPart::Text(text) => Some(ReplyPart::Text(text.into_owned())),
-        TurnPart::Call(call) => Some(ReplyPart::Call(HandOverCall {
-            id: call.id.into_owned(),
-            name: call.name.into_owned(),
-            input: call.input.into_owned(),
-            output: Vec::new(),
-            is_error: false,
-        })),
+        TurnPart::Call(call) => {
+            let own = call.block.name.as_str();
+            let name = NAMES.name(own).into_owned();
+            // A name that the rules refuse too is noted.
+            if name != own && call.name == own {
+                let rule = MendRule::RefusedName;
+                mends.push(Mend { seq, rule });
+            }
+            Some(ReplyPart::Call(HandOverCall {
+                id: call.id.into_owned(),
+                name,
+                input: call.input.into_owned(),
+                output: Vec::new(),
+                is_error: false,
+            }))
+        }
         TurnPart::Thought { .. } | TurnPart::Redacted(_) => {
             left.thoughts += 1;
             None

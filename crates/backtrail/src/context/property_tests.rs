@@ -5,7 +5,9 @@ use serde_json::value::RawValue;
 
 use super::mender::INTERRUPTED;
 use super::valid_tests::check;
-use super::{ContextInput, ContextMessage, MendRule, Shape, render};
+use super::{
+    ContextInput, ContextMessage, HandOver, HandOverContent, MendRule, ReplyPart, Shape, render,
+};
 use crate::json::Json;
 use crate::message::{Block, Message, Role, ToolResult, ToolUse};
 
@@ -189,6 +191,27 @@ proptest! {
         for shape in Shape::ALL {
             let context = render(shape, &input);
             prop_assert_eq!(check(shape, context.as_json()), Ok(()), "{}: {}", shape, context.as_json());
+        }
+    }
+
+    #[test]
+    fn a_conversation_for_another_program_starts_with_the_user_and_has_no_two_responses_in_a_row(
+        input in history(),
+    ) {
+        let summary = input.summary.clone().filter(|summary| !summary.trim().is_empty());
+        let handed = HandOver::new(input);
+        prop_assert_eq!(&handed.summary, &summary);
+        let mut was_answer = summary.is_none();
+        for message in &handed.messages {
+            let is_answer = matches!(message.content, HandOverContent::Assistant { .. });
+            prop_assert!(!(is_answer && was_answer), "{:?}", handed.messages);
+            // Results are between a response that ends in a call and the next.
+            was_answer = match &message.content {
+                HandOverContent::User(_) => false,
+                HandOverContent::Assistant { parts, .. } => {
+                    matches!(parts.last(), Some(ReplyPart::Text(_)))
+                }
+            };
         }
     }
 

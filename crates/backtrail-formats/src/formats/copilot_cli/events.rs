@@ -404,8 +404,7 @@ fn output(data: &Object<'_>) -> Option<Json> {
             .map(|error| string_json(&error))
             .or_else(|| data.json("result"));
     };
-    let text = result.text("content").filter(|text| !text.is_empty());
-    let text = text.map(Block::text);
+    let text = result.text("content").map(Block::text);
     let media = |json: &str| {
         let part = Object::from_json(json)?;
         let data = part.string_json("data")?;
