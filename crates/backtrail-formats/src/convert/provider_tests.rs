@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 
 use super::read_back::{DIRECTORY, ID, TITLE, hard, time};
 use super::{OutgoingSession, targets};
-use crate::cut::NewSession;
 use crate::environment::Environment;
 use crate::format::formats;
+use crate::launch::NewSession;
 
 type Check = Result<(), String>;
 

@@ -337,12 +337,95 @@ fn answer(message: Option<&mut HandOverMessage>, results: Vec<SentResult<'_>>) {
     let Some(HandOverContent::Assistant { parts, .. }) = message.map(|it| &mut it.content) else {
         return;
     };
-    let calls = parts.iter_mut().filter_map(|part| match part {
-        ReplyPart::Call(call) => Some(call),
-        ReplyPart::Text(_) => None,
-    });
-    for (call, result) in calls.zip(results) {
-        call.is_error = result.is_error;
-        call.output = result.parts.into_iter().filter_map(part).collect();
+    for result in results {
+        // The message may have earlier calls, with results of their own.
+        let calls = parts.iter_mut().filter_map(|part| match part {
+            ReplyPart::Call(call) => Some(call),
+            ReplyPart::Text(_) => None,
+        });
+        if let Some(call) = calls.into_iter().find(|call| call.id == result.id) {
+            call.is_error = result.is_error;
+            call.output = result.parts.into_iter().filter_map(part).collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{ToolResult, ToolUse};
+
+    fn of(messages: Vec<Message>) -> HandOver {
+        let numbered = (1..).zip(messages);
+        let messages = numbered.map(|(seq, message)| ContextMessage::new(seq, None, message));
+        HandOver::new(ContextInput {
+            messages: messages.collect(),
+            ..ContextInput::default()
+        })
+    }
+
+    fn call(id: &str) -> Block {
+        ToolUse::new(id, "bash", &serde_json::json!({}))
+            .unwrap()
+            .into()
+    }
+
+    fn result(id: &str, output: &str) -> Message {
+        Message::tool_result(ToolResult::ok(output).answers(id, "bash"))
+    }
+
+    /// Returns the calls with the texts of their results, message by message.
+    fn calls(hand_over: &HandOver) -> Vec<Vec<(String, String)>> {
+        let of_part = |part: &ReplyPart| match part {
+            ReplyPart::Call(call) => {
+                let texts = call.output.iter().map(|part| match part {
+                    HandOverPart::Text(text) => text.as_str(),
+                    HandOverPart::Media(_) => "media",
+                });
+                Some((call.id.clone(), texts.collect()))
+            }
+            ReplyPart::Text(_) => None,
+        };
+        let of_message = |message: &HandOverMessage| match &message.content {
+            HandOverContent::Assistant { parts, .. } => parts.iter().filter_map(of_part).collect(),
+            HandOverContent::User(_) => Vec::new(),
+        };
+        hand_over.messages.iter().map(of_message).collect()
+    }
+
+    #[test]
+    fn each_call_has_its_own_result_also_in_responses_that_become_one() {
+        let hand_over = of(vec![
+            Message::user_text("go"),
+            Message::assistant([call("a"), Block::text("first")]),
+            result("a", "of a"),
+            Message::assistant([call("b"), call("c")]),
+            result("c", "of c"),
+            result("b", "of b"),
+            Message::assistant([call("d")]),
+        ]);
+        let found: Vec<_> = calls(&hand_over).into_iter().flatten().collect();
+        let expected = [("a", "of a"), ("b", "of b"), ("c", "of c")];
+        let expected = expected.map(|(id, text)| (id.to_owned(), text.to_owned()));
+        assert_eq!(found[..3], expected);
+        assert!(found[3].1.contains("interrupted"), "{found:?}");
+    }
+
+    #[test]
+    fn what_the_agent_added_stays_behind_and_what_commands_printed_does_not() {
+        let reminder = "<system-reminder>be brief</system-reminder>";
+        let hand_over = of(vec![
+            Message::system_text("You are an agent."),
+            Message::user_text(format!("fix it\n{reminder}")),
+            Message::assistant([Block::thinking("hm"), Block::text("Done.")]),
+        ]);
+        let HandOverContent::User(parts) = &hand_over.messages[0].content else {
+            panic!("{hand_over:#?}");
+        };
+        assert_eq!(parts[..], [HandOverPart::Text("fix it".to_owned())]);
+        let left = hand_over.left;
+        let counts = (left.instructions, left.injected, left.thoughts);
+        assert_eq!(counts, (1, 1, 1), "{hand_over:#?}");
+        assert_eq!(hand_over.last_seq, 3);
     }
 }
