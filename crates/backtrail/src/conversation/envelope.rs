@@ -34,6 +34,7 @@ impl PlainOutput {
         match value {
             Value::String(text) => Self::of_text(&text),
             Value::Null => Self::default(),
+            Value::Object(fields) if fields.is_empty() => Self::default(),
             value => Self::of_value(&value).unwrap_or_else(|| Self::of_text(json)),
         }
     }
@@ -59,7 +60,6 @@ impl PlainOutput {
     fn of_value(value: &Value) -> Option<Self> {
         match value {
             Value::Array(items) => Self::of_list(items),
-            Value::Object(fields) if fields.is_empty() => Some(Self::default()),
             Value::Object(_) => Self::of_object(value),
             _ => None,
         }
@@ -424,7 +424,9 @@ mod tests {
         }
         let blocks = r#"[{"type":"text","text":"a"},{"type":"image","source":{}}]"#;
         assert_eq!(PlainOutput::of_json(blocks).text, "a\n[image]");
-        assert_eq!(PlainOutput::of_json("{}").text, "{}");
+        // An answer without fields is no output; a program may print braces.
+        assert_eq!(PlainOutput::of_json("{}").text, "");
+        assert_eq!(plain("{}").0, "{}");
         assert_eq!(PlainOutput::of_json("not json").text, "not json");
     }
 }
