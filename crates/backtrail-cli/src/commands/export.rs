@@ -156,10 +156,9 @@ impl Export<'_> {
     /// Reads the numbers of the session.
     pub(super) fn survey(&self) -> Result<Survey> {
         let row = derived::row(self.store, self.reader.id(), self.ui);
-        Survey::of(
-            self.reader,
-            row.map_or_else(Default::default, |row| row.spending),
-        )
+        let spending = row.as_ref().map(|row| row.spending.clone());
+        let survey = Survey::of(self.reader, spending.unwrap_or_default())?;
+        Ok(survey.with_row(row.as_ref()))
     }
 
     /// Returns the title of the session, without secrets if that is wanted.

@@ -31,7 +31,7 @@ const HEADING: usize = 80;
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
     let info = export.info()?;
-    let survey = export.numbers()?;
+    let survey = export.survey()?;
     write_head(out, &export.title()?, &info, &survey)?;
     let mut writer = MarkdownWriter {
         out,

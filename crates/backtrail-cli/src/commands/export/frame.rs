@@ -8,12 +8,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::Export;
 use super::html::write_when;
 use super::markup::Html;
 use crate::commands::conversation::Survey;
-use crate::derived;
-use crate::error::Result;
 use crate::text::{count, one_line, plus_note};
 
 const STYLE: &str = include_str!("page.css");
@@ -23,14 +20,6 @@ const SCRIPT: &str = include_str!("page.js");
 pub(super) struct Prompt {
     pub(super) seq: u64,
     pub(super) words: String,
-}
-
-impl Export<'_> {
-    /// Reads the numbers of the session, and those that only the catalogue knows.
-    pub(in crate::commands) fn numbers(&self) -> Result<Survey> {
-        let row = derived::row(self.store, self.reader.id(), self.ui);
-        Ok(self.survey()?.with_row(row.as_ref()))
-    }
 }
 
 /// Writes the page up to its first record.

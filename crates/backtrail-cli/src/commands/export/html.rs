@@ -33,7 +33,7 @@ const MOST_PROMPTS: usize = 5000;
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
     let info = export.info()?;
-    let mut survey = export.numbers()?;
+    let mut survey = export.survey()?;
     for model in &mut survey.stats.models {
         *model = export.text(model);
     }

@@ -299,13 +299,6 @@ impl<'a> Reader<'a> {
             mark_meta(&mut message);
         }
         if message.is_prompt() {
-            let is_first = self.state.prompts.len() == 0 && self.title.is_none();
-            if let Some(title) = request(&message.text()).filter(|_| is_first) {
-                self.send_details(Details {
-                    title: Some(title),
-                    ..Details::default()
-                })?;
-            }
             self.state.prompts.push(self.state.last_key.as_deref());
         }
         let mut event = MessageEvent::new(self.next_key(record), message);
@@ -481,16 +474,4 @@ fn readable_summary(payload: &Object<'_>) -> Option<String> {
         let text = message.text().trim().to_owned();
         text.starts_with(START).then_some(text)
     })
-}
-
-/// Returns the user's request from a prompt to which an editor added its open files.
-fn request(prompt: &str) -> Option<String> {
-    const HEADING: &str = "## My request for Codex:";
-    const MAX_TITLE: usize = 120;
-    let (_, request) = prompt.split_once(HEADING)?;
-    let line = request
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())?;
-    Some(line.chars().take(MAX_TITLE).collect())
 }
