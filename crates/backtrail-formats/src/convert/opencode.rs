@@ -370,23 +370,11 @@ fn state(answer: &Exported<'_>, ids: &mut Ids<'_>, call: &HandOverCall, at: i64)
 
 #[cfg(test)]
 mod tests {
-    use super::super::read_back::{DIRECTORY, TITLE, answer_first, hard, time, write};
+    use super::super::read_back::{hard, time, write};
     use super::*;
     use crate::environment::Environment;
 
     const NAME: &str = "opencode";
-
-    #[test]
-    fn a_session_is_read_back_as_it_was() {
-        let events = write(NAME, hard()).assert_read_back(NAME);
-        let details = &events.main().unwrap().details;
-        assert_eq!(details.title.as_deref(), Some(TITLE));
-        assert_eq!(
-            details.directory.as_deref(),
-            Some(std::path::Path::new(DIRECTORY))
-        );
-        write(NAME, answer_first()).assert_read_back(NAME);
-    }
 
     #[test]
     fn ids_sort_in_the_order_of_messages_and_parts_and_before_later_ones() {
