@@ -2,23 +2,27 @@
 //! Every step is that of the product: written as the agent's file, imported, handed over.
 
 use std::cell::Cell;
+use std::path::PathBuf;
 
-use backtrail::Store;
-use backtrail::context::{HandOver, HandOverContent, HandOverOptions, ReplyPart};
+use backtrail::context::{
+    HandOver, HandOverContent, HandOverExtent, HandOverOptions, HandOverPart, ReplyPart,
+};
 use backtrail::conversation::Argument;
+use backtrail::{SessionReader, Store};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value, json};
 
 use super::read_back::{
-    Said, TITLE, Written, as_read, assistant, call, hand_over, hard, new_session, readable_targets,
-    text, user, write_new,
+    ID, PNG, Said, TITLE, Written, as_read, assistant, call, hand_over, hard, new_session,
+    readable_targets, text, user, write_new,
 };
 use super::tools::{ListOf, ToolRow, rename};
 use super::{Losses, Target};
 use crate::environment::Environment;
 use crate::format::Format;
+use crate::formats::ClaudeCode;
 use crate::import::{ImportOptions, import};
 use crate::launch::launcher;
 
@@ -68,6 +72,21 @@ impl Kit {
         for (path, text) in &written.companions {
             put(path, text);
         }
+        let reader = self.import(format, &environment, file, &new.id);
+        let info = reader.info().unwrap();
+        assert_eq!(info.title.as_deref(), Some(TITLE), "{target:?}");
+        let hand_over = reader.hand_over(HandOverOptions::default()).unwrap();
+        Imported { written, hand_over }
+    }
+
+    /// Imports a file with one session.
+    fn import(
+        &self,
+        format: &'static dyn Format,
+        environment: &Environment,
+        file: PathBuf,
+        id: &str,
+    ) -> SessionReader {
         let options = ImportOptions::new(environment.clone())
             .formats(vec![format])
             .paths(vec![file]);
@@ -79,11 +98,7 @@ impl Kit {
         );
         assert!(agent.unknown_types.is_empty(), "{report:?}");
         assert_eq!((agent.new, agent.damaged_lines), (1, 0), "{report:?}");
-        let reader = self.store.read_session(&new.id.parse().unwrap()).unwrap();
-        let info = reader.info().unwrap();
-        assert_eq!(info.title.as_deref(), Some(TITLE), "{target:?}");
-        let hand_over = reader.hand_over(HandOverOptions::default()).unwrap();
-        Imported { written, hand_over }
+        self.store.read_session(&id.parse().unwrap()).unwrap()
     }
 }
 
@@ -290,5 +305,178 @@ fn there_and_back_any_conversation_is_as_before() {
     let any = super::round_trip_tests::any_hand_over();
     for _ in 0..CASES {
         assert_kept(&any.new_tree(&mut runner).unwrap().current());
+    }
+}
+
+const SUMMARY: &str = "So far: the till is broken.";
+
+/// Imports a session of Claude Code with all that is hard to hand over.
+fn hard_session(kit: &Kit, output: &str) -> SessionReader {
+    // Half of a surrogate pair, which no text in Rust can have.
+    const HALF: &str = "(half)";
+    let said = |role: &str, content: Value| json!({"role": role, "content": content});
+    let result = |id: &str, content: Value| json!({"type": "tool_result", "tool_use_id": id, "content": content});
+    let used = |id: &str, name: &str, input: Value| json!({"type": "tool_use", "id": id, "name": name, "input": input});
+    let source = json!({"type": "base64", "media_type": "image/png", "data": PNG});
+    let image = json!({"type": "image", "source": source});
+    let long = long_id();
+    let task = json!({"description": "d", "prompt": "Look at all tills", "subagent_type": "s"});
+    let lines = [
+        said("user", json!("the old prompt")),
+        said(
+            "assistant",
+            json!([{"type": "text", "text": "the old answer"}]),
+        ),
+        json!({"subtype": "compact_boundary"}),
+        said("user", json!(SUMMARY)),
+        said(
+            "user",
+            json!([{"type": "text", "text": format!("Go {HALF} on")}, image]),
+        ),
+        said(
+            "assistant",
+            json!([
+                {"type": "thinking", "thinking": "hm", "signature": "s"},
+                {"type": "text", "text": "I look."},
+                used(&long, "Bash", json!({"command": "cat big"})),
+                used("odd", "what? an/odd.name", json!({"a": 1})),
+                used("shot", "screenshot", json!({})),
+                used("task", "Task", task),
+            ]),
+        ),
+        said("user", json!([result("shot", json!([image]))])),
+        said(
+            "user",
+            json!([result("task", json!("All tills are broken."))]),
+        ),
+        said(
+            "user",
+            json!([
+                result(&long, json!([{"type": "text", "text": output}])),
+                result("odd", json!(format!("{HALF}"))),
+            ]),
+        ),
+        said(
+            "assistant",
+            json!([used("open", "Bash", json!({"command": "sleep 9"}))]),
+        ),
+        said("user", json!("And now?")),
+    ];
+    let lines = lines.into_iter().enumerate().map(|(n, message)| {
+        let mut line = json!({
+            "type": message["role"].as_str().unwrap_or("system"),
+            "uuid": format!("u{n}"),
+            "parentUuid": n.checked_sub(1).map(|n| format!("u{n}")),
+            "sessionId": ID,
+            "timestamp": format!("2026-11-06T21:20:{n:02}.000Z"),
+        });
+        match message.get("subtype") {
+            Some(subtype) => line["subtype"] = subtype.clone(),
+            None => line["message"] = message.clone(),
+        }
+        if message["content"] == SUMMARY {
+            line["isCompactSummary"] = json!(true);
+        }
+        format!("{line}\n").replace(HALF, "\\ud83d")
+    });
+    let file = kit.home.path().join(format!("{ID}.jsonl"));
+    std::fs::write(&file, lines.collect::<String>()).unwrap();
+    kit.import(&ClaudeCode, &Environment::new(kit.home.path()), file, ID)
+}
+
+/// An id that providers refuse.
+fn long_id() -> String {
+    format!("call_{}", "x".repeat(80))
+}
+
+#[test]
+fn a_hard_session_reaches_every_target_and_all_that_is_lost_is_named() {
+    let kit = Kit::new();
+    let output = "0123456789abcde\n".repeat(1 << 17);
+    let reader = hard_session(&kit, &output);
+    let given = reader.hand_over(HandOverOptions::default()).unwrap();
+    for target in readable_targets() {
+        let name = target.0.name();
+        let there = kit.take(target, given.clone());
+        assert!(!there.written.text.contains("the old"), "{name}");
+        let again = kit.prepared(&target.0, there.hand_over.clone());
+        assert!(again.losses.is_empty(), "{name}: {:?}", again.losses);
+        assert_eq!(
+            as_read(name, there.written.said.clone()),
+            again.said,
+            "{name}"
+        );
+        let (_, media) = without_media(given.clone(), &target.0);
+        let media = media.rows().iter().map(|loss| loss.count).sum::<u64>();
+        let lost = there.written.losses.rows();
+        let lost: Vec<_> = lost.iter().map(|loss| (loss.kind, loss.count)).collect();
+        let mut expected = vec![("thoughts", 1), ("media", media), ("open_calls", 1)];
+        expected.extend([("names", 1), ("ids", 1), ("characters", 2)]);
+        expected.retain(|(_, count)| *count > 0);
+        assert_eq!(lost, expected, "{name}");
+        assert_hard(&again.said, &output);
+    }
+}
+
+/// Checks that a session has all that can be kept of a hard one.
+fn assert_hard(all: &[Said], output: &str) {
+    let [
+        Said::Prompt(first),
+        Said::Text(answer),
+        calls @ ..,
+        Said::Prompt(last),
+    ] = all
+    else {
+        panic!("{all:?}");
+    };
+    let HandOverPart::Text(first) = &first[0] else {
+        panic!("{first:?}");
+    };
+    let summary = "This is a summary of the conversation up to this point:";
+    let expected = format!("{summary}\n\n{SUMMARY}\nGo \u{fffd} on");
+    assert!(first.starts_with(&expected), "{first:?}");
+    assert_eq!(
+        (answer.as_str(), &last[..]),
+        ("I look.", &[text("And now?")][..])
+    );
+    let calls = calls.iter().map(|said| match said {
+        Said::Call {
+            id,
+            input,
+            result: Some((text, ..)),
+            ..
+        } => (id, input, text),
+        other => panic!("{other:?}"),
+    });
+    let [long, odd, shot, task, open] = &calls.collect::<Vec<_>>()[..] else {
+        panic!("{all:?}");
+    };
+    assert!(long.0.len() <= 64 && long.1.contains("cat big") && long.2 == output);
+    assert_eq!((odd.0.as_str(), odd.2.as_str()), ("odd", "\u{fffd}"));
+    assert_eq!(shot.0, "shot");
+    assert!(task.1.contains("Look at all tills") && task.2 == "All tills are broken.");
+    assert!(
+        open.0 == "open" && open.2.contains("interrupted"),
+        "{open:?}"
+    );
+}
+
+#[test]
+fn there_and_back_a_hard_session_is_as_before() {
+    let kit = Kit::new();
+    let given = hard_session(&kit, "a\n").hand_over(HandOverOptions::default());
+    assert_kept(&given.unwrap());
+}
+
+#[test]
+fn a_whole_session_begins_before_its_summary() {
+    let kit = Kit::new();
+    let options = HandOverOptions::new(HandOverExtent::Whole, None);
+    let given = hard_session(&kit, "a\n").hand_over(options).unwrap();
+    for target in readable_targets() {
+        let there = kit.take(target, given.clone());
+        let said = kit.prepared(&target.0, there.hand_over).said;
+        assert_eq!(said[0], Said::Prompt(vec![text("the old prompt")]));
+        assert_eq!(said[1], Said::Text("the old answer".to_owned()));
     }
 }
