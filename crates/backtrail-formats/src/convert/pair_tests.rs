@@ -15,8 +15,8 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value, json};
 
 use super::read_back::{
-    ID, PNG, Said, TITLE, Written, as_read, assistant, call, hand_over, hard, new_session,
-    readable_targets, text, user, write_new,
+    Except, ID, PNG, Said, TITLE, Written, as_read, assistant, call, hand_over, hard, is_except,
+    new_session, readable_targets, text, user, write_new,
 };
 use super::tools::{ListOf, ToolRow, rename};
 use super::{Losses, Target};
@@ -153,12 +153,9 @@ fn check(given: impl Fn(&Target) -> HandOver, tools: Tools) -> Vec<String> {
         let name = first.0.name();
         // What was read is what was written.
         let again = kit.prepared(&first.0, there.hand_over.clone());
-        compare(
-            name,
-            &as_read(name, there.written.said.clone()),
-            &again,
-            &mut wrong,
-        );
+        let expected = as_read(name, there.written.said.clone());
+        compare(name, &expected, &again, &mut wrong);
+        compare_facts(&[name], &there.written, &again, &mut wrong);
         for second in readable_targets() {
             let names = format!("{name} -> {} -> {name}", second.0.name());
             let (expected, losses) = without_media(there.hand_over.clone(), &second.0);
@@ -177,6 +174,8 @@ fn check(given: impl Fn(&Target) -> HandOver, tools: Tools) -> Vec<String> {
             let expected = kit.prepared(&first.0, expected).said;
             let expected = as_read(second.0.name(), expected);
             compare(&names, &as_read(name, expected), &back, &mut wrong);
+            let through = [name, second.0.name()];
+            compare_facts(&through, &there.written, &back, &mut wrong);
         }
     }
     wrong
@@ -201,6 +200,41 @@ fn compare(names: &str, expected: &[Said], found: &Written, wrong: &mut Vec<Stri
         Some((a, b)) => format!("{names}:\n  {}\n  {}", show(a), show(b)),
         None => format!("{names}: {} and {} parts", expected.len(), found.said.len()),
     });
+}
+
+/// Compares the times, responses and models of a session that went through targets.
+fn compare_facts(through: &[&str], first: &Written, found: &Written, wrong: &mut Vec<String>) {
+    let is = |except: Except| through.iter().any(|name| is_except(name, except));
+    let times = |written: &Written| {
+        let unit = if is(Except::WholeSeconds) { 1_000 } else { 1 };
+        let times = written.times.iter().map(|at| at.as_millis() / unit);
+        let mut times: Vec<_> = times.collect();
+        times.dedup();
+        times
+    };
+    let (first_times, found_times) = (times(first), times(found));
+    let is_kept = match is(Except::OneResponse) {
+        true => found_times.iter().all(|at| first_times.contains(at)),
+        false => first_times == found_times,
+    };
+    if !is_kept {
+        wrong.push(format!("{through:?}: {:?}, {:?}", first.times, found.times));
+    }
+    // A response may become several, but calls of several never become calls of one.
+    let is_within = |ids: &Vec<String>| {
+        let mut all = first.calls.iter();
+        all.any(|first| ids.iter().all(|id| first.contains(id)))
+    };
+    if !is(Except::OneResponse) && !found.calls.iter().all(is_within) {
+        wrong.push(format!("{through:?}: {:?}, {:?}", first.calls, found.calls));
+    }
+    let models: &[String] = match is(Except::NoModels) {
+        true => &[],
+        false => &first.models,
+    };
+    if models != found.models {
+        wrong.push(format!("{through:?}: {models:?}, {:?}", found.models));
+    }
 }
 
 /// Returns a call of a target's own tool with all its arguments, or only those that it needs.

@@ -34,6 +34,11 @@ pub(super) enum Except {
     CompactInputs,
     /// A call whose text says that it failed is an error.
     FailuresInText,
+    /// Responses that follow one another, with results between them, are read as one: the file
+    /// does not say where one ends, and calls of several become calls of one.
+    OneResponse,
+    /// The models are not written.
+    NoModels,
     /// The title is in a file beside it, or nowhere.
     NoTitle,
     /// The directory is in a file beside it, or nowhere.
@@ -41,6 +46,10 @@ pub(super) enum Except {
 }
 
 const EXCEPT: &[(&str, Except)] = &[
+    ("codex", Except::OneResponse),
+    ("codex", Except::NoModels),
+    ("goose", Except::OneResponse),
+    ("goose", Except::NoModels),
     ("goose", Except::WholeSeconds),
     ("copilot-cli", Except::ImagesAfterText),
     ("copilot-cli", Except::NoTitle),
@@ -201,7 +210,12 @@ pub(super) struct Written {
     pub(super) companions: Vec<(PathBuf, String)>,
     pub(super) said: Vec<Said>,
     pub(super) losses: Losses,
-    times: Vec<Timestamp>,
+    /// The time of each message.
+    pub(super) times: Vec<Timestamp>,
+    /// The ids of the calls of each response.
+    pub(super) calls: Vec<Vec<String>>,
+    /// The models that are known, without those that follow themselves.
+    pub(super) models: Vec<String>,
     target: Target,
 }
 
@@ -229,8 +243,36 @@ pub(super) fn write_new(
         said: said_in(&session),
         losses,
         times: session.messages.iter().filter_map(|it| it.at).collect(),
+        calls: calls_in(&session),
+        models: models_in(&session),
         target,
     }
+}
+
+fn calls_in(session: &OutgoingSession<'_>) -> Vec<Vec<String>> {
+    let calls = session.messages.iter().map(|it| match &it.content {
+        HandOverContent::Assistant { parts, .. } => {
+            let ids = parts.iter().filter_map(|part| match part {
+                ReplyPart::Call(call) => Some(call.id.clone()),
+                ReplyPart::Text(_) => None,
+            });
+            ids.collect()
+        }
+        HandOverContent::User(_) => Vec::new(),
+    });
+    calls.collect()
+}
+
+fn models_in(session: &OutgoingSession<'_>) -> Vec<String> {
+    let models = session.messages.iter().filter_map(|it| match &it.content {
+        HandOverContent::Assistant { model, .. } => model.clone(),
+        HandOverContent::User(_) => None,
+    });
+    // What is written where a name is needed.
+    let is_known = |model: &String| !["unknown", "<synthetic>"].contains(&model.as_str());
+    let mut models: Vec<_> = models.filter(is_known).collect();
+    models.dedup();
+    models
 }
 
 impl Written {
