@@ -206,7 +206,7 @@ fn compare(names: &str, expected: &[Said], found: &Written, wrong: &mut Vec<Stri
 fn compare_facts(through: &[&str], first: &Written, found: &Written, wrong: &mut Vec<String>) {
     let is = |except: Except| through.iter().any(|name| is_except(name, except));
     let times = |written: &Written| {
-        let unit = if is(Except::WholeSeconds) { 1_000 } else { 1 };
+        let unit = if is(Except::RoughTimes) { 1_000 } else { 1 };
         let times = written.times.iter().map(|at| at.as_millis() / unit);
         let mut times: Vec<_> = times.collect();
         times.dedup();

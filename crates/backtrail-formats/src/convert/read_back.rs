@@ -26,8 +26,8 @@ pub(super) const PNG: &str = "iVBORw0KGgo=";
 /// How a file differs from what was written to it, for a reason that is in its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Except {
-    /// Times have no milliseconds.
-    WholeSeconds,
+    /// Times are not exact to the millisecond.
+    RoughTimes,
     /// The images of a prompt are beside its text.
     ImagesAfterText,
     /// The arguments of calls are read without the spaces between them.
@@ -50,7 +50,8 @@ const EXCEPT: &[(&str, Except)] = &[
     ("codex", Except::NoModels),
     ("goose", Except::OneResponse),
     ("goose", Except::NoModels),
-    ("goose", Except::WholeSeconds),
+    ("goose", Except::RoughTimes),
+    ("opencode", Except::RoughTimes),
     ("copilot-cli", Except::ImagesAfterText),
     ("copilot-cli", Except::NoTitle),
     ("cline", Except::FailuresInText),
@@ -346,13 +347,13 @@ impl Written {
             Event::Usage(_) => true,
             _ => false,
         });
-        let precision = match is_except(name, Except::WholeSeconds) {
+        let precision = match is_except(name, Except::RoughTimes) {
             true => 1_000,
             false => 1,
         };
         let known = |at: Timestamp| {
             let is_same =
-                |other: &Timestamp| at.as_millis() == other.as_millis() / precision * precision;
+                |other: &Timestamp| at.as_millis() / precision == other.as_millis() / precision;
             self.times.iter().any(is_same)
         };
         let mut times = events.messages().map(|event| event.at);
