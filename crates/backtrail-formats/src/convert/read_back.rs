@@ -389,7 +389,7 @@ pub(super) fn as_read(name: &str, mut all: Vec<Said>) -> Vec<Said> {
                 let joined = super::joined_text(parts);
                 let media = std::mem::take(parts).into_iter();
                 let media = media.filter(|part| matches!(part, HandOverPart::Media(_)));
-                let text = (!joined.is_empty()).then(|| HandOverPart::Text(joined));
+                let text = (!joined.is_empty()).then_some(HandOverPart::Text(joined));
                 *parts = text.into_iter().chain(media).collect();
             }
             Said::Call { input, result, .. } => {
