@@ -23,7 +23,7 @@ pub(super) const TITLE: &str = "Fix \"it\": the shop's\ttitle (from elsewhere) \
 pub(super) const DIRECTORY: &str = "/work/shop";
 pub(super) const PNG: &str = "iVBORw0KGgo=";
 
-/// How a file differs from what was written to it, for a reason that is in its format.
+/// How what is read of a file differs from what was written to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Except {
     /// Times are not exact to the millisecond.
@@ -34,8 +34,9 @@ pub(super) enum Except {
     CompactInputs,
     /// A call whose text says that it failed is an error.
     FailuresInText,
-    /// Responses that follow one another, with results between them, are read as one: the file
-    /// does not say where one ends, and calls of several become calls of one.
+    /// Responses that follow one another, with results between them, are read as one, so that
+    /// calls of several become calls of one. This is a fault of the readers, not of the formats:
+    /// they give such responses one id, to count what they used.
     OneResponse,
     /// The models are not written.
     NoModels,
