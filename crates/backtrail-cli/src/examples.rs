@@ -64,7 +64,7 @@ restore last~1 src/cart.rs   # one file
 restore before-lunch docs --dry-run
 resume   # the agent's last session here
 resume c81f:12   # up to record 12
-resume --agent codex   # continue in another agent
+resume --agent codex   # in another agent
 resume c81f:12 --print   # only the command
 rewind last~1   # to before the last turn
 rewind c81f --dry-run   # show what it would do

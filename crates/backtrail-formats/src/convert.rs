@@ -18,6 +18,8 @@ mod losses;
 mod media;
 mod openai_chat;
 pub(crate) mod opencode;
+#[cfg(test)]
+mod pair_tests;
 mod paths;
 mod pi;
 mod qwen_code;

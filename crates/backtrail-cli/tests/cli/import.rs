@@ -766,8 +766,8 @@ fn force_replaces_a_file_whole_or_not_at_all() {
     assert_eq!(mode & 0o777, 0o640);
     // It also makes a new file.
     assert_eq!(to("markdown", "new.md").code, 0);
-    // What cannot be written changes nothing: the session is not Codex's.
-    let ran = to("codex", "s.md");
+    // What cannot be written changes nothing: the session is not Droid's.
+    let ran = to("droid", "s.md");
     assert_ne!(ran.code, 0, "{ran:#?}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), whole);
     std::fs::create_dir(cli.work().join("dir")).unwrap();

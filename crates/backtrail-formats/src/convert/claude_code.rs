@@ -10,7 +10,7 @@ use backtrail::conversation::{Argument, ToolKind};
 
 use super::media::{MediaTypes, TakenMedia};
 use super::tools::ToolRow;
-use super::{OutgoingSession, TargetFormat, object, raw, with_millis, write_line};
+use super::{OutgoingSession, TargetFormat, object, raw, to_json, with_millis, write_line};
 
 pub(super) struct ClaudeCodeTarget;
 
@@ -198,7 +198,10 @@ fn reply_part(part: &ReplyPart) -> Json {
 }
 
 fn result(call: &HandOverCall) -> Json {
-    let content: Vec<Json> = call.output.iter().map(part).collect();
+    let content = match call.output.is_empty() {
+        true => to_json(""),
+        false => to_json(&call.output.iter().map(part).collect::<Vec<_>>()),
+    };
     object! {
         "type": "tool_result",
         "tool_use_id": call.id,

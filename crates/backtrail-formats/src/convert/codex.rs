@@ -188,11 +188,11 @@ fn data_url(media: &HandOverMedia) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::round_trip_tests::lines_for;
+    use super::super::read_back::{short, write};
 
     #[test]
     fn a_rollout_has_what_codex_needs_and_leaves_the_settings_to_the_user() {
-        let lines = lines_for("codex", "fix it");
+        let lines = write("codex", short("fix it")).lines();
         let meta = &lines[0]["payload"];
         for field in ["id", "timestamp", "cwd", "originator", "cli_version"] {
             assert!(meta[field].is_string(), "{field} in {meta}");

@@ -239,18 +239,12 @@ impl Events<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::read_back::{DIRECTORY, TITLE, answer_first, hard, write};
+    use super::super::read_back::{DIRECTORY, TITLE, hard, write};
     use super::*;
     use crate::formats::CopilotCli;
     use crate::testing::read_sessions;
 
     const NAME: &str = "copilot-cli";
-
-    #[test]
-    fn a_session_is_read_back_as_it_was() {
-        write(NAME, hard()).assert_read_back(NAME);
-        write(NAME, answer_first()).assert_read_back(NAME);
-    }
 
     #[test]
     fn every_event_has_the_one_before_it_as_its_parent() {

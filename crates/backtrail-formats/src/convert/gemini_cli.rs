@@ -248,20 +248,18 @@ fn tool_call(call: &HandOverCall, at: &str) -> Json {
 mod tests {
     use std::path::Path;
 
-    use super::super::round_trip_tests::{lines_for, with_session};
-    use super::super::target;
+    use super::super::read_back::{DIRECTORY, short, write};
 
     #[test]
     fn the_header_names_the_project() {
-        let header = &lines_for("gemini-cli", "fix it")[0];
+        let lines = write("gemini-cli", short("fix it")).lines();
+        let header = &lines[0];
         // The SHA-256 of /work/shop.
         let hash = "dbea7844263c6ce66006e75f3148ea36ea4d8a72e5da9660fcf609b9195c3e92";
         assert_eq!(header["projectHash"], hash);
-        let gemini = target("gemini-cli").unwrap();
-        let main = Path::new("/none/tmp/shop/chats/session-1.jsonl");
-        let companions = with_session(&gemini, &[], |session| gemini.companions(session, main));
-        let root = Path::new("/none/tmp/shop/.project_root");
-        assert_eq!(companions, [(root.to_owned(), "/work/shop".to_owned())]);
+        let companions = write("gemini-cli", short("fix it")).companions;
+        let root = Path::new("/place/.project_root");
+        assert_eq!(companions, [(root.to_owned(), DIRECTORY.to_owned())]);
     }
 
     #[test]
@@ -274,7 +272,8 @@ mod tests {
             ("?", true),
             ("<session_context> is what?", true),
         ] {
-            let line = &lines_for("gemini-cli", prompt)[1];
+            let lines = write("gemini-cli", short(prompt)).lines();
+            let line = &lines[1];
             let part = &line["content"][0];
             assert_eq!(part["text"], prompt);
             assert_eq!(part.get("thought").is_some(), is_marked, "{prompt}");

@@ -150,21 +150,9 @@ fn response(call: &HandOverCall) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use super::super::read_back::{DIRECTORY, TITLE, answer_first, hard, write};
+    use super::super::read_back::{hard, write};
 
     const NAME: &str = "goose";
-
-    #[test]
-    fn a_session_is_read_back_as_it_was() {
-        let events = write(NAME, hard()).assert_read_back(NAME);
-        let details = &events.main().unwrap().details;
-        assert_eq!(details.title.as_deref(), Some(TITLE));
-        assert_eq!(
-            details.directory.as_deref(),
-            Some(std::path::Path::new(DIRECTORY))
-        );
-        write(NAME, answer_first()).assert_read_back(NAME);
-    }
 
     #[test]
     fn messages_are_counted_and_results_follow_their_calls() {

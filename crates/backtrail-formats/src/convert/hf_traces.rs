@@ -85,23 +85,11 @@ fn result(call: &HandOverCall) -> Fields {
 
 #[cfg(test)]
 mod tests {
-    use super::super::read_back::{DIRECTORY, TITLE, answer_first, hard, write};
+    use super::super::read_back::{hard, write};
     use crate::format::formats;
     use crate::source::Source;
 
     const NAME: &str = "hf-traces";
-
-    #[test]
-    fn a_session_is_read_back_as_it_was() {
-        let events = write(NAME, hard()).assert_read_back(NAME);
-        let details = &events.main().unwrap().details;
-        assert_eq!(details.title.as_deref(), Some(TITLE));
-        assert_eq!(
-            details.directory.as_deref(),
-            Some(std::path::Path::new(DIRECTORY))
-        );
-        write(NAME, answer_first()).assert_read_back(NAME);
-    }
 
     #[test]
     fn no_other_format_takes_it_for_its_own() {

@@ -239,11 +239,11 @@ fn reply_part(part: &ReplyPart) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use super::super::round_trip_tests::lines_for;
+    use super::super::read_back::{short, write};
 
     #[test]
     fn a_response_has_what_pi_needs() {
-        let lines = lines_for("pi", "fix it");
+        let lines = write("pi", short("fix it")).lines();
         let reply = &lines[3]["message"];
         assert_eq!(reply["usage"]["totalTokens"], 0);
         assert_eq!(reply["usage"]["cost"]["total"], 0);

@@ -196,11 +196,11 @@ impl Chain<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::round_trip_tests::lines_for;
+    use super::super::read_back::{short, write};
 
     #[test]
     fn the_title_is_at_the_end_where_qwen_code_looks_for_it() {
-        let lines = lines_for("qwen-code", "fix it");
+        let lines = write("qwen-code", short("fix it")).lines();
         let kinds: Vec<_> = lines.iter().map(|line| line["type"].as_str()).collect();
         let expected = ["user", "assistant", "tool_result", "system"].map(Some);
         assert_eq!(kinds, expected);

@@ -71,17 +71,44 @@ impl ToolRow {
 
 /// Makes a call one of the target's own tools, if it has one that means the same.
 pub(super) fn rename(call: &mut HandOverCall, tools: &[ToolRow]) {
-    let Some(kind) = ToolKind::of(&call.name) else {
-        return;
+    let written = written_file(call);
+    let kind = match &written {
+        Some(_) => Some(ToolKind::Write),
+        None => ToolKind::of(&call.name),
     };
-    let rows = tools.iter().filter(|row| row.kind == kind);
+    let rows = tools.iter().filter(|row| Some(row.kind) == kind);
     for row in rows {
-        if let Some(input) = renamed_input(call, row) {
+        if let Some(input) = renamed_input(written.as_ref().unwrap_or(call), row) {
             call.input = input;
             row.name.clone_into(&mut call.name);
             return;
         }
     }
+}
+
+/// Returns a call of Cline's tool for edits as one that writes a file, if it does: it replaces
+/// nothing, and has no line to insert at.
+fn written_file(call: &HandOverCall) -> Option<HandOverCall> {
+    if call.name != "editor" {
+        return None;
+    }
+    let fields: Fields = serde_json::from_str(&call.input).ok()?;
+    let has = |name: &str| fields.get(name).is_some();
+    if !has("new_text") || ["old_text", "insert_line", "content"].into_iter().any(has) {
+        return None;
+    }
+    let mut input = Fields::default();
+    for (name, value) in fields.iter() {
+        let name = if name == "new_text" { "content" } else { name };
+        input.push(name, value.clone());
+    }
+    Some(HandOverCall {
+        id: String::new(),
+        name: "write".to_owned(),
+        input: to_json(&input).as_str().to_owned(),
+        output: Vec::new(),
+        is_error: false,
+    })
 }
 
 /// Returns the arguments under their names in a tool; `None` if one that it needs is missing.

@@ -184,6 +184,8 @@ struct Gathered {
     unreadable: u64,
     /// The last response, and its message: since then there were only results.
     response: Option<(String, usize)>,
+    /// Whether there were results since its last record.
+    is_answered: bool,
 }
 
 impl Gathered {
@@ -213,18 +215,24 @@ impl Gathered {
     }
 
     /// Adds a message. The records of one response are one message, as the provider sent it,
-    /// even if results of its first calls are between them.
+    /// even if results of its first calls are between them. A text after such results begins
+    /// another one: some agents have one id for several responses.
     fn push(&mut self, said: ContextMessage, response: Option<String>) {
         let messages = &mut self.input.messages;
+        let is_answered = std::mem::take(&mut self.is_answered);
         if said.message.role == Role::Assistant {
+            let begins = is_answered && said.message.blocks.first().is_some_and(is_text);
             if let Some((last, at)) = &self.response
                 && response.as_ref() == Some(last)
+                && !begins
             {
                 messages[*at].join(said);
                 return;
             }
             self.response = response.map(|response| (response, messages.len()));
-        } else if !said.message.blocks.iter().all(is_result) {
+        } else if said.message.blocks.iter().all(is_result) {
+            self.is_answered = true;
+        } else {
             self.response = None;
         }
         messages.push(said);
@@ -239,4 +247,8 @@ impl ContextMessage {
 
 fn is_result(block: &Block) -> bool {
     matches!(block, Block::ToolResult(_))
+}
+
+fn is_text(block: &Block) -> bool {
+    matches!(block, Block::Text(_) | Block::Thinking(_))
 }

@@ -10,6 +10,7 @@ use backtrail_formats::{Environment, NewSession, agent_title, launcher, target};
 use super::super::short;
 use super::Export;
 use crate::error::{CommandError, Result};
+use crate::text::{Filtered, harmless};
 
 /// Writes the session. Returns what has no place there.
 pub(super) fn write(export: &Export<'_>, agent: &str, out: &mut dyn Write) -> Result<Vec<String>> {
@@ -40,7 +41,10 @@ pub(super) fn write(export: &Export<'_>, agent: &str, out: &mut dyn Write) -> Re
     let conversation = reader.hand_over(HandOverOptions::new(export.extent, None))?;
     let title = reader.title()?.unwrap_or_default();
     let (session, losses) = target.prepare(conversation, &title, None, &new);
-    target.write(&session, out)?;
+    // It is JSON, which means the same without control characters.
+    let mut out = Filtered::new(out, harmless);
+    target.write(&session, &mut out)?;
+    out.flush()?;
     let losses = losses.rows().into_iter().map(|loss| loss.to_string());
     Ok(losses.collect())
 }

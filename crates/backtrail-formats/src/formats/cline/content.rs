@@ -81,7 +81,7 @@ pub(super) fn user_text(text: Text) -> UserText {
     };
     let prompt = without_notices(&prompt, &mut rest);
     UserText {
-        prompt: (!prompt.is_empty()).then(|| Text::from(prompt)),
+        prompt: (!prompt.trim().is_empty()).then(|| Text::from(prompt)),
         rest: (!rest.trim().is_empty()).then(|| rest.trim().to_owned()),
     }
 }
@@ -95,7 +95,8 @@ fn unwrapped(text: &str) -> Option<(String, String)> {
     });
     let (from, inner, tag) = opened.min()?;
     let end = text.rfind(&format!("</{tag}>"))?;
-    let within = text.get(inner..end)?.trim();
+    let raw = text.get(inner..end)?;
+    let within = raw.trim();
     let attributes = text.get(from..inner)?;
     let prompt = match (tag, attribute(attributes, "slash")) {
         ("user_command", Some(slash)) => format!("/{slash} {within}"),
@@ -103,6 +104,8 @@ fn unwrapped(text: &str) -> Option<(String, String)> {
         ("user_input", _) if within.starts_with("<user_command") => {
             unwrapped(within).map_or_else(|| within.to_owned(), |(inner, _)| inner)
         }
+        // Cline adds no spaces there: they are the user's.
+        ("user_input", _) => raw.to_owned(),
         _ => within.to_owned(),
     };
     let after = text.get(end + tag.len() + 3..)?;
@@ -127,6 +130,7 @@ fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
 /// Returns a text without the elements that the agent added, which are moved to `rest`.
 fn without_notices(text: &str, rest: &mut String) -> String {
     let mut text = text.to_owned();
+    let before = rest.len();
     for tag in NOTICES {
         let close = format!("</{tag}>");
         let mut kept = String::new();
@@ -140,7 +144,10 @@ fn without_notices(text: &str, rest: &mut String) -> String {
         }
         text = kept + left;
     }
-    text.trim().to_owned()
+    match rest.len() == before {
+        true => text,
+        false => text.trim().to_owned(),
+    }
 }
 
 /// Returns what the user wrote in the output of a call: an answer, or why it is refused.

@@ -173,14 +173,11 @@ impl<'s> CopilotEmitter<'s> {
     }
 
     fn emit_user(&mut self, one: &OneEvent<'_>) -> Result<()> {
-        let mut blocks: Vec<Block> = one
-            .data
-            .text("content")
-            .map(Block::text)
-            .into_iter()
-            .collect();
         let attached = one.data.list("attachments").unwrap_or_default();
-        blocks.extend(attached.into_iter().map(attachment));
+        let text = one.data.text("content");
+        let text = text.filter(|text| attached.is_empty() || !text.is_empty());
+        let blocks = text.map(Block::text).into_iter();
+        let blocks = blocks.chain(attached.into_iter().map(attachment));
         let message = Message::new(Role::User, blocks);
         let source = one.data.non_blank("source");
         let is_users = source.is_none_or(|source| source == "user");
