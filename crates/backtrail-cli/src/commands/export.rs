@@ -156,7 +156,7 @@ impl Export<'_> {
     /// Reads the numbers of the session.
     pub(super) fn survey(&self) -> Result<Survey> {
         let row = derived::row(self.store, self.reader.id(), self.ui);
-        let spending = row.as_ref().map(|row| row.spending.clone());
+        let spending = row.as_ref().map(|row| row.spending);
         let survey = Survey::of(self.reader, spending.unwrap_or_default())?;
         Ok(survey.with_row(row.as_ref()))
     }

@@ -158,7 +158,7 @@ impl<'p> Prepared<'p> {
             .stdin(Stdio::null())
             .output();
         let ran =
-            ran.map_err(|error| CommandError::io(&format!("cannot run {program}"), None, &error))?;
+            ran.map_err(|error| CommandError::io(format!("cannot run {program}"), None, &error))?;
         let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
         if ran.status.success() {
             return Ok(printed);
