@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::disk::SmallDisk;
 use crate::kit::{Ran, short};
 use crate::resume::{AGENTS, Home, write};
 
@@ -283,4 +284,29 @@ fn kill_9_leaves_a_whole_session_or_none() {
         );
     }
     assert!(killed > 0, "{killed} killed, {whole} whole");
+}
+
+// F22
+#[test]
+fn a_full_disk_of_the_agent_leaves_no_session_here_or_there() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.dir()).unwrap();
+    let Some(disk) = SmallDisk::mount(&home.dir().join(".codex")) else {
+        return;
+    };
+    let text = "x".repeat(400 << 10);
+    let id = home.cli.new_session(&text[..100_000]);
+    let mut record = home.cli.command(&["record", "--session", &id]);
+    let line = format!("{}\n", json!({"role": "assistant", "text": text}));
+    let recorded = crate::kit::finish(&mut record, line.as_bytes());
+    assert_eq!(recorded.code, 0, "{recorded:#?}");
+    let before = home.run(&["list", "--all", "--json"]).json();
+    let ran = home.run(&["resume", &id, "--agent", "codex", "--print"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("cannot write the session"), "{ran:#?}");
+    assert!(ran.stderr.contains("No space left"), "{ran:#?}");
+    assert_eq!(home.run(&["list", "--all", "--json"]).json(), before);
+    let there = home.files().into_keys();
+    let there: Vec<_> = there.filter(|path| path.starts_with(disk.path())).collect();
+    assert!(there.is_empty(), "{there:?}");
 }

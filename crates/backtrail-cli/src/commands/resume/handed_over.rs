@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use backtrail::context::{HandOverExtent, HandOverOptions};
+use backtrail::trash::DeleteScope;
 use backtrail::{SessionId, Store};
 use backtrail_formats::{
     HandOver, Launcher, Losses, NewSession, OutgoingSession, PausedImports, Source, Target,
@@ -98,12 +99,9 @@ impl<'p> Prepared<'p> {
         let mut content = Vec::new();
         let written = self.target.write(&self.outgoing, &mut content);
         written.map_err(|error| CommandError::io("cannot write the session", None, &error))?;
-        for (path, text) in self.target.companions(&self.outgoing, &file) {
-            create_companion(&path, &text)?;
-        }
         let mut session = None;
         let source = Source::from_bytes(&file, content);
-        files::create_whole(&file, |out| {
+        let created = files::create_whole(&file, |out| {
             // The directory can be written, or we were not here.
             let new = self.handed_over(&file, &self.new.id, Some(&source));
             let handed = hand_over(store, &new).map_err(|error| failed(&error));
@@ -112,8 +110,18 @@ impl<'p> Prepared<'p> {
             let bytes = bytes.map_err(|error| WriteError::Content(failed(&error)))?;
             out.write_all(&bytes)?;
             Ok(())
-        })
-        .map_err(|error: WriteError| error.at("cannot write the session", &file))?;
+        });
+        if let (Err(_), Some(session)) = (&created, &session) {
+            // Nothing will ever be added to it.
+            let ids = std::slice::from_ref(session);
+            let plan = store.delete_plan(ids, DeleteScope::Named);
+            plan.and_then(|plan| plan.apply()).ok();
+        }
+        created.map_err(|error: WriteError| error.at("cannot write the session", &file))?;
+        // Last, as some agents find a session by them.
+        for (path, text) in self.target.companions(&self.outgoing, &file) {
+            create_companion(&path, &text)?;
+        }
         let session = session.expect("the file is written after the session");
         Ok((self.new.id.clone(), session, file))
     }
