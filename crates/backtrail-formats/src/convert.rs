@@ -28,6 +28,7 @@ mod read_back;
 #[cfg(test)]
 mod round_trip_tests;
 mod steps;
+mod tool_table;
 mod tools;
 
 use std::io::{self, Write};

@@ -6,53 +6,21 @@ use backtrail::Json;
 use backtrail::context::{
     HandOverCall, HandOverContent, HandOverMedia, HandOverMessage, HandOverPart, ReplyPart,
 };
-use backtrail::conversation::{Argument, ToolKind};
 
 use super::media::{MediaTypes, TakenMedia};
 use super::tools::ToolRow;
-use super::{OutgoingSession, TargetFormat, object, raw, to_json, with_millis, write_line};
+use super::{
+    OutgoingSession, TargetFormat, object, raw, to_json, tool_table, with_millis, write_line,
+};
 
 pub(super) struct ClaudeCodeTarget;
 
 /// The version whose lines these are.
 const VERSION: &str = "2.1.325";
 
-const TOOLS: &[ToolRow] = &[
-    ToolRow::new(ToolKind::Command, "Bash", &[(Argument::Command, "command")]),
-    ToolRow::new(ToolKind::Read, "Read", &[(Argument::Path, "file_path")]),
-    ToolRow::new(
-        ToolKind::Edit,
-        "Edit",
-        &[
-            (Argument::Path, "file_path"),
-            (Argument::OldText, "old_string"),
-            (Argument::NewText, "new_string"),
-        ],
-    ),
-    ToolRow::new(
-        ToolKind::Write,
-        "Write",
-        &[
-            (Argument::Path, "file_path"),
-            (Argument::Content, "content"),
-        ],
-    ),
-    ToolRow::new(ToolKind::Search, "Grep", &[(Argument::Pattern, "pattern")])
-        .may_have(&[(Argument::Path, "path"), (Argument::Files, "glob")]),
-    ToolRow::new(ToolKind::Find, "Glob", &[(Argument::Pattern, "pattern")])
-        .may_have(&[(Argument::Path, "path")]),
-    ToolRow::new(ToolKind::Fetch, "WebFetch", &[(Argument::Url, "url")]),
-    ToolRow::new(
-        ToolKind::WebSearch,
-        "WebSearch",
-        &[(Argument::Query, "query")],
-    ),
-    ToolRow::new(ToolKind::Todos, "TodoWrite", &[(Argument::Todos, "todos")]).todo_text("content"),
-];
-
 impl TargetFormat for ClaudeCodeTarget {
     fn tools(&self) -> &'static [ToolRow] {
-        TOOLS
+        tool_table::CLAUDE_CODE
     }
 
     fn media(&self) -> TakenMedia {

@@ -5,45 +5,20 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use backtrail::context::{HandOverCall, HandOverContent, HandOverMedia, HandOverPart};
-use backtrail::conversation::{Argument, ToolKind};
 use backtrail::{Fields, Json, Timestamp};
 
 use super::media::{MediaTypes, TakenMedia};
 use super::steps::{Step, steps};
-use super::tools::{ListOf, ToolRow};
+use super::tools::ToolRow;
 use super::{
-    ListWriter, OutgoingSession, TargetFormat, joined_text, object, raw, to_json, with_millis,
+    ListWriter, OutgoingSession, TargetFormat, joined_text, object, raw, to_json, tool_table,
+    with_millis,
 };
 
 pub(super) struct ClineTarget;
 
 /// The version whose files these are.
 const VERSION: &str = "3.0.65";
-
-const TOOLS: &[ToolRow] = &[
-    ToolRow::new(
-        ToolKind::Command,
-        "run_commands",
-        &[(Argument::Command, "commands")],
-    )
-    .list(ListOf::Values),
-    ToolRow::new(ToolKind::Read, "read_files", &[(Argument::Path, "files")])
-        .list(ListOf::Objects("path")),
-    ToolRow::new(
-        ToolKind::Edit,
-        "editor",
-        &[
-            (Argument::Path, "path"),
-            (Argument::OldText, "old_text"),
-            (Argument::NewText, "new_text"),
-        ],
-    ),
-    ToolRow::new(
-        ToolKind::Write,
-        "editor",
-        &[(Argument::Path, "path"), (Argument::Content, "new_text")],
-    ),
-];
 
 /// Makes the id of a session: the time, and five letters or digits.
 pub(crate) fn session_id(at: Timestamp, random: [u8; 16]) -> String {
@@ -55,7 +30,7 @@ pub(crate) fn session_id(at: Timestamp, random: [u8; 16]) -> String {
 
 impl TargetFormat for ClineTarget {
     fn tools(&self) -> &'static [ToolRow] {
-        TOOLS
+        tool_table::CLINE
     }
 
     fn media(&self) -> TakenMedia {

@@ -10,35 +10,22 @@ use backtrail::Json;
 use backtrail::context::{
     HandOverCall, HandOverContent, HandOverMedia, HandOverMessage, HandOverPart, ReplyPart,
 };
-use backtrail::conversation::{Argument, ToolKind};
 
 use super::media::{MediaTypes, TakenMedia};
 use super::tools::ToolRow;
-use super::{OutgoingSession, TargetFormat, joined_text, object, to_json, with_millis, write_line};
+use super::{
+    OutgoingSession, TargetFormat, joined_text, object, to_json, tool_table, with_millis,
+    write_line,
+};
 
 pub(super) struct CodexTarget;
 
 /// The version whose lines these are.
 const VERSION: &str = "0.166.0";
 
-const TOOLS: &[ToolRow] = &[
-    ToolRow::new(
-        ToolKind::Command,
-        "exec_command",
-        &[(Argument::Command, "cmd")],
-    )
-    .may_have(&[(Argument::Directory, "workdir")]),
-    ToolRow::new(
-        ToolKind::Patch,
-        "apply_patch",
-        &[(Argument::Patch, "input")],
-    ),
-    ToolRow::new(ToolKind::Todos, "update_plan", &[(Argument::Todos, "plan")]).todo_text("step"),
-];
-
 impl TargetFormat for CodexTarget {
     fn tools(&self) -> &'static [ToolRow] {
-        TOOLS
+        tool_table::CODEX
     }
 
     fn media(&self) -> TakenMedia {

@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 
 use backtrail::Json;
 use backtrail::context::{HandOverCall, HandOverContent, HandOverMessage, HandOverPart};
-use backtrail::conversation::{Argument, ToolKind};
 
 use super::media::{MediaTypes, TakenMedia};
 use super::steps::{Step, steps};
 use super::tools::ToolRow;
 use super::{
-    OutgoingSession, TargetFormat, joined_text, media_in, object, raw, to_json, with_millis,
-    write_line,
+    OutgoingSession, TargetFormat, joined_text, media_in, object, raw, to_json, tool_table,
+    with_millis, write_line,
 };
 
 pub(super) struct CopilotCliTarget;
@@ -23,32 +22,9 @@ const VERSION: &str = "1.0.102";
 /// The tool that runs commands.
 const SHELL: &str = "bash";
 
-const TOOLS: &[ToolRow] = &[
-    ToolRow::new(ToolKind::Command, SHELL, &[(Argument::Command, "command")]),
-    ToolRow::new(ToolKind::Read, "view", &[(Argument::Path, "path")]),
-    ToolRow::new(
-        ToolKind::Edit,
-        "edit",
-        &[
-            (Argument::Path, "path"),
-            (Argument::OldText, "old_str"),
-            (Argument::NewText, "new_str"),
-        ],
-    ),
-    ToolRow::new(
-        ToolKind::Write,
-        "create",
-        &[(Argument::Path, "path"), (Argument::Content, "file_text")],
-    ),
-    ToolRow::new(ToolKind::Search, "grep", &[(Argument::Pattern, "pattern")])
-        .may_have(&[(Argument::Path, "paths"), (Argument::Files, "glob")]),
-    ToolRow::new(ToolKind::Find, "glob", &[(Argument::Pattern, "pattern")])
-        .may_have(&[(Argument::Path, "paths")]),
-];
-
 impl TargetFormat for CopilotCliTarget {
     fn tools(&self) -> &'static [ToolRow] {
-        TOOLS
+        tool_table::COPILOT_CLI
     }
 
     /// It keeps the images of results, but does not send them again.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use backtrail::Json;
 use backtrail::context::{HandOverCall, HandOverContent, HandOverMessage, HandOverPart, ReplyPart};
-use backtrail::conversation::{Argument, ToolKind};
 use sha2::{Digest, Sha256};
 
 use super::google::{part, response};
@@ -14,73 +13,15 @@ use super::media::{MediaTypes, TakenMedia};
 use super::steps::split;
 use super::tools::ToolRow;
 use super::{
-    OutgoingSession, TargetFormat, joined_text, object, raw, to_json, with_millis, write_line,
+    OutgoingSession, TargetFormat, joined_text, object, raw, to_json, tool_table, with_millis,
+    write_line,
 };
 
 pub(super) struct GeminiCliTarget;
 
-const TOOLS: &[ToolRow] = &[
-    ToolRow::new(
-        ToolKind::Command,
-        "run_shell_command",
-        &[(Argument::Command, "command")],
-    )
-    .may_have(&[(Argument::Directory, "dir_path")]),
-    ToolRow::new(
-        ToolKind::Read,
-        "read_file",
-        &[(Argument::Path, "file_path")],
-    ),
-    ToolRow::new(
-        ToolKind::Edit,
-        "replace",
-        &[
-            (Argument::Path, "file_path"),
-            (Argument::OldText, "old_string"),
-            (Argument::NewText, "new_string"),
-        ],
-    ),
-    ToolRow::new(
-        ToolKind::Write,
-        "write_file",
-        &[
-            (Argument::Path, "file_path"),
-            (Argument::Content, "content"),
-        ],
-    ),
-    ToolRow::new(
-        ToolKind::Search,
-        "grep_search",
-        &[(Argument::Pattern, "pattern")],
-    )
-    .may_have(&[
-        (Argument::Path, "dir_path"),
-        (Argument::Files, "include_pattern"),
-    ]),
-    ToolRow::new(ToolKind::Find, "glob", &[(Argument::Pattern, "pattern")])
-        .may_have(&[(Argument::Path, "dir_path")]),
-    ToolRow::new(
-        ToolKind::List,
-        "list_directory",
-        &[(Argument::Path, "dir_path")],
-    ),
-    ToolRow::new(ToolKind::Fetch, "web_fetch", &[(Argument::Url, "url")]),
-    ToolRow::new(
-        ToolKind::WebSearch,
-        "google_web_search",
-        &[(Argument::Query, "query")],
-    ),
-    ToolRow::new(
-        ToolKind::Todos,
-        "write_todos",
-        &[(Argument::Todos, "todos")],
-    )
-    .todo_text("description"),
-];
-
 impl TargetFormat for GeminiCliTarget {
     fn tools(&self) -> &'static [ToolRow] {
-        TOOLS
+        tool_table::GEMINI_CLI
     }
 
     fn media(&self) -> TakenMedia {

@@ -5,41 +5,17 @@ use std::io::{self, Write};
 
 use backtrail::Json;
 use backtrail::context::{HandOverCall, HandOverContent, HandOverMedia, HandOverPart};
-use backtrail::conversation::{Argument, ToolKind};
 
 use super::media::{MediaTypes, TakenMedia};
 use super::steps::steps;
 use super::tools::ToolRow;
-use super::{ListWriter, OutgoingSession, TargetFormat, object, raw, with_millis};
+use super::{ListWriter, OutgoingSession, TargetFormat, object, raw, tool_table, with_millis};
 
 pub(super) struct GooseTarget;
 
-const TOOLS: &[ToolRow] = &[
-    ToolRow::new(
-        ToolKind::Command,
-        "shell",
-        &[(Argument::Command, "command")],
-    ),
-    ToolRow::new(
-        ToolKind::Edit,
-        "edit",
-        &[
-            (Argument::Path, "path"),
-            (Argument::OldText, "before"),
-            (Argument::NewText, "after"),
-        ],
-    ),
-    ToolRow::new(
-        ToolKind::Write,
-        "write",
-        &[(Argument::Path, "path"), (Argument::Content, "content")],
-    ),
-    ToolRow::new(ToolKind::List, "tree", &[(Argument::Path, "path")]),
-];
-
 impl TargetFormat for GooseTarget {
     fn tools(&self) -> &'static [ToolRow] {
-        TOOLS
+        tool_table::GOOSE
     }
 
     fn media(&self) -> TakenMedia {

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use backtrail::context::{
     HandOverCall, HandOverContent, HandOverMedia, HandOverMessage, HandOverPart,
 };
-use backtrail::conversation::{Argument, ToolKind};
 use backtrail::{Fields, Json, Timestamp};
 use serde_json::Value;
 
@@ -19,7 +18,7 @@ use super::steps::{Step, steps};
 use super::tools::ToolRow;
 use super::{
     ListWriter, OutgoingSession, TargetFormat, data_url, joined_text, media_in, object, raw,
-    to_json,
+    to_json, tool_table,
 };
 use crate::launch::NewSession;
 use crate::retention::read_settings;
@@ -34,32 +33,6 @@ const UNKNOWN: &str = "unknown";
 
 /// The agent that continues a session.
 const AGENT: &str = "build";
-
-const TOOLS: &[ToolRow] = &[
-    ToolRow::new(ToolKind::Command, "bash", &[(Argument::Command, "command")])
-        .may_have(&[(Argument::Directory, "workdir")]),
-    ToolRow::new(ToolKind::Read, "read", &[(Argument::Path, "filePath")]),
-    ToolRow::new(
-        ToolKind::Edit,
-        "edit",
-        &[
-            (Argument::Path, "filePath"),
-            (Argument::OldText, "oldString"),
-            (Argument::NewText, "newString"),
-        ],
-    ),
-    ToolRow::new(
-        ToolKind::Write,
-        "write",
-        &[(Argument::Path, "filePath"), (Argument::Content, "content")],
-    ),
-    ToolRow::new(ToolKind::Search, "grep", &[(Argument::Pattern, "pattern")])
-        .may_have(&[(Argument::Path, "path"), (Argument::Files, "include")]),
-    ToolRow::new(ToolKind::Find, "glob", &[(Argument::Pattern, "pattern")])
-        .may_have(&[(Argument::Path, "path")]),
-    ToolRow::new(ToolKind::Fetch, "webfetch", &[(Argument::Url, "url")]),
-    ToolRow::new(ToolKind::Todos, "todowrite", &[(Argument::Todos, "todos")]).todo_text("content"),
-];
 
 /// How many ids a millisecond has.
 const IDS_OF_A_MILLISECOND: i64 = 0x1000;
@@ -81,7 +54,7 @@ fn id(prefix: &str, time: i64, random: &[u8]) -> String {
 
 impl TargetFormat for OpenCodeTarget {
     fn tools(&self) -> &'static [ToolRow] {
-        TOOLS
+        tool_table::OPENCODE
     }
 
     fn media(&self) -> TakenMedia {

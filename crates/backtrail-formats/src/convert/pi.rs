@@ -7,43 +7,19 @@ use backtrail::Json;
 use backtrail::context::{
     HandOverCall, HandOverContent, HandOverMedia, HandOverMessage, HandOverPart, ReplyPart,
 };
-use backtrail::conversation::{Argument, ToolKind};
 
 use super::media::{MediaTypes, TakenMedia};
 use super::steps::split;
 use super::tools::ToolRow;
-use super::{OutgoingSession, TargetFormat, object, raw, to_json, with_millis, write_line};
+use super::{
+    OutgoingSession, TargetFormat, object, raw, to_json, tool_table, with_millis, write_line,
+};
 
 pub(super) struct PiTarget;
 
-const TOOLS: &[ToolRow] = &[
-    ToolRow::new(ToolKind::Command, "bash", &[(Argument::Command, "command")]),
-    ToolRow::new(ToolKind::Read, "read", &[(Argument::Path, "path")]),
-    // One replacement can be in the call itself; several are in its list `edits`.
-    ToolRow::new(
-        ToolKind::Edit,
-        "edit",
-        &[
-            (Argument::Path, "path"),
-            (Argument::OldText, "oldText"),
-            (Argument::NewText, "newText"),
-        ],
-    ),
-    ToolRow::new(
-        ToolKind::Write,
-        "write",
-        &[(Argument::Path, "path"), (Argument::Content, "content")],
-    ),
-    ToolRow::new(ToolKind::Search, "grep", &[(Argument::Pattern, "pattern")])
-        .may_have(&[(Argument::Path, "path"), (Argument::Files, "glob")]),
-    ToolRow::new(ToolKind::Find, "find", &[(Argument::Pattern, "pattern")])
-        .may_have(&[(Argument::Path, "path")]),
-    ToolRow::new(ToolKind::List, "ls", &[]).may_have(&[(Argument::Path, "path")]),
-];
-
 impl TargetFormat for PiTarget {
     fn tools(&self) -> &'static [ToolRow] {
-        TOOLS
+        tool_table::PI
     }
 
     fn media(&self) -> TakenMedia {

@@ -4,74 +4,25 @@
 use std::io::{self, Write};
 
 use backtrail::context::{HandOverCall, HandOverContent, HandOverMessage, HandOverPart, ReplyPart};
-use backtrail::conversation::{Argument, ToolKind};
 use backtrail::{Fields, Json, Timestamp};
 
 use super::google::{part, reply_part, response};
 use super::media::{MediaTypes, TakenMedia};
 use super::steps::split;
 use super::tools::ToolRow;
-use super::{OutgoingSession, TargetFormat, joined_text, object, to_json, with_millis, write_line};
+use super::{
+    OutgoingSession, TargetFormat, joined_text, object, to_json, tool_table, with_millis,
+    write_line,
+};
 
 pub(super) struct QwenCodeTarget;
 
 /// The version whose records these are.
 const VERSION: &str = "0.24.4";
 
-const TOOLS: &[ToolRow] = &[
-    ToolRow::new(
-        ToolKind::Command,
-        "run_shell_command",
-        &[(Argument::Command, "command")],
-    )
-    .may_have(&[(Argument::Directory, "directory")]),
-    ToolRow::new(
-        ToolKind::Read,
-        "read_file",
-        &[(Argument::Path, "file_path")],
-    ),
-    ToolRow::new(
-        ToolKind::Edit,
-        "edit",
-        &[
-            (Argument::Path, "file_path"),
-            (Argument::OldText, "old_string"),
-            (Argument::NewText, "new_string"),
-        ],
-    ),
-    ToolRow::new(
-        ToolKind::Write,
-        "write_file",
-        &[
-            (Argument::Path, "file_path"),
-            (Argument::Content, "content"),
-        ],
-    ),
-    ToolRow::new(
-        ToolKind::Search,
-        "grep_search",
-        &[(Argument::Pattern, "pattern")],
-    )
-    .may_have(&[(Argument::Path, "path"), (Argument::Files, "glob")]),
-    ToolRow::new(ToolKind::Find, "glob", &[(Argument::Pattern, "pattern")])
-        .may_have(&[(Argument::Path, "path")]),
-    ToolRow::new(
-        ToolKind::List,
-        "list_directory",
-        &[(Argument::Path, "path")],
-    ),
-    ToolRow::new(ToolKind::Fetch, "web_fetch", &[(Argument::Url, "url")]),
-    ToolRow::new(
-        ToolKind::WebSearch,
-        "web_search",
-        &[(Argument::Query, "query")],
-    ),
-    ToolRow::new(ToolKind::Todos, "todo_write", &[(Argument::Todos, "todos")]).todo_text("content"),
-];
-
 impl TargetFormat for QwenCodeTarget {
     fn tools(&self) -> &'static [ToolRow] {
-        TOOLS
+        tool_table::QWEN_CODE
     }
 
     fn media(&self) -> TakenMedia {
