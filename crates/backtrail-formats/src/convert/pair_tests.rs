@@ -338,7 +338,29 @@ fn there_and_back_any_conversation_is_as_before() {
     let mut runner = TestRunner::new(ProptestConfig::default());
     let any = super::round_trip_tests::any_hand_over();
     for _ in 0..CASES {
-        assert_kept(&any.new_tree(&mut runner).unwrap().current());
+        let mut given = any.new_tree(&mut runner).unwrap().current();
+        // The first message is always the user's.
+        let first = hand_over([user(vec![text("begin")])]);
+        given.messages.splice(..0, first.messages);
+        without_media_of_failures(&mut given);
+        assert_kept(&given);
+    }
+}
+
+/// Failed calls have only texts.
+fn without_media_of_failures(given: &mut HandOver) {
+    for message in &mut given.messages {
+        let HandOverContent::Assistant { parts, .. } = &mut message.content else {
+            continue;
+        };
+        for part in parts {
+            if let ReplyPart::Call(call) = part
+                && call.is_error
+            {
+                let is_text = |part: &HandOverPart| matches!(part, HandOverPart::Text(_));
+                call.output.retain(is_text);
+            }
+        }
     }
 }
 

@@ -92,8 +92,8 @@ def tokens(usage):
     }
 
 
-def title(path, thread, found, prompts):
-    """Returns the name in the index, or in the file, or the request below an editor's files."""
+def title(path, thread, found):
+    """Returns the name in the index, or in the file."""
     home = path
     while os.path.dirname(home) != home:
         home = os.path.dirname(home)
@@ -109,10 +109,6 @@ def title(path, thread, found, prompts):
         is_own = payload.get("thread_id") in (None, thread)
         if name is None and is_own and payload.get("type") == "thread_name_updated":
             name = payload.get("thread_name")
-    heading = "## My request for Codex:"
-    if name is None and prompts and heading in prompts[0]:
-        lines = prompts[0].split(heading, 1)[1].split("\n")
-        name = next((line.strip()[:120] for line in lines if line.strip()), None)
     return name
 
 
@@ -220,7 +216,7 @@ def read(path):
         answers=len(answers), calls=len(of("call")), results=len(of("result", "failed")),
         failed=len(of("failed")), compactions=len(of("compaction")), model=model, cwd=cwd,
         prompt_text="\0".join(prompts), answer_text="\0".join(answers), threads=1,
-        title=title(path, session, found, prompts),
+        title=title(path, session, found),
         first_at=times[0] if times else None, last_at=times[-1] if times else None)
     for field in ("input", "output", "cache_read", "cache_write"):
         out[field] = sum(used[field] for used in reading.used)

@@ -152,10 +152,10 @@ fn data_of_a_newer_version_is_neither_read_nor_changed() {
     let newer = rusqlite::Connection::open(&database).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     newer.close().unwrap();
-    fs::write(derived.join("catalogue-6.db"), "of a newer version").unwrap();
+    fs::write(derived.join("catalogue-7.db"), "of a newer version").unwrap();
     fs::create_dir(derived.join("search-3")).unwrap();
     assert_eq!(ask(&home.index()), expected);
-    let kept = fs::read_to_string(derived.join("catalogue-6.db")).unwrap();
+    let kept = fs::read_to_string(derived.join("catalogue-7.db")).unwrap();
     assert_eq!(kept, "of a newer version");
 }
 

@@ -145,21 +145,3 @@ fn files_of_others_are_not_recognised() {
         assert!(!is(text), "{text}");
     }
 }
-
-#[test]
-fn the_request_in_an_editors_prompt_is_the_title() {
-    let prompt = "# Context from my IDE setup:\n\n## Open tabs:\n- a.rs\n\n## My request for Codex:\n\nFix the cart\nplease";
-    let line = |payload: Value| {
-        serde_json::json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": "response_item", "payload": payload})
-            .to_string()
-    };
-    let meta = serde_json::json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": "session_meta",
-        "payload": {"id": "019c0000-0000-7000-8000-000000000001"}});
-    let said = line(serde_json::json!({"type": "message", "role": "user",
-        "content": [{"type": "input_text", "text": prompt}]}));
-    let source = Source::from_bytes("/x/rollout.jsonl", format!("{meta}\n{said}\n"));
-    let mut collected = EventCollector::default();
-    collected.read(Codex.open(&source).unwrap()).unwrap();
-    let details = &collected.main().unwrap().details;
-    assert_eq!(details.title.as_deref(), Some("Fix the cart"));
-}
