@@ -83,7 +83,8 @@ pub(crate) fn create_whole<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut dyn io::Write) -> Result<(), E>,
 ) -> Result<(), E> {
-    let dir = path.parent().unwrap_or(Path::new("."));
+    let path = &std::path::absolute(path)?;
+    let dir = path.parent().unwrap_or(Path::new("/"));
     let new_dirs = dir.ancestors().take_while(|dir| !dir.exists());
     let new_dirs: Vec<PathBuf> = new_dirs.map(Path::to_owned).collect();
     fs::create_dir_all(dir)?;

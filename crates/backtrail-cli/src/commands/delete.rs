@@ -4,7 +4,7 @@ use backtrail::trash::{
     DeletePlan, DeleteScope, Deletion, DeletionReason, PurgePlan, PurgeReport, RemainingFiles,
 };
 use backtrail::{ErrorKind, SessionId, Store};
-use backtrail_formats::forgetting_sessions;
+use backtrail_formats::{forgetting_sessions, is_handed_over};
 use serde_json::{Value, json};
 
 use super::trash::warn_unknown;
@@ -146,14 +146,14 @@ fn purge(args: &DeleteArgs, store: &Store, plan: PurgePlan, ui: &Ui) -> Result<A
             for id in plan.again() {
                 ui.status(&format!("session {} is already purged", short(id)));
             }
-            warn(&plan, ui);
+            warn(store, &plan, ui);
         }
         return Ok(Answer::Done);
     }
     let deletions = plan.deletions().to_vec();
     // A purge that is only to be finished needs no confirmation.
     if args.yes || !deletions.is_empty() {
-        warn(&plan, ui);
+        warn(store, &plan, ui);
     }
     if !args.yes && !deletions.is_empty() {
         let all: Vec<SessionId> = deletions.iter().map(|it| it.id.clone()).collect();
@@ -208,10 +208,20 @@ fn print_purged(report: &PurgeReport, ui: &Ui) -> Result<()> {
 }
 
 /// Warns of what a purge will leave.
-fn warn(plan: &PurgePlan, ui: &Ui) {
+fn warn(store: &Store, plan: &PurgePlan, ui: &Ui) {
     if !plan.forks().is_empty() {
         let forks = all_short(plan.forks());
         let what = format!("its forks stay, without the part before the fork: {forks}");
+        ui.warning(&what, Some("to purge them too: --cascade"));
+    }
+    let is_copy = |id: &&SessionId| {
+        let reader = store.read_session(id).ok();
+        reader.is_some_and(|reader| is_handed_over(&reader).unwrap_or(true))
+    };
+    let copies: Vec<SessionId> = plan.forks().iter().filter(is_copy).cloned().collect();
+    if !copies.is_empty() {
+        let copies = all_short(&copies);
+        let what = format!("other agents continued it, and their files have its text: {copies}");
         ui.warning(&what, Some("to purge them too: --cascade"));
     }
     if !plan.sub_agents().is_empty() {

@@ -129,6 +129,161 @@ fn what_has_no_place_is_listed() {
     }
 }
 
+/// Records lines as a session without an agent.
+fn recorded(home: &Home, lines: &[Value]) -> String {
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let ran = crate::kit::finish(&mut home.cli.command(&["record"]), lines.as_bytes());
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    ran.json_lines()[0]["session"].as_str().unwrap().to_owned()
+}
+
+/// Hands a session over, and returns what is printed about it.
+fn handed_over(home: &Home, id: &str, agent: &str) -> Value {
+    let ran = home.run(&["resume", id, "--agent", agent, "--print", "--json"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    ran.json()
+}
+
+/// Adds a turn to a file of pi, as the agent does.
+fn add_turn(made: &Value, text: &str) {
+    let file = PathBuf::from(made["file"].as_str().unwrap());
+    let mut lines = std::fs::read_to_string(&file).unwrap();
+    let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    let id = format!("{text:0>8}");
+    let usage = json!({"input": 10, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 15,
+        "cost": {"total": 0.01}});
+    for line in [
+        json!({"type": "message", "id": id, "parentId": last["id"], "timestamp": "2026-11-18T10:00:00.000Z",
+            "message": {"role": "user", "content": [{"type": "text", "text": text}]}}),
+        json!({"type": "message", "id": format!("{id}a"), "parentId": id, "timestamp": "2026-11-18T10:00:01.000Z",
+            "message": {"role": "assistant", "content": [{"type": "text", "text": format!("done {text}")}],
+                "api": "x", "provider": "x", "model": "m", "usage": usage, "stopReason": "stop",
+                "responseId": format!("resp-{text}"), "timestamp": 1_794_996_001_000_u64}}),
+    ] {
+        lines += &format!("{line}\n");
+    }
+    std::fs::write(&file, lines).unwrap();
+}
+
+#[test]
+fn a_session_that_ends_in_a_summary_keeps_it_from_agent_to_agent() {
+    let home = Home::new();
+    let id = recorded(
+        &home,
+        &[
+            json!({"role": "user", "text": "P1"}),
+            json!({"role": "assistant", "text": "A1"}),
+            json!({"type": "compaction", "summary": "THE-SUMMARY", "keep": 0}),
+        ],
+    );
+    let made = handed_over(&home, &id, "pi");
+    let session = made["session"].as_str().unwrap();
+    let shown = home.run(&["show", session, "--json"]).json();
+    assert_eq!(shown["forked_from"]["seq"], 3, "{shown:#}");
+    add_turn(&made, "P2");
+    home.import();
+    let on = handed_over(&home, session, "codex");
+    let file = std::fs::read_to_string(on["file"].as_str().unwrap()).unwrap();
+    assert!(
+        file.contains("THE-SUMMARY") && file.contains("done P2"),
+        "{file}"
+    );
+    assert!(!file.contains("A1"), "{file}");
+}
+
+// F24
+#[test]
+fn a_handed_over_session_that_went_on_counts_once_wherever_it_goes() {
+    let home = Home::new();
+    let sample = home.sample("claude-code");
+    home.import();
+    let made = handed_over(&home, sample.id, "pi");
+    add_turn(&made, "more");
+    home.import();
+    let before = totals(&home);
+    let session = made["session"].as_str().unwrap();
+    // In the same agent, and back, and in a copy that the agent makes itself.
+    handed_over(&home, session, "pi");
+    handed_over(&home, session, "claude-code");
+    let file = PathBuf::from(made["file"].as_str().unwrap());
+    let text = std::fs::read_to_string(&file).unwrap();
+    let (header, rest) = text.split_once('\n').unwrap();
+    let mut header: Value = serde_json::from_str(header).unwrap();
+    let copy = "01a1f000-0000-7000-8000-00000000000a";
+    header["id"] = json!(copy);
+    header["parentSession"] = json!(file);
+    let name = file.with_file_name(format!("2026-11-18T11-00-00-000Z_{copy}.jsonl"));
+    write(&name, format!("{header}\n{rest}").as_bytes());
+    home.import();
+    let shown = home.run(&["show", copy, "--json"]);
+    assert!(texts(&shown).contains("done more"), "{shown:#?}");
+    assert_eq!(totals(&home), before);
+    let titles = home.run(&["list", "--all", "--json", "--forks"]).json();
+    assert!(!titles.to_string().contains(") (from "), "{titles:#}");
+    // The other agents' files have its text.
+    let ran = home.run(&["delete", sample.id, "--purge", "--dry-run"]);
+    assert!(ran.stderr.contains("other agents continued it"), "{ran:#?}");
+}
+
+#[test]
+fn what_a_person_wrote_is_handed_over_however_it_begins() {
+    let home = Home::new();
+    let id = recorded(
+        &home,
+        &[
+            json!({"role": "user", "text": "# AGENTS.md instructions are wrong, fix them"}),
+            json!({"role": "assistant", "text": "API Error is what I explain."}),
+        ],
+    );
+    let made = handed_over(&home, &id, "codex");
+    let file = std::fs::read_to_string(made["file"].as_str().unwrap()).unwrap();
+    assert!(
+        file.contains("instructions are wrong") && file.contains("what I explain"),
+        "{file}"
+    );
+    assert_eq!(made["losses"], json!([]), "{made:#}");
+}
+
+#[test]
+fn in_another_directory_paths_follow_and_contents_do_not() {
+    let home = Home::new();
+    let work = home.project();
+    let (a, text) = (format!("{work}/a.sh"), format!("cd {work} && ls"));
+    let call = json!({"type": "tool_use", "id": "t1", "name": "Write", "input": {"file_path": a, "content": text}});
+    let id = recorded(
+        &home,
+        &[
+            json!({"role": "user", "text": "write it"}),
+            json!({"type": "checkpoint", "label": "c1"}),
+            json!({"type": "message", "message": {"role": "assistant", "blocks": [call]}}),
+        ],
+    );
+    // Also if the directory is gone by now.
+    let moved = home.dir().join("gone");
+    std::fs::create_dir_all(home.dir()).unwrap();
+    std::fs::rename(home.cli.work(), &moved).unwrap();
+    let into = home.dir().join("try");
+    let words = [
+        "resume",
+        &id,
+        "--agent",
+        "claude",
+        "--into",
+        into.to_str().unwrap(),
+    ];
+    let mut command = home
+        .cli
+        .command(&[&words[..], &["--print", "--json"]].concat());
+    command.env("HOME", home.dir()).current_dir(&moved);
+    let ran = crate::kit::finish(&mut command, b"");
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let made = ran.json();
+    let file = std::fs::read_to_string(made["file"].as_str().unwrap()).unwrap();
+    let into = into.canonicalize().unwrap();
+    assert!(file.contains(&format!("{}/a.sh", into.display())), "{file}");
+    assert!(file.contains(&text), "{file}");
+}
+
 /// The files of a session: three states of `a`, each with a prompt.
 fn session_with_files(home: &Home) -> (String, Vec<u64>) {
     let mut session: Option<String> = None;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use backtrail::conversation::Argument;
 use backtrail::{Fields, Json};
 
 /// A directory that a session moves from, and the one that it moves to.
@@ -20,11 +21,24 @@ impl Moved {
         })
     }
 
-    /// Replaces the old directory in the texts of a call's arguments.
+    /// Replaces the old directory in the arguments of a call that are paths or commands. What is
+    /// in files, and in the texts of edits, stays as it was.
     pub(super) fn rewrite(&self, input: &mut String) {
-        let new = Json::new(input.as_str()).ok();
-        if let Some(new) = new.and_then(|json| self.in_json(&json)) {
-            *input = new.as_str().to_owned();
+        const ARGUMENTS: [Argument; 3] = [Argument::Path, Argument::Directory, Argument::Command];
+        let Ok(fields) = serde_json::from_str::<Fields>(input) else {
+            return;
+        };
+        let mut rewritten = Fields::default();
+        let mut changed = false;
+        for (name, value) in fields.iter() {
+            let is_it = |argument: &Argument| argument.name_in(|it| it == name).is_some();
+            let is_path = ARGUMENTS.iter().any(is_it) || name == "files";
+            let new = is_path.then(|| self.in_json(value)).flatten();
+            changed |= new.is_some();
+            rewritten.push(name, new.unwrap_or_else(|| value.clone()));
+        }
+        if changed {
+            *input = super::to_json(&rewritten).as_str().to_owned();
         }
     }
 

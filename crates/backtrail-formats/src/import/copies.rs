@@ -119,6 +119,11 @@ impl Copies {
         self
     }
 
+    /// Returns the last record that the session shares with the one that it continues.
+    pub(super) fn shared_to(&self) -> u64 {
+        self.shared_to
+    }
+
     /// Returns the record at which the session begins, if the file has copies.
     pub(super) fn seen_to(&self) -> Option<u64> {
         self.was_seen.then_some(self.shared_to)
@@ -187,7 +192,7 @@ fn shared_part(reader: &SessionReader) -> Result<Option<(String, u64)>> {
 }
 
 /// Returns the copies that are noted in a session itself: before its first event.
-fn noted_copies(reader: &SessionReader) -> Result<Option<CopiedEvents>> {
+pub(super) fn noted_copies(reader: &SessionReader) -> Result<Option<CopiedEvents>> {
     let mut records = match reader.trail_records(0, 0) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         records => records?,

@@ -19,7 +19,7 @@ use backtrail::plumbing::{ImportWriterOptions, SourceRecord, Staging};
 use backtrail::{Json, SessionId, SessionOptions, SessionReader, Store};
 
 use super::cache::{Cache, CachedFile};
-use super::copies::CopiedEvents;
+use super::copies::{CopiedEvents, noted_copies};
 use super::file_import::keep_bytes;
 use super::file_note::FileNote;
 use super::ids::session_id;
@@ -74,11 +74,7 @@ pub fn hand_over(store: &Store, new: &HandOver<'_>) -> Result<SessionId> {
 ///
 /// Fails if the session cannot be read.
 pub fn is_handed_over(reader: &SessionReader) -> Result<bool> {
-    let sources = reader.sources()?;
-    let mut notes = sources
-        .iter()
-        .map(|source| FileNote::parse(source.note.as_ref()));
-    Ok(notes.any(|note| note.handed_over.is_some()))
+    Ok(noted_copies(reader)?.is_some())
 }
 
 /// Keeps every process from importing until it is dropped: also this one, whose imports would

@@ -187,6 +187,12 @@ impl<'i> Importer<'i> {
                 (ThreadId::Branch(_), Parent::Continues(parent, _), Some(store)) => {
                     Copies::inherited(store, &store.read_session(parent)?)?
                 }
+                (ThreadId::Main, Parent::Continues(parent, _), Some(store))
+                    if matches!(thread.origin, Origin::Copy { .. }) =>
+                {
+                    let copies = Copies::inherited(store, &store.read_session(parent)?)?;
+                    copies.map(Copies::at_beginning)
+                }
                 _ => None,
             };
             let session = SessionImport::into_new(id, parent, store, self.times).skipping(copies);
@@ -228,6 +234,16 @@ impl<'i> Importer<'i> {
         }
     }
 
+    /// Returns where the own part of a session begins that was handed over: a copy of its file has
+    /// the copies in it too.
+    fn handed_over_at(&self, id: &SessionId) -> Result<Option<(Store, u64)>> {
+        let Some(store) = self.destination.find_store(id)? else {
+            return Ok(None);
+        };
+        let copies = Copies::inherited(&store, &store.read_session(id)?)?;
+        Ok(copies.map(|copies| (store, copies.shared_to())))
+    }
+
     /// Returns where a new session comes from, and the store in which it is created.
     fn parent(&mut self, thread: &Thread) -> Result<(Parent, Option<Store>)> {
         let origin = &thread.origin;
@@ -236,7 +252,11 @@ impl<'i> Importer<'i> {
         let parent = match origin {
             Origin::Start => return Ok((Parent::None, staging)),
             Origin::Copy { session } => {
-                return Ok((Parent::CopyOf(session_id(agent, session)), staging));
+                let parent = session_id(agent, session);
+                return Ok(match self.handed_over_at(&parent)? {
+                    Some((store, seq)) => (Parent::Continues(parent, seq), Some(store)),
+                    None => (Parent::CopyOf(parent), staging),
+                });
             }
             Origin::Continues { session, .. } | Origin::Spawned { session, .. } => match session {
                 Some(session) => session_id(agent, session),

@@ -49,6 +49,13 @@ impl HandOverOptions {
     }
 }
 
+/// What becomes of texts that look as if an agent had added them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AddedTexts {
+    StayBehind,
+    AreKept,
+}
+
 /// A conversation that another program can continue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -149,15 +156,14 @@ pub struct HandOverCall {
 
 impl HandOver {
     /// Makes it of the messages of a conversation.
-    pub(crate) fn new(input: ContextInput) -> Self {
+    pub(crate) fn new(input: ContextInput, added: AddedTexts) -> Self {
         let mut left = LeftBehind {
             instructions: input.instructions.len() as u64,
             ..LeftBehind::default()
         };
         let summary = input.summary.filter(|text| !text.trim().is_empty());
-        let last_seq = input.messages.iter().map(ContextMessage::last_seq).max();
         let messages = input.messages.into_iter();
-        let messages = messages.filter_map(|said| without_added(said, &mut left));
+        let messages = messages.filter_map(|said| without_added(said, added, &mut left));
         let input = ContextInput {
             messages: messages.collect(),
             summary,
@@ -188,7 +194,7 @@ impl HandOver {
         Self {
             summary: input.summary,
             messages,
-            last_seq: last_seq.unwrap_or(0),
+            last_seq: 0,
             left,
             mends,
             skipped: 0,
@@ -197,7 +203,11 @@ impl HandOver {
 }
 
 /// Removes what the program added. `None` if nothing else is left.
-fn without_added(mut said: ContextMessage, left: &mut LeftBehind) -> Option<ContextMessage> {
+fn without_added(
+    mut said: ContextMessage,
+    added: AddedTexts,
+    left: &mut LeftBehind,
+) -> Option<ContextMessage> {
     let message = &mut said.message;
     let is_system = |role: &Role| match role {
         Role::System => true,
@@ -209,7 +219,7 @@ fn without_added(mut said: ContextMessage, left: &mut LeftBehind) -> Option<Cont
         return None;
     }
     let taken_apart = message.said();
-    if taken_apart.injected.is_empty() {
+    if taken_apart.injected.is_empty() || added == AddedTexts::AreKept {
         return Some(said);
     }
     let injected = taken_apart.injected.iter();
@@ -358,10 +368,11 @@ mod tests {
     fn of(messages: Vec<Message>) -> HandOver {
         let numbered = (1..).zip(messages);
         let messages = numbered.map(|(seq, message)| ContextMessage::new(seq, None, message));
-        HandOver::new(ContextInput {
+        let input = ContextInput {
             messages: messages.collect(),
             ..ContextInput::default()
-        })
+        };
+        HandOver::new(input, AddedTexts::StayBehind)
     }
 
     fn call(id: &str) -> Block {
@@ -426,6 +437,5 @@ mod tests {
         let left = hand_over.left;
         let counts = (left.instructions, left.injected, left.thoughts);
         assert_eq!(counts, (1, 1, 1), "{hand_over:#?}");
-        assert_eq!(hand_over.last_seq, 3);
     }
 }

@@ -39,6 +39,7 @@ use serde_json::value::RawValue;
 use crate::message::Message;
 use crate::time::Timestamp;
 
+pub(crate) use hand_over::AddedTexts;
 pub use hand_over::{
     HandOver, HandOverCall, HandOverContent, HandOverExtent, HandOverMedia, HandOverMessage,
     HandOverOptions, HandOverPart, LeftBehind, ReplyPart,
@@ -139,11 +140,6 @@ impl ContextMessage {
     pub(crate) fn join(&mut self, later: Self) {
         self.joined.push((self.message.blocks.len(), later.seq));
         self.message.blocks.extend(later.message.blocks);
-    }
-
-    /// Returns the last record of the message.
-    pub(crate) fn last_seq(&self) -> u64 {
-        self.joined.last().map_or(self.seq, |(_, seq)| *seq)
     }
 
     /// Returns the seq of the record with a block.

@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 use super::mender::INTERRUPTED;
 use super::valid_tests::check;
 use super::{
-    ContextInput, ContextMessage, HandOver, HandOverContent, MendRule, ReplyPart, Shape, render,
+    AddedTexts, ContextInput, ContextMessage, HandOver, HandOverContent, MendRule, ReplyPart,
+    Shape, render,
 };
 use crate::json::Json;
 use crate::message::{Block, Message, Role, ToolResult, ToolUse};
@@ -199,7 +200,7 @@ proptest! {
         input in history(),
     ) {
         let summary = input.summary.clone().filter(|summary| !summary.trim().is_empty());
-        let handed = HandOver::new(input);
+        let handed = HandOver::new(input, AddedTexts::StayBehind);
         prop_assert_eq!(&handed.summary, &summary);
         let mut was_answer = summary.is_none();
         for message in &handed.messages {

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use super::reader::SessionReader;
 use crate::context::{
-    Context, ContextInput, ContextMessage, HandOver, HandOverExtent, HandOverOptions, Shape, render,
+    AddedTexts, Context, ContextInput, ContextMessage, HandOver, HandOverExtent, HandOverOptions,
+    Shape, render,
 };
 use crate::error::Result;
 use crate::log::chain::Walk;
@@ -59,10 +60,14 @@ impl SessionReader {
         if !is_whole && let Some((_, stored)) = reader.version_1_compaction()? {
             gathered.input.summary = Some(stored.summary.to_string());
         }
+        let mut last_seq = 0;
         let mut records = reader.records()?;
         while let Some(record) = records.next()? {
             if options.up_to.is_some_and(|last| record.seq() > last) {
                 break;
+            }
+            if matches!(record.kind(), RecordKind::Message | RecordKind::Compaction) {
+                last_seq = record.seq();
             }
             match record.kind() {
                 RecordKind::Compaction if is_whole => {}
@@ -74,7 +79,14 @@ impl SessionReader {
             }
         }
         let skipped = gathered.unreadable + records.damage().count();
-        let mut hand_over = HandOver::new(gathered.input);
+        let info = reader.info()?;
+        // Only agents add texts in the name of others.
+        let added = match info.agent.is_some() || info.belongs_to.is_some() {
+            true => AddedTexts::StayBehind,
+            false => AddedTexts::AreKept,
+        };
+        let mut hand_over = HandOver::new(gathered.input, added);
+        hand_over.last_seq = last_seq;
         hand_over.skipped = skipped;
         Ok(hand_over)
     }

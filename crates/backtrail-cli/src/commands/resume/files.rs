@@ -31,7 +31,8 @@ impl Found {
                     "see them, and choose: {program} rewind {place} --files"
                 ))
                 .hint(format!(
-                    "then without --with-files: {program} resume {place}"
+                    "then without --with-files: {program} resume {place}{}",
+                    self.flag
                 )));
         }
         let outcome = plan.apply()?;
@@ -70,16 +71,20 @@ impl Found {
         let directory = store.moved_root(&self.info);
         let directory = directory.or_else(|| self.info.workspace_root.clone());
         let found = match (named, directory) {
-            (None, Some(directory)) => {
+            (None, Some(directory)) if directory.is_dir() => {
                 let root = store.workspace_root(&directory)?;
                 store.find_workspace(&root)?
+            }
+            (None, Some(directory)) => {
+                let mut all = store.workspaces()?.into_iter();
+                all.find(|workspace| workspace.root() == directory)
             }
             (named, _) => named,
         };
         found.ok_or_else(|| {
-            let (id, program) = (short(id), ui.program());
-            let what = format!("session {id} has no file checkpoints");
-            let hint = format!("without the files: {program} resume {id}");
+            let (program, place) = (ui.program(), self.place());
+            let what = format!("session {} has no file checkpoints", short(id));
+            let hint = format!("without the files: {program} resume {place}{}", self.flag);
             CommandError::invalid(what).hint(hint)
         })
     }
@@ -91,7 +96,7 @@ impl Found {
     /// Adds a way out to the error for a record without a state of the files.
     fn no_state(&self, error: backtrail::Error, ui: &Ui) -> CommandError {
         let (program, place) = (ui.program(), self.place());
-        let hint = format!("without the files: {program} resume {place}");
+        let hint = format!("without the files: {program} resume {place}{}", self.flag);
         CommandError::from(error).hint(hint)
     }
 }

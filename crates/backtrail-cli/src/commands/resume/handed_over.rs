@@ -74,6 +74,10 @@ impl<'p> Prepared<'p> {
         target: Target,
         new: &'p NewSession<'p>,
     ) -> Result<Self> {
+        if new.directory.to_str().is_none() {
+            let what = "the directory is not UTF-8, and a session file cannot name it";
+            return Err(CommandError::invalid(what).at_path(&new.directory));
+        }
         let up_to = found.last.filter(|_| found.asked.is_some());
         let options = HandOverOptions::new(extent, up_to);
         let conversation = found.reader.hand_over(options)?;
@@ -114,7 +118,7 @@ impl<'p> Prepared<'p> {
         if let (Err(_), Some(session)) = (&created, &session) {
             // Nothing will ever be added to it.
             let ids = std::slice::from_ref(session);
-            let plan = store.delete_plan(ids, DeleteScope::Named);
+            let plan = store.purge_plan(ids, DeleteScope::Named);
             plan.and_then(|plan| plan.apply()).ok();
         }
         created.map_err(|error: WriteError| error.at("cannot write the session", &file))?;
@@ -214,11 +218,13 @@ impl Found {
             .belongs_to
             .as_deref()
             .or(self.info.agent.as_deref());
+        // Where it was before does not matter any more.
+        let title = title
+            .rsplit_once(" (from ")
+            .map_or(&*title, |(title, _)| title);
         Ok(match from.filter(|from| *from != self.agent.name()) {
-            Some(from) if !title.contains("(from ") => {
-                format!("{title} (from {})", agent_title(from))
-            }
-            _ => title,
+            Some(from) => format!("{title} (from {})", agent_title(from)),
+            None => title.to_owned(),
         })
     }
 }

@@ -26,6 +26,14 @@ pub(super) struct Wanted<'w> {
     pub(super) has_directory: bool,
 }
 
+impl Wanted<'_> {
+    /// Returns the option that names the agent, if it was given.
+    fn flag(&self) -> String {
+        let agent = self.agent;
+        agent.map_or_else(String::new, |agent| format!(" --agent {agent}"))
+    }
+}
+
 /// A session that can be resumed.
 pub(super) struct Found {
     pub(super) reader: SessionReader,
@@ -37,6 +45,8 @@ pub(super) struct Found {
     /// How the agent's own file is copied, if it is the agent's own session.
     pub(super) copies: Option<ResumableAgent>,
     pub(super) directory: PathBuf,
+    /// The option that names the agent, if it was given.
+    pub(super) flag: String,
     /// The record that was asked for.
     pub(super) asked: Option<u64>,
     /// The keys of the messages and summaries that are kept, and the record of the last.
@@ -75,6 +85,7 @@ impl Found {
         };
         let mut found = Self {
             directory,
+            flag: wanted.flag(),
             parent: store.read_session(&id)?,
             reader,
             agent,
@@ -277,6 +288,7 @@ fn directory_of(
         .hint(format!("if it was moved: {program} relink {old} NEW"))
         .hint(format!("if not, create it: mkdir -p {old}"))
         .hint(format!(
-            "or make a new one of its files: {program} resume {id} --into DIR"
+            "if its files were saved, put them elsewhere: {program} resume {id}{} --into DIR",
+            wanted.flag()
         )))
 }
