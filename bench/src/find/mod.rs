@@ -168,7 +168,7 @@ fn new_message(args: &Args, bin: &Path, store: &Path) -> Result<Vec<Entry>> {
         let word = format!("brandnewword{n}");
         run(&mut backtrail(bin, store, &["record", "--text", &word]))?;
         let ran = run(&mut backtrail(bin, store, &["search", &word]))?;
-        match ran.told.as_array().map(Vec::len) {
+        match ran.told["hits"].as_array().map(Vec::len) {
             Some(1) => Ok(ran.took),
             _ => Err(format!("{word} was not found: {}", ran.told).into()),
         }
