@@ -91,6 +91,7 @@ verbs! {
     Tag(tag::TagArgs),
     Pin(pin::PinArgs),
     Stats(stats::StatsArgs),
+    Ui(ui::UiArgs),
     Watch(watch::WatchArgs),
     Hook(hook::HookArgs),
     Import(import::ImportArgs),

@@ -11,7 +11,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     (
         "Looking",
         &[
-            "status", "log", "diff", "cat", "blame", "list", "show", "search", "stats",
+            "ui", "status", "log", "diff", "cat", "blame", "list", "show", "search", "stats",
         ],
     ),
     (

@@ -47,6 +47,7 @@ pub(crate) mod status;
 pub(crate) mod tag;
 pub(crate) mod title;
 pub(crate) mod trash;
+pub(crate) mod ui;
 pub(crate) mod undo;
 pub(crate) mod verify;
 pub(crate) mod version;

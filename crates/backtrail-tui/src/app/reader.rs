@@ -1,0 +1,321 @@
+//! A conversation, read page by page.
+//!
+//! Only a few pages around the cursor are in memory, whatever the session's length. The cursor is a
+//! line of them; the part that it is in is the selected one.
+
+use std::collections::VecDeque;
+
+use crate::cursor::{Cursor, Step};
+use crate::library::{Fold, Page, PageAt, PageRequest, Part, PartKind, Place};
+
+/// How many pages are kept.
+const PAGES: usize = 8;
+/// The next page is asked for when fewer lines than this are left.
+const AHEAD: usize = 80;
+
+/// An open conversation.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) session: String,
+    pub(crate) title: String,
+    pub(crate) facts: String,
+    pub(crate) writer: Option<String>,
+    /// The trail, if an undone turn is shown.
+    pub(crate) trail: Option<u32>,
+    pub(crate) fold: Fold,
+    pub(crate) width: u16,
+    pages: VecDeque<Page>,
+    pub(crate) cursor: Cursor,
+    /// The requests on their way.
+    waiting: Vec<PageRequest>,
+    /// The last record of the session.
+    pub(crate) end: u64,
+    /// The record to go to once its page is there.
+    wanted: Option<u64>,
+    /// Whether the session grew while a page of its end was on its way.
+    grew: bool,
+    pub(crate) error: Option<String>,
+}
+
+impl Reader {
+    pub(crate) fn new(session: &str, fold: Fold, width: u16) -> Self {
+        Self {
+            session: session.to_owned(),
+            title: String::new(),
+            facts: String::new(),
+            writer: None,
+            trail: None,
+            fold,
+            width,
+            pages: VecDeque::new(),
+            cursor: Cursor::default(),
+            waiting: Vec::new(),
+            end: 0,
+            wanted: None,
+            grew: false,
+            error: None,
+        }
+    }
+
+    /// Asks for the page at a place, and forgets all others when it comes.
+    pub(crate) fn open(&mut self, at: PageAt) -> PageRequest {
+        self.waiting.clear();
+        self.wanted = match at {
+            PageAt::Around(seq) => Some(seq),
+            _ => None,
+        };
+        self.request(at)
+    }
+
+    fn request(&mut self, at: PageAt) -> PageRequest {
+        let request = PageRequest {
+            session: self.session.clone(),
+            at,
+            trail: self.trail,
+            width: self.width,
+            fold: self.fold,
+        };
+        self.waiting.push(request.clone());
+        request
+    }
+
+    /// Reads the same place again: another width, or another fold.
+    pub(crate) fn reload(&mut self) -> PageRequest {
+        match self.selected() {
+            Some(part) => {
+                let seq = part.seq;
+                self.open(PageAt::Around(seq))
+            }
+            None => self.open(PageAt::End),
+        }
+    }
+
+    /// Takes a page that came. Returns whether it was wanted.
+    pub(crate) fn take(&mut self, request: &PageRequest, page: Page, height: usize) -> bool {
+        let Some(at) = self.waiting.iter().position(|it| it == request) else {
+            return false;
+        };
+        self.waiting.remove(at);
+        self.error = None;
+        if page.end < self.end && matches!(request.at, PageAt::After(_)) {
+            // The history went back: what is shown may be gone.
+            self.end = page.end;
+            self.pages.clear();
+        }
+        self.end = page.end;
+        match request.at {
+            PageAt::Before(_) if !self.pages.is_empty() => self.put_before(page),
+            PageAt::After(last) if !self.pages.is_empty() => self.put_after(last, page, height),
+            at => self.replace(at, page, height),
+        }
+        self.go_to_wanted(height);
+        self.cursor.fit(self.len(), height);
+        true
+    }
+
+    fn replace(&mut self, at: PageAt, page: Page, height: usize) {
+        self.pages.clear();
+        self.pages.push_back(page);
+        self.cursor = Cursor::default();
+        if at == PageAt::End {
+            self.cursor.go(Step::Last, self.len(), height);
+        }
+    }
+
+    fn put_before(&mut self, page: Page) {
+        let lines = page.parts.iter().map(|part| part.lines.len()).sum::<usize>();
+        self.pages.push_front(page);
+        self.cursor.selected += lines;
+        self.cursor.top += lines;
+        while self.pages.len() > PAGES {
+            self.pages.pop_back();
+        }
+    }
+
+    /// Puts a page after the record that it was asked for. Pages that begin later are replaced: a
+    /// page at the end is read again when the session grows.
+    fn put_after(&mut self, last: u64, page: Page, height: usize) {
+        let was_at_end = self.cursor.selected + 1 >= self.len();
+        while self.pages.back().is_some_and(|it| it.first > last) {
+            self.pages.pop_back();
+        }
+        self.pages.push_back(page);
+        while self.pages.len() > PAGES {
+            let gone = self.pages.pop_front();
+            let parts = gone.iter().flat_map(|page| &page.parts);
+            let lines = parts.map(|part| part.lines.len()).sum::<usize>();
+            self.cursor.selected = self.cursor.selected.saturating_sub(lines);
+            self.cursor.top = self.cursor.top.saturating_sub(lines);
+        }
+        if was_at_end && self.grew {
+            self.cursor.go(Step::Last, self.len(), height);
+        }
+    }
+
+    fn go_to_wanted(&mut self, height: usize) {
+        let Some(wanted) = self.wanted.take() else {
+            return;
+        };
+        let mut line = 0;
+        let mut found = None;
+        for part in self.parts() {
+            if part.seq > wanted && found.is_some() {
+                break;
+            }
+            // The empty lines before a part are not what one looks for.
+            let blank = part.lines.iter().take_while(|line| line.is_empty()).count();
+            if part.seq <= wanted || found.is_none() {
+                found = Some(line + blank.min(part.lines.len().saturating_sub(1)));
+            }
+            if part.seq == wanted {
+                break;
+            }
+            line += part.lines.len();
+        }
+        let row = found.unwrap_or(0);
+        self.cursor.top = row.saturating_sub(height / 4);
+        self.cursor.select(row, self.len(), height);
+    }
+
+    /// Returns the pages that are needed soon.
+    pub(crate) fn needed(&mut self, height: usize) -> Vec<PageRequest> {
+        if self.trail.is_some() || !self.waiting.is_empty() {
+            return Vec::new();
+        }
+        let (Some(first), Some(last)) = (self.pages.front(), self.pages.back()) else {
+            return Vec::new();
+        };
+        let below = self.len().saturating_sub(self.cursor.top + height);
+        let before = (first.has_before && self.cursor.top < AHEAD).then_some(first.first);
+        let after = (last.has_after && below < AHEAD).then_some(last.last);
+        let mut asked = Vec::new();
+        if let Some(seq) = before {
+            asked.push(self.request(PageAt::Before(seq)));
+        }
+        if let Some(seq) = after {
+            asked.push(self.request(PageAt::After(seq)));
+        }
+        asked
+    }
+
+    /// The session grew: asks for its last page again, if that is in memory.
+    pub(crate) fn grow(&mut self) -> Option<PageRequest> {
+        if self.trail.is_some() {
+            return None;
+        }
+        let is_waiting = self.waiting.iter().any(|it| matches!(it.at, PageAt::After(_)));
+        let last = self.pages.back()?;
+        if last.has_after {
+            self.end = self.end.max(last.last + 1);
+            return None;
+        }
+        self.grew = true;
+        if is_waiting {
+            return None;
+        }
+        let before = last.first.saturating_sub(1);
+        match (last.first, self.pages.len()) {
+            (0, _) => Some(self.request(PageAt::Start)),
+            (_, _) => Some(self.request(PageAt::After(before))),
+        }
+    }
+
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.pages.iter().flat_map(|page| &page.parts)
+    }
+
+    /// Returns how many lines are in memory.
+    pub(crate) fn len(&self) -> usize {
+        self.parts().map(|part| part.lines.len()).sum()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// Returns whether a page is on its way and none is there yet.
+    pub(crate) fn is_opening(&self) -> bool {
+        self.pages.is_empty() && !self.waiting.is_empty()
+    }
+
+    /// Returns the part that the cursor is in, and its first line.
+    fn selected_at(&self) -> Option<(usize, &Part)> {
+        let mut line = 0;
+        let mut last = None;
+        for part in self.parts() {
+            if part.lines.is_empty() {
+                continue;
+            }
+            if line > self.cursor.selected {
+                break;
+            }
+            last = Some((line, part));
+            line += part.lines.len();
+        }
+        last
+    }
+
+    pub(crate) fn selected(&self) -> Option<&Part> {
+        self.selected_at().map(|(_, part)| part)
+    }
+
+    /// Returns the lines of the selected part.
+    pub(crate) fn selected_lines(&self) -> std::ops::Range<usize> {
+        self.selected_at()
+            .map_or(0..0, |(first, part)| first..first + part.lines.len())
+    }
+
+    /// Returns the record of the selected part.
+    pub(crate) fn place(&self) -> Option<Place> {
+        let part = self.selected()?;
+        Some(Place {
+            session: self.session.clone(),
+            seq: part.seq,
+            trail: self.trail,
+        })
+    }
+
+    /// Returns the last record of the conversation that is known.
+    pub(crate) fn last_seen(&self) -> u64 {
+        self.pages.back().map_or(0, |page| page.last)
+    }
+
+    /// Goes to the next or the previous part; returns whether there is one in memory.
+    pub(crate) fn step_part(&mut self, forwards: bool, height: usize) -> bool {
+        self.step_to(forwards, height, |_| true)
+    }
+
+    /// Goes to the next or the previous prompt; returns whether there is one in memory.
+    pub(crate) fn step_prompt(&mut self, forwards: bool, height: usize) -> bool {
+        self.step_to(forwards, height, |part| part.kind == PartKind::Prompt)
+    }
+
+    fn step_to(&mut self, forwards: bool, height: usize, fits: impl Fn(&Part) -> bool) -> bool {
+        let here = self.selected_lines();
+        let mut line = 0;
+        let mut found = None;
+        for part in self.parts() {
+            let first = line;
+            line += part.lines.len();
+            if part.lines.is_empty() || !fits(part) {
+                continue;
+            }
+            let blank = part.lines.iter().take_while(|line| line.is_empty()).count();
+            let row = first + blank.min(part.lines.len() - 1);
+            match forwards {
+                true if first >= here.end => {
+                    found = Some(row);
+                    break;
+                }
+                false if first < here.start => found = Some(row),
+                _ => {}
+            }
+        }
+        let Some(row) = found else {
+            return false;
+        };
+        self.cursor.top = row.saturating_sub(height / 4);
+        self.cursor.select(row, self.len(), height);
+        true
+    }
+}

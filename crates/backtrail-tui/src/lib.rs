@@ -1,0 +1,19 @@
+//! The screens of the command `backtrail`.
+//!
+//! A screen is a state. An event changes it and returns effects; drawing reads it and nothing
+//! else. Neither needs a terminal. What is shown comes from a [`Library`](library::Library).
+
+mod app;
+mod command;
+mod cursor;
+mod draw;
+mod fuzzy;
+pub mod library;
+mod look;
+mod options;
+mod request;
+mod runtime;
+
+pub use self::look::{Background, Look};
+pub use self::options::Options;
+pub use self::runtime::run;
