@@ -108,35 +108,115 @@ pub(crate) const TABLE: &[Entry] = &[
     entry(Do::NextMatch, "n", "next match", &[]),
     entry(Do::PreviousMatch, "N", "previous match", &[]),
     entry(Do::Filter, "F", "filter the sessions", &[Sessions]),
-    entry(Do::NextScope, "a", "this workspace, this project, or everything", &[Sessions, Costs]),
+    entry(
+        Do::NextScope,
+        "a",
+        "this workspace, this project, or everything",
+        &[Sessions, Costs],
+    ),
     entry(Do::NextPrompt, "]", "next prompt", &[Conversation]),
     entry(Do::PreviousPrompt, "[", "previous prompt", &[Conversation]),
-    entry(Do::NextPart, "J", "next message or call", &[Conversation]),
-    entry(Do::PreviousPart, "K", "previous message or call", &[Conversation]),
-    entry(Do::Fold, "z", "tools hidden, short or full", &[Conversation]),
-    entry(Do::OpenWhole, "o", "whole text and output of this part", &[Conversation]),
-    entry(Do::OpenSession, "o", "open the session at this point", &[Timeline]),
+    entry(
+        Do::NextPart,
+        "J",
+        "next message, call or hunk",
+        &[Conversation, Diff],
+    ),
+    entry(
+        Do::PreviousPart,
+        "K",
+        "previous message, call or hunk",
+        &[Conversation, Diff],
+    ),
+    entry(
+        Do::Fold,
+        "z",
+        "tools hidden, short or full",
+        &[Conversation],
+    ),
+    entry(
+        Do::OpenWhole,
+        "o",
+        "whole text and output of this part",
+        &[Conversation],
+    ),
+    entry(
+        Do::OpenSession,
+        "o",
+        "open the session at this point",
+        &[Timeline],
+    ),
     entry(Do::Diff, "d", "diff", &[Conversation, Changes, Timeline]),
-    entry(Do::SideBySide, "v", "side by side or unified", &[Diff, Changes]),
+    entry(
+        Do::SideBySide,
+        "v",
+        "side by side or unified",
+        &[Diff, Changes],
+    ),
     entry(Do::ScrollLeft, "<", "scroll left", &[Diff]),
     entry(Do::ScrollRight, ">", "scroll right", &[Diff]),
     entry(Do::Undo, "u", "undo the last step", &[]),
     entry(Do::Redo, "U", "redo", &[]),
-    entry(Do::Rewind, "r", "rewind files and conversation to here", &[Conversation, Timeline]),
-    entry(Do::Restore, "R", "restore this file or hunk", &[Changes, Diff]),
+    entry(
+        Do::Rewind,
+        "r",
+        "rewind files and conversation to here",
+        &[Conversation, Timeline],
+    ),
+    entry(
+        Do::Restore,
+        "R",
+        "restore this file or hunk",
+        &[Changes, Diff],
+    ),
     entry(Do::Mark, "Space", "mark", &[Changes, Diff]),
-    entry(Do::Compare, "m", "mark a moment, then compare another with it", &[Timeline]),
-    entry(Do::Files, "w", "the files as they were then", &[Timeline, Conversation]),
+    entry(
+        Do::Compare,
+        "m",
+        "mark a moment, then compare another with it",
+        &[Timeline],
+    ),
+    entry(
+        Do::Files,
+        "w",
+        "the files as they were then",
+        &[Timeline, Conversation],
+    ),
     entry(Do::Blame, "b", "who wrote each line", &[Changes, Diff]),
-    entry(Do::Fork, "f", "fork into a directory", &[Sessions, Conversation]),
-    entry(Do::Continue, "c", "continue in an agent", &[Sessions, Conversation]),
-    entry(Do::Copy, "y", "copy", &[Sessions, Conversation, Changes, Diff, Timeline]),
+    entry(
+        Do::Fork,
+        "f",
+        "fork into a directory",
+        &[Sessions, Conversation],
+    ),
+    entry(
+        Do::Continue,
+        "c",
+        "continue in an agent",
+        &[Sessions, Conversation],
+    ),
+    entry(
+        Do::Copy,
+        "y",
+        "copy",
+        &[Sessions, Conversation, Changes, Diff, Timeline],
+    ),
     entry(Do::Export, "e", "export", &[Sessions, Conversation]),
     entry(Do::Title, "t", "set the title", &[Sessions, Conversation]),
-    entry(Do::Tag, "#", "add or remove tags", &[Sessions, Conversation]),
+    entry(
+        Do::Tag,
+        "#",
+        "add or remove tags",
+        &[Sessions, Conversation],
+    ),
     entry(Do::Pin, "p", "pin or unpin", &[Sessions, Conversation]),
     entry(Do::Delete, "x", "delete the session", &[Sessions]),
-    entry(Do::Undelete, "X", "restore the session deleted last", &[Sessions]),
+    entry(
+        Do::Undelete,
+        "X",
+        "restore the session deleted last",
+        &[Sessions],
+    ),
     entry(Do::NextGrouping, "]", "next grouping", &[Costs]),
     entry(Do::PreviousGrouping, "[", "previous grouping", &[Costs]),
     entry(Do::Help, "?", "what is possible here", &[]),
@@ -169,7 +249,7 @@ pub(crate) fn command_of(key: KeyEvent, panel: Panel) -> Option<Command> {
 }
 
 /// Keys that move, the same everywhere.
-fn movement(key: KeyEvent) -> Option<Command> {
+pub(crate) fn movement(key: KeyEvent) -> Option<Command> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     Some(match (key.code, control) {
         (KeyCode::Char('d'), true) => Do::Go(Step::HalfDown),
@@ -190,6 +270,24 @@ fn movement(key: KeyEvent) -> Option<Command> {
         (KeyCode::Esc, _) => Do::Back,
         _ => return None,
     })
+}
+
+/// Keys that move, as the help shows them.
+const MOVEMENT: &[(&str, &str)] = &[
+    ("j k, arrows", "down and up"),
+    ("h l, arrows", "previous and next panel"),
+    ("g G, Home End", "first and last"),
+    ("Ctrl-D Ctrl-U", "half a page"),
+    ("PageDown PageUp", "a page"),
+    ("Esc", "back"),
+    ("Ctrl-C", "leave"),
+];
+
+/// Returns the keys that do something in a panel, and what they do.
+pub(crate) fn help_rows(panel: Panel) -> Vec<(&'static str, &'static str)> {
+    let here = TABLE.iter().filter(|entry| entry.is_possible(panel));
+    let rows = here.map(|entry| (entry.keys, entry.about));
+    rows.chain(MOVEMENT.iter().copied()).collect()
 }
 
 /// Returns a key as the table names it.
@@ -242,7 +340,12 @@ mod tests {
                     }
                     None => KeyEvent::new(code, KeyModifiers::NONE),
                 };
-                assert_eq!(command_of(key, panel), Some(entry.command), "{}", entry.keys);
+                assert_eq!(
+                    command_of(key, panel),
+                    Some(entry.command),
+                    "{}",
+                    entry.keys
+                );
             }
         }
     }

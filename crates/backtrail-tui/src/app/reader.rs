@@ -113,6 +113,12 @@ impl Reader {
         true
     }
 
+    /// Takes note that a page could not be read.
+    pub(crate) fn fail(&mut self, request: &PageRequest, message: String) {
+        self.waiting.retain(|it| it != request);
+        self.error = Some(message);
+    }
+
     fn replace(&mut self, at: PageAt, page: Page, height: usize) {
         self.pages.clear();
         self.pages.push_back(page);
@@ -123,7 +129,11 @@ impl Reader {
     }
 
     fn put_before(&mut self, page: Page) {
-        let lines = page.parts.iter().map(|part| part.lines.len()).sum::<usize>();
+        let lines = page
+            .parts
+            .iter()
+            .map(|part| part.lines.len())
+            .sum::<usize>();
         self.pages.push_front(page);
         self.cursor.selected += lines;
         self.cursor.top += lines;
@@ -203,7 +213,10 @@ impl Reader {
         if self.trail.is_some() {
             return None;
         }
-        let is_waiting = self.waiting.iter().any(|it| matches!(it.at, PageAt::After(_)));
+        let is_waiting = self
+            .waiting
+            .iter()
+            .any(|it| matches!(it.at, PageAt::After(_)));
         let last = self.pages.back()?;
         if last.has_after {
             self.end = self.end.max(last.last + 1);
@@ -275,9 +288,24 @@ impl Reader {
         })
     }
 
-    /// Returns the last record of the conversation that is known.
-    pub(crate) fn last_seen(&self) -> u64 {
-        self.pages.back().map_or(0, |page| page.last)
+    /// Returns the record of the prompt whose turn the selected part is in, if it is in memory.
+    pub(crate) fn turn_seq(&self) -> Option<u64> {
+        let selected = self.selected()?.seq;
+        let prompts = self.parts().filter(|part| part.kind == PartKind::Prompt);
+        prompts
+            .map(|part| part.seq)
+            .take_while(|seq| *seq <= selected)
+            .last()
+    }
+
+    /// Returns whether there are pages before those in memory.
+    pub(crate) fn has_before(&self) -> bool {
+        self.pages.front().is_some_and(|page| page.has_before)
+    }
+
+    /// Returns whether there are pages after those in memory.
+    pub(crate) fn has_after(&self) -> bool {
+        self.pages.back().is_some_and(|page| page.has_after)
     }
 
     /// Goes to the next or the previous part; returns whether there is one in memory.

@@ -1,0 +1,60 @@
+//! What was spent, in groups.
+
+use crate::cursor::Cursor;
+use crate::library::{CostRow, Costs, CostsBy, Scope};
+use crate::request::Request;
+
+/// The ways to group, in the order of the keys.
+pub(crate) const GROUPINGS: [(CostsBy, &str); 6] = [
+    (CostsBy::Day, "day"),
+    (CostsBy::Week, "week"),
+    (CostsBy::Model, "model"),
+    (CostsBy::Project, "project"),
+    (CostsBy::Agent, "agent"),
+    (CostsBy::Block, "5-hour block"),
+];
+
+/// The groups.
+#[derive(Debug, Default)]
+pub(crate) struct CostsPanel {
+    grouping: usize,
+    pub(crate) costs: Costs,
+    pub(crate) cursor: Cursor,
+    pub(crate) is_loaded: bool,
+    pub(crate) error: Option<String>,
+}
+
+impl CostsPanel {
+    pub(crate) fn by(&self) -> CostsBy {
+        GROUPINGS[self.grouping].0
+    }
+
+    pub(crate) fn ask(&self, scope: Scope) -> Request {
+        Request::Costs(self.by(), scope)
+    }
+
+    /// Groups in the next or the previous way.
+    pub(crate) fn regroup(&mut self, forwards: bool) {
+        let steps = match forwards {
+            true => 1,
+            false => GROUPINGS.len() - 1,
+        };
+        self.grouping = (self.grouping + steps) % GROUPINGS.len();
+        self.cursor = Cursor::default();
+        self.is_loaded = false;
+    }
+
+    pub(crate) fn set(&mut self, answer: Result<Costs, String>, height: usize) {
+        self.is_loaded = true;
+        self.error = None;
+        match answer {
+            Ok(costs) => self.costs = costs,
+            Err(message) => self.error = Some(message),
+        }
+        self.cursor.fit(self.costs.rows.len(), height);
+    }
+
+    pub(crate) fn selected(&self) -> Option<&CostRow> {
+        self.costs.rows.get(self.cursor.selected)
+    }
+}
