@@ -3,16 +3,25 @@
 //! A screen is a state. An event changes it and returns effects; drawing reads it and nothing
 //! else. Neither needs a terminal. What is shown comes from a [`Library`](library::Library).
 
+mod answer;
 mod app;
+mod clipboard;
 mod command;
 mod cursor;
+mod diff_rows;
 mod draw;
+mod event;
 mod fuzzy;
+mod input;
+mod lanes;
 pub mod library;
 mod look;
 mod options;
 mod request;
 mod runtime;
+mod signals;
+mod surroundings;
+mod terminal;
 
 pub use self::look::{Background, Look};
 pub use self::options::Options;

@@ -1,0 +1,61 @@
+//! Signals, as messages.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use rustix::process::{Signal, kill_current_process_group};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+/// Receives the signals that would end us with the terminal in disorder, and the one after a
+/// stop.
+#[derive(Debug)]
+pub(crate) struct SignalThread {
+    /// Whether another program has the terminal. Keys for it reach us as signals, too.
+    is_away: Arc<AtomicBool>,
+}
+
+impl SignalThread {
+    /// Tells each signal.
+    pub(crate) fn start(tell: impl Fn(i32) + Send + 'static) -> io::Result<Self> {
+        let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGCONT])?;
+        let is_away = Arc::new(AtomicBool::new(false));
+        let away = Arc::clone(&is_away);
+        let work = move || {
+            for signal in signals.forever() {
+                let is_for_another = !matches!(signal, SIGTERM | SIGHUP);
+                if !(is_for_another && away.load(Ordering::SeqCst)) {
+                    tell(signal);
+                }
+            }
+        };
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(work)?;
+        Ok(Self { is_away })
+    }
+
+    /// Sets whether another program has the terminal.
+    pub(crate) fn set_away(&self, is_away: bool) {
+        self.is_away.store(is_away, Ordering::SeqCst);
+    }
+}
+
+/// Returns whether a signal asks the process to end.
+pub(crate) fn ends(signal: i32) -> bool {
+    signal != SIGCONT
+}
+
+/// Ends the process as the signal would have.
+pub(crate) fn end_by(signal: i32) -> io::Result<()> {
+    emulate_default_handler(signal)
+}
+
+/// Stops the process and its job, as Ctrl-Z does. Returns when it continues, and at once where
+/// nothing could continue it.
+pub(crate) fn stop() -> io::Result<()> {
+    Ok(kill_current_process_group(Signal::TSTP)?)
+}
