@@ -1,11 +1,15 @@
 //! Finding texts by a few typed letters.
 
-use frizbee::{Config, Matcher};
+use frizbee::{Config, Matcher, Scoring};
 
 /// Returns the texts that match what was typed, best first; those that match equally well stay in
 /// their order.
 pub(crate) fn matching(typed: &str, texts: &[String]) -> Vec<usize> {
-    let found = Matcher::from_query(typed, &Config::default()).match_list(texts);
+    // A title is as likely to have the word in its middle.
+    let mut scoring = Scoring::default();
+    scoring.prefix_bonus = 0;
+    let config = Config::default().scoring(scoring);
+    let found = Matcher::from_query(typed, &config).match_list(texts);
     found
         .into_iter()
         .map(|found| found.index as usize)

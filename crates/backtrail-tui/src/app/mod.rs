@@ -326,5 +326,7 @@ impl App {
 }
 
 #[cfg(test)]
+pub(crate) mod driver_tests;
+#[cfg(test)]
 #[path = "app_tests.rs"]
 mod tests;

@@ -230,7 +230,8 @@ impl App {
             return self.jump(&place);
         }
         self.focus = Panel::Sessions;
-        Vec::new()
+        // Another session may be selected by now.
+        self.preview()
     }
 
     fn leave_filter(&mut self) -> Vec<Effect> {
