@@ -46,10 +46,15 @@ pub(crate) fn is_there() -> bool {
 impl Terminal {
     /// Starts a program in a terminal of its own, of 24 lines and 80 columns.
     pub(crate) fn start(command: &Command) -> Self {
+        Self::sized(command, 24, 80)
+    }
+
+    /// Starts a program in a terminal of its own.
+    pub(crate) fn sized(command: &Command, rows: u16, columns: u16) -> Self {
         let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keyboard).unwrap();
         unlockpt(&keyboard).unwrap();
-        resize(&keyboard, 24, 80);
+        resize(&keyboard, rows, columns);
         let name = ptsname(&keyboard, Vec::new()).unwrap();
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let open = || rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap();
@@ -131,14 +136,25 @@ impl Terminal {
 
     /// Reads what there is; returns `false` when nobody has the terminal any more.
     fn read(&mut self) -> bool {
+        let bytes = self.read_bytes();
+        self.screen.push_str(&String::from_utf8_lossy(&bytes));
+        !bytes.is_empty()
+    }
+
+    /// Returns the process that has the terminal.
+    pub(crate) fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_child(&self.child)
+    }
+
+    /// Reads what there is; nothing when nobody has the terminal any more.
+    pub(crate) fn read_bytes(&mut self) -> Vec<u8> {
         let mut fds = [PollFd::new(&self.keyboard, PollFlags::IN)];
         let ready = poll(&mut fds, Some(&PATIENCE)).unwrap();
         assert!(ready > 0, "nothing more came after {:?}", self.screen);
         let mut bytes = [0; 4096];
         // With nobody left on the other side Linux says that reading failed.
         let n = self.keyboard.read(&mut bytes).unwrap_or(0);
-        self.screen.push_str(&String::from_utf8_lossy(&bytes[..n]));
-        n > 0
+        bytes[..n].to_vec()
     }
 }
 

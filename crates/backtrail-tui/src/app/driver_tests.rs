@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::style::Color;
 
 use crate::app::App;
 use crate::draw::draw;
@@ -354,12 +356,24 @@ impl Driver {
         panic!("it never stops asking: {:?}", self.asked.last());
     }
 
-    /// Returns the rows of the screen, without the spaces at their ends.
-    pub(crate) fn screen(&self) -> Vec<String> {
+    fn drawn(&self) -> Buffer {
         let (columns, rows) = self.app.size;
         let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
         terminal.draw(|frame| draw(&self.app, frame)).unwrap();
-        let buffer = terminal.backend().buffer();
+        terminal.backend().buffer().clone()
+    }
+
+    /// Returns the colours on the screen.
+    pub(crate) fn colours(&self) -> Vec<Color> {
+        let buffer = self.drawn();
+        let colours = buffer.content().iter().flat_map(|cell| [cell.fg, cell.bg]);
+        colours.filter(|colour| *colour != Color::Reset).collect()
+    }
+
+    /// Returns the rows of the screen, without the spaces at their ends.
+    pub(crate) fn screen(&self) -> Vec<String> {
+        let buffer = self.drawn();
+        let columns = self.app.size.0;
         let cells = buffer.content().chunks(columns.max(1).into());
         cells
             .map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>())

@@ -11,7 +11,7 @@ use crate::command::Panel;
 use crate::library::{Scope, SessionEntry};
 
 /// What a title must keep before another column is shown.
-const TITLE: usize = 24;
+const TITLE: usize = 28;
 
 /// A column beside the title.
 struct Column {
@@ -54,6 +54,9 @@ const COLUMNS: [Column; 6] = [
     },
 ];
 
+/// The index of the column of projects.
+const PROJECT: usize = 3;
+
 /// The order of the columns on the screen, by their index; `None` is the title.
 const ORDER: [Option<usize>; 7] = [Some(1), Some(3), None, Some(4), Some(5), Some(2), Some(0)];
 
@@ -74,7 +77,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     if sessions.shown.is_empty() {
         return put_note(app.look, buf, area, &nothing(app));
     }
-    let shown = columns(area.width.into());
+    let shown = columns(area.width.into(), sessions.scope);
     let visible = sessions.shown.iter().enumerate().skip(sessions.cursor.top);
     for (y, (n, index)) in visible.take(area.height.into()).enumerate() {
         let (Some(row), Some(entry)) = (row(area, y), sessions.list.entries.get(*index)) else {
@@ -126,11 +129,14 @@ fn nothing(app: &App) -> String {
     }
 }
 
-/// Returns the columns that fit beside a title.
-fn columns(width: usize) -> Vec<usize> {
+/// Returns the columns that fit beside a title. The project is the same for all but everything.
+fn columns(width: usize, scope: Scope) -> Vec<usize> {
     let mut left = width.saturating_sub(TITLE + 3);
     let mut shown = Vec::new();
     for (n, column) in COLUMNS.iter().enumerate() {
+        if n == PROJECT && scope != Scope::Everything {
+            continue;
+        }
         if column.width + 1 > left {
             break;
         }
