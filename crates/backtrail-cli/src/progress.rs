@@ -136,7 +136,7 @@ struct Display {
 impl Display {
     /// Begins to show work; `None` if there is no terminal.
     fn start(ui: &Ui, work: Work) -> Option<Self> {
-        if ui.json() || !io::stderr().is_terminal() {
+        if ui.json() || ui.is_quiet() || !io::stderr().is_terminal() {
             return None;
         }
         let state = Arc::new(State {

@@ -19,6 +19,8 @@ use crate::text::{clean, harmless, path_json};
 #[derive(Debug)]
 pub(crate) struct Ui {
     json: bool,
+    /// Whether nothing is printed: the terminal belongs to a screen.
+    is_quiet: bool,
     color: ColorChoice,
     /// The store that was named on the command line.
     store: Option<PathBuf>,
@@ -39,6 +41,7 @@ impl Ui {
         };
         Self {
             json,
+            is_quiet: false,
             color,
             store: None,
             program: "backtrail".to_owned(),
@@ -52,6 +55,22 @@ impl Ui {
             self.store = Some(dir.to_owned());
         }
         self
+    }
+
+    /// Returns an output for the same store that prints nothing and asks nothing.
+    pub(crate) fn quiet(&self) -> Self {
+        Self {
+            json: false,
+            is_quiet: true,
+            color: ColorChoice::Never,
+            store: self.store.clone(),
+            program: self.program.clone(),
+        }
+    }
+
+    /// Returns whether nothing is printed.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.is_quiet
     }
 
     /// Returns the store's directory, and what its path comes from.
@@ -159,7 +178,8 @@ impl Ui {
 
     /// Returns whether the user can be asked: both ends of the dialogue are a terminal.
     pub(crate) fn can_ask(&self) -> bool {
-        !self.json && io::stdin().is_terminal() && io::stderr().is_terminal()
+        let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+        !self.json && !self.is_quiet && is_terminal
     }
 
     /// Asks the user to confirm something final. Fails where nobody can be asked.
@@ -246,6 +266,9 @@ impl Ui {
 
     /// Writes a line to stderr. It must be clean: it contains our own styles.
     fn write_err(&self, line: &str) {
+        if self.is_quiet {
+            return;
+        }
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
         // If stderr is closed there is nowhere left to report it.
         writeln!(err, "{line}").ok();

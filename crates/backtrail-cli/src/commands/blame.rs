@@ -1,6 +1,6 @@
 //! `backtrail blame`: who wrote each line of a file.
 
-mod screen;
+pub(super) mod screen;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

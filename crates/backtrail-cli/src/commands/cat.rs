@@ -54,21 +54,26 @@ pub(crate) fn run(args: &CatArgs, ui: &Ui) -> Result<Answer> {
 fn print(snapshot: &Snapshot, path: &Path) -> Result<()> {
     let mut out = io::stdout().lock();
     if io::stdout().is_terminal() {
-        let bytes = snapshot.read(path)?.unwrap_or_default();
-        if bytes.contains(&0) {
-            let what = format!(
-                "{} is binary, {}",
-                path.display(),
-                count(bytes.len(), "byte")
-            );
-            return Err(CommandError::invalid(what).hint("redirect it to a file: … > FILE"));
-        }
-        let text = String::from_utf8_lossy(&bytes);
-        out.write_all(visible(&text).as_bytes())?;
+        let text = read_text(snapshot, path);
+        let text = text.map_err(|error| match error.kind {
+            "invalid" => error.hint("redirect it to a file: … > FILE"),
+            _ => error,
+        })?;
+        out.write_all(text.as_bytes())?;
     } else {
         snapshot.write_to(path, &mut out)?;
     }
     Ok(out.flush()?)
+}
+
+/// Reads a file as text whose escapes are visible. Fails if it is binary.
+pub(super) fn read_text(snapshot: &Snapshot, path: &Path) -> Result<String> {
+    let bytes = snapshot.read(path)?.unwrap_or_default();
+    if bytes.contains(&0) {
+        let (name, bytes) = (path.display(), count(bytes.len(), "byte"));
+        return Err(CommandError::invalid(format!("{name} is binary, {bytes}")));
+    }
+    Ok(visible(&String::from_utf8_lossy(&bytes)).into_owned())
 }
 
 /// Names the first few files in a directory; `None` if there are none.
@@ -93,15 +98,18 @@ fn files_in(snapshot: &Snapshot, dir: &Path) -> Result<Option<String>> {
 }
 
 fn not_there(snapshot: &Snapshot, path: &Path, args: &CatArgs, ui: &Ui) -> CommandError {
-    let shown = args.path.display();
-    let what = match snapshot.skipped_reason(path) {
-        Ok(Some(reason)) => format!(
-            "{shown} existed at {} but was skipped: {reason}",
-            args.point
-        ),
-        _ => format!("{shown} did not exist at {}", args.point),
-    };
-    CommandError::not_found(what).hint(args.here.when_changed(&args.path, ui))
+    let (shown, at) = (args.path.display(), &args.point);
+    missing(snapshot, path, &format!("{shown} existed at {at}"))
+        .unwrap_or_else(|| CommandError::not_found(format!("{shown} did not exist at {at}")))
+        .hint(args.here.when_changed(&args.path, ui))
+}
+
+/// Returns the error of a path that was skipped; `existed` says when it was there. `None` if it
+/// was not skipped.
+pub(super) fn missing(snapshot: &Snapshot, path: &Path, existed: &str) -> Option<CommandError> {
+    let reason = snapshot.skipped_reason(path).ok().flatten()?;
+    let what = format!("{existed} but was skipped: {reason}");
+    Some(CommandError::not_found(what))
 }
 
 /// Returns paths relative to the workspace's root.

@@ -78,19 +78,10 @@ fn delete(args: &DeleteArgs, plan: DeletePlan, ui: &Ui) -> Result<Answer> {
     }
     let moved = if args.dry_run { "would move" } else { "moved" };
     for deletion in &deletions {
-        let relation = match &deletion.reason {
-            DeletionReason::Fork { of } => format!(" (a fork of {})", short(of)),
-            DeletionReason::SubAgent { of } => format!(" (a sub-agent of {})", short(of)),
-            _ => String::new(),
-        };
-        let id = short(&deletion.id);
-        ui.print_line(&format!("{moved} session {id}{relation} to the trash"))?;
+        ui.print_line(&describe(deletion, moved))?;
     }
     for fork in &forks {
-        ui.status(&format!(
-            "{} is a fork of it and still reads it there",
-            short(fork)
-        ));
+        ui.status(&still_reads(fork));
     }
     if !args.dry_run {
         // Parents first, so that each can be read at once.
@@ -101,8 +92,24 @@ fn delete(args: &DeleteArgs, plan: DeletePlan, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
+/// Says which session was moved to the trash, or would be.
+pub(super) fn describe(deletion: &Deletion, moved: &str) -> String {
+    let relation = match &deletion.reason {
+        DeletionReason::Fork { of } => format!(" (a fork of {})", short(of)),
+        DeletionReason::SubAgent { of } => format!(" (a sub-agent of {})", short(of)),
+        _ => String::new(),
+    };
+    let id = short(&deletion.id);
+    format!("{moved} session {id}{relation} to the trash")
+}
+
+/// Says that a fork of what is deleted stays.
+pub(super) fn still_reads(fork: &SessionId) -> String {
+    format!("{} is a fork of it and still reads it there", short(fork))
+}
+
 /// Names the process that is writing to a session, which therefore is not deleted.
-fn locked(error: backtrail::Error, deletions: &[Deletion]) -> CommandError {
+pub(super) fn locked(error: backtrail::Error, deletions: &[Deletion]) -> CommandError {
     let text = error.to_string();
     let named = |deletion: &&Deletion| text.contains(deletion.id.as_str());
     match deletions.iter().find(named) {

@@ -1,6 +1,6 @@
 //! `backtrail diff`: shows what changed.
 
-mod stat;
+pub(super) mod stat;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub(super) const ADDED: Style = AnsiColor::Green.on_default();
 pub(super) const REMOVED: Style = AnsiColor::Red.on_default();
 const PLACE: Style = AnsiColor::Cyan.on_default();
 /// How many lines around a change are shown.
-const CONTEXT: usize = 3;
+pub(super) const CONTEXT: usize = 3;
 
 /// Show what changed between two points, or since one
 ///

@@ -17,8 +17,8 @@ use std::sync::LazyLock;
 use backtrail::context::HandOverExtent;
 use backtrail::conversation::NoteChange;
 use backtrail::conversation::{Item, ToolOutcome};
-use backtrail::{Block, Json, Message, Role, SessionInfo, SessionReader, Store, Text};
-use backtrail_formats::{JsonRedactor, Redactor, agent_names, formats, targets};
+use backtrail::{Block, Json, Message, Role, SessionId, SessionInfo, SessionReader, Store, Text};
+use backtrail_formats::{JsonRedactor, Redactor, agent_names, formats, target, targets};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde_json::json;
@@ -32,7 +32,7 @@ use super::{Answer, find_session, short};
 use crate::derived;
 use crate::error::{CommandError, Result};
 use crate::progress::while_waiting;
-use crate::shell::argument;
+use crate::shell::{argument, quote};
 use crate::text::{Filtered, count, harmless, path_json, size, visible};
 use crate::ui::Ui;
 use crate::{files, home};
@@ -93,7 +93,7 @@ impl Redact {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+pub(super) enum Format {
     Html,
     Markdown,
     Json,
@@ -331,7 +331,9 @@ pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
         }
         return Ok(Answer::Done);
     };
-    let written = while_waiting(ui, "exporting", || write_file(args, &mut export, path));
+    let written = while_waiting(ui, "exporting", || {
+        write_file(args.to, args.force, &mut export, path)
+    });
     let (losses, bytes, replaced) = written?;
     let removed = removed(args.to, &export)?;
     if ui.json() {
@@ -349,11 +351,7 @@ pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
         return ui.answer_json(&report);
     }
     let shown = path.to_string_lossy();
-    ui.print_line(&format!(
-        "exported {} to {shown} ({})",
-        short(&id),
-        size(bytes)
-    ))?;
+    ui.print_line(&exported(&id, path, bytes))?;
     report(&losses, ui);
     if let Some(removed) = removed {
         removed.report(ui);
@@ -457,14 +455,79 @@ pub(super) fn losses(places: u64) -> Vec<String> {
     (places > 0).then(loss).into_iter().collect()
 }
 
+/// Says what was exported.
+fn exported(id: &SessionId, path: &Path, bytes: u64) -> String {
+    let (id, shown, bytes) = (short(id), path.to_string_lossy(), size(bytes));
+    format!("exported {id} to {shown} ({bytes})")
+}
+
+/// Returns the formats that a session can be exported to, each with a file name extension.
+pub(super) fn formats_of(reader: &SessionReader) -> Result<Vec<(&'static str, String)>> {
+    let sources = reader.sources()?;
+    let extension = |format: &Format| {
+        let source = sources.iter().find(|source| source.agent == format.name());
+        let own = source.and_then(|source| source.path.extension()?.to_str());
+        // The rows of a database are JSON lines.
+        let own = source.map(|_| own.filter(|own| *own == "json").unwrap_or("jsonl"));
+        match (format, own) {
+            (Format::Html, _) => Some("html".to_owned()),
+            (Format::Markdown, _) => Some("md".to_owned()),
+            (Format::Json, _) => Some("json".to_owned()),
+            (Format::V1, _) => Some("jsonl".to_owned()),
+            (Format::Agent(_), Some(own)) => Some(own.to_owned()),
+            (Format::Agent(name), None) => {
+                target(name).map(|_| match ONE_DOCUMENT.contains(name) {
+                    true => "json".to_owned(),
+                    false => "jsonl".to_owned(),
+                })
+            }
+        }
+    };
+    let all = Format::value_variants().iter();
+    Ok(all
+        .filter_map(|it| Some((it.name(), extension(it)?)))
+        .collect())
+}
+
+/// Forms that are one JSON document, and not a line for each message.
+const ONE_DOCUMENT: [&str; 4] = ["opencode", "cline", "goose", "atif"];
+
+/// Exports a session to a new file; returns what to report, and what was lost on the way.
+pub(super) fn to_new_file(
+    store: &Store,
+    id: &SessionId,
+    format: &str,
+    path: &Path,
+    ui: &Ui,
+) -> Result<(String, Vec<String>)> {
+    let format = format_named(format)?;
+    let reader = store.read_session(id)?;
+    let mut export = Export {
+        store,
+        reader: &reader,
+        ui,
+        extent: HandOverExtent::Context,
+        redactor: None,
+    };
+    let (losses, bytes, _) = write_file(format, false, &mut export, path)?;
+    Ok((exported(id, path, bytes), losses))
+}
+
+/// Returns the format with a name.
+pub(super) fn format_named(name: &str) -> Result<Format> {
+    Format::from_str(name, true)
+        .map_err(|_| CommandError::invalid(format!("{} is not a format", quote(name))))
+}
+
 /// Writes a file, whole or not at all; returns its length and whether it replaced another.
 fn write_file(
-    args: &ExportArgs,
+    format: Format,
+    force: bool,
     export: &mut Export<'_>,
     path: &Path,
 ) -> Result<(Vec<String>, u64, bool)> {
     let failed = |error: &io::Error| CommandError::io("cannot write the export", Some(path), error);
-    let old = match args.force {
+    let old = match force {
         true => files::regular(path).map_err(|error| failed(&error))?,
         false => None,
     };
@@ -477,7 +540,7 @@ fn write_file(
         _ => failed(&error),
     })?;
     let mut out = BufWriter::new(file);
-    let written = write(args.to, export, &mut out).and_then(|losses| {
+    let written = write(format, export, &mut out).and_then(|losses| {
         let file = out.into_inner().map_err(|error| failed(error.error()))?;
         file.sync_all().map_err(|error| failed(&error))?;
         let bytes = file.metadata().map_err(|error| failed(&error))?.len();

@@ -3,10 +3,10 @@
 mod into;
 mod worktree;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use backtrail::plumbing::is_name_like;
-use backtrail::{CheckpointOptions, ForkOptions};
+use backtrail::{CheckpointOptions, ForkOptions, Point};
 use serde_json::json;
 
 use super::workspace::WorkspaceArgs;
@@ -16,6 +16,7 @@ use crate::shell::quote;
 use crate::text::one_line;
 use crate::ui::Ui;
 use into::ForkIntoRequest;
+pub(super) use into::PlannedFork;
 
 /// Start a new session that continues another one from any record
 ///
@@ -124,4 +125,24 @@ pub(crate) fn run(args: &ForkArgs, ui: &Ui) -> Result<Answer> {
     let program = ui.program();
     ui.status(&format!("to continue: {program} record --session {id}"));
     Ok(Answer::Done)
+}
+
+/// Plans a fork into a directory of its own, as `fork POINT --into DIR` does. Nothing is touched.
+pub(super) fn plan_into(
+    point: &Point,
+    dir: &Path,
+    here: WorkspaceArgs,
+    ui: &Ui,
+) -> Result<PlannedFork> {
+    let args = ForkArgs {
+        point: point.to_string(),
+        into: Some(dir.to_owned()),
+        git: false,
+        name: None,
+        dry_run: false,
+        skip_damaged: false,
+        here,
+    };
+    let (args, dir) = (&args, dir);
+    ForkIntoRequest { args, dir, ui }.plan(None)
 }

@@ -1,5 +1,6 @@
 //! `backtrail log`: what happened in this workspace.
 
+mod lines;
 mod path_filter;
 mod rows;
 mod steps;
@@ -7,29 +8,27 @@ mod steps;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use backtrail::rewind::{Ending, Program};
-use backtrail::snapshot::Diff;
-use backtrail::verify::DamageReport;
-use backtrail::workspace::{CheckpointReason, Checkpoints, GitHead, LogEntry, LogKind};
-use backtrail::{Checkpoint, CheckpointId, ErrorKind, Timestamp, Workspace};
+use backtrail::workspace::{CheckpointReason, GitHead, LogEntry, LogKind};
+use backtrail::{Checkpoint, CheckpointId, Timestamp, Workspace};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use self::lines::{Damage, every_checkpoint};
+pub(super) use self::lines::{Line, RowMaker, newest_first};
 use self::path_filter::PathFilter;
-pub(super) use self::rows::{Changed, Row, change, draw_rows, mark};
+pub(super) use self::rows::{Changed, Row, change, draw_rows, kind_style, mark};
 use super::Answer;
 use super::cat::within_all;
 use super::moves::program_name;
 use super::recovery::Finish;
 use super::workspace::WorkspaceArgs;
 use crate::derived::prefix;
-use crate::error::{Result, full_text};
+use crate::error::Result;
 use crate::home::tilde;
-use crate::progress;
-use crate::short::short;
-use crate::text::{count, one_line, visible, visible_path};
+use crate::text::{count, one_line, visible};
 use crate::ui::Ui;
 use crate::when;
 
@@ -183,208 +182,8 @@ fn is_counted(checkpoint: &backtrail::Result<Checkpoint>) -> bool {
     !checkpoint.as_ref().is_ok_and(is_own)
 }
 
-/// What is damaged in the log.
-#[derive(Default)]
-struct Damage {
-    /// Lines whose changes are unknown, and the reason for the first of them.
-    lines: u64,
-    reason: Option<String>,
-    /// Places on the trail that cannot be read.
-    places: u64,
-}
-
-impl Damage {
-    /// Keeps a failure to be reported at the end.
-    fn note<T>(&mut self, result: backtrail::Result<T>) -> Option<T> {
-        result
-            .map_err(|error| {
-                self.lines += 1;
-                self.reason.get_or_insert_with(|| full_text(&error));
-            })
-            .ok()
-    }
-
-    fn on_trail(&mut self, checkpoints: &Checkpoints) {
-        let damaged = checkpoints.damage().map_or(0, DamageReport::count);
-        self.places = damaged + checkpoints.flawed();
-    }
-
-    fn warn(&self, ui: &Ui) {
-        let hint = format!("see what is damaged: {} verify", ui.program());
-        if let Some(reason) = &self.reason {
-            let lines = count(self.lines, "line");
-            let what = format!("changes are unknown in {lines}: {reason}");
-            ui.warning(&what, Some(&hint));
-        }
-        if self.places > 0 {
-            let places = count(self.places, "damaged place");
-            let what = format!("{places} on the trail of this workspace; checkpoints are missing");
-            ui.warning(&what, Some(&hint));
-        }
-    }
-}
-
-/// One line of the log.
-struct Line {
-    kind: String,
-    /// Set if the line is of the log, and not of one checkpoint.
-    entry: Option<LogEntry>,
-    before: Option<Checkpoint>,
-    after: Checkpoint,
-}
-
-impl From<LogEntry> for Line {
-    fn from(entry: LogEntry) -> Self {
-        Self {
-            kind: kind(&entry).into_owned(),
-            before: entry.before().cloned(),
-            after: entry.after().clone(),
-            entry: Some(entry),
-        }
-    }
-}
-
-/// Returns a line for each checkpoint, the oldest first.
-fn every_checkpoint(workspace: &Workspace) -> Result<Vec<Line>> {
-    let mut lines: Vec<Line> = Vec::new();
-    for after in workspace.checkpoints()? {
-        let after = after?;
-        lines.push(Line {
-            kind: after.reason().to_string(),
-            entry: None,
-            before: lines.last().map(|line| line.after.clone()),
-            after,
-        });
-    }
-    Ok(lines)
-}
-
-impl Line {
-    /// Returns what it is about. That may read a record of a session, so it is asked only
-    /// of lines that are shown.
-    fn about(&self) -> String {
-        match &self.entry {
-            Some(entry) => about(entry),
-            None => described(&self.after),
-        }
-    }
-
-    fn labels(&self) -> Vec<String> {
-        match &self.entry {
-            Some(entry) => labels(entry),
-            None => self
-                .after
-                .label()
-                .map(ToOwned::to_owned)
-                .into_iter()
-                .collect(),
-        }
-    }
-
-    /// Returns how a turn or run ended, if that is known.
-    fn ending(&self) -> Option<Ending> {
-        match &self.entry {
-            Some(entry) => entry.ending(),
-            None => self.after.ending(),
-        }
-    }
-
-    /// Makes the line as it is printed.
-    fn row(&self, change: Changed, id_length: usize) -> Row {
-        let session = match &self.entry {
-            Some(entry) => entry.begun().and_then(Checkpoint::session),
-            None => self.after.session(),
-        };
-        Row {
-            kind: self.kind.clone(),
-            at: when::time(self.after.at()),
-            day: Some(when::heading(self.after.at())),
-            about: self.about(),
-            labels: self.labels(),
-            ending: self.ending(),
-            session: session.map_or_else(String::new, |place| short(&place.id)),
-            took: self.took().map_or_else(String::new, when::duration),
-            change,
-            id: self.after.id().prefix(id_length),
-            ..Row::default()
-        }
-    }
-
-    /// Returns how long a turn or run took, if it ended.
-    fn took(&self) -> Option<Duration> {
-        let entry = self.entry.as_ref().filter(|entry| entry.ended())?;
-        let from = entry.begun()?.at().as_millis();
-        let ms = entry.at().as_millis().checked_sub(from)?;
-        u64::try_from(ms).ok().map(Duration::from_millis)
-    }
-
-    /// Returns whether what changed says best what it was about.
-    fn is_named_by_files(&self) -> bool {
-        let kind = self.entry.as_ref().map(LogEntry::kind);
-        matches!(kind, Some(LogKind::Person | LogKind::PersonOrRun))
-    }
-
-    /// Returns whether it may be folded with others: a run that changed nothing, did what
-    /// was asked for, and has no label.
-    fn folds(&self) -> bool {
-        self.entry.as_ref().is_some_and(|entry| {
-            entry.kind() == LogKind::Run
-                && !entry.is_step()
-                && entry.labels().next().is_none()
-                && entry.ending().is_none_or(|ending| ending == Ending::Done)
-        })
-    }
-
-    /// Makes the line of several runs that changed nothing.
-    fn folded_row(&self, runs: usize, id_length: usize) -> Row {
-        Row {
-            about: format!("{} without changes", count(runs, "run")),
-            session: String::new(),
-            took: String::new(),
-            ..self.row(Changed::default(), id_length)
-        }
-    }
-
-    /// Returns the changes; `None` for the first checkpoint of all.
-    fn changes(&self) -> backtrail::Result<Option<Diff>> {
-        let Some(before) = &self.before else {
-            return Ok(None);
-        };
-        let diff = before.snapshot()?.diff(&self.after.snapshot()?)?;
-        Ok(Some(diff))
-    }
-
-    /// Returns what it changed, and how much.
-    fn change(&self, damage: &mut Damage) -> Result<(Option<Diff>, Changed)> {
-        let text = |text: &str| Ok((None, Changed::Text(text.to_owned())));
-        if self.after.dropped()?.is_some() {
-            return text("files dropped");
-        }
-        match self.changes() {
-            // The state that it began with was dropped.
-            Err(error) if error.kind() == ErrorKind::Dropped => {
-                text(&count(self.after.files(), "file"))
-            }
-            Ok(None) => text(&count(self.after.files(), "file")),
-            changes => {
-                let diff = damage.note(changes).flatten();
-                let changed = changed(diff.as_ref(), damage);
-                Ok((diff, changed))
-            }
-        }
-    }
-}
-
-/// Returns the names of the files that changed.
-fn names(diff: Option<&Diff>) -> Vec<String> {
-    let changes = diff.into_iter().flat_map(Diff::iter);
-    changes.map(|change| visible_path(&change.path)).collect()
-}
-
 /// How many lines are shown by default.
 const LINES: usize = 30;
-const DELETED: &str = "session deleted";
-
 fn print(
     workspace: &Workspace,
     lines: &[Line],
@@ -392,62 +191,33 @@ fn print(
     paths: &[PathBuf],
     ui: &Ui,
 ) -> Result<Answer> {
-    let deleted = workspace.store().deleted_sessions()?;
     let total = lines.len();
-    let ids = unique_length(lines);
+    let mut maker = RowMaker::new(workspace, paths, unique_length(lines))?;
     let mut rows = Vec::new();
-    let mut damage = Damage::default();
-    let mut filter = PathFilter::new(workspace, paths);
     let mut looked_at = 0;
-    let mut ahead = lines.iter().rev().peekable();
-    while rows.len() < args.count.unwrap_or(LINES)
-        && let Some(line) = ahead.next()
-    {
-        looked_at += 1;
-        let mut folded = 1;
-        let folds = line.folds();
-        while folds && ahead.next_if(|line| line.folds()).is_some() {
-            folded += 1;
+    for (line, folded) in newest_first(lines) {
+        if rows.len() >= args.count.unwrap_or(LINES) {
+            break;
         }
-        if folded > 1 {
-            looked_at += folded - 1;
-            rows.extend(paths.is_empty().then(|| line.folded_row(folded, ids)));
-            continue;
-        }
-        let (diff, change) = if paths.is_empty() {
-            line.change(&mut damage)?
-        } else {
-            match damage.note(filter.changes(line)) {
-                Some(None) => continue,
-                changes => {
-                    let diff = changes.flatten();
-                    let changed = changed(diff.as_ref(), &mut damage);
-                    (diff, changed)
-                }
-            }
-        };
-        let mut row = line.row(change, ids);
-        if line.is_named_by_files() {
-            row.files = names(diff.as_ref());
-        }
-        let session = line.after.session();
-        if session.is_some_and(|place| deleted.contains(&place.id)) && row.about != DELETED {
-            row.about += &format!(" ({DELETED})");
-        }
-        rows.push(row);
+        looked_at += folded;
+        rows.extend(maker.row(line, folded)?);
     }
-    let now = now_row(workspace, paths, &mut damage, ui)?;
+    let now = maker.now(workspace, paths, ui)?;
     let mut all = workspace.checkpoints_back()?;
     let counted = all.by_ref().filter(is_counted);
     let checkpoints = counted.count() as u64;
-    damage.on_trail(&all);
+    maker.damage.on_trail(&all);
     ui.remark(&format!(
         "{} · {}",
         tilde(workspace.root()),
         count(checkpoints, "checkpoint")
     ));
     if rows.is_empty() && now.is_none() {
-        let known = if filter.has_unknown() { "known " } else { "" };
+        let known = if maker.filter.has_unknown() {
+            "known "
+        } else {
+            ""
+        };
         ui.status(&format!("no {known}changes to these paths"));
     }
     rows.splice(0..0, now);
@@ -457,8 +227,8 @@ fn print(
         let more = count(total - looked_at, "more line");
         ui.remark(&format!("{more} (-n {total} for all)"));
     }
-    filter.report_unknown("line", ui);
-    damage.warn(ui);
+    maker.filter.report_unknown("line", ui);
+    maker.damage.warn(ui);
     Ok(Answer::Done)
 }
 
@@ -469,44 +239,6 @@ fn without_today(rows: &mut [Row]) {
     if rows.iter().all(is_today) {
         rows.iter_mut().for_each(|row| row.day = None);
     }
-}
-
-/// Returns the line for changes since the newest checkpoint, if there are any.
-fn now_row(
-    workspace: &Workspace,
-    paths: &[PathBuf],
-    damage: &mut Damage,
-    ui: &Ui,
-) -> Result<Option<Row>> {
-    let Some(last) = workspace.last_checkpoint()? else {
-        return Ok(None);
-    };
-    let compared = last.snapshot().and_then(|before| {
-        let diff = progress::changes_since(ui, workspace, &before)?;
-        diff.only(paths)
-    });
-    let diff = match compared {
-        // The directory may be gone; its log can be shown all the same.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        compared => damage.note(compared),
-    };
-    if diff.as_ref().is_some_and(Diff::is_empty) {
-        return Ok(None);
-    }
-    Ok(Some(Row {
-        at: "now".to_owned(),
-        day: Some(when::heading(Timestamp::from(SystemTime::now()))),
-        about: "since the last checkpoint".to_owned(),
-        files: names(diff.as_ref()),
-        change: changed(diff.as_ref(), damage),
-        ..Row::default()
-    }))
-}
-
-/// Returns how much changed, or a question mark.
-fn changed(diff: Option<&Diff>, damage: &mut Damage) -> Changed {
-    let change = diff.and_then(|diff| damage.note(change(diff)));
-    change.unwrap_or_else(Changed::unknown)
 }
 
 pub(super) fn kind(entry: &LogEntry) -> Cow<'static, str> {

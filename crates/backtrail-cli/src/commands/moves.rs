@@ -5,6 +5,7 @@ mod choose_hunks;
 mod conflict_text;
 mod lists;
 mod outcome_text;
+mod planned;
 mod scope;
 mod signal_guard;
 mod step_args;
@@ -22,7 +23,8 @@ use serde::Serialize;
 
 pub(super) use self::choose_hunks::check_patch;
 use self::outcome_text::{OutcomeText, running_warnings};
-pub(super) use self::outcome_text::{continuing_verb, program_name};
+pub(super) use self::outcome_text::{continuing_verb, program_name, step_text};
+pub(super) use self::planned::PlannedMove;
 pub(super) use self::scope::{Scope, no_files, workspace_of};
 use self::signal_guard::SignalGuard;
 pub(super) use self::step_args::StepArgs;

@@ -1,6 +1,6 @@
 //! `backtrail pin`: keeps a session on top of the list.
 
-use backtrail::Note;
+use backtrail::{Note, SessionId, Store};
 use serde_json::json;
 
 use super::{Answer, find_session, short};
@@ -21,27 +21,31 @@ pub(crate) struct PinArgs {
 
 pub(crate) fn run(args: &PinArgs, ui: &Ui) -> Result<Answer> {
     let (store, id) = find_session(&args.reference, ui)?;
-    let before = store.read_session(&id)?.info()?.pinned;
     let pinned = !args.off;
-    if before != pinned {
-        store.note(&id, &Note::new().pinned(pinned))?;
-    }
+    let (before, done) = set(&store, &id, pinned)?;
     if ui.json() {
         return ui.answer_json(&json!({"session": id, "pinned": pinned, "before": before}));
     }
-    let id = short(&id);
-    if before == pinned {
-        let state = if pinned {
-            "already pinned"
-        } else {
-            "not pinned"
-        };
-        ui.print_line(&format!("{id} is {state}"))?;
-        return Ok(Answer::Done);
+    ui.print_line(&done)?;
+    if before != pinned {
+        let off = if pinned { " --off" } else { "" };
+        ui.to_reverse(&format!("pin {}{off}", short(&id)));
     }
-    let done = if pinned { "pinned" } else { "unpinned" };
-    ui.print_line(&format!("{done} {id}"))?;
-    let off = if pinned { " --off" } else { "" };
-    ui.to_reverse(&format!("pin {id}{off}"));
     Ok(Answer::Done)
+}
+
+/// Pins or unpins a session; returns whether it was pinned, and what to report.
+pub(super) fn set(store: &Store, id: &SessionId, pinned: bool) -> Result<(bool, String)> {
+    let before = store.read_session(id)?.info()?.pinned;
+    if before != pinned {
+        store.note(id, &Note::new().pinned(pinned))?;
+    }
+    let short = short(id);
+    let done = match (before, pinned) {
+        (true, true) => format!("{short} is already pinned"),
+        (false, false) => format!("{short} is not pinned"),
+        (false, true) => format!("pinned {short}"),
+        (true, false) => format!("unpinned {short}"),
+    };
+    Ok((before, done))
 }

@@ -220,7 +220,7 @@ pub(super) fn as_session(store: &Store, point: &Point) -> Option<SessionId> {
 }
 
 /// Returns the error of a conversation that belongs to another agent.
-fn not_ours(id: &SessionId, seq: u64, agent: &str, ui: &Ui) -> CommandError {
+pub(super) fn not_ours(id: &SessionId, seq: u64, agent: &str, ui: &Ui) -> CommandError {
     let (id, program, verb) = (short(id), ui.program(), continuing_verb(agent, seq));
     let agent = one_line(agent_title(agent), 40);
     let what = format!("the conversation of {id} belongs to {agent} and stays as it is");

@@ -1,6 +1,6 @@
 //! `backtrail tag`: shows, adds or removes tags.
 
-use backtrail::Note;
+use backtrail::{Note, SessionId, Store};
 use serde_json::json;
 
 use super::{Answer, find_session, short};
@@ -26,20 +26,11 @@ pub(crate) struct TagArgs {
 
 pub(crate) fn run(args: &TagArgs, ui: &Ui) -> Result<Answer> {
     let (store, id) = find_session(&args.reference, ui)?;
-    if args.tags.iter().any(|tag| tag.trim().is_empty()) {
-        return Err(CommandError::invalid("a tag cannot be blank"));
-    }
     let reader = store.read_session(&id)?;
     let before = reader.info()?.tags;
-    let is_changed = |tag: &&String| before.contains(tag) == args.remove;
-    let changed: Vec<String> = args.tags.iter().filter(is_changed).cloned().collect();
-    if !changed.is_empty() {
-        let note = |note: Note, tag: &String| match args.remove {
-            true => note.remove_tag(tag.as_str()),
-            false => note.add_tag(tag.as_str()),
-        };
-        store.note(&id, &changed.iter().fold(Note::new(), note))?;
-    }
+    let asked = args.tags.iter().map(|tag| (tag.clone(), !args.remove));
+    let changed = change(&store, &id, asked.collect())?;
+    let changed: Vec<String> = changed.into_iter().map(|(tag, _)| tag).collect();
     let tags = reader.info()?.tags;
     if ui.json() {
         return ui.answer_json(&json!({"session": id, "tags": tags, "before": before}));
@@ -49,16 +40,46 @@ pub(crate) fn run(args: &TagArgs, ui: &Ui) -> Result<Answer> {
             ui.print_line(tag)?;
         }
     }
-    let id = short(&id);
     if tags.is_empty() {
-        ui.status(&format!("{id} has no tags"));
+        ui.status(&described(&id, &tags));
     } else if !args.tags.is_empty() {
-        let all: Vec<String> = tags.iter().map(|tag| quote(tag)).collect();
-        ui.print_line(&format!("tags of {id}: {}", all.join(", ")))?;
+        ui.print_line(&described(&id, &tags))?;
     }
+    let id = short(&id);
     if !changed.is_empty() {
         let flag = if args.remove { "" } else { " --remove" };
         ui.to_reverse(&format!("tag {id}{flag} {}", arguments(&changed)));
     }
     Ok(Answer::Done)
+}
+
+/// Says which tags a session has.
+pub(super) fn described(id: &SessionId, tags: &[String]) -> String {
+    let id = short(id);
+    let all: Vec<String> = tags.iter().map(|tag| quote(tag)).collect();
+    match all.is_empty() {
+        true => format!("{id} has no tags"),
+        false => format!("tags of {id}: {}", all.join(", ")),
+    }
+}
+
+/// Adds tags (`true`) and removes others (`false`). Returns those that made a difference.
+pub(super) fn change(
+    store: &Store,
+    id: &SessionId,
+    mut tags: Vec<(String, bool)>,
+) -> Result<Vec<(String, bool)>> {
+    if tags.iter().any(|(tag, _)| tag.trim().is_empty()) {
+        return Err(CommandError::invalid("a tag cannot be blank"));
+    }
+    let before = store.read_session(id)?.info()?.tags;
+    tags.retain(|(tag, is_added)| before.contains(tag) != *is_added);
+    if !tags.is_empty() {
+        let note = |note: Note, (tag, is_added): &(String, bool)| match is_added {
+            true => note.add_tag(tag.as_str()),
+            false => note.remove_tag(tag.as_str()),
+        };
+        store.note(id, &tags.iter().fold(Note::new(), note))?;
+    }
+    Ok(tags)
 }

@@ -1,6 +1,6 @@
 //! `backtrail title`: shows or sets a title.
 
-use backtrail::Note;
+use backtrail::{Note, SessionId, Store};
 use serde_json::json;
 
 use super::{Answer, find_session, short};
@@ -52,19 +52,26 @@ pub(crate) fn run(args: &TitleArgs, ui: &Ui) -> Result<Answer> {
         }
         return Ok(Answer::Done);
     };
-    store.note(&id, &Note::new().title(new))?;
+    let done = set(&store, &id, new)?;
     let title = Some(new).filter(|title| !title.is_empty());
     if ui.json() {
         return ui.answer_json(&json!({"session": id, "title": title, "before": before}));
     }
+    ui.print_line(&done)?;
     let id = short(&id);
-    ui.print_line(&match title {
-        Some(title) => format!("title of {id} set: {}", quote(title)),
-        None => format!("title of {id} removed"),
-    })?;
     ui.to_reverse(&match before {
         Some(before) => format!("title {id} {}", argument(&before)),
         None => format!("title {id} --clear"),
     });
     Ok(Answer::Done)
+}
+
+/// Sets the title of a session, or removes it if it is empty; returns what to report.
+pub(super) fn set(store: &Store, id: &SessionId, title: &str) -> Result<String> {
+    store.note(id, &Note::new().title(title))?;
+    let id = short(id);
+    Ok(match title {
+        "" => format!("title of {id} removed"),
+        title => format!("title of {id} set: {}", quote(title)),
+    })
 }

@@ -181,7 +181,8 @@ fn restore(args: &RestoreArgs, ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-fn describe(name: &TrashName) -> String {
+/// Says what an entry is.
+pub(super) fn describe(name: &TrashName) -> String {
     match name.kind {
         TrashKind::Trails => format!("older trails of session {}", short(&name.id)),
         _ => format!("session {}", short(&name.id)),
@@ -189,7 +190,7 @@ fn describe(name: &TrashName) -> String {
 }
 
 /// Finds the entry that a reference means.
-fn find(store: &Store, reference: &str, ui: &Ui) -> Result<TrashName> {
+pub(super) fn find(store: &Store, reference: &str, ui: &Ui) -> Result<TrashName> {
     let entries = store.trash()?.entries;
     let of = |reference: &str, kind: TrashKind| {
         let names = entries.iter().map(|entry| &entry.name);

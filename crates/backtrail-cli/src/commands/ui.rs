@@ -5,8 +5,12 @@ mod agents;
 mod blame;
 mod changes;
 mod costs;
+mod diff_lines;
+mod edits;
 mod files;
 mod library;
+mod moments;
+mod next_undo;
 mod pages;
 mod search;
 mod sessions;
@@ -17,11 +21,12 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use backtrail_tui::Options;
-use backtrail_tui::library::Scope;
+use backtrail_tui::library::{Library, Scope};
 
 use self::library::StoreLibrary;
 use super::Answer;
 use crate::error::{CommandError, Result};
+use crate::text::visible;
 use crate::ui::Ui;
 
 /// Browse sessions, what they did to the files, and costs, on one screen
@@ -45,7 +50,15 @@ pub(crate) fn run(args: &UiArgs, ui: &Ui) -> Result<Answer> {
         true => Scope::Everything,
         false => Scope::Workspace,
     };
-    backtrail_tui::run(library, &Options::new(scope))
-        .map_err(|error| CommandError::io("cannot use the terminal", None, &error))?;
+    let shown = Arc::clone(&library) as Arc<dyn Library>;
+    let left = backtrail_tui::run(shown, &Options::new(scope));
+    // An undo that began is done as a whole.
+    library.plans.gate.close();
+    left.map_err(|error| CommandError::io("cannot use the terminal", None, &error))?;
     Ok(Answer::Done)
+}
+
+/// Makes a line of a file or an output harmless: escapes are visible, and tabs are spaces.
+fn plain(text: &str) -> String {
+    visible(text).replace('\t', "    ").replace('\n', " ")
 }

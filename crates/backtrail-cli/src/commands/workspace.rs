@@ -101,11 +101,7 @@ impl WorkspaceArgs {
         let root = self.root(Some(&store))?;
         let found = store.find_workspace(&root)?;
         if let Some(workspace) = &found {
-            finish.finish(workspace, ui)?;
-            if let Err(error) = bind_waiting(workspace, busy) {
-                let what = "the last prompts are not imported yet";
-                ui.warning(what, Some(&error.with_causes()));
-            }
+            make_ready(workspace, finish, busy, ui)?;
         }
         Ok(found)
     }
@@ -197,6 +193,22 @@ enum WhenBusy {
     Wait,
     /// The next command tries again.
     Skip,
+}
+
+/// Finishes an interrupted rewind, and imports what an agent's hooks reported.
+fn make_ready(workspace: &Workspace, finish: Finish, busy: WhenBusy, ui: &Ui) -> Result<()> {
+    finish.finish(workspace, ui)?;
+    if let Err(error) = bind_waiting(workspace, busy) {
+        let what = "the last prompts are not imported yet";
+        ui.warning(what, Some(&error.with_causes()));
+    }
+    Ok(())
+}
+
+/// Makes a workspace ready for a command that found it by itself, without waiting for a process
+/// that is importing.
+pub(super) fn make_ready_at_once(workspace: &Workspace, finish: Finish, ui: &Ui) -> Result<()> {
+    make_ready(workspace, finish, WhenBusy::Skip, ui)
 }
 
 /// Finds the places of checkpoints that an agent's hooks made, if its session is not imported

@@ -12,7 +12,7 @@ use super::step_finder::{StepFinder, chat_step};
 use super::target::{FileTarget, Request, RewindTarget, trail_reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::SessionId;
-use crate::session::{Session, SessionReader, Steps};
+use crate::session::{Session, SessionReader, Step, Steps};
 use crate::snapshot::entry::Node;
 use crate::store::Store;
 use crate::workspace::new_checkpoint::CapturedState;
@@ -57,6 +57,17 @@ impl Workspace {
     /// reading the files and the store can fail with.
     pub fn undo_plan(&self, options: Rewind) -> Result<Option<RewindPlan>> {
         self.plan_for(Request::Undo, options, None)
+    }
+
+    /// Returns the step that undo would take, without looking at the files; `None` if there
+    /// is nothing to undo.
+    ///
+    /// # Errors
+    ///
+    /// What reading the trails of the workspace and its sessions can fail with.
+    pub fn next_undo(&self, options: &Rewind) -> Result<Option<Step>> {
+        let target = StepFinder::new(self, options)?.to_undo(options)?;
+        Ok(target.and_then(|target| target.outcome.step))
     }
 
     /// Undoes the last step; see [`undo_plan`](Self::undo_plan). Conflicts stop it as
@@ -365,8 +376,20 @@ fn looking_twice<T>(
     Ok((found, planned))
 }
 
+/// Plans again what another plan is for, whose options changed since.
+pub(super) fn plan_again(plan: RewindPlan) -> Result<RewindPlan> {
+    let Some(workspace) = plan.workspace else {
+        return Ok(plan);
+    };
+    let again = workspace.plan(plan.target, plan.options, plan.writer)?;
+    match again.present == plan.present {
+        true => Ok(again),
+        false => Err(files_changed(&workspace)),
+    }
+}
+
 /// The error of a plan whose files changed since.
-pub(super) fn files_changed(workspace: &Workspace) -> Error {
+fn files_changed(workspace: &Workspace) -> Error {
     let what = "the files changed since the plan was made; nothing was touched";
     Error::new(ErrorKind::Conflict, what).at_path(workspace.root())
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::actions::{PathAction, PathActions, named};
-use super::api::files_changed;
+use super::api::plan_again;
 use super::merge::{Merger, read_present};
 use super::outcome::{Conflict, NotRestored, PathOutcome, PathOutcomeKind};
 use super::path_change::{PathEntry, is_ignored};
@@ -258,17 +258,12 @@ impl RewindPlan {
         let pick = Pick {
             chosen: Some(chosen.into_iter().collect()),
         };
-        let Some(workspace) = self.workspace.filter(|_| self.options.pick.is_some()) else {
+        if self.workspace.is_none() || self.options.pick.is_none() {
             return Err(Error::invalid("the plan was not made in parts"));
-        };
-        let mut target = self.target;
-        target.about = format!("parts of {}", named_paths(&pick.paths())).into();
-        let mut options = self.options;
-        options.pick = Some(pick);
-        let plan = workspace.plan(target, options, self.writer)?;
-        if plan.present != self.present {
-            return Err(files_changed(&workspace));
         }
-        Ok(plan)
+        let mut plan = self;
+        plan.target.about = format!("parts of {}", named_paths(&pick.paths())).into();
+        plan.options.pick = Some(pick);
+        plan_again(plan)
     }
 }

@@ -22,7 +22,7 @@ use crate::snapshot::damage::{DamagedPart, DamagedPath, damage_error};
 use crate::snapshot::edit::{Edit, edit};
 use crate::snapshot::entry::{FileKind, Node, SkippedReason};
 use crate::snapshot::scan::capture;
-use crate::snapshot::{Difference, Snapshot, shown};
+use crate::snapshot::{Difference, Progress, Snapshot, shown};
 use crate::store::Store;
 use crate::workspace::timeline::{FileStepKind, Timeline};
 use crate::workspace::{Activity, Checkpoint, Lost, Workspace};
@@ -59,6 +59,23 @@ impl RewindPlan {
     /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.planned.is_empty()
+    }
+
+    /// Returns a plan of the same move that treats conflicts in another way.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`](ErrorKind::Conflict) if files changed since the plan was made, and what
+    /// reading the files and the store can fail with.
+    pub fn on_conflict(mut self, on_conflict: OnConflict) -> Result<Self> {
+        self.options = self.options.on_conflict(on_conflict);
+        super::api::plan_again(self)
+    }
+
+    /// Sets the receiver of progress reports while it is done.
+    pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
+        self.options = self.options.progress(progress);
+        self
     }
 
     /// Does it. A crash leaves it undone, or for the next command to finish.

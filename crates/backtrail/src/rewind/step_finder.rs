@@ -418,6 +418,7 @@ impl<'a> StepFinder<'a> {
         };
         Step {
             kind,
+            id: Some(step.id),
             at: Some(self.at(step)),
             session: step.session.clone(),
             prompt: match step.kind {

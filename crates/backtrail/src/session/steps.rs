@@ -11,7 +11,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::run::Ending;
 use crate::error::Result;
-use crate::ids::SessionId;
+use crate::ids::{CheckpointId, SessionId};
 use crate::log::chain::Segment;
 use crate::log::directory::LogDir;
 use crate::log::place;
@@ -27,6 +27,9 @@ use crate::trail::opener::{Opener, Spot, TrailReason};
 pub struct Step {
     /// What was done.
     pub kind: StepKind,
+    /// The checkpoint by which the [log](crate::workspace::LogEntry::step_id) names it, if it
+    /// changed files.
+    pub id: Option<CheckpointId>,
     /// When, if known.
     pub at: Option<Timestamp>,
     /// The session it belongs to, if it changed files; `None` for a step of the
@@ -103,6 +106,7 @@ impl Step {
     pub fn new(kind: StepKind, at: Option<Timestamp>) -> Self {
         Self {
             kind,
+            id: None,
             at,
             session: None,
             prompt: None,

@@ -54,6 +54,10 @@ pub struct LogEntry {
     ended: bool,
     is_running: bool,
     is_step: bool,
+    #[serde(skip)]
+    id: CheckpointId,
+    #[serde(skip)]
+    is_undone: bool,
     or: Option<Program>,
     /// Why it is not protected, or not as a whole.
     not_protected: Option<String>,
@@ -95,6 +99,17 @@ impl LogEntry {
     /// something. `last~N` counts the turns and runs among them.
     pub fn is_step(&self) -> bool {
         self.is_step
+    }
+
+    /// Returns the id that it has as a [`Step`](crate::Step), if it is one.
+    pub fn step_id(&self) -> Option<CheckpointId> {
+        self.is_step.then_some(self.id)
+    }
+
+    /// Returns whether it is a step that is not in effect any more: it was undone, or a rewind
+    /// went back before it.
+    pub fn is_undone(&self) -> bool {
+        self.is_undone
     }
 
     /// Returns the program that may have made the changes instead of you, or that made them.
@@ -200,6 +215,8 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
             ended: true,
             is_running: false,
             is_step: matches!(kind, LogKind::Rewind | LogKind::Restore),
+            id: checkpoint.id(),
+            is_undone: false,
             or: None,
             not_protected: None,
         };
@@ -242,6 +259,11 @@ fn entries(timeline: &Timeline) -> Vec<LogEntry> {
         }
     }
     entries.sort_by_key(|entry| entry.after.seq);
+    let in_effect = timeline.steps().done;
+    let in_effect: HashSet<CheckpointId> = in_effect.iter().map(|step| step.id).collect();
+    for entry in &mut entries {
+        entry.is_undone = entry.is_step && !in_effect.contains(&entry.id);
+    }
     entries
 }
 
@@ -294,6 +316,8 @@ fn missed_entries(checkpoints: &[Checkpoint], n: usize) -> Vec<LogEntry> {
             ended: true,
             is_running: false,
             is_step: false,
+            id: checkpoints[n].id(),
+            is_undone: false,
             or: None,
             not_protected: Some("no snapshot was taken".to_owned()),
         }
@@ -318,6 +342,8 @@ fn span_entry(timeline: &Timeline, span: &Span) -> LogEntry {
         ended: end.is_some_and(|end| *end.reason() != CheckpointReason::Interrupted),
         is_running: end.is_none() && timeline.active.contains(&begun.id()),
         is_step: timeline.is_step(span),
+        id: span.id,
+        is_undone: false,
         or: None,
         not_protected: match timeline.missed.get(&span.id) {
             Some(reason) => Some(reason.clone()),

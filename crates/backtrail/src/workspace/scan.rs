@@ -28,6 +28,18 @@ pub(crate) enum Look {
 }
 
 impl Workspace {
+    /// Returns the files as they are now. Nothing is stored: their contents are read from the
+    /// directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be read.
+    pub fn present(&self) -> Result<Snapshot> {
+        const MODE: u32 = 0o755;
+        let (present, _) = self.scan_present(MODE, Look::Quick, None)?;
+        Ok(present)
+    }
+
     /// Compares a snapshot with the present state of the directory. Nothing is stored.
     ///
     /// # Errors

@@ -133,7 +133,7 @@ impl Columns {
 }
 
 /// Returns the text of a line, for a terminal.
-fn shown(line: &BlamedLine) -> String {
+pub(in crate::commands) fn shown(line: &BlamedLine) -> String {
     let text = String::from_utf8_lossy(&line.text);
     let text = text.strip_suffix('\r').unwrap_or(&text);
     visible(text).into_owned()
@@ -141,6 +141,25 @@ fn shown(line: &BlamedLine) -> String {
 
 /// Returns who wrote lines and when: `c81f2a3b:12 claude-code 14:32`.
 fn head_of(origin: &LineOrigin) -> Line {
+    let mut head = who_of(origin);
+    if let Some(at) = when_of(origin) {
+        let comma = if origin.checkpoint.is_none() { "," } else { "" };
+        head.push(Span::new(DIM, &format!("{comma} {at}")));
+    }
+    head
+}
+
+/// Returns when lines were written; `None` if that is not known.
+pub(in crate::commands) fn when_of(origin: &LineOrigin) -> Option<String> {
+    match (origin.kind, origin.checkpoint) {
+        (OriginKind::Before | OriginKind::Restored, _) => None,
+        (_, Some(_)) => Some(when::brief(origin.at)),
+        (_, None) => Some("now".to_owned()),
+    }
+}
+
+/// Returns who wrote lines: `c81f2a3b:12 claude-code`.
+pub(in crate::commands) fn who_of(origin: &LineOrigin) -> Line {
     let mut head = Line::new();
     match origin.kind {
         OriginKind::Before => return vec![Span::new(DIM, "before Backtrail")],
@@ -158,12 +177,6 @@ fn head_of(origin: &LineOrigin) -> Line {
     if origin.more > 0 {
         head.push(Span::new(DIM, &format!(" or {} more", origin.more)));
     }
-    let at = match origin.checkpoint {
-        Some(_) => when::brief(origin.at),
-        None => "now".to_owned(),
-    };
-    let comma = if origin.checkpoint.is_none() { "," } else { "" };
-    head.push(Span::new(DIM, &format!("{comma} {at}")));
     head
 }
 
@@ -204,7 +217,7 @@ fn name_of(by: &LineAuthor) -> Line {
 
 /// Returns the first line of the prompt or the command of the first author that has one, and
 /// the name that the file had, if it was another one.
-fn about(origin: &LineOrigin) -> Option<String> {
+pub(in crate::commands) fn about(origin: &LineOrigin) -> Option<String> {
     let text = origin.by.iter().find_map(text_of).unwrap_or_default();
     let text = text.lines().find(|line| !line.trim().is_empty());
     let text = text.map(|text| visible(text.trim()).into_owned());

@@ -27,10 +27,26 @@ impl Changes {
         reader: &SessionReader,
         info: &SessionInfo,
     ) -> Self {
-        Self::look(store, reader, info).unwrap_or_default()
+        Self::find_in(store, reader, info, None)
     }
 
-    fn look(store: &Store, reader: &SessionReader, info: &SessionInfo) -> backtrail::Result<Self> {
+    /// Finds what is known of the turns in a trail, which may have been undone; without one, of
+    /// those on the line.
+    pub(in crate::commands) fn find_in(
+        store: &Store,
+        reader: &SessionReader,
+        info: &SessionInfo,
+        trail: Option<u32>,
+    ) -> Self {
+        Self::look(store, reader, info, trail).unwrap_or_default()
+    }
+
+    fn look(
+        store: &Store,
+        reader: &SessionReader,
+        info: &SessionInfo,
+        trail: Option<u32>,
+    ) -> backtrail::Result<Self> {
         let root = info.workspace_root.as_deref();
         let found = match root.and_then(|root| store.find_workspace(root).ok()?) {
             Some(found) => Some(found),
@@ -43,10 +59,11 @@ impl Changes {
         let line = reader.line_parts()?;
         let is_on_line = |entry: &LogEntry| {
             let (_, place) = places(entry);
-            place.is_some_and(|place| {
-                line.iter().any(|part| {
+            place.is_some_and(|place| match trail {
+                Some(trail) => place.id == info.id && place.trail == trail,
+                None => line.iter().any(|part| {
                     part.session == place.id && part.trail == place.trail && place.seq <= part.until
-                })
+                }),
             })
         };
         let mut turns = workspace.log()?;
@@ -57,13 +74,34 @@ impl Changes {
         })
     }
 
-    /// Says which files the turn changed that has the records `from` to `to`.
-    pub(in crate::commands) fn of_turn(&self, from: u64, to: u64) -> String {
+    /// Returns the workspace, if there is one.
+    pub(in crate::commands) fn workspace(&self) -> Option<&Workspace> {
+        self.workspace.as_ref()
+    }
+
+    /// Returns the turn that has the records `from` to `to`.
+    pub(in crate::commands) fn turn_within(&self, from: u64, to: u64) -> Option<&LogEntry> {
         let is_it = |entry: &&LogEntry| {
             let (seq, _) = places(entry);
             seq.is_some_and(|seq| (from..=to).contains(&seq))
         };
-        let Some(entry) = self.turns.iter().rev().find(is_it) else {
+        self.turns.iter().rev().find(is_it)
+    }
+
+    /// Returns the turn that has a record, if its checkpoints say so.
+    pub(in crate::commands) fn turn_with(&self, seq: u64) -> Option<&LogEntry> {
+        let seq_of = |checkpoint: &Checkpoint| checkpoint.session().map(|place| place.seq);
+        let is_it = |entry: &&LogEntry| {
+            let before = entry.begun().and_then(seq_of);
+            let end = seq_of(entry.after());
+            before.is_some_and(|before| before < seq) && end.is_some_and(|end| seq <= end)
+        };
+        self.turns.iter().rev().find(is_it)
+    }
+
+    /// Says which files the turn changed that has the records `from` to `to`.
+    pub(in crate::commands) fn of_turn(&self, from: u64, to: u64) -> String {
+        let Some(entry) = self.turn_within(from, to) else {
             return String::new();
         };
         match entry.changes() {
@@ -98,9 +136,12 @@ fn places(entry: &LogEntry) -> (Option<u64>, Option<&SessionPlace>) {
     }
 }
 
+/// Says that the states of files are not kept any more.
+pub(in crate::commands) const DROPPED: &str = "the files it changed were dropped";
+
 fn unknown(error: &backtrail::Error) -> String {
     match error.kind() {
-        ErrorKind::Dropped => "the files it changed were dropped".to_owned(),
+        ErrorKind::Dropped => DROPPED.to_owned(),
         _ => "the files it changed cannot be read any more".to_owned(),
     }
 }

@@ -56,7 +56,7 @@ impl Row {
 }
 
 /// Returns the sizes of a file before and after, if it was there.
-fn sizes(before: Option<u64>, after: Option<u64>) -> String {
+pub(in crate::commands) fn sizes(before: Option<u64>, after: Option<u64>) -> String {
     let sizes = [before, after].into_iter().flatten();
     sizes.map(size).collect::<Vec<_>>().join(" → ")
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backtrail::rewind::{ForkCompanion, ForkInto, ForkIntoPlan, ForkedInto, NotRestored};
+use backtrail::snapshot::Progress;
 use backtrail::{ErrorKind, Point, SessionId, Store, Workspace};
 use serde_json::{Value, json};
 
@@ -29,37 +30,40 @@ pub(super) struct ForkIntoRequest<'a> {
     pub(super) ui: &'a Ui,
 }
 
+/// A fork that is planned and not made yet.
+pub(in crate::commands) struct PlannedFork {
+    plan: ForkIntoPlan,
+    worktree: Option<Arc<Worktree>>,
+    report: ForkReport,
+}
+
+impl PlannedFork {
+    /// Says what would be made, in a line.
+    pub(in crate::commands) fn first_line(&self) -> &str {
+        &self.report.first_line
+    }
+
+    /// Says what it would get.
+    pub(in crate::commands) fn lines(&self) -> &[String] {
+        &self.report.lines
+    }
+
+    /// Makes the fork; returns what to report.
+    pub(in crate::commands) fn apply(self) -> Result<String> {
+        let mut report = self.report;
+        report.done(self.plan.apply()?)?;
+        Ok(report.first_line)
+    }
+}
+
 impl ForkIntoRequest<'_> {
     pub(super) fn run(&self) -> Result<Answer> {
-        let point: Point = self.args.point.parse()?;
-        let (workspace, point) = self.find(point)?;
         progress::while_shown(self.ui, |progress| {
-            let mut options = ForkInto::new();
-            if let Some(name) = &self.args.name {
-                options = options.name(name.as_str());
-            }
-            if self.args.skip_damaged {
-                options = options.skip_damaged();
-            }
-            if let Some(progress) = progress {
-                options = options.progress(progress);
-            }
-            let plan = workspace.fork_into_plan(&point, self.dir, options);
-            // An error about the directory is of another kind, and stays as it is.
-            let plan = plan.map_err(|error| match error.damaged().is_empty() {
-                true => {
-                    let here = &self.args.here;
-                    here.wrong_point(&workspace, &point, self.ui, error)
-                }
-                false => self.damaged(error),
-            })?;
-            let head = plan.checkpoint().git_head();
-            let worktree = self
-                .args
-                .git
-                .then(|| Worktree::plan(workspace.root(), head));
-            let worktree = worktree.transpose()?.map(Arc::new);
-            let mut report = ForkReport::new(&plan, &workspace, worktree.as_deref());
+            let PlannedFork {
+                plan,
+                worktree,
+                mut report,
+            } = self.plan(progress)?;
             match self.args.dry_run {
                 true => report.leave_out(&plan.damaged().map_err(|error| self.damaged(error))?),
                 false => report.done(self.apply(plan, worktree.as_ref())?)?,
@@ -69,6 +73,41 @@ impl ForkIntoRequest<'_> {
                 .extend(worktree.iter().flat_map(|it| it.left_over()));
             self.print(&report)?;
             Ok(Answer::no_if(report.is_partial))
+        })
+    }
+
+    /// Plans it. Nothing is touched.
+    pub(super) fn plan(&self, progress: Option<Arc<dyn Progress>>) -> Result<PlannedFork> {
+        let (workspace, point) = self.find(self.args.point.parse()?)?;
+        let mut options = ForkInto::new();
+        if let Some(name) = &self.args.name {
+            options = options.name(name.as_str());
+        }
+        if self.args.skip_damaged {
+            options = options.skip_damaged();
+        }
+        if let Some(progress) = progress {
+            options = options.progress(progress);
+        }
+        let plan = workspace.fork_into_plan(&point, self.dir, options);
+        // An error about the directory is of another kind, and stays as it is.
+        let plan = plan.map_err(|error| match error.damaged().is_empty() {
+            true => {
+                let here = &self.args.here;
+                here.wrong_point(&workspace, &point, self.ui, error)
+            }
+            false => self.damaged(error),
+        })?;
+        let head = plan.checkpoint().git_head();
+        let worktree = self
+            .args
+            .git
+            .then(|| Worktree::plan(workspace.root(), head));
+        let worktree = worktree.transpose()?.map(Arc::new);
+        Ok(PlannedFork {
+            report: ForkReport::new(&plan, &workspace, worktree.as_deref()),
+            plan,
+            worktree,
         })
     }
 

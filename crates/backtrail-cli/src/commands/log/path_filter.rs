@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use backtrail::snapshot::{Diff, ObjectId};
 use backtrail::{Checkpoint, ErrorKind, Snapshot, Workspace};
 
-use super::Line;
+use super::lines::Line;
 use crate::text::{count, plural};
 use crate::ui::Ui;
 
@@ -28,6 +28,11 @@ impl<'a> PathFilter<'a> {
             kept: None,
             unknown: 0,
         }
+    }
+
+    /// Returns whether all paths are meant.
+    pub(super) fn is_empty(&self) -> bool {
+        self.paths.is_empty()
     }
 
     /// Returns what a line changed in the paths; `None` if that is nothing, or unknown because

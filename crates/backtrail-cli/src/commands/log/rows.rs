@@ -66,6 +66,14 @@ impl Changed {
         }
     }
 
+    /// Returns all of it in one line: `+48 −12  4 files`.
+    pub(in crate::commands) fn text(&self) -> String {
+        let (added, removed) = self.signed();
+        let parts = [added, removed, self.files()].into_iter();
+        let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+        parts.join(" ")
+    }
+
     /// Returns how many files changed, or what else is to be said.
     fn files(&self) -> String {
         match self {
@@ -97,7 +105,7 @@ const LABEL: Style = AnsiColor::Yellow.on_default();
 const FAILED: Style = AnsiColor::Red.on_default();
 
 /// Returns the colour of a kind: yours, an agent's, a command, a checkpoint, a move.
-fn kind_style(kind: &str) -> Style {
+pub(in crate::commands) fn kind_style(kind: &str) -> Style {
     let colour = match kind {
         _ if kind.starts_with("you") => AnsiColor::Green,
         _ if kind.starts_with("turn") || kind.starts_with("tool") => AnsiColor::Blue,
@@ -133,6 +141,12 @@ impl Row {
         mark.map(|mark| Span::new(style, &mark))
             .into_iter()
             .collect()
+    }
+
+    /// Returns what it was about as plain text of at most `width` columns, labels first.
+    pub(in crate::commands) fn plain_about(&self, width: usize) -> String {
+        let line = self.about(width, false);
+        line.iter().map(|span| span.text.as_str()).collect()
     }
 
     /// Returns what is never cut off: the labels and the ending.

@@ -63,29 +63,50 @@ impl OutcomeText<'_> {
 
     /// Lists who changed what, and the options that continue.
     pub(super) fn conflicts(&self, width: Option<usize>) -> Vec<String> {
+        let mut lines = vec![String::new()];
+        lines.extend(self.changed_by_others(width));
+        lines.push(String::new());
+        let ways = self.ways_on().into_iter().map(|(_, way)| way);
+        lines.extend(lists::lines(&ways.collect::<Vec<_>>(), width));
+        if !self.merges() {
+            lines.extend(self.unmergeable());
+        }
+        lines
+    }
+
+    /// Lists who changed what.
+    pub(super) fn changed_by_others(&self, width: Option<usize>) -> Vec<String> {
         let stopping: Vec<&Conflict> = self.outcome.stopping().collect();
         let shown = &stopping[..stopping.len().min(ROWS)];
         let rows: Vec<[String; 3]> = shown.iter().map(|one| columns(one)).collect();
-        let mut lines = vec![String::new()];
-        lines.extend(table(&rows, width.unwrap_or(usize::MAX)));
+        let mut lines = table(&rows, width.unwrap_or(usize::MAX));
         if stopping.len() > ROWS {
             lines.push(format!("  and {} more", stopping.len() - ROWS));
         }
         if self.merges() {
             lines.extend(shown.iter().flat_map(|one| overlaps(one, width)));
         }
-        lines.push(String::new());
-        lines.extend(lists::lines(&self.ways_on(&stopping), width));
-        if !self.merges() {
-            lines.extend(unmergeable(shown));
-        }
         lines
     }
 
-    fn ways_on(&self, stopping: &[&Conflict]) -> Vec<Item> {
+    /// Names files that could not be merged.
+    pub(super) fn unmergeable(&self) -> Vec<String> {
+        let stopping: Vec<&Conflict> = self.outcome.stopping().take(ROWS).collect();
+        unmergeable(&stopping)
+    }
+
+    /// Returns what can be done about conflicts, and what each means.
+    pub(super) fn choices(&self) -> Vec<(OnConflict, String)> {
+        let ways = self.ways_on().into_iter();
+        ways.map(|(on_conflict, way)| (on_conflict, way.words.join(" ")))
+            .collect()
+    }
+
+    fn ways_on(&self) -> Vec<(OnConflict, Item)> {
+        let stopping: Vec<&Conflict> = self.outcome.stopping().collect();
         let verb = self.outcome.verb;
         let back = reverse(verb);
-        let (keep, overwrite, theirs) = match stopping {
+        let (keep, overwrite, theirs) = match stopping.as_slice() {
             [only] => {
                 let (your, yours) = match only.changed_by {
                     ChangedBy::Person if only.overlapped || only.or.is_some() => {
@@ -114,11 +135,12 @@ impl OutcomeText<'_> {
             (_, Some(step)) => format!("remove the {}'s lines, keep {theirs}", step.kind.as_str()),
             _ => format!("remove the agent's lines, keep {theirs}"),
         };
-        let mut ways = vec![keep];
+        let mut ways = vec![(OnConflict::Keep, keep)];
         if self.outcome.can_merge {
-            ways.push(Item::prose("--merge", &merge));
+            ways.push((OnConflict::Merge, Item::prose("--merge", &merge)));
         }
-        ways.push(Item::prose("--overwrite", &overwrite));
+        let overwrite = Item::prose("--overwrite", &overwrite);
+        ways.push((OnConflict::Overwrite, overwrite));
         ways
     }
 }

@@ -18,6 +18,17 @@ use crate::when;
 /// The line above and below a prompt of several lines.
 const RULE: &str = "────────────────────";
 
+/// How a heading says what is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mood {
+    /// Undid.
+    Did,
+    /// Would undo.
+    Would,
+    /// Undo.
+    Do,
+}
+
 /// An outcome, and how it is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutcomeText<'a> {
@@ -33,15 +44,20 @@ pub(super) struct OutcomeText<'a> {
 impl OutcomeText<'_> {
     /// Returns what was done, or would be.
     pub(super) fn lines(&self) -> Vec<String> {
-        let list = lines(&self.items(), self.width);
         let mut all = Vec::new();
         if let Some(heading) = self.heading() {
             // How many files moved ends the line already.
-            let is_ended = list.is_empty() || heading.contains("): ");
+            let is_ended = self.items().is_empty() || heading.contains("): ");
             let colon = if is_ended { "" } else { ":" };
             all.push(format!("{heading}{colon}"));
         }
-        all.extend(list);
+        all.extend(self.details());
+        all
+    }
+
+    /// Returns the same without its first line.
+    pub(super) fn details(&self) -> Vec<String> {
+        let mut all = lines(&self.items(), self.width);
         all.extend(self.replaced());
         all.extend(self.tool_calls());
         all.extend(self.beside());
@@ -78,34 +94,47 @@ impl OutcomeText<'_> {
     }
 
     /// Returns the first line. A rewind of the conversation alone has none.
-    fn heading(&self) -> Option<String> {
-        let planned = self.is_planned();
+    pub(super) fn heading(&self) -> Option<String> {
+        self.heading_in(match self.is_planned() {
+            true => Mood::Would,
+            false => Mood::Did,
+        })
+    }
+
+    /// Returns what is to be done, in a few words: `Undo prompt 3 "port the parser"`.
+    pub(super) fn title(&self) -> String {
+        self.heading_in(Mood::Do)
+            .unwrap_or_else(|| "Rewind the conversation".to_owned())
+    }
+
+    fn heading_in(&self, mood: Mood) -> Option<String> {
         let futile = self.is_futile();
         let heading = match (self.outcome.verb, &self.outcome.step, &self.outcome.to) {
             (verb @ (Verb::Undo | Verb::Redo), Some(step), _) => {
-                let did = match (verb, planned) {
+                let did = match (verb, mood) {
                     _ if futile => "Cannot restore any of",
-                    (Verb::Undo, false) => "Undid",
-                    (Verb::Undo, true) => "Would undo",
-                    (_, false) => "Redid",
-                    (_, true) => "Would redo",
+                    (Verb::Undo, Mood::Did) => "Undid",
+                    (Verb::Undo, Mood::Would) => "Would undo",
+                    (Verb::Undo, Mood::Do) => "Undo",
+                    (_, Mood::Did) => "Redid",
+                    (_, Mood::Would) => "Would redo",
+                    (_, Mood::Do) => "Redo",
                 };
-                match agents_step(step) {
-                    Some(text) => format!("{did} {text}{}", self.how_many()),
-                    None => {
-                        let at = step.at.map_or_else(String::new, in_brackets);
-                        let text = shortened(&visible(&step.to_string()), 80);
-                        format!("{did} {text}{at}")
-                    }
-                }
+                let how_many = match agents_step(step) {
+                    Some(_) => self.how_many(),
+                    None => String::new(),
+                };
+                format!("{did} {}{how_many}", step_text(step))
             }
             (verb, _, Some(to)) => {
-                let did = match (verb, planned) {
+                let did = match (verb, mood) {
                     _ if futile => "Cannot restore anything to",
-                    (Verb::Restore, false) => "Restored to",
-                    (Verb::Restore, true) => "Would restore to",
-                    (_, false) => "Back to",
-                    (_, true) => "Would go back to",
+                    (Verb::Restore, Mood::Did) => "Restored to",
+                    (Verb::Restore, Mood::Would) => "Would restore to",
+                    (Verb::Restore, Mood::Do) => "Restore to",
+                    (_, Mood::Did) => "Back to",
+                    (_, Mood::Would) => "Would go back to",
+                    (_, Mood::Do) => "Go back to",
                 };
                 format!("{did} {}{}", point_text(to), in_brackets(to.at))
             }
@@ -115,6 +144,24 @@ impl OutcomeText<'_> {
             Some(place) => format!("{heading} in {place}"),
             None => heading,
         })
+    }
+
+    /// Returns what was done in a line.
+    pub(super) fn message(&self) -> String {
+        let mut message = match self.heading() {
+            Some(heading) if heading.ends_with(&self.how_many()) => heading,
+            Some(heading) => format!("{heading}{}", self.how_many()),
+            None => self.conversation().join(" "),
+        };
+        for (what, files) in [
+            ("kept", self.outcome.kept.len()),
+            ("not restored", self.outcome.not_restored.len()),
+        ] {
+            if files > 0 {
+                message += &format!("; {what}: {}", count(files, "file"));
+            }
+        }
+        message
     }
 
     /// Returns how many files moved: `: 4 files`.
@@ -369,6 +416,14 @@ fn as_at(to: &TargetPoint) -> String {
         true => format!("as it was at {text}"),
         false => format!("as it was {text}"),
     }
+}
+
+/// Returns a step in a line: `prompt 7 "add login" (Claude Code, 2 min ago)`.
+pub(in crate::commands) fn step_text(step: &Step) -> String {
+    agents_step(step).unwrap_or_else(|| {
+        let at = step.at.map_or_else(String::new, in_brackets);
+        format!("{}{at}", shortened(&visible(&step.to_string()), 80))
+    })
 }
 
 /// Returns a step of an agent's own session and whose it is: `prompt 7 "add login" (Claude Code,

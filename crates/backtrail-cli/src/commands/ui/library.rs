@@ -12,11 +12,14 @@ use backtrail_tui::library::{
 };
 
 use super::super::require_files_store;
+use super::actions::Plans;
+use super::next_undo::NextUndo;
 use super::{
     actions, agents, blame, changes, costs, files, pages, search, sessions, timeline, watch,
 };
 use crate::error::{CommandError, Result};
 use crate::home;
+use crate::text::clean;
 use crate::ui::Ui;
 
 /// The answer of a library.
@@ -28,6 +31,12 @@ pub(super) struct StoreLibrary {
     pub(super) store: Store,
     /// The root of the workspace here, if there is one.
     pub(super) root: Option<PathBuf>,
+    /// What commands need to know of the command line. It prints nothing.
+    pub(super) ui: Ui,
+    /// What was planned and not done yet.
+    pub(super) plans: Plans,
+    /// What undo would do, as far as it is known.
+    pub(super) next_undo: NextUndo,
 }
 
 impl StoreLibrary {
@@ -35,13 +44,26 @@ impl StoreLibrary {
     pub(super) fn open(ui: &Ui) -> Result<Self> {
         let store = require_files_store(ui)?;
         let root = home::workspace_root(&store);
-        Ok(Self { store, root })
+        Ok(Self {
+            store,
+            root,
+            ui: ui.quiet(),
+            plans: Plans::default(),
+            next_undo: NextUndo::default(),
+        })
     }
 }
 
 /// Turns an error of the command into a message on the screen.
 pub(super) fn failure(error: CommandError) -> Failure {
-    Failure::new(error.to_string())
+    Failure {
+        message: clean(&error.with_causes()).into_owned(),
+        hints: error
+            .hints
+            .iter()
+            .map(|it| clean(it).into_owned())
+            .collect(),
+    }
 }
 
 impl Library for StoreLibrary {
@@ -98,7 +120,7 @@ impl Library for StoreLibrary {
     }
 
     fn next_undo(&self) -> String {
-        actions::next_undo(self)
+        self.next_undo.ask(self)
     }
 
     fn plan(&self, action: &Action) -> Answer<Plan> {
