@@ -11,6 +11,8 @@ mod cursor;
 mod diff_rows;
 mod draw;
 mod event;
+#[cfg(test)]
+mod fake_tests;
 mod fuzzy;
 mod input;
 mod lanes;
@@ -22,6 +24,8 @@ mod runtime;
 mod signals;
 mod surroundings;
 mod terminal;
+#[cfg(test)]
+mod terminal_tests;
 
 pub use self::look::{Background, Look};
 pub use self::options::Options;

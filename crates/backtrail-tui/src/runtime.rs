@@ -11,13 +11,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Instant;
 
+use ratatui::Frame;
+
 use crate::app::App;
 use crate::clipboard::Clipboard;
-use crate::draw::draw;
+use crate::draw;
 use crate::event::Input;
 use crate::input::InputThread;
 use crate::lanes::{Lanes, Waiting};
-use crate::library::{Change, Library, Place, Watch};
+use crate::library::{Change, Library, Place};
+use crate::look::{Background, Look};
 use crate::options::Options;
 use crate::request::{Effect, Event, Reply, Request};
 use crate::signals::{self, SignalThread};
@@ -34,11 +37,66 @@ const BATCH: usize = 256;
 /// The terminal cannot be used.
 pub fn run(library: Arc<dyn Library>, options: &Options) -> io::Result<()> {
     let look = options.look.unwrap_or_else(surroundings::look);
-    let mut screen = Screen::enter(options.mouse)?;
-    let (mut app, effects) = App::new(options.scope, look, screen.size()?);
-    screen.draw(|frame| draw(&app, frame))?;
-    let mut runtime = Runtime::start(library, screen)?;
-    let ended = runtime.go(&mut app, effects);
+    run_state(library, options.mouse, |size| {
+        App::new(options.scope, look, size)
+    })
+}
+
+/// What the loop shows and changes.
+trait State {
+    /// Changes the state by an event; returns what is to be done.
+    fn update(&mut self, event: Event) -> Vec<Effect>;
+    /// Draws the whole screen.
+    fn draw(&self, frame: &mut Frame<'_>);
+    /// Returns how it looks.
+    fn look(&self) -> Look;
+    /// Sets the background, which the terminal told later.
+    fn set_background(&mut self, background: Background);
+}
+
+impl State for App {
+    fn update(&mut self, event: Event) -> Vec<Effect> {
+        self.update(event)
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>) {
+        draw::draw(self, frame);
+    }
+
+    fn look(&self) -> Look {
+        self.look
+    }
+
+    fn set_background(&mut self, background: Background) {
+        self.look.background = background;
+    }
+}
+
+/// Shows a state. The first frame is drawn before anything is asked.
+fn run_state<S: State>(
+    library: Arc<dyn Library>,
+    uses_mouse: bool,
+    make: impl FnOnce((u16, u16)) -> (S, Vec<Effect>),
+) -> io::Result<()> {
+    let (to, messages) = channel();
+    // From here on no signal leaves the terminal in disorder.
+    let signals = SignalThread::start(teller(to.clone(), Message::Signal))?;
+    let mut screen = Screen::enter(uses_mouse)?;
+    let size = screen.size()?;
+    let (mut state, effects) = make(size);
+    screen.draw(|frame| state.draw(frame))?;
+    let mut runtime = Runtime {
+        lanes: lanes(Arc::clone(&library), to.clone()),
+        input: InputThread::start(to.clone())?,
+        clipboard: Clipboard::new(teller(to.clone(), Message::NotCopied)),
+        wakes: BTreeSet::new(),
+        library,
+        screen,
+        messages,
+        signals,
+        size,
+    };
+    let ended = runtime.go(&mut state, effects, to);
     runtime.end(ended)
 }
 
@@ -80,52 +138,29 @@ struct Runtime {
     /// When to wake the state.
     wakes: BTreeSet<Instant>,
     size: (u16, u16),
-    /// Without it nothing is live; everything else works.
-    _watch: Option<Box<dyn Watch>>,
 }
 
 impl Runtime {
-    fn start(library: Arc<dyn Library>, screen: Screen) -> io::Result<Self> {
-        let (to, messages) = channel::<Message>();
-        let signals = SignalThread::start(teller(to.clone(), Message::Signal))?;
-        let input = InputThread::start(to.clone())?;
-        let replies = to.clone();
-        let lanes = Lanes::new(Arc::clone(&library), move |request, reply| {
-            replies.send(Message::Reply(Box::new(request), reply)).ok();
-        });
-        let watch = library
-            .watch(Box::new(teller(to.clone(), Message::Changed)))
-            .ok();
-        Ok(Self {
-            size: screen.size()?,
-            library,
-            screen,
-            messages,
-            lanes,
-            input,
-            signals,
-            clipboard: Clipboard::new(teller(to.clone(), Message::NotCopied)),
-            wakes: BTreeSet::new(),
-            _watch: watch,
-        })
-    }
-
     /// Runs until something ends it.
-    fn go(&mut self, app: &mut App, effects: Vec<Effect>) -> io::Result<End> {
-        if let Some(end) = self.perform(app, effects)? {
-            return Ok(end);
+    fn go(
+        &mut self,
+        state: &mut impl State,
+        effects: Vec<Effect>,
+        to: Sender<Message>,
+    ) -> io::Result<End> {
+        let mut flow = self.perform(state, effects)?;
+        // Without it nothing is live; everything else works.
+        let watch = self.library.watch(Box::new(teller(to, Message::Changed)));
+        if flow.is_none() {
+            // The size may have changed before anybody watched it.
+            flow = self.resize(state, self.screen.size()?)?;
         }
-        // The size may have changed before anybody watched it.
-        let resized = self.resize(app, self.screen.size()?)?;
-        if let Some(end) = resized {
-            return Ok(end);
+        while flow.is_none() {
+            self.screen.draw(|frame| state.draw(frame))?;
+            flow = self.take_batch(state)?;
         }
-        loop {
-            if let Some(end) = self.take_batch(app)? {
-                return Ok(end);
-            }
-            self.screen.draw(|frame| draw(app, frame))?;
-        }
+        drop(watch);
+        Ok(flow.unwrap_or(End::Quit))
     }
 
     /// Gives the terminal back, and waits for what must not be left half done.
@@ -144,22 +179,22 @@ impl Runtime {
     }
 
     /// Waits for something to happen, and takes it with all that happened meanwhile.
-    fn take_batch(&mut self, app: &mut App) -> io::Result<Flow> {
+    fn take_batch(&mut self, state: &mut impl State) -> io::Result<Flow> {
         let Some(first) = self.wait() else {
-            let effects = app.update(Event::Woken);
-            return self.perform(app, effects);
+            let effects = state.update(Event::Woken);
+            return self.perform(state, effects);
         };
         let mut next = Some(first);
         for _ in 0..BATCH {
             let Some(message) = next else { break };
-            if let Some(end) = self.take(app, message)? {
+            if let Some(end) = self.take(state, message)? {
                 return Ok(Some(end));
             }
             next = self.messages.try_recv().ok();
         }
         // The batch is full, and this one was taken out already.
         match next {
-            Some(message) => self.take(app, message),
+            Some(message) => self.take(state, message),
             None => Ok(None),
         }
     }
@@ -179,15 +214,15 @@ impl Runtime {
         }
     }
 
-    fn take(&mut self, app: &mut App, message: Message) -> io::Result<Flow> {
+    fn take(&mut self, state: &mut impl State, message: Message) -> io::Result<Flow> {
         let event = match message {
             Message::Input(input) => match input? {
                 Input::Event(Event::Resize(columns, rows)) => {
-                    return self.resize(app, (columns, rows));
+                    return self.resize(state, (columns, rows));
                 }
                 Input::Event(event) => event,
                 Input::Background(background) => {
-                    app.look.background = background;
+                    state.set_background(background);
                     return Ok(None);
                 }
             },
@@ -199,36 +234,36 @@ impl Runtime {
             Message::Signal(_) => {
                 self.screen.enter_again()?;
                 let size = self.screen.size()?;
-                return self.resize(app, size);
+                return self.resize(state, size);
             }
-            Message::NotCopied(text) => return self.copy_by_terminal(app, &text),
+            Message::NotCopied(text) => return self.copy_by_terminal(state, &text),
         };
-        let effects = app.update(event);
-        self.perform(app, effects)
+        let effects = state.update(event);
+        self.perform(state, effects)
     }
 
-    fn resize(&mut self, app: &mut App, size: (u16, u16)) -> io::Result<Flow> {
+    fn resize(&mut self, state: &mut impl State, size: (u16, u16)) -> io::Result<Flow> {
         if self.size == size {
             return Ok(None);
         }
         self.size = size;
-        let effects = app.update(Event::Resize(size.0, size.1));
-        self.perform(app, effects)
+        let effects = state.update(Event::Resize(size.0, size.1));
+        self.perform(state, effects)
     }
 
-    fn perform(&mut self, app: &mut App, effects: Vec<Effect>) -> io::Result<Flow> {
+    fn perform(&mut self, state: &mut impl State, effects: Vec<Effect>) -> io::Result<Flow> {
         for effect in effects {
             let flow = match effect {
-                Effect::Ask(request) => self.lanes.ask(request, app.look).map(|()| None)?,
+                Effect::Ask(request) => self.lanes.ask(request, state.look()).map(|()| None)?,
                 Effect::Wake(after) => {
                     self.wakes.insert(Instant::now() + after);
                     None
                 }
-                Effect::Copy(text) => self.copy(app, text)?,
-                Effect::Continue(place, agent) => self.continue_in(app, &place, &agent)?,
-                Effect::Run(command) => self.run_command(app, &command)?,
+                Effect::Copy(text) => self.copy(state, text)?,
+                Effect::Continue(place, agent) => self.continue_in(state, &place, &agent)?,
+                Effect::Run(command) => self.run_command(state, &command)?,
                 Effect::Redraw => self.screen.redraw().map(|()| None)?,
-                Effect::Suspend => self.suspend(app)?,
+                Effect::Suspend => self.suspend(state)?,
                 Effect::Quit => Some(End::Quit),
             };
             if flow.is_some() {
@@ -238,40 +273,45 @@ impl Runtime {
         Ok(None)
     }
 
-    fn copy(&mut self, app: &mut App, text: String) -> io::Result<Flow> {
+    fn copy(&mut self, state: &mut impl State, text: String) -> io::Result<Flow> {
         match self.clipboard.copy(text) {
             Ok(Some(sequence)) => self.screen.write(&sequence).map(|()| None),
             Ok(None) => Ok(None),
-            Err(message) => self.tell(app, Some(message)),
+            Err(message) => self.tell(state, Some(message)),
         }
     }
 
-    fn copy_by_terminal(&mut self, app: &mut App, text: &str) -> io::Result<Flow> {
+    fn copy_by_terminal(&mut self, state: &mut impl State, text: &str) -> io::Result<Flow> {
         match self.clipboard.by_terminal(text) {
             Ok(sequence) => self.screen.write(&sequence).map(|()| None),
-            Err(message) => self.tell(app, Some(message)),
+            Err(message) => self.tell(state, Some(message)),
         }
     }
 
-    fn continue_in(&mut self, app: &mut App, place: &Place, agent: &str) -> io::Result<Flow> {
+    fn continue_in(
+        &mut self,
+        state: &mut impl State,
+        place: &Place,
+        agent: &str,
+    ) -> io::Result<Flow> {
         let command = self.library.continue_command(place, agent);
-        self.run_command(app, &command)
+        self.run_command(state, &command)
     }
 
     /// Gives the terminal to a command, and takes it back when that ended.
-    fn run_command(&mut self, app: &mut App, command: &[OsString]) -> io::Result<Flow> {
+    fn run_command(&mut self, state: &mut impl State, command: &[OsString]) -> io::Result<Flow> {
         let message = self.away(|| problem_of(command))?;
-        if let Some(end) = self.resize(app, self.screen.size()?)? {
+        if let Some(end) = self.resize(state, self.screen.size()?)? {
             return Ok(Some(end));
         }
-        self.tell(app, message)
+        self.tell(state, message)
     }
 
     /// Stops as Ctrl-Z does, until the shell continues us.
-    fn suspend(&mut self, app: &mut App) -> io::Result<Flow> {
+    fn suspend(&mut self, state: &mut impl State) -> io::Result<Flow> {
         self.away(signals::stop)??;
         let size = self.screen.size()?;
-        self.resize(app, size)
+        self.resize(state, size)
     }
 
     /// Does something while the terminal is not ours.
@@ -286,10 +326,17 @@ impl Runtime {
         Ok(done)
     }
 
-    fn tell(&mut self, app: &mut App, message: Option<String>) -> io::Result<Flow> {
-        let effects = app.update(Event::Returned(message));
-        self.perform(app, effects)
+    fn tell(&mut self, state: &mut impl State, message: Option<String>) -> io::Result<Flow> {
+        let effects = state.update(Event::Returned(message));
+        self.perform(state, effects)
     }
+}
+
+fn lanes(library: Arc<dyn Library>, to: Sender<Message>) -> Lanes {
+    Lanes::new(library, move |request, reply| {
+        // Nobody listens any more when the screens are left.
+        to.send(Message::Reply(Box::new(request), reply)).ok();
+    })
 }
 
 /// Returns a function that sends what it is given as a message.
@@ -298,7 +345,7 @@ fn teller<T: 'static>(
     message: fn(T) -> Message,
 ) -> impl Fn(T) + Send + 'static {
     move |it| {
-        // Nobody listens any more when the screens are left.
+        // As above.
         to.send(message(it)).ok();
     }
 }
@@ -320,3 +367,7 @@ fn problem_of(command: &[OsString]) -> Option<String> {
 fn is_fine(status: ExitStatus) -> bool {
     status.success() || matches!(status.code(), Some(130))
 }
+
+#[cfg(test)]
+#[path = "runtime_tests.rs"]
+mod tests;
