@@ -306,6 +306,8 @@ fn name_of(key: KeyEvent) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     const PANELS: [Panel; 6] = [Sessions, Conversation, Changes, Diff, Timeline, Costs];
@@ -348,5 +350,35 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// docs/ui.md lists every key. `BACKTRAIL_BLESS=1` writes its table again.
+    #[test]
+    fn the_documentation_lists_every_key() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ui.md");
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            // A published package has no documentation beside it.
+            return;
+        };
+        let mut table = "<!-- keys -->\n| key | what it does | where |\n|---|---|---|\n".to_owned();
+        for entry in TABLE {
+            let names: Vec<String> = entry
+                .panels
+                .iter()
+                .map(|panel| format!("{panel:?}").to_lowercase())
+                .collect();
+            let place = match names.is_empty() {
+                true => "everywhere".to_owned(),
+                false => names.join(", "),
+            };
+            table += &format!("| `{}` | {} | {place} |\n", entry.keys, entry.about);
+        }
+        let (before, rest) = text.split_once("<!-- keys -->").unwrap();
+        let (_, after) = rest.split_once("<!-- /keys -->").unwrap();
+        let expected = format!("{before}{table}<!-- /keys -->{after}");
+        if std::env::var_os("BACKTRAIL_BLESS").is_some() {
+            std::fs::write(&path, &expected).unwrap();
+        }
+        assert!(text == expected || std::env::var_os("BACKTRAIL_BLESS").is_some());
     }
 }
