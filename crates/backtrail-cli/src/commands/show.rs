@@ -6,6 +6,7 @@ mod follow;
 mod glyphs;
 pub(super) mod head;
 mod markdown;
+pub(super) mod parts;
 mod sheet;
 mod table;
 mod tool_call;

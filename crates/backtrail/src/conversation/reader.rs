@@ -175,17 +175,18 @@ impl SessionReader {
     ///
     /// Fails if the trail cannot be read.
     pub fn turn_records_in_trail(&self, trail: u32, seq: u64) -> Result<RangeInclusive<u64>> {
-        let mut first = 0;
+        let (mut first, mut last) = (0, 0);
         let mut records = self.trail_records(trail, 0)?;
         while let Some(found) = records.next()? {
             let here = found.record.seq();
+            last = last.max(here);
             match is_prompt(&found.record) {
                 true if here <= seq => first = here,
                 true => return Ok(first..=here - 1),
                 false => {}
             }
         }
-        Ok(first..=u64::MAX)
+        Ok(first..=last)
     }
 
     /// Reads the conversation from its beginning, and continues as it grows.

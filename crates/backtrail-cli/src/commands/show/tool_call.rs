@@ -243,7 +243,12 @@ impl CallPage {
     }
 
     fn more(self, left: usize) -> Option<Line> {
-        let words = format!("… {} (--full)", count(left, "more line"));
+        let hint = if self.most_lines == usize::MAX {
+            " (--full)"
+        } else {
+            ""
+        };
+        let words = format!("… {}{hint}", count(left, "more line"));
         (left > 0).then(|| vec![Span::new(DIM, &words)])
     }
 

@@ -18,7 +18,7 @@ use crate::commands::conversation::prose::{answer_text, block_words, thought_tex
 use crate::commands::conversation::{
     self, HIDDEN_THINKING, LOST_SUMMARY, TurnSpending, compaction_words, run_words,
 };
-use crate::layout::{BOLD, DIM, Line, Span, wrap, wrap_plain};
+use crate::layout::{BOLD, DIM, Line, Span, cut, wrap, wrap_plain};
 use crate::shell::command_line;
 use crate::text::{medium, one_line};
 use crate::when;
@@ -38,6 +38,14 @@ pub(super) struct ShowOptions {
     pub(super) wanted: Option<u64>,
     /// A part of the conversation has at most this many lines; 0 for no limit.
     pub(super) most_lines: usize,
+}
+
+/// A screen keeps no more of a line.
+const WIDEST_LINE: usize = 2_000;
+
+fn is_too_wide(line: &[Span]) -> bool {
+    let bytes: usize = line.iter().map(|span| span.text.len()).sum();
+    bytes > WIDEST_LINE
 }
 
 /// Returns the line that points at a record.
@@ -130,6 +138,23 @@ impl<'a> ShowWriter<'a> {
         }
     }
 
+    /// Ends a turn without writing how.
+    pub(super) fn skip_footer(&mut self) {
+        self.spending.take();
+    }
+
+    /// Takes note of the time of a prompt that is not written.
+    pub(super) fn pass_time(&mut self, at: Option<Timestamp>) {
+        if let Some(at) = at {
+            self.day = when::day(at);
+        }
+    }
+
+    /// Sets how many turns come before the next item.
+    pub(super) fn set_turns(&mut self, turns: Option<u64>) {
+        self.turn = turns;
+    }
+
     /// Removes and returns the lines of an item, no more than are wanted, and whether they are not
     /// all of it.
     pub(super) fn take(&mut self) -> (Vec<Line>, bool) {
@@ -140,6 +165,10 @@ impl<'a> ShowWriter<'a> {
             lines.truncate(most);
             let words = "… more";
             lines.push(vec![Span::blank(INDENT), Span::new(DIM, words)]);
+        }
+        for line in lines.iter_mut().filter(|line| is_too_wide(line)) {
+            *line = cut(line, WIDEST_LINE);
+            self.is_folded = true;
         }
         (lines, is_cut || self.is_folded)
     }
