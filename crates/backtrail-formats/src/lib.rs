@@ -68,7 +68,8 @@ pub use event::{
 };
 pub use exclude::Exclude;
 pub use follow::{
-    FollowOptions, Followed, FollowedKind, FollowedRecord, Follower, StopHandle, Wake,
+    FollowOptions, Followed, FollowedKind, FollowedRecord, Follower, Interest, Notice, Notifier,
+    Stop, StopHandle, Wake,
 };
 pub use format::{Agent, Format, OpenFile, Resume, formats};
 pub use formats::{

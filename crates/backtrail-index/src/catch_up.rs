@@ -156,7 +156,13 @@ impl Index {
     /// Updates what a query needs.
     pub(crate) fn bring_up(&self, state: &mut IndexState, wants: Wants) -> Result<()> {
         let is_done = |before: Wants| before.search >= wants.search;
-        if self.options.once && state.caught_up.is_some_and(is_done) {
+        let is_enough = self.options.once || self.options.as_left;
+        if is_enough && state.caught_up.is_some_and(is_done) {
+            return Ok(());
+        }
+        if self.options.as_left {
+            self.open_as_left(state, wants)?;
+            state.caught_up = Some(wants);
             return Ok(());
         }
         match self.bring_up_in(self.write_target(state), state, wants) {
@@ -170,6 +176,23 @@ impl Index {
             done => done?,
         }
         state.caught_up = Some(wants);
+        Ok(())
+    }
+
+    /// Opens what is on disk, and nothing else.
+    fn open_as_left(&self, state: &mut IndexState, wants: Wants) -> Result<()> {
+        let is_readable = find_link(&self.dir()).is_none();
+        let opened = match is_readable {
+            true => self.paths().open(false)?,
+            false => Opened::Not("a link is in the way"),
+        };
+        state.catalogue = Some(match opened {
+            Opened::Trusted(catalogue) => catalogue,
+            Opened::Not(_) => Catalogue::empty_in_memory()?,
+        });
+        if wants.search && is_readable {
+            state.search = SearchIndex::open(&self.dir())?.usable();
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use backtrail::plumbing::{LinkRefused, ShortIds};
+use backtrail::plumbing::{LinePart, LinkRefused, ShortIds};
 use backtrail::{SessionId, Store, Timestamp};
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -27,6 +27,7 @@ pub struct IndexOptions {
     pub(crate) patience: Option<Duration>,
     pub(crate) time_zone: Option<TimeZone>,
     pub(crate) once: bool,
+    pub(crate) as_left: bool,
     pub(crate) progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
 }
 
@@ -79,6 +80,15 @@ impl IndexOptions {
     #[must_use]
     pub fn once(mut self) -> Self {
         self.once = true;
+        self
+    }
+
+    /// Answers at once from what is on disk, as the last process left it: nothing is caught up
+    /// with and nothing is written. If there is nothing, or it cannot be trusted, the answers are
+    /// those of an empty store.
+    #[must_use]
+    pub fn as_left(mut self) -> Self {
+        self.as_left = true;
         self
     }
 
@@ -288,6 +298,16 @@ impl Index {
         let deleted = self.store.deleted_sessions()?;
         hashes.extend(deleted.iter().map(ShortIds::hash));
         Ok(ShortIds::of_hashes(hashes))
+    }
+
+    /// Returns how many prompts come before record `seq` on a line of history, and the record up to
+    /// which the catalogue knows the line; `None` for a line of more than 50,000 messages.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn turns_before(&self, line: &[LinePart], seq: u64) -> Result<Option<(u64, u64)>> {
+        self.ask(|catalogue| catalogue.turns_before(line, seq))
     }
 
     /// Returns how many different files sessions changed.

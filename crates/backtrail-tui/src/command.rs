@@ -23,6 +23,7 @@ pub(crate) enum Command {
     PreviousMatch,
     Filter,
     NextScope,
+    Wordless,
     NextPrompt,
     PreviousPrompt,
     NextPart,
@@ -108,6 +109,12 @@ pub(crate) const TABLE: &[Entry] = &[
     entry(Do::NextMatch, "n", "next match", &[]),
     entry(Do::PreviousMatch, "N", "previous match", &[]),
     entry(Do::Filter, "F", "filter the sessions", &[Sessions]),
+    entry(
+        Do::Wordless,
+        ".",
+        "show or hide runs and sessions without a word",
+        &[Sessions],
+    ),
     entry(
         Do::NextScope,
         "a",

@@ -116,8 +116,9 @@ impl Library for Fake {
         Vec::new()
     }
 
+    /// The agent is the command, one word a line.
     fn continue_command(&self, _: &Place, agent: &str) -> Vec<OsString> {
-        vec![agent.into()]
+        agent.lines().map(Into::into).collect()
     }
 
     fn exports(&self, _: &str) -> Vec<(String, String)> {

@@ -50,8 +50,6 @@ pub(crate) struct Signs {
     pub(crate) undone: &'static str,
     pub(crate) marked: &'static str,
     pub(crate) dot: &'static str,
-    pub(crate) up: &'static str,
-    pub(crate) down: &'static str,
 }
 
 const UNICODE: Signs = Signs {
@@ -66,8 +64,6 @@ const UNICODE: Signs = Signs {
     undone: "↶",
     marked: "✓",
     dot: "·",
-    up: "↑",
-    down: "↓",
 };
 
 const ASCII: Signs = Signs {
@@ -82,8 +78,6 @@ const ASCII: Signs = Signs {
     undone: "<",
     marked: "x",
     dot: "-",
-    up: "^",
-    down: "v",
 };
 
 impl Look {

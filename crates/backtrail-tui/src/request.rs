@@ -1,6 +1,5 @@
 //! What goes into the state of the screens, and what comes out of it.
 
-use std::ffi::OsString;
 use std::time::Duration;
 
 use crossterm::event::{KeyEvent, MouseEvent};
@@ -13,7 +12,7 @@ use crate::library::{
 
 /// Something that happened.
 #[derive(Debug)]
-pub enum Event {
+pub(crate) enum Event {
     /// A key was pressed.
     Key(KeyEvent),
     /// The mouse did something.
@@ -34,7 +33,7 @@ pub enum Event {
 
 /// Something to ask of the library.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub(crate) enum Request {
     /// The sessions of a scope.
     Sessions(Scope, Freshness),
     /// What is known of a session.
@@ -77,7 +76,7 @@ pub enum Request {
 
 /// A direction in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub(crate) enum Direction {
     /// Towards the end.
     Forwards,
     /// Towards the beginning.
@@ -86,7 +85,7 @@ pub enum Direction {
 
 /// What a text is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TextFor {
+pub(crate) enum TextFor {
     /// To be read.
     Reading,
     /// For the clipboard.
@@ -95,33 +94,33 @@ pub enum TextFor {
 
 /// A request for a difference, laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DiffRequest {
+pub(crate) struct DiffRequest {
     /// What the file was listed for.
-    pub of: ChangesOf,
+    pub(crate) of: ChangesOf,
     /// The states that it is between.
-    pub between: Option<Between>,
+    pub(crate) between: Option<Between>,
     /// The file.
-    pub path: String,
+    pub(crate) path: String,
     /// How wide it may be.
-    pub width: u16,
+    pub(crate) width: u16,
     /// How many columns are scrolled out on the left.
-    pub skip: usize,
+    pub(crate) skip: usize,
     /// Whether old and new are side by side.
-    pub side_by_side: bool,
+    pub(crate) side_by_side: bool,
 }
 
 /// A difference, laid out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DiffRows {
+pub(crate) struct DiffRows {
     /// The lines, and the hunk that each is in.
-    pub rows: Vec<(Line, Option<usize>)>,
+    pub(crate) rows: Vec<(Line, Option<usize>)>,
     /// A remark instead of lines.
-    pub note: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 /// The answer to a request.
 #[derive(Debug)]
-pub enum Reply {
+pub(crate) enum Reply {
     /// Sessions.
     Sessions(Answer<SessionList>),
     /// The head of a session.
@@ -160,7 +159,7 @@ pub enum Reply {
 
 /// Something that the state wants to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
+pub(crate) enum Effect {
     /// Ask the library.
     Ask(Request),
     /// Send [`Event::Woken`] after a time.
@@ -169,8 +168,6 @@ pub enum Effect {
     Copy(String),
     /// Give the terminal to a command that continues a session in an agent.
     Continue(Place, String),
-    /// Give the terminal to a command.
-    Run(Vec<OsString>),
     /// Draw everything again.
     Redraw,
     /// Stop, as Ctrl-Z does.

@@ -261,7 +261,6 @@ impl Runtime {
                 }
                 Effect::Copy(text) => self.copy(state, text)?,
                 Effect::Continue(place, agent) => self.continue_in(state, &place, &agent)?,
-                Effect::Run(command) => self.run_command(state, &command)?,
                 Effect::Redraw => self.screen.redraw().map(|()| None)?,
                 Effect::Suspend => self.suspend(state)?,
                 Effect::Quit => Some(End::Quit),

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 
 use super::*;
 use crate::fake_tests::Fake;
-use crate::library::OnConflict;
+use crate::library::{OnConflict, Place};
 use crate::terminal_tests::TestTerminal;
 
 /// The directory of the test, for the program in the terminal.
@@ -61,6 +61,14 @@ impl State for Keys {
     }
 }
 
+fn anywhere() -> Place {
+    Place {
+        session: String::new(),
+        seq: 0,
+        trail: None,
+    }
+}
+
 impl Keys {
     fn pressed(&self, code: KeyCode) -> Vec<Effect> {
         let KeyCode::Char(key) = code else {
@@ -70,12 +78,8 @@ impl Keys {
             'a' => Effect::Ask(Request::Apply(1, OnConflict::Stop)),
             'b' => Effect::Ask(Request::Head("broken".to_owned())),
             'c' => Effect::Copy("copied".to_owned()),
-            'r' => Effect::Run(
-                ["sh", "-c", "stty -a; read x; echo got $x"]
-                    .map(Into::into)
-                    .into(),
-            ),
-            'R' => Effect::Run(vec!["/nowhere/to/be/found".into()]),
+            'r' => Effect::Continue(anywhere(), "sh\n-c\nstty -a; read x; echo got $x".to_owned()),
+            'R' => Effect::Continue(anywhere(), "/nowhere/to/be/found".to_owned()),
             'w' => Effect::Wake(Duration::from_millis(1)),
             'z' => Effect::Suspend,
             'q' => Effect::Quit,

@@ -22,9 +22,7 @@ const TIME_VARIABLE: &str = "BACKTRAIL_IMPORT_MS";
 
 /// Imports what agents wrote since the last import, and reports what is left to import.
 pub(super) fn import_new(store: &Store, ui: &Ui) {
-    // The command itself reports wrong settings.
-    let is_wanted = Settings::read(store.root()).is_ok_and(|it| it.auto_import.value);
-    if !is_wanted {
+    if !is_wanted(store) {
         return;
     }
     match try_import(store) {
@@ -34,6 +32,18 @@ pub(super) fn import_new(store: &Store, ui: &Ui) {
         Ok(Err(error)) => warn(&failed(&error).with_causes(), ui),
         Err(error) => warn(&error.with_causes(), ui),
     }
+}
+
+/// Does the same and reports nothing: what cannot be imported is reported by the next command.
+pub(super) fn import_quietly(store: &Store) {
+    if is_wanted(store) {
+        try_import(store).ok();
+    }
+}
+
+/// Returns whether new sessions are imported. The command itself reports wrong settings.
+pub(super) fn is_wanted(store: &Store) -> bool {
+    Settings::read(store.root()).is_ok_and(|it| it.auto_import.value)
 }
 
 fn try_import(store: &Store) -> Result<backtrail_formats::Result<NewReport>> {

@@ -10,6 +10,7 @@ use backtrail_index::{Field, Filter, Index, SessionRow, Spending};
 use serde_json::{Value, json};
 
 use self::families::{Content, Family};
+pub(super) use self::table::SessionLine;
 use super::filters::{Filters, Scope, at_least_one, this_workspace};
 use super::workspace::freshen_at_once;
 use super::{Answer, fresh, how_to_begin, open_store, short};
@@ -290,6 +291,22 @@ impl Listed {
             hidden,
         }
     }
+}
+
+/// Returns what `each` makes of every session, below the one that it comes from: the families that
+/// are pinned first, then the newest. Whether a family has no conversation is told, too.
+pub(super) fn trees<T>(
+    rows: Vec<SessionRow>,
+    each: impl Fn(&SessionLine<'_>, bool) -> T,
+) -> Vec<T> {
+    let mut families = families::gather(rows, &HashMap::new());
+    families::sort(&mut families, Sort::Updated);
+    let mut all = Vec::new();
+    for family in &families {
+        let is_wordless = family.content() != Content::Conversation;
+        all.extend(family.tree().iter().map(|line| each(line, is_wordless)));
+    }
+    all
 }
 
 /// Returns a session as JSON: with its counts and costs, or the reason that it cannot be read.

@@ -1,8 +1,8 @@
 //! `backtrail search`: searches messages and tool calls.
 
-mod groups;
+pub(super) mod groups;
 mod hint;
-mod snippet;
+pub(super) mod snippet;
 
 use std::collections::HashMap;
 

@@ -4,8 +4,9 @@ mod commit;
 mod data;
 mod follow;
 mod glyphs;
-mod head;
+pub(super) mod head;
 mod markdown;
+pub(super) mod parts;
 mod sheet;
 mod table;
 mod tool_call;
@@ -247,18 +248,19 @@ impl View<'_> {
             report_gaps(&self.reader.gaps()?, self.ui);
         }
         let mut out = io::BufWriter::new(styled(self.ui, &mut paged));
-        let mut sheet = Sheet::new(&mut out, self.ui);
+        let mut sheet = Sheet::new(self.ui.width());
         let title = self.reader.title()?;
-        head::write(&mut sheet, title.as_deref(), info, part.survey.as_ref())?;
+        head::write(&mut sheet, title.as_deref(), info, part.survey.as_ref());
         let mut options = ShowOptions {
             full: self.full,
+            turns_before: Some(0),
             wanted: part.wanted,
             ..ShowOptions::default()
         };
         let mut conversation = match &part.shown {
             Shown::All => self.reader.conversation()?,
             Shown::Turns(turns) => {
-                options.turns_before = turns.before;
+                options.turns_before = Some(turns.before);
                 self.reader.turns(turns.first, turns.last)?
             }
             Shown::Undone(trail, seq, _) => {
@@ -269,22 +271,23 @@ impl View<'_> {
         let changes = Changes::find(self.store, self.reader, info);
         let prices = session_prices(self.store, info)?;
         let paths = RelativePaths::new(info.workspace_root.as_deref());
-        let mut writer = ShowWriter::new(sheet, options, changes, prices, paths);
+        let mut writer = ShowWriter::new(sheet, options, &changes, prices, paths);
         if options.undone {
-            writer.remark("this turn was undone")?;
+            writer.remark("this turn was undone");
         }
         for item in conversation.by_ref() {
-            writer.item(&item?)?;
+            writer.item(&item?);
+            writer.print(&mut out)?;
         }
-        writer.finish()?;
+        writer.finish();
         let head = part.survey.as_ref();
         let plus = head.and_then(|survey| plus_note(&survey.spending));
         if let Some(note) = plus.or_else(|| writer.plus_note()) {
-            writer.remark(&note)?;
-            writer.flush()?;
+            writer.remark(&note);
         }
+        writer.print(&mut out)?;
+        out.flush()?;
         let unreadable = writer.take_unreadable();
-        drop(writer);
         drop(out);
         paged.finish()?;
         self.warn(conversation.damage(), &unreadable);

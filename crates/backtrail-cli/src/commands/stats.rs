@@ -1,7 +1,7 @@
 //! `backtrail stats`: what was said, done and spent.
 
-mod bars;
-mod blocks;
+pub(super) mod bars;
+pub(super) mod blocks;
 mod plot;
 mod session;
 mod svg;
@@ -67,7 +67,7 @@ pub(crate) struct StatsArgs {
 
 /// What spending is grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum By {
+pub(super) enum By {
     Day,
     Week,
     Month,
@@ -87,7 +87,7 @@ enum By {
 }
 
 impl By {
-    fn group(self) -> Group {
+    pub(super) fn group(self) -> Group {
         match self {
             Self::Day => Group::Day,
             Self::Week => Group::Week,
@@ -287,14 +287,14 @@ impl Averages {
 }
 
 /// What was spent, with names for each group.
-struct NamedReport {
-    report: SpendingReport,
-    names: Vec<[String; 2]>,
+pub(super) struct NamedReport {
+    pub(super) report: SpendingReport,
+    pub(super) names: Vec<[String; 2]>,
     unpriced: Vec<UnpricedModel>,
 }
 
 impl NamedReport {
-    fn ask(index: &Index, filter: &Filter, by: &[By]) -> backtrail_index::Result<Self> {
+    pub(super) fn ask(index: &Index, filter: &Filter, by: &[By]) -> backtrail_index::Result<Self> {
         let groups: Vec<Group> = by.iter().map(|by| by.group()).collect();
         let report = index.spending_by(filter, &groups)?;
         let namer = Namer { index, by };

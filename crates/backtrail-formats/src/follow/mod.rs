@@ -35,15 +35,14 @@ use crate::error::{Error, Result};
 use crate::exclude::Exclude;
 use crate::format::{Format, formats};
 use crate::import::{AgentFile, ChangeImporter, ImportOutcome, ImportedFile, ReadSession};
-use notify::Notifier;
 use pending::Pending;
 use places::Places;
 use progress::{Progress, Since};
-use stop::Stop;
 use watched::{Files, WatchedFiles};
 
 pub use followed::{Followed, FollowedKind, FollowedRecord, Wake};
-pub use stop::StopHandle;
+pub use notify::{Interest, Notice, Notifier};
+pub use stop::{Stop, StopHandle};
 
 /// Which agents and sessions to follow.
 #[derive(Clone)]

@@ -7,9 +7,9 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-/// What happened.
+/// What happened in a watched directory.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Notice {
+pub enum Notice {
     /// A file has another content, or is new.
     File(PathBuf),
     /// A directory is new.
@@ -22,7 +22,7 @@ pub(super) enum Notice {
 
 /// Which changes of a directory matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Interest {
+pub enum Interest {
     /// New files, and other contents.
     Contents,
     /// New directories only.
@@ -30,9 +30,9 @@ pub(super) enum Interest {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::Notifier;
+pub use linux::Notifier;
 #[cfg(not(target_os = "linux"))]
-pub(super) use other::Notifier;
+pub use other::Notifier;
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -49,7 +49,7 @@ mod linux {
 
     /// Watches directories.
     #[derive(Debug)]
-    pub(in crate::follow) struct Notifier {
+    pub struct Notifier {
         queue: Option<OwnedFd>,
         directories: HashMap<i32, PathBuf>,
         /// How many directories may be watched, for tests.
@@ -58,7 +58,7 @@ mod linux {
 
     impl Notifier {
         /// Creates one. If the system refuses, nothing can be watched.
-        pub(in crate::follow) fn new(room: usize) -> Self {
+        pub fn new(room: usize) -> Self {
             Self {
                 queue: inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok(),
                 directories: HashMap::new(),
@@ -66,16 +66,17 @@ mod linux {
             }
         }
 
-        pub(in crate::follow) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        /// Returns what can be read from once something happened.
+        pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
             self.queue.as_ref().map(AsFd::as_fd)
         }
 
         /// Watches a directory. Watching it again adds to what matters.
-        pub(in crate::follow) fn watch(
-            &mut self,
-            directory: &Path,
-            interest: Interest,
-        ) -> io::Result<()> {
+        ///
+        /// # Errors
+        ///
+        /// Fails if the directory cannot be watched.
+        pub fn watch(&mut self, directory: &Path, interest: Interest) -> io::Result<()> {
             let Some(queue) = &self.queue else {
                 return Err(Errno::MFILE.into());
             };
@@ -98,8 +99,23 @@ mod linux {
             Ok(())
         }
 
+        /// Stops watching a directory.
+        pub fn forget(&mut self, directory: &Path) {
+            let watch = self.directories.iter().find(|(_, it)| *it == directory);
+            let watch = watch.map(|(watch, _)| *watch);
+            if let (Some(watch), Some(queue)) = (watch, &self.queue) {
+                self.directories.remove(&watch);
+                // It may be gone already.
+                inotify::remove_watch(queue, watch).ok();
+            }
+        }
+
         /// Returns what happened since the last time. Does not wait.
-        pub(in crate::follow) fn read(&mut self) -> io::Result<Vec<Notice>> {
+        ///
+        /// # Errors
+        ///
+        /// Fails if the system does.
+        pub fn read(&mut self) -> io::Result<Vec<Notice>> {
             let Some(queue) = &self.queue else {
                 return Ok(Vec::new());
             };
@@ -117,6 +133,10 @@ mod linux {
                 let flags = event.events();
                 if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
                     notices.push(Notice::Lost);
+                    continue;
+                }
+                let is_forgotten = !self.directories.contains_key(&event.wd());
+                if is_forgotten {
                     continue;
                 }
                 if flags.intersects(ReadFlags::IGNORED | ReadFlags::MOVE_SELF) {
@@ -152,27 +172,30 @@ mod other {
 
     /// Watches nothing.
     #[derive(Debug)]
-    pub(in crate::follow) struct Notifier;
+    pub struct Notifier;
 
     impl Notifier {
-        pub(in crate::follow) fn new(_room: usize) -> Self {
+        /// Creates one that refuses to watch.
+        pub fn new(_room: usize) -> Self {
             Self
         }
 
-        pub(in crate::follow) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        /// Returns what can be read from once something happened.
+        pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
             None
         }
 
-        pub(in crate::follow) fn watch(
-            &mut self,
-            _directory: &Path,
-            _interest: Interest,
-        ) -> io::Result<()> {
+        /// Fails.
+        pub fn watch(&mut self, _directory: &Path, _interest: Interest) -> io::Result<()> {
             Err(io::ErrorKind::Unsupported.into())
         }
 
-        pub(in crate::follow) fn read(&mut self) -> io::Result<Vec<Notice>> {
+        /// Returns nothing.
+        pub fn read(&mut self) -> io::Result<Vec<Notice>> {
             Ok(Vec::new())
         }
+
+        /// Does nothing.
+        pub fn forget(&mut self, _directory: &Path) {}
     }
 }

@@ -22,16 +22,21 @@ impl StopHandle {
     }
 }
 
-/// The follower's end.
+/// The end of what is stopped.
 #[derive(Debug)]
-pub(super) struct Stop {
+pub struct Stop {
     is_stopped: Arc<AtomicBool>,
     pipe: PipeReader,
     handle: StopHandle,
 }
 
 impl Stop {
-    pub(super) fn new() -> io::Result<Self> {
+    /// Creates one that is not stopped.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system has no room for a pipe.
+    pub fn new() -> io::Result<Self> {
         let (pipe, writer) = io::pipe()?;
         let is_stopped = Arc::new(AtomicBool::new(false));
         let handle = StopHandle {
@@ -45,16 +50,18 @@ impl Stop {
         })
     }
 
-    pub(super) fn handle(&self) -> StopHandle {
+    /// Returns a handle that stops it.
+    pub fn handle(&self) -> StopHandle {
         self.handle.clone()
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
+    /// Returns whether it was stopped.
+    pub fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
     }
 
     /// Returns what can be read from once it is stopped: the byte stays there.
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
 }

@@ -17,6 +17,9 @@ use crate::projects::Project;
 use crate::rows::{Family, Field, SessionRow, Spending, UnpricedModel};
 use crate::search::FilePattern;
 
+/// The prompts of longer sessions are not counted while somebody waits.
+const MOST_COUNTED: i64 = 50_000;
+
 /// A condition with its values.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Where {
@@ -275,6 +278,42 @@ impl Catalogue {
             }
         }
         Ok(None)
+    }
+
+    /// Returns how many prompts come before record `seq` on the line of a session, and the record
+    /// up to which that is known; `None` if it would take long to count them.
+    pub(crate) fn turns_before(
+        &self,
+        parts: &[backtrail::plumbing::LinePart],
+        seq: u64,
+    ) -> Result<Option<(u64, u64)>> {
+        let (mut turns, mut known) = (0, 0);
+        for part in parts {
+            let messages = self.first(
+                "SELECT messages FROM sessions WHERE id = ?",
+                [part.session.as_str()],
+                |row| row.get::<_, i64>(0),
+            )?;
+            if messages.is_some_and(|messages| messages > MOST_COUNTED) {
+                return Ok(None);
+            }
+            let until = part.until.min(seq.saturating_sub(1));
+            let until = i64::try_from(until).unwrap_or(i64::MAX);
+            let found = self.first(
+                "SELECT count(m.prompt), max(m.seq) FROM sessions AS s
+                 JOIN trails AS t ON t.session = s.key JOIN messages AS m ON m.trail = t.key
+                 WHERE s.id = ?1 AND t.number = ?2 AND m.seq <= ?3",
+                params![part.session.as_str(), part.trail, until],
+                |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?)),
+            )?;
+            let (prompts, last) = found.unwrap_or_default();
+            turns += prompts.unsigned_abs();
+            known = known.max(last.unwrap_or(0).unsigned_abs());
+            if part.until >= seq {
+                break;
+            }
+        }
+        Ok(Some((turns, known)))
     }
 
     /// Returns the hashes that the short ids of sessions come from.

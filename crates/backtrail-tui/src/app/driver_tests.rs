@@ -397,7 +397,6 @@ impl Driver {
     /// Returns the programs that were to get the terminal.
     pub(crate) fn started(&self) -> Vec<Vec<OsString>> {
         let started = self.wanted.iter().filter_map(|effect| match effect {
-            Effect::Run(command) => Some(command.clone()),
             Effect::Continue(place, agent) => {
                 Some(vec![agent.into(), place.session.clone().into()])
             }

@@ -34,6 +34,7 @@ pub(super) fn perform(app: &mut App, command: Command) -> Vec<Effect> {
         Command::PreviousMatch => app.step_match(Backwards),
         Command::Filter => app.ask_for(Purpose::Filter),
         Command::NextScope => app.next_scope(),
+        Command::Wordless => app.toggle_wordless(),
         Command::NextPrompt => app.step_prompt(Forwards),
         Command::PreviousPrompt => app.step_prompt(Backwards),
         Command::NextPart => app.step_part(Forwards),
@@ -166,6 +167,11 @@ impl App {
             effects.push(Effect::Ask(self.costs.ask(scope)));
         }
         effects
+    }
+
+    fn toggle_wordless(&mut self) -> Vec<Effect> {
+        self.sessions.shows_wordless = !self.sessions.shows_wordless;
+        self.rechoose()
     }
 
     fn next_fold(&mut self) -> Vec<Effect> {

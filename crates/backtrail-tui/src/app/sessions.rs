@@ -15,8 +15,6 @@ pub(crate) struct SessionsPanel {
     pub(crate) filter: String,
     /// Only these sessions, and why.
     pub(crate) only: Option<(String, Vec<String>)>,
-    /// Whether the forks and sub-agents of families are listed.
-    pub(crate) shows_families: bool,
     /// Whether runs and empty sessions are listed.
     pub(crate) shows_wordless: bool,
     /// The entries that are shown, by index.
@@ -40,7 +38,6 @@ impl SessionsPanel {
             list: SessionList::default(),
             filter: String::new(),
             only: None,
-            shows_families: true,
             shows_wordless: false,
             shown: Vec::new(),
             cursor: Cursor::default(),

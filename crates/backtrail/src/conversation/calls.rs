@@ -13,7 +13,7 @@ use crate::message::{Block, Message, ToolResult, ToolUse};
 use crate::session::SessionReader;
 
 /// How many messages a call stays open.
-const PATIENCE: u64 = 1_000;
+pub(super) const PATIENCE: u64 = 1_000;
 
 /// Receives the blocks of messages, in order, from [`Calls::read`].
 pub trait CallVisitor {

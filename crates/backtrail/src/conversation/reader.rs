@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-use super::calls::{CallVisitor, Calls};
+use super::calls::{CallVisitor, Calls, PATIENCE};
 use super::item::{
     Answer, Attachment, CompactionItem, DamageItem, ForkItem, InjectedMessage, Item, NoteChange,
     NoteItem, OtherItem, Prompt, Reply, RunItem, SpawnedItem, SpendingItem, ThinkingItem, ToolCall,
@@ -29,6 +29,10 @@ use crate::trail::{DamageReport, ForkOrigin, RecordKind, RecordRef};
 /// The memory limit for waiting items: beyond it, calls are returned without their results,
 /// which then come as separate items.
 const MOST_HELD: usize = 64 << 20;
+/// The same for a part of a conversation.
+const MOST_HELD_OF_PART: usize = 8 << 20;
+/// How many bytes are read before a part of a conversation.
+const MOST_BEFORE: usize = 4 << 20;
 
 impl SessionReader {
     /// Reads the conversation from its beginning.
@@ -71,6 +75,58 @@ impl SessionReader {
         let mut turns = Conversation::new(Source::Line(records), assembler);
         turns.last = last;
         Ok(turns)
+    }
+
+    /// Reads the conversation from a record on, and some of what comes before it, so that the
+    /// items from that record on are those of the whole conversation: calls have their results,
+    /// and turns their beginnings. It begins at the prompt before the record, or at most 1,000
+    /// messages or 4 MiB before it, so the cost does not depend on the length of the session.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session's files cannot be read.
+    pub fn conversation_from(&self, seq: u64) -> Result<Conversation> {
+        let mut start = None;
+        let (mut messages, mut bytes, mut is_prompt_there) = (0, 0, false);
+        let mut back = self.records_back_from(seq)?;
+        while messages < PATIENCE && bytes < MOST_BEFORE && !is_prompt_there {
+            let Some(record) = back.next()? else {
+                return self.conversation();
+            };
+            start = Some(record.seq());
+            messages += u64::from(record.kind() == RecordKind::Message);
+            bytes += record.bytes().len();
+            is_prompt_there = is_prompt(&record);
+        }
+        let start = start.unwrap_or(seq);
+        let mut assembler = Assembler::new(Order::AsWritten);
+        assembler.most_held = MOST_HELD_OF_PART;
+        assembler.known = self.log.present_before(start)?;
+        assembler.fork = self.info()?.forked_from;
+        assembler.turn = Some(OpenTurn {
+            first: start,
+            is_cut: false,
+        });
+        let records = self.records_from(start)?;
+        Ok(Conversation::new(Source::Line(records), assembler))
+    }
+
+    /// Returns the nearest prompt after a record, or before it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session's files cannot be read.
+    pub fn prompt_from(&self, seq: u64, forwards: bool) -> Result<Option<u64>> {
+        let mut records = match forwards {
+            true => self.records_from(seq.saturating_add(1))?,
+            false => self.records_back_from(seq)?,
+        };
+        while let Some(record) = records.next()? {
+            if is_prompt(&record) {
+                return Ok(Some(record.seq()));
+            }
+        }
+        Ok(None)
     }
 
     /// Reads the last `count` turns. The cost does not depend on the length of the
@@ -119,17 +175,18 @@ impl SessionReader {
     ///
     /// Fails if the trail cannot be read.
     pub fn turn_records_in_trail(&self, trail: u32, seq: u64) -> Result<RangeInclusive<u64>> {
-        let mut first = 0;
+        let (mut first, mut last) = (0, 0);
         let mut records = self.trail_records(trail, 0)?;
         while let Some(found) = records.next()? {
             let here = found.record.seq();
+            last = last.max(here);
             match is_prompt(&found.record) {
                 true if here <= seq => first = here,
                 true => return Ok(first..=here - 1),
                 false => {}
             }
         }
-        Ok(first..=u64::MAX)
+        Ok(first..=last)
     }
 
     /// Reads the conversation from its beginning, and continues as it grows.
@@ -351,6 +408,8 @@ struct Assembler {
     /// How many items were returned.
     given: u64,
     held_bytes: usize,
+    /// Beyond this, calls are returned without their results.
+    most_held: usize,
     is_at_end: bool,
     counter: ResponseCounter,
     /// The response whose records are being read, and as it was last reported.
@@ -399,6 +458,7 @@ impl Assembler {
             queue: VecDeque::new(),
             given: 0,
             held_bytes: 0,
+            most_held: MOST_HELD,
             is_at_end: false,
             counter: ResponseCounter::default(),
             response: None,
@@ -427,7 +487,7 @@ impl Assembler {
         is_open
             && self.holds
             && !self.is_at_end
-            && self.held_bytes <= MOST_HELD
+            && self.held_bytes <= self.most_held
             && self.calls.waits(queued.message)
     }
 

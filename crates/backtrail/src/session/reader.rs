@@ -107,6 +107,17 @@ impl SessionReader {
         self.log.records_back()
     }
 
+    /// Reads the history backwards from before record `seq`. The cost does not depend on the
+    /// length of the session.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session cannot be read; damage is skipped and counted.
+    pub fn records_back_from(&self, seq: u64) -> Result<Records> {
+        let head = self.log.head()?;
+        self.log.records_back_from(head, seq.saturating_sub(1))
+    }
+
     /// Returns the last `count` records, oldest first.
     ///
     /// # Errors

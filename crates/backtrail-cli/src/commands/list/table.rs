@@ -15,18 +15,18 @@ use crate::ui::Ui;
 use crate::when;
 
 /// A line of the table: a session, or a family of them.
-pub(super) struct SessionLine<'a> {
-    pub(super) row: &'a SessionRow,
+pub(in crate::commands) struct SessionLine<'a> {
+    pub(in crate::commands) row: &'a SessionRow,
     /// How many generations it is below the first session of its family.
-    pub(super) depth: usize,
+    pub(in crate::commands) depth: usize,
     pub(super) pinned: bool,
     /// How many others are folded into it.
     pub(super) forks: usize,
     pub(super) sub_agents: usize,
     /// The other agents of those forks.
     pub(super) other_agents: Vec<&'a str>,
-    pub(super) files: u64,
-    pub(super) spending: Spending,
+    pub(in crate::commands) files: u64,
+    pub(in crate::commands) spending: Spending,
 }
 
 impl<'a> SessionLine<'a> {
@@ -55,11 +55,7 @@ impl<'a> SessionLine<'a> {
         if self.pinned {
             marks += "* ";
         }
-        match (&self.row.family.branch, &self.row.family.forked_from) {
-            (Some(name), Some(_)) => marks += &format!("[fork {name}] "),
-            (None, Some(_)) => marks += "[fork] ",
-            _ => {}
-        }
+        marks += &self.fork_mark();
         if self.row.family.spawned_by.is_some() {
             marks += "[sub-agent] ";
         }
@@ -67,6 +63,40 @@ impl<'a> SessionLine<'a> {
             marks += "[damaged] ";
         }
         marks
+    }
+
+    fn fork_mark(&self) -> String {
+        match (&self.row.family.branch, &self.row.family.forked_from) {
+            (Some(name), Some(_)) => format!("[fork {name}] "),
+            (None, Some(_)) => "[fork] ".to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// Returns the title for a list that shows the other marks by itself.
+    pub(in crate::commands) fn full_title(&self) -> String {
+        let title = title_of(self.row).unwrap_or(NO_TITLE);
+        format!("{}{title}", self.fork_mark())
+    }
+
+    /// Returns when it was last active, in a few characters.
+    pub(in crate::commands) fn when(&self) -> String {
+        self.row.updated_at.map_or_else(
+            || "?".to_owned(),
+            |at| when::about(when::brief(at), self.row.times_from_file),
+        )
+    }
+
+    /// Returns the agent, as people call it.
+    pub(in crate::commands) fn agent(&self) -> String {
+        let agent = agent_of(self.row).map(agent_title);
+        one_line(agent.unwrap_or_default(), NAMES)
+    }
+
+    /// Returns the name of the project.
+    pub(in crate::commands) fn project(&self) -> String {
+        let project = self.row.project.as_ref();
+        one_line(project.map_or("", |project| &project.name), NAMES)
     }
 
     /// Returns how many others are folded into it: `+2 forks (Codex)`.
@@ -208,19 +238,11 @@ fn draw(
 
 fn cells<'a>(line: &'a SessionLine<'a>, has_signs: bool) -> Vec<Cell<'a>> {
     let row = line.row;
-    let name = |name: Option<&str>| one_line(name.unwrap_or_default(), NAMES);
-    let project = row.project.as_ref().map(|project| project.name.as_str());
-    let agent = agent_of(row);
     let mut cells: Vec<Cell<'_>> = vec![
         short(&row.id).into(),
-        row.updated_at
-            .map_or_else(
-                || "?".to_owned(),
-                |at| when::about(when::brief(at), row.times_from_file),
-            )
-            .into(),
-        name(agent.map(agent_title)).into(),
-        name(project).into(),
+        line.when().into(),
+        line.agent().into(),
+        line.project().into(),
     ];
     if let Some(error) = &row.error {
         let reason = one_line(&format!("unreadable: {error}"), usize::MAX);

@@ -18,14 +18,8 @@ const INDENT: usize = 4;
 
 /// Draws the matches: a line for each session, then its matches, the best first.
 pub(super) fn draw(found: &Found, ui: &Ui) -> String {
-    let mut sessions: Vec<(&SessionId, Vec<&Hit>)> = Vec::new();
-    for hit in &found.answer.hits {
-        match sessions.iter_mut().find(|(id, _)| **id == hit.session) {
-            Some((_, hits)) => hits.push(hit),
-            None => sessions.push((&hit.session, vec![hit])),
-        }
-    }
     let width = ui.width();
+    let sessions = by_session(&found.answer.hits);
     let groups = sessions.iter().map(|(id, hits)| {
         let mut out = head(found, id, width) + "\n";
         for hit in hits {
@@ -36,13 +30,25 @@ pub(super) fn draw(found: &Found, ui: &Ui) -> String {
     groups.collect::<Vec<_>>().join("\n")
 }
 
+/// Groups matches by session: the one with the best match first.
+pub(in crate::commands) fn by_session(hits: &[Hit]) -> Vec<(&SessionId, Vec<&Hit>)> {
+    let mut sessions: Vec<(&SessionId, Vec<&Hit>)> = Vec::new();
+    for hit in hits {
+        match sessions.iter_mut().find(|(id, _)| **id == hit.session) {
+            Some((_, hits)) => hits.push(hit),
+            None => sessions.push((&hit.session, vec![hit])),
+        }
+    }
+    sessions
+}
+
 /// Returns the agent of a session.
 pub(super) fn agent(row: &SessionRow) -> Option<&str> {
     row.agent.as_deref().or(row.belongs_to.as_deref())
 }
 
 /// Returns the title of a session, else the beginning of its first prompt.
-pub(super) fn title(row: &SessionRow) -> Option<&str> {
+pub(in crate::commands) fn title(row: &SessionRow) -> Option<&str> {
     row.title.as_deref().or(row.begins.as_deref())
 }
 
@@ -50,20 +56,25 @@ pub(super) fn title(row: &SessionRow) -> Option<&str> {
 fn head(found: &Found, id: &SessionId, width: Option<usize>) -> String {
     let mut line: Line = vec![Span::new(BOLD, &short(id))];
     if let Some(row) = found.sessions.get(id) {
-        let project = row.project.as_ref().map(|project| project.name.as_str());
-        let names = [agent(row).map(agent_title), project].into_iter().flatten();
-        let mut facts: Vec<String> = names.map(|name| one_line(name, 30)).collect();
-        facts.extend(
-            row.updated_at
-                .map(|at| when::about(when::brief(at), row.times_from_file)),
-        );
-        line.push(Span::plain(&format!(" · {}", facts.join(" · "))));
+        line.push(Span::plain(&format!(" · {}", facts(row).join(" · "))));
         if let Some(title) = title(row) {
             let title = one_line(title, usize::MAX);
             line.extend([Span::plain(" · "), Span::new(BOLD, &title)]);
         }
     }
     styled(&cut(&line, width.unwrap_or(usize::MAX)))
+}
+
+/// Returns the agent and the project of a session, and when it was last active.
+pub(in crate::commands) fn facts(row: &SessionRow) -> Vec<String> {
+    let project = row.project.as_ref().map(|project| project.name.as_str());
+    let names = [agent(row).map(agent_title), project].into_iter().flatten();
+    let mut facts: Vec<String> = names.map(|name| one_line(name, 30)).collect();
+    facts.extend(
+        row.updated_at
+            .map(|at| when::about(when::brief(at), row.times_from_file)),
+    );
+    facts
 }
 
 /// Draws a match: what `show` opens, who wrote it and when, and the text.
@@ -92,7 +103,7 @@ fn draw_hit(hit: &Hit, width: Option<usize>) -> String {
 }
 
 /// Returns who or what wrote a match, and its tools.
-fn author(hit: &Hit) -> String {
+pub(in crate::commands) fn author(hit: &Hit) -> String {
     let tools = one_line(&hit.tools.join(", "), 40);
     let role = one_line(&hit.role, 20);
     match (hit.role.as_str(), hit.kind, tools.is_empty()) {

@@ -18,14 +18,26 @@ pub(super) fn lines(snippet: &Snippet, width: Option<usize>) -> Vec<String> {
             .map(|line| line.trim_end().to_owned())
             .collect();
     };
-    let mut lines = wrap(&text, width);
+    wrapped(&text, width)
+        .iter()
+        .map(|line| styled(line))
+        .collect()
+}
+
+/// Lays out a snippet in lines of at most `width` columns, with the matching words in bold.
+pub(in crate::commands) fn laid_out(snippet: &Snippet, width: usize) -> Vec<Line> {
+    wrapped(&spans(snippet), width)
+}
+
+fn wrapped(text: &[Span], width: usize) -> Vec<Line> {
+    let mut lines = wrap(text, width);
     if lines.len() > LINES {
         lines.truncate(LINES);
         let last = &mut lines[LINES - 1];
         last.push(Span::plain("…"));
         *last = cut(last, width);
     }
-    lines.iter().map(|line| styled(line)).collect()
+    lines
 }
 
 /// Writes a span with the blanks at its end.

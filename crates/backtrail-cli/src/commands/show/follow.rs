@@ -23,33 +23,37 @@ impl View<'_> {
     pub(super) fn follow_text(&self) -> Result<()> {
         let mut out = self.ui.out();
         let info = self.reader.info()?;
-        let mut sheet = Sheet::new(&mut out, self.ui);
+        let mut sheet = Sheet::new(self.ui.width());
         let title = self.reader.title()?;
-        head::write(&mut sheet, title.as_deref(), &info, None)?;
+        head::write(&mut sheet, title.as_deref(), &info, None);
         let options = ShowOptions {
             full: self.full,
             live: true,
+            turns_before: Some(0),
             ..ShowOptions::default()
         };
         let prices = session_prices(self.store, &info)?;
         let paths = RelativePaths::new(info.workspace_root.as_deref());
-        let mut writer = ShowWriter::new(sheet, options, Changes::default(), prices, paths);
+        let changes = Changes::default();
+        let mut writer = ShowWriter::new(sheet, options, &changes, prices, paths);
         let mut conversation = self.reader.follow_conversation()?;
         let mut warned = 0;
         loop {
             let item = conversation.poll()?;
             match &item {
                 Some(Item::Moved(moved)) => {
-                    writer.flush()?;
+                    writer.print(&mut out)?;
+                    out.flush()?;
                     self.ui.status(&format!(
                         "the conversation went back to record {} ({})",
                         moved.seq,
                         moved.reason.as_str()
                     ));
                 }
-                Some(item) => writer.item(item)?,
+                Some(item) => writer.item(item),
                 None => {}
             }
+            writer.print(&mut out)?;
             let unreadable = writer.take_unreadable();
             let damage = conversation.damage();
             if damage.count() > warned || !unreadable.is_empty() {
@@ -57,7 +61,7 @@ impl View<'_> {
                 self.warn(damage, &unreadable);
             }
             if item.is_none() {
-                writer.flush()?;
+                out.flush()?;
                 wait(INTERVAL)?;
             }
         }

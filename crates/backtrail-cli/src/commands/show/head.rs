@@ -1,7 +1,5 @@
 //! The head of a page: what session it is.
 
-use std::io;
-
 use anstyle::Style;
 use backtrail::SessionInfo;
 use backtrail_formats::agent_title;
@@ -17,13 +15,26 @@ use crate::when;
 /// Writes what a session is: its title, where and when it was, and its numbers if they are
 /// known.
 pub(super) fn write(
-    sheet: &mut Sheet<'_>,
+    sheet: &mut Sheet,
     title: Option<&str>,
     info: &SessionInfo,
     survey: Option<&Survey>,
-) -> io::Result<()> {
+) {
     let title = one_line(title.unwrap_or(NO_TITLE), 200);
-    put(sheet, BOLD, &title)?;
+    put(sheet, BOLD, &title);
+    put_facts(sheet, &place_facts(info));
+    put_facts(sheet, &time_facts(info, survey));
+    origin(sheet, info);
+    // Of a fork, the line above says so.
+    let is_fork = info.forked_from.as_ref().is_some_and(|it| it.seq.is_some());
+    match survey.and_then(Survey::elsewhere_note) {
+        Some(note) if !is_fork => put(sheet, DIM, &note),
+        _ => {}
+    }
+}
+
+/// Returns which session it is, of which agent and model, and where it was.
+pub(in crate::commands) fn place_facts(info: &SessionInfo) -> Vec<String> {
     let mut facts = vec![short(&info.id), info.id.to_string()];
     facts.extend(
         info.agent
@@ -33,7 +44,11 @@ pub(super) fn write(
     facts.extend(info.model.as_deref().map(|model| one_line(model, 60)));
     let root = info.workspace_root.as_ref();
     facts.extend(root.map(|root| one_line(&tilde(root), 200)));
-    put_facts(sheet, &facts)?;
+    facts
+}
+
+/// Returns when it was, its numbers and its tags.
+pub(in crate::commands) fn time_facts(info: &SessionInfo, survey: Option<&Survey>) -> Vec<String> {
     let mut facts: Vec<String> = span(info).into_iter().collect();
     if info.times_from_file {
         facts.push(when::FROM_FILE.to_owned());
@@ -42,14 +57,7 @@ pub(super) fn write(
     if !info.tags.is_empty() {
         facts.push(format!("tags {}", one_line(&info.tags.join(", "), 200)));
     }
-    put_facts(sheet, &facts)?;
-    origin(sheet, info)?;
-    // Of a fork, the line above says so.
-    let is_fork = info.forked_from.as_ref().is_some_and(|it| it.seq.is_some());
-    match survey.and_then(Survey::elsewhere_note) {
-        Some(note) if !is_fork => put(sheet, DIM, &note),
-        _ => Ok(()),
-    }
+    facts
 }
 
 /// Writes from when to when it was.
@@ -70,7 +78,7 @@ fn span(info: &SessionInfo) -> Option<String> {
 }
 
 /// Writes what it was forked from or started by.
-fn origin(sheet: &mut Sheet<'_>, info: &SessionInfo) -> io::Result<()> {
+fn origin(sheet: &mut Sheet, info: &SessionInfo) {
     if let Some(origin) = &info.forked_from {
         let at = origin
             .seq
@@ -85,7 +93,7 @@ fn origin(sheet: &mut Sheet<'_>, info: &SessionInfo) -> io::Result<()> {
             None => "",
         };
         let words = format!("forked from {parent}{at}{called}{cost}");
-        put(sheet, DIM, &words)?;
+        put(sheet, DIM, &words);
     }
     if let Some(by) = &info.spawned_by {
         let call = one_line(&by.tool_use_id, 60);
@@ -95,13 +103,12 @@ fn origin(sheet: &mut Sheet<'_>, info: &SessionInfo) -> io::Result<()> {
             (false, 0) => format!("started by tool call {call} of {session}"),
             (false, _) => format!("started by tool call {call} of {session} (record {seq})"),
         };
-        put(sheet, DIM, &words)?;
+        put(sheet, DIM, &words);
     }
-    Ok(())
 }
 
 /// Writes facts in as few lines as they fit in; a line ends between two of them.
-fn put_facts(sheet: &mut Sheet<'_>, facts: &[String]) -> io::Result<()> {
+fn put_facts(sheet: &mut Sheet, facts: &[String]) {
     let dot = format!(" {} ", sheet.glyphs().dot);
     let mut line = String::new();
     for fact in facts {
@@ -110,19 +117,18 @@ fn put_facts(sheet: &mut Sheet<'_>, facts: &[String]) -> io::Result<()> {
             line => format!("{line}{dot}{fact}"),
         };
         if width_of(&[Span::plain(&longer)]) > sheet.room() {
-            put(sheet, DIM, &line)?;
+            put(sheet, DIM, &line);
             line.clone_from(fact);
         } else {
             line = longer;
         }
     }
-    put(sheet, DIM, &line)
+    put(sheet, DIM, &line);
 }
 
-fn put(sheet: &mut Sheet<'_>, style: Style, text: &str) -> io::Result<()> {
-    if text.is_empty() {
-        return Ok(());
+fn put(sheet: &mut Sheet, style: Style, text: &str) {
+    if !text.is_empty() {
+        let lines = wrap(&[Span::new(style, text)], sheet.room());
+        lines.iter().for_each(|line| sheet.head(line));
     }
-    let lines = wrap(&[Span::new(style, text)], sheet.room());
-    lines.iter().try_for_each(|line| sheet.head(line))
 }

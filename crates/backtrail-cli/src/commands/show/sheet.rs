@@ -1,4 +1,4 @@
-//! The page that `show` writes on.
+//! The page that a conversation is written on, line by line.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,6 @@ use anstyle::Style;
 
 use super::glyphs::Glyphs;
 use crate::layout::{BOLD, DIM, Line, Span, cut, styled, width_of};
-use crate::ui::Ui;
 
 /// No line of text is wider, however wide the terminal is: it would be hard to read.
 const WIDEST: usize = 100;
@@ -15,9 +14,10 @@ const USUAL: usize = 80;
 /// How far everything below a heading is indented.
 pub(super) const INDENT: usize = 2;
 
-/// A page, and what was last written on it.
-pub(super) struct Sheet<'a> {
-    out: &'a mut dyn Write,
+/// The lines that were written, and what was last.
+#[derive(Debug)]
+pub(super) struct Sheet {
+    lines: Vec<Line>,
     width: usize,
     glyphs: &'static Glyphs,
     last: Kind,
@@ -36,15 +36,32 @@ pub(super) enum Kind {
     Footer,
 }
 
-impl<'a> Sheet<'a> {
-    pub(super) fn new(out: &'a mut dyn Write, ui: &Ui) -> Self {
-        let width = ui.width().unwrap_or(USUAL).clamp(20, WIDEST);
+impl Sheet {
+    /// Creates an empty page for lines of a width.
+    pub(super) fn new(width: Option<usize>) -> Self {
         Self {
-            out,
-            width,
+            lines: Vec::new(),
+            width: width.unwrap_or(USUAL).clamp(20, WIDEST),
             glyphs: Glyphs::of_locale(),
             last: Kind::Start,
         }
+    }
+
+    /// Continues a page that something was written on before.
+    pub(super) fn continued(mut self) -> Self {
+        self.last = Kind::Text;
+        self
+    }
+
+    /// Removes and returns the lines so far.
+    pub(super) fn take(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// Prints the lines so far, and removes them.
+    pub(super) fn print(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let mut lines = self.lines.drain(..);
+        lines.try_for_each(|line| writeln!(out, "{}", styled(&line)))
     }
 
     pub(super) fn glyphs(&self) -> &'static Glyphs {
@@ -57,20 +74,20 @@ impl<'a> Sheet<'a> {
     }
 
     /// Writes lines of the page's head, from the edge on.
-    pub(super) fn head(&mut self, line: &[Span]) -> io::Result<()> {
+    pub(super) fn head(&mut self, line: &[Span]) {
         self.last = Kind::Text;
-        self.line(0, line)
+        self.line(0, line);
     }
 
     /// Writes lines below a heading.
-    pub(super) fn put(&mut self, kind: Kind, lines: &[Line]) -> io::Result<()> {
-        self.space(kind)?;
-        lines.iter().try_for_each(|line| self.line(INDENT, line))
+    pub(super) fn put(&mut self, kind: Kind, lines: &[Line]) {
+        self.space(kind);
+        lines.iter().for_each(|line| self.line(INDENT, line));
     }
 
     /// Writes a prompt, with its sign before it.
-    pub(super) fn prompt(&mut self, lines: &[Line]) -> io::Result<()> {
-        self.space(Kind::Text)?;
+    pub(super) fn prompt(&mut self, lines: &[Line]) {
+        self.space(Kind::Text);
         let sign = Span::new(BOLD, &format!("{} ", self.glyphs.prompt));
         for (n, line) in lines.iter().enumerate() {
             let before = match n {
@@ -78,14 +95,13 @@ impl<'a> Sheet<'a> {
                 _ => Span::plain("  "),
             };
             let whole: Line = [before].into_iter().chain(line.iter().cloned()).collect();
-            self.line(0, &whole)?;
+            self.line(0, &whole);
         }
-        Ok(())
     }
 
     /// Writes a rule with words at its left and at its right end.
-    pub(super) fn heading(&mut self, words: &[Span], edge: &str) -> io::Result<()> {
-        self.space(Kind::Heading)?;
+    pub(super) fn heading(&mut self, words: &[Span], edge: &str) {
+        self.space(Kind::Heading);
         let rule = |columns: usize| Span::new(DIM, &self.glyphs.rule.repeat(columns));
         let mut line: Line = vec![rule(2), Span::plain(" ")];
         line.extend(cut(words, self.width.saturating_sub(8)));
@@ -101,16 +117,16 @@ impl<'a> Sheet<'a> {
             }
             None => line.push(rule(self.width.saturating_sub(width_of(&line)))),
         }
-        self.line(0, &line)
+        self.line(0, &line);
     }
 
     /// Writes words at the left and at the right edge: below each other if there is no
     /// room for both.
-    pub(super) fn footer(&mut self, left: &str, right: &str) -> io::Result<()> {
+    pub(super) fn footer(&mut self, left: &str, right: &str) {
         if left.is_empty() && right.is_empty() {
-            return Ok(());
+            return;
         }
-        self.space(Kind::Footer)?;
+        self.space(Kind::Footer);
         let right = cut(&[Span::new(DIM, right)], self.room());
         let left = cut(&[Span::new(Style::new(), left)], self.room());
         let room = self.room();
@@ -123,23 +139,19 @@ impl<'a> Sheet<'a> {
                     .chain([gap(between)])
                     .chain(right)
                     .collect();
-                self.line(INDENT, &line)
+                self.line(INDENT, &line);
             }
             None => {
-                self.line(INDENT, &left)?;
+                self.line(INDENT, &left);
                 let between = aside(0).unwrap_or(0);
                 let line: Line = [gap(between)].into_iter().chain(right).collect();
-                self.line(INDENT, &line)
+                self.line(INDENT, &line);
             }
         }
     }
 
-    pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-
     /// Leaves an empty line where there should be one.
-    fn space(&mut self, kind: Kind) -> io::Result<()> {
+    fn space(&mut self, kind: Kind) {
         let apart = match (self.last, kind) {
             (Kind::Start, _) => false,
             (_, Kind::Heading | Kind::Footer) => true,
@@ -149,15 +161,20 @@ impl<'a> Sheet<'a> {
         };
         self.last = kind;
         if apart {
-            writeln!(self.out)?;
+            self.lines.push(Line::new());
         }
-        Ok(())
     }
 
-    fn line(&mut self, indent: usize, line: &[Span]) -> io::Result<()> {
-        match styled(line).as_str() {
-            "" => writeln!(self.out),
-            line => writeln!(self.out, "{}{line}", " ".repeat(indent)),
-        }
+    fn line(&mut self, indent: usize, line: &[Span]) {
+        let is_blank = line.iter().all(|span| span.text.trim_end().is_empty());
+        self.lines.push(match is_blank {
+            true => Line::new(),
+            false => indented(indent, line),
+        });
     }
+}
+
+fn indented(indent: usize, line: &[Span]) -> Line {
+    let blank = (indent > 0).then(|| Span::blank(indent));
+    blank.into_iter().chain(line.iter().cloned()).collect()
 }

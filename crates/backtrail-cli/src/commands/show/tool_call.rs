@@ -26,6 +26,8 @@ pub(super) struct CallPage {
     pub(super) glyphs: &'static Glyphs,
     /// Everything is shown, and nothing is cut.
     pub(super) full: bool,
+    /// An output has at most this many lines.
+    pub(super) most_lines: usize,
 }
 
 impl CallPage {
@@ -54,6 +56,18 @@ impl CallPage {
             lines.extend(self.output(&outcome.output));
         }
         lines
+    }
+
+    /// Returns whether something of a call is not shown.
+    pub(super) fn folds(self, view: &CallView, outcome: Option<&OutcomeView>) -> bool {
+        let is_folded = |part: &Part| match part {
+            Part::Diff(diff) => shortened(&diff.lines, SHORT).1 > 0,
+            Part::Plan(plan) => plan.lines().count() > SHORT,
+            Part::Prompt(_) | Part::Fields(_) => true,
+            Part::Command(_) | Part::Todos(_) | Part::Question(..) => false,
+        };
+        let has_output = outcome.is_some_and(|outcome| !outcome.output.is_empty());
+        !self.full && (has_output || view.parts.iter().any(is_folded))
     }
 
     /// Returns what the line says that a call was called with. A command that has no room
@@ -229,7 +243,12 @@ impl CallPage {
     }
 
     fn more(self, left: usize) -> Option<Line> {
-        let words = format!("… {} (--full)", count(left, "more line"));
+        let hint = if self.most_lines == usize::MAX {
+            " (--full)"
+        } else {
+            ""
+        };
+        let words = format!("… {}{hint}", count(left, "more line"));
         (left > 0).then(|| vec![Span::new(DIM, &words)])
     }
 
@@ -237,6 +256,7 @@ impl CallPage {
     fn output(self, output: &str) -> impl Iterator<Item = Line> {
         let lines: Vec<Line> = output
             .lines()
+            .take(self.most_lines)
             .map(|line| indented(vec![Span::new(DIM, &clean(line))]))
             .collect();
         lines.into_iter()

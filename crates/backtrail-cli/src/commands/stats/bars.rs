@@ -15,7 +15,7 @@ pub(super) fn head(title: &str, width: Option<usize>) -> String {
 }
 
 /// Says when it was, how many calls there were and what they cost.
-pub(super) fn title(report: &SpendingReport) -> String {
+pub(in crate::commands) fn title(report: &SpendingReport) -> String {
     let mut parts = Vec::new();
     parts.extend(report.span.map(|(first, last)| span(first, last)));
     parts.push(count(report.sessions, "session"));
@@ -38,11 +38,7 @@ fn span(first: Timestamp, last: Timestamp) -> String {
 /// Returns the plot of groups: their cost, share and tokens. If nothing has a price, tokens are
 /// compared. Rows with two names are parts of a group.
 pub(super) fn plot(rows: Vec<([String; 2], Spending)>, total: &Spending) -> Plot {
-    let by_cost = rows.iter().any(|(_, spending)| spending.cost.0 > 0);
-    let weight = |spending: &Spending| match by_cost {
-        true => u64::try_from(spending.cost.0).unwrap_or(0),
-        false => spending.tokens(),
-    };
+    let weight = weigher(rows.iter().map(|(_, spending)| spending));
     let all = weight(total);
     let row = |name: &str, is_part: bool, spending: &Spending| PlotRow {
         name: name.to_owned(),
@@ -80,14 +76,20 @@ pub(super) fn plot(rows: Vec<([String; 2], Spending)>, total: &Spending) -> Plot
     }
 }
 
+/// Returns what the bars of groups compare: costs, or tokens if nothing has a price.
+pub(in crate::commands) fn weigher<'a>(
+    mut groups: impl Iterator<Item = &'a Spending>,
+) -> fn(&Spending) -> u64 {
+    match groups.any(|spending| spending.cost.0 > 0) {
+        true => |spending| u64::try_from(spending.cost.0).unwrap_or(0),
+        false => Spending::tokens,
+    }
+}
+
 /// Returns the cells behind the bar: cost, share of all, tokens.
 fn cells(spending: &Spending, weight: u64, all: u64) -> Vec<String> {
     let is_priced = spending.calls > spending.unpriced_calls;
-    let cost = match spending.calls {
-        0 if spending.estimated_calls > 0 => "estimated".to_owned(),
-        0 => String::new(),
-        _ => cost(spending),
-    };
+    let cost = group_cost(spending);
     let share = match (weight, all) {
         _ if !is_priced => String::new(),
         (0, _) | (_, 0) => String::new(),
@@ -104,11 +106,25 @@ fn cells(spending: &Spending, weight: u64, all: u64) -> Vec<String> {
         number(spending.output_tokens),
         number(spending.cache_read_tokens),
         number(spending.cache_write_tokens),
-        match spending.calls + spending.estimated_calls {
-            0 => String::new(),
-            _ => tokens(spending),
-        },
+        group_tokens(spending),
     ]
+}
+
+/// Returns what a group cost.
+pub(in crate::commands) fn group_cost(spending: &Spending) -> String {
+    match spending.calls {
+        0 if spending.estimated_calls > 0 => "estimated".to_owned(),
+        0 => String::new(),
+        _ => cost(spending),
+    }
+}
+
+/// Returns how many tokens a group used.
+pub(in crate::commands) fn group_tokens(spending: &Spending) -> String {
+    match spending.calls + spending.estimated_calls {
+        0 => String::new(),
+        _ => tokens(spending),
+    }
 }
 
 /// Writes a share of all; little is not nothing, and nearly all is not all.
@@ -224,13 +240,18 @@ pub(super) fn remarks(
     width: Option<usize>,
 ) -> String {
     let mut out = price_remarks(total, unpriced, width);
-    if total.estimated_calls > 0 {
-        let tokens = short_number(total.estimated_tokens);
-        let calls = count(total.estimated_calls, "call");
-        let text = format!("plus about {tokens} estimated tokens ({calls}), not included");
+    if let Some(text) = estimated(total) {
         out += &remark(&text, width);
     }
     out
+}
+
+/// Says how many tokens are estimated.
+pub(in crate::commands) fn estimated(total: &Spending) -> Option<String> {
+    let tokens = short_number(total.estimated_tokens);
+    let calls = count(total.estimated_calls, "call");
+    let text = format!("plus about {tokens} estimated tokens ({calls}), not included");
+    (total.estimated_calls > 0).then_some(text)
 }
 
 #[cfg(test)]

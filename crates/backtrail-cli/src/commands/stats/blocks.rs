@@ -6,7 +6,7 @@ use backtrail::{Store, Timestamp};
 use backtrail_index::{Filter, UsageBlock};
 use serde_json::{Value, json};
 
-use super::bars::{head, remark};
+use super::bars::{head, remark, weigher};
 use super::plot::{Plot, PlotRow};
 use super::{StatsArgs, numbers, report_rest, svg};
 use crate::commands::Answer;
@@ -23,7 +23,7 @@ pub(super) fn run(args: &StatsArgs, store: &Store, filter: &Filter, ui: &Ui) -> 
     })?;
     let shown = &blocks[args.shown(blocks.len())];
     let plot = plot(shown);
-    let title = format!("{} of 5 hours", count(blocks.len(), "block"));
+    let title = title(&blocks);
     if let Some(path) = &args.svg {
         svg::write(&plot, &title, path, args.force, ui)?;
     }
@@ -69,15 +69,22 @@ fn active(block: &UsageBlock) -> String {
     }
 }
 
+/// Names a block by its beginning.
+pub(in crate::commands) fn name(block: &UsageBlock) -> String {
+    format!("{} {}", when::day(block.start), when::time(block.start))
+}
+
+/// Says what all blocks are.
+pub(in crate::commands) fn title(blocks: &[UsageBlock]) -> String {
+    format!("{} of 5 hours", count(blocks.len(), "block"))
+}
+
 fn plot(blocks: &[UsageBlock]) -> Plot {
-    let by_cost = blocks.iter().any(|block| block.spending.cost.0 > 0);
+    let weight = weigher(blocks.iter().map(|block| &block.spending));
     let rows = blocks.iter().map(|block| PlotRow {
-        name: format!("{} {}", when::day(block.start), when::time(block.start)),
+        name: name(block),
         is_part: false,
-        weight: match by_cost {
-            true => u64::try_from(block.spending.cost.0).unwrap_or(0),
-            false => block.spending.tokens(),
-        },
+        weight: weight(&block.spending),
         cells: vec![
             cost(&block.spending),
             tokens(&block.spending),

@@ -1,9 +1,12 @@
 //! The store, as the screens see it. Each method is in the file of its subject.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use backtrail::Store;
+use backtrail::{SessionId, SessionInfo, SessionReader, Store};
+use backtrail_index::{Index, IndexOptions, Prices, Project};
 use backtrail_tui::library as tui;
 use backtrail_tui::library::{
     Action, Between, BlameLine, Change, Changes, ChangesOf, Costs, CostsBy, Failure, FileDiff,
@@ -11,6 +14,9 @@ use backtrail_tui::library::{
     SearchResults, SessionHead, SessionList, Timeline, Watch,
 };
 
+use jiff::tz::TimeZone;
+
+use super::super::conversation::changes::Changes as TurnChanges;
 use super::super::require_files_store;
 use super::actions::Plans;
 use super::next_undo::NextUndo;
@@ -19,11 +25,20 @@ use super::{
 };
 use crate::error::{CommandError, Result};
 use crate::home;
-use crate::text::clean;
+use crate::layout::{Line, Span};
+use crate::settings::Settings;
+use crate::text::{clean, one_line, visible};
 use crate::ui::Ui;
 
 /// The answer of a library.
 pub(super) type Answer<T> = tui::Answer<T>;
+
+/// How old the answers of a search may be while sessions grow.
+const STALE: Duration = Duration::from_secs(2);
+/// How old they may be otherwise: not every session is watched.
+const OLDEST: Duration = Duration::from_secs(30);
+/// For how long it is remembered what the turns of a session changed.
+const REMEMBERED: Duration = Duration::from_secs(5);
 
 /// A store, and the workspace here.
 #[derive(Debug)]
@@ -37,6 +52,22 @@ pub(super) struct StoreLibrary {
     pub(super) plans: Plans,
     /// What undo would do, as far as it is known.
     pub(super) next_undo: NextUndo,
+    /// The project here.
+    pub(super) project: Option<Project>,
+    /// The index, as it was when it last caught up.
+    index: Mutex<Option<(Instant, Arc<Index>)>>,
+    /// What the turns of the open session changed.
+    changes: Mutex<Option<RememberedChanges>>,
+    /// What is watched, if anything is.
+    pub(super) watched: Mutex<Option<watch::WatchedSessions>>,
+}
+
+#[derive(Debug)]
+struct RememberedChanges {
+    session: SessionId,
+    last_seq: u64,
+    at: Instant,
+    changes: Arc<TurnChanges>,
 }
 
 impl StoreLibrary {
@@ -44,26 +75,135 @@ impl StoreLibrary {
     pub(super) fn open(ui: &Ui) -> Result<Self> {
         let store = require_files_store(ui)?;
         let root = home::workspace_root(&store);
-        Ok(Self {
-            store,
-            root,
-            ui: ui.quiet(),
+        Ok(Self::new(store, root, ui.quiet()))
+    }
+
+    /// Makes a library of a store, in a directory.
+    pub(super) fn new(store: Store, root: Option<PathBuf>, ui: Ui) -> Self {
+        Self {
+            ui,
             plans: Plans::default(),
             next_undo: NextUndo::default(),
-        })
+            project: root.as_deref().map(|root| Project::of(root, None)),
+            store,
+            root,
+            index: Mutex::default(),
+            changes: Mutex::default(),
+            watched: Mutex::default(),
+        }
     }
+
+    /// Returns the name of the workspace here.
+    pub(super) fn workspace_name(&self) -> Option<String> {
+        let name = self.root.as_deref()?.file_name()?;
+        Some(one_line(&visible(&name.to_string_lossy()), 60))
+    }
+
+    /// Opens the index as it was left: at once, and possibly old.
+    pub(super) fn index_as_left(&self) -> Result<Index> {
+        Ok(Index::open(&self.store, self.index_options()?.as_left())?)
+    }
+
+    /// Returns an index that catches up before its first answer.
+    pub(super) fn fresh_index(&self) -> Result<Arc<Index>> {
+        let index = Arc::new(Index::open(&self.store, self.index_options()?.once())?);
+        *lock(&self.index) = Some((Instant::now(), Arc::clone(&index)));
+        Ok(index)
+    }
+
+    /// Returns the index that caught up last, if that was a moment ago or nothing changed since;
+    /// else a new one.
+    pub(super) fn recent_index(&self) -> Result<Arc<Index>> {
+        let known = lock(&self.index).clone();
+        match known {
+            Some((at, index)) if at.elapsed() < STALE => Ok(index),
+            Some((at, index)) if at.elapsed() < OLDEST && !self.is_changed() => Ok(index),
+            _ => self.fresh_index(),
+        }
+    }
+
+    /// Returns whether the store may have changed since the index caught up.
+    fn is_changed(&self) -> bool {
+        let watched = lock(&self.watched);
+        watched.as_ref().is_none_or(|it| it.take_changed())
+    }
+
+    fn index_options(&self) -> Result<IndexOptions> {
+        let prices = Prices::with_own(Settings::read(self.store.root())?.prices.value);
+        Ok(IndexOptions::new()
+            .prices(prices)
+            .time_zone(TimeZone::system()))
+    }
+
+    /// Returns what the turns of a session changed. Finding out reads the whole trail of the
+    /// workspace, so it is remembered from page to page.
+    pub(super) fn changes_of(
+        &self,
+        reader: &SessionReader,
+        info: &SessionInfo,
+    ) -> Arc<TurnChanges> {
+        let is_it = |it: &&RememberedChanges| {
+            let is_new = it.last_seq == info.last_seq || it.at.elapsed() < REMEMBERED;
+            it.session == info.id && is_new
+        };
+        if let Some(found) = lock(&self.changes).as_ref().filter(is_it) {
+            return Arc::clone(&found.changes);
+        }
+        let changes = Arc::new(TurnChanges::find(&self.store, reader, info));
+        *lock(&self.changes) = Some(RememberedChanges {
+            session: info.id.clone(),
+            last_seq: info.last_seq,
+            at: Instant::now(),
+            changes: Arc::clone(&changes),
+        });
+        changes
+    }
+
+    /// Takes note of the session that is read.
+    pub(super) fn open_session(&self, id: &SessionId) {
+        if let Some(watched) = &mut *lock(&self.watched) {
+            watched.open(id);
+        }
+    }
+}
+
+/// Locks something that stays usable whatever happened to others who did.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Turns an error of the command into a message on the screen.
 pub(super) fn failure(error: CommandError) -> Failure {
+    let text = error.with_causes();
+    let path = error.path.as_deref().map(Path::to_string_lossy);
+    let message = match path.filter(|path| !text.contains(&**path)) {
+        Some(path) => format!("{text} (in {path})"),
+        None => text,
+    };
     Failure {
-        message: clean(&error.with_causes()).into_owned(),
+        message: clean(&message).into_owned(),
         hints: error
             .hints
             .iter()
-            .map(|it| clean(it).into_owned())
+            .map(|hint| clean(hint).into_owned())
             .collect(),
     }
+}
+
+/// Returns the id that a text is.
+pub(super) fn session_id(text: &str) -> Answer<SessionId> {
+    let parsed = text.parse::<SessionId>();
+    parsed.map_err(|error| failure(CommandError::from(error)))
+}
+
+/// Turns lines into those of the screens.
+pub(super) fn tui_lines(lines: Vec<Line>) -> Vec<tui::Line> {
+    let span = |span: Span| tui::Span {
+        style: span.style,
+        text: span.text,
+    };
+    let line = |line: Line| line.into_iter().map(span).collect();
+    lines.into_iter().map(line).collect()
 }
 
 impl Library for StoreLibrary {

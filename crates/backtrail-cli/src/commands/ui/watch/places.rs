@@ -1,0 +1,200 @@
+//! Which directories of a store are watched, and what a change in them means.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use backtrail::{SessionId, Store};
+use backtrail_formats::{Interest, Notice, Notifier};
+use backtrail_index::known_sessions;
+
+use super::super::library::lock;
+
+/// How many sessions are watched besides the open one: those that were active last.
+const RECENT: usize = 256;
+
+/// What changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct News {
+    /// The sessions that grew.
+    pub(super) sessions: BTreeSet<SessionId>,
+    /// Whether sessions came or went.
+    pub(super) is_list_changed: bool,
+    pub(super) is_workspace_changed: bool,
+}
+
+/// The directories that are watched.
+#[derive(Debug)]
+pub(super) struct WatchedPlaces {
+    notifier: Notifier,
+    store: Store,
+    sessions: PathBuf,
+    workspaces: PathBuf,
+    /// The directory that is worked in.
+    root: Option<PathBuf>,
+    open: Option<SessionId>,
+    /// The sessions that were active last, the oldest first.
+    recent: VecDeque<SessionId>,
+}
+
+impl WatchedPlaces {
+    pub(super) fn new(store: &Store, root: Option<&Path>) -> Self {
+        let dir = |name: &str| store.root().join(name);
+        let mut places = Self {
+            notifier: Notifier::new(usize::MAX),
+            store: store.clone(),
+            sessions: dir("sessions"),
+            workspaces: dir("workspaces"),
+            root: root.map(Path::to_owned),
+            open: None,
+            recent: VecDeque::new(),
+        };
+        let dirs = [&places.sessions, &places.workspaces, &dir("trash")];
+        for dir in dirs {
+            // One that is not there yet has nothing to show.
+            places.notifier.watch(dir, Interest::NewDirectories).ok();
+        }
+        places.watch_workspace();
+        places
+    }
+
+    fn watch_workspace(&mut self) {
+        let root = self.root.as_deref();
+        let found = root.and_then(|root| self.store.find_workspace(root).ok()?);
+        if let Some(workspace) = found {
+            let dir = self.workspaces.join(workspace.id().as_str());
+            self.notifier.watch(&dir, Interest::Contents).ok();
+        }
+    }
+
+    fn watch_session(&mut self, id: &SessionId) {
+        let dir = self.sessions.join(id.as_str());
+        // A session that is gone does not grow.
+        self.notifier.watch(&dir, Interest::Contents).ok();
+    }
+
+    fn forget_session(&mut self, id: &SessionId) {
+        if self.open.as_ref() != Some(id) && !self.recent.contains(id) {
+            self.notifier.forget(&self.sessions.join(id.as_str()));
+        }
+    }
+
+    fn open(&mut self, id: &SessionId) {
+        if self.open.as_ref() != Some(id) {
+            self.watch_session(id);
+            if let Some(before) = self.open.replace(id.clone()) {
+                self.forget_session(&before);
+            }
+        }
+    }
+
+    fn add_recent(&mut self, id: SessionId) {
+        if self.recent.contains(&id) {
+            return;
+        }
+        self.watch_session(&id);
+        self.recent.push_back(id);
+        if self.recent.len() > RECENT
+            && let Some(oldest) = self.recent.pop_front()
+        {
+            self.forget_session(&oldest);
+        }
+    }
+
+    fn news_of(&mut self, notices: &[Notice]) -> News {
+        let mut news = News::default();
+        for notice in notices {
+            match notice {
+                Notice::File(path) => self.file_changed(path, &mut news),
+                Notice::Directory(path) => self.directory_came(path, &mut news),
+                Notice::Gone => news.is_list_changed = true,
+                Notice::Lost => {
+                    news.is_list_changed = true;
+                    news.is_workspace_changed = true;
+                    news.sessions.extend(self.open.clone());
+                }
+            }
+        }
+        news
+    }
+
+    fn file_changed(&self, path: &Path, news: &mut News) {
+        // Locks and payloads change, too.
+        if path.extension().is_none_or(|it| it != "jsonl") {
+            return;
+        }
+        if path.starts_with(&self.workspaces) {
+            news.is_workspace_changed = true;
+        }
+        news.sessions.extend(self.session_at(path.parent()));
+    }
+
+    fn directory_came(&mut self, path: &Path, news: &mut News) {
+        if path.starts_with(&self.workspaces) {
+            self.watch_workspace();
+            news.is_workspace_changed = true;
+            return;
+        }
+        news.is_list_changed = true;
+        if let Some(id) = self.session_at(Some(path)) {
+            self.add_recent(id);
+        }
+    }
+
+    /// Returns the session whose directory a path is.
+    fn session_at(&self, dir: Option<&Path>) -> Option<SessionId> {
+        let name = dir?.strip_prefix(&self.sessions).ok()?;
+        name.to_str()?.parse().ok()
+    }
+}
+
+/// The watched sessions, shared with the thread that waits for changes. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(in crate::commands::ui) struct WatchedSessions {
+    places: Arc<Mutex<WatchedPlaces>>,
+    is_changed: Arc<AtomicBool>,
+}
+
+impl WatchedSessions {
+    pub(super) fn new(places: WatchedPlaces, is_changed: Arc<AtomicBool>) -> Self {
+        Self {
+            places: Arc::new(Mutex::new(places)),
+            is_changed,
+        }
+    }
+
+    /// Watches the session that is read.
+    pub(in crate::commands::ui) fn open(&mut self, id: &SessionId) {
+        lock(&self.places).open(id);
+    }
+
+    /// Returns whether something changed since the last call.
+    pub(in crate::commands::ui) fn take_changed(&self) -> bool {
+        self.is_changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Watches the sessions that were active last.
+    pub(super) fn watch_recent(&mut self, store: &Store) {
+        let known = known_sessions(store).into_iter().take(RECENT);
+        let ids: Vec<SessionId> = known.filter_map(|it| it.id.parse().ok()).collect();
+        let mut places = lock(&self.places);
+        ids.into_iter().rev().for_each(|id| places.add_recent(id));
+    }
+
+    /// Returns what can be read from once something changed.
+    pub(super) fn queue(&self) -> Option<OwnedFd> {
+        let places = lock(&self.places);
+        places.notifier.as_fd()?.try_clone_to_owned().ok()
+    }
+
+    pub(super) fn read(&mut self) -> Vec<Notice> {
+        let notices = lock(&self.places).notifier.read();
+        notices.unwrap_or_default()
+    }
+
+    pub(super) fn news_of(&mut self, notices: &[Notice]) -> News {
+        lock(&self.places).news_of(notices)
+    }
+}
