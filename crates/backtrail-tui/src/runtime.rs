@@ -217,9 +217,8 @@ impl Runtime {
     fn take(&mut self, state: &mut impl State, message: Message) -> io::Result<Flow> {
         let event = match message {
             Message::Input(input) => match input? {
-                Input::Event(Event::Resize(columns, rows)) => {
-                    return self.resize(state, (columns, rows));
-                }
+                // What was read may be old by now.
+                Input::Event(Event::Resize(..)) => return self.resize(state, self.screen.size()?),
                 Input::Event(event) => event,
                 Input::Background(background) => {
                     state.set_background(background);
