@@ -4,7 +4,8 @@ use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 
 use crate::diff_rows;
-use crate::library::{Action, Answer, Failure, Library, OnConflict, Report, Span};
+use crate::highlight;
+use crate::library::{Action, Answer, Failure, Library, OnConflict, Report};
 use crate::look::Look;
 use crate::request::{DiffRequest, DiffRows, Direction, Reply, Request};
 
@@ -31,7 +32,7 @@ fn ask(library: &dyn Library, request: &Request, look: Look) -> Reply {
         Request::Files(workspace, moment) => Reply::Files(library.files(workspace, moment)),
         Request::File(workspace, moment, path) => {
             let text = library.file(workspace, moment, path);
-            Reply::File(text.map(|text| text.lines().map(|line| vec![Span::plain(line)]).collect()))
+            Reply::File(text.map(|text| highlight::file(path, &text, look)))
         }
         Request::Blame(workspace, moment, path) => {
             Reply::Blame(library.blame(workspace, moment, path))

@@ -6,6 +6,7 @@
 mod answer;
 mod app;
 mod clipboard;
+mod columns;
 mod command;
 mod cursor;
 mod diff_rows;
@@ -14,6 +15,7 @@ mod event;
 #[cfg(test)]
 mod fake_tests;
 mod fuzzy;
+mod highlight;
 mod input;
 mod lanes;
 pub mod library;
@@ -26,6 +28,7 @@ mod surroundings;
 mod terminal;
 #[cfg(test)]
 mod terminal_tests;
+mod word_diff;
 
 pub use self::look::{Background, Look};
 pub use self::options::Options;

@@ -217,9 +217,8 @@ impl Runtime {
     fn take(&mut self, state: &mut impl State, message: Message) -> io::Result<Flow> {
         let event = match message {
             Message::Input(input) => match input? {
-                Input::Event(Event::Resize(columns, rows)) => {
-                    return self.resize(state, (columns, rows));
-                }
+                // What was read may be old by now.
+                Input::Event(Event::Resize(..)) => return self.resize(state, self.screen.size()?),
                 Input::Event(event) => event,
                 Input::Background(background) => {
                     state.set_background(background);
@@ -299,30 +298,34 @@ impl Runtime {
 
     /// Gives the terminal to a command, and takes it back when that ended.
     fn run_command(&mut self, state: &mut impl State, command: &[OsString]) -> io::Result<Flow> {
-        let message = self.away(|| problem_of(command))?;
-        if let Some(end) = self.resize(state, self.screen.size()?)? {
-            return Ok(Some(end));
+        self.go_away();
+        let message = problem_of(command);
+        match self.come_back(state)? {
+            None => self.tell(state, message),
+            end => Ok(end),
         }
-        self.tell(state, message)
     }
 
     /// Stops as Ctrl-Z does, until the shell continues us.
     fn suspend(&mut self, state: &mut impl State) -> io::Result<Flow> {
-        self.away(signals::stop)??;
-        let size = self.screen.size()?;
-        self.resize(state, size)
+        self.go_away();
+        self.signals.stop()?;
+        self.come_back(state)
     }
 
-    /// Does something while the terminal is not ours.
-    fn away<T>(&mut self, something: impl FnOnce() -> T) -> io::Result<T> {
+    /// Leaves the terminal to another program.
+    fn go_away(&mut self) {
         self.input.pause();
         self.signals.set_away(true);
         terminal::leave();
-        let done = something();
+    }
+
+    /// Takes the terminal again, which may have another size by now.
+    fn come_back(&mut self, state: &mut impl State) -> io::Result<Flow> {
         self.screen.enter_again()?;
         self.signals.set_away(false);
         self.input.resume();
-        Ok(done)
+        self.resize(state, self.screen.size()?)
     }
 
     fn tell(&mut self, state: &mut impl State, message: Option<String>) -> io::Result<Flow> {
