@@ -78,6 +78,7 @@ mod show;
 mod snapshots;
 mod stats;
 mod trash;
+mod ui;
 mod umask;
 mod usage_figures;
 mod verify;

@@ -1,6 +1,6 @@
 //! What was spent, in groups.
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, Step};
 use crate::library::{CostRow, Costs, CostsBy, Scope};
 use crate::request::Request;
 
@@ -45,11 +45,16 @@ impl CostsPanel {
     }
 
     pub(crate) fn set(&mut self, answer: Result<Costs, String>, height: usize) {
-        self.is_loaded = true;
+        let is_first = !std::mem::replace(&mut self.is_loaded, true);
         self.error = None;
         match answer {
             Ok(costs) => self.costs = costs,
             Err(message) => self.error = Some(message),
+        }
+        // Days and weeks are in order: the newest one is the last.
+        let is_by_time = matches!(self.by(), CostsBy::Day | CostsBy::Week | CostsBy::Block);
+        if is_first && is_by_time {
+            self.cursor.go(Step::Last, self.costs.rows.len(), height);
         }
         self.cursor.fit(self.costs.rows.len(), height);
     }

@@ -19,10 +19,10 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     let dot = look.signs().dot;
     let place = reader
         .selected()
-        .map(|part| format!("{} of {}", part.seq, reader.end));
-    let mut bottom = vec![reader.facts.clone()];
-    bottom.extend(reader.writer.clone());
-    bottom.extend(place);
+        .map(|part| format!("record {} of {}", part.seq, reader.end));
+    let mut bottom: Vec<String> = place.into_iter().collect();
+    bottom.extend(reader.writer.iter().map(|writer| format!("written by {writer}")));
+    bottom.push(reader.facts.clone());
     bottom.retain(|text| !text.is_empty());
     let titles = Titles {
         top: reader.title.clone(),

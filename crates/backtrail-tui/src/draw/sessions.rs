@@ -11,7 +11,7 @@ use crate::command::Panel;
 use crate::library::{Scope, SessionEntry};
 
 /// What a title must keep before another column is shown.
-const TITLE: usize = 28;
+const TITLE: usize = 24;
 
 /// A column beside the title.
 struct Column {
@@ -23,7 +23,7 @@ struct Column {
 /// The columns, the most important first.
 const COLUMNS: [Column; 6] = [
     Column {
-        width: 9,
+        width: 10,
         text: |entry| entry.when.clone(),
         is_right: true,
     },

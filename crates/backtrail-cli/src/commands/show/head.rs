@@ -34,7 +34,7 @@ pub(super) fn write(
 }
 
 /// Returns which session it is, of which agent and model, and where it was.
-pub(in crate::commands) fn place_facts(info: &SessionInfo) -> Vec<String> {
+fn place_facts(info: &SessionInfo) -> Vec<String> {
     let mut facts = vec![short(&info.id), info.id.to_string()];
     facts.extend(
         info.agent
@@ -48,7 +48,7 @@ pub(in crate::commands) fn place_facts(info: &SessionInfo) -> Vec<String> {
 }
 
 /// Returns when it was, its numbers and its tags.
-pub(in crate::commands) fn time_facts(info: &SessionInfo, survey: Option<&Survey>) -> Vec<String> {
+fn time_facts(info: &SessionInfo, survey: Option<&Survey>) -> Vec<String> {
     let mut facts: Vec<String> = span(info).into_iter().collect();
     if info.times_from_file {
         facts.push(when::FROM_FILE.to_owned());

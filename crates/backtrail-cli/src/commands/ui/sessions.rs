@@ -10,7 +10,6 @@ use super::library::{Answer, StoreLibrary, failure, session_id};
 use crate::commands::conversation::{NO_TITLE, Survey};
 use crate::commands::fresh;
 use crate::commands::list::{SessionLine, trees};
-use crate::commands::show::head::{place_facts, time_facts};
 use crate::commands::workspace::freshen_at_once;
 use crate::derived;
 use crate::error::Result;
@@ -119,14 +118,12 @@ fn read_head(library: &StoreLibrary, id: &SessionId) -> Result<SessionHead> {
     let reader = library.store.read_session(id)?;
     let info = reader.info()?;
     let row = derived::session(&library.index_as_left()?, &info.id)?;
-    let survey = row.as_ref().map(survey_of);
-    let mut facts = place_facts(&info);
-    facts.extend(time_facts(&info, survey.as_ref()));
+    let facts = row.as_ref().map(|row| survey_of(row).words());
     let title = reader.title()?;
     let title = title.as_deref().unwrap_or(NO_TITLE);
     Ok(SessionHead {
         title: one_line(title, TITLE),
-        facts: facts.join(" · "),
+        facts: facts.unwrap_or_default().join(", "),
         writer: reader.writer()?.map(|holder| match holder {
             Some(holder) => one_line(&holder.to_string(), 80),
             None => "another process".to_owned(),

@@ -1,5 +1,6 @@
 //! The real program on a terminal of its own: keys in, a screen out.
 
+use std::num::NonZero;
 use std::process::Command;
 
 use rustix::process::{Signal, kill_process};
@@ -10,7 +11,8 @@ use crate::pty::Terminal;
 pub(super) struct Screen {
     terminal: Terminal,
     parser: vt100::Parser,
-    has_ended: bool,
+    /// Everything that the program wrote.
+    written: Vec<u8>,
 }
 
 impl Screen {
@@ -19,17 +21,26 @@ impl Screen {
         Self::sized(command, 40, 160)
     }
 
+    /// Starts a command on a terminal that knows nothing but ASCII.
+    pub(super) fn ascii(command: &mut Command) -> Self {
+        Self::in_locale(command, "C", 40, 160)
+    }
+
     pub(super) fn sized(command: &mut Command, rows: u16, columns: u16) -> Self {
+        Self::in_locale(command, "C.UTF-8", rows, columns)
+    }
+
+    fn in_locale(command: &mut Command, locale: &str, rows: u16, columns: u16) -> Self {
         command
             .env("TERM", "xterm-256color")
-            .env("LC_ALL", "C.UTF-8")
+            .env("LC_ALL", locale)
             .env_remove("SSH_CONNECTION")
             .env_remove("DISPLAY")
             .env_remove("WAYLAND_DISPLAY");
         Self {
             terminal: Terminal::sized(command, rows, columns),
-            parser: vt100::Parser::new(rows, columns, 0),
-            has_ended: false,
+            parser: vt100::Parser::new(cells(rows), cells(columns), 0),
+            written: Vec::new(),
         }
     }
 
@@ -66,11 +77,22 @@ impl Screen {
     /// Waits until the screen is as it should be.
     pub(super) fn wait(&mut self, what: &str, is_right: impl Fn(&str) -> bool) {
         while !is_right(&self.contents()) {
-            let bytes = self.terminal.read_bytes();
-            self.has_ended = bytes.is_empty();
-            self.parser.process(&bytes);
-            assert!(!self.has_ended, "it ended without {what}:\n{}", self.contents());
+            let is_there = self.read();
+            assert!(is_there, "it ended without {what}:\n{}", self.contents());
         }
+    }
+
+    /// Shows what there is; returns `false` at the end.
+    fn read(&mut self) -> bool {
+        let bytes = self.terminal.read_bytes();
+        self.parser.process(&bytes);
+        self.written.extend_from_slice(&bytes);
+        !bytes.is_empty()
+    }
+
+    /// Returns whether the program wrote these bytes.
+    pub(super) fn wrote(&self, bytes: &[u8]) -> bool {
+        self.written.windows(bytes.len()).any(|part| part == bytes)
     }
 
     /// Waits until a text is on the screen.
@@ -90,7 +112,7 @@ impl Screen {
     }
 
     pub(super) fn resize(&mut self, rows: u16, columns: u16) {
-        self.parser.screen_mut().set_size(rows, columns);
+        self.parser.screen_mut().set_size(cells(rows), cells(columns));
         self.terminal.resize(rows, columns);
     }
 
@@ -98,20 +120,27 @@ impl Screen {
         kill_process(self.terminal.pid(), signal).unwrap();
     }
 
-    pub(super) fn pid(&self) -> rustix::process::Pid {
-        self.terminal.pid()
+    pub(super) fn is_on_alternate_screen(&self) -> bool {
+        self.parser.screen().alternate_screen()
+    }
+
+    /// Returns whether any cell has a colour.
+    pub(super) fn has_colours(&self) -> bool {
+        let screen = self.parser.screen();
+        let (rows, columns) = screen.size();
+        let (rows, columns) = (rows.get(), columns.get());
+        let mut cells = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+        cells.any(|(row, column)| {
+            screen.cell(row, column).is_some_and(|cell| {
+                cell.fgcolor() != vt100::Color::Default || cell.bgcolor() != vt100::Color::Default
+            })
+        })
     }
 
     /// Waits for the end; returns the exit code, and whether the terminal was left as it was
     /// found.
     pub(super) fn end(mut self) -> (i32, bool) {
-        loop {
-            let bytes = self.terminal.read_bytes();
-            if bytes.is_empty() {
-                break;
-            }
-            self.parser.process(&bytes);
-        }
+        while self.read() {}
         let screen = self.parser.screen();
         let is_restored = !screen.alternate_screen()
             && !screen.hide_cursor()
@@ -127,4 +156,8 @@ impl Screen {
         let (code, is_restored) = self.end();
         assert_eq!((code, is_restored), (0, true));
     }
+}
+
+fn cells(n: u16) -> NonZero<u16> {
+    NonZero::new(n).unwrap()
 }

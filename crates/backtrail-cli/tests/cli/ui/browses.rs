@@ -1,0 +1,241 @@
+//! Finding and reading.
+
+use super::Shop;
+use super::screen::Screen;
+use super::shop::OTHERS;
+use crate::kit::Cli;
+use crate::pty;
+
+#[test]
+fn the_sessions_here_come_first_and_all_are_one_key_away() {
+    if !pty::is_there() {
+        return;
+    }
+    let shop = Shop::new();
+    let mut screen = shop.ui();
+    screen.expect("this workspace");
+    assert!(!screen.shows("sort the shelf"));
+    screen.press_for("aa", "sort the shelf");
+    screen.expect(&format!("of {}", OTHERS + 1));
+    screen.press_for("G", "sort the shelf number 0");
+    screen.quit();
+}
+
+#[test]
+fn typing_filters_ten_thousand_sessions() {
+    if !pty::is_there() {
+        return;
+    }
+    let shop = Shop::new();
+    let mut screen = shop.ui();
+    screen.press_for("aa", "sort the shelf");
+    screen.press_for("Fnumber 7777", "1 of 1");
+    screen.expect("sort the shelf number 7777");
+    screen.press_for("<Enter>", "filter: number 7777");
+    screen.press_for("<Esc>", &format!("of {}", OTHERS + 1));
+    screen.quit();
+}
+
+#[test]
+fn enter_opens_a_conversation_and_q_goes_back_and_out() {
+    if !pty::is_there() {
+        return;
+    }
+    let shop = Shop::new();
+    let mut screen = shop.ui();
+    screen.expect("add the notes");
+    screen.press_for("<Enter>", "next prompt");
+    screen.press_for("q", "filter");
+    screen.press("q");
+    assert_eq!(screen.end(), (0, true));
+}
+
+#[test]
+fn a_match_in_any_session_is_shown_and_opened() {
+    if !pty::is_there() {
+        return;
+    }
+    let shop = Shop::new();
+    let mut screen = shop.ui();
+    screen.press_for("/", "Search in");
+    screen.press_for("<Tab><Tab>", "in everything");
+    screen.press_for("\"shelf 4242\"", "shelf 4242 is sorted");
+    screen.press_for("<Enter>", "sort the shelf number 4242");
+    screen.press_for("n", "match");
+    screen.quit();
+}
+
+#[test]
+fn a_search_that_finds_nothing_and_one_that_is_wrong_leave_the_screen_usable() {
+    if !pty::is_there() {
+        return;
+    }
+    let shop = Shop::new();
+    let mut screen = shop.ui();
+    screen.press_for("/zzzyqx", "nothing found");
+    screen.press("<Ctrl-U>(((");
+    screen.press_for("<Esc>", "write the cart");
+    screen.press_for("/cart", "write the cart");
+    screen.quit();
+}
+
+#[test]
+fn prompts_are_one_key_apart() {
+    if !pty::is_there() {
+        return;
+    }
+    let shop = Shop::new();
+    let mut screen = shop.ui();
+    screen.press_for("<Enter>", "next prompt");
+    // From the end: the last turn's prompt, then the one before it.
+    screen.press("[");
+    screen.expect("notes.md");
+    screen.press("[");
+    screen.expect("cart.rs");
+    screen.expect("round(3)");
+    screen.quit();
+}
+
+#[test]
+fn tools_are_hidden_short_or_full() {
+    if !pty::is_there() {
+        return;
+    }
+    let shop = Shop::new();
+    let mut screen = shop.ui();
+    screen.press_for("<Enter>", "Bash");
+    screen.press_for("z", "tool calls: full");
+    screen.press_for("z", "tool calls: hidden");
+    screen.expect_gone("Bash");
+    screen.press_for("z", "Bash");
+    screen.quit();
+}
+
+#[test]
+fn the_timeline_shows_each_turn_and_compares_two_moments() {
+    if !pty::is_there() {
+        return;
+    }
+    let shop = Shop::new();
+    let mut screen = shop.ui();
+    screen.press_for("2", "Timeline");
+    screen.expect("round the prices");
+    screen.expect("notes.md");
+    screen.press_for("j", "round(3)");
+    screen.press_for("km", "marked");
+    screen.press("j");
+    screen.expect("notes.md");
+    screen.quit();
+}
+
+#[test]
+fn files_are_shown_as_they_were_with_who_wrote_them() {
+    if !pty::is_there() {
+        return;
+    }
+    let shop = Shop::new();
+    let mut screen = shop.ui();
+    screen.press_for("2", "round the prices");
+    screen.press_for("w", "files as they were");
+    screen.expect("keep.txt");
+    screen.press_for("cart", "cart.rs");
+    screen.expect_gone("keep.txt");
+    screen.press_for("<Enter>", "let item_1 = 1;");
+    screen.press_for("b", "Blame");
+    screen.press_for("<Enter>", "next prompt");
+    screen.quit();
+}
+
+#[test]
+fn help_and_palette_name_what_is_possible_and_the_palette_does_it() {
+    if !pty::is_there() {
+        return;
+    }
+    let shop = Shop::new();
+    let mut screen = shop.ui();
+    screen.press_for("?", "What is possible here");
+    screen.expect("continue in an agent");
+    screen.press("<Esc>");
+    screen.expect_gone("What is possible here");
+    screen.press_for(":costs<Enter>", "Costs by day");
+    screen.quit();
+}
+
+#[test]
+fn costs_group_and_lead_to_their_sessions() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    cli.talk();
+    let mut screen = Screen::start(&mut cli.command(&["ui", "--all"]));
+    screen.expect("a talk");
+    screen.press_for("3", "$0.01");
+    screen.press_for("]]", "m-1");
+    screen.press_for("<Enter>", "a talk");
+    screen.expect("1 of 1");
+    screen.quit();
+}
+
+#[test]
+fn a_text_is_copied_through_the_terminal() {
+    if !pty::is_there() {
+        return;
+    }
+    let shop = Shop::new();
+    let mut screen = shop.ui();
+    screen.press_for("y", "copied ");
+    assert!(screen.wrote(b"\x1b]52;c;"));
+    screen.quit();
+}
+
+/// 100,000 lines of output cost a line until they are asked for.
+#[test]
+fn a_huge_output_is_folded_and_opens_whole() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let output: String = (0..100_000).map(|n| format!("line {n}\\n")).collect();
+    let lines = format!(
+        "{}\n{}\n{}\n",
+        r#"{"role":"user","text":"print a lot"}"#,
+        r#"{"type":"message","message":{"role":"assistant","blocks":[{"type":"tool_use","id":"t1","name":"bash","input":{"command":"seq"}}]}}"#,
+        format_args!(
+            r#"{{"type":"message","message":{{"role":"tool","blocks":[{{"type":"tool_result","tool_use_id":"t1","tool_name":"bash","output":"{output}","is_error":false}}]}}}}"#
+        ),
+    );
+    let ran = cli.run_with(&["record"], lines.as_bytes());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let mut screen = Screen::start(&mut cli.command(&["ui"]));
+    screen.expect("100,000 lines");
+    screen.press_for("<Enter>", "next prompt");
+    screen.press_for("[J", "seq");
+    screen.press_for("o", "line 0");
+    screen.press_for("G", "line 99999");
+    screen.press("<Esc>");
+    screen.expect_gone("line 99999");
+    screen.quit();
+}
+
+/// Titles, messages and output that try to drive the terminal.
+#[test]
+fn hostile_text_reaches_the_terminal_without_its_escapes() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let hostile = "\\u001b]0;owned\\u0007\\u001b[2J\\u001b[?1049l\\u009b31mred\\u202e end";
+    let line = format!("{{\"role\":\"user\",\"text\":\"look {hostile}\"}}\n");
+    let ran = cli.run_with(&["record"], line.as_bytes());
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let mut screen = Screen::start(&mut cli.command(&["ui"]));
+    screen.expect("look");
+    screen.press_for("<Enter>", "next prompt");
+    screen.press("o");
+    screen.expect("end");
+    assert!(screen.is_on_alternate_screen(), "the text left the screen");
+    assert!(!screen.wrote(b"\x1b]0;owned"), "the text set the title");
+    screen.press_for("<Esc>/look", "end");
+    screen.quit();
+}

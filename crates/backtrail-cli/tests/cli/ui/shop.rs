@@ -1,0 +1,108 @@
+//! A workspace in which an agent worked, in a store with 10,000 other sessions.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use backtrail::{Durability, Message, SessionOptions, StoreOptions};
+
+use super::screen::Screen;
+use crate::kit::Cli;
+use crate::live::{Claude, write};
+
+/// How many sessions of other workspaces there are.
+pub(super) const OTHERS: usize = 10_000;
+
+/// A workspace with three turns of an agent.
+pub(super) struct Shop {
+    pub(super) claude: Claude,
+}
+
+impl Shop {
+    /// Three turns: `cart.rs` is written, then edited in two places, then `notes.md` is added.
+    pub(super) fn new() -> Self {
+        let mut claude = Claude::new();
+        copy(&others(), &claude.cli.store());
+        write(&claude.cli.work(), "keep.txt", "mine\n");
+        let cart: String = (1..=30).map(|n| format!("let item_{n} = {n};\n")).collect();
+        claude.turn("write the cart", "call-1", |work| write(work, "cart.rs", &cart));
+        claude.turn("round the prices", "call-2", |work| {
+            let rounded = cart
+                .replace("item_3 = 3;", "item_3 = round(3);")
+                .replace("item_27 = 27;", "item_27 = round(27);");
+            write(work, "cart.rs", &rounded);
+        });
+        claude.turn("add the notes", "call-3", |work| write(work, "notes.md", "# Notes\n"));
+        let listed = claude.run(&["list", "--all", "--json"]);
+        assert_eq!(listed.code, 0, "{listed:#?}");
+        Self { claude }
+    }
+
+    pub(super) fn cli(&self) -> &Cli {
+        &self.claude.cli
+    }
+
+    /// Opens the screen.
+    pub(super) fn ui(&self) -> Screen {
+        let mut screen = Screen::start(&mut self.claude.command(&["ui"]));
+        screen.expect("write the cart");
+        screen.expect("undo: ");
+        screen
+    }
+
+    pub(super) fn read(&self, name: &str) -> Option<String> {
+        self.claude.read(name)
+    }
+
+    /// Returns the session of the agent.
+    pub(super) fn session(&self) -> String {
+        let listed = self.claude.run(&["list", "--json"]).json();
+        let row = &listed.as_array().unwrap()[0];
+        row["id"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Returns a store with many sessions and its catalogue, made once and kept for the next run.
+fn others() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let made = MADE.get_or_init(|| {
+        let name = format!("{OTHERS}-sessions-{}", env!("CARGO_PKG_VERSION"));
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        if !dir.exists() {
+            let part = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+            make(&part.path().join("store"));
+            // Another process may have been faster.
+            std::fs::rename(part.path().join("store"), &dir).ok();
+        }
+        dir
+    });
+    made.clone()
+}
+
+fn make(dir: &Path) {
+    let options = StoreOptions::new().durability(Durability::Os);
+    let store = options.open_or_create(dir).unwrap();
+    for n in 0..OTHERS {
+        let root = format!("/home/me/src/project-{}", n % 100);
+        let options = SessionOptions::new()
+            .agent(["claude-code", "codex", "mine"][n % 3])
+            .workspace_root(Path::new(&root));
+        let session = store.create_session(options).unwrap();
+        let asked = format!("sort the shelf number {n}");
+        session.append(Message::user_text(asked)).unwrap();
+        session
+            .append(Message::assistant([backtrail::Block::text(format!("shelf {n} is sorted"))]))
+            .unwrap();
+        session.close().unwrap();
+    }
+    let ran = crate::kit::finish(
+        &mut crate::kit::command(dir, Path::new("/"), &["list", "--all", "--json", "-n", "1"]),
+        b"",
+    );
+    assert_eq!(ran.code, 0, "{ran:#?}");
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
+    assert!(copied.unwrap().success());
+}
