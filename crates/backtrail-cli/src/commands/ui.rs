@@ -10,6 +10,8 @@ mod library;
 mod pages;
 mod search;
 mod sessions;
+#[cfg(test)]
+mod testing;
 mod timeline;
 mod watch;
 

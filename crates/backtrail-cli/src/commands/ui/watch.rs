@@ -139,3 +139,7 @@ fn wait(stop: &Stop, time: Duration) {
     // If the system refuses to wait, changes are reported one by one.
     poll(&mut sources, time.as_ref()).ok();
 }
+
+#[cfg(test)]
+#[path = "watch/watch_tests.rs"]
+mod tests;
