@@ -216,7 +216,7 @@ fn print(args: &ListArgs, found: Found, ui: &Ui) -> Result<Answer> {
         let all = listed.families.iter().chain(&listed.runs);
         all.map(Family::len).sum()
     };
-    let mut lines: Vec<table::SessionLine> = match args.forks {
+    let mut lines: Vec<SessionLine> = match args.forks {
         true => listed.families.iter().flat_map(Family::tree).collect(),
         false => listed.families.iter().map(Family::folded).collect(),
     };

@@ -26,8 +26,15 @@ fn store() -> (Fixture, [String; 2]) {
 
 fn rows(costs: &Costs) -> Vec<(&str, &str, &str, u16)> {
     let rows = costs.rows.iter();
-    rows.map(|row| (row.name.as_str(), row.cost.as_str(), row.tokens.as_str(), row.share))
-        .collect()
+    rows.map(|row| {
+        (
+            row.name.as_str(),
+            row.cost.as_str(),
+            row.tokens.as_str(),
+            row.share,
+        )
+    })
+    .collect()
 }
 
 #[test]
@@ -37,7 +44,10 @@ fn groups_are_those_of_stats_with_their_sessions() {
     let by_model = costs(CostsBy::Model);
     assert_eq!(
         rows(&by_model),
-        [("m-1", "$4.00", "3 k", 1000), ("m-2", "$1.00", "1.5 k", 250)]
+        [
+            ("m-1", "$4.00", "3.0 k", 1000),
+            ("m-2", "$1.00", "1.5 k", 250)
+        ]
     );
     let mut sessions = by_model.rows[0].sessions.clone();
     sessions.sort();
@@ -45,14 +55,24 @@ fn groups_are_those_of_stats_with_their_sessions() {
     both.sort();
     assert_eq!(sessions, both);
     assert_eq!(by_model.rows[1].sessions, [here.clone()]);
-    assert!(by_model.total.ends_with("2 sessions · 3 calls · $5.00"), "{}", by_model.total);
+    assert!(
+        by_model.total.ends_with("2 sessions · 3 calls · $5.00"),
+        "{}",
+        by_model.total
+    );
     let by_agent = costs(CostsBy::Agent);
     assert_eq!(
         rows(&by_agent),
-        [("Codex", "$4.00", "3 k", 1000), ("pi", "$1.00", "1.5 k", 250)]
+        [
+            ("Codex", "$4.00", "3.0 k", 1000),
+            ("pi", "$1.00", "1.5 k", 250)
+        ]
     );
     let blocks = costs(CostsBy::Block);
-    let spent: Vec<_> = rows(&blocks).into_iter().map(|(_, cost, ..)| cost).collect();
+    let spent: Vec<_> = rows(&blocks)
+        .into_iter()
+        .map(|(_, cost, ..)| cost)
+        .collect();
     assert_eq!(spent, ["$4.00", "$1.00"]);
     assert_eq!(blocks.rows[0].sessions, [here]);
     assert_eq!(blocks.rows[1].sessions, [other]);
@@ -61,19 +81,35 @@ fn groups_are_those_of_stats_with_their_sessions() {
 #[test]
 fn days_without_calls_are_there_and_empty() {
     let (fixture, [here, other]) = store();
-    let by_day = fixture.library.costs(CostsBy::Day, Scope::Everything).unwrap();
+    let by_day = fixture
+        .library
+        .costs(CostsBy::Day, Scope::Everything)
+        .unwrap();
     let sessions: Vec<_> = by_day.rows.iter().map(|row| row.sessions.clone()).collect();
     assert_eq!(sessions, [vec![here], vec![], vec![other]]);
-    let costs: Vec<_> = rows(&by_day).into_iter().map(|(_, cost, _, share)| (cost, share)).collect();
+    let costs: Vec<_> = rows(&by_day)
+        .into_iter()
+        .map(|(_, cost, _, share)| (cost, share))
+        .collect();
     assert_eq!(costs, [("$4.00", 1000), ("", 0), ("$1.00", 250)]);
 }
 
 #[test]
 fn a_scope_limits_what_is_added_up() {
     let (fixture, _) = store();
-    let costs = fixture.library.costs(CostsBy::Model, Scope::Workspace).unwrap();
-    assert!(costs.total.ends_with("1 session · 2 calls · $4.00"), "{}", costs.total);
+    let costs = fixture
+        .library
+        .costs(CostsBy::Model, Scope::Workspace)
+        .unwrap();
+    assert!(
+        costs.total.ends_with("1 session · 2 calls · $4.00"),
+        "{}",
+        costs.total
+    );
     let nothing = Fixture::new();
-    let costs = nothing.library.costs(CostsBy::Day, Scope::Everything).unwrap();
+    let costs = nothing
+        .library
+        .costs(CostsBy::Day, Scope::Everything)
+        .unwrap();
     assert_eq!(costs.rows, []);
 }

@@ -37,12 +37,18 @@ fn a_query_is_completed_as_it_is_typed() {
 fn store() -> Fixture {
     let fixture = Fixture::new();
     let session = fixture.session(SessionOptions::new().title("money").agent("codex"));
-    session.append(Message::user_text("round half even")).unwrap();
+    session
+        .append(Message::user_text("round half even"))
+        .unwrap();
     session.append(answer("The rounding lost a cent.")).unwrap();
-    session.append(Message::user_text("round it otherwise")).unwrap();
+    session
+        .append(Message::user_text("round it otherwise"))
+        .unwrap();
     session.rewind_chat(2).unwrap();
     let other = fixture.create(SessionOptions::new().title("other"));
-    other.append(Message::user_text("a cent for the roundabout")).unwrap();
+    other
+        .append(Message::user_text("a cent for the roundabout"))
+        .unwrap();
     fixture
 }
 
@@ -58,7 +64,11 @@ fn the_last_word_is_the_beginning_of_one_and_matches_are_in_bold() {
     let hit = &found.hits[0];
     assert!(hit.heading.starts_with("other · "), "{}", hit.heading);
     assert_eq!(plain(&hit.snippet), ["a cent for the roundabout"]);
-    let bold = hit.snippet.iter().flatten().filter(|span| span.style == BOLD);
+    let bold = hit
+        .snippet
+        .iter()
+        .flatten()
+        .filter(|span| span.style == BOLD);
     let bold: Vec<&str> = bold.map(|span| span.text.as_str()).collect();
     assert_eq!(bold, ["cent", "roundabout"]);
 }
@@ -68,14 +78,21 @@ fn matches_of_a_session_are_together_and_undone_ones_name_their_trail() {
     let fixture = store();
     let found = search(&fixture, "round", Scope::Everything);
     assert_eq!(found.hits.len(), 4);
-    let sessions: Vec<&str> = found.hits.iter().map(|hit| hit.place.session.as_str()).collect();
+    let sessions: Vec<&str> = found
+        .hits
+        .iter()
+        .map(|hit| hit.place.session.as_str())
+        .collect();
     let mut distinct = sessions.clone();
     distinct.dedup();
     assert_eq!(distinct.len(), 2, "{sessions:?}");
     let undone: Vec<_> = found.hits.iter().filter(|hit| hit.is_undone).collect();
     assert_eq!(undone.len(), 1);
     assert_eq!((undone[0].place.seq, undone[0].place.trail), (3, Some(0)));
-    let first = found.hits.iter().find(|hit| hit.place.seq == 1 && hit.heading.contains("money"));
+    let first = found
+        .hits
+        .iter()
+        .find(|hit| hit.place.seq == 1 && hit.heading.contains("money"));
     let heading = &first.unwrap().heading;
     assert!(heading.starts_with("money · Codex · shop · "), "{heading}");
     assert!(heading.contains(" · turn 1 · user"), "{heading}");
@@ -85,14 +102,27 @@ fn matches_of_a_session_are_together_and_undone_ones_name_their_trail() {
 #[test]
 fn a_query_that_is_not_finished_is_no_error() {
     let fixture = store();
-    for words in ["", "  ", "\"", "\"half", "(", "half (", "half or", "-", "file:", "*", "half -"] {
+    for words in [
+        "", "  ", "\"", "\"half", "(", "half (", "half or", "-", "file:", "*", "half -",
+    ] {
         let answer = fixture.library.search(words, Scope::Everything);
         if let Err(failure) = answer {
-            assert!(failure.message.len() <= 100 && failure.hints.is_empty(), "{words}");
+            assert!(
+                failure.message.len() <= 100 && failure.hints.is_empty(),
+                "{words}"
+            );
         }
     }
-    assert_eq!(search(&fixture, "\"half ev", Scope::Everything).hits.len(), 0);
-    assert_eq!(search(&fixture, "\"half even", Scope::Everything).hits.len(), 1);
+    assert_eq!(
+        search(&fixture, "\"half ev", Scope::Everything).hits.len(),
+        0
+    );
+    assert_eq!(
+        search(&fixture, "\"half even", Scope::Everything)
+            .hits
+            .len(),
+        1
+    );
     assert_eq!(search(&fixture, "half or", Scope::Everything).hits.len(), 1);
 }
 

@@ -22,8 +22,12 @@ fn forks_and_sub_agents_are_below_the_session_that_they_come_from() {
     let fixture = Fixture::new();
     let first = fixture.session(SessionOptions::new().title("first"));
     first.append(Message::user_text("begin")).unwrap();
-    first.append(Message::assistant([call("t1", "task")])).unwrap();
-    let child = first.spawn("t1", SessionOptions::new().title("helper")).unwrap();
+    first
+        .append(Message::assistant([call("t1", "task")]))
+        .unwrap();
+    let child = first
+        .spawn("t1", SessionOptions::new().title("helper"))
+        .unwrap();
     child.append(Message::user_text("help")).unwrap();
     let fork = first.fork(&ForkOptions::new().branch_name("try")).unwrap();
     fork.append(Message::user_text("otherwise")).unwrap();
@@ -43,7 +47,11 @@ fn forks_and_sub_agents_are_below_the_session_that_they_come_from() {
             (2, "[fork] again"),
         ]
     );
-    let flags: Vec<_> = list.entries.iter().map(|it| (it.is_pinned, it.is_sub_agent)).collect();
+    let flags: Vec<_> = list
+        .entries
+        .iter()
+        .map(|it| (it.is_pinned, it.is_sub_agent))
+        .collect();
     assert_eq!(flags[..3], [(true, false), (false, false), (false, true)]);
     assert_eq!(list.all, 5);
 }
@@ -53,9 +61,13 @@ fn an_entry_has_the_numbers_of_list() {
     let fixture = Fixture::new();
     let options = SessionOptions::new().agent("claude-code").tags(["a", "b"]);
     let session = fixture.session(options);
-    session.append(Message::user_text("fix \u{1b}[31mit\nnow")).unwrap();
+    session
+        .append(Message::user_text("fix \u{1b}[31mit\nnow"))
+        .unwrap();
     let reply = answer("done").usage(Usage::new(1000, 100));
-    session.append(Draft::from(reply).model("claude-sonnet-4-5").cost_usd(1.25)).unwrap();
+    session
+        .append(Draft::from(reply).model("claude-sonnet-4-5").cost_usd(1.25))
+        .unwrap();
     let list = current(&fixture, Scope::Workspace);
     let index = fixture.library.index_as_left().unwrap();
     let row = derived::session(&index, session.id()).unwrap().unwrap();
@@ -81,12 +93,17 @@ fn an_entry_has_the_numbers_of_list() {
 fn known_is_as_the_catalogue_was_left_and_current_has_everything() {
     let fixture = Fixture::new();
     let known = || {
-        let list = fixture.library.sessions(Scope::Everything, Freshness::Known);
+        let list = fixture
+            .library
+            .sessions(Scope::Everything, Freshness::Known);
         list.unwrap().entries.len()
     };
     fixture.session(SessionOptions::new().title("one"));
     assert_eq!(known(), 0, "nothing was catalogued");
-    assert!(!fixture.library.store.root().join("derived").exists(), "nor is it now");
+    assert!(
+        !fixture.library.store.root().join("derived").exists(),
+        "nor is it now"
+    );
     assert_eq!(current(&fixture, Scope::Everything).entries.len(), 1);
     fixture.session(SessionOptions::new().title("two"));
     assert_eq!(known(), 1);
@@ -137,7 +154,9 @@ fn the_head_has_the_facts_of_show_and_who_is_writing() {
     let fixture = Fixture::new();
     let session = fixture.session(SessionOptions::new().title("the title").agent("codex"));
     session.append(Message::user_text("hello")).unwrap();
-    session.append(Message::assistant([call("t1", "ls")])).unwrap();
+    session
+        .append(Message::assistant([call("t1", "ls")]))
+        .unwrap();
     current(&fixture, Scope::Everything);
     let head = fixture.library.head(session.id().as_str()).unwrap();
     assert_eq!(head.title, "the title");
@@ -145,7 +164,10 @@ fn the_head_has_the_facts_of_show_and_who_is_writing() {
     assert_eq!(facts[0], short(session.id()));
     assert_eq!(facts[1], session.id().as_str());
     assert_eq!(facts[2], "Codex");
-    assert_eq!(facts[facts.len() - 2..], ["1 turn", "1 tool call"]);
+    assert_eq!(
+        facts[facts.len() - 4..],
+        ["1 turn", "1 tool call", "~6 tokens", "unpriced"]
+    );
     let writer = head.writer.unwrap();
     assert!(writer.contains(&std::process::id().to_string()), "{writer}");
     let id = session.id().clone();

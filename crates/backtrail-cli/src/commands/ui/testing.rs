@@ -66,7 +66,11 @@ pub(super) fn answer(text: &str) -> Message {
 
 /// Returns lines without their styles.
 pub(super) fn plain(lines: &[Line]) -> Vec<String> {
-    let text = |line: &Line| line.iter().map(|span| span.text.as_str()).collect::<String>();
+    let text = |line: &Line| {
+        line.iter()
+            .map(|span| span.text.as_str())
+            .collect::<String>()
+    };
     let lines = lines.iter().map(text);
     lines.map(|line| line.trim_end().to_owned()).collect()
 }

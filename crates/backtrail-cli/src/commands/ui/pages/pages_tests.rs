@@ -74,7 +74,9 @@ impl Player {
                 Message::user_text(format!("<system-reminder>\n{text}\n</system-reminder>"))
             }
             Step::Title(n) => {
-                self.session.note(&Note::new().title(format!("t{n}"))).unwrap();
+                self.session
+                    .note(&Note::new().title(format!("t{n}")))
+                    .unwrap();
                 return;
             }
             Step::Compaction => {
@@ -146,7 +148,7 @@ impl Paged<'_> {
             let last = page.last;
             page = self.page(PageAt::After(last));
             assert_eq!(page.first, last + 1);
-            assert!(page.has_before && page.last >= page.first, "{page:?}");
+            assert!(page.has_before && page.last >= page.first);
             parts.append(&mut page.parts);
         }
         assert_eq!(page.last, page.end);
@@ -160,15 +162,35 @@ impl Paged<'_> {
             let first = page.first;
             page = self.page(PageAt::Before(first));
             assert_eq!(page.last, first - 1);
-            assert!(page.has_after && page.first <= page.last, "{page:?}");
+            assert!(page.has_after && page.first <= page.last);
             pages.push(std::mem::take(&mut page.parts));
         }
         pages.into_iter().rev().flatten().collect()
     }
 }
 
+/// Returns the first part that differs, in both, in a few words.
+fn difference(found: &[Part], expected: &[Part]) -> Option<[String; 2]> {
+    let words = |part: Option<&Part>| match part {
+        Some(part) => format!(
+            "{} {:?} {} {:?}",
+            part.seq, part.kind, part.has_more, part.lines
+        )
+        .chars()
+        .take(800)
+        .collect(),
+        None => "nothing".to_owned(),
+    };
+    let most = found.len().max(expected.len());
+    let pairs = (0..most).map(|n| (found.get(n), expected.get(n)));
+    let mut different = pairs.filter(|(found, expected)| found != expected);
+    different
+        .next()
+        .map(|(found, expected)| [words(found), words(expected)])
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn pages_tile_whatever_the_session_the_width_and_the_fold(
@@ -192,14 +214,17 @@ proptest! {
         let paged = Paged { library: &fixture.library, session: id, width, fold };
         let whole = paged.whole();
         prop_assert!(whole.iter().all(|part| !part.lines.is_empty()));
-        prop_assert_eq!(&paged.forwards(paged.page(PageAt::Start)), &whole);
-        prop_assert_eq!(&paged.backwards(paged.page(PageAt::End)), &whole);
+        let forwards = paged.forwards(paged.page(PageAt::Start));
+        prop_assert_eq!(difference(&forwards, &whole), None);
+        let backwards = paged.backwards(paged.page(PageAt::End));
+        prop_assert_eq!(difference(&backwards, &whole), None);
         let wanted = around % (player.session.last_seq() + 1);
         let page = paged.page(PageAt::Around(wanted));
-        prop_assert!((page.first..=page.last).contains(&wanted), "{:?}", page);
+        prop_assert!((page.first..=page.last).contains(&wanted));
         let (before, after) = (paged.backwards(page.clone()), paged.forwards(page.clone()));
         let own = page.parts.len();
-        prop_assert_eq!([&before[..], &after[own..]].concat(), whole);
+        let all = [&before[..], &after[own..]].concat();
+        prop_assert_eq!(difference(&all, &whole), None);
     }
 }
 
@@ -230,7 +255,11 @@ fn a_page_is_what_show_prints_and_folds_as_asked() {
     let session = conversation(&fixture);
     let shown = |fold| {
         let page = page_of(&fixture, &session, PageAt::End, fold);
-        let kinds: Vec<_> = page.parts.iter().map(|part| (part.seq, part.kind)).collect();
+        let kinds: Vec<_> = page
+            .parts
+            .iter()
+            .map(|part| (part.seq, part.kind))
+            .collect();
         let mut lines = plain_parts(&page.parts);
         // The heading has a time.
         assert!(lines[0].starts_with("── turn 1 · "), "{lines:?}");
@@ -249,7 +278,14 @@ fn a_page_is_what_show_prints_and_folds_as_asked() {
     assert_eq!(lines[..2], ["› what is here?", ""]);
     assert_eq!(lines[2..4], short);
     let (_, lines) = shown(Fold::Full);
-    let full = ["  thinking: first", "  then", "", "  ⚙ bash  ls   ✓ 2 lines", "      a", "      b"];
+    let full = [
+        "  thinking: first",
+        "  then",
+        "",
+        "  ⚙ bash  ls   ✓ 2 lines",
+        "      a",
+        "      b",
+    ];
     assert_eq!(lines[2..8], full);
 }
 
@@ -259,7 +295,10 @@ fn what_is_folded_says_so() {
     let session = conversation(&fixture);
     let has_more = |fold| {
         let page = page_of(&fixture, &session, PageAt::End, fold);
-        page.parts.iter().map(|part| part.has_more).collect::<Vec<_>>()
+        page.parts
+            .iter()
+            .map(|part| part.has_more)
+            .collect::<Vec<_>>()
     };
     assert_eq!(has_more(Fold::Short), [false, true, true, false]);
     assert_eq!(has_more(Fold::Full), [false; 4]);
@@ -271,7 +310,9 @@ fn a_huge_record_is_cut_and_its_text_is_whole() {
     let session = fixture.session(SessionOptions::new());
     let huge = vec!["line"; 100_000].join("\n");
     session.append(Message::user_text(huge.clone())).unwrap();
-    session.append(Message::assistant([call("t1", "ls")])).unwrap();
+    session
+        .append(Message::assistant([call("t1", "ls")]))
+        .unwrap();
     session.append(result("t1", &huge)).unwrap();
     session.append(answer(&"wide ".repeat(1_000_000))).unwrap();
     let page = page_of(&fixture, &session, PageAt::Around(2), Fold::Full);
@@ -280,7 +321,11 @@ fn a_huge_record_is_cut_and_its_text_is_whole() {
     assert!(page.parts.iter().all(|part| part.has_more));
     let text = |seq| {
         let session = session.id().to_string();
-        let place = Place { session, seq, trail: None };
+        let place = Place {
+            session,
+            seq,
+            trail: None,
+        };
         fixture.library.text(&place).unwrap()
     };
     assert_eq!(text(1), huge);
@@ -294,13 +339,18 @@ fn no_line_of_a_page_has_escapes_or_is_endless() {
     let session = fixture.session(SessionOptions::new());
     let hostile = "\u{1b}]0;x\u{7}\u{1b}[31mred\u{9b}2J\ttab\r\u{202e}";
     session.append(Message::user_text(hostile)).unwrap();
-    session.append(Message::assistant([call("t1", hostile)])).unwrap();
+    session
+        .append(Message::assistant([call("t1", hostile)]))
+        .unwrap();
     let wide = format!("{hostile}{}", "w".repeat(100_000));
     session.append(result("t1", &wide)).unwrap();
     session.append(answer(hostile)).unwrap();
     let page = page_of(&fixture, &session, PageAt::Start, Fold::Full);
     for line in page.parts.iter().flat_map(|part| plain(&part.lines)) {
-        assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
+        assert!(
+            !line.chars().any(|c| c.is_control() || c == '\u{202e}'),
+            "{line:?}"
+        );
         assert!(line.len() < 10_000, "{}", line.len());
     }
 }
@@ -326,7 +376,11 @@ fn an_undone_turn_is_found_by_its_trail() {
     assert_eq!(lines[1..], ["› and now?", "", "  Wrong."]);
     assert_eq!((page.first, page.last), (5, 6));
     assert!(!page.has_before && !page.has_after);
-    let place = Place { session: request.session, seq: 6, trail: Some(0) };
+    let place = Place {
+        session: request.session,
+        seq: 6,
+        trail: Some(0),
+    };
     assert_eq!(fixture.library.text(&place).unwrap(), "Wrong.");
     assert_eq!(fixture.library.prompt_from(&place, false).unwrap(), Some(5));
     assert_eq!(fixture.library.prompt_from(&place, true).unwrap(), None);
@@ -341,7 +395,11 @@ fn prompts_are_found_in_both_directions() {
     session.append(Message::user_text("more")).unwrap();
     let from = |seq, forwards| {
         let session = session.id().to_string();
-        let place = Place { session, seq, trail: None };
+        let place = Place {
+            session,
+            seq,
+            trail: None,
+        };
         fixture.library.prompt_from(&place, forwards).unwrap()
     };
     assert_eq!(from(1, true), Some(6));
@@ -354,14 +412,20 @@ fn prompts_are_found_in_both_directions() {
 fn a_call_names_the_session_that_it_started() {
     let fixture = Fixture::new();
     let session = conversation(&fixture);
-    session.append(Message::assistant([call("t2", "task")])).unwrap();
+    session
+        .append(Message::assistant([call("t2", "task")]))
+        .unwrap();
     let options = SessionOptions::new();
     let child = session.spawn("t2", options).unwrap();
     session.append(result("t2", "done")).unwrap();
     let page = page_of(&fixture, &session, PageAt::End, Fold::Short);
     let started: Vec<u64> = {
         let is_it = |part: &&Part| part.sub_agent.as_deref() == Some(child.id().as_str());
-        page.parts.iter().filter(is_it).map(|part| part.seq).collect()
+        page.parts
+            .iter()
+            .filter(is_it)
+            .map(|part| part.seq)
+            .collect()
     };
     assert_eq!(started, [5, 6]);
 }
@@ -388,7 +452,12 @@ fn a_session_that_is_gone_is_a_failure_and_so_is_a_wrong_id() {
 fn a_session_without_a_record_is_an_empty_page() {
     let fixture = Fixture::new();
     let session = fixture.session(SessionOptions::new());
-    for at in [PageAt::Start, PageAt::End, PageAt::Around(7), PageAt::Before(3)] {
+    for at in [
+        PageAt::Start,
+        PageAt::End,
+        PageAt::Around(7),
+        PageAt::Before(3),
+    ] {
         let page = page_of(&fixture, &session, at, Fold::Full);
         assert!(page.parts.is_empty() && !page.has_after, "{at:?}: {page:?}");
     }

@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Instant;
 
+use backtrail::trash::DeleteScope;
 use backtrail::{CheckpointOptions, Message, Note, SessionOptions};
 use backtrail_tui::library::{Fold, Library, PageAt, PageRequest};
 
@@ -71,7 +72,12 @@ fn a_session_that_grows_comes_or_gets_a_title_is_reported() {
     watched.wait_for(&Change::Session(new.id().to_string()));
     let id = new.id().clone();
     drop(new);
-    fixture.library.store.delete_session(&id).unwrap();
+    let plan = fixture
+        .library
+        .store
+        .delete_plan(&[id], DeleteScope::Named)
+        .unwrap();
+    plan.apply().unwrap();
     watched.wait_for(&Change::Sessions);
     watched.finish();
 }
