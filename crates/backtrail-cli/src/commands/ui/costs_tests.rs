@@ -54,7 +54,7 @@ fn groups_are_those_of_stats_with_their_sessions() {
     let mut both = [here.clone(), other.clone()];
     both.sort();
     assert_eq!(sessions, both);
-    assert_eq!(by_model.rows[1].sessions, [here.clone()]);
+    assert_eq!(by_model.rows[1].sessions, std::slice::from_ref(&here));
     assert!(
         by_model.total.ends_with("2 sessions · 3 calls · $5.00"),
         "{}",

@@ -4,7 +4,7 @@
 use backtrail::{Draft, ForkOptions, Message, Note, SessionOptions, Usage};
 use backtrail_tui::library::Library;
 
-use super::super::testing::{Fixture, answer, call};
+use super::super::testing::{Fixture, answer, call, make_directory, write_file};
 use super::*;
 use crate::commands::list::row_json;
 
@@ -116,11 +116,11 @@ fn a_scope_is_this_workspace_this_project_or_everything() {
     let fixture = Fixture::new();
     let root = &fixture.root;
     let git = root.join(".git/worktrees/feature");
-    std::fs::create_dir_all(&git).unwrap();
-    std::fs::write(git.join("commondir"), "../..\n").unwrap();
+    make_directory(&git);
+    write_file(&git.join("commondir"), "../..\n");
     let worktree = fixture.directory("elsewhere/feature");
     let pointer = format!("gitdir: {}\n", git.display());
-    std::fs::write(worktree.join(".git"), pointer).unwrap();
+    write_file(&worktree.join(".git"), &pointer);
     let at = |root: &std::path::Path, title: &str| {
         let session = fixture.create(SessionOptions::new().workspace_root(root).title(title));
         session.append(Message::user_text("hello")).unwrap();

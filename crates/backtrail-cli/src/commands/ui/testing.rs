@@ -1,6 +1,6 @@
 //! A store in a temporary directory, for the tests of what the screens ask.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use backtrail::{Block, Durability, Message, Session, SessionOptions, Store, ToolResult, ToolUse};
 use backtrail_tui::library::{Line, Part};
@@ -20,7 +20,7 @@ impl Fixture {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("shop");
-        std::fs::create_dir(&root).unwrap();
+        make_directory(&root);
         let store = Store::open_or_create(dir.path().join("store")).unwrap();
         Self {
             library: StoreLibrary::new(store, Some(root.clone())),
@@ -32,7 +32,7 @@ impl Fixture {
     /// Makes a directory beside the one to work in.
     pub(super) fn directory(&self, name: &str) -> PathBuf {
         let directory = self.dir.path().join(name);
-        std::fs::create_dir_all(&directory).unwrap();
+        make_directory(&directory);
         directory
     }
 
@@ -46,6 +46,16 @@ impl Fixture {
         let options = options.durability(Durability::Os);
         self.library.store.create_session(options).unwrap()
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a directory of the test")]
+pub(super) fn make_directory(path: &Path) {
+    std::fs::create_dir_all(path).unwrap();
+}
+
+#[expect(clippy::disallowed_methods, reason = "a file of the test")]
+pub(super) fn write_file(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
 }
 
 /// Makes a call of a command.

@@ -11,6 +11,7 @@ use backtrail_formats::{Interest, Notice, Notifier};
 use backtrail_index::known_sessions;
 
 use super::super::library::lock;
+use crate::files::entries;
 
 /// How many sessions are watched besides the open one: those that were active last.
 const RECENT: usize = 256;
@@ -170,9 +171,9 @@ impl WatchedPlaces {
             return;
         }
         self.watch_part(path);
-        let inside = std::fs::read_dir(path).into_iter().flatten().flatten();
-        for entry in inside.collect::<Vec<_>>() {
-            self.directory_came(&entry.path(), news);
+        let inside = entries(path).into_iter().flatten();
+        for dir in inside {
+            self.directory_came(&dir, news);
         }
     }
 

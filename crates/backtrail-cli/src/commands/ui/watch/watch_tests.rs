@@ -7,7 +7,7 @@ use backtrail::trash::DeleteScope;
 use backtrail::{CheckpointOptions, Message, Note, SessionOptions};
 use backtrail_tui::library::{Fold, Library, PageAt, PageRequest};
 
-use super::super::testing::Fixture;
+use super::super::testing::{Fixture, write_file};
 use super::*;
 
 /// Longer than anything takes on a busy machine.
@@ -109,7 +109,7 @@ fn what_happens_in_the_workspace_is_reported_from_its_first_checkpoint_on() {
     let workspace = fixture.library.store.workspace(&fixture.root).unwrap();
     workspace.checkpoint(CheckpointOptions::new()).unwrap();
     watched.wait_for(&Change::Workspace);
-    std::fs::write(fixture.root.join("a.txt"), "a").unwrap();
+    write_file(&fixture.root.join("a.txt"), "a");
     workspace.checkpoint(CheckpointOptions::new()).unwrap();
     watched.wait_for(&Change::Workspace);
     watched.finish();
