@@ -301,7 +301,7 @@ impl Index {
     }
 
     /// Returns how many prompts come before record `seq` on a line of history, and the record up to
-    /// which the catalogue knows the line; `None` for a line of more than 50,000 messages.
+    /// which the catalogue knows the line; `None` beyond record 50,000, where counting takes long.
     ///
     /// # Errors
     ///

@@ -14,6 +14,8 @@ mod next_undo;
 mod pages;
 mod search;
 mod sessions;
+#[cfg(test)]
+mod testing;
 mod timeline;
 mod watch;
 

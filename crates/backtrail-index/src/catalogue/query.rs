@@ -17,8 +17,8 @@ use crate::projects::Project;
 use crate::rows::{Family, Field, SessionRow, Spending, UnpricedModel};
 use crate::search::FilePattern;
 
-/// The prompts of longer sessions are not counted while somebody waits.
-const MOST_COUNTED: i64 = 50_000;
+/// The prompts before later records are not counted while somebody waits.
+const MOST_COUNTED: u64 = 50_000;
 
 /// A condition with its values.
 #[derive(Debug, Clone, Default)]
@@ -287,16 +287,11 @@ impl Catalogue {
         parts: &[backtrail::plumbing::LinePart],
         seq: u64,
     ) -> Result<Option<(u64, u64)>> {
+        if seq > MOST_COUNTED {
+            return Ok(None);
+        }
         let (mut turns, mut known) = (0, 0);
         for part in parts {
-            let messages = self.first(
-                "SELECT messages FROM sessions WHERE id = ?",
-                [part.session.as_str()],
-                |row| row.get::<_, i64>(0),
-            )?;
-            if messages.is_some_and(|messages| messages > MOST_COUNTED) {
-                return Ok(None);
-            }
             let until = part.until.min(seq.saturating_sub(1));
             let until = i64::try_from(until).unwrap_or(i64::MAX);
             let found = self.first(

@@ -67,8 +67,10 @@ impl<'a> PartWriter<'a> {
             Item::Spending(_) => self.writer.item(&item),
             Item::TurnEnd(_) => self.writer.skip_footer(),
             item => {
-                if let Item::Prompt(prompt) = &item {
-                    self.writer.pass_time(prompt.at);
+                match &item {
+                    Item::Prompt(prompt) => self.writer.pass_time(prompt.at),
+                    Item::Compaction(compaction) => self.writer.pass_time(compaction.at),
+                    _ => {}
                 }
                 self.before.push_back(item);
                 if self.before.len() > BEFORE {
@@ -80,16 +82,22 @@ impl<'a> PartWriter<'a> {
 
     /// Sets how many turns come before the next part.
     pub(in crate::commands) fn set_turns(&mut self, turns: Option<u64>) {
+        self.write_before();
         self.writer.set_turns(turns);
     }
 
     /// Lays out an item; returns its lines, and whether they are not all of it.
     pub(in crate::commands) fn part(&mut self, item: &Item) -> (Vec<Line>, bool) {
+        self.write_before();
+        self.writer.item(item);
+        self.writer.take()
+    }
+
+    /// Writes what comes before the first part, where nobody sees it.
+    fn write_before(&mut self) {
         for before in std::mem::take(&mut self.before) {
             self.writer.item(&before);
             self.writer.take();
         }
-        self.writer.item(item);
-        self.writer.take()
     }
 }

@@ -43,6 +43,14 @@ pub(super) struct ShowOptions {
 /// A screen keeps no more of a line.
 const WIDEST_LINE: usize = 2_000;
 
+/// Returns the end of the last character within so many bytes.
+fn char_end(text: &str, bytes: usize) -> usize {
+    let ends = (0..=bytes.min(text.len())).rev();
+    ends.into_iter()
+        .find(|end| text.is_char_boundary(*end))
+        .unwrap_or(0)
+}
+
 fn is_too_wide(line: &[Span]) -> bool {
     let bytes: usize = line.iter().map(|span| span.text.len()).sum();
     bytes > WIDEST_LINE
@@ -202,8 +210,8 @@ impl<'a> ShowWriter<'a> {
             return text;
         }
         // No line is wider than the page.
-        let bytes = text.floor_char_boundary(most.saturating_mul(4 * self.sheet.room()));
-        let text = &text[..bytes];
+        let most_bytes = most.saturating_mul(4 * self.sheet.room());
+        let text = &text[..char_end(text, most_bytes)];
         let end = text.match_indices('\n').nth(most).map(|(end, _)| end);
         &text[..end.unwrap_or(text.len())]
     }

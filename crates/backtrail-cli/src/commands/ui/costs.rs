@@ -117,3 +117,7 @@ fn thousandths(part: u64, of: u64) -> u16 {
     let share = u128::from(part) * 1000 / u128::from(of);
     u16::try_from(share).unwrap_or(1000)
 }
+
+#[cfg(test)]
+#[path = "costs_tests.rs"]
+mod tests;

@@ -287,3 +287,7 @@ impl Library for StoreLibrary {
         watch::watch(self, tell)
     }
 }
+
+#[cfg(test)]
+#[path = "library_tests.rs"]
+mod tests;

@@ -139,3 +139,7 @@ pub(super) fn prompt_from(
 fn is_hidden(fold: Fold) -> bool {
     fold == Fold::Hidden
 }
+
+#[cfg(test)]
+#[path = "pages/pages_tests.rs"]
+mod tests;

@@ -118,3 +118,7 @@ fn heading(hit: &Hit, row: Option<&SessionRow>) -> String {
     parts.extend(hit.at.map(when::brief));
     parts.join(" · ")
 }
+
+#[cfg(test)]
+#[path = "search_tests.rs"]
+mod tests;

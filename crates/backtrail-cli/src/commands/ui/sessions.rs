@@ -142,3 +142,7 @@ fn survey_of(row: &SessionRow) -> Survey {
     survey.stats.tool_calls = row.tool_calls;
     survey
 }
+
+#[cfg(test)]
+#[path = "sessions_tests.rs"]
+mod tests;

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use backtrail::{RecordKind, Store};
-use backtrail_formats::{Notice, Stop, StopHandle};
+use backtrail_formats::{Environment, Notice, Stop, StopHandle};
 use backtrail_tui::library::{Change, Watch};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -66,13 +66,14 @@ pub(super) fn watch(
     };
     sessions.watch_recent(&library.store);
     *lock(&library.watched) = Some(sessions);
+    let environment = Environment::from_variables(std::env::vars_os());
     let handle = stop.handle();
     let thread = std::thread::Builder::new().name("backtrail-watch".to_owned());
     let thread = thread.spawn(move || watcher.run(&stop)).map_err(failed)?;
     Ok(Box::new(StoreWatch {
         stop: handle,
         thread: Some(thread),
-        _agents: AgentWatch::start(&library.store, tell),
+        _agents: AgentWatch::start(&library.store, environment, tell),
     }))
 }
 
@@ -128,7 +129,7 @@ impl Watcher {
         changes.extend(news.is_workspace_changed.then_some(Change::Workspace));
         changes.extend(is_list_changed.then_some(Change::Sessions));
         let tell = lock(&self.tell);
-        changes.into_iter().for_each(|change| tell(change));
+        changes.into_iter().for_each(&*tell);
     }
 }
 
@@ -139,3 +140,7 @@ fn wait(stop: &Stop, time: Duration) {
     // If the system refuses to wait, changes are reported one by one.
     poll(&mut sources, time.as_ref()).ok();
 }
+
+#[cfg(test)]
+#[path = "watch/watch_tests.rs"]
+mod tests;

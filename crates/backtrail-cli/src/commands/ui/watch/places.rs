@@ -11,9 +11,12 @@ use backtrail_formats::{Interest, Notice, Notifier};
 use backtrail_index::known_sessions;
 
 use super::super::library::lock;
+use crate::files::entries;
 
 /// How many sessions are watched besides the open one: those that were active last.
 const RECENT: usize = 256;
+/// The directories of a store in which others come and go.
+const PARTS: [&str; 3] = ["sessions", "workspaces", "trash"];
 
 /// What changed.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub(super) struct WatchedPlaces {
     workspaces: PathBuf,
     /// The directory that is worked in.
     root: Option<PathBuf>,
+    /// The directory of its workspace, once there is one.
+    workspace: Option<PathBuf>,
     open: Option<SessionId>,
     /// The sessions that were active last, the oldest first.
     recent: VecDeque<SessionId>,
@@ -48,25 +53,37 @@ impl WatchedPlaces {
             sessions: dir("sessions"),
             workspaces: dir("workspaces"),
             root: root.map(Path::to_owned),
+            workspace: None,
             open: None,
             recent: VecDeque::new(),
         };
-        let dirs = [&places.sessions, &places.workspaces, &dir("trash")];
-        for dir in dirs {
-            // One that is not there yet has nothing to show.
-            places.notifier.watch(dir, Interest::NewDirectories).ok();
+        let directory = store.root();
+        places
+            .notifier
+            .watch(directory, Interest::NewDirectories)
+            .ok();
+        for part in PARTS {
+            places.watch_part(&dir(part));
         }
-        places.watch_workspace();
+        if let Some(workspace) = places.find_workspace() {
+            places.notifier.watch(&workspace, Interest::Contents).ok();
+        }
         places
     }
 
-    fn watch_workspace(&mut self) {
-        let root = self.root.as_deref();
-        let found = root.and_then(|root| self.store.find_workspace(root).ok()?);
-        if let Some(workspace) = found {
-            let dir = self.workspaces.join(workspace.id().as_str());
-            self.notifier.watch(&dir, Interest::Contents).ok();
+    /// Watches a directory of the store. One that is not there yet is seen when it comes.
+    fn watch_part(&mut self, dir: &Path) {
+        self.notifier.watch(dir, Interest::NewDirectories).ok();
+    }
+
+    /// Returns the directory of the workspace that is worked in.
+    fn find_workspace(&mut self) -> Option<PathBuf> {
+        if self.workspace.is_none() {
+            let root = self.root.as_deref()?;
+            let found = self.store.find_workspace(root).ok()??;
+            self.workspace = Some(self.workspaces.join(found.id().as_str()));
         }
+        self.workspace.clone()
     }
 
     fn watch_session(&mut self, id: &SessionId) {
@@ -120,26 +137,43 @@ impl WatchedPlaces {
         news
     }
 
-    fn file_changed(&self, path: &Path, news: &mut News) {
+    fn file_changed(&mut self, path: &Path, news: &mut News) {
         // Locks and payloads change, too.
         if path.extension().is_none_or(|it| it != "jsonl") {
             return;
         }
         if path.starts_with(&self.workspaces) {
-            news.is_workspace_changed = true;
+            let is_here = self.find_workspace().is_some_and(|it| path.starts_with(it));
+            news.is_workspace_changed |= is_here;
         }
         news.sessions.extend(self.session_at(path.parent()));
     }
 
     fn directory_came(&mut self, path: &Path, news: &mut News) {
+        if path.parent() == Some(self.store.root()) {
+            return self.part_came(path, news);
+        }
         if path.starts_with(&self.workspaces) {
-            self.watch_workspace();
-            news.is_workspace_changed = true;
+            // Whose it is cannot be told before its first record is there.
+            self.notifier.watch(path, Interest::Contents).ok();
+            news.is_workspace_changed |= self.find_workspace().is_some_and(|it| it == path);
             return;
         }
         news.is_list_changed = true;
         if let Some(id) = self.session_at(Some(path)) {
             self.add_recent(id);
+        }
+    }
+
+    /// Watches a new directory of the store, and what came into it before that.
+    fn part_came(&mut self, path: &Path, news: &mut News) {
+        if !PARTS.iter().any(|part| path.ends_with(part)) {
+            return;
+        }
+        self.watch_part(path);
+        let inside = entries(path).into_iter().flatten();
+        for dir in inside {
+            self.directory_came(&dir, news);
         }
     }
 
