@@ -14,6 +14,8 @@ mod next_undo;
 mod pages;
 mod search;
 mod sessions;
+#[cfg(test)]
+mod testing;
 mod timeline;
 mod watch;
 
@@ -62,3 +64,7 @@ pub(crate) fn run(args: &UiArgs, ui: &Ui) -> Result<Answer> {
 fn plain(text: &str) -> String {
     visible(text).replace('\t', "    ").replace('\n', " ")
 }
+
+#[cfg(test)]
+#[path = "ui/files_tests.rs"]
+mod tests;

@@ -159,12 +159,18 @@ fn of_row(library: &StoreLibrary, id: &str) -> Result<Changes> {
     if id == NOW {
         return since_last(library, &workspace);
     }
-    let is_it = |entry: &LogEntry| entry.after().id().to_string() == id;
     let log = workspace.log()?;
-    let Some(entry) = log.iter().rev().find(|entry| is_it(entry)) else {
-        return Err(CommandError::not_found(
-            "that row is not in the log any more",
-        ));
+    let its = log
+        .iter()
+        .filter(|entry| entry.after().id().to_string() == id);
+    // A prompt without a snapshot has the checkpoint of what came before it, and changed nothing.
+    let changed = |entry: &&LogEntry| {
+        let before = entry.before().map(Checkpoint::snapshot_id);
+        before != Some(entry.after().snapshot_id())
+    };
+    let Some(entry) = its.max_by_key(changed) else {
+        let what = "that row is not in the log any more";
+        return Err(CommandError::not_found(what));
     };
     of_entry(library, &workspace, entry)
 }
