@@ -225,15 +225,19 @@ fn edits_of_turn(library: &StoreLibrary, place: &Place) -> Result<Edits> {
 /// Returns the first and the last record of the turn that has a record.
 pub(super) fn turn_bounds(library: &StoreLibrary, place: &Place) -> (u64, u64) {
     let prompt = |forwards| pages::prompt_from(library, place, forwards).ok().flatten();
-    let after = |seq| Place {
-        seq,
-        ..place.clone()
+    let first = match is_prompt(library, place) {
+        Ok(true) => place.seq,
+        _ => prompt(false).unwrap_or(0),
     };
-    let next = prompt(true);
-    // A prompt is in its own turn: it is the last one before the record after it.
-    let first = pages::prompt_from(library, &after(place.seq + 1), false);
-    let first = first.ok().flatten().unwrap_or(0);
-    (first, next.map_or(u64::MAX, |next| next.saturating_sub(1)))
+    let last = prompt(true).map_or(u64::MAX, |next| next.saturating_sub(1));
+    (first, last)
+}
+
+fn is_prompt(library: &StoreLibrary, place: &Place) -> Result<bool> {
+    let id = moments::session(library, &place.session)?;
+    let record = library.store.read_session(&id)?.record(place.seq)?;
+    let message = record.and_then(|record| record.as_ref().message().ok().flatten());
+    Ok(message.is_some_and(|message| message.is_prompt()))
 }
 
 fn of_call(library: &StoreLibrary, place: &Place) -> Result<Changes> {

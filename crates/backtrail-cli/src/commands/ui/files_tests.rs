@@ -94,17 +94,15 @@ fn a_turn_is_found_by_any_of_its_records() {
     lab.write("a", "1\n");
     lab.checkpoint();
     let session = lab.session();
-    for (prompt, name) in [("make b", "b"), ("make c", "c")] {
-        let turn = session
-            .begin_turn(backtrail::Message::user_text(prompt))
-            .unwrap();
-        lab.write(name, "x\n");
-        turn.append(backtrail::Message::assistant_text("done"))
-            .unwrap();
-        turn.end().unwrap();
-    }
+    lab.turn_of(&session, "make b", "b", "x\n");
+    lab.turn_of(&session, "make c", "c", "x\n");
     let id = session.id().to_string();
-    for (seq, file) in [(1, "new b +1 -0"), (2, "new b +1 -0"), (3, "new c +1 -0")] {
+    for seq in 1..=6 {
+        let file = if seq <= 3 {
+            "new b +1 -0"
+        } else {
+            "new c +1 -0"
+        };
         let of = ChangesOf::Part(place(&id, seq), PartOrTurn::Turn);
         let changes = lab.library.changes(&of).unwrap();
         assert_eq!(listed(&changes), [file], "record {seq}");
@@ -265,10 +263,10 @@ fn the_timeline_has_the_newest_rows_and_marks_the_next_step() {
 fn a_session_continues_by_this_very_program_in_the_same_store() {
     let lab = Lab::new();
     let id = lab.turn("change a", "a", "2\n");
-    let command = lab.library.continue_command(&place(&id, 2), "codex");
+    let command = lab.library.continue_command(&place(&id, 3), "codex");
     let store = lab.dir.path().join("store").into_os_string();
     let program = std::env::current_exe().unwrap().into_os_string();
-    let reference = format!("{id}:2");
+    let reference = format!("{id}:3");
     let words = ["resume", &reference, "--agent", "codex"].map(OsString::from);
     let mut expected = vec![program, "--store".into(), store];
     expected.extend(words);

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use backtrail::{
-    Block, Checkpoint, CheckpointOptions, Message, Session, SessionOptions, StoreOptions, ToolUse,
-    Workspace,
+    Block, Checkpoint, CheckpointOptions, Message, Session, SessionOptions, StoreOptions,
+    ToolResult, ToolUse, Workspace,
 };
 use backtrail_tui::library::{Between, Moment, Place};
 use tempfile::TempDir;
@@ -65,13 +65,23 @@ impl Lab {
     /// Makes a session with a turn that writes a file, and returns its id.
     pub(super) fn turn(&self, prompt: &str, name: &str, text: &str) -> String {
         let session = self.session();
-        let turn = session.begin_turn(Message::user_text(prompt)).unwrap();
-        self.write(name, text);
-        turn.append(Message::assistant_text("done")).unwrap();
-        turn.end().unwrap();
+        self.turn_of(&session, prompt, name, text);
         let id = session.id().to_string();
         session.close().unwrap();
         id
+    }
+
+    /// Makes a turn that writes a file, in three records: a prompt, a call and its result.
+    pub(super) fn turn_of(&self, session: &Session, prompt: &str, name: &str, text: &str) {
+        let turn = session.begin_turn(Message::user_text(prompt)).unwrap();
+        let call = ToolUse::new("t1", "edit", "{}").unwrap();
+        turn.append(Message::assistant([Block::from(call)]))
+            .unwrap();
+        // The state before the turn is kept when this returns.
+        let tool = turn.begin_tool("t1").unwrap();
+        self.write(name, text);
+        tool.finish(ToolResult::ok("done")).unwrap();
+        turn.end().unwrap();
     }
 
     /// Makes a session without checkpoints, whose agent edited a file by itself.
@@ -83,9 +93,10 @@ impl Lab {
         let arguments = serde_json::json!({
             "file_path": path, "old_string": old, "new_string": new,
         });
-        let call = ToolUse::new("call-1", "Edit", arguments.to_string().parse().unwrap());
-        let message = Message::new(backtrail::Role::Assistant, [Block::ToolUse(call)]);
-        session.append(message).unwrap();
+        let call = ToolUse::new("call-1", "Edit", &arguments).unwrap();
+        session
+            .append(Message::assistant([Block::from(call)]))
+            .unwrap();
         let id = session.id().to_string();
         session.close().unwrap();
         id
