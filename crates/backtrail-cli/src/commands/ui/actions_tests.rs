@@ -1,5 +1,10 @@
 //! What is planned changes nothing, and exactly what was planned is done.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests look at files and change them"
+)]
+
 use std::fs;
 
 use backtrail::CheckpointOptions;

@@ -1,5 +1,10 @@
 //! What the screens are told about files: what changed, what is there, and who wrote it.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests look at files and change them"
+)]
+
 use std::ffi::OsString;
 use std::fs;
 

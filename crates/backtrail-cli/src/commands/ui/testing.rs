@@ -1,5 +1,10 @@
 //! A store and a workspace with sessions, for the tests of the library.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests look at files and change them"
+)]
+
 use std::fs;
 use std::path::PathBuf;
 
