@@ -11,25 +11,25 @@ use backtrail::snapshot::{Progress, ScanProgress, ScanStage};
 /// Whether something is being done that must not stop half way.
 #[derive(Debug, Default)]
 pub(in crate::commands::ui) struct Gate {
-    inner: Arc<Inner>,
+    inner: Arc<SharedGate>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    state: Mutex<State>,
+struct SharedGate {
+    state: Mutex<GateState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct GateState {
     /// How many things move now.
     moving: usize,
     /// Whether nothing may begin to move any more.
     is_closed: bool,
 }
 
-impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedGate {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,7 +97,7 @@ impl Drop for Work {
 
 #[derive(Debug)]
 struct Mover {
-    inner: Arc<Inner>,
+    inner: Arc<SharedGate>,
     is_moving: AtomicBool,
 }
 
