@@ -8,6 +8,7 @@
 use std::fs;
 
 use backtrail::CheckpointOptions;
+use backtrail::workspace::CheckpointReason;
 use backtrail_tui::library::{Action, Library, Moment, OnConflict, Plan, Report};
 
 use super::super::library::StoreLibrary;
@@ -468,4 +469,22 @@ fn the_footer_says_what_undo_would_do() {
     let label = CheckpointOptions::new().label("x");
     lab.workspace.checkpoint(label).unwrap();
     assert_eq!(lab.library.next_undo(), "nothing to undo");
+}
+
+#[test]
+fn a_plan_warns_of_agents_that_will_not_notice() {
+    let lab = Lab::new();
+    lab.write("a", "old\n");
+    let first = lab.checkpoint();
+    lab.write("a", "new\n");
+    let run = CheckpointOptions::new().reason(CheckpointReason::RunStart);
+    let start = lab.workspace.checkpoint(run.about("make all")).unwrap();
+    let action = Action::Restore(lab.id(), at(&first), vec!["a".to_owned()]);
+    let warning = "make all has been running here since";
+    assert!(!text(&plan(&lab, &action)).contains(warning));
+    let active = lab.workspace.activate(&start).unwrap();
+    let planned = text(&plan(&lab, &action));
+    assert!(planned.contains(warning), "{planned}");
+    assert!(planned.contains("will not notice that its files changed"));
+    drop(active);
 }

@@ -4,13 +4,13 @@
 //! as `show` has them.
 
 use backtrail::snapshot::{ChangeKind, Diff};
-use backtrail::workspace::LogEntry;
+use backtrail::workspace::{CheckpointReason, LogEntry};
 use backtrail::{Change, Checkpoint, ErrorKind, Workspace};
 use backtrail_tui::library::{
     Between, ChangedFile, Changes, ChangesOf, FileDiff, Moment, PartOrTurn, Place,
 };
 
-use super::edits::Edits;
+use super::edits::{EditingCall, Edits};
 use super::library::{Answer, StoreLibrary, failure};
 use super::moments::{self, NOW};
 use super::{diff_lines, pages};
@@ -258,17 +258,26 @@ fn of_call(library: &StoreLibrary, place: &Place) -> Result<Changes> {
     }
 }
 
-/// Finds the checkpoints before and after a tool call, if its agent's hooks made them.
-fn around_call(library: &StoreLibrary, place: &Place, call: &str) -> Result<Option<Between>> {
+/// Finds the checkpoints before and after a tool call, if there are any.
+fn around_call(
+    library: &StoreLibrary,
+    place: &Place,
+    call: &EditingCall,
+) -> Result<Option<Between>> {
     let id = moments::session(library, &place.session)?;
     let reader = library.store.read_session(&id)?;
     let known = turns::Changes::find_in(&library.store, &reader, &reader.info()?, place.trail);
     let (Some(entry), Some(workspace)) = (known.turn_with(place.seq), known.workspace()) else {
         return Ok(None);
     };
-    let is_its = |checkpoint: &Checkpoint| {
-        let agent = checkpoint.agent();
-        agent.is_some_and(|agent| agent.call.as_deref() == Some(call))
+    // The hooks of an agent name the call; of a session here, the place is the result's.
+    let is_its = |checkpoint: &Checkpoint| match (checkpoint.agent(), checkpoint.session()) {
+        (Some(agent), _) => agent.call.as_deref() == Some(&call.id),
+        (None, Some(at)) => {
+            let is_end = *checkpoint.reason() == CheckpointReason::ToolEnd;
+            is_end && at.id == id && call.result == Some(at.seq)
+        }
+        (None, None) => false,
     };
     let first = entry.begun().map(Checkpoint::seq);
     let (mut after, mut before) = (None, None);

@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::fs;
 
+use backtrail::{Block, Message, ToolResult, ToolUse};
 use backtrail_tui::library::{
     Action, Changes, ChangesOf, DiffKind, Library, Moment, OnConflict, PartOrTurn,
 };
@@ -113,6 +114,34 @@ fn a_turn_is_found_by_any_of_its_records() {
         assert_eq!(listed(&changes), [file], "record {seq}");
         assert!(changes.between.is_some());
     }
+}
+
+#[test]
+fn a_call_changed_what_differs_between_its_checkpoints() {
+    let lab = Lab::new();
+    lab.write("a", "1\n");
+    lab.checkpoint();
+    let session = lab.session();
+    let turn = session.begin_turn(Message::user_text("go")).unwrap();
+    for name in ["b", "c"] {
+        let call = ToolUse::new(name, "bash", "{}").unwrap();
+        turn.append(Message::assistant([Block::from(call)]))
+            .unwrap();
+        let tool = turn.begin_tool(name).unwrap();
+        lab.write(name, "x\n");
+        tool.finish(ToolResult::ok("done")).unwrap();
+    }
+    turn.end().unwrap();
+    let id = session.id().to_string();
+    // Calls and their results, in turn.
+    for (seq, file) in [(2, "new b +1 -0"), (3, "new b +1 -0"), (4, "new c +1 -0")] {
+        let of = ChangesOf::Part(place(&id, seq), PartOrTurn::Part);
+        let changes = lab.library.changes(&of).unwrap();
+        assert_eq!(listed(&changes), [file], "record {seq}");
+        assert!(changes.title.starts_with("bash"), "{}", changes.title);
+    }
+    let turn = ChangesOf::Part(place(&id, 2), PartOrTurn::Turn);
+    assert_eq!(lab.library.changes(&turn).unwrap().files.len(), 2);
 }
 
 #[test]

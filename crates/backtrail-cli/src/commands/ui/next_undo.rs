@@ -4,11 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use backtrail::workspace::{LogEntry, LogKind};
-use backtrail::{CheckpointId, Rewind, Workspace};
+use backtrail::{CheckpointId, Rewind, Step, Workspace};
 
 use super::library::StoreLibrary;
 use super::{moments, plain};
-use crate::commands::moves::step_text;
+use crate::commands::moves::{Scope, step_text};
 use crate::commands::recovery::Finish;
 use crate::error::Result;
 use crate::text::count;
@@ -80,25 +80,37 @@ fn newest(library: &StoreLibrary) -> Result<Option<CheckpointId>> {
 }
 
 fn line(library: &StoreLibrary) -> Result<String> {
-    let Some(workspace) = moments::here(library, Finish::ToRead)? else {
+    let here = moments::here_args(library)?;
+    let scope = Scope::find(None, &here, &library.ui, Finish::ToRead)?;
+    let Scope::Workspace {
+        workspace, session, ..
+    } = &scope
+    else {
         return Ok(NO_CHECKPOINTS.to_owned());
     };
-    let log = workspace.log()?;
-    let mut newest = log.iter().rev();
-    let turn = newest.find(|entry| entry.kind() == LogKind::Turn);
-    if let Some(reason) = turn.and_then(LogEntry::not_protected) {
-        return Ok(format!("NOT PROTECTED: {}", plain(reason)));
+    let mut options = Rewind::files_and_chat();
+    if let Some(session) = session {
+        options = options.session(session);
     }
-    let Some(step) = workspace.next_undo(&Rewind::files_and_chat())? else {
-        return Ok("nothing to undo".to_owned());
+    let log = workspace.log()?;
+    let next = match workspace.next_undo(&options)? {
+        Some(step) => described(workspace, &log, &step),
+        None => "nothing to undo".to_owned(),
     };
-    let entry = log
-        .iter()
-        .rev()
-        .find(|it| it.step_id() == step.id && step.id.is_some());
-    let files = entry.and_then(|entry| files_of(&workspace, entry));
+    let is_work = |entry: &&LogEntry| matches!(entry.kind(), LogKind::Turn | LogKind::Run);
+    let last = log.iter().rev().find(is_work);
+    Ok(match last.and_then(LogEntry::not_protected) {
+        Some(reason) => format!("NOT PROTECTED: {}; {next}", plain(reason)),
+        None => next,
+    })
+}
+
+fn described(workspace: &Workspace, log: &[LogEntry], step: &Step) -> String {
+    let is_it = |entry: &&LogEntry| step.id.is_some() && entry.step_id() == step.id;
+    let entry = log.iter().rev().find(is_it);
+    let files = entry.and_then(|entry| files_of(workspace, entry));
     let files = files.map_or_else(String::new, |files| format!(", {}", count(files, "file")));
-    Ok(plain(&format!("undo: {}{files}", step_text(&step))))
+    plain(&format!("undo: {}{files}", step_text(step)))
 }
 
 /// Returns how many files a step changed. What runs now has changed what is different now.
