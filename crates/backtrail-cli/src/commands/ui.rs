@@ -8,6 +8,8 @@ mod costs;
 mod diff_lines;
 mod edits;
 mod files;
+#[cfg(test)]
+mod lab;
 mod library;
 mod moments;
 mod next_undo;
@@ -64,3 +66,7 @@ pub(crate) fn run(args: &UiArgs, ui: &Ui) -> Result<Answer> {
 fn plain(text: &str) -> String {
     visible(text).replace('\t', "    ").replace('\n', " ")
 }
+
+#[cfg(test)]
+#[path = "ui/files_tests.rs"]
+mod tests;

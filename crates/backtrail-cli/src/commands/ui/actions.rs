@@ -10,14 +10,13 @@ mod sessions;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use backtrail::trash::{DeletePlan, TrashName};
-use backtrail::{SessionId, rewind};
+use backtrail::rewind::Verb;
 use backtrail_tui::library::{Action, Failure, Line, OnConflict, Plan, Report, Span};
 
 use self::gate::Gate;
+use self::sessions::SessionChange;
 use super::library::{Answer, StoreLibrary, failure};
 use super::plain;
 use crate::commands::fork::PlannedFork;
@@ -35,12 +34,7 @@ enum Planned {
         is_here: bool,
     },
     Fork(Box<PlannedFork>),
-    Delete(SessionId, DeletePlan),
-    Undelete(TrashName),
-    Title(SessionId, String),
-    Tag(SessionId, Vec<(String, bool)>),
-    Pin(SessionId, bool),
-    Export(SessionId, String, PathBuf),
+    Session(SessionChange),
 }
 
 /// The plans that were not done yet, and what is being done.
@@ -142,8 +136,8 @@ pub(super) fn plan(library: &StoreLibrary, action: &Action) -> Answer<Plan> {
 
 fn drafted(library: &StoreLibrary, action: &Action) -> Result<Draft> {
     match action {
-        Action::Undo => moves::step(library, rewind::Verb::Undo),
-        Action::Redo => moves::step(library, rewind::Verb::Redo),
+        Action::Undo => moves::step(library, Verb::Undo),
+        Action::Redo => moves::step(library, Verb::Redo),
         Action::Rewind(workspace, moment) => moves::rewind(library, workspace, moment),
         Action::Restore(workspace, moment, paths) => {
             moves::restore(library, workspace, moment, paths)
@@ -184,18 +178,22 @@ pub(super) fn apply(library: &StoreLibrary, token: u64, on_conflict: OnConflict)
 
 fn done(library: &StoreLibrary, planned: Planned, on_conflict: OnConflict) -> Result<Report> {
     let gate = &library.plans.gate;
-    if let Planned::Move { planned, is_here } = planned {
-        let work = gate.begin_looking();
-        return moves::apply(*planned, is_here, on_conflict, work.progress());
-    }
-    let _work = gate.begin_moving();
     match planned {
-        Planned::Move { .. } => unreachable!("moves are done above"),
-        Planned::Fork(planned) => planned.apply().map(|message| Report {
-            message,
-            reverse: None,
-        }),
-        other => sessions::apply(library, other),
+        Planned::Move { planned, is_here } => {
+            let work = gate.begin_looking();
+            moves::apply(*planned, is_here, on_conflict, work.progress())
+        }
+        Planned::Fork(planned) => {
+            let _work = gate.begin_moving();
+            Ok(Report {
+                message: planned.apply()?,
+                reverse: None,
+            })
+        }
+        Planned::Session(change) => {
+            let _work = gate.begin_moving();
+            sessions::apply(library, change)
+        }
     }
 }
 

@@ -4,13 +4,13 @@
 //! as `show` has them.
 
 use backtrail::snapshot::{ChangeKind, Diff};
-use backtrail::workspace::LogEntry;
+use backtrail::workspace::{CheckpointReason, LogEntry};
 use backtrail::{Change, Checkpoint, ErrorKind, Workspace};
 use backtrail_tui::library::{
     Between, ChangedFile, Changes, ChangesOf, FileDiff, Moment, PartOrTurn, Place,
 };
 
-use super::edits::Edits;
+use super::edits::{EditingCall, Edits};
 use super::library::{Answer, StoreLibrary, failure};
 use super::moments::{self, NOW};
 use super::{diff_lines, pages};
@@ -159,12 +159,18 @@ fn of_row(library: &StoreLibrary, id: &str) -> Result<Changes> {
     if id == NOW {
         return since_last(library, &workspace);
     }
-    let is_it = |entry: &LogEntry| entry.after().id().to_string() == id;
     let log = workspace.log()?;
-    let Some(entry) = log.iter().rev().find(|entry| is_it(entry)) else {
-        return Err(CommandError::not_found(
-            "that row is not in the log any more",
-        ));
+    let its = log
+        .iter()
+        .filter(|entry| entry.after().id().to_string() == id);
+    // A prompt without a snapshot has the checkpoint of what came before it, and changed nothing.
+    let changed = |entry: &&LogEntry| {
+        let before = entry.before().map(Checkpoint::snapshot_id);
+        before != Some(entry.after().snapshot_id())
+    };
+    let Some(entry) = its.max_by_key(changed) else {
+        let what = "that row is not in the log any more";
+        return Err(CommandError::not_found(what));
     };
     of_entry(library, &workspace, entry)
 }
@@ -219,15 +225,19 @@ fn edits_of_turn(library: &StoreLibrary, place: &Place) -> Result<Edits> {
 /// Returns the first and the last record of the turn that has a record.
 pub(super) fn turn_bounds(library: &StoreLibrary, place: &Place) -> (u64, u64) {
     let prompt = |forwards| pages::prompt_from(library, place, forwards).ok().flatten();
-    let after = |seq| Place {
-        seq,
-        ..place.clone()
+    let first = match is_prompt(library, place) {
+        Ok(true) => place.seq,
+        _ => prompt(false).unwrap_or(0),
     };
-    let next = prompt(true);
-    // A prompt is in its own turn: it is the last one before the record after it.
-    let first = pages::prompt_from(library, &after(place.seq + 1), false);
-    let first = first.ok().flatten().unwrap_or(0);
-    (first, next.map_or(u64::MAX, |next| next.saturating_sub(1)))
+    let last = prompt(true).map_or(u64::MAX, |next| next.saturating_sub(1));
+    (first, last)
+}
+
+fn is_prompt(library: &StoreLibrary, place: &Place) -> Result<bool> {
+    let id = moments::session(library, &place.session)?;
+    let record = library.store.read_session(&id)?.record(place.seq)?;
+    let message = record.and_then(|record| record.as_ref().message().ok().flatten());
+    Ok(message.is_some_and(|message| message.is_prompt()))
 }
 
 fn of_call(library: &StoreLibrary, place: &Place) -> Result<Changes> {
@@ -248,17 +258,26 @@ fn of_call(library: &StoreLibrary, place: &Place) -> Result<Changes> {
     }
 }
 
-/// Finds the checkpoints before and after a tool call, if its agent's hooks made them.
-fn around_call(library: &StoreLibrary, place: &Place, call: &str) -> Result<Option<Between>> {
+/// Finds the checkpoints before and after a tool call, if there are any.
+fn around_call(
+    library: &StoreLibrary,
+    place: &Place,
+    call: &EditingCall,
+) -> Result<Option<Between>> {
     let id = moments::session(library, &place.session)?;
     let reader = library.store.read_session(&id)?;
     let known = turns::Changes::find_in(&library.store, &reader, &reader.info()?, place.trail);
     let (Some(entry), Some(workspace)) = (known.turn_with(place.seq), known.workspace()) else {
         return Ok(None);
     };
-    let is_its = |checkpoint: &Checkpoint| {
-        let agent = checkpoint.agent();
-        agent.is_some_and(|agent| agent.call.as_deref() == Some(call))
+    // The hooks of an agent name the call; of a session here, the place is the result's.
+    let is_its = |checkpoint: &Checkpoint| match (checkpoint.agent(), checkpoint.session()) {
+        (Some(agent), _) => agent.call.as_deref() == Some(&call.id),
+        (None, Some(at)) => {
+            let is_end = *checkpoint.reason() == CheckpointReason::ToolEnd;
+            is_end && at.id == id && call.result == Some(at.seq)
+        }
+        (None, None) => false,
     };
     let first = entry.begun().map(Checkpoint::seq);
     let (mut after, mut before) = (None, None);

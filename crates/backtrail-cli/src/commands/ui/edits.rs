@@ -24,9 +24,13 @@ pub(super) struct Edits {
     calls: Vec<EditingCall>,
 }
 
+/// A call, and the files that it edits.
 #[derive(Debug)]
-struct EditingCall {
-    id: String,
+pub(super) struct EditingCall {
+    /// The agent's id of the call.
+    pub(super) id: String,
+    /// The record of its result.
+    pub(super) result: Option<u64>,
     /// The tool, and what it was called with.
     title: String,
     /// The heading of its lines.
@@ -79,9 +83,9 @@ impl Edits {
         Ok(edits)
     }
 
-    /// Returns the agent's id of the first call.
-    pub(super) fn call(&self) -> Option<&str> {
-        self.calls.first().map(|call| call.id.as_str())
+    /// Returns the first call.
+    pub(super) fn call(&self) -> Option<&EditingCall> {
+        self.calls.first()
     }
 
     /// Returns what the first call is.
@@ -153,6 +157,7 @@ impl EditingCall {
         });
         Self {
             id: call.id.to_string(),
+            result: call.result.as_ref().map(|result| result.seq),
             title,
             heading,
             files: files.collect(),

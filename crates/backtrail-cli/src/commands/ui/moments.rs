@@ -5,7 +5,7 @@ use backtrail_tui::library::{Moment, Place};
 
 use super::library::StoreLibrary;
 use crate::commands::recovery::Finish;
-use crate::commands::workspace::make_ready_at_once;
+use crate::commands::workspace::{WorkspaceArgs, make_ready_at_once};
 use crate::error::{CommandError, Result};
 use crate::text::one_line;
 use crate::when;
@@ -22,6 +22,17 @@ pub(super) fn here(library: &StoreLibrary, finish: Finish) -> Result<Option<Work
         make_ready_at_once(workspace, finish, &library.ui)?;
     }
     Ok(found)
+}
+
+/// Returns the workspace here as it is named on the command line.
+pub(super) fn here_args(library: &StoreLibrary) -> Result<WorkspaceArgs> {
+    let Some(root) = &library.root else {
+        return Ok(WorkspaceArgs::default());
+    };
+    Ok(match library.store.find_workspace(root)? {
+        Some(_) => WorkspaceArgs::named(root.clone()),
+        None => WorkspaceArgs::default(),
+    })
 }
 
 /// Opens a workspace that the screens name, and finishes an interrupted rewind.

@@ -4,11 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use backtrail::workspace::{LogEntry, LogKind};
-use backtrail::{CheckpointId, Rewind, Workspace};
+use backtrail::{CheckpointId, Rewind, Step, Workspace};
 
 use super::library::StoreLibrary;
 use super::{moments, plain};
-use crate::commands::moves::step_text;
+use crate::commands::moves::{Scope, step_text};
 use crate::commands::recovery::Finish;
 use crate::error::Result;
 use crate::text::count;
@@ -19,17 +19,17 @@ const HOLDS: Duration = Duration::from_secs(5);
 
 /// The last answer, and what it was for.
 #[derive(Debug, Default)]
-pub(super) struct NextUndo(Mutex<Option<Known>>);
+pub(super) struct NextUndo(Mutex<Option<KnownUndo>>);
 
 #[derive(Debug)]
-struct Known {
+struct KnownUndo {
     checkpoint: Option<CheckpointId>,
     since: Instant,
     line: String,
 }
 
 impl NextUndo {
-    fn lock(&self) -> MutexGuard<'_, Option<Known>> {
+    fn lock(&self) -> MutexGuard<'_, Option<KnownUndo>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -40,69 +40,77 @@ impl NextUndo {
 
     /// Says what undo would do here, or why it would do nothing.
     pub(super) fn ask(&self, library: &StoreLibrary) -> String {
-        let found = find(library, self.lock().as_ref());
-        match found {
-            Ok(Found::Same(line)) => line,
-            Ok(Found::New(known)) => {
-                let line = known.line.clone();
-                *self.lock() = Some(known);
-                line
-            }
+        match self.find(library) {
+            Ok(line) => line,
             Err(error) => format!("undo: unknown: {}", plain(&error.with_causes())),
         }
     }
+
+    fn find(&self, library: &StoreLibrary) -> Result<String> {
+        let checkpoint = newest(library)?;
+        if let Some(known) = self.lock().as_ref()
+            && known.checkpoint == checkpoint
+            && known.since.elapsed() < HOLDS
+        {
+            return Ok(known.line.clone());
+        }
+        let line = match checkpoint {
+            Some(_) => line(library)?,
+            None => NO_CHECKPOINTS.to_owned(),
+        };
+        *self.lock() = Some(KnownUndo {
+            checkpoint,
+            since: Instant::now(),
+            line: line.clone(),
+        });
+        Ok(line)
+    }
 }
 
-enum Found {
-    Same(String),
-    New(Known),
-}
+const NO_CHECKPOINTS: &str = "NOT PROTECTED: no checkpoints here yet";
 
-fn find(library: &StoreLibrary, known: Option<&Known>) -> Result<Found> {
+/// Returns the newest checkpoint here.
+fn newest(library: &StoreLibrary) -> Result<Option<CheckpointId>> {
     let root = library.root.as_deref();
     let found = root.map(|root| library.store.find_workspace(root));
-    let workspace = found.transpose()?.flatten();
-    let last = match &workspace {
-        Some(workspace) => workspace.last_checkpoint()?,
-        None => None,
+    let Some(workspace) = found.transpose()?.flatten() else {
+        return Ok(None);
     };
-    let checkpoint = last.map(|last| last.id());
-    if let Some(known) = known.filter(|it| it.checkpoint == checkpoint)
-        && known.since.elapsed() < HOLDS
-    {
-        return Ok(Found::Same(known.line.clone()));
-    }
-    let line = match checkpoint {
-        Some(_) => line(library)?,
-        None => "NOT PROTECTED: no checkpoints here yet".to_owned(),
-    };
-    Ok(Found::New(Known {
-        checkpoint,
-        since: Instant::now(),
-        line,
-    }))
+    Ok(workspace.last_checkpoint()?.map(|last| last.id()))
 }
 
 fn line(library: &StoreLibrary) -> Result<String> {
-    let Some(workspace) = moments::here(library, Finish::ToRead)? else {
-        return Ok("NOT PROTECTED: no checkpoints here yet".to_owned());
+    let here = moments::here_args(library)?;
+    let scope = Scope::find(None, &here, &library.ui, Finish::ToRead)?;
+    let Scope::Workspace {
+        workspace, session, ..
+    } = &scope
+    else {
+        return Ok(NO_CHECKPOINTS.to_owned());
     };
-    let log = workspace.log()?;
-    let mut newest = log.iter().rev();
-    let turn = newest.find(|entry| entry.kind() == LogKind::Turn);
-    if let Some(reason) = turn.and_then(LogEntry::not_protected) {
-        return Ok(format!("NOT PROTECTED: {}", plain(reason)));
+    let mut options = Rewind::files_and_chat();
+    if let Some(session) = session {
+        options = options.session(session);
     }
-    let Some(step) = workspace.next_undo(&Rewind::files_and_chat())? else {
-        return Ok("nothing to undo".to_owned());
+    let log = workspace.log()?;
+    let next = match workspace.next_undo(&options)? {
+        Some(step) => described(workspace, &log, &step),
+        None => "nothing to undo".to_owned(),
     };
-    let entry = log
-        .iter()
-        .rev()
-        .find(|it| it.step_id() == step.id && step.id.is_some());
-    let files = entry.and_then(|entry| files_of(&workspace, entry));
+    let is_work = |entry: &&LogEntry| matches!(entry.kind(), LogKind::Turn | LogKind::Run);
+    let last = log.iter().rev().find(is_work);
+    Ok(match last.and_then(LogEntry::not_protected) {
+        Some(reason) => format!("NOT PROTECTED: {}; {next}", plain(reason)),
+        None => next,
+    })
+}
+
+fn described(workspace: &Workspace, log: &[LogEntry], step: &Step) -> String {
+    let is_it = |entry: &&LogEntry| step.id.is_some() && entry.step_id() == step.id;
+    let entry = log.iter().rev().find(is_it);
+    let files = entry.and_then(|entry| files_of(workspace, entry));
     let files = files.map_or_else(String::new, |files| format!(", {}", count(files, "file")));
-    Ok(plain(&format!("undo: {}{files}", step_text(&step))))
+    plain(&format!("undo: {}{files}", step_text(step)))
 }
 
 /// Returns how many files a step changed. What runs now has changed what is different now.

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use backtrail::{Block, Durability, Message, Session, SessionOptions, Store, ToolResult, ToolUse};
 use backtrail_tui::library::{Line, Part};
+use clap::ColorChoice;
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::library::StoreLibrary;
+use crate::ui::Ui;
 
 /// A store, and a directory to work in.
 pub(super) struct Fixture {
@@ -23,7 +25,7 @@ impl Fixture {
         make_directory(&root);
         let store = Store::open_or_create(dir.path().join("store")).unwrap();
         Self {
-            library: StoreLibrary::new(store, Some(root.clone())),
+            library: StoreLibrary::new(store, Some(root.clone()), quiet()),
             root,
             dir,
         }
@@ -46,6 +48,10 @@ impl Fixture {
         let options = options.durability(Durability::Os);
         self.library.store.create_session(options).unwrap()
     }
+}
+
+fn quiet() -> Ui {
+    Ui::new(false, ColorChoice::Never).quiet()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a directory of the test")]

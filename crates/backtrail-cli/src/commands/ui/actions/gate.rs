@@ -11,25 +11,25 @@ use backtrail::snapshot::{Progress, ScanProgress, ScanStage};
 /// Whether something is being done that must not stop half way.
 #[derive(Debug, Default)]
 pub(in crate::commands::ui) struct Gate {
-    inner: Arc<Inner>,
+    inner: Arc<SharedGate>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    state: Mutex<State>,
+struct SharedGate {
+    state: Mutex<GateState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct GateState {
     /// How many things move now.
     moving: usize,
     /// Whether nothing may begin to move any more.
     is_closed: bool,
 }
 
-impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedGate {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,14 +97,15 @@ impl Drop for Work {
 
 #[derive(Debug)]
 struct Mover {
-    inner: Arc<Inner>,
+    inner: Arc<SharedGate>,
     is_moving: AtomicBool,
 }
 
 impl Mover {
     fn begin(&self) {
-        if !self.is_moving.swap(true, Ordering::SeqCst) {
+        if !self.is_moving.load(Ordering::SeqCst) {
             self.inner.begin();
+            self.is_moving.store(true, Ordering::SeqCst);
         }
     }
 }
@@ -124,12 +125,6 @@ mod tests {
 
     use super::*;
 
-    fn moving() -> ScanProgress {
-        let mut at = ScanProgress::default();
-        at.stage = ScanStage::Moving;
-        at
-    }
-
     #[test]
     fn leaving_waits_for_what_moves_and_for_nothing_else() {
         let gate = Arc::new(Gate::default());
@@ -138,9 +133,8 @@ mod tests {
         drop(looking);
 
         let gate = Arc::new(Gate::default());
-        let work = gate.begin_looking();
-        work.progress().update(moving());
-        work.progress().update(moving());
+        let work = gate.begin_moving();
+        work.0.begin();
         let (closed, is_closed) = channel();
         let closing = Arc::clone(&gate);
         let thread = thread::spawn(move || {
@@ -159,10 +153,10 @@ mod tests {
         let work = gate.begin_looking();
         gate.close();
         let (began, has_begun) = channel();
-        let progress = work.progress();
+        let mover = Arc::clone(&work.0);
         // It never ends: the process does.
         thread::spawn(move || {
-            progress.update(moving());
+            mover.begin();
             began.send(()).unwrap();
         });
         let wait = std::time::Duration::from_millis(50);

@@ -17,13 +17,12 @@ use crate::commands::fork::plan_into;
 use crate::commands::moves::{Move, PlannedMove, Scope};
 use crate::commands::recovery::Finish;
 use crate::commands::rewind::not_ours;
-use crate::commands::workspace::WorkspaceArgs;
 use crate::error::{CommandError, Result};
 
 /// Plans to undo or redo a step here, as the command does.
 pub(super) fn step(library: &StoreLibrary, verb: Verb) -> Result<Draft> {
     let program = library.ui.program();
-    let here = here_args(library)?;
+    let here = moments::here_args(library)?;
     let scope = Scope::find(None, &here, &library.ui, Finish::ToWrite)?;
     let planned = match &scope {
         Scope::Workspace {
@@ -55,17 +54,6 @@ pub(super) fn step(library: &StoreLibrary, verb: Verb) -> Result<Draft> {
             let why = format!("nothing to {verb} here");
             Draft::impossible(title.to_owned(), vec![why])
         }
-    })
-}
-
-/// Returns the workspace here as it is named on the command line.
-fn here_args(library: &StoreLibrary) -> Result<WorkspaceArgs> {
-    let Some(root) = &library.root else {
-        return Ok(WorkspaceArgs::default());
-    };
-    Ok(match library.store.find_workspace(root)? {
-        Some(_) => WorkspaceArgs::named(root.clone()),
-        None => WorkspaceArgs::default(),
     })
 }
 
@@ -211,7 +199,12 @@ pub(super) fn fork(library: &StoreLibrary, place: &Place, dir: &str) -> Result<D
         Some(_) => undone_point(library, place)?,
         None => Point::record(&id, place.seq.min(last)),
     };
-    let planned = plan_into(&point, Path::new(&dir), here_args(library)?, &library.ui)?;
+    let planned = plan_into(
+        &point,
+        Path::new(&dir),
+        moments::here_args(library)?,
+        &library.ui,
+    )?;
     let title = "Fork into a directory".to_owned();
     let mut lines = vec![planned.first_line().to_owned()];
     lines.extend_from_slice(planned.lines());

@@ -15,6 +15,22 @@ use crate::error::{CommandError, Result};
 use crate::home::home_dir;
 use crate::shell::quote;
 
+/// A change of a session that is planned.
+pub(super) enum SessionChange {
+    Delete(SessionId, DeletePlan),
+    Undelete(TrashName),
+    Title(SessionId, String),
+    /// Tags to add and others to remove.
+    Tag(SessionId, Vec<(String, bool)>),
+    Pin(SessionId, bool),
+    /// The format, and the new file.
+    Export(SessionId, String, PathBuf),
+}
+
+fn possible(title: String, lines: Vec<String>, change: SessionChange) -> Draft {
+    Draft::possible(title, lines, Planned::Session(change))
+}
+
 /// Plans to move a session to the trash.
 pub(super) fn delete(library: &StoreLibrary, session: &str) -> Result<Draft> {
     let id = moments::session(library, session)?;
@@ -28,7 +44,7 @@ pub(super) fn delete(library: &StoreLibrary, session: &str) -> Result<Draft> {
     lines.extend(plan.forks().iter().map(delete::still_reads));
     lines.push("its files stay as they are".to_owned());
     let title = format!("Delete {}", described(&library.store, &id));
-    Ok(Draft::possible(title, lines, Planned::Delete(id, plan)))
+    Ok(possible(title, lines, SessionChange::Delete(id, plan)))
 }
 
 /// Plans to restore a session from the trash.
@@ -36,7 +52,7 @@ pub(super) fn undelete(library: &StoreLibrary, session: &str) -> Result<Draft> {
     let name = trash::find(&library.store, session, &library.ui)?;
     let title = format!("Restore {}", trash::describe(&name));
     let lines = vec![format!("would restore {}", trash::describe(&name))];
-    Ok(Draft::possible(title, lines, Planned::Undelete(name)))
+    Ok(possible(title, lines, SessionChange::Undelete(name)))
 }
 
 /// Plans to set a title, or to remove it.
@@ -48,8 +64,8 @@ pub(super) fn title(library: &StoreLibrary, session: &str, title: &str) -> Resul
         title => format!("would set the title: {}", quote(title)),
     };
     let heading = format!("Title of {}", short(&id));
-    let planned = Planned::Title(id, title);
-    Ok(Draft::possible(heading, vec![line], planned))
+    let planned = SessionChange::Title(id, title);
+    Ok(possible(heading, vec![line], planned))
 }
 
 /// Plans to add and remove tags: `+a -b`.
@@ -65,7 +81,7 @@ pub(super) fn tag(library: &StoreLibrary, session: &str, tags: &str) -> Result<D
     };
     let lines = tags.iter().map(line).collect();
     let heading = format!("Tags of {}", short(&id));
-    Ok(Draft::possible(heading, lines, Planned::Tag(id, tags)))
+    Ok(possible(heading, lines, SessionChange::Tag(id, tags)))
 }
 
 /// Reads a tag with its sign; without one it is added.
@@ -82,10 +98,10 @@ pub(super) fn pin(library: &StoreLibrary, session: &str, pinned: bool) -> Result
     let verb = if pinned { "pin" } else { "unpin" };
     let line = format!("would {verb} {}", short(&id));
     let heading = format!("Pin {}", short(&id));
-    Ok(Draft::possible(
+    Ok(possible(
         heading,
         vec![line],
-        Planned::Pin(id, pinned),
+        SessionChange::Pin(id, pinned),
     ))
 }
 
@@ -111,8 +127,8 @@ pub(super) fn export(
     }
     let line = format!("would write {} as {format}", path.display());
     let heading = format!("Export {}", short(&id));
-    let planned = Planned::Export(id, format.to_owned(), path);
-    Ok(Draft::possible(heading, vec![line], planned))
+    let planned = SessionChange::Export(id, format.to_owned(), path);
+    Ok(possible(heading, vec![line], planned))
 }
 
 /// Reads a path that was typed: `~/` is the home directory.
@@ -126,14 +142,14 @@ pub(super) fn path_of(text: &str) -> Result<PathBuf> {
 }
 
 /// Does what was planned.
-pub(super) fn apply(library: &StoreLibrary, planned: Planned) -> Result<Report> {
-    match planned {
-        Planned::Delete(id, plan) => apply_delete(id, plan),
-        Planned::Undelete(name) => apply_undelete(library, &name),
-        Planned::Title(id, new) => apply_title(library, &id, &new),
-        Planned::Tag(id, tags) => apply_tag(library, &id, tags),
-        Planned::Pin(id, pinned) => apply_pin(library, &id, pinned),
-        Planned::Export(id, format, path) => {
+pub(super) fn apply(library: &StoreLibrary, change: SessionChange) -> Result<Report> {
+    match change {
+        SessionChange::Delete(id, plan) => apply_delete(id, plan),
+        SessionChange::Undelete(name) => apply_undelete(library, &name),
+        SessionChange::Title(id, new) => apply_title(library, &id, &new),
+        SessionChange::Tag(id, tags) => apply_tag(library, &id, tags),
+        SessionChange::Pin(id, pinned) => apply_pin(library, &id, pinned),
+        SessionChange::Export(id, format, path) => {
             let (message, losses) = to_new_file(&library.store, &id, &format, &path, &library.ui)?;
             let losses = losses.iter().map(|loss| format!("; {loss}"));
             Ok(Report {
@@ -141,7 +157,6 @@ pub(super) fn apply(library: &StoreLibrary, planned: Planned) -> Result<Report> 
                 reverse: None,
             })
         }
-        Planned::Move { .. } | Planned::Fork(_) => unreachable!("they change files"),
     }
 }
 
