@@ -96,7 +96,10 @@ mod tests {
                     assert!(cursor.selected < len.max(1), "{step:?} {len} {height}");
                     if height > 0 && len > 0 {
                         let visible = cursor.top..cursor.top + height;
-                        assert!(visible.contains(&cursor.selected), "{step:?} {len} {height}");
+                        assert!(
+                            visible.contains(&cursor.selected),
+                            "{step:?} {len} {height}"
+                        );
                     }
                     cursor.scroll(3, len, height);
                     assert!(cursor.selected < len.max(1));
@@ -110,6 +113,12 @@ mod tests {
         let mut cursor = Cursor::default();
         cursor.go(Step::Last, 100, 10);
         cursor.fit(5, 10);
-        assert_eq!(cursor, Cursor { selected: 4, top: 0 });
+        assert_eq!(
+            cursor,
+            Cursor {
+                selected: 4,
+                top: 0
+            }
+        );
     }
 }

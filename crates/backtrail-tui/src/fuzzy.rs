@@ -6,7 +6,10 @@ use frizbee::{Config, Matcher};
 /// their order.
 pub(crate) fn matching(typed: &str, texts: &[String]) -> Vec<usize> {
     let found = Matcher::from_query(typed, &Config::default()).match_list(texts);
-    found.into_iter().map(|found| found.index as usize).collect()
+    found
+        .into_iter()
+        .map(|found| found.index as usize)
+        .collect()
 }
 
 #[cfg(test)]

@@ -123,7 +123,11 @@ impl Reader {
     }
 
     fn put_before(&mut self, page: Page) {
-        let lines = page.parts.iter().map(|part| part.lines.len()).sum::<usize>();
+        let lines = page
+            .parts
+            .iter()
+            .map(|part| part.lines.len())
+            .sum::<usize>();
         self.pages.push_front(page);
         self.cursor.selected += lines;
         self.cursor.top += lines;
@@ -203,7 +207,10 @@ impl Reader {
         if self.trail.is_some() {
             return None;
         }
-        let is_waiting = self.waiting.iter().any(|it| matches!(it.at, PageAt::After(_)));
+        let is_waiting = self
+            .waiting
+            .iter()
+            .any(|it| matches!(it.at, PageAt::After(_)));
         let last = self.pages.back()?;
         if last.has_after {
             self.end = self.end.max(last.last + 1);

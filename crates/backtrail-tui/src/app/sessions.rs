@@ -123,7 +123,9 @@ impl SessionsPanel {
 
     /// Returns whether a session grew since it was seen.
     pub(crate) fn is_unread(&self, entry: &SessionEntry) -> bool {
-        self.seen.get(&entry.id).is_some_and(|seen| *seen < entry.last_seq)
+        self.seen
+            .get(&entry.id)
+            .is_some_and(|seen| *seen < entry.last_seq)
     }
 }
 
