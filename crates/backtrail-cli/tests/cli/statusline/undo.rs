@@ -104,7 +104,7 @@ fn what_is_dropped_cannot_be_undone_and_what_is_not_known_is_not_said() {
     let cli = Cli::new();
     ok(cli.run(&["run", "--", "sh", "-c", "echo a > a"]));
     assert_eq!(line(&cli, &json!({})), "undo ready: 1 file");
-    ok(cli.run(&["gc", "--older-than", "0d", "--yes"]));
+    ok(cli.run(&["gc", "--older-than", "0d"]));
     assert_eq!(line(&cli, &json!({})), "undo ready");
     // Without the notes of where workspaces are, this one may be any of them.
     fs::remove_dir_all(cli.store().join("derived")).unwrap();
