@@ -84,7 +84,7 @@ pub(crate) const SETTINGS: [SettingInfo; 12] = [
         "statusline.template",
         "\"{model} · {session_cost} · today {today} · block {block} · {context} · {quota} · {undo}\"",
         "text with {model}, {session_cost}, {today}, {block}, {context}, {quota} and {undo}",
-        "the parts of the status line, with · or | between them; a part without a value vanishes",
+        "the parts of the status line, separated by a dot or a bar; one without a value vanishes",
     ),
     setting(
         "statusline.wait",
