@@ -1,6 +1,8 @@
-//! Search: building the first index, and queries, as whole processes.
+//! Search: building the first index, and queries, as whole processes. And the status line, which
+//! asks the same catalogue at once.
 
 pub(crate) mod corpus;
+mod statusline;
 
 use std::cell::Cell;
 use std::path::Path;
@@ -16,11 +18,18 @@ use crate::store::process::{backtrail, run};
 use corpus::{COMMON, PHRASE, RARE, Size};
 
 /// The measured parts.
-pub(crate) const PARTS: [Part; 1] = [Part {
-    name: "index",
-    also: &[],
-    measure,
-}];
+pub(crate) const PARTS: [Part; 2] = [
+    Part {
+        name: "index",
+        also: &[],
+        measure,
+    },
+    Part {
+        name: "statusline",
+        also: &[],
+        measure: statusline::measure,
+    },
+];
 
 /// The limit for catching up if nothing changed.
 const CATCH_UP: f64 = 0.060;

@@ -94,6 +94,7 @@ verbs! {
     Ui(ui::UiArgs),
     Watch(watch::WatchArgs),
     Hook(hook::HookArgs),
+    Statusline(statusline::StatuslineArgs),
     Import(import::ImportArgs),
     Setup(setup::SetupArgs),
     Export(export::ExportArgs),

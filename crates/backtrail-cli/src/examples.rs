@@ -88,6 +88,9 @@ stats --by day --since 30d
 stats latest   # one session
 status
 status --json
+statusline < payload.json   # by hand
+statusline --json   # each figure with its source
+statusline --after 'my-statusline.sh'
 tag c81f money urgent
 tag c81f --remove urgent
 title latest

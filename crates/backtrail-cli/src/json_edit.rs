@@ -114,6 +114,16 @@ impl<'t> Document<'t> {
         }
     }
 
+    /// Returns a value as it is written.
+    pub(crate) fn text_of(&self, node: &Node) -> &'t str {
+        &self.text[node.span.clone()]
+    }
+
+    /// Returns the text with other JSON in place of a value.
+    pub(crate) fn replace(&self, node: &Node, json: &str) -> String {
+        edited(self.text, vec![(node.span.clone(), json.to_owned())])
+    }
+
     /// Returns whether there is nothing between the brackets of a container, not even a space.
     pub(crate) fn is_tight(&self, node: &Node) -> bool {
         node.span.len() == 2

@@ -5,6 +5,7 @@
 
 mod edit;
 mod prices;
+mod status_template;
 mod table;
 
 use std::io::ErrorKind::{NotADirectory, NotFound};
@@ -16,6 +17,7 @@ use backtrail_formats::{Environment, Exclude};
 use backtrail_index::Price;
 
 pub(crate) use self::edit::{Edit, edited};
+pub(crate) use self::status_template::{Piece, Placeholder, StatusTemplate};
 pub(crate) use self::table::{SETTINGS, SettingInfo};
 use crate::amount::read_bytes;
 use crate::error::{CommandError, Result};
@@ -42,6 +44,10 @@ pub(crate) struct Settings {
     pub(crate) auto_import: Setting<bool>,
     /// Patterns of what is never imported.
     pub(crate) import_exclude: Setting<Vec<String>>,
+    /// The parts of the status line.
+    pub(crate) statusline_template: Setting<StatusTemplate>,
+    /// How long the status line waits for the command before it.
+    pub(crate) statusline_wait: Setting<Duration>,
     /// The user's own prices of models.
     pub(crate) prices: Setting<Vec<Price>>,
 }
@@ -64,7 +70,13 @@ const HOOK_WAIT: Duration = Duration::from_secs(2);
 /// A shorter trail would consist mostly of headers.
 const SHORTEST_ROTATION: u64 = 1024;
 
+/// The tables of settings; of all others, a table is one setting's value.
+const TABLES: [&str; 2] = ["import", "statusline"];
+
 impl Settings {
+    /// How long the status line waits for the command before it, unless it is set.
+    pub(crate) const STATUSLINE_WAIT: Duration = Duration::from_secs(5);
+
     /// Reads the settings of a store; without a file, the defaults.
     pub(crate) fn read(store: &Path) -> Result<Self> {
         let path = store.join("config.toml");
@@ -89,6 +101,8 @@ impl Settings {
             tell_agents: Setting::default(true),
             auto_import: Setting::default(true),
             import_exclude: Setting::default(Vec::new()),
+            statusline_template: Setting::default(StatusTemplate::default()),
+            statusline_wait: Setting::default(Self::STATUSLINE_WAIT),
             prices: Setting::default(Vec::new()),
         }
     }
@@ -106,7 +120,7 @@ impl Settings {
 
     /// Sets a value, or those of a table of settings.
     fn set_all(&mut self, name: &str, value: &toml::Value, path: &Path) -> Result<()> {
-        let (true, Some(table)) = (name == "import", value.as_table()) else {
+        let (true, Some(table)) = (TABLES.contains(&name), value.as_table()) else {
             return self.set(name, value, path);
         };
         table
@@ -167,6 +181,17 @@ impl Settings {
                     return Err(CommandError::invalid(format!("{name}: {reason}")));
                 }
                 self.import_exclude = Setting { value, file };
+            }
+            "statusline.template" => {
+                let text = value.as_str().ok_or_else(wrong)?;
+                let value = StatusTemplate::parse(text).map_err(|reason| {
+                    CommandError::invalid(format!("{name}: {}", one_line(&reason, 300)))
+                })?;
+                self.statusline_template = Setting { value, file };
+            }
+            "statusline.wait" => {
+                let value = read_wait(value).ok_or_else(wrong)?;
+                self.statusline_wait = Setting { value, file };
             }
             "prices" => {
                 let value = prices::read(value)?;

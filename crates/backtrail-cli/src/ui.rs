@@ -110,6 +110,15 @@ impl Ui {
         stream.current_choice() != ColorChoice::Never
     }
 
+    /// Returns whether text has styles that another program shows: it need not be a terminal.
+    pub(crate) fn styles_for_others(&self) -> bool {
+        let is_set = |name| std::env::var_os(name).is_some_and(|it| !it.is_empty());
+        match self.color {
+            ColorChoice::Auto => !is_set("NO_COLOR"),
+            choice => choice != ColorChoice::Never,
+        }
+    }
+
     /// Returns how wide data may be; see [`terminal_width`].
     pub(crate) fn width(&self) -> Option<usize> {
         terminal_width()

@@ -29,6 +29,7 @@ pub(crate) const MORE: (&str, &[&str]) = (
     &[
         "record",
         "hook",
+        "statusline",
         "context",
         "compact",
         "verify",

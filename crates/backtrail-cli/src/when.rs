@@ -11,6 +11,12 @@ fn local(at: Timestamp) -> Option<Zoned> {
     Some(at.to_zoned(TimeZone::system()))
 }
 
+/// Returns when today began.
+pub(crate) fn start_of_today() -> Option<Timestamp> {
+    let start = Zoned::now().start_of_day().ok()?;
+    Timestamp::from_millis(start.timestamp().as_millisecond())
+}
+
 /// Returns a day and a time.
 pub(crate) fn full(at: Timestamp) -> String {
     formatted(at, "%Y-%m-%d %H:%M:%S")

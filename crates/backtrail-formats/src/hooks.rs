@@ -50,6 +50,7 @@
 mod agents;
 mod answer;
 mod payload;
+mod status_line;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -58,6 +59,7 @@ use std::path::PathBuf;
 use agents::{AGENTS, Failed, HookAgent};
 pub use answer::{hook_answer, hook_shows, hook_takes_context};
 use payload::Payload;
+pub use status_line::{StatusReport, UsageLimit, context_at_end, status_report};
 
 use crate::names::agent_called;
 

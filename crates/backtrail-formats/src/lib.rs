@@ -78,8 +78,9 @@ pub use formats::{
     OpenCode, Pi, QwenCode, RooCode, SentRequest, WhichRequest, sent_request,
 };
 pub use hooks::{
-    HookError, HookEvent, HookKind, MAX_HOOK_PAYLOAD, MAX_HOOK_PROMPT, StartSource, ToolEffect,
-    hook_agents, hook_answer, hook_event, hook_shows, hook_takes_context,
+    HookError, HookEvent, HookKind, MAX_HOOK_PAYLOAD, MAX_HOOK_PROMPT, StartSource, StatusReport,
+    ToolEffect, UsageLimit, context_at_end, hook_agents, hook_answer, hook_event, hook_shows,
+    hook_takes_context, status_report,
 };
 pub use import::{
     AgentReport, DamagedFileLine, HandOver, ImportOptions, ImportProgress, ImportReport, NewReport,

@@ -40,6 +40,7 @@ mod filter;
 mod index;
 mod ingest;
 mod known_sessions;
+mod known_spending;
 mod lock;
 mod message_search;
 mod plan;
@@ -55,6 +56,7 @@ pub use error::{Error, Result};
 pub use filter::{Filter, WorkspaceFilter};
 pub use index::{CatchUp, Index, IndexOptions, Progress};
 pub use known_sessions::{KnownSession, known_sessions};
+pub use known_spending::{KnownSpending, SpendingQuestion, known_spending};
 pub use prices::{Price, Prices, SessionPrices};
 pub use projects::{Project, remote_of};
 pub use rows::{

@@ -3,6 +3,7 @@
 mod change;
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use backtrail_index::Price;
 use serde_json::{Value, json};
@@ -141,6 +142,8 @@ fn rows_of(settings: &Settings) -> Vec<Row> {
         tell_agents,
         auto_import,
         import_exclude,
+        statusline_template,
+        statusline_wait,
         prices,
     } = settings;
     let mode = durability.value.as_str();
@@ -151,6 +154,11 @@ fn rows_of(settings: &Settings) -> Vec<Row> {
     let size = |name, size: &Setting<u64>| {
         let shown = format!("\"{}\"", exact_size(size.value));
         (name, shown, size.value.into(), source_of(size))
+    };
+    let wait = |name, wait: &Setting<Duration>| {
+        let value = format!("{:?}", wait.value);
+        let shown = format!("\"{value}\"");
+        (name, shown, value.into(), source_of(wait))
     };
     vec![
         (
@@ -168,12 +176,7 @@ fn rows_of(settings: &Settings) -> Vec<Row> {
         ),
         size("snapshot_cap", snapshot_cap),
         size("include_cap", include_cap),
-        (
-            "hook_wait",
-            format!("\"{:?}\"", hook_wait.value),
-            format!("{:?}", hook_wait.value).into(),
-            source_of(hook_wait),
-        ),
+        wait("hook_wait", hook_wait),
         switch("tell_agents", tell_agents),
         switch("auto_import", auto_import),
         (
@@ -182,6 +185,13 @@ fn rows_of(settings: &Settings) -> Vec<Row> {
             json!(import_exclude.value),
             source_of(import_exclude),
         ),
+        (
+            "statusline.template",
+            one_line(&format!("\"{}\"", statusline_template.value), 200),
+            statusline_template.value.to_string().into(),
+            source_of(statusline_template),
+        ),
+        wait("statusline.wait", statusline_wait),
         prices_row(prices),
     ]
 }

@@ -44,6 +44,7 @@ pub(crate) mod setup;
 pub(crate) mod show;
 pub(crate) mod stats;
 pub(crate) mod status;
+pub(crate) mod statusline;
 pub(crate) mod tag;
 pub(crate) mod title;
 pub(crate) mod trash;

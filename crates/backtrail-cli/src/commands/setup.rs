@@ -1,7 +1,7 @@
 //! `backtrail setup`: installs and removes the hooks by which agents call `backtrail hook`.
 //!
 //! `agents.rs` lists the agents, `plan.rs` finds out what would change in their files, `merge.rs`
-//! adds hooks to settings and removes them, `own_files.rs` has the files that are ours alone,
+//! adds hooks to settings and removes them, `status_line.rs` does so with a status line, `own_files.rs` has the files that are ours alone,
 //! `hook_line.rs` is the command line that agents run, `first_import.rs` imports what agents have, `report.rs` shows and makes the changes, and
 //! `status.rs` shows what is installed. A file is changed whole or not at all, by `user_file.rs`.
 
@@ -13,6 +13,7 @@ mod own_files;
 mod plan;
 mod report;
 mod status;
+mod status_line;
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ use backtrail_formats::Environment;
 use self::agents::{AGENTS, HookAgent};
 use self::first_import::FirstImport;
 use self::hook_line::HookProgram;
-use self::plan::AgentPlan;
+use self::plan::{AgentPlan, StatusLine};
 use self::report::SetupReport;
 use super::Answer;
 use super::agent_arg::AgentArg;
@@ -38,6 +39,9 @@ use crate::ui::Ui;
 /// run` is not needed then. Everything else in the files stays as it is, byte for byte, and a
 /// copy of each file is saved beside it. If Backtrail is missing or fails, the hooks do
 /// nothing: they never stop or refuse the agent's work.
+///
+/// Claude Code also gets a status line (see statusline). One that is there already stays: its
+/// output comes first.
 ///
 /// Sessions of agents that were never imported are counted, and imported if you agree. From then on
 /// `list`, `search`, `stats` and `show` import what is new.
@@ -62,6 +66,10 @@ pub(crate) struct SetupArgs {
     #[arg(long)]
     dry_run: bool,
 
+    /// Leave Claude Code's status line as it is
+    #[arg(long, conflicts_with_all = ["remove", "status"])]
+    no_statusline: bool,
+
     /// Do not import sessions
     #[arg(long, conflicts_with_all = ["remove", "status"])]
     no_import: bool,
@@ -69,6 +77,15 @@ pub(crate) struct SetupArgs {
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
+}
+
+impl SetupArgs {
+    fn status_line(&self) -> StatusLine {
+        match self.no_statusline {
+            true => StatusLine::AsItIs,
+            false => StatusLine::Install,
+        }
+    }
 }
 
 fn agent_names() -> AgentArg {
@@ -109,7 +126,7 @@ pub(crate) fn run(args: &SetupArgs, ui: &Ui) -> Result<Answer> {
         let is_wanted = args.remove || !args.agents.is_empty() || is_found(agent, &environment);
         let plan = || match args.remove {
             true => AgentPlan::remove(agent, &environment),
-            false => AgentPlan::install(agent, &environment, &program),
+            false => AgentPlan::install(agent, &environment, &program, args.status_line()),
         };
         report.add(agent, is_wanted.then(plan));
     }

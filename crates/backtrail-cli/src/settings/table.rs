@@ -25,7 +25,7 @@ const fn setting(
     }
 }
 
-pub(crate) const SETTINGS: [SettingInfo; 10] = [
+pub(crate) const SETTINGS: [SettingInfo; 12] = [
     setting(
         "durability",
         "\"record\"",
@@ -79,6 +79,18 @@ pub(crate) const SETTINGS: [SettingInfo; 10] = [
         "[]",
         "a list of agents and of patterns of paths, like [\"codex\", \"~/private\", \"client-*\"]",
         "sessions that are never imported: of these agents, in these files, or working in these directories",
+    ),
+    setting(
+        "statusline.template",
+        "\"{model} · {session_cost} · today {today} · block {block} · {context} · {quota} · {undo}\"",
+        "text with {model}, {session_cost}, {today}, {block}, {context}, {quota} and {undo}",
+        "the parts of the status line, separated by a dot or a bar; one without a value vanishes",
+    ),
+    setting(
+        "statusline.wait",
+        "\"5s\"",
+        "a time like \"2s\" or \"500ms\"",
+        "how long the status line waits for the command that it comes after",
     ),
     setting(
         "prices",

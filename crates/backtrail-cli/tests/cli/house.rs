@@ -139,6 +139,7 @@ fn the_manual_matches_help() {
         "watch",
         "setup",
         "hook",
+        "statusline",
         "export",
         "verify",
         "repair",

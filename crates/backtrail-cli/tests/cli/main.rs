@@ -77,6 +77,7 @@ mod short_ids;
 mod show;
 mod snapshots;
 mod stats;
+mod statusline;
 mod trash;
 mod ui;
 mod umask;

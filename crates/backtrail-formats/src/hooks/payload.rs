@@ -61,6 +61,12 @@ impl<'a> Payload<'a> {
         self.json(path)?.parse().ok()
     }
 
+    /// Returns a field that is a number from zero up to a limit.
+    pub(super) fn number(&self, path: &str, most: f64) -> Option<f64> {
+        let number: f64 = serde_json::from_str(self.json(path)?).ok()?;
+        (0.0..=most).contains(&number).then_some(number)
+    }
+
     /// Returns the first of these fields that is a string and not blank.
     pub(super) fn text(&self, paths: &[&'static str]) -> Option<Cow<'a, str>> {
         self.first(paths, |text| !text.trim().is_empty())

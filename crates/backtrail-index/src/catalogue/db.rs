@@ -88,6 +88,21 @@ impl Paths {
         }
     }
 
+    /// Opens the catalogue as it was last committed, to look at it at once: without writing,
+    /// and without waiting for a process that is committing. `None` if that is not possible.
+    pub(crate) fn open_at_once(&self) -> Option<Catalogue> {
+        let path = self.database();
+        // Nothing in a store is read through a link.
+        path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
+        if !self.beside("busy").exists() && self.sealed() != Some(true) {
+            return None;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = Connection::open_with_flags(path, flags).ok()?;
+        db.busy_timeout(Duration::ZERO).ok()?;
+        Some(Catalogue { db })
+    }
+
     fn connect(&self) -> rusqlite::Result<Connection> {
         let path = self.database();
         let no_mutex = OpenFlags::SQLITE_OPEN_NO_MUTEX;

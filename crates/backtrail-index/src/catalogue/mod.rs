@@ -9,6 +9,7 @@ mod db;
 mod files;
 mod ledger;
 mod query;
+mod recent;
 mod schema;
 mod sessions;
 mod spending;
@@ -244,6 +245,7 @@ impl CatalogueUpdate<'_> {
         for key in &summed {
             ledger::write_totals(db, *key, self.prices, repriced)?;
         }
+        db.run(schema::BY_TIME, [])?;
         let sql = "INSERT OR REPLACE INTO about VALUES ('prices', ?1)";
         db.run(sql, [&fingerprint])?;
         before_commit()?;

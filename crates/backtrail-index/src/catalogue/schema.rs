@@ -220,3 +220,10 @@ CREATE TABLE totals_by_time (
 pub(super) const LATE: &str = "
 CREATE INDEX IF NOT EXISTS ledger_by_response ON ledger (response) WHERE response_id IS NOT NULL;
 ";
+
+/// The index of spending by time, which is created after the sums of a new catalogue. It has all
+/// that a sum of costs needs, so that a day's costs the same whatever the history.
+pub(super) const BY_TIME: &str = "
+CREATE INDEX IF NOT EXISTS spending_by_time ON totals_by_time
+    (slot, cost, calls, unpriced, estimated_calls, lower_bounds);
+";

@@ -10,6 +10,7 @@ mod activity;
 mod catalogue;
 mod damage;
 mod kit;
+mod known_spending;
 mod ledger;
 mod processes;
 mod random;

@@ -178,6 +178,17 @@ impl Store {
         workspace::root_around(self, dir)
     }
 
+    /// Returns the nearest workspace around a directory, at once: by what was noted when it was
+    /// last used, without looking at the others. `None` if there is none with checkpoints.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`NotFound`](ErrorKind::NotFound) if the directory does not exist, or if the
+    /// notes are gone and there are workspaces.
+    pub fn noted_workspace(&self, dir: &Path) -> Result<Option<Workspace>> {
+        workspace::noted_around(self, dir)
+    }
+
     /// Checks every workspace's trail, every snapshot that it names and every object. It
     /// only reads.
     ///

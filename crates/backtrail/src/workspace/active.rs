@@ -4,6 +4,7 @@
 //! so a file without a lock was left by a crash. It ends with the last sign of life. A turn of
 //! another program is not locked: its file names that program's process instead.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -268,6 +269,20 @@ impl Workspace {
         Ok(all
             .map(|activity| activity.into_activity(self.store()))
             .collect())
+    }
+
+    /// Returns the checkpoints that turns and runs began with that seem to be running. It waits
+    /// for no lock, so one whose process just died may be among them.
+    pub(super) fn seem_active(&self) -> HashSet<CheckpointId> {
+        let storage = self.store().storage();
+        let names = storage.list(self.files().path()).unwrap_or_default();
+        let starts = names.iter().filter_map(|name| {
+            let start = name.to_str()?.strip_prefix(PREFIX)?.parse().ok()?;
+            let file = storage.open_read(&self.activity_path(start)).ok()?;
+            let read = ActivityFile::read(file.as_ref())?;
+            (read.agent.is_none() || read.is_alive()).then_some(start)
+        });
+        starts.collect()
     }
 
     /// Returns what is left of turns and runs whose process died.

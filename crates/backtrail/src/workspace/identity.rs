@@ -372,6 +372,28 @@ pub(crate) fn root_around(store: &Store, dir: &Path) -> Result<PathBuf> {
     Ok(around.unwrap_or(&dir).to_owned())
 }
 
+/// Returns the nearest workspace around a directory, by what was noted when it was last used:
+/// no other workspace is read. `None` if there is none with checkpoints.
+pub(crate) fn noted_around(store: &Store, dir: &Path) -> Result<Option<Workspace>> {
+    let dir = Directory::of(dir)?.root;
+    if let Some(known) = roots::noted_around(store, &dir) {
+        return Ok(Some(known.open(store)));
+    }
+    let all = store.workspaces_dir();
+    let is_used = names_in(store.storage(), all).context("cannot list the workspaces", all)?;
+    let is_id = |name: &std::ffi::OsString| {
+        let id = name
+            .to_str()
+            .and_then(|name| name.parse::<WorkspaceId>().ok());
+        id.is_some()
+    };
+    if roots::is_empty(store) && is_used.iter().any(is_id) {
+        let what = "it is not noted where the workspaces are";
+        return Err(Error::new(ErrorKind::NotFound, what).at_path(all));
+    }
+    Ok(None)
+}
+
 impl Workspace {
     /// Returns whether the directory exists.
     pub(crate) fn root_exists(&self) -> Result<bool> {

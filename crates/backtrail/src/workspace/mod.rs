@@ -47,6 +47,7 @@ mod sign_of_life;
 pub(crate) mod spans;
 pub(crate) mod step_record;
 pub(crate) mod timeline;
+mod undo_ready;
 pub(crate) mod unprotected;
 pub(crate) mod verify;
 
@@ -83,12 +84,15 @@ pub use new_checkpoint::CheckpointOptions;
 pub use point::Point;
 pub use process::Process;
 pub use relink::{FormerRoot, RelinkOptions, Relinked, RelinkedWhat};
+pub use undo_ready::UndoReady;
 pub use unprotected::{
     ChangedPath, Included, Lost, Protection, UnprotectedChanges, UnprotectedEntry,
 };
 
 pub(crate) use about::Description;
-pub(crate) use identity::{all, by_id, find, known, must_be_new, register, root_around};
+pub(crate) use identity::{
+    all, by_id, find, known, must_be_new, noted_around, register, root_around,
+};
 pub(crate) use relink::{SessionHomes, SessionsHere, moved_home};
 pub(crate) use remaining_files::remaining_files;
 pub(crate) use repair::repair_snapshots_plan;

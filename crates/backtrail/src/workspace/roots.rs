@@ -18,8 +18,27 @@ type Roots = BTreeMap<String, WorkspaceId>;
 /// Returns the workspace at a path, if that is noted and true.
 pub(super) fn noted_at(store: &Store, root: &Path) -> Option<KnownWorkspace> {
     let id = read(store).remove(root.to_str()?)?;
+    is_at(store, id, root)
+}
+
+/// Returns a workspace if its trail says that it is at a path.
+fn is_at(store: &Store, id: WorkspaceId, root: &Path) -> Option<KnownWorkspace> {
     let known = read_known(store, id).ok().flatten()?;
     (known.root == root && !known.is_superseded()).then_some(known)
+}
+
+/// Returns whether anything is noted.
+pub(super) fn is_empty(store: &Store) -> bool {
+    read(store).is_empty()
+}
+
+/// Returns the nearest workspace around a path that is noted and true.
+pub(super) fn noted_around(store: &Store, dir: &Path) -> Option<KnownWorkspace> {
+    let mut roots = read(store);
+    dir.ancestors().find_map(|root| {
+        let id = roots.remove(root.to_str()?)?;
+        is_at(store, id, root).filter(|known| known.is_used(store))
+    })
 }
 
 /// Notes which workspace is at a path.

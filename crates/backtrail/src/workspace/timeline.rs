@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::Workspace;
 use super::agent_turn::MissedRecord;
-use super::bindings::{Bindings, add_newer};
+use super::bindings::{Bindings, add_newer, add_older};
 use super::calls::calls_of;
 use super::checkpoint::{Checkpoint, CheckpointReason, SessionPlace};
 use super::checkpoint_record::CheckpointRecord;
+use super::dropped;
 use super::left_running::LeftNames;
 use super::spans::{Span, newest_of, spans};
 use super::step_record::StepRecord;
@@ -15,7 +16,7 @@ use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
 use crate::session::{Ending, SessionReader};
 use crate::store::Store;
-use crate::trail::RecordKind;
+use crate::trail::{RecordKind, RecordRef};
 
 /// The checkpoints and steps of a workspace, oldest first.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct Timeline {
     pub(crate) active: HashSet<CheckpointId>,
     /// The turns in which a snapshot is missing, and the reason.
     pub(super) missed: HashMap<CheckpointId, String>,
+    /// The checkpoints whose files were dropped.
+    pub(super) dropped: HashSet<CheckpointId>,
     /// What processes that outlived their runs are called.
     pub(crate) left_names: LeftNames,
     /// The turns and runs that are steps.
@@ -67,6 +70,15 @@ pub(crate) enum FileStepKind {
     Move,
 }
 
+/// How many files a step changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StepFiles {
+    pub(super) count: u64,
+    /// Whether that is the number. Otherwise a file that changed several times counts several
+    /// times, and others may have changed some.
+    pub(super) is_exact: bool,
+}
+
 /// The steps in effect, and those that were undone and may be redone.
 #[derive(Debug, Default)]
 pub(crate) struct FileSteps {
@@ -80,63 +92,108 @@ pub(crate) struct FileSteps {
     undone_calls: HashMap<CheckpointId, usize>,
 }
 
+/// What is read from a trail for a timeline.
+#[derive(Debug, Default)]
+struct Collected {
+    checkpoints: Vec<Checkpoint>,
+    moves: HashMap<CheckpointId, StepRecord>,
+    /// The places that checkpoints got later.
+    bindings: Bindings,
+    missed: HashMap<CheckpointId, String>,
+    dropped: HashSet<CheckpointId>,
+}
+
+impl Collected {
+    /// Adds a record. `bind` adds one of places to those that are known.
+    fn add(
+        &mut self,
+        workspace: &Workspace,
+        record: &RecordRef<'_>,
+        bind: impl Fn(&mut Bindings, &RecordRef<'_>),
+    ) {
+        match record.kind() {
+            RecordKind::Checkpoint | RecordKind::Done => {
+                if let Ok(stored) = record.parse::<CheckpointRecord>() {
+                    self.checkpoints.push(stored.at(workspace, record.seq()));
+                }
+            }
+            RecordKind::Rewind => {
+                if let Ok(begun) = record.parse::<StepRecord>() {
+                    self.moves.insert(begun.id, begun);
+                }
+            }
+            RecordKind::Bound => bind(&mut self.bindings, record),
+            RecordKind::Missed => {
+                if let Ok(missed) = record.parse::<MissedRecord>()
+                    && let Some(turn) = missed.of
+                {
+                    self.missed.insert(turn, missed.reason);
+                }
+            }
+            RecordKind::Dropped => {
+                let dropped = dropped::read(record).map(|(_, ids)| ids);
+                self.dropped.extend(dropped.unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Timeline {
     pub(crate) fn read(workspace: &Workspace) -> Result<Self> {
+        let mut all = Collected::default();
+        let Some(mut records) = workspace.records()? else {
+            return Ok(Self::of(workspace, all, HashSet::new()));
+        };
+        while let Some(record) = records.next()? {
+            all.add(workspace, &record, add_newer);
+        }
+        let active = workspace.active()?.into_iter();
+        let active = active.map(|activity| activity.checkpoint).collect();
+        Ok(Self::of(workspace, all, active))
+    }
+
+    /// Reads the end of the trail: at most so many checkpoints, without waiting for a lock. Steps
+    /// that began before are missing.
+    pub(super) fn read_end(workspace: &Workspace, most: usize) -> Result<Self> {
+        let mut end = Collected::default();
+        if let Some(mut records) = workspace.records_back()? {
+            while end.checkpoints.len() < most
+                && let Some(record) = records.next()?
+            {
+                end.add(workspace, &record, add_older);
+            }
+        }
+        end.checkpoints.reverse();
+        Ok(Self::of(workspace, end, workspace.seem_active()))
+    }
+
+    fn of(workspace: &Workspace, read: Collected, active: HashSet<CheckpointId>) -> Self {
         let mut timeline = Self {
-            checkpoints: Vec::new(),
+            checkpoints: read.checkpoints,
             places: HashMap::new(),
             own: HashMap::new(),
-            moves: HashMap::new(),
-            active: HashSet::new(),
-            missed: HashMap::new(),
+            moves: read.moves,
+            active,
+            missed: read.missed,
+            dropped: read.dropped,
             left_names: LeftNames::default(),
             spans: Vec::new(),
         };
-        let Some(mut records) = workspace.records()? else {
-            return Ok(timeline);
-        };
-        let mut bindings = Bindings::new();
-        while let Some(record) = records.next()? {
-            match record.kind() {
-                RecordKind::Checkpoint | RecordKind::Done => {
-                    if let Ok(stored) = record.parse::<CheckpointRecord>() {
-                        let checkpoint = stored.at(workspace, record.seq());
-                        let place = timeline.checkpoints.len();
-                        timeline.places.insert(checkpoint.id(), place);
-                        if let Some(start) = checkpoint.begun_by() {
-                            timeline.own.entry(start).or_default().push(place);
-                        }
-                        timeline.left_names.add(&checkpoint);
-                        timeline.checkpoints.push(checkpoint);
-                    }
-                }
-                RecordKind::Rewind => {
-                    if let Ok(begun) = record.parse::<StepRecord>() {
-                        timeline.moves.insert(begun.id, begun);
-                    }
-                }
-                RecordKind::Bound => add_newer(&mut bindings, &record),
-                RecordKind::Missed => {
-                    if let Ok(missed) = record.parse::<MissedRecord>()
-                        && let Some(turn) = missed.of
-                    {
-                        timeline.missed.insert(turn, missed.reason);
-                    }
-                }
-                _ => {}
+        for (place, checkpoint) in timeline.checkpoints.iter_mut().enumerate() {
+            checkpoint.record.bind(&read.bindings);
+            timeline.places.insert(checkpoint.id(), place);
+            if let Some(start) = checkpoint.begun_by() {
+                timeline.own.entry(start).or_default().push(place);
             }
+            timeline.left_names.add(checkpoint);
         }
-        for checkpoint in &mut timeline.checkpoints {
-            checkpoint.record.bind(&bindings);
-        }
-        let active = workspace.active()?.into_iter();
-        timeline.active = active.map(|activity| activity.checkpoint).collect();
         let mut spans = spans(&timeline.checkpoints);
         let undone = timeline.moves.values().filter_map(|begun| begun.step);
         let undone: HashSet<CheckpointId> = undone.collect();
         spans.retain(|span| !timeline.is_idle(workspace, span, &undone));
         timeline.spans = spans;
-        Ok(timeline)
+        timeline
     }
 
     /// Returns whether a run or a turn of another program changed nothing, in files (not even
@@ -434,6 +491,29 @@ impl Timeline {
             known.tool_name()
         };
         others.filter(is_beside).map(tool).collect()
+    }
+
+    /// Returns how many files a step changed, by what its checkpoints say; `None` if it changed
+    /// none.
+    pub(super) fn files_of(&self, step: &FileStep, steps: &FileSteps) -> Option<StepFiles> {
+        let after = step.after.unwrap_or(self.checkpoints.len() - 1);
+        let (first, last) = (&self.checkpoints[step.before], &self.checkpoints[after]);
+        if first.snapshot_id() == last.snapshot_id() {
+            return None;
+        }
+        if step.kind == FileStepKind::Move {
+            return Some(StepFiles {
+                count: last.changed(),
+                is_exact: true,
+            });
+        }
+        let changed = (step.before + 1..=after).filter(|n| self.is_changed(*n));
+        let changed: Vec<usize> = changed.collect();
+        let is_own = |n: &usize| self.checkpoints[*n].begun_by() == Some(step.id);
+        Some(StepFiles {
+            count: changed.iter().map(|n| self.checkpoints[*n].changed()).sum(),
+            is_exact: matches!(changed[..], [n] if is_own(&n)) && steps.undone_calls.is_empty(),
+        })
     }
 
     /// Returns whether files changed before a state, and Backtrail did not restore them.

@@ -230,6 +230,11 @@ impl HookAgent {
         })
     }
 
+    /// Returns whether its settings can have a status line.
+    pub(super) fn has_status_line(&self) -> bool {
+        self.name == "claude-code"
+    }
+
     /// Returns a time limit in the agent's units.
     pub(super) fn limit(&self, seconds: u64) -> u64 {
         match self.mechanism {

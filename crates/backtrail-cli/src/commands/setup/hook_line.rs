@@ -97,6 +97,32 @@ impl HookProgram {
         format!("sh -c {}", quote(&format!("{script} # {}", created.mark())))
     }
 
+    /// Returns the guarded command line of a status line, which runs the command `before` first.
+    /// Whatever is wrong with the program, that one runs.
+    pub(super) fn status_line(&self, before: Option<&str>, mark: &str) -> String {
+        let path = quote_within(&self.path);
+        let options: String = self.options().iter().map(|it| quote_option(it)).collect();
+        let found = format!(
+            "exec 2>/dev/null; _btp={path}; [ -x \"$_btp\" ] || _btp=$(command -v backtrail)"
+        );
+        let script = match before {
+            None => format!(
+                "{found} || {{ cat >/dev/null; exit 0; }}; \
+                 _bto=$(\"$_btp\"{options} statusline) || {{ cat >/dev/null; exit 0; }}; \
+                 [ -z \"$_bto\" ] || printf \"%s\\n\" \"$_bto\"; exit 0"
+            ),
+            Some(before) => format!(
+                "{found}; _btc='{}'; [ -n \"$_btp\" ] && \
+                 _bto=$(\"$_btp\"{options} statusline --after=\"$_btc\") && \
+                 {{ printf \"%s\\n\" \"$_bto\"; exit 0; }}; exec sh -c \"$_btc\"",
+                before.replace('\'', r#"'"'"'"#)
+            ),
+        };
+        // Any shell and any command: also one with lines.
+        let script = format!("{script} # {mark}").replace('\'', r"'\''");
+        format!("sh -c '{script}'")
+    }
+
     /// Returns the guarded commands for sh. The names of the variables are odd, as Gemini CLI and
     /// Qwen Code replace those that are in the environment.
     pub(super) fn script(&self, agent: &str, event: &str) -> String {

@@ -239,7 +239,8 @@ fn remove_one(document: &Document<'_>, hook: &InstalledHook) -> String {
     }
 }
 
-fn squeezed(text: &str, path: &[Step<'_>]) -> String {
+/// Returns the text without the blanks in an empty container.
+pub(super) fn squeezed(text: &str, path: &[Step<'_>]) -> String {
     let document = Document::parse(text).expect("what is left is JSON");
     match document.get(path) {
         Some(container) => document.squeeze(container),

@@ -1,4 +1,6 @@
-//! What `setup` would change in the files of an agent.
+//! What `setup` would change in the files of an agent. `plan/rows.rs` describes it to people.
+
+mod rows;
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +12,18 @@ use super::agents::{HookAgent, Mechanism};
 use super::hook_line::{Created, HookProgram, MARK};
 use super::merge::{self, Refused, WantedHook};
 use super::own_files::{OwnFile, own_files};
+use super::status_line;
 use crate::error::{CommandError, Result};
 use crate::json_edit::SyntaxError;
 use crate::shell::quote_path;
-use crate::text::count;
 use crate::user_file::UserFile;
+
+/// What becomes of a status line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StatusLine {
+    Install,
+    AsItIs,
+}
 
 /// An agent, and the changes to its files.
 #[derive(Debug)]
@@ -95,18 +104,24 @@ impl FileChange {
 }
 
 impl AgentPlan {
-    /// Plans to install the hooks.
+    /// Plans to install the hooks, and a status line where the agent has one.
     pub(super) fn install(
         agent: &'static HookAgent,
         environment: &Environment,
         program: &HookProgram,
+        status_line: StatusLine,
     ) -> Result<Self> {
         let place = place(agent, environment)?;
         let mut plan = Self::new(agent);
         match agent.mechanism {
             Mechanism::Settings { .. } => {
                 let wanted = wanted_hooks(agent, program);
-                plan.changes.push(install_settings(&place, &wanted)?);
+                let line = match agent.has_status_line() {
+                    true => status_line,
+                    false => StatusLine::AsItIs,
+                };
+                let change = install_settings(&place, &wanted, program, line)?;
+                plan.changes.push(change);
             }
             _ => {
                 for file in own_files(agent, &place) {
@@ -164,57 +179,6 @@ impl AgentPlan {
         kinds.any(|kind| kind != ChangeKind::Unchanged)
     }
 
-    /// Returns the changes for people, each with its place. Files of one directory are one.
-    pub(super) fn rows(&self) -> Vec<(String, PathBuf)> {
-        let mut rows: Vec<(ChangeKind, PathBuf, usize)> = Vec::new();
-        for change in &self.changes {
-            let path = change.file.path();
-            let place = match self.agent.mechanism {
-                Mechanism::Scripts => path.parent().unwrap_or(path),
-                _ => path,
-            };
-            let kind = change.kind();
-            match rows.iter_mut().find(|row| row.0 == kind && row.1 == place) {
-                Some((.., files)) => *files += 1,
-                None => rows.push((kind, place.to_owned(), 1)),
-            }
-        }
-        let row = |(kind, place, files)| (self.describe(kind, files), place);
-        rows.into_iter().map(row).collect()
-    }
-
-    fn describe(&self, kind: ChangeKind, files: usize) -> String {
-        let hooks = match self.agent.mechanism {
-            Mechanism::Scripts => count(files, "hook"),
-            _ => count(self.agent.events.len(), "hook"),
-        };
-        let verb = match kind {
-            ChangeKind::Unchanged => return "no change".to_owned(),
-            ChangeKind::Create => "create",
-            ChangeKind::Update => self.verb_of_update(),
-            ChangeKind::Remove => "delete",
-        };
-        match self.agent.mechanism {
-            Mechanism::Settings { .. } if kind == ChangeKind::Update => format!("{verb} {hooks}"),
-            Mechanism::Module { what, .. } => format!("{verb} the {what}"),
-            _ => format!("{verb}, {hooks}"),
-        }
-    }
-
-    fn verb_of_update(&self) -> &'static str {
-        let ours = |text: Option<&str>| {
-            let found = merge::installed_in(text.unwrap_or_default());
-            found.is_ok_and(|found| !found.is_empty())
-        };
-        let settings = self.changes.iter().find(|change| !change.is_own);
-        match settings.map(|change| (ours(change.file.text()), ours(change.new.as_deref()))) {
-            None => "replace",
-            Some((false, _)) => "add",
-            Some((true, false)) => "remove",
-            Some((true, true)) => "update",
-        }
-    }
-
     fn install_own(&mut self, own: OwnFile, program: &HookProgram) -> Result<()> {
         let file = UserFile::read(&own.path)?;
         let created = match file.text() {
@@ -270,15 +234,33 @@ pub(super) fn wanted_hooks(agent: &'static HookAgent, program: &HookProgram) -> 
     agent.events.iter().map(wanted).collect()
 }
 
-fn install_settings(path: &Path, wanted: &[WantedHook]) -> Result<FileChange> {
+/// Plans the hooks in a settings file, and the status line.
+fn install_settings(
+    path: &Path,
+    wanted: &[WantedHook],
+    program: &HookProgram,
+    status_line: StatusLine,
+) -> Result<FileChange> {
     let file = UserFile::read(path)?;
     let refuse = |refused: Refused| refuse(path, refused);
     let directories = file.missing_directories();
-    let new = merge::install(file.text(), wanted, directories).map_err(refuse)?;
+    let before = file.text().map(without_ours).transpose().map_err(refuse)?;
+    let before = before.flatten();
+    let mut new = with_hooks(file.text(), wanted, directories).map_err(refuse)?;
+    let line = status_line::installed_in(file.text().unwrap_or_default());
+    let line = line.map_err(|error| refuse(error.into()))?;
+    if line.is_some() || status_line == StatusLine::Install {
+        let directories = line.map_or(directories, |line| line.directories());
+        let created = status_line::created_for(before.as_deref(), directories).map_err(refuse)?;
+        let with_line = status_line::install(&new, program, &created).map_err(refuse)?;
+        // One that is there and not asked for only comes back.
+        if status_line == StatusLine::Install || file.text() != Some(&new) {
+            new = with_line;
+        }
+    }
     // A change that cannot be reversed to the byte is not made.
-    let back = merge::remove(&new).map_err(refuse)?;
-    let before = file.text().map(merge::remove).transpose().map_err(refuse)?;
-    if back != before.flatten() {
+    let back = without_ours(&new).map_err(refuse)?;
+    if back != before {
         let what = format!(
             "{} has a form that cannot be changed safely",
             path.display()
@@ -296,18 +278,48 @@ fn install_settings(path: &Path, wanted: &[WantedHook]) -> Result<FileChange> {
     })
 }
 
+/// Returns settings with the hooks. Where those change, our status line is removed first: it was
+/// added to settings that had hooks.
+fn with_hooks(
+    text: Option<&str>,
+    wanted: &[WantedHook],
+    directories: usize,
+) -> Result<String, Refused> {
+    let Some(text) = text else {
+        return merge::install(None, wanted, directories);
+    };
+    if merge::is_installed(text, wanted)? {
+        return Ok(text.to_owned());
+    }
+    let line = status_line::installed_in(text)?;
+    let directories = line.map_or(directories, |line| line.directories());
+    merge::install(status_line::remove(text)?.as_deref(), wanted, directories)
+}
+
+/// Returns settings as they would be without us; `None` if there would be no file.
+fn without_ours(text: &str) -> Result<Option<String>, Refused> {
+    match status_line::remove(text)? {
+        Some(text) => merge::remove(&text),
+        None => Ok(None),
+    }
+}
+
 fn remove_settings(path: &Path) -> Result<Option<FileChange>> {
     let Some(file) = read_marked(path)? else {
         return Ok(None);
     };
     let text = file.text().unwrap_or_default();
-    let mut new = merge::remove(text).map_err(|refused| refuse(path, refused))?;
+    let mut new = without_ours(text).map_err(|refused| refuse(path, refused))?;
     // A link was not created by us, and would lead nowhere.
     if new.is_none() && file.is_link() {
         new = Some("{}\n".to_owned());
     }
     let found = merge::installed_in(text).unwrap_or_default();
-    let directories = found.first().map_or(0, |hook| hook.created.directories);
+    let line = status_line::installed_in(text).ok().flatten();
+    let of_line = line.map_or(0, |line| line.directories());
+    let directories = found
+        .first()
+        .map_or(of_line, |hook| hook.created.directories);
     Ok(Some(FileChange {
         new,
         is_own: false,

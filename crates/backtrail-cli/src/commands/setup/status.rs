@@ -11,7 +11,8 @@ use super::agents::{HookAgent, Mechanism};
 use super::hook_line::{self, Created, HookProgram};
 use super::merge::{self, InstalledHook};
 use super::own_files::own_files;
-use super::plan::{self, AgentPlan};
+use super::plan::{self, AgentPlan, StatusLine};
+use super::status_line;
 use super::{Answer, fired_file, is_found, last_failure};
 use crate::error::{CommandError, Result};
 use crate::files;
@@ -39,6 +40,8 @@ struct AgentStatus {
     trusted: Option<bool>,
     /// The setting that turns all hooks of the agent off.
     off: Option<String>,
+    /// The state of its status line, if it can have one.
+    status_line: Option<&'static str>,
     last_fired: Option<Timestamp>,
     /// Why its last call failed, if it did.
     failure: Option<String>,
@@ -72,6 +75,7 @@ pub(super) fn print(
         Column::text("AGENT"),
         Column::text("HOOKS"),
         Column::text("LAST CALL"),
+        Column::text("STATUS LINE").drop(0),
         Column::text("PROGRAM").drop(1),
         Column::text("IN").style(DIM).drop(2),
     ]);
@@ -81,6 +85,7 @@ pub(super) fn print(
             status.agent.title.into(),
             status.word().into(),
             last.into(),
+            status.status_line.unwrap_or_default().into(),
             status.calls_text().into(),
             tilde(&status.place).into(),
         ]);
@@ -106,10 +111,14 @@ fn look(
         calls: None,
         trusted: None,
         off: None,
+        status_line: None,
         last_fired: last_fired(&fired_file(store, agent.name)),
         failure: last_failure(store, agent.name),
         place,
     };
+    status.status_line = agent
+        .has_status_line()
+        .then(|| line_state(&status.place, program));
     let text = match installed_text(agent, &status.place) {
         Ok(text) => text,
         Err(error) => {
@@ -129,7 +138,7 @@ fn look(
         Some((path, _)) => program.at(path)?,
         None => program.clone(),
     };
-    status.hooks = match AgentPlan::install(agent, environment, &program) {
+    status.hooks = match AgentPlan::install(agent, environment, &program, StatusLine::AsItIs) {
         Ok(plan) if plan.has_changes() => HookState::Outdated,
         Ok(_) => HookState::Installed,
         Err(error) => HookState::Unreadable(error),
@@ -141,6 +150,22 @@ fn look(
         status.off = turned_off(agent, &status.place, &text);
     }
     Ok(status)
+}
+
+/// Returns the state of the status line in settings.
+fn line_state(place: &Path, program: &HookProgram) -> &'static str {
+    let text = UserFile::read(place).ok();
+    let text = text.as_ref().and_then(UserFile::text).unwrap_or_default();
+    let Some(line) = status_line::installed_in(text).ok().flatten() else {
+        return "missing";
+    };
+    // Another program is no reason to install it again.
+    let called = hook_line::program_in(&line.command).and_then(|path| program.at(&path).ok());
+    match line.is_of(called.as_ref().unwrap_or(program)) {
+        false => "outdated",
+        true if line.wraps() => "wraps another",
+        true => "installed",
+    }
 }
 
 /// Returns a text with our hooks: the settings, or the first of the files that are ours.
@@ -320,6 +345,7 @@ impl AgentStatus {
             "version": self.calls.as_ref().and_then(|(_, version)| version.as_deref()),
             "trusted": self.trusted,
             "turned_off_by": self.off,
+            "status_line": self.status_line,
             "last_call": self.last_fired.map(|at| at.to_string()),
             "failed": self.failure,
             "error": error,
