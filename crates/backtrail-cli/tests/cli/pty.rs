@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -18,6 +19,9 @@ const PATIENCE: Timespec = Timespec {
     tv_sec: 60,
     tv_nsec: 0,
 };
+
+/// How long a text may take to come, whatever else does.
+const DEADLINE: Duration = Duration::from_secs(180);
 
 pub(crate) const CTRL_C: &str = "\u{3}";
 pub(crate) const CTRL_Z: &str = "\u{1a}";
@@ -79,7 +83,11 @@ impl Terminal {
 
     /// Waits until a text is on the screen that was not waited for before.
     pub(crate) fn wait_for(&mut self, text: &str) {
+        let start = Instant::now();
         loop {
+            // A program that shows its progress is never silent.
+            let is_late = start.elapsed() > DEADLINE;
+            assert!(!is_late, "{text:?} did not come: {:?}", self.screen);
             if let Some(at) = self.screen[self.seen..].find(text) {
                 self.seen += at + text.len();
                 return;
