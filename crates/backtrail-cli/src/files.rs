@@ -117,14 +117,21 @@ impl StagedFile {
         Ok(staged)
     }
 
-    /// Gives the file its name. Fails if there is one of that name.
+    /// Gives the file its name. Fails if there is one of that name; then, and if the name cannot
+    /// be made durable, there is no new file.
     pub(crate) fn finish(self) -> io::Result<()> {
         LocalStorage.rename_new(&self.temporary, &self.path)?;
+        let synced = self.sync_names();
+        if synced.is_err() {
+            fs::remove_file(&self.path).ok();
+        }
+        synced
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
         LocalStorage.sync_dir(self.path.parent().unwrap_or(Path::new("/")))?;
-        let above = self.new_dirs.iter().filter_map(|dir| dir.parent());
-        above
-            .into_iter()
-            .try_for_each(|dir| LocalStorage.sync_dir(dir))
+        let mut above = self.new_dirs.iter().filter_map(|dir| dir.parent());
+        above.try_for_each(|dir| LocalStorage.sync_dir(dir))
     }
 }
 

@@ -150,6 +150,29 @@ fn a_full_disk_of_the_agent_leaves_no_session_here_or_there() {
     assert!(there.is_empty(), "{there:?}");
 }
 
+#[test]
+fn a_name_that_cannot_be_made_durable_leaves_no_session_here_or_there() {
+    if !traced::is_there("every name was made durable") {
+        return;
+    }
+    let home = Home::new();
+    let id = recorded(&home, &[json!({"role": "user", "text": "P1"})]);
+    let made = finish(&mut resume(&home, &id, "pi", &["--json"]), b"").json();
+    let folder = Path::new(made["file"].as_str().unwrap()).parent().unwrap();
+    let before = (visible(&home, ".pi"), sessions(&home));
+    let options = [
+        "-P",
+        folder.to_str().unwrap(),
+        "-e",
+        "inject=fsync,fdatasync:error=EIO",
+    ];
+    let command = resume(&home, &id, "pi", &[]);
+    let ran = finish(&mut traced::under(&options, &command), b"");
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("cannot write the session"), "{ran:#?}");
+    assert_eq!((visible(&home, ".pi"), sessions(&home)), before);
+}
+
 /// The state of the files, and what is known to have happened to them.
 fn files_and_log(home: &Home) -> (String, Value) {
     let a = std::fs::read_to_string(home.cli.work().join("a")).unwrap();

@@ -11,7 +11,7 @@ use backtrail_formats::{
     agent_title, formats, target,
 };
 
-use super::made::{CANNOT_WRITE, MadeSession, StagedSession, WriteError};
+use super::made::{CANNOT_WRITE, MadeSession, StagedSession};
 use super::session::Found;
 use crate::commands::import::failed;
 use crate::commands::short;
@@ -67,7 +67,7 @@ struct Written {
     file: PathBuf,
     /// The file, unless the agent imported it.
     staged: Option<StagedFile>,
-    companions: Vec<(PathBuf, String)>,
+    companions: Vec<StagedFile>,
 }
 
 /// A session in its target's own words.
@@ -118,12 +118,11 @@ impl<'p> Prepared<'p> {
         let written = self.target.write(&self.outgoing, &mut content);
         written.map_err(|error| CommandError::io(CANNOT_WRITE, None, &error))?;
         let source = Source::from_bytes(&file, content);
-        let staged = StagedFile::write(&file, |out| {
-            let bytes = source.read_range(0..source.len());
-            let bytes = bytes.map_err(|error| WriteError::Content(failed(&error)))?;
-            Ok(out.write_all(&bytes)?)
-        });
-        let staged = staged.map_err(|error: WriteError| error.at(CANNOT_WRITE, &file))?;
+        let bytes = source.read_range(0..source.len());
+        let staged = stage(&file, &bytes.map_err(|error| failed(&error))?)?;
+        let companions = self.target.companions(&self.outgoing, &file).into_iter();
+        let companions = companions.map(|(path, text)| stage(&path, text.as_bytes()));
+        let companions = companions.collect::<Result<_>>()?;
         let new = self.handed_over(&file, &self.new.id, Some(&source));
         let pause = pause(store, ui)?;
         let session = pause.hand_over(&new).map_err(|error| failed(&error))?;
@@ -131,7 +130,7 @@ impl<'p> Prepared<'p> {
             id: self.new.id.clone(),
             session,
             staged: Some(staged),
-            companions: self.target.companions(&self.outgoing, &file),
+            companions,
             file,
         })
     }
@@ -220,6 +219,12 @@ impl<'p> Prepared<'p> {
             directory: Some(&self.new.directory),
         }
     }
+}
+
+/// Writes a file beside its place.
+fn stage(path: &Path, bytes: &[u8]) -> Result<StagedFile> {
+    let staged = StagedFile::write(path, |out| out.write_all(bytes));
+    staged.map_err(|error: std::io::Error| CommandError::io(CANNOT_WRITE, Some(path), &error))
 }
 
 /// Pauses all imports, after waiting for one that is under way.

@@ -1,6 +1,7 @@
 //! A session that was made for an agent, and starting the agent on it.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use backtrail::trash::DeleteScope;
@@ -12,7 +13,7 @@ use crate::commands::Answer;
 use crate::commands::run::{self, RunArgs};
 use crate::commands::workspace::WorkspaceArgs;
 use crate::error::{CommandError, Result};
-use crate::files::{self, StagedFile};
+use crate::files::StagedFile;
 use crate::home::workspace_root;
 use crate::shell::{command_line, quote_path};
 use crate::text::path_json;
@@ -27,7 +28,7 @@ pub(super) struct StagedSession {
     /// The file; `None` if the agent imported it, and finds it already.
     file: Option<StagedFile>,
     /// Small files beside it. They come last, as some agents find a session by them.
-    pub(super) companions: Vec<(PathBuf, String)>,
+    pub(super) companions: Vec<StagedFile>,
     /// The report that it is made.
     text: String,
 }
@@ -45,14 +46,19 @@ impl StagedSession {
     /// Lets the agent find it, and reports it.
     pub(super) fn finish(self, store: &Store, ui: &Ui) -> Result<MadeSession> {
         let made = self.made;
+        let failed = |error| CommandError::io(CANNOT_WRITE, Some(&made.file), &error);
         if let Some(file) = self.file
             && let Err(error) = file.finish()
         {
             made.purge(store);
-            return Err(WriteError::File(error).at(CANNOT_WRITE, &made.file));
+            return Err(failed(error));
         }
-        for (path, text) in &self.companions {
-            create_companion(path, text)?;
+        for companion in self.companions {
+            match companion.finish() {
+                // Several sessions may share one.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                done => done.map_err(failed)?,
+            }
         }
         for loss in made.losses.rows() {
             ui.status(&format!("note: {loss}"));
@@ -74,18 +80,6 @@ impl StagedSession {
             "continue without the files: {}",
             self.made.command_line()
         ))
-    }
-}
-
-/// Creates a small file beside the session, unless there is one.
-fn create_companion(path: &Path, text: &str) -> Result<()> {
-    let created = files::create_whole(path, |out| {
-        out.write_all(text.as_bytes())?;
-        Ok(())
-    });
-    match created {
-        Err(WriteError::File(error)) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        created => created.map_err(|error| error.at(CANNOT_WRITE, path)),
     }
 }
 
