@@ -615,7 +615,7 @@ fn without_a_known_directory_paths_are_seen_from_the_one_that_has_all_files_of_t
         call("t2", "edit_file", "/srv/shop/b.rs"),
     ];
     let file = json!({"version": 1, "messages": messages});
-    std::fs::write(cli.work().join("old.json"), file.to_string()).unwrap();
+    fs::write(cli.work().join("old.json"), file.to_string()).unwrap();
     assert_eq!(cli.run(&["import", "old.json"]).code, 0);
     for words in [
         &["show", "latest"][..],
