@@ -83,24 +83,63 @@ pub(crate) fn create_whole<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut dyn io::Write) -> Result<(), E>,
 ) -> Result<(), E> {
-    let path = &std::path::absolute(path)?;
-    let dir = path.parent().unwrap_or(Path::new("/"));
-    let new_dirs = dir.ancestors().take_while(|dir| !dir.exists());
-    let new_dirs: Vec<PathBuf> = new_dirs.map(Path::to_owned).collect();
-    fs::create_dir_all(dir)?;
-    // No agent takes it for a session if we are killed.
-    let temporary = beside(path);
-    let written = write_synced(&temporary, write)
-        .and_then(|()| Ok(LocalStorage.rename_new(&temporary, path)?));
-    if written.is_err() {
-        fs::remove_file(&temporary).ok();
-        return written;
+    Ok(StagedFile::write(path, write)?.finish()?)
+}
+
+/// A file that is written and synced, and does not have its name yet. It is removed unless it
+/// gets that.
+#[derive(Debug)]
+pub(crate) struct StagedFile {
+    temporary: PathBuf,
+    path: PathBuf,
+    new_dirs: Vec<PathBuf>,
+}
+
+impl StagedFile {
+    /// Writes a file beside its place, with the directories above it, readable for its owner
+    /// alone.
+    pub(crate) fn write<E: From<io::Error>>(
+        path: &Path,
+        write: impl FnOnce(&mut dyn io::Write) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let path = std::path::absolute(path)?;
+        let dir = path.parent().unwrap_or(Path::new("/"));
+        let new_dirs = dir.ancestors().take_while(|dir| !dir.exists());
+        let new_dirs: Vec<PathBuf> = new_dirs.map(Path::to_owned).collect();
+        fs::create_dir_all(dir)?;
+        let staged = Self {
+            // No agent takes it for a session if we are killed.
+            temporary: beside(&path),
+            path,
+            new_dirs,
+        };
+        write_synced(&staged.temporary, write)?;
+        Ok(staged)
     }
-    LocalStorage.sync_dir(dir)?;
-    for above in new_dirs.iter().filter_map(|dir| dir.parent()) {
-        LocalStorage.sync_dir(above)?;
+
+    /// Gives the file its name. Fails if there is one of that name; then, and if the name cannot
+    /// be made durable, there is no new file.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        LocalStorage.rename_new(&self.temporary, &self.path)?;
+        let synced = self.sync_names();
+        if synced.is_err() {
+            fs::remove_file(&self.path).ok();
+        }
+        synced
     }
-    Ok(())
+
+    fn sync_names(&self) -> io::Result<()> {
+        LocalStorage.sync_dir(self.path.parent().unwrap_or(Path::new("/")))?;
+        let mut above = self.new_dirs.iter().filter_map(|dir| dir.parent());
+        above.try_for_each(|dir| LocalStorage.sync_dir(dir))
+    }
+}
+
+impl Drop for StagedFile {
+    fn drop(&mut self) {
+        // After the rename there is none.
+        fs::remove_file(&self.temporary).ok();
+    }
 }
 
 fn write_synced<E: From<io::Error>>(

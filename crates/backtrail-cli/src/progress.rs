@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use backtrail::snapshot::{Diff, Progress, ScanProgress, ScanStage};
 use backtrail::{CheckpointOptions, Snapshot, Workspace};
+use backtrail_formats::ImportProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::text::{grouped, size};
@@ -20,6 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(200);
 /// How wide the bar is.
 const CELLS: usize = 20;
+
+const IMPORTING: &str = "importing";
+const ANOTHER_IMPORT: &str = "waiting for another import";
 
 /// Whether an earlier phase was shown: the next ones follow on the same line at once.
 static WAS_SHOWN: AtomicBool = AtomicBool::new(false);
@@ -61,6 +65,35 @@ pub(crate) fn while_waiting<T>(ui: &Ui, doing: &'static str, work: impl FnOnce()
     let done = work();
     drop(display);
     done
+}
+
+/// Imports, and shows on a terminal how much of how much, or that another process imports.
+pub(crate) fn while_importing<T>(
+    ui: &Ui,
+    work: impl FnOnce(&(dyn Fn(ImportProgress) + Sync)) -> T,
+) -> T {
+    let Some(display) = Display::start(ui, Work::Plain(IMPORTING)) else {
+        return work(&|_| {});
+    };
+    let done = work(&|at| display.state.set(importing(at)));
+    drop(display);
+    done
+}
+
+/// Waits until no other process imports, and shows that on a terminal.
+pub(crate) fn while_paused<T>(ui: &Ui, wait: impl FnOnce() -> T) -> T {
+    while_waiting(ui, ANOTHER_IMPORT, wait)
+}
+
+fn importing(at: ImportProgress) -> Work {
+    match at.waits {
+        true => Work::Plain(ANOTHER_IMPORT),
+        false => Work::Bytes {
+            doing: IMPORTING,
+            done: at.bytes,
+            all: at.bytes_total,
+        },
+    }
 }
 
 fn while_reported<T>(

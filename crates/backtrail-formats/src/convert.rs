@@ -357,3 +357,7 @@ use object;
 #[cfg(test)]
 #[path = "convert/provider_tests.rs"]
 mod provider_tests;
+
+#[cfg(test)]
+#[path = "convert/claude_code_tests.rs"]
+mod claude_code_tests;

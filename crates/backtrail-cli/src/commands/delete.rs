@@ -1,12 +1,15 @@
 //! `backtrail delete`: moves sessions to the trash, or purges them.
 
+mod copies;
+
 use backtrail::trash::{
     DeletePlan, DeleteScope, Deletion, DeletionReason, PurgePlan, PurgeReport, RemainingFiles,
 };
 use backtrail::{ErrorKind, SessionId, Store};
-use backtrail_formats::{forgetting_sessions, is_handed_over};
+use backtrail_formats::forgetting_sessions;
 use serde_json::{Value, json};
 
+use self::copies::Copies;
 use super::trash::warn_unknown;
 use super::{Answer, locked_hint, require_store, resolve, short};
 use crate::error::{CommandError, Result};
@@ -135,11 +138,14 @@ fn all_short(ids: &[SessionId]) -> String {
 }
 
 fn purge(args: &DeleteArgs, store: &Store, plan: PurgePlan, ui: &Ui) -> Result<Answer> {
+    let copies = Copies::find(store, &plan);
     let mut json = json!({
         "deletions": plan.deletions(),
         "again": plan.again(),
         "forks": plan.forks(),
         "sub_agents": plan.sub_agents(),
+        "copies": copies.sessions_json(),
+        "agents_files": copies.files_json(),
         "remaining_files": plan.remaining_files(),
         "dry_run": args.dry_run,
     });
@@ -153,14 +159,14 @@ fn purge(args: &DeleteArgs, store: &Store, plan: PurgePlan, ui: &Ui) -> Result<A
             for id in plan.again() {
                 ui.status(&format!("session {} is already purged", short(id)));
             }
-            warn(store, &plan, ui);
+            warn(&plan, &copies, ui);
         }
         return Ok(Answer::Done);
     }
     let deletions = plan.deletions().to_vec();
     // A purge that is only to be finished needs no confirmation.
     if args.yes || !deletions.is_empty() {
-        warn(store, &plan, ui);
+        warn(&plan, &copies, ui);
     }
     if !args.yes && !deletions.is_empty() {
         let all: Vec<SessionId> = deletions.iter().map(|it| it.id.clone()).collect();
@@ -215,26 +221,25 @@ fn print_purged(report: &PurgeReport, ui: &Ui) -> Result<()> {
 }
 
 /// Warns of what a purge will leave.
-fn warn(store: &Store, plan: &PurgePlan, ui: &Ui) {
+fn warn(plan: &PurgePlan, copies: &Copies, ui: &Ui) {
+    let ids = plan.deletions().iter().map(|it| short(&it.id).to_owned());
+    let ids: Vec<String> = ids.collect();
+    let cascade = format!(
+        "{} delete --purge --cascade {}",
+        ui.program(),
+        ids.join(" ")
+    );
+    let purge_too = format!("to purge them too: {cascade}");
     if !plan.forks().is_empty() {
         let forks = all_short(plan.forks());
         let what = format!("its forks stay, without the part before the fork: {forks}");
-        ui.warning(&what, Some("to purge them too: --cascade"));
+        ui.warning(&what, Some(&purge_too));
     }
-    let is_copy = |id: &&SessionId| {
-        let reader = store.read_session(id).ok();
-        reader.is_some_and(|reader| is_handed_over(&reader).unwrap_or(true))
-    };
-    let copies: Vec<SessionId> = plan.forks().iter().filter(is_copy).cloned().collect();
-    if !copies.is_empty() {
-        let copies = all_short(&copies);
-        let what = format!("other agents continued it, and their files have its text: {copies}");
-        ui.warning(&what, Some("to purge them too: --cascade"));
-    }
+    copies.warn(&cascade, ui);
     if !plan.sub_agents().is_empty() {
         let sessions = all_short(plan.sub_agents());
         let what = format!("the sessions of its sub-agents stay: {sessions}");
-        ui.warning(&what, Some("to purge them too: --cascade"));
+        ui.warning(&what, Some(&purge_too));
     }
     let Some(first) = plan.remaining_files().first() else {
         return;

@@ -3,6 +3,7 @@
 mod converted;
 mod frame;
 mod html;
+mod losses;
 mod markup;
 pub(super) mod prose;
 mod removed;
@@ -16,13 +17,14 @@ use std::sync::LazyLock;
 
 use backtrail::context::HandOverExtent;
 use backtrail::conversation::NoteChange;
-use backtrail::conversation::{Item, ToolOutcome};
+use backtrail::conversation::{Item, RelativePaths, ToolOutcome};
 use backtrail::{Block, Json, Message, Role, SessionId, SessionInfo, SessionReader, Store, Text};
 use backtrail_formats::{JsonRedactor, Redactor, agent_names, formats, target, targets};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde_json::json;
 
+pub(super) use self::losses::ExportLoss;
 use self::markup::Html;
 use self::removed::Removed;
 pub(super) use self::source::KeptFile;
@@ -33,7 +35,7 @@ use crate::derived;
 use crate::error::{CommandError, Result};
 use crate::progress::while_waiting;
 use crate::shell::{argument, quote};
-use crate::text::{Filtered, count, harmless, path_json, size, visible};
+use crate::text::{Filtered, harmless, path_json, size, visible};
 use crate::ui::Ui;
 use crate::{files, home};
 
@@ -184,6 +186,11 @@ impl Export<'_> {
         }
     }
 
+    /// Returns how paths are shown.
+    pub(super) fn relative_paths(&self, info: &SessionInfo) -> Result<RelativePaths> {
+        Ok(self.reader.relative_paths(info.workspace_root.as_deref())?)
+    }
+
     /// Reads what is known of the session, without secrets if that is wanted.
     pub(super) fn info(&mut self) -> Result<SessionInfo> {
         let mut info = self.reader.info()?;
@@ -325,7 +332,7 @@ pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
     let file = args.output.as_ref().filter(|path| *path != Path::new("-"));
     let Some(path) = file else {
         let losses = print(args.to, &mut export, ui)?;
-        report(&losses, ui);
+        ExportLoss::report(&losses, ui);
         if let Some(removed) = removed(args.to, &export)? {
             removed.report(ui);
         }
@@ -352,7 +359,7 @@ pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
     }
     let shown = path.to_string_lossy();
     ui.print_line(&exported(&id, path, bytes))?;
-    report(&losses, ui);
+    ExportLoss::report(&losses, ui);
     if let Some(removed) = removed {
         removed.report(ui);
     }
@@ -364,7 +371,7 @@ pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
 
 /// Writes the session to stdout. The file of another agent is written byte for byte, but not to
 /// a terminal, which would obey what is in it.
-fn print(format: Format, export: &mut Export<'_>, ui: &Ui) -> Result<Vec<String>> {
+fn print(format: Format, export: &mut Export<'_>, ui: &Ui) -> Result<Vec<ExportLoss>> {
     let mut out = BufWriter::new(io::stdout().lock());
     if !io::stdout().is_terminal() {
         let losses = write(format, export, &mut out)?;
@@ -395,7 +402,7 @@ fn removed(format: Format, export: &Export<'_>) -> Result<Option<Removed>> {
 }
 
 /// Writes the session, and returns what was lost on the way.
-fn write(format: Format, export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
+fn write(format: Format, export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<ExportLoss>> {
     match format {
         Format::Html => html::write(export, out),
         Format::Markdown => markdown::write(export, out),
@@ -414,7 +421,7 @@ fn write_redacted(
     format: Format,
     export: &mut Export<'_>,
     out: &mut dyn Write,
-) -> Result<Vec<String>> {
+) -> Result<Vec<ExportLoss>> {
     let Some(mut redactor) = export.redactor.take() else {
         return write_data(format, export, false, out);
     };
@@ -434,25 +441,19 @@ fn write_data(
     export: &Export<'_>,
     redacting: bool,
     out: &mut dyn Write,
-) -> Result<Vec<String>> {
+) -> Result<Vec<ExportLoss>> {
     let (store, reader) = (export.store, export.reader);
     match format {
-        Format::Json => Ok(losses(reader.write_json(out)?)),
+        Format::Json => Ok(ExportLoss::unreadable(reader.write_json(out)?)),
         Format::V1 => {
             let losses = reader.write_v1(out)?;
-            Ok(losses.iter().map(ToString::to_string).collect())
+            Ok(losses.iter().map(ExportLoss::from).collect())
         }
         agent => match KeptFile::find(store, reader, agent.name())? {
             Some(file) => source::write(&file, reader, redacting, out),
             None => converted::write(export, agent.name(), out),
         },
     }
-}
-
-/// Says how much could not be read.
-pub(super) fn losses(places: u64) -> Vec<String> {
-    let loss = || format!("{} could not be read completely", count(places, "place"));
-    (places > 0).then(loss).into_iter().collect()
 }
 
 /// Says what was exported.
@@ -510,7 +511,8 @@ pub(super) fn to_new_file(
         redactor: None,
     };
     let (losses, bytes, _) = write_file(format, false, &mut export, path)?;
-    Ok((exported(id, path, bytes), losses))
+    let losses = losses.into_iter().map(ExportLoss::into_text);
+    Ok((exported(id, path, bytes), losses.collect()))
 }
 
 /// Returns the format with a name.
@@ -525,7 +527,7 @@ fn write_file(
     force: bool,
     export: &mut Export<'_>,
     path: &Path,
-) -> Result<(Vec<String>, u64, bool)> {
+) -> Result<(Vec<ExportLoss>, u64, bool)> {
     let failed = |error: &io::Error| CommandError::io("cannot write the export", Some(path), error);
     let old = match force {
         true => files::regular(path).map_err(|error| failed(&error))?,
@@ -554,10 +556,4 @@ fn write_file(
         files::remove(target).ok();
     }
     written
-}
-
-fn report(losses: &[String], ui: &Ui) {
-    for loss in losses {
-        ui.status(&format!("note: {loss}"));
-    }
 }

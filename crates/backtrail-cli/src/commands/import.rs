@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use backtrail::Store;
 use backtrail_formats::{
-    Environment, Exclude, Format, ImportOptions, ImportProgress, ImportReport, bind_imported,
-    formats, import, preview,
+    Environment, Exclude, Format, ImportOptions, ImportReport, bind_imported, formats, import,
+    preview,
 };
 use serde_json::{Map, Value, json};
 
@@ -115,17 +115,15 @@ pub(super) fn import_histories(
     Ok(report)
 }
 
-fn import_files(store: Option<&Store>, options: &ImportOptions, ui: &Ui) -> Result<ImportReport> {
-    let report = progress::while_read(ui, "importing", |show| {
-        let progress = |at: ImportProgress| {
-            if let Some(show) = &show {
-                show(at.bytes, at.bytes_total);
-            }
-        };
-        match store {
-            Some(store) => import(store, options, &progress),
-            None => preview(options, &progress),
-        }
+/// Imports files, with progress; without a store, only reports what an import would do.
+pub(super) fn import_files(
+    store: Option<&Store>,
+    options: &ImportOptions,
+    ui: &Ui,
+) -> Result<ImportReport> {
+    let report = progress::while_importing(ui, |progress| match store {
+        Some(store) => import(store, options, progress),
+        None => preview(options, progress),
     });
     report.map_err(|error| failed(&error))
 }

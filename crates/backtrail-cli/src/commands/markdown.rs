@@ -19,7 +19,7 @@ use super::conversation::{
     self, HIDDEN_THINKING, LOST_SUMMARY, Survey, TurnSpending, compaction_words, injected_words,
     run_words, session_prices,
 };
-use super::export::{Export, escaped, losses};
+use super::export::{Export, ExportLoss, escaped};
 use crate::error::Result;
 use crate::shell::command_line;
 use crate::text::{self, clean, medium, plus_note};
@@ -29,7 +29,7 @@ use crate::when;
 const HEADING: usize = 80;
 
 /// Writes a session; returns what could not be written.
-pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
+pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<ExportLoss>> {
     let info = export.info()?;
     let survey = export.survey()?;
     write_head(out, &export.title()?, &info, &survey)?;
@@ -37,7 +37,7 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
         out,
         changes: Changes::find(export.store, export.reader, &info),
         spending: TurnSpending::new(session_prices(export.store, &info)?),
-        paths: RelativePaths::new(info.workspace_root.as_deref()),
+        paths: export.relative_paths(&info)?,
         turn: 0,
     };
     let mut conversation = export.reader.conversation()?;
@@ -46,7 +46,7 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
         writer.item(&item, export)?;
     }
     writer.end_turn("")?;
-    Ok(losses(conversation.damaged()))
+    Ok(ExportLoss::unreadable(conversation.damaged()))
 }
 
 /// Writes what the session is: its title, where and when it was, and its numbers.

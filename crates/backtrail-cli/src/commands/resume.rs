@@ -86,9 +86,10 @@ pub(crate) fn run(args: &ResumeArgs, ui: &Ui) -> Result<Answer> {
         return Err(not_installed(&found, args, ui));
     }
     found.report_cut(ui);
-    if args.with_files {
-        found.restore_files(&store, ui)?;
-    }
+    let files = match args.with_files {
+        true => Some(found.files_back(&store, ui)?),
+        false => None,
+    };
     if let Some(dir) = &args.into {
         found.move_into(&store, dir, ui)?;
     }
@@ -103,8 +104,8 @@ pub(crate) fn run(args: &ResumeArgs, ui: &Ui) -> Result<Answer> {
         Some(agent) => copy::make(&store, &found, agent, &new, ui)?,
         None => None,
     };
-    let made = match copied {
-        Some(made) => made,
+    let staged = match copied {
+        Some(staged) => staged,
         None => {
             let extent = match args.whole {
                 true => HandOverExtent::Whole,
@@ -113,6 +114,14 @@ pub(crate) fn run(args: &ResumeArgs, ui: &Ui) -> Result<Answer> {
             handed_over::make(&store, &found, extent, &new, ui)?
         }
     };
+    // The files move when the session is written, and before an agent finds it: either can still
+    // be given up.
+    if let Some(files) = files
+        && let Err(error) = files.apply(ui)
+    {
+        return Err(staged.give_up(error, &store, ui));
+    }
+    let made = staged.finish(&store, ui)?;
     match args.print {
         true => made.print(ui),
         false => made.start(&store, ui),

@@ -17,7 +17,6 @@ pub(crate) use self::glyphs::is_unicode;
 use std::io::{self, IsTerminal, Write};
 use std::ops::RangeInclusive;
 
-use backtrail::conversation::RelativePaths;
 use backtrail::verify::DamageReport;
 use backtrail::{ErrorKind, RecordKind, RecordRef, SessionInfo, SessionReader, Store};
 use backtrail_index::SessionRow;
@@ -270,7 +269,7 @@ impl View<'_> {
         };
         let changes = Changes::find(self.store, self.reader, info);
         let prices = session_prices(self.store, info)?;
-        let paths = RelativePaths::new(info.workspace_root.as_deref());
+        let paths = self.reader.relative_paths(info.workspace_root.as_deref())?;
         let mut writer = ShowWriter::new(sheet, options, &changes, prices, paths);
         if options.undone {
             writer.remark("this turn was undone");

@@ -12,6 +12,7 @@ use super::recovery::Finish;
 use super::{open_files_store, open_or_create_store, resolve};
 use crate::error::{CommandError, Result};
 use crate::home::{current_dir, tilde, workspace_root};
+use crate::progress::while_waiting;
 use crate::shell::{quote, quote_path};
 use crate::text::{one_line, visible};
 use crate::ui::Ui;
@@ -198,7 +199,10 @@ enum WhenBusy {
 /// Finishes an interrupted rewind, and imports what an agent's hooks reported.
 fn make_ready(workspace: &Workspace, finish: Finish, busy: WhenBusy, ui: &Ui) -> Result<()> {
     finish.finish(workspace, ui)?;
-    if let Err(error) = bind_waiting(workspace, busy) {
+    let bound = while_waiting(ui, "importing the last prompts", || {
+        bind_waiting(workspace, busy)
+    });
+    if let Err(error) = bound {
         let what = "the last prompts are not imported yet";
         ui.warning(what, Some(&error.with_causes()));
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::kit::Cli;
+use crate::traced;
 
 fn directories(dir: &Path, all: &mut Vec<PathBuf>) {
     all.push(dir.to_owned());
@@ -18,8 +19,7 @@ fn directories(dir: &Path, all: &mut Vec<PathBuf>) {
 
 #[test]
 fn a_directory_that_cannot_be_closed_stops_nothing() {
-    if !can_inject() {
-        eprintln!("SKIPPED: needs strace; no call can be made to fail");
+    if !traced::is_there("no call can be made to fail") {
         return;
     }
     let cli = Cli::new();
@@ -66,14 +66,6 @@ fn a_directory_that_cannot_be_closed_stops_nothing() {
         let failed = std::fs::read_to_string(&trace).unwrap();
         assert!(failed.contains("INJECTED"), "{args:?} closed no directory");
     }
-}
-
-/// Returns whether strace is here and may trace.
-fn can_inject() -> bool {
-    let traced = Command::new("strace")
-        .args(["-qq", "-o", "/dev/null", "true"])
-        .output();
-    traced.is_ok_and(|ran| ran.status.success())
 }
 
 /// `std` panics if a directory that it lists cannot be closed, so nothing lists by it.

@@ -660,6 +660,17 @@ fn markdown_keeps_fences_in_tool_output_inside_their_own() {
     );
 }
 
+/// Returns the kind, the count and the text of each loss in a report; they have no more.
+fn losses(report: &Value) -> Vec<(String, u64, String)> {
+    let losses = report["losses"].as_array().unwrap().iter();
+    let fields = losses.map(|loss| {
+        assert_eq!(loss.as_object().unwrap().len(), 3, "{loss:#}");
+        let text = |name: &str| loss[name].as_str().unwrap().to_owned();
+        (text("kind"), loss["count"].as_u64().unwrap(), text("text"))
+    });
+    fields.collect()
+}
+
 #[test]
 fn an_export_goes_to_a_new_file_that_is_never_replaced() {
     let cli = Cli::new();
@@ -671,7 +682,7 @@ fn an_export_goes_to_a_new_file_that_is_never_replaced() {
     ] {
         let to_stdout = cli.run(&["export", &id, "--to", format]).stdout;
         let lost = if format == "v1" { LOST } else { "" };
-        let losses: Vec<&str> = lost
+        let lost: Vec<&str> = lost
             .lines()
             .filter_map(|line| line.strip_prefix("note: "))
             .collect();
@@ -698,10 +709,23 @@ err: hint: to replace it: --force
         assert!(!path.exists());
         let ran = cli.run(&["export", &id, "--to", format, &output, "--json"]);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+        let (report, losses) = (ran.json(), losses(&ran.json()));
+        let texts: Vec<&str> = losses.iter().map(|(_, _, text)| text.as_str()).collect();
+        assert_eq!(texts, lost);
         assert_eq!(
-            ran.json(),
-            json!({"session": id, "to": format, "file": name, "bytes": to_stdout.len(), "replaced": false, "losses": losses})
+            report,
+            json!({"session": id, "to": format, "file": name, "bytes": to_stdout.len(), "replaced": false, "losses": report["losses"]})
         );
+        // To stdout, the same is a line on stderr, if there is something.
+        let ran = cli.run(&["export", &id, "--to", format, "--json"]);
+        assert_eq!((ran.code, &ran.stdout), (0, &to_stdout));
+        match losses.is_empty() {
+            true => assert_eq!(ran.stderr, ""),
+            false => {
+                let line: Value = serde_json::from_str(&ran.stderr).unwrap();
+                assert_eq!(line, json!({"losses": report["losses"]}));
+            }
+        }
     }
     let ran = cli.run(&["export", &id, "--to", "v1", "-o", "x.jsonl"]);
     let size = std::fs::metadata(cli.work().join("x.jsonl")).unwrap().len();

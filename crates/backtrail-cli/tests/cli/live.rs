@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 
 use crate::kit::{Cli, Ran, finish};
 
+/// Settings for machines that are busy: a hook waits for its snapshot however long that takes.
+const PATIENT: &str = "hook_wait = \"60s\"\n";
+
 const SESSION: &str = "e07e0366-c23a-4a59-839c-dbb261253011";
 
 /// A session of Claude Code that is being written.
@@ -31,6 +34,8 @@ impl Claude {
         let cli = Cli::new();
         let home = cli.work().parent().unwrap().join("home");
         fs::create_dir_all(&home).unwrap();
+        fs::create_dir_all(cli.store()).unwrap();
+        fs::write(cli.store().join("config.toml"), PATIENT).unwrap();
         Self {
             cli,
             home,
@@ -248,7 +253,7 @@ fn a_failed_call_is_shown_by_the_status_of_setup_and_at_the_next_start() {
     let config = claude.cli.store().join("config.toml");
     fs::write(&config, "hook_wait = 7\n").unwrap();
     claude.hook("UserPromptSubmit", json!({"prompt": "second"}));
-    fs::remove_file(&config).unwrap();
+    fs::write(&config, PATIENT).unwrap();
     let status = claude.run(&["setup", "--status"]);
     assert!(
         status
@@ -466,6 +471,7 @@ fn f35_a_hook_never_disturbs_its_agent() {
 fn f35_a_broken_store_does_not_stop_the_agent() {
     let claude = Claude::new();
     write(&claude.cli.work(), "a", "0");
+    fs::remove_dir_all(claude.cli.store()).unwrap();
     // A file in the place of the store.
     fs::write(claude.cli.store(), "not a store").unwrap();
     for event in ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"] {
@@ -486,13 +492,10 @@ fn a_turn_that_could_not_be_protected_in_time_is_marked() {
     let mut claude = Claude::new();
     write(&claude.cli.work(), "a", "0");
     claude.turn("first", "toolu_1", |dir| write(dir, "a", "1"));
-    fs::write(
-        claude.cli.store().join("config.toml"),
-        "hook_wait = \"0ms\"\n",
-    )
-    .unwrap();
+    let config = claude.cli.store().join("config.toml");
+    fs::write(&config, "hook_wait = \"0ms\"\n").unwrap();
     claude.hook("UserPromptSubmit", json!({"prompt": "second"}));
-    fs::remove_file(claude.cli.store().join("config.toml")).unwrap();
+    fs::write(&config, PATIENT).unwrap();
     let found = std::iter::repeat_with(|| claude.run(&["log"]))
         .take(2000)
         .any(|log| log.stdout.contains("NOT PROTECTED"));

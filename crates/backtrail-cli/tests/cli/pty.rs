@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -18,6 +19,9 @@ const PATIENCE: Timespec = Timespec {
     tv_sec: 60,
     tv_nsec: 0,
 };
+
+/// How long a text may take to come, whatever else does.
+const DEADLINE: Duration = Duration::from_secs(180);
 
 pub(crate) const CTRL_C: &str = "\u{3}";
 pub(crate) const CTRL_Z: &str = "\u{1a}";
@@ -84,7 +88,11 @@ impl Terminal {
 
     /// Waits until a text is on the screen that was not waited for before.
     pub(crate) fn wait_for(&mut self, text: &str) {
+        let start = Instant::now();
         loop {
+            // A program that shows its progress is never silent.
+            let is_late = start.elapsed() > DEADLINE;
+            assert!(!is_late, "{text:?} did not come: {:?}", self.screen);
             if let Some(at) = self.screen[self.seen..].find(text) {
                 self.seen += at + text.len();
                 return;
@@ -137,6 +145,7 @@ impl Terminal {
     /// Reads what there is; returns `false` when nobody has the terminal any more.
     fn read(&mut self) -> bool {
         let bytes = self.read_bytes();
+        let bytes = bytes.unwrap_or_else(|| panic!("nothing more came after {:?}", self.screen));
         self.screen.push_str(&String::from_utf8_lossy(&bytes));
         !bytes.is_empty()
     }
@@ -146,15 +155,18 @@ impl Terminal {
         rustix::process::Pid::from_child(&self.child)
     }
 
-    /// Reads what there is; nothing when nobody has the terminal any more.
-    pub(crate) fn read_bytes(&mut self) -> Vec<u8> {
+    /// Reads what there is: no bytes when nobody has the terminal any more, `None` if nothing
+    /// comes for too long.
+    pub(crate) fn read_bytes(&mut self) -> Option<Vec<u8>> {
         let mut fds = [PollFd::new(&self.keyboard, PollFlags::IN)];
         let ready = poll(&mut fds, Some(&PATIENCE)).unwrap();
-        assert!(ready > 0, "nothing more came after {:?}", self.screen);
+        if ready == 0 {
+            return None;
+        }
         let mut bytes = [0; 4096];
         // With nobody left on the other side Linux says that reading failed.
         let n = self.keyboard.read(&mut bytes).unwrap_or(0);
-        bytes[..n].to_vec()
+        Some(bytes[..n].to_vec())
     }
 }
 

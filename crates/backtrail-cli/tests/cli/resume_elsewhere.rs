@@ -1,11 +1,11 @@
 //! `resume --agent`: a session continues in another agent. What the real agents make of it is
 //! tested in `agents/`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::disk::SmallDisk;
 use crate::kit::{Ran, short};
 use crate::resume::{AGENTS, Home, write};
 
@@ -55,6 +55,16 @@ fn a_session_of_any_agent_is_written_for_any_other() {
             let file = PathBuf::from(made["file"].as_str().unwrap());
             let written = home.files();
             assert!(written.contains_key(&file), "{made:#}");
+            // Some agents find it by a file beside it.
+            let beside = match target {
+                "copilot-cli" => Some("workspace.yaml".to_owned()),
+                "cline" => Some(format!("{id}.json")),
+                _ => None,
+            };
+            if let Some(name) = beside {
+                let content = written.get(&file.with_file_name(name)).expect(target);
+                assert!(String::from_utf8_lossy(content).contains(id), "{made:#}");
+            }
             for (path, bytes) in &files {
                 assert_eq!(written.get(path), Some(bytes), "{path:?} is as it was");
             }
@@ -122,15 +132,18 @@ fn what_has_no_place_is_listed() {
         assert!(ran.stderr.contains(&format!("note: {text}\n")), "{ran:#?}");
         assert!(loss["count"].as_u64().unwrap() > 0, "{loss:#}");
     }
-    let exported = home.run(&["export", sample.id, "--to", "pi"]);
+    // An export reports the same, in the same shape.
+    let exported = home.run(&["export", sample.id, "--to", "pi", "--json"]);
     assert_eq!(exported.code, 0, "{exported:#?}");
+    let reported: Value = serde_json::from_str(&exported.stderr).unwrap();
+    assert_eq!(reported, json!({"losses": losses}));
     for line in exported.stdout.lines() {
         serde_json::from_str::<Value>(line).unwrap();
     }
 }
 
 /// Records lines as a session without an agent.
-fn recorded(home: &Home, lines: &[Value]) -> String {
+pub(crate) fn recorded(home: &Home, lines: &[Value]) -> String {
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let ran = crate::kit::finish(&mut home.cli.command(&["record"]), lines.as_bytes());
     assert_eq!(ran.code, 0, "{ran:#?}");
@@ -220,9 +233,6 @@ fn a_handed_over_session_that_went_on_counts_once_wherever_it_goes() {
     assert_eq!(totals(&home), before);
     let titles = home.run(&["list", "--all", "--json", "--forks"]).json();
     assert!(!titles.to_string().contains(") (from "), "{titles:#}");
-    // The other agents' files have its text.
-    let ran = home.run(&["delete", sample.id, "--purge", "--dry-run"]);
-    assert!(ran.stderr.contains("other agents continued it"), "{ran:#?}");
 }
 
 #[test]
@@ -285,7 +295,7 @@ fn in_another_directory_paths_follow_and_contents_do_not() {
 }
 
 /// The files of a session: three states of `a`, each with a prompt.
-fn session_with_files(home: &Home) -> (String, Vec<u64>) {
+pub(crate) fn session_with_files(home: &Home) -> (String, Vec<u64>) {
     let mut session: Option<String> = None;
     let mut seqs = Vec::new();
     for n in 1..=3 {
@@ -356,6 +366,11 @@ fn a_directory_of_its_own_has_the_files_as_they_were() {
     let session = made["session"].as_str().unwrap();
     let shown = home.run(&["show", session, "--json"]).json();
     assert_eq!(shown["workspace"], made["directory"]);
+    // It continues the fork that is in the directory, not the original.
+    let parent = shown["forked_from"]["parent_session_id"].as_str().unwrap();
+    let parent = home.run(&["show", parent, "--json"]).json();
+    assert_eq!(parent["forked_from"]["parent_session_id"], json!(id));
+    assert_eq!(parent["workspace"], made["directory"]);
     // A directory that has something in it is not used.
     let ran = home.run(&words);
     assert_eq!(ran.code, 2, "{ran:#?}");
@@ -390,78 +405,67 @@ fn an_agent_that_is_missing_or_refuses_leaves_nothing() {
     assert_eq!(sessions(&home), before);
 }
 
-#[test]
-fn kill_9_leaves_a_whole_session_or_none() {
-    let home = Home::new();
-    // Long enough that the kills come in the middle.
-    let long = "x".repeat(300_000);
-    let mut lines = String::new();
-    for n in 0..40 {
-        lines += &format!(
-            "{}\n",
-            json!({"role": "user", "text": format!("{n} {long}")})
-        );
-        lines += &format!("{}\n", json!({"role": "assistant", "text": "ok"}));
-    }
-    let mut record = home.cli.command(&["record"]);
-    let ran = crate::kit::finish(&mut record, lines.as_bytes());
-    let id = ran.json_lines()[0]["session"].as_str().unwrap().to_owned();
-    let folder = home.dir().join(".codex/sessions");
-    let (mut killed, mut whole) = (0, 0);
-    for round in 0..12_u32 {
-        let words = ["resume", &id, "--agent", "codex", "--print"];
-        let mut child = home.cli.command(&words);
-        let mut child = child.env("HOME", home.dir()).spawn().unwrap();
-        let mut looks = 0;
-        while child.try_wait().unwrap().is_none() {
-            // From the first sign of the session on, a little later each time.
-            looks += u32::from(folder.is_dir());
-            if looks > round * 40 {
-                child.kill().ok();
-                killed += 1;
-                break;
-            }
-        }
-        child.wait().unwrap();
-        for (path, bytes) in home.files() {
-            if path.extension().is_some_and(|it| it == "jsonl") {
-                let text = String::from_utf8(bytes).unwrap();
-                assert!(text.contains("39 xxx") && text.ends_with("}\n"), "{path:?}");
-                whole += 1;
-            }
-        }
-        // What is left is imported without a second copy of anything.
-        let again = home.run(&["import", "--json"]).json();
-        assert_eq!(
-            again["agents"]["codex"]["messages"].as_u64().unwrap_or(0),
-            0,
-            "{again:#}"
-        );
-    }
-    assert!(killed > 0, "{killed} killed, {whole} whole");
+/// Returns the command of a hint, as words.
+fn hinted(ran: &Ran, before: &str) -> Vec<String> {
+    let mut lines = ran.stderr.lines();
+    let hint = lines.find_map(|line| line.strip_prefix(&format!("hint: {before}: ")));
+    let hint = hint.unwrap_or_else(|| panic!("{before}: {ran:#?}"));
+    hint.split(' ').map(str::to_owned).collect()
 }
 
-// F22
+/// Returns the files in a directory, and below it, that contain a text.
+fn files_with(dir: &std::path::Path, text: &str) -> BTreeSet<PathBuf> {
+    let found = std::process::Command::new("grep")
+        .args(["-rl", text])
+        .arg(dir)
+        .output();
+    let found = String::from_utf8(found.unwrap().stdout).unwrap();
+    found.lines().map(PathBuf::from).collect()
+}
+
 #[test]
-fn a_full_disk_of_the_agent_leaves_no_session_here_or_there() {
+fn a_purge_names_what_other_agents_keep_and_the_commands_that_remove_it() {
     let home = Home::new();
-    std::fs::create_dir_all(home.dir()).unwrap();
-    let Some(disk) = SmallDisk::mount(&home.dir().join(".codex")) else {
-        return;
-    };
-    let text = "x".repeat(400 << 10);
-    let id = home.cli.new_session(&text[..100_000]);
-    let mut record = home.cli.command(&["record", "--session", &id]);
-    let line = format!("{}\n", json!({"role": "assistant", "text": text}));
-    let recorded = crate::kit::finish(&mut record, line.as_bytes());
-    assert_eq!(recorded.code, 0, "{recorded:#?}");
-    let before = home.run(&["list", "--all", "--json"]).json();
-    let ran = home.run(&["resume", &id, "--agent", "codex", "--print"]);
-    assert_eq!(ran.code, 2, "{ran:#?}");
-    assert!(ran.stderr.contains("cannot write the session"), "{ran:#?}");
-    assert!(ran.stderr.contains("No space left"), "{ran:#?}");
-    assert_eq!(home.run(&["list", "--all", "--json"]).json(), before);
-    let there = home.files().into_keys();
-    let there: Vec<_> = there.filter(|path| path.starts_with(disk.path())).collect();
-    assert!(there.is_empty(), "{there:?}");
+    let sample = home.sample("claude-code");
+    home.import();
+    let text = "It has 2 MB.";
+    let made = handed_over(&home, sample.id, "pi");
+    add_turn(&made, "more");
+    home.import();
+    let first = made["session"].as_str().unwrap();
+    let second = handed_over(&home, first, "codex");
+    let second = second["session"].as_str().unwrap();
+    let purge = ["delete", sample.id, "--purge", "--dry-run"];
+    let ran = home.run(&purge);
+    for (id, agent) in [(first, "pi"), (second, "Codex")] {
+        let named = format!("{} ({agent})", short(id));
+        assert!(ran.stderr.contains(&named), "{ran:#?}");
+    }
+    let there = files_with(&home.dir(), text);
+    assert_eq!(there.len(), 3, "{there:?}");
+    let planned = home.run(&[&purge[..], &["--json"]].concat()).json();
+    let named = planned["agents_files"].as_array().unwrap().iter();
+    let named = named.map(|path| PathBuf::from(path.as_str().unwrap()));
+    assert_eq!(named.collect::<BTreeSet<_>>(), there);
+    let agents = planned["copies"].as_array().unwrap().iter();
+    let agents: BTreeSet<_> = agents.map(|it| it["agent"].as_str().unwrap()).collect();
+    assert_eq!(agents, BTreeSet::from(["codex", "pi"]));
+
+    let remove = hinted(&ran, "to remove the text there");
+    assert_eq!(remove[0], "rm");
+    let removed: BTreeSet<_> = remove[1..].iter().map(PathBuf::from).collect();
+    assert_eq!(removed, there);
+    let purge = hinted(&ran, "to purge them too");
+    let purge: Vec<&str> = purge[1..].iter().map(String::as_str).collect();
+    let ran = home.run(&[&purge[..], &["--yes"]].concat());
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    for id in [sample.id, first, second] {
+        assert_ne!(home.run(&["show", id]).code, 0, "{id} is purged");
+    }
+    home.run(&["rebuild"]);
+    assert_eq!(files_with(&home.cli.store(), text), BTreeSet::new());
+    // The files stay until the user removes them, and are not imported again.
+    assert_eq!(files_with(&home.dir(), text), there);
+    home.import();
+    assert_eq!(files_with(&home.cli.store(), text), BTreeSet::new());
 }

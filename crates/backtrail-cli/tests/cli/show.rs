@@ -598,3 +598,34 @@ fn facts_in_the_head_are_not_torn() {
         }
     }
 }
+
+/// claw-code does not write where it worked.
+#[test]
+fn without_a_known_directory_paths_are_seen_from_the_one_that_has_all_files_of_the_calls() {
+    let cli = Cli::new();
+    let call = |id: &str, name: &str, path: &str| {
+        let input = json!({"path": path, "old_string": "x", "new_string": "y"});
+        let call = json!({"type": "tool_use", "id": id, "name": name, "input": input.to_string()});
+        json!({"role": "assistant", "blocks": [call]})
+    };
+    let prompt = json!({"type": "text", "text": "look"});
+    let messages = [
+        json!({"role": "user", "blocks": [prompt]}),
+        call("t1", "read_file", "/srv/shop/src/a.rs"),
+        call("t2", "edit_file", "/srv/shop/b.rs"),
+    ];
+    let file = json!({"version": 1, "messages": messages});
+    fs::write(cli.work().join("old.json"), file.to_string()).unwrap();
+    assert_eq!(cli.run(&["import", "old.json"]).code, 0);
+    for words in [
+        &["show", "latest"][..],
+        &["export", "latest", "--to", "markdown"],
+        &["export", "latest", "--to", "html"],
+    ] {
+        let ran = cli.run(words);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        assert!(ran.stdout.contains("src/a.rs"), "{words:?}: {ran:#?}");
+        assert!(ran.stdout.contains("b.rs"), "{words:?}: {ran:#?}");
+        assert!(!ran.stdout.contains("/srv/shop"), "{words:?}: {ran:#?}");
+    }
+}

@@ -22,7 +22,7 @@ use crate::environment::Environment;
 use crate::format::formats;
 use crate::launch::NewSession;
 
-type Check = Result<(), String>;
+pub(super) type Check = Result<(), String>;
 
 fn ensure(holds: bool, what: &str, at: &Value) -> Check {
     match holds {
@@ -70,7 +70,7 @@ fn texts(parts: &[HandOverPart]) -> String {
 }
 
 /// What an agent sends to Anthropic.
-fn anthropic(session: &OutgoingSession<'_>) -> Value {
+pub(super) fn anthropic(session: &OutgoingSession<'_>) -> Value {
     let part = |part: &HandOverPart| match part {
         HandOverPart::Text(text) => json!({"type": "text", "text": text}),
         HandOverPart::Media(media) => {
@@ -110,7 +110,7 @@ fn anthropic(session: &OutgoingSession<'_>) -> Value {
     json!(messages)
 }
 
-fn check_anthropic(messages: &Value) -> Check {
+pub(super) fn check_anthropic(messages: &Value) -> Check {
     let messages = messages.as_array().unwrap();
     if let Some(first) = messages.first() {
         ensure(

@@ -157,6 +157,18 @@ pub struct ImportProgress {
     pub bytes: u64,
     /// How many bytes there are.
     pub bytes_total: u64,
+    /// Whether it waits for another process that imports.
+    pub waits: bool,
+}
+
+impl ImportProgress {
+    const WAITING: Self = Self {
+        files: 0,
+        files_total: 0,
+        bytes: 0,
+        bytes_total: 0,
+        waits: true,
+    };
 }
 
 /// How much is written to the staging store before it is moved to the store.
@@ -233,13 +245,16 @@ fn run(
     };
     let containers = contained::take_apart_and_settle(&mut found, &mut cache);
     let staging = match store {
-        Some(store) if !options.dry_run && !found.files.is_empty() => match options.waits {
-            true => Some(store.stage()?),
-            false => match store.try_stage()? {
-                None => return Ok(ImportReport::default()),
-                staging => staging,
-            },
-        },
+        Some(store) if !options.dry_run && !found.files.is_empty() => {
+            match (store.try_stage()?, options.waits) {
+                (None, false) => return Ok(ImportReport::default()),
+                (None, true) => {
+                    progress(ImportProgress::WAITING);
+                    Some(store.stage()?)
+                }
+                (staging, _) => staging,
+            }
+        }
         _ => None,
     };
     let destination = Destination::new(store, staging);
@@ -504,6 +519,7 @@ impl<'i> Import<'i> {
             files_total: self.files_total,
             bytes: self.bytes.fetch_add(len, Ordering::Relaxed) + len,
             bytes_total: self.bytes_total,
+            waits: false,
         });
     }
 

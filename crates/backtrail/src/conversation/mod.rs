@@ -11,6 +11,7 @@
 //! The `context` module has its own rules for what a provider accepts in a request.
 
 pub(crate) mod calls;
+mod common_root;
 mod envelope;
 mod files;
 mod history;

@@ -27,6 +27,14 @@ impl RelativePaths {
         }
     }
 
+    /// Creates one for paths in a home directory.
+    pub(super) fn in_home(home: &str) -> Self {
+        Self {
+            root: String::new(),
+            home: home.to_owned(),
+        }
+    }
+
     /// Returns a path as seen from the workspace; the workspace itself is `.`.
     pub fn path<'t>(&self, path: &'t str) -> Cow<'t, str> {
         let path = path.strip_prefix("file://").unwrap_or(path);
@@ -62,7 +70,7 @@ impl RelativePaths {
 }
 
 /// Returns the home directory that a path is in.
-fn home_of(path: &str) -> Option<&str> {
+pub(super) fn home_of(path: &str) -> Option<&str> {
     let parent = ["/home/", "/Users/"]
         .into_iter()
         .find(|parent| path.starts_with(parent))?;

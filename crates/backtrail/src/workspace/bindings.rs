@@ -173,9 +173,9 @@ impl Workspace {
             .collect()
     }
 
-    /// Returns the checkpoints for other programs since the last binding that have no place in a
-    /// session here, oldest first. Looks only at the last records, since most commands ask:
-    /// [`unbound`](Self::unbound) finds all.
+    /// Returns the checkpoints for other programs that have no place in a session here and may
+    /// get one: those since the last turn of their session that has a place, oldest first. Looks
+    /// only at the last records, since most commands ask: [`unbound`](Self::unbound) finds all.
     ///
     /// # Errors
     ///
@@ -185,20 +185,26 @@ impl Workspace {
         let Some(mut records) = self.records_back()? else {
             return Ok(unbound);
         };
+        // A binding is written some time after the session was read. Turns may have begun in
+        // between, so it says nothing about the checkpoints before it that it does not name.
+        let mut known = Bindings::new();
+        let mut settled: Vec<AgentPlace> = Vec::new();
         for _ in 0..RECENT {
             let Some(record) = records.next()? else {
                 break;
             };
-            match record.kind() {
-                RecordKind::Bound => break,
-                RecordKind::Checkpoint => {}
-                _ => continue,
+            if record.kind() == RecordKind::Bound {
+                add_older(&mut known, &record);
             }
-            if let Ok(stored) = record.parse::<CheckpointRecord>()
-                && stored.agent.is_some()
-                && stored.session.is_none()
-            {
-                unbound.push(stored.at(self, record.seq()));
+            let Some((stored, agent)) = of_agent(&record, &known) else {
+                continue;
+            };
+            let is_start = stored.reason == CheckpointReason::TurnStart;
+            match &stored.session {
+                _ if settled.iter().any(|it| it.is_in_session_of(&agent)) => {}
+                None => unbound.push(stored.at(self, record.seq())),
+                Some(_) if is_start => settled.push(agent),
+                Some(_) => {}
             }
         }
         unbound.reverse();
@@ -290,6 +296,18 @@ impl Workspace {
         };
         Ok(self.checkpoints_back()?.take_while(is_since).filter(is_own))
     }
+}
+
+/// Returns the checkpoint that a record is, with its place as far as that is known, if it is one
+/// for another program.
+fn of_agent(record: &RecordRef<'_>, known: &Bindings) -> Option<(CheckpointRecord, AgentPlace)> {
+    if record.kind() != RecordKind::Checkpoint {
+        return None;
+    }
+    let mut stored: CheckpointRecord = record.parse().ok()?;
+    stored.bind(known);
+    let agent = stored.agent.clone()?;
+    Some((stored, agent))
 }
 
 /// Returns when an imported session began, if that is known.

@@ -1187,3 +1187,32 @@ fn a_prompt_without_any_checkpoint_is_shown_as_not_protected() {
     let or = outcome.conflicts[0].or.clone();
     assert_eq!(or, Some(Program::Agent("toy".to_owned())));
 }
+
+/// An importer reads the session, another prompt comes, and then the importer binds what it read.
+#[test]
+fn a_prompt_that_comes_while_an_earlier_one_is_bound_is_still_looked_for() {
+    let desk = Desk::new();
+    desk.write("a", "0");
+    let (agent, other) = (
+        Agent::new(&desk, "toy-session-number-one"),
+        Agent::new(&desk, "toy-session-number-two"),
+    );
+    agent.writes("first", "c1", "a", "1");
+    agent.imports(&turn("first", "c1"));
+    let elsewhere = other.begin("elsewhere", None);
+    let second = agent.begin("second", None);
+    assert_eq!(agent.binds(), 4, "the first turn");
+    let waiting = || {
+        let unbound = desk.workspace.recently_unbound().unwrap().into_iter();
+        let ids = unbound.map(|it| it.id());
+        ids.collect::<Vec<_>>()
+    };
+    let both = [elsewhere.start(), second.start()];
+    assert_eq!(waiting(), both, "neither has its place");
+    agent.imports(&[prompt("second")]);
+    assert_eq!(agent.binds(), 1);
+    assert_eq!(waiting(), both[..1]);
+    other.imports(&[prompt("elsewhere")]);
+    assert_eq!(other.binds(), 1);
+    assert_eq!(waiting(), []);
+}

@@ -8,12 +8,16 @@ use backtrail::{OsRandomness, Randomness as _, Timestamp};
 use backtrail_formats::{Environment, NewSession, agent_title, launcher, target};
 
 use super::super::short;
-use super::Export;
+use super::{Export, ExportLoss};
 use crate::error::{CommandError, Result};
 use crate::text::{Filtered, harmless};
 
 /// Writes the session. Returns what has no place there.
-pub(super) fn write(export: &Export<'_>, agent: &str, out: &mut dyn Write) -> Result<Vec<String>> {
+pub(super) fn write(
+    export: &Export<'_>,
+    agent: &str,
+    out: &mut dyn Write,
+) -> Result<Vec<ExportLoss>> {
     let reader = export.reader;
     let Some(target) = target(agent) else {
         return Err(no_target(export, agent)?);
@@ -45,8 +49,7 @@ pub(super) fn write(export: &Export<'_>, agent: &str, out: &mut dyn Write) -> Re
     let mut out = Filtered::new(out, harmless);
     target.write(&session, &mut out)?;
     out.flush()?;
-    let losses = losses.rows().into_iter().map(|loss| loss.to_string());
-    Ok(losses.collect())
+    Ok(losses.rows().into_iter().map(Into::into).collect())
 }
 
 /// Returns the error for an agent for which no sessions can be written.

@@ -10,11 +10,11 @@ use backtrail::conversation::{
 };
 use backtrail::{Block, Run, Store, Timestamp};
 
-use super::Export;
 use super::frame::{self, Prompt};
 use super::markup::{Html, cut};
 use super::prose;
 use super::tool_call::{self, Call, MOST, Outcome};
+use super::{Export, ExportLoss};
 use crate::commands::conversation::call::CallView;
 use crate::commands::conversation::changes::Changes;
 use crate::commands::conversation::prose::{answer_text, block_words, thought_text};
@@ -31,7 +31,7 @@ use crate::text::one_line;
 const MOST_PROMPTS: usize = 5000;
 
 /// Writes a session; returns what could not be written.
-pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<String>> {
+pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<ExportLoss>> {
     let info = export.info()?;
     let mut survey = export.survey()?;
     for model in &mut survey.stats.models {
@@ -45,7 +45,7 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
         store: export.store,
         changes,
         spending: TurnSpending::new(session_prices(export.store, &info)?),
-        paths: RelativePaths::new(info.workspace_root.as_deref()),
+        paths: export.relative_paths(&info)?,
         name: short(&info.id).to_owned(),
         anchored: HashSet::new(),
         prompts: Vec::new(),
@@ -59,7 +59,7 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
     page.end_turn("")?;
     let (prompts, left) = (page.prompts, page.prompts_left);
     frame::write_foot(out, &prompts, left)?;
-    Ok(super::losses(conversation.damaged()))
+    Ok(ExportLoss::unreadable(conversation.damaged()))
 }
 
 struct Page<'a> {

@@ -6,6 +6,7 @@ use backtrail::plumbing::KeptSource;
 use backtrail::{SessionReader, Store};
 
 use super::super::short;
+use super::ExportLoss;
 use crate::error::{CommandError, Result};
 use crate::text::{count, visible_path};
 
@@ -83,20 +84,23 @@ impl KeptFile {
     }
 
     /// Returns what there is to say about the file.
-    fn remark(&self, reader: &SessionReader) -> Option<String> {
+    fn remark(&self, reader: &SessionReader) -> Option<ExportLoss> {
         if let Some(holder) = &self.holder {
-            return Some(format!(
+            let text = format!(
                 "session {} is part of this file, which belongs to session {}",
                 short(reader.id()),
                 short(holder.id())
-            ));
+            );
+            return Some(ExportLoss::new("other_session", 1, text));
         }
-        (self.others > 0).then(|| {
-            format!(
+        let others = self.others as u64;
+        (others > 0).then(|| {
+            let text = format!(
                 "the session was also imported from {}; this is the longest, {}",
-                count(self.others, "other file"),
+                count(others, "other file"),
                 visible_path(&self.source.path)
-            )
+            );
+            ExportLoss::new("other_files", others, text)
         })
     }
 }
@@ -107,7 +111,7 @@ pub(super) fn write(
     reader: &SessionReader,
     redacting: bool,
     out: &mut dyn Write,
-) -> Result<Vec<String>> {
+) -> Result<Vec<ExportLoss>> {
     refuse_packed(&file.source, redacting)?;
     file.write(reader, out)?;
     Ok(file.remark(reader).into_iter().collect())

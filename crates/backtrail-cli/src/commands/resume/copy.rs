@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use backtrail::Store;
 use backtrail_formats::{CutPoint, NewSession, ResumableAgent, Source};
 
-use super::made::{MadeSession, WriteError};
+use super::made::{MadeSession, StagedSession, WriteError};
 use super::session::Found;
 use crate::commands::export::KeptFile;
 use crate::commands::import::failed;
 use crate::commands::short;
 use crate::error::{CommandError, Result};
-use crate::files;
+use crate::files::StagedFile;
 use crate::text::{count, one_line};
 use crate::ui::Ui;
 
-/// Makes the copy where the agent finds it. `None` if no part of the agent's file is the
+/// Writes the copy beside where the agent finds it. `None` if no part of the agent's file is the
 /// conversation up to there.
 pub(super) fn make(
     store: &Store,
@@ -23,19 +23,19 @@ pub(super) fn make(
     agent: ResumableAgent,
     new: &NewSession<'_>,
     ui: &Ui,
-) -> Result<Option<MadeSession>> {
+) -> Result<Option<StagedSession>> {
     let Some((source, cut)) = found.cut(store, agent)? else {
         return Ok(None);
     };
     let launcher = agent.launcher();
     let file = launcher.place_of_copy(source.path(), new);
     let file: PathBuf = file.map_err(|error| failed(&error))?;
-    let written = files::create_whole(&file, |out| {
+    let written = StagedFile::write(&file, |out| {
         let written = agent.write_copy(&source, cut, new, out);
         written.map_err(|error| WriteError::Content(failed(&error)))
     });
-    match written {
-        Ok(()) => {}
+    let staged = match written {
+        Ok(staged) => staged,
         // Not every version of a file can be copied.
         Err(WriteError::Content(error)) => {
             let why = one_line(&error.to_string(), 200);
@@ -45,15 +45,16 @@ pub(super) fn make(
             return Ok(None);
         }
         Err(error) => return Err(error.at("cannot make the copy", &file)),
-    }
+    };
     if cut.damaged > 0 {
         let lines = count(cut.damaged, "damaged line");
         ui.warning(&format!("the copy has {lines}, as the original"), None);
     }
     let (old, title) = (short(found.reader.id()), launcher.title());
     let upto = found.upto();
-    ui.status(&format!("copied {title} session {old}{upto} as {}", new.id));
-    Ok(Some(MadeSession::new(&launcher, new, file)))
+    let text = format!("copied {title} session {old}{upto} as {}", new.id);
+    let made = MadeSession::new(&launcher, new, file);
+    Ok(Some(StagedSession::new(made, Some(staged), text)))
 }
 
 impl Found {

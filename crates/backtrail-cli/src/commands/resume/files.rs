@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use backtrail::rewind::ForkInto;
-use backtrail::{ErrorKind, Point, Rewind, Store, Workspace};
+use backtrail::{ErrorKind, Point, Rewind, RewindPlan, Store, Workspace};
 
 use super::session::Found;
 use crate::commands::moves::workspace_of;
@@ -14,28 +14,15 @@ use crate::home::tilde;
 use crate::text::count;
 use crate::ui::Ui;
 
-impl Found {
-    /// Puts the files to their state at the session's last record.
-    pub(super) fn restore_files(&self, store: &Store, ui: &Ui) -> Result<()> {
-        let workspace = self.workspace(store, ui)?;
-        Finish::ToWrite.finish(&workspace, ui)?;
-        let plan = workspace.rewind_plan(&self.point(), Rewind::files());
-        let plan = plan.map_err(|error| self.no_state(error, ui))?;
-        if plan.is_stopped() {
-            let stopping = plan.outcome().stopping().count();
-            let files = count(stopping, "file");
-            let what = format!("{files} changed since then; nothing was touched");
-            let (program, place) = (ui.program(), self.place());
-            return Err(CommandError::new(ErrorKind::Conflict, what)
-                .hint(format!(
-                    "see them, and choose: {program} rewind {place} --files"
-                ))
-                .hint(format!(
-                    "then without --with-files: {program} resume {place}{}",
-                    self.flag
-                )));
-        }
-        let outcome = plan.apply()?;
+/// Puts the files to their state at the end of a session.
+pub(super) struct FilesBack {
+    plan: RewindPlan,
+}
+
+impl FilesBack {
+    /// Does it. If it fails, nothing was touched, or the next command finishes it.
+    pub(super) fn apply(self, ui: &Ui) -> Result<()> {
+        let outcome = self.plan.apply()?;
         let changed = outcome.restored().len() + outcome.deleted().len();
         match changed {
             0 => ui.status("the files are as they were then"),
@@ -45,6 +32,31 @@ impl Found {
             }
         }
         Ok(())
+    }
+}
+
+impl Found {
+    /// Plans to put the files to their state at the session's last record. Fails if files that
+    /// you changed stop that.
+    pub(super) fn files_back(&self, store: &Store, ui: &Ui) -> Result<FilesBack> {
+        let workspace = self.workspace(store, ui)?;
+        Finish::ToWrite.finish(&workspace, ui)?;
+        let plan = workspace.rewind_plan(&self.point(), Rewind::files());
+        let plan = plan.map_err(|error| self.no_state(error, ui))?;
+        if !plan.is_stopped() {
+            return Ok(FilesBack { plan });
+        }
+        let files = count(plan.outcome().stopping().count(), "file");
+        let what = format!("{files} changed since then; nothing was touched");
+        let (program, place) = (ui.program(), self.place());
+        Err(CommandError::new(ErrorKind::Conflict, what)
+            .hint(format!(
+                "see them, and choose: {program} rewind {place} --files"
+            ))
+            .hint(format!(
+                "then without --with-files: {program} resume {place}{}",
+                self.flag
+            )))
     }
 
     /// Writes the files as they were to a new directory, and continues there.

@@ -5,55 +5,69 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use backtrail::context::{HandOverExtent, HandOverOptions};
-use backtrail::trash::DeleteScope;
 use backtrail::{SessionId, Store};
 use backtrail_formats::{
     HandOver, Launcher, Losses, NewSession, OutgoingSession, PausedImports, Source, Target,
-    agent_title, formats, hand_over, target,
+    agent_title, formats, target,
 };
 
-use super::made::{MadeSession, WriteError};
+use super::made::{CANNOT_WRITE, MadeSession, StagedSession};
 use super::session::Found;
 use crate::commands::import::failed;
 use crate::commands::short;
 use crate::error::{CommandError, Result};
-use crate::files;
+use crate::files::StagedFile;
+use crate::progress::{while_paused, while_waiting};
 use crate::text::{count, one_line};
 use crate::ui::Ui;
 
-/// Writes the session where the agent finds it, under a new id.
+/// Writes the session beside where the agent finds it, under a new id, or lets the agent import
+/// it.
 pub(super) fn make(
     store: &Store,
     found: &Found,
     extent: HandOverExtent,
     new: &NewSession<'_>,
     ui: &Ui,
-) -> Result<MadeSession> {
+) -> Result<StagedSession> {
     let agent = found.agent;
     let target = target(agent.name()).ok_or_else(|| {
         let what = format!("sessions cannot be written for {}", agent.title());
         CommandError::invalid(what)
     })?;
     let prepared = Prepared::new(found, extent, target, new)?;
-    let (id, session, file) = match agent.import_command(Path::new("")) {
-        Some(_) => prepared.import(store, &agent)?,
-        None => prepared.place(store, &agent)?,
+    let written = match agent.import_command(Path::new("")) {
+        Some(_) => prepared.import(store, &agent, ui)?,
+        None => prepared.place(store, &agent, ui)?,
     };
-    let new = NewSession { id, ..new.clone() };
-    let mut made = MadeSession::new(&agent, &new, file);
-    for loss in prepared.losses.rows() {
-        ui.status(&format!("note: {loss}"));
-    }
     let (old, upto) = (short(found.reader.id()), found.upto());
     let messages = count(prepared.outgoing.message_count(), "message");
-    ui.status(&format!(
+    let text = format!(
         "wrote session {old}{upto} for {} as {} ({messages})",
         agent.title(),
-        new.id
-    ));
-    made.session = Some(session);
+        written.id
+    );
+    let new = NewSession {
+        id: written.id,
+        ..new.clone()
+    };
+    let mut made = MadeSession::new(&agent, &new, written.file);
+    made.session = Some(written.session);
     made.losses = prepared.losses;
-    Ok(made)
+    let mut staged = StagedSession::new(made, written.staged, text);
+    staged.companions = written.companions;
+    Ok(staged)
+}
+
+/// A session that is written, and continues in the store.
+struct Written {
+    /// The agent's id for it.
+    id: String,
+    session: SessionId,
+    file: PathBuf,
+    /// The file, unless the agent imported it.
+    staged: Option<StagedFile>,
+    companions: Vec<StagedFile>,
 }
 
 /// A session in its target's own words.
@@ -96,45 +110,38 @@ impl<'p> Prepared<'p> {
         })
     }
 
-    /// Writes the file where the agent finds it. The session here comes first: otherwise an
-    /// import could take the file for a session of its own.
-    fn place(&self, store: &Store, agent: &Launcher) -> Result<(String, SessionId, PathBuf)> {
+    /// Writes the file beside where the agent finds it. The session here comes before the file
+    /// has its name: otherwise an import could take the file for a session of its own.
+    fn place(&self, store: &Store, agent: &Launcher, ui: &Ui) -> Result<Written> {
         let file = agent.place(self.new).map_err(|error| failed(&error))?;
         let mut content = Vec::new();
         let written = self.target.write(&self.outgoing, &mut content);
-        written.map_err(|error| CommandError::io("cannot write the session", None, &error))?;
-        let mut session = None;
+        written.map_err(|error| CommandError::io(CANNOT_WRITE, None, &error))?;
         let source = Source::from_bytes(&file, content);
-        let created = files::create_whole(&file, |out| {
-            // The directory can be written, or we were not here.
-            let new = self.handed_over(&file, &self.new.id, Some(&source));
-            let handed = hand_over(store, &new).map_err(|error| failed(&error));
-            session = Some(handed.map_err(WriteError::Content)?);
-            let bytes = source.read_range(0..source.len());
-            let bytes = bytes.map_err(|error| WriteError::Content(failed(&error)))?;
-            out.write_all(&bytes)?;
-            Ok(())
-        });
-        if let (Err(_), Some(session)) = (&created, &session) {
-            // Nothing will ever be added to it.
-            let ids = std::slice::from_ref(session);
-            let plan = store.purge_plan(ids, DeleteScope::Named);
-            plan.and_then(|plan| plan.apply()).ok();
-        }
-        created.map_err(|error: WriteError| error.at("cannot write the session", &file))?;
-        // Last, as some agents find a session by them.
-        for (path, text) in self.target.companions(&self.outgoing, &file) {
-            create_companion(&path, &text)?;
-        }
-        let session = session.expect("the file is written after the session");
-        Ok((self.new.id.clone(), session, file))
+        let bytes = source.read_range(0..source.len());
+        let staged = stage(&file, &bytes.map_err(|error| failed(&error))?)?;
+        let companions = self.target.companions(&self.outgoing, &file).into_iter();
+        let companions = companions.map(|(path, text)| stage(&path, text.as_bytes()));
+        let companions = companions.collect::<Result<_>>()?;
+        let new = self.handed_over(&file, &self.new.id, Some(&source));
+        let pause = pause(store, ui)?;
+        let session = pause.hand_over(&new).map_err(|error| failed(&error))?;
+        Ok(Written {
+            id: self.new.id.clone(),
+            session,
+            staged: Some(staged),
+            companions,
+            file,
+        })
     }
 
     /// Lets the agent import the session into its database.
-    fn import(&self, store: &Store, agent: &Launcher) -> Result<(String, SessionId, PathBuf)> {
+    fn import(&self, store: &Store, agent: &Launcher, ui: &Ui) -> Result<Written> {
         let file = self.temporary_file()?;
-        let pause = PausedImports::begin(store).map_err(|error| failed(&error))?;
-        let printed = self.run_import(agent, file.path())?;
+        let pause = pause(store, ui)?;
+        let printed = while_waiting(ui, "the agent imports the session", || {
+            self.run_import(agent, file.path())
+        })?;
         let id = agent.imported_id(&printed, self.new).ok_or_else(|| {
             let what = format!("{} does not say which session it imported", agent.title());
             CommandError::invalid(format!("{what}: {}", one_line(&printed, 200)))
@@ -146,7 +153,13 @@ impl<'p> Prepared<'p> {
         let place = agent.place(&new).map_err(|error| failed(&error))?;
         let handed = pause.hand_over(&self.handed_over(&place, &id, None));
         let session = handed.map_err(|error| failed(&error))?;
-        Ok((id, session, place))
+        Ok(Written {
+            id,
+            session,
+            file: place,
+            staged: None,
+            companions: Vec::new(),
+        })
     }
 
     fn temporary_file(&self) -> Result<tempfile::NamedTempFile> {
@@ -208,6 +221,18 @@ impl<'p> Prepared<'p> {
     }
 }
 
+/// Writes a file beside its place.
+fn stage(path: &Path, bytes: &[u8]) -> Result<StagedFile> {
+    let staged = StagedFile::write(path, |out| out.write_all(bytes));
+    staged.map_err(|error: std::io::Error| CommandError::io(CANNOT_WRITE, Some(path), &error))
+}
+
+/// Pauses all imports, after waiting for one that is under way.
+fn pause(store: &Store, ui: &Ui) -> Result<PausedImports> {
+    let pause = while_paused(ui, || PausedImports::begin(store));
+    pause.map_err(|error| failed(&error))
+}
+
 impl Found {
     /// Returns the title of the new session, which says where it came from.
     fn new_title(&self) -> Result<String> {
@@ -226,17 +251,5 @@ impl Found {
             Some(from) => format!("{title} (from {})", agent_title(from)),
             None => title.to_owned(),
         })
-    }
-}
-
-/// Creates a small file beside the session, unless there is one.
-fn create_companion(path: &Path, text: &str) -> Result<()> {
-    let created = files::create_whole(path, |out| {
-        out.write_all(text.as_bytes())?;
-        Ok(())
-    });
-    match created {
-        Err(WriteError::File(error)) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        created => created.map_err(|error| error.at("cannot write the session", path)),
     }
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use backtrail::{RecordKind, SessionId, SessionInfo, SessionReader, Store};
 use backtrail_formats::{
     CompleteEnd, Environment, ImportOptions, Launcher, ResumableAgent, agent_title, formats,
-    import, is_handed_over, launcher, resumable,
+    is_handed_over, launcher, resumable,
 };
 
-use crate::commands::import::failed;
+use crate::commands::import::{failed, import_files};
 use crate::commands::{resolve, short, split_place};
 use crate::error::{CommandError, Result};
 use crate::home::{tilde, workspace_root};
@@ -67,7 +67,7 @@ impl Found {
         let (id, asked) = match wanted.place.map(split_place).transpose()? {
             Some((reference, seq)) => {
                 let id = resolve(store, reference)?;
-                update_session(store, &id, environment)?;
+                update_session(store, &id, environment, ui)?;
                 (id, seq)
             }
             None => (newest(store, wanted, environment, ui)?, None),
@@ -190,7 +190,7 @@ fn newest(
 ) -> Result<SessionId> {
     let formats = formats().filter(|format| launcher(format.name()).is_some());
     let options = ImportOptions::new(environment.clone()).formats(formats.collect());
-    import(store, &options, &|_| {}).map_err(|error| failed(&error))?;
+    import_files(Some(store), &options, ui)?;
     let can_resume = |info: &SessionInfo| match wanted.agent {
         Some(_) => info.spawned_by.is_none(),
         None => own_agent(info).is_some(),
@@ -207,7 +207,7 @@ fn newest(
 }
 
 /// Imports what the agent added to a session's file.
-fn update_session(store: &Store, id: &SessionId, environment: &Environment) -> Result<()> {
+fn update_session(store: &Store, id: &SessionId, environment: &Environment, ui: &Ui) -> Result<()> {
     let sources = store.read_session(id)?.sources()?;
     let paths = sources.into_iter().map(|source| source.path);
     // A file that is imported under another path would be another file of the session.
@@ -215,7 +215,7 @@ fn update_session(store: &Store, id: &SessionId, environment: &Environment) -> R
     let paths: Vec<PathBuf> = paths.filter(is_itself).collect();
     if !paths.is_empty() {
         let options = ImportOptions::new(environment.clone()).paths(paths);
-        import(store, &options, &|_| {}).map_err(|error| failed(&error))?;
+        import_files(Some(store), &options, ui)?;
     }
     Ok(())
 }

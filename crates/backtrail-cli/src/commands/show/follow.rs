@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use backtrail::conversation::Item;
-use backtrail::conversation::RelativePaths;
 use serde_json::json;
 
 use super::data::{self, write_json};
@@ -33,7 +32,7 @@ impl View<'_> {
             ..ShowOptions::default()
         };
         let prices = session_prices(self.store, &info)?;
-        let paths = RelativePaths::new(info.workspace_root.as_deref());
+        let paths = self.reader.relative_paths(info.workspace_root.as_deref())?;
         let changes = Changes::default();
         let mut writer = ShowWriter::new(sheet, options, &changes, prices, paths);
         let mut conversation = self.reader.follow_conversation()?;

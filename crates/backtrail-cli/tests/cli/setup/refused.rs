@@ -5,6 +5,7 @@ use std::process::Command;
 
 use super::SetupHome;
 use crate::kit::finish;
+use crate::traced;
 
 const SETTINGS: &str = ".claude/settings.json";
 
@@ -131,11 +132,7 @@ fn f35_a_link_stays_a_link_and_its_file_keeps_its_mode() {
 // F35
 #[test]
 fn f35_a_kill_between_the_steps_leaves_the_old_file_or_the_new_one() {
-    let traced = Command::new("strace")
-        .args(["-qq", "-o", "/dev/null", "true"])
-        .output();
-    if !traced.is_ok_and(|ran| ran.status.success()) {
-        eprintln!("SKIPPED: needs strace; the program was not killed between its steps");
+    if !traced::is_there("the program was not killed between its steps") {
         return;
     }
     let text = "{\n  \"a\": 1\n}\n";
@@ -149,17 +146,7 @@ fn f35_a_kill_between_the_steps_leaves_the_old_file_or_the_new_one() {
             let home = SetupHome::with_agents();
             home.write(SETTINGS, text);
             let setup = home.command(&["--yes", "claude"]);
-            let mut strace = Command::new("strace");
-            strace.args(["-qq", "-o", "/dev/null", "-e"]);
-            strace.arg(format!("inject={call}:signal=KILL:when={nth}"));
-            strace.arg(setup.get_program()).args(setup.get_args());
-            strace.current_dir(home.cli.work());
-            for (name, value) in setup.get_envs() {
-                match value {
-                    Some(value) => strace.env(name, value),
-                    None => strace.env_remove(name),
-                };
-            }
+            let mut strace = traced::killed_at(call, nth, &setup);
             killed += u32::from(finish(&mut strace, b"").code != 0);
             let left = home.read(SETTINGS);
             assert!(left == text || left == new, "{call} {nth}: {left}");

@@ -77,14 +77,16 @@ impl Screen {
     /// Waits until the screen is as it should be.
     pub(super) fn wait(&mut self, what: &str, is_right: impl Fn(&str) -> bool) {
         while !is_right(&self.contents()) {
-            let is_there = self.read();
+            let is_there = self.read(what);
             assert!(is_there, "it ended without {what}:\n{}", self.contents());
         }
     }
 
     /// Shows what there is; returns `false` at the end.
-    fn read(&mut self) -> bool {
-        let bytes = self.terminal.read_bytes();
+    fn read(&mut self, wanted: &str) -> bool {
+        let Some(bytes) = self.terminal.read_bytes() else {
+            panic!("nothing more came, and no {wanted}:\n{}", self.contents());
+        };
         self.parser.process(&bytes);
         self.written.extend_from_slice(&bytes);
         !bytes.is_empty()
@@ -140,7 +142,7 @@ impl Screen {
     /// Waits for the end; returns the exit code, and whether the terminal was left as it was
     /// found.
     pub(super) fn end(mut self) -> (i32, bool) {
-        while self.read() {}
+        while self.read("end") {}
         let screen = self.parser.screen();
         let is_restored = !screen.alternate_screen()
             && !screen.hide_cursor()
