@@ -258,25 +258,28 @@ fn resolve(store: &Store, reference: &str) -> Result<SessionId> {
         Some(root) => store.resolve_in(reference, &root),
         None => store.resolve(reference),
     };
-    found.map_err(|error| {
-        let candidates = error.candidates().to_vec();
-        if let Some(id) = error.in_trash().cloned() {
-            return deleted(error, &id);
+    found.map_err(|error| unresolved(store, reference, error))
+}
+
+/// Adds what a reference to no session may have meant.
+fn unresolved(store: &Store, reference: &str, error: backtrail::Error) -> CommandError {
+    let candidates = error.candidates().to_vec();
+    if let Some(id) = error.in_trash().cloned() {
+        return deleted(error, &id);
+    }
+    let kind = error.kind();
+    let command = CommandError::from(error);
+    match kind {
+        ErrorKind::Ambiguous => {
+            let ids = candidates.iter().take(5);
+            ids.fold(command, |command, id| command.hint(describe(store, id)))
         }
-        let kind = error.kind();
-        let command = CommandError::from(error);
-        match kind {
-            ErrorKind::Ambiguous => {
-                let ids = candidates.iter().take(5);
-                ids.fold(command, |command, id| command.hint(describe(store, id)))
-            }
-            ErrorKind::NotFound => command.hint(match nearest(store, reference) {
-                Some(id) => format!("did you mean {}?", describe(store, &id)),
-                None => "see all sessions: backtrail list --all".to_owned(),
-            }),
-            _ => command,
-        }
-    })
+        ErrorKind::NotFound => command.hint(match nearest(store, reference) {
+            Some(id) => format!("did you mean {}?", describe(store, &id)),
+            None => "see all sessions: backtrail list --all".to_owned(),
+        }),
+        _ => command,
+    }
 }
 
 /// Opens the store and finds the session that a reference means.

@@ -23,6 +23,7 @@ mod merge_lives;
 mod odd;
 mod oracle;
 mod others;
+mod plans;
 mod repositories;
 mod review;
 mod scene;

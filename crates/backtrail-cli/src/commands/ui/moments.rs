@@ -5,6 +5,7 @@ use backtrail_tui::library::{Moment, Place};
 
 use super::library::StoreLibrary;
 use crate::commands::recovery::Finish;
+use crate::commands::unresolved;
 use crate::commands::workspace::{WorkspaceArgs, make_ready_at_once};
 use crate::error::{CommandError, Result};
 use crate::text::one_line;
@@ -46,9 +47,10 @@ pub(super) fn workspace(library: &StoreLibrary, id: &str, finish: Finish) -> Res
     Ok(workspace)
 }
 
-/// Returns the session that the screens name.
+/// Returns the session that the screens name. Nothing is imported first: they know its id.
 pub(super) fn session(library: &StoreLibrary, id: &str) -> Result<SessionId> {
-    super::super::resolve(&library.store, id)
+    let found = library.store.resolve(id);
+    found.map_err(|error| unresolved(&library.store, id, error))
 }
 
 /// Returns the point that a moment is; `None` for now.

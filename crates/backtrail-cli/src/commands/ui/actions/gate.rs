@@ -122,8 +122,12 @@ impl Progress for Mover {
 mod tests {
     use std::sync::mpsc::channel;
     use std::thread;
+    use std::time::Duration;
 
     use super::*;
+
+    /// Long enough for a thread that does not wait to come by.
+    const A_WHILE: Duration = Duration::from_millis(50);
 
     #[test]
     fn leaving_waits_for_what_moves_and_for_nothing_else() {
@@ -141,7 +145,7 @@ mod tests {
             closing.close();
             closed.send(()).unwrap();
         });
-        assert!(is_closed.try_recv().is_err());
+        assert!(is_closed.recv_timeout(A_WHILE).is_err());
         drop(work);
         is_closed.recv().unwrap();
         thread.join().unwrap();
@@ -159,7 +163,6 @@ mod tests {
             mover.begin();
             began.send(()).unwrap();
         });
-        let wait = std::time::Duration::from_millis(50);
-        assert!(has_begun.recv_timeout(wait).is_err());
+        assert!(has_begun.recv_timeout(A_WHILE).is_err());
     }
 }
