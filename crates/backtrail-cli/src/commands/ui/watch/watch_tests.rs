@@ -4,10 +4,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Instant;
 
 use backtrail::trash::DeleteScope;
-use backtrail::{CheckpointOptions, Message, Note, Session, SessionOptions};
+use backtrail::{CheckpointOptions, Message, Note, Session, SessionOptions, ToolResult};
 use backtrail_tui::library::{Fold, Library, PageAt, PageRequest};
 
-use super::super::testing::{Fixture, write_file};
+use super::super::testing::{Fixture, call, plain_parts, write_file};
 use super::*;
 
 /// Longer than anything takes on a busy machine.
@@ -134,4 +134,28 @@ fn reading_is_not_a_change_and_dropping_ends_the_threads() {
     let grown = Change::Session(other.id().to_string());
     assert_eq!(watched.changes.recv_timeout(LONG), Ok(grown));
     assert_eq!(watched.finish(), []);
+}
+
+#[test]
+fn what_a_turn_changed_is_on_its_page_once_its_end_is_reported() {
+    let fixture = Fixture::new();
+    let workspace = fixture.library.store.workspace(&fixture.root).unwrap();
+    let session = fixture.create(SessionOptions::new().workspace(&workspace));
+    let mut watched = Watched::new(&fixture);
+    let turn = session.begin_turn(Message::user_text("write a")).unwrap();
+    turn.append(Message::assistant([call("t1", "touch a.txt")]))
+        .unwrap();
+    let tool = turn.begin_tool("t1").unwrap();
+    write_file(&fixture.root.join("a.txt"), "a\n");
+    tool.finish(ToolResult::ok("")).unwrap();
+    let shown = || {
+        let page = fixture.library.page(&page_of(&session)).unwrap();
+        plain_parts(&page.parts).contains(&"  1 file changed: a.txt".to_owned())
+    };
+    assert!(!shown());
+    turn.end().unwrap();
+    while !shown() {
+        watched.wait_for(&Change::Workspace);
+    }
+    watched.finish();
 }
