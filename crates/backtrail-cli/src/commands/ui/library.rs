@@ -56,7 +56,14 @@ pub(super) struct StoreLibrary {
 
 /// What the turns of a session changed, for a while. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(super) struct TurnMemory(Arc<Mutex<Option<(SessionId, Instant, Arc<TurnChanges>)>>>);
+pub(super) struct TurnMemory(Arc<Mutex<Option<KnownTurns>>>);
+
+#[derive(Debug)]
+struct KnownTurns {
+    session: SessionId,
+    at: Instant,
+    changes: Arc<TurnChanges>,
+}
 
 impl TurnMemory {
     /// Forgets it: the workspace or the session changed.
@@ -134,15 +141,18 @@ impl StoreLibrary {
         reader: &SessionReader,
         info: &SessionInfo,
     ) -> Arc<TurnChanges> {
-        if let Some((session, at, changes)) = &*lock(&self.changes.0)
-            && *session == info.id
-            && at.elapsed() < REMEMBERED
+        if let Some(known) = &*lock(&self.changes.0)
+            && known.session == info.id
+            && known.at.elapsed() < REMEMBERED
         {
-            return Arc::clone(changes);
+            return Arc::clone(&known.changes);
         }
         let changes = Arc::new(TurnChanges::find(&self.store, reader, info));
-        let found = (info.id.clone(), Instant::now(), Arc::clone(&changes));
-        *lock(&self.changes.0) = Some(found);
+        *lock(&self.changes.0) = Some(KnownTurns {
+            session: info.id.clone(),
+            at: Instant::now(),
+            changes: Arc::clone(&changes),
+        });
         changes
     }
 
