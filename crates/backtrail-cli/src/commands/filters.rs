@@ -232,7 +232,7 @@ fn workspace_at(store: &Store, dir: &Path) -> Result<WorkspaceFilter> {
 }
 
 /// Adds the id of a workspace. One whose trail cannot be read is found by its root.
-fn known(store: &Store, root: PathBuf) -> WorkspaceFilter {
+pub(crate) fn known(store: &Store, root: PathBuf) -> WorkspaceFilter {
     let found = store.find_workspace(&root).ok().flatten();
     WorkspaceFilter {
         id: found.map(|workspace| workspace.id().clone()),

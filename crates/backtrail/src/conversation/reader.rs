@@ -4,10 +4,12 @@
 //! result, so the call and the items after it wait for the result, within bounds; nothing
 //! else is held in memory.
 
+mod part;
+
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-use super::calls::{CallVisitor, Calls, PATIENCE};
+use super::calls::{CallVisitor, Calls};
 use super::item::{
     Answer, Attachment, CompactionItem, DamageItem, ForkItem, InjectedMessage, Item, NoteChange,
     NoteItem, OtherItem, Prompt, Reply, RunItem, SpawnedItem, SpendingItem, ThinkingItem, ToolCall,
@@ -29,10 +31,6 @@ use crate::trail::{DamageReport, ForkOrigin, RecordKind, RecordRef};
 /// The memory limit for waiting items: beyond it, calls are returned without their results,
 /// which then come as separate items.
 const MOST_HELD: usize = 64 << 20;
-/// The same for a part of a conversation.
-const MOST_HELD_OF_PART: usize = 8 << 20;
-/// How many bytes are read before a part of a conversation.
-const MOST_BEFORE: usize = 4 << 20;
 
 impl SessionReader {
     /// Reads the conversation from its beginning.
@@ -75,58 +73,6 @@ impl SessionReader {
         let mut turns = Conversation::new(Source::Line(records), assembler);
         turns.last = last;
         Ok(turns)
-    }
-
-    /// Reads the conversation from a record on, and some of what comes before it, so that the
-    /// items from that record on are those of the whole conversation: calls have their results,
-    /// and turns their beginnings. It begins at the prompt before the record, or at most 1,000
-    /// messages or 4 MiB before it, so the cost does not depend on the length of the session.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the session's files cannot be read.
-    pub fn conversation_from(&self, seq: u64) -> Result<Conversation> {
-        let mut start = None;
-        let (mut messages, mut bytes, mut is_prompt_there) = (0, 0, false);
-        let mut back = self.records_back_from(seq)?;
-        while messages < PATIENCE && bytes < MOST_BEFORE && !is_prompt_there {
-            let Some(record) = back.next()? else {
-                return self.conversation();
-            };
-            start = Some(record.seq());
-            messages += u64::from(record.kind() == RecordKind::Message);
-            bytes += record.bytes().len();
-            is_prompt_there = is_prompt(&record);
-        }
-        let start = start.unwrap_or(seq);
-        let mut assembler = Assembler::new(Order::AsWritten);
-        assembler.most_held = MOST_HELD_OF_PART;
-        assembler.known = self.log.present_before(start)?;
-        assembler.fork = self.info()?.forked_from;
-        assembler.turn = Some(OpenTurn {
-            first: start,
-            is_cut: false,
-        });
-        let records = self.records_from(start)?;
-        Ok(Conversation::new(Source::Line(records), assembler))
-    }
-
-    /// Returns the nearest prompt after a record, or before it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the session's files cannot be read.
-    pub fn prompt_from(&self, seq: u64, forwards: bool) -> Result<Option<u64>> {
-        let mut records = match forwards {
-            true => self.records_from(seq.saturating_add(1))?,
-            false => self.records_back_from(seq)?,
-        };
-        while let Some(record) = records.next()? {
-            if is_prompt(&record) {
-                return Ok(Some(record.seq()));
-            }
-        }
-        Ok(None)
     }
 
     /// Reads the last `count` turns. The cost does not depend on the length of the

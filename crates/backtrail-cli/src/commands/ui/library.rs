@@ -57,17 +57,27 @@ pub(super) struct StoreLibrary {
     /// The index, as it was when it last caught up.
     index: Mutex<Option<(Instant, Arc<Index>)>>,
     /// What the turns of the open session changed.
-    changes: Mutex<Option<RememberedChanges>>,
+    changes: TurnMemory,
     /// What is watched, if anything is.
     pub(super) watched: Mutex<Option<watch::WatchedSessions>>,
 }
 
+/// What the turns of a session changed, for a while. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TurnMemory(Arc<Mutex<Option<KnownTurns>>>);
+
 #[derive(Debug)]
-struct RememberedChanges {
+struct KnownTurns {
     session: SessionId,
-    last_seq: u64,
     at: Instant,
     changes: Arc<TurnChanges>,
+}
+
+impl TurnMemory {
+    /// Forgets it: the workspace or the session changed.
+    pub(super) fn forget(&self) {
+        *lock(&self.0) = None;
+    }
 }
 
 impl StoreLibrary {
@@ -88,7 +98,7 @@ impl StoreLibrary {
             store,
             root,
             index: Mutex::default(),
-            changes: Mutex::default(),
+            changes: TurnMemory::default(),
             watched: Mutex::default(),
         }
     }
@@ -142,21 +152,24 @@ impl StoreLibrary {
         reader: &SessionReader,
         info: &SessionInfo,
     ) -> Arc<TurnChanges> {
-        let is_it = |it: &&RememberedChanges| {
-            let is_new = it.last_seq == info.last_seq || it.at.elapsed() < REMEMBERED;
-            it.session == info.id && is_new
-        };
-        if let Some(found) = lock(&self.changes).as_ref().filter(is_it) {
-            return Arc::clone(&found.changes);
+        if let Some(known) = &*lock(&self.changes.0)
+            && known.session == info.id
+            && known.at.elapsed() < REMEMBERED
+        {
+            return Arc::clone(&known.changes);
         }
         let changes = Arc::new(TurnChanges::find(&self.store, reader, info));
-        *lock(&self.changes) = Some(RememberedChanges {
+        *lock(&self.changes.0) = Some(KnownTurns {
             session: info.id.clone(),
-            last_seq: info.last_seq,
             at: Instant::now(),
             changes: Arc::clone(&changes),
         });
         changes
+    }
+
+    /// Returns what must be forgotten when the workspace or a session changes.
+    pub(super) fn turn_memory(&self) -> TurnMemory {
+        self.changes.clone()
     }
 
     /// Takes note of the session that is read.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use backtrail::SessionId;
-use backtrail_index::{Field, Filter, Project, SessionRow, WorkspaceFilter};
+use backtrail_index::{Field, Filter, Project, SessionRow};
 use backtrail_tui::library::{Freshness, Scope, SessionEntry, SessionHead, SessionList};
 
 use super::library::{Answer, StoreLibrary, failure, session_id};
 use crate::commands::conversation::{NO_TITLE, Survey};
-use crate::commands::fresh;
 use crate::commands::list::{SessionLine, trees};
 use crate::commands::workspace::freshen_at_once;
+use crate::commands::{filters, fresh};
 use crate::derived;
 use crate::error::Result;
 use crate::short::{know, short};
@@ -64,22 +64,16 @@ pub(super) fn filter(library: &StoreLibrary, scope: Scope) -> Filter {
     let mut filter = Filter::default();
     match scope {
         Scope::Everything => {}
-        Scope::Workspace => filter.workspace = Some(workspace_filter(library)),
+        Scope::Workspace => {
+            let root = library.root.clone().unwrap_or_default();
+            filter.workspace = Some(filters::known(&library.store, root));
+        }
         Scope::Project => {
             let names = |project: &Project| project.remote.clone().unwrap_or(project.name.clone());
             filter.projects = library.project.iter().map(names).collect();
         }
     }
     filter
-}
-
-fn workspace_filter(library: &StoreLibrary) -> WorkspaceFilter {
-    let root = library.root.clone().unwrap_or_default();
-    let found = library.store.find_workspace(&root).ok().flatten();
-    WorkspaceFilter {
-        id: found.map(|workspace| workspace.id().clone()),
-        root,
-    }
 }
 
 fn entry(line: &SessionLine<'_>, is_wordless: bool) -> SessionEntry {

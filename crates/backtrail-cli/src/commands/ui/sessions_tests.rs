@@ -20,6 +20,9 @@ fn current(fixture: &Fixture, scope: Scope) -> SessionList {
 #[test]
 fn forks_and_sub_agents_are_below_the_session_that_they_come_from() {
     let fixture = Fixture::new();
+    let pinned = fixture.session(SessionOptions::new().title("pinned"));
+    pinned.append(Message::user_text("keep")).unwrap();
+    pinned.note(&Note::new().pinned(true)).unwrap();
     let first = fixture.session(SessionOptions::new().title("first"));
     first.append(Message::user_text("begin")).unwrap();
     first
@@ -33,9 +36,6 @@ fn forks_and_sub_agents_are_below_the_session_that_they_come_from() {
     fork.append(Message::user_text("otherwise")).unwrap();
     let below = fork.fork(&ForkOptions::new()).unwrap();
     below.note(&Note::new().title("again")).unwrap();
-    let pinned = fixture.session(SessionOptions::new().title("pinned"));
-    pinned.append(Message::user_text("keep")).unwrap();
-    pinned.note(&Note::new().pinned(true)).unwrap();
     let list = current(&fixture, Scope::Everything);
     assert_eq!(
         titles(&list),

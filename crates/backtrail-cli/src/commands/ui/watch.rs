@@ -21,7 +21,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use self::agents::AgentWatch;
 pub(super) use self::places::WatchedSessions;
 use self::places::{News, WatchedPlaces};
-use super::library::{Answer, StoreLibrary, failure, lock};
+use super::library::{Answer, StoreLibrary, TurnMemory, failure, lock};
 use crate::error::CommandError;
 
 /// Changes that follow each other this closely are reported together.
@@ -63,6 +63,7 @@ pub(super) fn watch(
         sessions: sessions.clone(),
         tell: Arc::clone(&tell),
         is_changed,
+        memory: library.turn_memory(),
     };
     sessions.watch_recent(&library.store);
     *lock(&library.watched) = Some(sessions);
@@ -83,6 +84,7 @@ struct Watcher {
     sessions: WatchedSessions,
     tell: Tell,
     is_changed: Arc<AtomicBool>,
+    memory: TurnMemory,
 }
 
 impl Watcher {
@@ -114,6 +116,7 @@ impl Watcher {
             return;
         }
         self.is_changed.store(true, Ordering::Release);
+        self.memory.forget();
         let mut is_list_changed = news.is_list_changed;
         let mut changes = Vec::new();
         for id in news.sessions {

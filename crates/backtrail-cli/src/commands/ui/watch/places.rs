@@ -65,8 +65,10 @@ impl WatchedPlaces {
         for part in PARTS {
             places.watch_part(&dir(part));
         }
-        if let Some(workspace) = places.find_workspace() {
-            places.notifier.watch(&workspace, Interest::Contents).ok();
+        match places.find_workspace() {
+            Some(workspace) => drop(places.notifier.watch(&workspace, Interest::Contents)),
+            // It may be one that has no record yet.
+            None => places.look_into(&places.workspaces.clone(), &mut News::default()),
         }
         places
     }
@@ -171,8 +173,13 @@ impl WatchedPlaces {
             return;
         }
         self.watch_part(path);
+        self.look_into(path, news);
+    }
+
+    /// Takes the directories in one as if they came just now.
+    fn look_into(&mut self, path: &Path, news: &mut News) {
         let inside = entries(path).into_iter().flatten();
-        for dir in inside {
+        for dir in inside.take(RECENT) {
             self.directory_came(&dir, news);
         }
     }

@@ -4,10 +4,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Instant;
 
 use backtrail::trash::DeleteScope;
-use backtrail::{CheckpointOptions, Message, Note, SessionOptions};
+use backtrail::{CheckpointOptions, Message, Note, Session, SessionOptions, ToolResult};
 use backtrail_tui::library::{Fold, Library, PageAt, PageRequest};
 
-use super::super::testing::{Fixture, write_file};
+use super::super::testing::{Fixture, call, plain_parts, write_file};
 use super::*;
 
 /// Longer than anything takes on a busy machine.
@@ -54,6 +54,16 @@ impl Watched {
     }
 }
 
+fn page_of(session: &Session) -> PageRequest {
+    PageRequest {
+        session: session.id().to_string(),
+        at: PageAt::End,
+        trail: None,
+        width: 80,
+        fold: Fold::Short,
+    }
+}
+
 #[test]
 fn a_session_that_grows_comes_or_gets_a_title_is_reported() {
     let fixture = Fixture::new();
@@ -89,14 +99,7 @@ fn the_open_session_is_watched_however_old_it_is() {
     session.append(Message::user_text("one")).unwrap();
     // Without a catalogue nothing is known to be recent.
     let mut watched = Watched::new(&fixture);
-    let request = PageRequest {
-        session: session.id().to_string(),
-        at: PageAt::End,
-        trail: None,
-        width: 80,
-        fold: Fold::Short,
-    };
-    fixture.library.page(&request).unwrap();
+    fixture.library.page(&page_of(&session)).unwrap();
     session.append(Message::user_text("two")).unwrap();
     watched.wait_for(&Change::Session(session.id().to_string()));
     watched.finish();
@@ -116,14 +119,43 @@ fn what_happens_in_the_workspace_is_reported_from_its_first_checkpoint_on() {
 }
 
 #[test]
-fn nothing_is_reported_while_nothing_happens_and_dropping_ends_the_threads() {
+fn reading_is_not_a_change_and_dropping_ends_the_threads() {
     let fixture = Fixture::new();
     let session = fixture.session(SessionOptions::new());
     session.append(Message::user_text("one")).unwrap();
+    let other = fixture.session(SessionOptions::new());
     fixture.library.fresh_index().unwrap().catch_up().unwrap();
     let mut watched = Watched::new(&fixture);
-    // Reading is no change, and neither is what is derived.
     fixture.library.fresh_index().unwrap().catch_up().unwrap();
     fixture.library.head(session.id().as_str()).unwrap();
+    fixture.library.page(&page_of(&session)).unwrap();
+    // Whatever the others were reported as would come before this.
+    other.append(Message::user_text("two")).unwrap();
+    let grown = Change::Session(other.id().to_string());
+    assert_eq!(watched.changes.recv_timeout(LONG), Ok(grown));
     assert_eq!(watched.finish(), []);
+}
+
+#[test]
+fn what_a_turn_changed_is_on_its_page_once_its_end_is_reported() {
+    let fixture = Fixture::new();
+    let workspace = fixture.library.store.workspace(&fixture.root).unwrap();
+    let session = fixture.create(SessionOptions::new().workspace(&workspace));
+    let mut watched = Watched::new(&fixture);
+    let turn = session.begin_turn(Message::user_text("write a")).unwrap();
+    turn.append(Message::assistant([call("t1", "touch a.txt")]))
+        .unwrap();
+    let tool = turn.begin_tool("t1").unwrap();
+    write_file(&fixture.root.join("a.txt"), "a\n");
+    tool.finish(ToolResult::ok("")).unwrap();
+    let shown = || {
+        let page = fixture.library.page(&page_of(&session)).unwrap();
+        plain_parts(&page.parts).contains(&"  1 file changed: a.txt".to_owned())
+    };
+    assert!(!shown());
+    turn.end().unwrap();
+    while !shown() {
+        watched.wait_for(&Change::Workspace);
+    }
+    watched.finish();
 }
