@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use super::*;
 use crate::fake_tests::Fake;
 use crate::library::OnConflict;
-use crate::terminal_tests::TestTerminal;
+use crate::terminal_tests::{TestTerminal, this_program};
 
 /// The directory of the test, for the program in the terminal.
 const DIR: &str = "BACKTRAIL_TUI_TEST_DIR";
@@ -105,11 +105,7 @@ fn the_program_in_the_terminal() {
 }
 
 fn arguments() -> Vec<String> {
-    let this = env::current_exe().unwrap();
-    let name = "runtime::tests::the_program_in_the_terminal";
-    let this = this.to_str().unwrap();
-    let all = [this, "--exact", name, "--ignored", "--nocapture", "--quiet"];
-    all.map(str::to_owned).to_vec()
+    this_program("runtime::tests::the_program_in_the_terminal")
 }
 
 fn start_in(dir: &Path) -> TestTerminal {
