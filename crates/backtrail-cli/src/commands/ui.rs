@@ -8,6 +8,7 @@ mod costs;
 mod files;
 mod library;
 mod pages;
+pub(crate) mod pick;
 mod search;
 mod sessions;
 mod timeline;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use anstyle::{Effects, Style};
 
 use crate::diff_rows;
+use crate::highlight;
 use crate::library::{
-    Answer, Between, Changes, ChangesOf, Fold, Freshness, Library, Line, Page, PageAt, PageRequest,
-    Scope, SessionEntry, Span, TimelineRow,
+    Answer, Between, Changes, ChangesOf, Fold, Freshness, Library, Line, Moment, Page, PageAt,
+    PageRequest, Scope, SessionEntry, Span, TimelineRow,
 };
 use crate::look::Look;
 use crate::request::DiffRequest;
@@ -109,23 +110,34 @@ fn page(
 }
 
 /// Points of this workspace: the files as they were after a row of its timeline.
-pub struct Points(pub Arc<dyn Library>);
+pub struct Points {
+    /// Where they come from.
+    pub library: Arc<dyn Library>,
+    /// The row that is not a point: what changed since the last one.
+    pub except: &'static str,
+}
 
 impl Choices for Points {
     fn list(&self, _: &str) -> Answer<Vec<Choice>> {
-        let timeline = self.0.timeline(POINTS)?;
-        Ok(timeline.rows.into_iter().map(of_point).collect())
+        let rows = self.library.timeline(POINTS)?.rows.into_iter();
+        let points = rows.filter(|row| row.id != self.except);
+        Ok(points.map(of_point).collect())
     }
 
     /// What was changed, and how.
     fn preview(&self, id: &str, width: u16) -> Answer<Preview> {
         let of = ChangesOf::Row(id.to_owned());
-        let changes = self.0.changes(&of)?;
+        let changes = self.library.changes(&of)?;
         let mut lines = files_of(&changes);
         for file in changes.files.iter().take(FILES) {
             let between = changes.between.as_ref();
             lines.push(Line::new());
-            lines.extend(self.diff(&of, between, &file.path, width)?);
+            lines.extend(diff(
+                self.library.as_ref(),
+                &of,
+                between,
+                (&file.path, width),
+            )?);
         }
         Ok(Preview {
             lines,
@@ -134,26 +146,24 @@ impl Choices for Points {
     }
 }
 
-impl Points {
-    fn diff(
-        &self,
-        of: &ChangesOf,
-        between: Option<&Between>,
-        path: &str,
-        width: u16,
-    ) -> Answer<Vec<Line>> {
-        let diff = self.0.diff(of, between, path)?;
-        let request = DiffRequest {
-            of: of.clone(),
-            between: between.cloned(),
-            path: path.to_owned(),
-            width,
-            skip: 0,
-            side_by_side: false,
-        };
-        let rows = diff_rows::lay_out(&diff, &request, Look::default()).rows;
-        Ok(rows.into_iter().map(|(row, _)| row).collect())
-    }
+/// Returns the difference of a file, for a width.
+fn diff(
+    library: &dyn Library,
+    of: &ChangesOf,
+    between: Option<&Between>,
+    (path, width): (&str, u16),
+) -> Answer<Vec<Line>> {
+    let diff = library.diff(of, between, path)?;
+    let request = DiffRequest {
+        of: of.clone(),
+        between: between.cloned(),
+        path: path.to_owned(),
+        width,
+        skip: 0,
+        side_by_side: false,
+    };
+    let rows = diff_rows::lay_out(&diff, &request, Look::default()).rows;
+    Ok(rows.into_iter().map(|(row, _)| row).collect())
 }
 
 fn of_point(row: TimelineRow) -> Choice {
@@ -181,6 +191,72 @@ fn files_of(changes: &Changes) -> Vec<Line> {
         ))]
     }));
     lines
+}
+
+/// Files at a point of this workspace.
+pub struct Files {
+    /// Where they come from.
+    pub library: Arc<dyn Library>,
+    /// The checkpoint.
+    pub point: String,
+    /// Whether only those are listed that are different now.
+    pub only_changed: bool,
+}
+
+impl Files {
+    /// Returns the states at the point and now.
+    fn between(&self) -> Answer<Between> {
+        Ok(Between {
+            workspace: self.library.timeline(1)?.workspace,
+            from: Moment::Checkpoint(self.point.clone()),
+            to: Moment::Now,
+        })
+    }
+}
+
+impl Choices for Files {
+    fn list(&self, _: &str) -> Answer<Vec<Choice>> {
+        let between = self.between()?;
+        let files: Vec<(String, String)> = match self.only_changed {
+            true => {
+                let changes = self.library.changes(&ChangesOf::Between(between))?;
+                let files = changes.files.into_iter();
+                files.map(|file| (file.path, file.what)).collect()
+            }
+            false => {
+                let files = self.library.files(&between.workspace, &between.from)?;
+                files
+                    .into_iter()
+                    .map(|path| (path, String::new()))
+                    .collect()
+            }
+        };
+        let choices = files.into_iter().map(|(path, what)| Choice {
+            columns: vec![path.clone(), what],
+            searched: path.clone(),
+            id: path,
+        });
+        Ok(choices.collect())
+    }
+
+    /// What is different now, or the file as it was.
+    fn preview(&self, path: &str, width: u16) -> Answer<Preview> {
+        let between = self.between()?;
+        let lines = match self.only_changed {
+            true => {
+                let of = ChangesOf::Between(between.clone());
+                diff(self.library.as_ref(), &of, Some(&between), (path, width))?
+            }
+            false => {
+                let text = self.library.file(&between.workspace, &between.from, path)?;
+                highlight::file(path, &text, Look::default())
+            }
+        };
+        Ok(Preview {
+            lines,
+            shows_end: false,
+        })
+    }
 }
 
 /// Matches of a full-text search over everything. The id of one is `SESSION:SEQ`, followed by a

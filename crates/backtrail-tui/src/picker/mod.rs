@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-pub use self::choices::{Choice, Choices, Matches, Points, Preview, Sessions};
+pub use self::choices::{Choice, Choices, Files, Matches, Points, Preview, Sessions};
 
 use self::rows::Rows;
 use self::state::{Outcome, PickerState, Question, Told};
@@ -40,11 +40,12 @@ pub fn pick(
     let look = look.unwrap_or_else(surroundings::look);
     let (to, messages) = channel();
     let signals = to.clone();
+    // If it fails, the caller goes on, and signals must mean what they did.
+    let mut rows = Rows::enter()?;
     SignalThread::start(move |signal| {
         // Nobody listens any more when something was chosen.
         signals.send(Message::Signal(signal)).ok();
     })?;
-    let mut rows = Rows::enter()?;
     let mut state = PickerState::new(title, look, choices.is_search(), rows.size());
     rows.draw(&state)?;
     let input = InputThread::start(to.clone())?;
