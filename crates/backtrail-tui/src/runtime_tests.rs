@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use super::*;
 use crate::fake_tests::Fake;
 use crate::library::OnConflict;
-use crate::terminal_tests::{TestTerminal, this_program};
+use crate::terminal_tests::TestTerminal;
 
 /// The directory of the test, for the program in the terminal.
 const DIR: &str = "BACKTRAIL_TUI_TEST_DIR";
@@ -105,7 +105,7 @@ fn the_program_in_the_terminal() {
 }
 
 fn arguments() -> Vec<String> {
-    this_program("runtime::tests::the_program_in_the_terminal")
+    crate::terminal_tests::this_program("runtime::tests::the_program_in_the_terminal")
 }
 
 fn start_in(dir: &Path) -> TestTerminal {
