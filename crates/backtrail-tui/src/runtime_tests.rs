@@ -87,6 +87,7 @@ impl Keys {
 /// What runs in the terminal. An `Apply` writes `begun`, and ends when `go` is written to.
 #[test]
 #[ignore = "run by the other tests, in a terminal"]
+#[expect(clippy::disallowed_methods, reason = "files of the test")]
 fn the_program_in_the_terminal() {
     let dir = PathBuf::from(env::var_os(DIR).expect("started by another test"));
     let fake = Fake::new(move |name| {
@@ -177,6 +178,7 @@ fn a_panic_of_the_library_is_shown_on_the_screen() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "files of the test")]
 fn sigterm_in_the_middle_of_an_apply_waits_for_its_end() {
     let dir = tempfile::tempdir().unwrap();
     let go = dir.path().join("go");

@@ -221,7 +221,7 @@ impl PickerState {
             (KeyCode::Char('u'), true) => return self.edit(String::clear),
             (KeyCode::Char('w'), true) => return self.edit(remove_word),
             (KeyCode::Backspace, _) | (KeyCode::Char('h'), true) => {
-                return self.edit(|typed| drop(typed.pop()));
+                return self.edit(remove_letter);
             }
             (KeyCode::Char(c), false) => return self.edit(|typed| typed.push(c)),
             (KeyCode::Up, _) | (KeyCode::Char('p' | 'k'), true) => Step::Up,
@@ -244,6 +244,10 @@ impl PickerState {
         }
         Outcome::Continues
     }
+}
+
+fn remove_letter(typed: &mut String) {
+    typed.pop();
 }
 
 fn remove_word(typed: &mut String) {
