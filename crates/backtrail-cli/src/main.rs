@@ -29,7 +29,8 @@ use clap::FromArgMatches;
 use clap::error::{ContextKind, ContextValue};
 
 use crate::args::Args;
-use crate::commands::completions;
+use crate::commands::ui::pick;
+use crate::commands::{Answer, completions};
 use crate::error::CommandError;
 use crate::ui::Ui;
 
@@ -45,11 +46,15 @@ fn main() -> ExitCode {
     let parsed = args::command().try_get_matches();
     let args = match parsed.and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => args,
-        Err(error) => return refuse(error),
+        Err(error) => return pick_or_refuse(error),
     };
     let global = &args.global;
     let ui = Ui::new(global.json, global.color).store(global.store.as_deref());
-    let result = commands::run(&args, &ui);
+    exit_code(commands::run(&args, &ui), &ui)
+}
+
+/// Returns the exit code of a verb, and reports its error.
+fn exit_code(result: error::Result<Answer>, ui: &Ui) -> ExitCode {
     match result {
         Ok(answer) => answer.into(),
         // A reader that closed our output early is not an error.
@@ -58,6 +63,15 @@ fn main() -> ExitCode {
             ui.error(&error);
             ExitCode::from(2)
         }
+    }
+}
+
+/// Lets the user pick an argument that is missing, or reports what is wrong.
+fn pick_or_refuse(error: clap::Error) -> ExitCode {
+    let verb = verb(std::env::args_os().skip(1)).unwrap_or_default();
+    match pick::missing(&error, &verb) {
+        Some(picked) => exit_code(picked, &Ui::new(false, clap::ColorChoice::Auto)),
+        None => refuse(error),
     }
 }
 

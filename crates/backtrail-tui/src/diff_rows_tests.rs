@@ -5,6 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::*;
 use crate::library::{ChangesOf, DiffLine};
+use DiffKind::{Added, Hunk, Removed, Same};
 
 fn request(width: u16, skip: usize, side_by_side: bool) -> DiffRequest {
     DiffRequest {
@@ -21,8 +22,8 @@ fn request(width: u16, skip: usize, side_by_side: bool) -> DiffRequest {
 fn diff(lines: &[(DiffKind, &str)]) -> FileDiff {
     let (mut old, mut new) = (0, 0);
     let lines = lines.iter().map(|(kind, text)| {
-        let is_old = matches!(kind, DiffKind::Same | DiffKind::Removed);
-        let is_new = matches!(kind, DiffKind::Same | DiffKind::Added);
+        let is_old = matches!(kind, Same | Removed);
+        let is_new = matches!(kind, Same | Added);
         old += u64::from(is_old);
         new += u64::from(is_new);
         DiffLine {
@@ -49,8 +50,6 @@ fn screen(diff: &FileDiff, request: &DiffRequest, look: Look) -> Vec<String> {
         .map(|(row, _)| text_of(row).trim_end().to_owned())
         .collect()
 }
-
-use DiffKind::{Added, Hunk, Removed, Same};
 
 const EDIT: [(DiffKind, &str); 6] = [
     (Hunk, "@@ -1,3 +1,3 @@"),

@@ -4,15 +4,16 @@
 //! In some questions only the newest matters: it takes the place of older ones that still wait.
 //! Actions are done in order, and none is dropped.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::mem::discriminant;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crate::answer::answer;
 use crate::library::{Freshness, Library};
 use crate::look::Look;
+use crate::queue::{Queue, Waiting};
 use crate::request::{Reply, Request};
 
 /// Which thread answers a request.
@@ -70,14 +71,8 @@ fn replaces_older(request: &Request) -> bool {
     )
 }
 
-/// What becomes of actions that were not begun when the lanes end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waiting {
-    /// They are done.
-    Done,
-    /// They are dropped.
-    Dropped,
-}
+/// The requests that wait in a lane.
+type LaneQueue = Queue<(Request, Look)>;
 
 /// Takes the answer to a request.
 type Tell = dyn Fn(Request, Reply) + Send + Sync;
@@ -86,7 +81,7 @@ type Tell = dyn Fn(Request, Reply) + Send + Sync;
 pub(crate) struct Lanes {
     library: Arc<dyn Library>,
     tell: Arc<Tell>,
-    lanes: HashMap<Lane, (Arc<Queue>, JoinHandle<()>)>,
+    lanes: HashMap<Lane, (Arc<LaneQueue>, JoinHandle<()>)>,
 }
 
 impl Lanes {
@@ -110,13 +105,13 @@ impl Lanes {
             self.lanes.insert(lane, started);
         }
         if let Some((queue, _)) = self.lanes.get(&lane) {
-            queue.push(request, look);
+            push(queue, request, look);
         }
         Ok(())
     }
 
-    fn start(&self, lane: Lane) -> io::Result<(Arc<Queue>, JoinHandle<()>)> {
-        let queue = Arc::new(Queue::default());
+    fn start(&self, lane: Lane) -> io::Result<(Arc<LaneQueue>, JoinHandle<()>)> {
+        let queue = Arc::new(Queue::new());
         let (requests, library, tell) = (
             Arc::clone(&queue),
             Arc::clone(&self.library),
@@ -146,61 +141,12 @@ impl Lanes {
     }
 }
 
-/// The requests that wait in a lane.
-#[derive(Debug, Default)]
-struct Queue {
-    state: Mutex<QueueState>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct QueueState {
-    waiting: VecDeque<(Request, Look)>,
-    is_closed: bool,
-}
-
-impl Queue {
-    fn state(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(&self, request: Request, look: Look) {
-        let mut state = self.state();
-        if replaces_older(&request) {
-            let kind = discriminant(&request);
-            state
-                .waiting
-                .retain(|(older, _)| discriminant(older) != kind);
-        }
-        state.waiting.push_back((request, look));
-        self.changed.notify_one();
-    }
-
-    /// Waits for a request; returns `None` when the queue is closed and empty.
-    fn pop(&self) -> Option<(Request, Look)> {
-        let mut state = self.state();
-        loop {
-            if let Some(next) = state.waiting.pop_front() {
-                return Some(next);
-            }
-            if state.is_closed {
-                return None;
-            }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn close(&self, waiting: Waiting) {
-        let mut state = self.state();
-        if waiting == Waiting::Dropped {
-            state.waiting.clear();
-        }
-        state.is_closed = true;
-        self.changed.notify_all();
-    }
+/// Adds a request to those that wait in a lane.
+fn push(queue: &LaneQueue, request: Request, look: Look) {
+    let kind = replaces_older(&request).then(|| discriminant(&request));
+    queue.push((request, look), |(older, _)| {
+        kind == Some(discriminant(older))
+    });
 }
 
 #[cfg(test)]

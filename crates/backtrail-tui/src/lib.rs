@@ -21,6 +21,8 @@ mod lanes;
 pub mod library;
 mod look;
 mod options;
+pub mod picker;
+mod queue;
 mod request;
 mod runtime;
 mod signals;

@@ -9,6 +9,7 @@ use std::io;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
 use std::time::Instant;
 
 use ratatui::Frame;
@@ -18,10 +19,11 @@ use crate::clipboard::Clipboard;
 use crate::draw;
 use crate::event::Input;
 use crate::input::InputThread;
-use crate::lanes::{Lanes, Waiting};
+use crate::lanes::Lanes;
 use crate::library::{Change, Library, Place};
 use crate::look::{Background, Look};
 use crate::options::Options;
+use crate::queue::Waiting;
 use crate::request::{Effect, Event, Reply, Request};
 use crate::signals::{self, SignalThread};
 use crate::surroundings;
@@ -149,8 +151,7 @@ impl Runtime {
         to: Sender<Message>,
     ) -> io::Result<End> {
         let mut flow = self.perform(state, effects)?;
-        // Without it nothing is live; everything else works.
-        let watch = self.library.watch(Box::new(teller(to, Message::Changed)));
+        let watching = watch(Arc::clone(&self.library), to)?;
         if flow.is_none() {
             // The size may have changed before anybody watched it.
             flow = self.resize(state, self.screen.size()?)?;
@@ -159,7 +160,7 @@ impl Runtime {
             self.screen.draw(|frame| state.draw(frame))?;
             flow = self.take_batch(state)?;
         }
-        drop(watch);
+        drop(watching);
         Ok(flow.unwrap_or(End::Quit))
     }
 
@@ -332,6 +333,20 @@ impl Runtime {
         let effects = state.update(Event::Returned(message));
         self.perform(state, effects)
     }
+}
+
+/// Watches the library until the returned sender is dropped. To begin may take a while, and may
+/// fail: then nothing is live, and everything else works.
+fn watch(library: Arc<dyn Library>, to: Sender<Message>) -> io::Result<Sender<()>> {
+    let (watching, ends) = channel();
+    let work = move || {
+        let watch = library.watch(Box::new(teller(to, Message::Changed)));
+        // Nothing is ever sent.
+        ends.recv().ok();
+        drop(watch);
+    };
+    let thread = thread::Builder::new().name("watch".to_owned());
+    thread.spawn(work).map(|_| watching)
 }
 
 fn lanes(library: Arc<dyn Library>, to: Sender<Message>) -> Lanes {

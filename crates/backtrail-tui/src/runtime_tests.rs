@@ -91,6 +91,7 @@ impl Keys {
 /// What runs in the terminal. An `Apply` writes `begun`, and ends when `go` is written to.
 #[test]
 #[ignore = "run by the other tests, in a terminal"]
+#[expect(clippy::disallowed_methods, reason = "files of the test")]
 fn the_program_in_the_terminal() {
     let dir = PathBuf::from(env::var_os(DIR).expect("started by another test"));
     let fake = Fake::new(move |name| {
@@ -109,11 +110,7 @@ fn the_program_in_the_terminal() {
 }
 
 fn arguments() -> Vec<String> {
-    let this = env::current_exe().unwrap();
-    let name = "runtime::tests::the_program_in_the_terminal";
-    let this = this.to_str().unwrap();
-    let all = [this, "--exact", name, "--ignored", "--nocapture", "--quiet"];
-    all.map(str::to_owned).to_vec()
+    crate::terminal_tests::this_program("runtime::tests::the_program_in_the_terminal")
 }
 
 fn start_in(dir: &Path) -> TestTerminal {
@@ -185,6 +182,7 @@ fn a_panic_of_the_library_is_shown_on_the_screen() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "files of the test")]
 fn sigterm_in_the_middle_of_an_apply_waits_for_its_end() {
     let dir = tempfile::tempdir().unwrap();
     let go = dir.path().join("go");

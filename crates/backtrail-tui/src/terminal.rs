@@ -5,8 +5,7 @@
 
 use std::io::{self, BufWriter, Stdout, Write};
 use std::panic;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{self, ThreadId};
 
 use crossterm::event::{
@@ -24,10 +23,30 @@ use ratatui::{Frame, Terminal};
 /// Large enough for most frames, so that each is one write.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// Whether the terminal is ours now.
-static IS_ENTERED: AtomicBool = AtomicBool::new(false);
-/// The thread that draws.
-static DRAWING: Mutex<Option<ThreadId>> = Mutex::new(None);
+/// How the terminal is ours, and the thread that draws.
+static HELD: Mutex<Option<(Hold, ThreadId)>> = Mutex::new(None);
+
+/// How the terminal is ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// The alternate screen.
+    Whole,
+    /// Some rows below the command line, drawn on stderr.
+    Rows,
+}
+
+fn held() -> MutexGuard<'static, Option<(Hold, ThreadId)>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes the terminal raw. From now on [`leave`] gives it back.
+pub(crate) fn hold(hold: Hold) -> io::Result<()> {
+    install_panic_hook();
+    *held() = Some((hold, thread::current().id()));
+    // It would not touch a terminal that it believes to be raw.
+    disable_raw_mode()?;
+    enable_raw_mode()
+}
 
 /// The terminal, and what is on it.
 #[derive(Debug)]
@@ -39,8 +58,6 @@ pub(crate) struct Screen {
 impl Screen {
     /// Takes the terminal.
     pub(crate) fn enter(uses_mouse: bool) -> io::Result<Self> {
-        install_panic_hook();
-        *DRAWING.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current().id());
         let writer = BufWriter::with_capacity(FRAME_BYTES, io::stdout());
         let terminal = Terminal::new(CrosstermBackend::new(writer))?;
         let mut screen = Self {
@@ -53,15 +70,12 @@ impl Screen {
 
     /// Takes the terminal again, after [`leave`] or after another program changed it.
     pub(crate) fn enter_again(&mut self) -> io::Result<()> {
-        // It would not touch a terminal that it believes to be raw.
-        disable_raw_mode()?;
         self.take()?;
         self.redraw()
     }
 
     fn take(&mut self) -> io::Result<()> {
-        IS_ENTERED.store(true, Ordering::SeqCst);
-        enable_raw_mode()?;
+        hold(Hold::Whole)?;
         let out = self.terminal.backend_mut();
         queue!(
             out,
@@ -110,18 +124,26 @@ impl Drop for Screen {
 
 /// Gives the terminal back as it was. Does nothing if it is not ours.
 pub(crate) fn leave() {
-    if !IS_ENTERED.swap(false, Ordering::SeqCst) {
+    let Some((hold, _)) = held().take() else {
         return;
-    }
+    };
     // The terminal may be gone; then nobody sees what is left of us.
-    execute!(
-        io::stdout(),
-        EndSynchronizedUpdate,
-        DisableMouseCapture,
-        DisableBracketedPaste,
-        LeaveAlternateScreen,
-        cursor::Show
-    )
+    match hold {
+        Hold::Whole => execute!(
+            io::stdout(),
+            EndSynchronizedUpdate,
+            DisableMouseCapture,
+            DisableBracketedPaste,
+            LeaveAlternateScreen,
+            cursor::Show
+        ),
+        Hold::Rows => execute!(
+            io::stderr(),
+            EndSynchronizedUpdate,
+            DisableBracketedPaste,
+            cursor::Show
+        ),
+    }
     .ok();
     disable_raw_mode().ok();
 }
@@ -133,8 +155,8 @@ fn install_panic_hook() {
     INSTALLED.call_once(|| {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            let drawing = *DRAWING.lock().unwrap_or_else(PoisonError::into_inner);
-            if IS_ENTERED.load(Ordering::SeqCst) && drawing != Some(thread::current().id()) {
+            let drawing = held().map(|(_, drawing)| drawing);
+            if drawing.is_some_and(|drawing| drawing != thread::current().id()) {
                 return;
             }
             leave();

@@ -21,6 +21,14 @@ const PATIENCE: Timespec = Timespec {
     tv_nsec: 0,
 };
 
+/// Returns the command line that runs an ignored test of this program.
+pub(crate) fn this_program(test: &str) -> Vec<String> {
+    let this = std::env::current_exe().unwrap();
+    let this = this.to_str().unwrap();
+    let all = [this, "--exact", test, "--ignored", "--nocapture", "--quiet"];
+    all.map(str::to_owned).to_vec()
+}
+
 /// A terminal in which a program runs, as the leader of its session.
 pub(crate) struct TestTerminal {
     keyboard: File,
@@ -115,8 +123,18 @@ impl TestTerminal {
         let mut bytes = [0; 4096];
         let n = self.keyboard.read(&mut bytes).unwrap_or(0);
         self.screen.process(&bytes[..n]);
+        self.answer(&bytes[..n]);
         self.written.push_str(&String::from_utf8_lossy(&bytes[..n]));
         n > 0
+    }
+
+    /// Tells where the cursor is, if the program asks.
+    fn answer(&mut self, written: &[u8]) {
+        const WHERE: &[u8] = b"\x1b[6n";
+        if written.windows(WHERE.len()).any(|bytes| bytes == WHERE) {
+            let (row, column) = self.screen.screen().cursor_position();
+            self.type_keys(&format!("\x1b[{};{}R", row + 1, column + 1));
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use super::moves::{
     How, Move, MoveRequest, What, check_patch, continuing_verb, no_files, workspace_of,
 };
 use super::recovery::Finish;
+use super::ui::pick;
 use super::workspace::{WorkspaceArgs, record_of};
 use super::{Answer, open_store, require_store, resolve, short, split_place};
 use crate::error::{CommandError, Result};
@@ -54,6 +55,9 @@ pub(crate) struct RewindArgs {
 pub(crate) fn run(args: &RewindArgs, ui: &Ui) -> Result<Answer> {
     check_patch(args.patch, ui)?;
     let Some(point) = &args.point else {
+        if let Some(picked) = pick::rewind_point() {
+            return picked;
+        }
         let workspace = args.here.require(ui, Finish::ToWrite)?;
         return match choose::choose(&workspace, &args.here, ui)? {
             Some(point) => args.within(&workspace, &point, None, ui),

@@ -14,6 +14,7 @@ mod library;
 mod moments;
 mod next_undo;
 mod pages;
+pub(crate) mod pick;
 mod search;
 mod sessions;
 #[cfg(test)]

@@ -53,6 +53,7 @@ mod notes;
 mod old_store;
 mod output;
 mod overview;
+mod pickers;
 mod picture;
 mod prices;
 mod processes;

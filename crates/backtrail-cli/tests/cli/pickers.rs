@@ -1,0 +1,135 @@
+//! Pickers: where an argument is missing on a terminal, it is offered; everywhere else nothing
+//! changes.
+
+use std::process::Command;
+
+use crate::kit::Cli;
+use crate::pty::{self, Terminal};
+
+/// Returns a command on a terminal that can show a picker.
+fn command(cli: &Cli, args: &[&str]) -> Command {
+    let mut command = cli.command(args);
+    command.env("TERM", "xterm-256color");
+    // The terminal of these tests answers no questions by itself.
+    command.env("COLORFGBG", "15;0").env("PAGER", "cat");
+    command
+}
+
+/// Starts a command, and tells it where the cursor is.
+fn start(cli: &Cli, args: &[&str]) -> Terminal {
+    let mut terminal = Terminal::start(&command(cli, args));
+    terminal.wait_for("\u{1b}[6n");
+    terminal.type_keys("\u{1b}[1;1R");
+    terminal
+}
+
+#[test]
+fn show_without_a_session_offers_them_and_shows_the_chosen_one() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    cli.new_session("zebra");
+    cli.new_session("giraffe");
+    let mut terminal = start(&cli, &["show"]);
+    terminal.wait_for("2/2");
+    terminal.type_keys("zebra");
+    terminal.wait_for("1");
+    terminal.type_keys("\r");
+    // What the picker had is removed, and then the conversation is shown.
+    terminal.wait_for("\u{1b}[?2004l");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    let shown = screen.rsplit("\u{1b}[?2004l").next().unwrap();
+    assert!(shown.contains("zebra"), "{screen}");
+    assert!(!shown.contains("giraffe"), "{screen}");
+}
+
+#[test]
+fn a_cancelled_picker_does_nothing() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    cli.new_session("zebra");
+    for verb in ["show", "export", "fork"] {
+        let mut terminal = start(&cli, &[verb]);
+        terminal.wait_for("1/1");
+        terminal.type_keys("\u{1b}");
+        let (code, screen) = terminal.end();
+        assert_eq!(code, 1, "{verb}: {screen}");
+    }
+    assert_eq!(
+        cli.run(&["list", "--json"])
+            .json()
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn search_without_words_searches_as_you_type() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    cli.new_session("zebra");
+    cli.new_session("giraffe");
+    let mut terminal = start(&cli, &["search"]);
+    terminal.wait_for("0/0");
+    terminal.type_keys("giraffe");
+    terminal.wait_for("1/1");
+    terminal.type_keys("\r");
+    terminal.wait_for("\u{1b}[?2004l");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    let shown = screen.rsplit("\u{1b}[?2004l").next().unwrap();
+    assert!(shown.contains("giraffe"), "{screen}");
+}
+
+#[test]
+fn restore_offers_a_point_and_then_the_files_that_differ() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    let file = cli.work().join("notes");
+    for text in ["one", "two"] {
+        std::fs::write(&file, text).unwrap();
+        assert_eq!(cli.run(&["checkpoint", text]).code, 0);
+    }
+    let mut terminal = start(&cli, &["restore"]);
+    terminal.wait_for("2/2");
+    terminal.type_keys("one");
+    terminal.wait_for("1");
+    terminal.type_keys("\r");
+    terminal.wait_for("\u{1b}[6n");
+    terminal.type_keys("\u{1b}[1;1R");
+    terminal.wait_for("1/1");
+    terminal.type_keys("\r");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "one");
+}
+
+#[test]
+fn in_a_pipe_and_with_json_a_missing_argument_is_the_same_error_as_ever() {
+    let cli = Cli::new();
+    cli.new_session("zebra");
+    for (verb, missing) in [("show", "<REF>"), ("cat", "<POINT>"), ("search", "<WORDS>")] {
+        let ran = cli.run(&[verb]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:#?}");
+        assert!(
+            ran.stderr.contains("required arguments were not provided"),
+            "{ran:#?}"
+        );
+        assert!(ran.stderr.contains(missing), "{ran:#?}");
+        if pty::is_there() {
+            let (code, screen) = Terminal::start(&command(&cli, &[verb, "--json"])).end();
+            assert_eq!(code, 2, "{screen}");
+            assert!(screen.starts_with("{\"error\""), "{screen}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! What is chosen from: sessions, points, and matches of a search.
+
+use std::sync::Arc;
+
+use anstyle::{Effects, Style};
+
+use crate::diff_rows;
+use crate::highlight;
+use crate::library::{
+    Answer, Between, Changes, ChangesOf, Fold, Freshness, Library, Line, Moment, Page, PageAt,
+    PageRequest, Scope, SessionEntry, Span, TimelineRow,
+};
+use crate::look::Look;
+use crate::request::DiffRequest;
+
+/// As many points are offered.
+const POINTS: usize = 1000;
+/// The preview of a point shows the differences of as many files.
+const FILES: usize = 3;
+
+/// Something that can be chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Choice {
+    /// What is returned if it is chosen.
+    pub id: String,
+    /// What is shown of it, clean. The last column takes what is left of the width.
+    pub columns: Vec<String>,
+    /// What is searched when somebody types.
+    pub searched: String,
+}
+
+/// What a choice looks like.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Preview {
+    /// Its lines.
+    pub lines: Vec<Line>,
+    /// Whether the last of them matter most.
+    pub shows_end: bool,
+}
+
+/// Where choices come from. Every method is called on a thread of its own.
+pub trait Choices: Send + Sync + 'static {
+    /// Returns whether [`list`](Self::list) searches for what was typed. Otherwise it is called
+    /// once, and its answer filtered.
+    fn is_search(&self) -> bool {
+        false
+    }
+    /// Returns what there is to choose from, best first.
+    fn list(&self, typed: &str) -> Answer<Vec<Choice>>;
+    /// Returns what a choice looks like.
+    fn preview(&self, id: &str, width: u16) -> Answer<Preview>;
+}
+
+/// Sessions: those of this workspace, or all if it has none.
+pub struct Sessions(pub Arc<dyn Library>);
+
+impl Choices for Sessions {
+    fn list(&self, _: &str) -> Answer<Vec<Choice>> {
+        let here = self.0.sessions(Scope::Workspace, Freshness::Current);
+        let mut entries = here.map(|list| list.entries).unwrap_or_default();
+        if entries.is_empty() {
+            entries = self
+                .0
+                .sessions(Scope::Everything, Freshness::Current)?
+                .entries;
+        }
+        // Runs have no conversation; they come last.
+        entries.sort_by_key(|entry| (entry.is_wordless, std::cmp::Reverse(entry.updated_ms)));
+        Ok(entries.into_iter().map(of_session).collect())
+    }
+
+    /// The end of the conversation.
+    fn preview(&self, id: &str, width: u16) -> Answer<Preview> {
+        let page = page(self.0.as_ref(), id, None, PageAt::End, width)?;
+        let lines = page.parts.into_iter().flat_map(|part| part.lines);
+        Ok(Preview {
+            lines: lines.collect(),
+            shows_end: true,
+        })
+    }
+}
+
+fn of_session(entry: SessionEntry) -> Choice {
+    let tags: String = entry.tags.iter().map(|tag| format!(" #{tag}")).collect();
+    let searched = format!(
+        "{} {} {}{tags} {}",
+        entry.title, entry.agent, entry.project, entry.short
+    );
+    Choice {
+        id: entry.id,
+        columns: vec![entry.short, entry.when, entry.agent, entry.title],
+        searched,
+    }
+}
+
+fn page(
+    library: &dyn Library,
+    session: &str,
+    trail: Option<u32>,
+    at: PageAt,
+    width: u16,
+) -> Answer<Page> {
+    library.page(&PageRequest {
+        session: session.to_owned(),
+        at,
+        trail,
+        width,
+        fold: Fold::Short,
+    })
+}
+
+/// Points of this workspace: the files as they were after a row of its timeline.
+pub struct Points {
+    /// Where they come from.
+    pub library: Arc<dyn Library>,
+    /// The row that is not a point: what changed since the last one.
+    pub except: &'static str,
+}
+
+impl Choices for Points {
+    fn list(&self, _: &str) -> Answer<Vec<Choice>> {
+        let rows = self.library.timeline(POINTS)?.rows.into_iter();
+        let points = rows.filter(|row| row.id != self.except);
+        Ok(points.map(of_point).collect())
+    }
+
+    /// What was changed, and how.
+    fn preview(&self, id: &str, width: u16) -> Answer<Preview> {
+        let of = ChangesOf::Row(id.to_owned());
+        let changes = self.library.changes(&of)?;
+        let mut lines = files_of(&changes);
+        for file in changes.files.iter().take(FILES) {
+            let between = changes.between.as_ref();
+            lines.push(Line::new());
+            lines.extend(diff(
+                self.library.as_ref(),
+                &of,
+                between,
+                (&file.path, width),
+            )?);
+        }
+        Ok(Preview {
+            lines,
+            shows_end: false,
+        })
+    }
+}
+
+/// Returns the difference of a file, for a width.
+fn diff(
+    library: &dyn Library,
+    of: &ChangesOf,
+    between: Option<&Between>,
+    (path, width): (&str, u16),
+) -> Answer<Vec<Line>> {
+    let diff = library.diff(of, between, path)?;
+    let request = DiffRequest {
+        of: of.clone(),
+        between: between.cloned(),
+        path: path.to_owned(),
+        width,
+        skip: 0,
+        side_by_side: false,
+    };
+    let rows = diff_rows::lay_out(&diff, &request, Look::default()).rows;
+    Ok(rows.into_iter().map(|(row, _)| row).collect())
+}
+
+fn of_point(row: TimelineRow) -> Choice {
+    let at = format!("{} {}", row.day, row.at);
+    let searched = format!("{} {} {} {}", row.about, row.kind, row.short, at);
+    Choice {
+        id: row.id,
+        columns: vec![at.trim().to_owned(), row.kind, row.change, row.about],
+        searched,
+    }
+}
+
+fn files_of(changes: &Changes) -> Vec<Line> {
+    let bold = Style::new().effects(Effects::BOLD);
+    let mut lines = vec![vec![Span::new(bold, &changes.title)]];
+    lines.extend(changes.note.iter().map(|note| vec![Span::plain(note)]));
+    lines.extend(changes.files.iter().map(|file| {
+        let numbers = file.lines.map_or_else(
+            || "binary".to_owned(),
+            |(added, removed)| format!("+{added} -{removed}"),
+        );
+        vec![Span::plain(format!(
+            "{}  {}  {numbers}",
+            file.path, file.what
+        ))]
+    }));
+    lines
+}
+
+/// Files at a point of this workspace.
+pub struct Files {
+    /// Where they come from.
+    pub library: Arc<dyn Library>,
+    /// The checkpoint.
+    pub point: String,
+    /// Whether only those are listed that are different now.
+    pub only_changed: bool,
+}
+
+impl Files {
+    /// Returns the states at the point and now.
+    fn between(&self) -> Answer<Between> {
+        Ok(Between {
+            workspace: self.library.timeline(1)?.workspace,
+            from: Moment::Checkpoint(self.point.clone()),
+            to: Moment::Now,
+        })
+    }
+}
+
+impl Choices for Files {
+    fn list(&self, _: &str) -> Answer<Vec<Choice>> {
+        let between = self.between()?;
+        let files: Vec<(String, String)> = match self.only_changed {
+            true => {
+                let changes = self.library.changes(&ChangesOf::Between(between))?;
+                let files = changes.files.into_iter();
+                files.map(|file| (file.path, file.what)).collect()
+            }
+            false => {
+                let files = self.library.files(&between.workspace, &between.from)?;
+                files
+                    .into_iter()
+                    .map(|path| (path, String::new()))
+                    .collect()
+            }
+        };
+        let choices = files.into_iter().map(|(path, what)| Choice {
+            columns: vec![path.clone(), what],
+            searched: path.clone(),
+            id: path,
+        });
+        Ok(choices.collect())
+    }
+
+    /// What is different now, or the file as it was.
+    fn preview(&self, path: &str, width: u16) -> Answer<Preview> {
+        let between = self.between()?;
+        let lines = match self.only_changed {
+            true => {
+                let of = ChangesOf::Between(between.clone());
+                diff(self.library.as_ref(), &of, Some(&between), (path, width))?
+            }
+            false => {
+                let text = self.library.file(&between.workspace, &between.from, path)?;
+                highlight::file(path, &text, Look::default())
+            }
+        };
+        Ok(Preview {
+            lines,
+            shows_end: false,
+        })
+    }
+}
+
+/// Matches of a full-text search over everything. The id of one is `SESSION:SEQ`, followed by a
+/// space and its trail if it was undone.
+pub struct Matches(pub Arc<dyn Library>);
+
+impl Choices for Matches {
+    fn is_search(&self) -> bool {
+        true
+    }
+
+    fn list(&self, typed: &str) -> Answer<Vec<Choice>> {
+        if typed.trim().is_empty() {
+            return Ok(Vec::new());
+        }
+        let results = self.0.search(typed, Scope::Everything)?;
+        let hits = results.hits.into_iter().map(|hit| {
+            let place = hit.place;
+            let trail = place
+                .trail
+                .map_or_else(String::new, |trail| format!(" {trail}"));
+            let first = hit.snippet.first().into_iter().flatten();
+            let snippet: String = first.map(|span| span.text.as_str()).collect();
+            Choice {
+                id: format!("{}:{}{trail}", place.session, place.seq),
+                columns: vec![hit.heading, snippet.trim().to_owned()],
+                searched: String::new(),
+            }
+        });
+        Ok(hits.collect())
+    }
+
+    /// The conversation from the match on.
+    fn preview(&self, id: &str, width: u16) -> Answer<Preview> {
+        let (place, trail) = id.split_once(' ').unwrap_or((id, ""));
+        let (session, seq) = place.rsplit_once(':').unwrap_or((place, ""));
+        let seq: u64 = seq.parse().unwrap_or_default();
+        let page = page(
+            self.0.as_ref(),
+            session,
+            trail.parse().ok(),
+            PageAt::Around(seq),
+            width,
+        )?;
+        // The part that has the record begins at it or before it.
+        let first = page.parts.iter().rposition(|part| part.seq <= seq);
+        let parts = page.parts.into_iter().skip(first.unwrap_or(0));
+        Ok(Preview {
+            lines: parts.flat_map(|part| part.lines).collect(),
+            shows_end: false,
+        })
+    }
+}
