@@ -10,6 +10,7 @@ use tempfile::TempDir;
 /// A store, empty at first, and an empty directory to work in.
 pub(crate) struct Cli {
     dir: TempDir,
+    store: PathBuf,
 }
 
 /// The result of a run of the program.
@@ -38,12 +39,22 @@ impl Ran {
 impl Cli {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        Self::with(dir, store)
+    }
+
+    /// Uses a store that is there, in a directory to work in of its own.
+    pub(crate) fn in_store(store: &Path) -> Self {
+        Self::with(tempfile::tempdir().unwrap(), store.to_owned())
+    }
+
+    fn with(dir: TempDir, store: PathBuf) -> Self {
         std::fs::create_dir(dir.path().join("work")).unwrap();
-        Self { dir }
+        Self { dir, store }
     }
 
     pub(crate) fn store(&self) -> PathBuf {
-        self.dir.path().join("store")
+        self.store.clone()
     }
 
     /// Returns the packs of the store.

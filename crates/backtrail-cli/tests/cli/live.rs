@@ -22,6 +22,7 @@ const SESSION: &str = "e07e0366-c23a-4a59-839c-dbb261253011";
 pub(crate) struct Claude {
     pub(crate) cli: Cli,
     pub(crate) home: PathBuf,
+    session: String,
     /// The run that it is in.
     run: Option<String>,
     /// The id of the last line.
@@ -31,7 +32,10 @@ pub(crate) struct Claude {
 
 impl Claude {
     pub(crate) fn new() -> Self {
-        let cli = Cli::new();
+        Self::in_cli(Cli::new(), SESSION)
+    }
+
+    pub(crate) fn in_cli(cli: Cli, session: &str) -> Self {
         let home = cli.work().parent().unwrap().join("home");
         fs::create_dir_all(&home).unwrap();
         fs::create_dir_all(cli.store()).unwrap();
@@ -39,6 +43,7 @@ impl Claude {
         Self {
             cli,
             home,
+            session: session.to_owned(),
             run: None,
             last: None,
             lines: 0,
@@ -46,7 +51,7 @@ impl Claude {
     }
 
     fn transcript(&self) -> PathBuf {
-        let name = format!(".claude/projects/-work/{SESSION}.jsonl");
+        let name = format!(".claude/projects/-work/{}.jsonl", self.session);
         self.home.join(name)
     }
 
@@ -56,7 +61,7 @@ impl Claude {
         let id = format!("line-{}", self.lines);
         let now: jiff::Timestamp = jiff::Timestamp::now();
         let line = json!({
-            "parentUuid": self.last, "type": kind, "uuid": id, "sessionId": SESSION,
+            "parentUuid": self.last, "type": kind, "uuid": id, "sessionId": self.session,
             "cwd": self.cli.work(), "version": "2.1.300", "timestamp": now.to_string(),
             "message": message,
         });
@@ -102,7 +107,7 @@ impl Claude {
     /// Calls the hook as Claude Code does.
     pub(crate) fn hook(&self, event: &str, more: Value) -> Ran {
         let mut payload = json!({
-            "session_id": SESSION, "transcript_path": self.transcript(),
+            "session_id": self.session, "transcript_path": self.transcript(),
             "cwd": self.cli.work(), "hook_event_name": event,
         });
         payload

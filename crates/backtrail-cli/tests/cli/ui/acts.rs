@@ -56,7 +56,7 @@ fn a_conflict_shows_its_choices_and_keep_touches_nothing_of_yours() {
     let yours = shop.read("cart.rs").unwrap().replace("item_1 = 1;", "item_1 = 100;");
     write(&shop.cli().work(), "cart.rs", &yours);
     let mut screen = shop.ui();
-    screen.press_for("2", "write the cart");
+    screen.press_for("2", "Timeline · ");
     // Back to before the second turn.
     screen.press_for("jj", "round the prices");
     screen.press_for("r", "choose");
@@ -101,7 +101,7 @@ fn one_hunk_is_restored_and_the_others_stay() {
     }
     let shop = Shop::new();
     let mut screen = shop.ui();
-    screen.press_for("2", "round the prices");
+    screen.press_for("2", "Timeline · ");
     screen.press_for("j", "round(27)");
     screen.press_for("d", "J");
     // The second hunk.
@@ -121,7 +121,7 @@ fn a_file_is_restored_as_it_was_before_a_turn() {
     }
     let shop = Shop::new();
     let mut screen = shop.ui();
-    screen.press_for("2", "round the prices");
+    screen.press_for("2", "Timeline · ");
     screen.press_for("j", "round(27)");
     screen.press_for("<Enter>R", "Enter do it");
     screen.press("<Enter>");

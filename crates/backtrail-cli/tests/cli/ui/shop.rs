@@ -1,8 +1,9 @@
-//! A workspace in which an agent worked, in a store with 10,000 other sessions.
+//! Workspaces in which an agent worked, in a store with 10,000 other sessions.
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use backtrail::{Durability, Message, SessionOptions, StoreOptions};
 
@@ -11,7 +12,7 @@ use crate::kit::Cli;
 use crate::live::{Claude, write};
 
 /// How many sessions of other workspaces there are.
-pub(super) const OTHERS: usize = 10_000;
+const OTHERS: usize = 10_000;
 
 /// A workspace with three turns of an agent.
 pub(super) struct Shop {
@@ -21,8 +22,10 @@ pub(super) struct Shop {
 impl Shop {
     /// Three turns: `cart.rs` is written, then edited in two places, then `notes.md` is added.
     pub(super) fn new() -> Self {
-        let mut claude = Claude::new();
-        copy(&others(), &claude.cli.store());
+        static SHOPS: AtomicU32 = AtomicU32::new(0);
+        let n = SHOPS.fetch_add(1, Ordering::Relaxed);
+        let session = format!("e07e0366-c23a-4a59-839c-{:06x}{n:06x}", std::process::id());
+        let mut claude = Claude::in_cli(Cli::in_store(store()), &session);
         write(&claude.cli.work(), "keep.txt", "mine\n");
         let cart: String = (1..=30).map(|n| format!("let item_{n} = {n};\n")).collect();
         claude.turn("write the cart", "call-1", |work| write(work, "cart.rs", &cart));
@@ -62,21 +65,28 @@ impl Shop {
     }
 }
 
-/// Returns a store with many sessions and its catalogue, made once and kept for the next run.
-fn others() -> PathBuf {
+/// Returns the store that all shops of this process share, with many sessions and its catalogue.
+fn store() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
-    let made = MADE.get_or_init(|| {
-        let name = format!("{OTHERS}-sessions-{}", env!("CARGO_PKG_VERSION"));
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        if !dir.exists() {
-            let part = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-            make(&part.path().join("store"));
-            // Another process may have been faster.
-            std::fs::rename(part.path().join("store"), &dir).ok();
-        }
+    MADE.get_or_init(|| {
+        let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        remove_left_over(tmp);
+        let dir = tmp.join(format!("shop-{}", std::process::id()));
+        make(&dir);
         dir
-    });
-    made.clone()
+    })
+}
+
+/// Removes the stores of processes that are gone.
+fn remove_left_over(tmp: &Path) {
+    for entry in fs::read_dir(tmp).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let is_gone = |pid: &str| !Path::new("/proc").join(pid).exists();
+        if name.strip_prefix("shop-").is_some_and(is_gone) {
+            fs::remove_dir_all(&path).ok();
+        }
+    }
 }
 
 fn make(dir: &Path) {
@@ -100,9 +110,4 @@ fn make(dir: &Path) {
         b"",
     );
     assert_eq!(ran.code, 0, "{ran:#?}");
-}
-
-fn copy(from: &Path, to: &Path) {
-    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
-    assert!(copied.unwrap().success());
 }

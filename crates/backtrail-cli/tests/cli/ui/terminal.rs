@@ -35,7 +35,7 @@ fn without_colours_and_in_ascii_nothing_else_is_written() {
     command.env("NO_COLOR", "1");
     let mut screen = Screen::ascii(&mut command);
     screen.expect("write the cart");
-    screen.press_for("2", "Timeline");
+    screen.press_for("2", "Timeline - ");
     screen.expect("round the prices");
     assert!(screen.contents().is_ascii(), "{}", screen.contents());
     assert!(!screen.has_colours());
