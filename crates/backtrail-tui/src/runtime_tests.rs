@@ -78,7 +78,10 @@ impl Keys {
             'a' => Effect::Ask(Request::Apply(1, OnConflict::Stop)),
             'b' => Effect::Ask(Request::Head("broken".to_owned())),
             'c' => Effect::Copy("copied".to_owned()),
-            'r' => Effect::Continue(anywhere(), "sh\n-c\nstty -a; read x; echo got $x".to_owned()),
+            'r' => Effect::Continue(
+                anywhere(),
+                "sh\n-c\nstty -a; read x; echo got $x".to_owned(),
+            ),
             'R' => Effect::Continue(anywhere(), "/nowhere/to/be/found".to_owned()),
             'w' => Effect::Wake(Duration::from_millis(1)),
             'z' => Effect::Suspend,

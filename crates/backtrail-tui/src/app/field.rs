@@ -1,6 +1,6 @@
 //! A line of text that is being typed.
 
-use crossterm::event::KeyEvent;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Style;
 use ratatui_textarea::{CursorMove, TextArea};
 
@@ -26,7 +26,11 @@ impl Field {
     /// Edits the line by a key; returns whether the text changed.
     pub(crate) fn key(&mut self, key: KeyEvent) -> bool {
         let before = self.text().to_owned();
-        self.area.input(key);
+        match (key.code, key.modifiers) {
+            // As in a shell.
+            (KeyCode::Char('u'), KeyModifiers::CONTROL) => drop(self.area.delete_line_by_head()),
+            _ => drop(self.area.input(key)),
+        }
         if self.area.lines().len() > 1 {
             *self = Self::new(&self.area.lines().join(" "));
         }
@@ -58,8 +62,6 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crossterm::event::{KeyCode, KeyModifiers};
-
     use super::*;
 
     #[test]
@@ -75,5 +77,7 @@ mod tests {
         assert!(field.text().starts_with("a b c"), "{:?}", field.text());
         assert!(field.key(KeyEvent::new(KeyCode::Char('x'), KeyModifiers::NONE)));
         assert!(!field.key(KeyEvent::new(KeyCode::Left, KeyModifiers::NONE)));
+        assert!(field.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
+        assert_eq!(field.text(), "x");
     }
 }

@@ -77,6 +77,8 @@ pub(crate) struct App {
     pub(crate) fold: Fold,
     /// Whether the user chose the scope.
     is_scope_chosen: bool,
+    /// The scope whose list was read to its end.
+    current_scope: Option<Scope>,
     /// The session that was deleted last.
     last_deleted: Option<String>,
     /// Whether a session was selected that is not open yet.
@@ -108,6 +110,7 @@ impl App {
             notice: None,
             fold: Fold::default(),
             is_scope_chosen: scope == Scope::Everything,
+            current_scope: None,
             last_deleted: None,
             preview_due: false,
             list_due: false,

@@ -4,7 +4,8 @@ use super::overlay::{Choice, Overlay, plain_lines};
 use super::{App, Tone};
 use crate::command::Panel;
 use crate::library::{
-    Action, Answer, Failure, Page, PageAt, PageRequest, Place, Plan, Report, Scope, SessionList,
+    Action, Answer, Failure, Freshness, Page, PageAt, PageRequest, Place, Plan, Report, Scope,
+    SessionList,
 };
 use crate::request::{Effect, Reply, Request, TextFor};
 
@@ -12,8 +13,8 @@ impl App {
     /// Takes the answer to a request.
     pub(super) fn reply(&mut self, request: Request, reply: Reply) -> Vec<Effect> {
         match (request, reply) {
-            (Request::Sessions(scope, _), Reply::Sessions(answer)) => {
-                return self.take_sessions(scope, answer);
+            (Request::Sessions(scope, freshness), Reply::Sessions(answer)) => {
+                return self.take_sessions(scope, freshness, answer);
             }
             (Request::Head(session), Reply::Head(Ok(head))) => {
                 let reader = self.reader.as_mut().filter(|it| it.session == session);
@@ -76,7 +77,12 @@ impl App {
         Vec::new()
     }
 
-    fn take_sessions(&mut self, scope: Scope, answer: Answer<SessionList>) -> Vec<Effect> {
+    fn take_sessions(
+        &mut self,
+        scope: Scope,
+        freshness: Freshness,
+        answer: Answer<SessionList>,
+    ) -> Vec<Effect> {
         if scope != self.sessions.scope {
             return Vec::new();
         }
@@ -86,7 +92,12 @@ impl App {
             Ok(list) => {
                 let is_elsewhere = list.entries.is_empty() && list.all > 0;
                 self.sessions.error = None;
-                self.sessions.set(list, height);
+                // As long as the list was not current once, nothing in it is news.
+                let is_first = self.current_scope != Some(scope);
+                if freshness == Freshness::Current {
+                    self.current_scope = Some(scope);
+                }
+                self.sessions.set(list, is_first, height);
                 if is_elsewhere && !self.is_scope_chosen {
                     return self.set_scope(Scope::Everything);
                 }

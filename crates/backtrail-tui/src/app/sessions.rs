@@ -49,18 +49,13 @@ impl SessionsPanel {
         }
     }
 
-    /// Takes a new list; the selected session stays selected.
-    pub(crate) fn set(&mut self, list: SessionList, height: usize) {
+    /// Takes a new list; the selected session stays selected. What is in a first list was there
+    /// before; what comes later is unread.
+    pub(crate) fn set(&mut self, list: SessionList, is_first: bool, height: usize) {
         let selected = self.selected().map(|entry| entry.id.clone());
         for entry in &list.entries {
-            // Only what grows from now on is unread.
-            if !self.is_loaded || !self.seen.contains_key(&entry.id) {
-                let first = match self.is_loaded {
-                    true => 0,
-                    false => entry.last_seq,
-                };
-                self.seen.insert(entry.id.clone(), first);
-            }
+            let seen = if is_first { entry.last_seq } else { 0 };
+            self.seen.entry(entry.id.clone()).or_insert(seen);
         }
         self.list = list;
         self.is_loaded = true;

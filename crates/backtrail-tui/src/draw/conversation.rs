@@ -21,7 +21,12 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer) {
         .selected()
         .map(|part| format!("record {} of {}", part.seq, reader.end));
     let mut bottom: Vec<String> = place.into_iter().collect();
-    bottom.extend(reader.writer.iter().map(|writer| format!("written by {writer}")));
+    bottom.extend(
+        reader
+            .writer
+            .iter()
+            .map(|writer| format!("written by {writer}")),
+    );
     bottom.push(reader.facts.clone());
     bottom.retain(|text| !text.is_empty());
     let titles = Titles {

@@ -11,6 +11,7 @@ mod sessions;
 mod timeline;
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 
 use crate::app::App;
 use crate::app::overlay::Overlay;
@@ -44,6 +45,28 @@ pub(crate) fn draw(app: &App, frame: &mut Frame<'_>) {
         }
     }
     frame::footer(app, areas.footer, buf);
+    if !app.look.unicode {
+        in_ascii(buf);
+    }
+}
+
+/// Replaces everything that the terminal cannot show.
+fn in_ascii(buf: &mut Buffer) {
+    for cell in &mut buf.content {
+        let Some(sign) = cell.symbol().chars().next().filter(|sign| !sign.is_ascii()) else {
+            continue;
+        };
+        cell.set_char(match sign {
+            '−' | '–' | '—' | '─' | '‐' => '-',
+            '│' | '┃' => '|',
+            '›' | '→' | '▸' => '>',
+            '·' | '•' => '*',
+            '‘' | '’' => '\'',
+            '“' | '”' => '"',
+            '…' => '~',
+            _ => '?',
+        });
+    }
 }
 
 #[cfg(test)]

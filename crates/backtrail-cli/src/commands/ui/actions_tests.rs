@@ -11,8 +11,8 @@ use backtrail::CheckpointOptions;
 use backtrail::workspace::CheckpointReason;
 use backtrail_tui::library::{Action, Library, Moment, OnConflict, Plan, Report};
 
-use super::super::library::StoreLibrary;
 use super::super::lab::{Lab, at, place};
+use super::super::library::StoreLibrary;
 
 fn plan(lab: &Lab, action: &Action) -> Plan {
     lab.library.plan(action).unwrap()

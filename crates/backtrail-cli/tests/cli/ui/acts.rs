@@ -53,7 +53,10 @@ fn a_conflict_shows_its_choices_and_keep_touches_nothing_of_yours() {
         return;
     }
     let shop = Shop::new();
-    let yours = shop.read("cart.rs").unwrap().replace("item_1 = 1;", "item_1 = 100;");
+    let yours = shop
+        .read("cart.rs")
+        .unwrap()
+        .replace("item_1 = 1;", "item_1 = 100;");
     write(&shop.cli().work(), "cart.rs", &yours);
     let mut screen = shop.ui();
     screen.press_for("2", "Timeline · ");
@@ -62,9 +65,12 @@ fn a_conflict_shows_its_choices_and_keep_touches_nothing_of_yours() {
     screen.press_for("r", "choose");
     screen.expect("cart.rs");
     assert_eq!(shop.read("cart.rs").as_deref(), Some(yours.as_str()));
-    screen.press("<Enter>");
-    screen.expect_gone("Enter do it");
-    assert_eq!(shop.read("cart.rs").as_deref(), Some(yours.as_str()), "kept");
+    screen.apply();
+    assert_eq!(
+        shop.read("cart.rs").as_deref(),
+        Some(yours.as_str()),
+        "kept"
+    );
     screen.quit();
 }
 
@@ -75,7 +81,10 @@ fn a_conflict_merges_when_merge_is_chosen() {
     }
     let shop = Shop::new();
     let session = shop.session();
-    let yours = shop.read("cart.rs").unwrap().replace("item_15 = 15;", "item_15 = 1500;");
+    let yours = shop
+        .read("cart.rs")
+        .unwrap()
+        .replace("item_15 = 15;", "item_15 = 1500;");
     write(&shop.cli().work(), "cart.rs", &yours);
     let mut screen = shop.ui();
     screen.press_for("<Enter>", "next prompt");
@@ -85,8 +94,7 @@ fn a_conflict_merges_when_merge_is_chosen() {
     screen.press_for("[", "round(3)");
     screen.press_for("r", "choose");
     screen.press_for("j", "→ ");
-    screen.press("<Enter>");
-    screen.expect_gone("Enter do it");
+    screen.apply();
     let merged = shop.read("cart.rs").unwrap();
     assert!(merged.contains("item_15 = 1500;"), "yours stays: {merged}");
     assert!(!merged.contains("round("), "the agent's lines go: {merged}");
@@ -103,11 +111,10 @@ fn one_hunk_is_restored_and_the_others_stay() {
     let mut screen = shop.ui();
     screen.press_for("2", "Timeline · ");
     screen.press_for("j", "round(27)");
-    screen.press_for("d", "J");
+    screen.press_for("d", "Space mark");
     // The second hunk.
-    screen.press_for("JJR", "Enter do it");
-    screen.press("<Enter>");
-    screen.expect_gone("Enter do it");
+    screen.press_for("JR", "Enter do it");
+    screen.apply();
     let cart = shop.read("cart.rs").unwrap();
     assert!(cart.contains("round(3)"), "{cart}");
     assert!(!cart.contains("round(27)"), "{cart}");
@@ -124,10 +131,12 @@ fn a_file_is_restored_as_it_was_before_a_turn() {
     screen.press_for("2", "Timeline · ");
     screen.press_for("j", "round(27)");
     screen.press_for("<Enter>R", "Enter do it");
-    screen.press("<Enter>");
-    screen.expect_gone("Enter do it");
+    screen.apply();
     assert!(!shop.read("cart.rs").unwrap().contains("round("));
-    assert!(shop.read("notes.md").is_some(), "only the file that was named");
+    assert!(
+        shop.read("notes.md").is_some(),
+        "only the file that was named"
+    );
     screen.quit();
 }
 
@@ -142,9 +151,11 @@ fn a_session_is_forked_into_a_directory() {
     screen.press_for("try<Enter>", "Enter do it");
     let dir = shop.cli().work().parent().unwrap().join("try");
     assert!(!dir.exists(), "only planned");
-    screen.press("<Enter>");
-    screen.expect_gone("Enter do it");
-    assert_eq!(fs::read_to_string(dir.join("notes.md")).unwrap(), "# Notes\n");
+    screen.apply();
+    assert_eq!(
+        fs::read_to_string(dir.join("notes.md")).unwrap(),
+        "# Notes\n"
+    );
     screen.quit();
 }
 
@@ -173,14 +184,14 @@ fn a_session_is_deleted_after_its_plan_and_comes_back() {
     }
     let shop = Shop::new();
     let session = shop.session();
+    let title = shop.title();
     let mut screen = shop.ui();
-    screen.press_for("aa", "sort the shelf");
-    screen.press_for("gx", "Enter do it");
-    screen.press("<Enter>");
-    screen.expect_gone("write the cart");
+    screen.press_for("x", "Enter do it");
+    screen.apply();
+    screen.expect_gone(&title);
     let gone = shop.claude.run(&["show", &session, "--json"]);
     assert_ne!(gone.code, 0, "{gone:#?}");
-    screen.press_for("X", "write the cart");
+    screen.press_for("X", &title);
     let back = shop.claude.run(&["show", &session, "--json"]);
     assert_eq!(back.code, 0, "{back:#?}");
     screen.quit();
@@ -217,9 +228,7 @@ fn a_session_is_exported_and_a_file_that_exists_is_not_replaced() {
     screen.press_for("e", "export to");
     screen.press_for("markdown", "markdown");
     screen.press_for("<Enter>", "file");
-    screen.press("<Ctrl-U>out.md<Enter>");
-    screen.expect_gone("file ─");
-    screen.expect("out.md");
+    screen.press_for("<Ctrl-U>out.md<Enter>", "exported");
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains("round the prices"), "{text}");
     fs::write(&file, "mine").unwrap();
@@ -242,6 +251,9 @@ fn a_plan_that_is_out_of_date_is_refused() {
     screen.press_for("u", "Enter do it");
     write(&shop.cli().work(), "notes.md", "changed meanwhile\n");
     screen.press_for("<Enter>", "Not done");
-    assert_eq!(shop.read("notes.md").as_deref(), Some("changed meanwhile\n"));
+    assert_eq!(
+        shop.read("notes.md").as_deref(),
+        Some("changed meanwhile\n")
+    );
     screen.quit();
 }

@@ -140,6 +140,7 @@ fn files_are_shown_as_they_were_with_who_wrote_them() {
     screen.expect_gone("keep.txt");
     screen.press_for("<Enter>", "let item_1 = 1;");
     screen.press_for("b", "Blame");
+    screen.expect_gone("reading");
     screen.press_for("<Enter>", "next prompt");
     screen.quit();
 }

@@ -15,7 +15,13 @@ fn a_session_that_another_process_writes_grows_by_itself() {
     let session = cli.new_session("hello there");
     let mut screen = Screen::start(&mut cli.command(&["ui"]));
     screen.expect("hello there");
-    let ran = cli.run(&["record", "--session", &session, "--text", "and then some more"]);
+    let ran = cli.run(&[
+        "record",
+        "--session",
+        &session,
+        "--text",
+        "and then some more",
+    ]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     screen.expect("and then some more");
     screen.quit();
@@ -29,7 +35,9 @@ fn an_agent_that_goes_on_is_followed_and_undo_is_up_to_date() {
     let mut shop = Shop::new();
     let mut screen = shop.ui();
     screen.expect("add the notes");
-    shop.claude.turn("paint it green", "call-4", |work| write(work, "paint.txt", "green"));
+    shop.claude.turn("paint it green", "call-4", |work| {
+        write(work, "paint.txt", "green")
+    });
     screen.expect("paint it green");
     screen.wait("the footer", |screen| {
         let mut lines = screen.lines().rev();

@@ -104,7 +104,9 @@ impl Screen {
 
     /// Waits until a text is no longer on the screen.
     pub(super) fn expect_gone(&mut self, text: &str) {
-        self.wait(&format!("{text} being gone"), |screen| !screen.contains(text));
+        self.wait(&format!("{text} being gone"), |screen| {
+            !screen.contains(text)
+        });
     }
 
     /// Presses keys and waits for a text.
@@ -113,8 +115,18 @@ impl Screen {
         self.expect(text);
     }
 
+    /// Does what was planned, and waits until it is done.
+    pub(super) fn apply(&mut self) {
+        self.press("<Enter>");
+        self.wait("the end of it", |screen| {
+            !screen.contains("Enter do it") && !screen.contains("working")
+        });
+    }
+
     pub(super) fn resize(&mut self, rows: u16, columns: u16) {
-        self.parser.screen_mut().set_size(cells(rows), cells(columns));
+        self.parser
+            .screen_mut()
+            .set_size(cells(rows), cells(columns));
         self.terminal.resize(rows, columns);
     }
 

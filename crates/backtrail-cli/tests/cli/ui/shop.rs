@@ -17,6 +17,7 @@ const OTHERS: usize = 10_000;
 /// A workspace with three turns of an agent.
 pub(super) struct Shop {
     pub(super) claude: Claude,
+    title: String,
 }
 
 impl Shop {
@@ -28,17 +29,20 @@ impl Shop {
         let mut claude = Claude::in_cli(Cli::in_store(store()), &session);
         write(&claude.cli.work(), "keep.txt", "mine\n");
         let cart: String = (1..=30).map(|n| format!("let item_{n} = {n};\n")).collect();
-        claude.turn("write the cart", "call-1", |work| write(work, "cart.rs", &cart));
+        let title = format!("write the cart {n}");
+        claude.turn(&title, "call-1", |work| write(work, "cart.rs", &cart));
         claude.turn("round the prices", "call-2", |work| {
             let rounded = cart
                 .replace("item_3 = 3;", "item_3 = round(3);")
                 .replace("item_27 = 27;", "item_27 = round(27);");
             write(work, "cart.rs", &rounded);
         });
-        claude.turn("add the notes", "call-3", |work| write(work, "notes.md", "# Notes\n"));
+        claude.turn("add the notes", "call-3", |work| {
+            write(work, "notes.md", "# Notes\n")
+        });
         let listed = claude.run(&["list", "--all", "--json"]);
         assert_eq!(listed.code, 0, "{listed:#?}");
-        Self { claude }
+        Self { claude, title }
     }
 
     pub(super) fn cli(&self) -> &Cli {
@@ -48,9 +52,14 @@ impl Shop {
     /// Opens the screen.
     pub(super) fn ui(&self) -> Screen {
         let mut screen = Screen::start(&mut self.claude.command(&["ui"]));
-        screen.expect("write the cart");
+        screen.expect(&self.title);
         screen.expect("undo: ");
         screen
+    }
+
+    /// Returns the title of the agent's session.
+    pub(super) fn title(&self) -> String {
+        self.title.clone()
     }
 
     pub(super) fn read(&self, name: &str) -> Option<String> {
@@ -101,7 +110,9 @@ fn make(dir: &Path) {
         let asked = format!("sort the shelf number {n}");
         session.append(Message::user_text(asked)).unwrap();
         session
-            .append(Message::assistant([backtrail::Block::text(format!("shelf {n} is sorted"))]))
+            .append(Message::assistant([backtrail::Block::text(format!(
+                "shelf {n} is sorted"
+            ))]))
             .unwrap();
         session.close().unwrap();
     }

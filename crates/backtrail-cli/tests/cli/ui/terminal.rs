@@ -85,7 +85,10 @@ fn killed_in_the_middle_of_an_undo_the_next_command_puts_it_right() {
         let status = shop.claude.run(&["status"]);
         assert_eq!(status.code, 0, "{status:#?}");
         let left = fs::read_dir(&many).map_or(0, Iterator::count);
-        assert!(left == 0 || left == 400, "{signal:?}: {left} files are left");
+        assert!(
+            left == 0 || left == 400,
+            "{signal:?}: {left} files are left"
+        );
         assert_eq!(shop.read("keep.txt").as_deref(), Some("mine\n"));
         if left == 0 {
             let redone = shop.claude.run(&["redo"]);
