@@ -89,7 +89,7 @@ stats latest   # one session
 status
 status --json
 statusline < payload.json   # by hand
-statusline --json   # each figure with its source
+statusline --json   # each with its source
 statusline --after 'my-statusline.sh'
 tag c81f money urgent
 tag c81f --remove urgent
@@ -98,6 +98,8 @@ title c81f 'the cart loses a cent'
 trash   # what was deleted
 trash restore c81f
 trash empty --older-than 30d --dry-run
+ui   # browse everything; ? shows the keys
+ui --all   # from all workspaces
 undo   # undo the last step
 undo --tool   # only the last tool call
 undo --dry-run   # show what it would do

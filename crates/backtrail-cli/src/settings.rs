@@ -44,12 +44,38 @@ pub(crate) struct Settings {
     pub(crate) auto_import: Setting<bool>,
     /// Patterns of what is never imported.
     pub(crate) import_exclude: Setting<Vec<String>>,
+    /// What `backtrail` alone does on a terminal.
+    pub(crate) default_command: Setting<DefaultCommand>,
+    /// Whether the screen uses the mouse.
+    pub(crate) mouse: Setting<bool>,
     /// The parts of the status line.
     pub(crate) statusline_template: Setting<StatusTemplate>,
     /// How long the status line waits for the command before it.
     pub(crate) statusline_wait: Setting<Duration>,
     /// The user's own prices of models.
     pub(crate) prices: Setting<Vec<Price>>,
+}
+
+/// What `backtrail` alone does on a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DefaultCommand {
+    Overview,
+    Ui,
+}
+
+impl DefaultCommand {
+    fn read(value: &toml::Value) -> Option<Self> {
+        let all = [Self::Overview, Self::Ui];
+        all.into_iter()
+            .find(|it| value.as_str() == Some(it.as_str()))
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Overview => "overview",
+            Self::Ui => "ui",
+        }
+    }
 }
 
 /// A value, and the file that sets it (`None`: the default).
@@ -101,6 +127,8 @@ impl Settings {
             tell_agents: Setting::default(true),
             auto_import: Setting::default(true),
             import_exclude: Setting::default(Vec::new()),
+            default_command: Setting::default(DefaultCommand::Overview),
+            mouse: Setting::default(true),
             statusline_template: Setting::default(StatusTemplate::default()),
             statusline_wait: Setting::default(Self::STATUSLINE_WAIT),
             prices: Setting::default(Vec::new()),
@@ -181,6 +209,14 @@ impl Settings {
                     return Err(CommandError::invalid(format!("{name}: {reason}")));
                 }
                 self.import_exclude = Setting { value, file };
+            }
+            "default_command" => {
+                let value = DefaultCommand::read(value).ok_or_else(wrong)?;
+                self.default_command = Setting { value, file };
+            }
+            "mouse" => {
+                let value = read_switch(value).ok_or_else(wrong)?;
+                self.mouse = Setting { value, file };
             }
             "statusline.template" => {
                 let text = value.as_str().ok_or_else(wrong)?;

@@ -142,6 +142,8 @@ fn rows_of(settings: &Settings) -> Vec<Row> {
         tell_agents,
         auto_import,
         import_exclude,
+        default_command,
+        mouse,
         statusline_template,
         statusline_wait,
         prices,
@@ -185,6 +187,13 @@ fn rows_of(settings: &Settings) -> Vec<Row> {
             json!(import_exclude.value),
             source_of(import_exclude),
         ),
+        (
+            "default_command",
+            format!("\"{}\"", default_command.value.as_str()),
+            default_command.value.as_str().into(),
+            source_of(default_command),
+        ),
+        switch("mouse", mouse),
         (
             "statusline.template",
             one_line(&format!("\"{}\"", statusline_template.value), 200),

@@ -119,6 +119,7 @@ impl Ui {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Answer> {
     match &args.command {
         Some(command) => command.run(ui),
+        None if ui::is_default(ui)? => ui::run(&ui::UiArgs::default(), ui),
         None => overview::run(ui),
     }
 }

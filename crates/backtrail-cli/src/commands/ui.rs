@@ -29,8 +29,9 @@ use backtrail_tui::Options;
 use backtrail_tui::library::{Library, Scope};
 
 use self::library::StoreLibrary;
-use super::Answer;
+use super::{Answer, open_store};
 use crate::error::{CommandError, Result};
+use crate::settings::{DefaultCommand, Settings};
 use crate::text::visible;
 use crate::ui::Ui;
 
@@ -38,7 +39,7 @@ use crate::ui::Ui;
 ///
 /// Enter opens what is selected, `?` shows what is possible, and `u` shows what undo would do before
 /// it does it.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct UiArgs {
     /// List the sessions of all workspaces
     #[arg(long, short)]
@@ -46,7 +47,7 @@ pub(crate) struct UiArgs {
 }
 
 pub(crate) fn run(args: &UiArgs, ui: &Ui) -> Result<Answer> {
-    if ui.json() || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+    if !is_possible(ui) {
         let error = CommandError::invalid("the screen needs a terminal");
         return Err(error.hint("in a pipe use: backtrail list, show, log, search, stats"));
     }
@@ -55,12 +56,29 @@ pub(crate) fn run(args: &UiArgs, ui: &Ui) -> Result<Answer> {
         true => Scope::Everything,
         false => Scope::Workspace,
     };
+    let mouse = Settings::read(library.store.root())?.mouse.value;
     let shown = Arc::clone(&library) as Arc<dyn Library>;
-    let left = backtrail_tui::run(shown, &Options::new(scope));
+    let left = backtrail_tui::run(shown, &Options::new(scope).mouse(mouse));
     // An undo that began is done as a whole.
     library.plans.gate.close();
     left.map_err(|error| CommandError::io("cannot use the terminal", None, &error))?;
     Ok(Answer::Done)
+}
+
+/// Returns whether there is a terminal for the screen.
+fn is_possible(ui: &Ui) -> bool {
+    !ui.json() && io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Returns whether `backtrail` alone opens the screen: if it is set so, on a terminal, and there is
+/// a store.
+pub(super) fn is_default(ui: &Ui) -> Result<bool> {
+    if !is_possible(ui) {
+        return Ok(false);
+    }
+    let (dir, _) = ui.store_dir()?;
+    let wanted = Settings::read(&dir)?.default_command.value;
+    Ok(wanted == DefaultCommand::Ui && open_store(ui)?.is_some())
 }
 
 /// Makes a line of a file or an output harmless: escapes are visible, and tabs are spaces.

@@ -25,7 +25,7 @@ const fn setting(
     }
 }
 
-pub(crate) const SETTINGS: [SettingInfo; 12] = [
+pub(crate) const SETTINGS: [SettingInfo; 14] = [
     setting(
         "durability",
         "\"record\"",
@@ -79,6 +79,18 @@ pub(crate) const SETTINGS: [SettingInfo; 12] = [
         "[]",
         "a list of agents and of patterns of paths, like [\"codex\", \"~/private\", \"client-*\"]",
         "sessions that are never imported: of these agents, in these files, or working in these directories",
+    ),
+    setting(
+        "default_command",
+        "\"overview\"",
+        "\"overview\" or \"ui\"",
+        "what `backtrail` alone does on a terminal: say whether you are protected, or open the screen",
+    ),
+    setting(
+        "mouse",
+        "true",
+        "true or false",
+        "use the mouse on the screen; without it the terminal selects text as ever",
     ),
     setting(
         "statusline.template",

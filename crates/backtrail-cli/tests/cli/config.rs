@@ -152,7 +152,7 @@ fn every_setting_is_shown_and_documented_with_its_default_and_meaning() {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
     let docs = fs::read_to_string(docs).unwrap();
     let rows: Vec<_> = rows.as_array().unwrap().iter().skip(1).cloned().collect();
-    assert_eq!(rows.len(), 12);
+    assert_eq!(rows.len(), 14);
     for row in rows {
         let text = |name: &str| row[name].as_str().unwrap().to_owned();
         let (name, default, meaning) = (text("name"), text("default"), text("meaning"));

@@ -22,7 +22,7 @@ const SESSION: &str = "e07e0366-c23a-4a59-839c-dbb261253011";
 pub(crate) struct Claude {
     pub(crate) cli: Cli,
     pub(crate) home: PathBuf,
-    session: String,
+    pub(crate) session: String,
     /// The run that it is in.
     run: Option<String>,
     /// The id of the last line.

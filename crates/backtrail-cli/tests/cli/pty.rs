@@ -106,9 +106,14 @@ impl Terminal {
     /// program) and all that was on the screen.
     pub(crate) fn end(mut self) -> (i32, String) {
         while self.read() {}
+        (self.exit_code(), std::mem::take(&mut self.screen))
+    }
+
+    /// Waits for the program; returns its exit code, 128+n if a signal ended it.
+    pub(crate) fn exit_code(&mut self) -> i32 {
         let status = self.child.wait().unwrap();
         let code = status.code().or(status.signal().map(|n| 128 + n));
-        (code.unwrap(), std::mem::take(&mut self.screen))
+        code.unwrap()
     }
 
     /// Types the same again and again until the program ends; returns as `end` does.

@@ -56,3 +56,24 @@ fn an_empty_store_says_how_to_begin() {
     screen.expect("backtrail run -- COMMAND");
     screen.quit();
 }
+
+/// `backtrail` alone keeps answering; it opens the screen only if that is set, on a terminal.
+#[test]
+fn the_screen_is_the_default_command_if_it_is_set_so() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    cli.new_session("hello there");
+    let refused = cli.run(&["config", "set", "default_command", "nothing"]);
+    assert_eq!(refused.code, 2, "{refused:#?}");
+    let set = cli.run(&["config", "set", "default_command", "ui"]);
+    assert_eq!(set.code, 0, "{set:#?}");
+    let piped = cli.run(&[]);
+    assert_eq!(piped.code, 0, "{piped:#?}");
+    assert!(!piped.stdout.contains('\u{1b}'), "{piped:#?}");
+    let mut screen = Screen::start(&mut cli.command(&[]));
+    screen.expect("1 sessions");
+    screen.expect("hello there");
+    screen.quit();
+}

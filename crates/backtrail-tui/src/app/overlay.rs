@@ -163,8 +163,11 @@ impl ChooseBox {
         self.shown = match self.field.text().trim() {
             "" => (0..self.items.len()).collect(),
             typed => {
-                let texts: Vec<String> = self.items.iter().map(|(_, text)| text.clone()).collect();
-                fuzzy::matching(typed, &texts)
+                let texts = self.items.iter().map(|(name, text)| match name == text {
+                    true => name.clone(),
+                    false => format!("{name} {text}"),
+                });
+                fuzzy::matching(typed, &texts.collect::<Vec<_>>())
             }
         };
         self.cursor = Cursor::default();

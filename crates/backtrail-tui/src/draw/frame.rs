@@ -62,7 +62,8 @@ pub(super) fn footer(app: &App, area: Rect, buf: &mut Buffer) {
     if let Some(first) = row(area, 0) {
         put(buf, first, &message(app, first.width));
     }
-    if let Some(second) = row(area, 1) {
+    // What lies over the panels names its own keys.
+    if let Some(second) = row(area, 1).filter(|_| app.overlays.is_empty()) {
         put(buf, second, &hints(app, second.width));
     }
 }

@@ -112,12 +112,13 @@ fn read_head(library: &StoreLibrary, id: &SessionId) -> Result<SessionHead> {
     let reader = library.store.read_session(id)?;
     let info = reader.info()?;
     let row = derived::session(&library.index_as_left()?, &info.id)?;
-    let facts = row.as_ref().map(|row| survey_of(row).words());
+    let mut facts = vec![short(id)];
+    facts.extend(row.iter().flat_map(|row| survey_of(row).words()));
     let title = reader.title()?;
     let title = title.as_deref().unwrap_or(NO_TITLE);
     Ok(SessionHead {
         title: one_line(title, TITLE),
-        facts: facts.unwrap_or_default().join(", "),
+        facts: facts.join(", "),
         writer: reader.writer()?.map(|holder| match holder {
             Some(holder) => one_line(&holder.to_string(), 80),
             None => "another process".to_owned(),

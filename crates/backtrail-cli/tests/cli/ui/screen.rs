@@ -154,21 +154,26 @@ impl Screen {
     /// Waits for the end; returns the exit code, and whether the terminal was left as it was
     /// found.
     pub(super) fn end(mut self) -> (i32, bool) {
+        self.read_to_the_end()
+    }
+
+    fn read_to_the_end(&mut self) -> (i32, bool) {
         while self.read("end") {}
         let screen = self.parser.screen();
         let is_restored = !screen.alternate_screen()
             && !screen.hide_cursor()
             && !screen.bracketed_paste()
             && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None;
-        let (code, _) = self.terminal.end();
-        (code, is_restored)
+        (self.terminal.exit_code(), is_restored)
     }
 
     /// Leaves with `q`, from wherever it is.
     pub(super) fn quit(mut self) {
         self.press("<Ctrl-C><Ctrl-C>");
-        let (code, is_restored) = self.end();
-        assert_eq!((code, is_restored), (0, true));
+        let ended = self.read_to_the_end();
+        let last = self.written.len().saturating_sub(600);
+        let last = String::from_utf8_lossy(&self.written[last..]);
+        assert_eq!(ended, (0, true), "{last}");
     }
 }
 

@@ -65,13 +65,6 @@ impl Shop {
     pub(super) fn read(&self, name: &str) -> Option<String> {
         self.claude.read(name)
     }
-
-    /// Returns the session of the agent.
-    pub(super) fn session(&self) -> String {
-        let listed = self.claude.run(&["list", "--json"]).json();
-        let row = &listed.as_array().unwrap()[0];
-        row["id"].as_str().unwrap().to_owned()
-    }
 }
 
 /// Returns the store that all shops of this process share, with many sessions and its catalogue.
