@@ -357,7 +357,11 @@ impl Driver {
     }
 
     fn drawn(&self) -> Buffer {
-        let (columns, rows) = self.app.size;
+        self.drawn_at(self.app.size)
+    }
+
+    /// Draws on a terminal of a size that the state may not know yet.
+    pub(crate) fn drawn_at(&self, (columns, rows): (u16, u16)) -> Buffer {
         let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
         terminal.draw(|frame| draw(&self.app, frame)).unwrap();
         terminal.backend().buffer().clone()

@@ -104,3 +104,17 @@ fn no_colour_means_no_colour() {
         assert_eq!(driver.colours(), Vec::new(), "{keys}");
     }
 }
+
+/// A terminal that shrinks is drawn to before its new size is heard of.
+#[test]
+fn a_frame_of_another_size_is_drawn_as_far_as_it_goes() {
+    for keys in [
+        "", "<Enter>", "2", "3", "?", "<Esc>u", "<Esc>/x", "<Esc>t", "<Esc>w",
+    ] {
+        let mut driver = Driver::new(200, 50);
+        driver.press(keys);
+        for size in [(20, 5), (1, 1), (80, 24), (199, 49), (0, 0), (300, 80)] {
+            driver.drawn_at(size);
+        }
+    }
+}

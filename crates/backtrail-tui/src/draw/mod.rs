@@ -14,12 +14,15 @@ use ratatui::Frame;
 use ratatui::buffer::Buffer;
 
 use crate::app::App;
+use crate::app::areas::Areas;
 use crate::app::overlay::Overlay;
 use crate::command::Panel;
 
 /// Draws the whole screen.
 pub(crate) fn draw(app: &App, frame: &mut Frame<'_>) {
-    let areas = app.areas();
+    // The terminal may have another size already, which the state hears of next.
+    let size = (frame.area().width, frame.area().height);
+    let areas = Areas::new(size, app.view, app.focus);
     let buf = frame.buffer_mut();
     frame::header(app, areas.header, buf);
     for (panel, area) in &areas.panels {
