@@ -20,6 +20,10 @@ use crate::trail::fixture::{Made, make_session};
 const OPEN: f64 = 0.100;
 /// How many pages are read.
 const PAGES: usize = 200;
+/// How long nothing comes after a frame that is whole.
+const WHOLE: Duration = Duration::from_millis(50);
+/// What stands next to the figures of the long session.
+const OF_SHORT: &str = "of 10 MB";
 /// The last line of each session.
 const LAST: &str = "This is the very last line.";
 /// What the list says of the only session.
@@ -38,8 +42,13 @@ pub(super) fn measure(args: &Args, dir: &Path, shared: &Shared) -> Result<Vec<En
     }
     settle(dir)?;
     let start = |made: &Made| Screen::start(&ui(&bin, &made.store, dir), Size::NARROW);
-    let mut in_long = || opened(&mut start(long)?);
-    let mut in_short = || opened(&mut start(&short)?);
+    let open = |made: &Made| {
+        let mut screen = start(made)?;
+        let took = opened(&mut screen)?;
+        screen.quit()?;
+        Ok(took)
+    };
+    let (mut in_long, mut in_short) = (|| open(long), || open(&short));
     let lanes: [Lane<'_>; 2] = [&mut in_long, &mut in_short];
     let [in_long, in_short] = interleave(args.pick(20, 5), lanes)?;
     let name = format!("screen, session of {:.0} MB", long.bytes as f64 / 1e6);
@@ -53,8 +62,6 @@ pub(super) fn measure(args: &Args, dir: &Path, shared: &Shared) -> Result<Vec<En
     entries.extend(pages(&name, start(long)?, start(&short)?)?);
     Ok(entries)
 }
-
-const OF_SHORT: &str = "of 10 MB";
 
 /// Gives a session its last line, and brings the catalogue up to date.
 fn prepare(bin: &Path, made: &Made) -> Result<()> {
@@ -107,12 +114,8 @@ fn read(mut screen: Screen) -> Result<Read> {
     let opened = screen.peak_memory()?;
     let mut times = Vec::new();
     for _ in 0..PAGES {
-        let before = screen.look();
-        let pressed = screen.press(PAGE_UP)?;
-        let changed = screen.wait_for_change(&before)?;
-        times.push(changed.duration_since(pressed));
+        times.push(screen.press_and_settle(PAGE_UP, WHOLE)?);
     }
-    screen.settle(QUIET)?;
     let read = screen.peak_memory()?;
     screen.quit()?;
     Ok(Read {

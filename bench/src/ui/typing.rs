@@ -15,7 +15,7 @@ const MATCHES: f64 = 0.050;
 const WORDS: usize = 10;
 
 /// Types words letter by letter. A letter that changes no match is not counted: nobody can see when
-/// its search was done.
+/// its search was done. Nor could anybody tell a search of more than [`QUIET`] from none.
 pub(super) fn measure(screen: &mut Screen, name: impl Fn(&str) -> String) -> Result<Vec<Entry>> {
     screen.press("/")?;
     screen.wait_for("Search in")?;
