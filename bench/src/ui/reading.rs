@@ -111,16 +111,40 @@ fn pages(name: &str, long: Screen, short: Screen) -> Result<Vec<Entry>> {
 fn read(mut screen: Screen) -> Result<Read> {
     opened(&mut screen)?;
     screen.settle(QUIET)?;
-    let opened = screen.peak_memory()?;
+    let (opened, from) = (screen.peak_memory()?, record(&screen.contents())?);
     let mut times = Vec::new();
     for _ in 0..PAGES {
         times.push(screen.press_and_settle(PAGE_UP, WHOLE)?);
     }
-    let read = screen.peak_memory()?;
+    let (read, to) = (screen.peak_memory()?, record(&screen.contents())?);
+    // A record of the fixture takes about a page.
+    if to + PAGES as u64 / 2 > from {
+        return Err(format!("{PAGES} pages up from record {from} is record {to}").into());
+    }
     screen.quit()?;
     Ok(Read {
         opened,
         read,
         times,
     })
+}
+
+/// Returns the selected record, which the border of a conversation names.
+fn record(contents: &str) -> Result<u64> {
+    let place = contents.split_once(" record ");
+    let number = place.and_then(|(_, rest)| rest.split(' ').next());
+    let number = number.and_then(|number| number.parse().ok());
+    Ok(number.ok_or_else(|| format!("no record is selected:\n{contents}"))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_selected_record_is_named_in_the_border() {
+        let shown = "╭ bench ─╮\n│ text   │\n╰─ record 36970 of 37121 · 9,280 turns ╯";
+        assert_eq!(record(shown).unwrap(), 36_970);
+        assert!(record("opening").is_err());
+    }
 }
