@@ -1,7 +1,7 @@
 //! Measures Backtrail against what it replaces, in one run, as ratios.
 //!
 //! ```text
-//! cargo run --release -p backtrail-bench -- [trail|session|snapshot|store|find|import|follow|live] [--quick] [--only NAME]
+//! cargo run --release -p backtrail-bench -- [trail|session|snapshot|store|find|import|follow|live|ui] [--quick] [--only NAME]
 //!                                           [--dir DIR] [--bin PATH] [--json]
 //! ```
 //!
@@ -29,6 +29,7 @@ mod session;
 mod snapshot;
 mod store;
 mod trail;
+mod ui;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::report::Entry;
 use crate::snapshot::Subjects;
 use crate::trail::fixture::{Made, make_session};
-use crate::{find, follow, import, live, session, snapshot, store, trail};
+use crate::{find, follow, import, live, session, snapshot, store, trail, ui};
 
 /// One part of the measurements.
 pub(crate) struct Part {
@@ -31,11 +31,12 @@ pub(crate) enum Area {
     Import,
     Follow,
     Live,
+    Ui,
 }
 
 impl Area {
     /// Parts that wait for the disk come first, before anything fills the page cache.
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Trail,
         Self::Session,
         Self::Snapshot,
@@ -44,6 +45,7 @@ impl Area {
         Self::Import,
         Self::Follow,
         Self::Live,
+        Self::Ui,
     ];
 
     fn parts(self) -> &'static [Part] {
@@ -56,6 +58,7 @@ impl Area {
             Self::Import => &import::PARTS,
             Self::Follow => &follow::PARTS,
             Self::Live => &live::PARTS,
+            Self::Ui => &ui::PARTS,
         }
     }
 }
@@ -179,16 +182,27 @@ mod tests {
     #[test]
     fn an_area_means_its_parts_and_none_means_all() {
         let areas = [
-            "trail", "session", "snapshot", "store", "find", "import", "follow", "live",
+            "trail", "session", "snapshot", "store", "find", "import", "follow", "live", "ui",
         ];
         let areas = areas.map(wanted);
-        let [trail, session, snapshot, store, find, import, follow, live] = &areas;
+        let [
+            trail,
+            session,
+            snapshot,
+            store,
+            find,
+            import,
+            follow,
+            live,
+            ui,
+        ] = &areas;
         assert!(trail.contains(&"append") && session.contains(&"turns"));
         assert!(snapshot.contains(&"history"));
         assert!(store.contains(&"gc"));
         assert!(find.contains(&"index"));
         assert!(import.contains(&"totals"));
         assert!(follow.contains(&"grown") && live.contains(&"hooks"));
+        assert!(ui.contains(&"browse"));
         assert_eq!(wanted(""), areas.concat());
         assert_eq!(wanted("session --only append"), [""; 0]);
     }

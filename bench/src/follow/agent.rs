@@ -10,8 +10,11 @@ use serde_json::{Value, json};
 
 use crate::Result;
 
+/// What everybody says, again and again.
+pub(crate) const TEXT: &str = "Some words about what was found, and what is to be done about it. ";
+
 /// An agent, and the file of its session.
-pub(super) struct Agent {
+pub(crate) struct Agent {
     session: String,
     file: File,
     lines: u32,
@@ -19,7 +22,7 @@ pub(super) struct Agent {
 
 impl Agent {
     /// Creates an agent with an empty file.
-    pub(super) fn create(home: &Path, n: u32) -> Result<Self> {
+    pub(crate) fn create(home: &Path, n: u32) -> Result<Self> {
         let project = home.join(format!(".claude/projects/-home-me-project{}", n % 50));
         fs::create_dir_all(&project)?;
         let session = format!("0b1c2d3e-0000-4000-8000-{n:012}");
@@ -32,13 +35,13 @@ impl Agent {
     }
 
     /// Writes the next line.
-    pub(super) fn write(&mut self) -> Result<()> {
+    pub(crate) fn write(&mut self) -> Result<()> {
         let line = self.line();
         Ok(self.file.write_all(line.as_bytes())?)
     }
 
     /// Writes about so many bytes at once.
-    pub(super) fn fill(&mut self, bytes: u64) -> Result<()> {
+    pub(crate) fn fill(&mut self, bytes: u64) -> Result<()> {
         let mut out = BufWriter::with_capacity(1 << 20, self.file.try_clone()?);
         let mut written = 0;
         while written < bytes {
@@ -70,7 +73,7 @@ impl Agent {
 }
 
 fn message(n: u32) -> (&'static str, Value) {
-    let text = "Some words about what was found, and what is to be done about it. ".repeat(20);
+    let text = TEXT.repeat(20);
     let call = format!("toolu_{}", n / 4);
     let response = |reason: &str, block: Value| {
         json!({

@@ -1,6 +1,6 @@
 //! Following an agent while it works: how much work that is, and how soon its records are here.
 
-mod agent;
+pub(crate) mod agent;
 mod nothing_new;
 
 use std::path::Path;

@@ -5,7 +5,7 @@ mod corpus;
 mod database;
 mod home;
 mod peers;
-mod programs;
+pub(crate) mod programs;
 mod rollout;
 mod samples;
 mod totals;

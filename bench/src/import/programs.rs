@@ -68,6 +68,19 @@ pub(super) fn agentsview() -> Result<PathBuf, String> {
     program(&packages, "bin/agentsview")
 }
 
+/// Finds claude-history; returns the reason if there is none. It is never installed: that takes long.
+pub(crate) fn claude_history() -> Result<PathBuf, String> {
+    let name = "claude-history";
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let dirs = std::iter::once(dir()?.join("bin")).chain(std::env::split_paths(&path));
+    let found = dirs.map(|dir| dir.join(name)).find(|bin| bin.is_file());
+    let root = dir()?;
+    found.ok_or_else(|| {
+        let root = root.display();
+        format!("not installed; cargo install --locked --root {root} {name} does it")
+    })
+}
+
 fn dir() -> Result<PathBuf, String> {
     let dir = match std::env::var_os("BACKTRAIL_BENCH_PEERS") {
         Some(dir) => PathBuf::from(dir),
