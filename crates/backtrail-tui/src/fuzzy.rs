@@ -6,8 +6,10 @@ use frizbee::{Config, Matcher, Scoring};
 /// their order.
 pub(crate) fn matching(typed: &str, texts: &[String]) -> Vec<usize> {
     // A title is as likely to have the word in its middle.
-    let mut scoring = Scoring::default();
-    scoring.prefix_bonus = 0;
+    let scoring = Scoring {
+        prefix_bonus: 0,
+        ..Scoring::default()
+    };
     let config = Config::default().scoring(scoring);
     let found = Matcher::from_query(typed, &config).match_list(texts);
     found

@@ -9,6 +9,7 @@ use crate::library::Span;
 use crate::look::Look;
 
 /// Compares the screen with the file that shows how it should be.
+#[expect(clippy::disallowed_methods, reason = "the files are not in a store")]
 fn check(name: &str, driver: &Driver) {
     let screen = driver.screen().join("\n") + "\n";
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/draw/screens");
