@@ -105,7 +105,7 @@ pub(crate) const TABLE: &[Entry] = &[
     entry(Do::ShowSessions, "1", "sessions", &[]),
     entry(Do::ShowTimeline, "2", "timeline of this workspace", &[]),
     entry(Do::ShowCosts, "3", "costs", &[]),
-    entry(Do::Search, "/", "search everything", &[]),
+    entry(Do::Search, "/", "search all messages and outputs", &[]),
     entry(Do::NextMatch, "n", "next match", &[]),
     entry(Do::PreviousMatch, "N", "previous match", &[]),
     entry(Do::Filter, "F", "filter the sessions", &[Sessions]),
@@ -361,7 +361,10 @@ mod tests {
 
     /// docs/ui.md lists every key. `BACKTRAIL_BLESS=1` writes its table again.
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "the documentation is not in a store")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the documentation is not in a store"
+    )]
     fn the_documentation_lists_every_key() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ui.md");
         let Ok(text) = std::fs::read_to_string(&path) else {

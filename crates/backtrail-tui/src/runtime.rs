@@ -294,13 +294,18 @@ impl Runtime {
         agent: &str,
     ) -> io::Result<Flow> {
         let command = self.library.continue_command(place, agent);
-        self.run_command(state, &command)
+        self.run_command(state, agent, &command)
     }
 
     /// Gives the terminal to a command, and takes it back when that ended.
-    fn run_command(&mut self, state: &mut impl State, command: &[OsString]) -> io::Result<Flow> {
+    fn run_command(
+        &mut self,
+        state: &mut impl State,
+        name: &str,
+        command: &[OsString],
+    ) -> io::Result<Flow> {
         self.go_away();
-        let message = problem_of(command);
+        let message = problem_of(name, command);
         match self.come_back(state)? {
             None => self.tell(state, message),
             end => Ok(end),
@@ -367,12 +372,11 @@ fn teller<T: 'static>(
     }
 }
 
-/// Runs a command; returns what went wrong.
-fn problem_of(command: &[OsString]) -> Option<String> {
+/// Runs a command; returns what went wrong with what people know it as.
+fn problem_of(name: &str, command: &[OsString]) -> Option<String> {
     let Some((program, args)) = command.split_first() else {
         return Some("there is no command to run".to_owned());
     };
-    let name = program.to_string_lossy();
     match Command::new(program).args(args).status() {
         Ok(status) if is_fine(status) => None,
         Ok(status) => Some(format!("{name} ended with {status}")),

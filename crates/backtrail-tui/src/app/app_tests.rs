@@ -205,6 +205,9 @@ fn a_group_of_costs_opens_its_sessions() {
     driver.press("<Enter>");
     driver.expect("why is checkout slow");
     assert!(!driver.shows("rotate the keys"));
+    // Back to the costs, and all sessions are listed again.
+    driver.press("q");
+    driver.expect("claude-opus-5");
     driver.press("q");
     driver.expect("rotate the keys");
 }
@@ -323,6 +326,43 @@ fn a_list_of_ten_thousand_sessions_moves_to_its_end() {
     driver.press("G");
     driver.expect("session 9999");
     driver.expect("10000 of 10000");
+}
+
+/// An undo is never cut off: who wants to leave meanwhile leaves when it is done.
+#[test]
+fn leaving_waits_for_what_is_being_done() {
+    let mut driver = Driver::new(100, 30);
+    driver.press("u");
+    let mut effects = driver
+        .app
+        .update(Event::Key(KeyEvent::from(KeyCode::Enter)));
+    let interrupt = KeyEvent::new(KeyCode::Char('c'), crossterm::event::KeyModifiers::CONTROL);
+    assert!(driver.app.update(Event::Key(interrupt)).is_empty());
+    driver.expect("leaving when this is done");
+    let Some(Effect::Ask(request)) = effects.pop() else {
+        panic!("{effects:?}");
+    };
+    let reply = driver.library.answer(&request);
+    driver.send(Event::Reply(Box::new(request), reply));
+    assert_eq!(driver.library.applied.len(), 1);
+    assert_eq!(driver.wanted, [Effect::Quit]);
+}
+
+/// The catalogue as it was left may not know this workspace yet.
+#[test]
+fn only_a_current_list_decides_that_nothing_is_here() {
+    let (mut app, _) = App::new(Scope::Workspace, Look::default(), (100, 30));
+    let nothing = || {
+        crate::request::Reply::Sessions(Ok(crate::library::SessionList {
+            all: 7,
+            ..Default::default()
+        }))
+    };
+    let ask = |freshness| Box::new(Request::Sessions(Scope::Workspace, freshness));
+    app.update(Event::Reply(ask(Freshness::Known), nothing()));
+    assert_eq!(app.sessions.scope, Scope::Workspace);
+    app.update(Event::Reply(ask(Freshness::Current), nothing()));
+    assert_eq!(app.sessions.scope, Scope::Everything);
 }
 
 /// Whatever is pressed at whatever size: no panic, and every cursor is in its list.

@@ -50,11 +50,13 @@ impl App {
         }
     }
 
-    /// Closes what lies on top, unless it is being done.
+    /// Closes what lies on top. What is being done is done to its end first.
     fn cancel(&mut self) -> Vec<Effect> {
-        if !matches!(self.overlays.last(), Some(Overlay::Plan(plan)) if plan.is_applying) {
-            self.overlays.pop();
+        if matches!(self.overlays.last(), Some(Overlay::Plan(plan)) if plan.is_applying) {
+            self.leaves_when_done = true;
+            return self.say(Tone::Done, "leaving when this is done");
         }
+        self.overlays.pop();
         Vec::new()
     }
 

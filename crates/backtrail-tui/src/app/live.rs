@@ -110,8 +110,11 @@ impl App {
             effects.push(Effect::Ask(self.costs.ask(scope)));
         }
         if let Some(reader) = &mut self.reader {
-            let page = reader.reload();
-            effects.push(Effect::Ask(Request::Page(page)));
+            let asked = [
+                Request::Head(reader.session.clone()),
+                Request::Page(reader.reload()),
+            ];
+            effects.extend(asked.map(Effect::Ask));
         }
         effects
     }

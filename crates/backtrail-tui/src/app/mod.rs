@@ -81,6 +81,8 @@ pub(crate) struct App {
     current_scope: Option<Scope>,
     /// The session that was deleted last.
     last_deleted: Option<String>,
+    /// Whether to leave as soon as what is being done is done.
+    leaves_when_done: bool,
     /// Whether a session was selected that is not open yet.
     preview_due: bool,
     /// Whether the list of sessions is out of date.
@@ -112,6 +114,7 @@ impl App {
             is_scope_chosen: scope == Scope::Everything,
             current_scope: None,
             last_deleted: None,
+            leaves_when_done: false,
             preview_due: false,
             list_due: false,
             is_waking: false,

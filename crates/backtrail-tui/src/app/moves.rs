@@ -239,8 +239,12 @@ impl App {
             return vec![Effect::Quit];
         }
         self.sessions.filter.clear();
-        self.sessions.only = None;
-        self.rechoose()
+        let came_from_costs = self.sessions.only.take().is_some();
+        let mut effects = self.rechoose();
+        if came_from_costs {
+            effects.extend(self.show(View::Costs));
+        }
+        effects
     }
 
     /// Decides again which sessions are shown; the selected one stays selected.

@@ -120,7 +120,7 @@ impl App {
     fn start_search(&mut self) -> Vec<Effect> {
         // The last search is there to be changed.
         let search = self.found.clone();
-        let search = search.unwrap_or_else(|| SearchBox::new(self.sessions.scope));
+        let search = search.unwrap_or_else(|| SearchBox::new(Scope::Everything));
         self.lay_over(Overlay::Search(search))
     }
 

@@ -90,11 +90,12 @@ impl App {
         self.sessions.is_loading = false;
         match answer {
             Ok(list) => {
-                let is_elsewhere = list.entries.is_empty() && list.all > 0;
+                let is_current = freshness == Freshness::Current;
+                let is_elsewhere = is_current && list.entries.is_empty() && list.all > 0;
                 self.sessions.error = None;
                 // As long as the list was not current once, nothing in it is news.
                 let is_first = self.current_scope != Some(scope);
-                if freshness == Freshness::Current {
+                if is_current {
                     self.current_scope = Some(scope);
                 }
                 self.sessions.set(list, is_first, height);
@@ -210,7 +211,11 @@ impl App {
             }
             Err(failure) => self.overlays.push(Overlay::Failure(failure)),
         }
-        self.refresh()
+        let mut effects = self.refresh();
+        if self.leaves_when_done {
+            effects.push(Effect::Quit);
+        }
+        effects
     }
 
     fn replace_by_failure(&mut self, failure: Failure) {

@@ -119,10 +119,9 @@ impl TimelinePanel {
 
     /// Marks the selected moment, or removes the mark.
     pub(crate) fn toggle_mark(&mut self) {
-        let id = self.selected().map(|row| row.id.clone());
-        self.mark = match self.mark == id {
-            true => None,
-            false => id,
+        self.mark = match self.mark {
+            Some(_) => None,
+            None => self.selected().map(|row| row.id.clone()),
         };
     }
 }

@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use super::rows::{Titles, fit, fit_right, panel, put, put_error, put_note, row};
+use super::sessions::scope_words;
 use crate::app::App;
 use crate::app::costs::GROUPINGS;
 use crate::command::Panel;
@@ -18,7 +19,12 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     let shown = &app.costs;
     let by = GROUPINGS.iter().find(|(by, _)| *by == shown.by());
     let titles = Titles {
-        top: format!("Costs by {}", by.map_or("", |(_, name)| name)),
+        top: format!(
+            "Costs by {} {} {}",
+            by.map_or("", |(_, name)| name),
+            look.signs().dot,
+            scope_words(app.sessions.scope)
+        ),
         bottom: shown.costs.total.clone(),
     };
     let area = panel(look, app.focus == Panel::Costs, &titles, area, buf);

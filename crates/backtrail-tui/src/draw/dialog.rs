@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
+use unicode_width::UnicodeWidthStr;
 
 use super::rows::{
     Titles, centred, fit, line_of, overlay, put, put_lines, put_note, row, skipped, wrapped,
@@ -14,6 +15,7 @@ use crate::app::overlay::{BlameBox, Choice, ChooseBox, InputBox, PlanBox, TextBo
 use crate::command::help_rows;
 use crate::cursor::Cursor;
 use crate::library::{Failure, Plan};
+use crate::look::Look;
 
 /// How wide a dialogue is at most.
 const WIDTH: u16 = 90;
@@ -91,17 +93,23 @@ pub(super) fn plan(app: &App, shown: &PlanBox, body: Rect, buf: &mut Buffer) {
         let area = overlay(look, &Titles::default(), area, buf);
         return put_note(look, buf, area, "looking what would change");
     };
+    let width = usize::from(WIDTH.min(body.width).saturating_sub(2));
+    let lines = plan_lines(look, plan, width);
     let below = plan.choices.len() + usize::from(!plan.choices.is_empty());
-    let wanted = u16::try_from(plan.lines.len() + below + 2).unwrap_or(u16::MAX);
+    let wanted = u16::try_from(lines.len() + below + 2).unwrap_or(u16::MAX);
+    let place = centred(body, WIDTH, wanted.max(4));
+    let room = usize::from(place.height).saturating_sub(below + 2);
+    let more = match lines.len() > room {
+        true => "PageDown more  ",
+        false => "",
+    };
     let titles = Titles {
         top: plan.title.clone(),
-        bottom: keys(shown, plan).to_owned(),
+        bottom: format!("{more}{}", keys(shown, plan)),
     };
-    let area = overlay(look, &titles, centred(body, WIDTH, wanted.max(4)), buf);
-    let room = usize::from(area.height).saturating_sub(below);
-    let top = shown.top.min(plan.lines.len().saturating_sub(room));
-    let visible = plan.lines.iter().skip(top).take(room);
-    put_lines(buf, area, visible.map(|line| line_of(look, line)));
+    let area = overlay(look, &titles, place, buf);
+    let top = shown.top.min(lines.len().saturating_sub(room));
+    put_lines(buf, area, lines.into_iter().skip(top).take(room));
     for (n, (_, meaning)) in plan.choices.iter().enumerate() {
         let Some(row) = row(area, room + 1.min(below) + n) else {
             continue;
@@ -117,6 +125,22 @@ pub(super) fn plan(app: &App, shown: &PlanBox, body: Rect, buf: &mut Buffer) {
             buf.set_style(row, look.selected(true));
         }
     }
+}
+
+/// Returns the lines of a plan; a sentence that is too long continues on the next line.
+fn plan_lines(look: Look, plan: &Plan, width: usize) -> Vec<Line<'_>> {
+    let mut lines = Vec::new();
+    for line in &plan.lines {
+        match &line[..] {
+            [span] if span.text.width() > width => {
+                let style = look.style(span.style);
+                let broken = wrapped(&span.text, width).into_iter();
+                lines.extend(broken.map(|text| Line::styled(text, style)));
+            }
+            _ => lines.push(line_of(look, line)),
+        }
+    }
+    lines
 }
 
 fn keys(shown: &PlanBox, plan: &Plan) -> &'static str {

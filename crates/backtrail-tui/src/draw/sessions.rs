@@ -94,9 +94,7 @@ fn titles(app: &App) -> Titles {
     let sessions = &app.sessions;
     let scope = match (&sessions.only, sessions.scope) {
         (Some((name, _)), _) => name.as_str(),
-        (None, Scope::Workspace) => "this workspace",
-        (None, Scope::Project) => "this project",
-        (None, Scope::Everything) => "all",
+        (None, scope) => scope_words(scope),
     };
     let dot = app.look.signs().dot;
     let mut top = format!("Sessions {dot} {scope}");
@@ -108,6 +106,15 @@ fn titles(app: &App) -> Titles {
         shown => format!("{} of {shown}", sessions.cursor.selected + 1),
     };
     Titles { top, bottom }
+}
+
+/// Names a scope.
+pub(super) fn scope_words(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Workspace => "this workspace",
+        Scope::Project => "this project",
+        Scope::Everything => "all",
+    }
 }
 
 fn nothing(app: &App) -> String {

@@ -9,6 +9,9 @@ use crate::commands::diff::CONTEXT;
 use crate::commands::diff::stat::sizes;
 use crate::text::{count, visible};
 
+/// What is said of a last line that is not ended.
+const NO_NEWLINE: &str = "  (no newline at the end)";
+
 /// How many lines are shown.
 const MOST: usize = 50_000;
 
@@ -132,9 +135,31 @@ impl Hunks {
     }
 
     fn read(unified: &[u8]) -> Vec<DiffLine> {
-        let mut hunks = Self::new(|text| plain(text.strip_suffix('\r').unwrap_or(text)));
-        lines_of(unified).for_each(|line| hunks.add(&line));
+        let mut hunks = Self::new(ToOwned::to_owned);
+        for line in lines_of(unified) {
+            hunks.add(&line);
+            if line.starts_with('\\')
+                && let Some(last) = hunks.lines.last_mut()
+            {
+                last.text.push_str(NO_NEWLINE);
+            }
+        }
+        hunks.hide_line_ends();
+        for line in &mut hunks.lines {
+            line.text = plain(&line.text);
+        }
         hunks.lines
+    }
+
+    /// Drops the carriage returns of a file that has them everywhere; elsewhere they are a
+    /// difference.
+    fn hide_line_ends(&mut self) {
+        let has_one = |line: &DiffLine| line.kind == DiffKind::Hunk || line.text.ends_with('\r');
+        if self.lines.iter().all(has_one) {
+            for line in &mut self.lines {
+                line.text.truncate(line.text.trim_end_matches('\r').len());
+            }
+        }
     }
 
     fn add(&mut self, line: &str) {
@@ -202,6 +227,18 @@ impl Hunks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ends_of_lines_are_a_difference_unless_all_are_the_same() {
+        let texts = |unified: &str| {
+            let lines = Hunks::read(unified.as_bytes()).into_iter().skip(1);
+            lines.map(|line| line.text).collect::<Vec<_>>()
+        };
+        assert_eq!(texts("@@ -1 +1 @@\n-one\r\n+two\r\n"), ["one", "two"]);
+        assert_eq!(texts("@@ -1 +1 @@\n-one\n+one\r\n"), ["one", "one^M"]);
+        let no_end = "@@ -1 +1 @@\n-one\n+one\n\\ No newline at end of file\n";
+        assert_eq!(texts(no_end), ["one", "one  (no newline at the end)"]);
+    }
 
     fn read(unified: &str) -> Vec<String> {
         let shown = |line: &DiffLine| {

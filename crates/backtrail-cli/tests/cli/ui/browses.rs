@@ -55,7 +55,8 @@ fn a_match_in_any_session_is_shown_and_opened() {
     }
     let shop = Shop::new();
     let mut screen = shop.ui();
-    screen.press_for("/", "Search in");
+    screen.press_for("/", "Search in everything");
+    screen.press_for("<Tab>", "in this workspace");
     screen.press_for("<Tab><Tab>", "in everything");
     screen.press_for("\"shelf 4242\"", "shelf 4242 is sorted");
     screen.press_for("<Enter>", "sort the shelf number 4242");
