@@ -268,7 +268,7 @@ mod tests {
                 "Added - 5 d",
                 "Same 5 6 e",
                 "Hunk - - @@ -20 +21,0 @@",
-                "Removed 20 - z",
+                "Removed 20 - z  (no newline at the end)",
             ]
         );
     }
@@ -282,7 +282,7 @@ mod tests {
                 "Hunk - - @@ -1,2 +1,2 @@",
                 "Removed 1 - -- a/x",
                 "Added - 1 @@ -1 +1 @@",
-                "Same 2 2 ^[[31m    x",
+                "Same 2 2 ^[[31m    x^M",
             ]
         );
     }
