@@ -242,9 +242,10 @@ impl TextBox {
     }
 }
 
-/// Turns a clean text into lines.
+/// Turns a clean text into lines; a cell cannot hold a tab.
 pub(crate) fn plain_lines(text: &str) -> Vec<Line> {
-    text.lines().map(|line| vec![Span::plain(line)]).collect()
+    let line = |line: &str| vec![Span::plain(line.replace('\t', "    "))];
+    text.lines().map(line).collect()
 }
 
 /// Who wrote each line of a file.

@@ -214,7 +214,7 @@ fn a_huge_output_is_folded_and_opens_whole() {
     screen.expect("100,000 lines");
     screen.press_for("<Enter>", "next prompt");
     screen.press_for("[J", "seq");
-    screen.press_for("o", "line 0");
+    screen.press_for("o", "y copy");
     screen.press_for("G", "line 99999");
     screen.press("<Esc>");
     screen.expect_gone("line 99999");
@@ -235,12 +235,12 @@ fn hostile_text_reaches_the_terminal_without_its_escapes() {
     let mut screen = Screen::start(&mut cli.command(&["ui"]));
     screen.expect("look");
     screen.press_for("<Enter>", "next prompt");
-    screen.press("o");
+    screen.press_for("o", "y copy");
     screen.expect("end");
     assert!(screen.is_on_alternate_screen(), "the text left the screen");
     assert!(!screen.wrote(b"\x1b]0;owned"), "the text set the title");
     screen.press("<Esc>");
-    screen.expect("next prompt");
+    screen.expect_gone("y copy");
     screen.press_for("/look", "Search in");
     screen.expect("end");
     screen.quit();
