@@ -233,7 +233,7 @@ fn hostile_text_reaches_the_terminal_without_its_escapes() {
     let ran = cli.run_with(&["record"], line.as_bytes());
     assert_eq!(ran.code, 0, "{ran:#?}");
     let mut screen = Screen::start(&mut cli.command(&["ui"]));
-    screen.expect("look");
+    screen.expect("turn 1 ·");
     screen.press_for("<Enter>", "next prompt");
     screen.press_for("o", "y copy");
     screen.expect("end");

@@ -54,6 +54,8 @@ impl Shop {
         let mut screen = Screen::start(&mut self.claude.command(&["ui"]));
         screen.expect(&self.title);
         screen.expect("undo: ");
+        // The end of the conversation, and what its last turn changed.
+        screen.expect("notes.md");
         screen
     }
 
