@@ -4,10 +4,10 @@ use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 
 use crate::diff_rows;
-use crate::highlight;
-use crate::library::{Action, Answer, Failure, Library, OnConflict, Report};
 use crate::look::Look;
 use crate::request::{DiffRequest, DiffRows, Direction, Reply, Request};
+use backtrail_view::highlight;
+use backtrail_view::library::{Action, Answer, Failure, Library, OnConflict, Report};
 
 /// Answers a request. A panic of the library is a failure of this request, and of nothing else.
 pub(crate) fn answer(library: &dyn Library, request: &Request, look: Look) -> Reply {
@@ -32,7 +32,7 @@ fn ask(library: &dyn Library, request: &Request, look: Look) -> Reply {
         Request::Files(workspace, moment) => Reply::Files(library.files(workspace, moment)),
         Request::File(workspace, moment, path) => {
             let text = library.file(workspace, moment, path);
-            Reply::File(text.map(|text| highlight::file(path, &text, look)))
+            Reply::File(text.map(|text| highlight::file(path, &text, look.palette())))
         }
         Request::Blame(workspace, moment, path) => {
             Reply::Blame(library.blame(workspace, moment, path))

@@ -2,12 +2,13 @@
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Effects, Style};
 
-use crate::columns::{shown, width, window};
-use crate::highlight::{Highlighter, Language};
-use crate::library::{DiffKind, FileDiff, Line, Span};
+use crate::columns::{width, window};
 use crate::look::{Background, Look};
 use crate::request::{DiffRequest, DiffRows};
-use crate::word_diff::{Changed, changed_words};
+use backtrail_view::clean::shown;
+use backtrail_view::highlight::{Highlighter, Language};
+use backtrail_view::library::{DiffKind, FileDiff, Line, Span};
+use backtrail_view::word_diff::{Changed, changed_words};
 
 /// With less room than this for text, line numbers are not shown.
 const LEAST_ROOM: usize = 12;
@@ -54,7 +55,11 @@ fn texts(diff: &FileDiff, look: Look) -> Vec<Text> {
     let lines: Vec<String> = diff.lines.iter().map(|line| shown(&line.text)).collect();
     let code = diff.lines.iter().zip(&lines);
     let code = code.filter(|(line, _)| line.kind != DiffKind::Hunk);
-    let language = Language::of(&diff.path, code.map(|(_, text)| text.as_str()), look);
+    let language = Language::of(
+        &diff.path,
+        code.map(|(_, text)| text.as_str()),
+        look.palette(),
+    );
     let mut sides = Sides::new(language.as_ref());
     let mut texts: Vec<Text> = Vec::with_capacity(lines.len());
     for (line, text) in diff.lines.iter().zip(&lines) {

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
-use crate::library::{ChangesOf, DiffLine};
 use DiffKind::{Added, Hunk, Removed, Same};
+use backtrail_view::library::{ChangesOf, DiffLine};
 
 fn request(width: u16, skip: usize, side_by_side: bool) -> DiffRequest {
     DiffRequest {

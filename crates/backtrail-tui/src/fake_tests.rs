@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 
-use crate::library::{
+use backtrail_view::library::{
     Action, Answer, Between, BlameLine, Change, Changes, ChangesOf, Costs, CostsBy, Failure,
     FileDiff, Freshness, Library, Moment, OnConflict, Page, PageRequest, Place, Plan, Report,
     Scope, SearchResults, SessionHead, SessionList, Timeline, Watch,

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crate::answer::answer;
-use crate::library::{Freshness, Library};
 use crate::look::Look;
 use crate::queue::{Queue, Waiting};
 use crate::request::{Reply, Request};
+use backtrail_view::library::{Freshness, Library};
 
 /// Which thread answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::fake_tests::{Fake, gate};
-use crate::library::{Action, OnConflict, Scope};
+use backtrail_view::library::{Action, OnConflict, Scope};
 
 /// Long enough for any machine.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! The screens of the command `backtrail`.
 //!
 //! A screen is a state. An event changes it and returns effects; drawing reads it and nothing
-//! else. Neither needs a terminal. What is shown comes from a [`Library`](library::Library).
+//! else. Neither needs a terminal. What is shown comes from a [`Library`](backtrail_view::library::Library).
 
 mod answer;
 mod app;
@@ -15,10 +15,8 @@ mod event;
 #[cfg(test)]
 mod fake_tests;
 mod fuzzy;
-mod highlight;
 mod input;
 mod lanes;
-pub mod library;
 mod look;
 mod options;
 pub mod picker;
@@ -30,7 +28,6 @@ mod surroundings;
 mod terminal;
 #[cfg(test)]
 mod terminal_tests;
-mod word_diff;
 
 pub use self::look::{Background, Look};
 pub use self::options::Options;

@@ -1,5 +1,6 @@
 //! How the screens look: signs, colours, and the styles of things.
 
+use backtrail_view::highlight::Palette;
 use ratatui::style::{Color, Modifier, Style};
 
 /// The background of the terminal.
@@ -81,6 +82,16 @@ const ASCII: Signs = Signs {
 };
 
 impl Look {
+    /// The colours of code.
+    pub(crate) fn palette(self) -> Palette {
+        match (self.color, self.many_colors, self.background) {
+            (false, ..) => Palette::None,
+            (true, false, _) => Palette::Sixteen,
+            (true, true, Background::Dark) => Palette::Dark,
+            (true, true, Background::Light) => Palette::Light,
+        }
+    }
+
     pub(crate) fn signs(self) -> &'static Signs {
         match self.unicode {
             true => &UNICODE,

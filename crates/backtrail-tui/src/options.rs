@@ -1,7 +1,7 @@
 //! How the screens are started.
 
-use crate::library::Scope;
 use crate::look::Look;
+use backtrail_view::library::Scope;
 
 /// How the screens look, and what they show first.
 #[derive(Debug, Clone)]

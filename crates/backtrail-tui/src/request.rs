@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crossterm::event::{KeyEvent, MouseEvent};
 
-use crate::library::{
+use backtrail_view::library::{
     Action, Answer, Between, BlameLine, Change, Changes, ChangesOf, Costs, CostsBy, Freshness,
     Line, Moment, OnConflict, Page, PageRequest, Place, Plan, Report, Scope, SearchResults,
     SessionHead, SessionList, Timeline,

@@ -20,7 +20,6 @@ use crate::draw;
 use crate::event::Input;
 use crate::input::InputThread;
 use crate::lanes::Lanes;
-use crate::library::{Change, Library, Place};
 use crate::look::{Background, Look};
 use crate::options::Options;
 use crate::queue::Waiting;
@@ -28,6 +27,7 @@ use crate::request::{Effect, Event, Reply, Request};
 use crate::signals::{self, SignalThread};
 use crate::surroundings;
 use crate::terminal::{self, Screen};
+use backtrail_view::library::{Change, Library, Place};
 
 /// As many messages are taken before a frame is drawn.
 const BATCH: usize = 256;

@@ -14,8 +14,8 @@ use rustix::process::Signal;
 
 use super::*;
 use crate::fake_tests::Fake;
-use crate::library::{OnConflict, Place};
 use crate::terminal_tests::TestTerminal;
+use backtrail_view::library::{OnConflict, Place};
 
 /// The directory of the test, for the program in the terminal.
 const DIR: &str = "BACKTRAIL_TUI_TEST_DIR";

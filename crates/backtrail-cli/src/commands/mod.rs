@@ -21,6 +21,7 @@ pub(crate) mod gc;
 pub(crate) mod help;
 pub(crate) mod hook;
 pub(crate) mod import;
+mod library;
 pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod man;

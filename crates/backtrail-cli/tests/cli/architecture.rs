@@ -87,12 +87,14 @@ fn row_of<'r>(rows: &'r [Row], path: &[String]) -> Option<&'r Row> {
 }
 
 /// Each folder that has a table, which is each crate that is built on the others' modules.
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 8] = [
     "crates/backtrail/src",
     "crates/backtrail-index/src",
     "crates/backtrail-formats/src",
     "crates/backtrail-cli/src",
     "crates/backtrail-tui/src",
+    "crates/backtrail-view/src",
+    "crates/backtrail-web/src",
     "crates/backtrail-testkit/src",
 ];
 

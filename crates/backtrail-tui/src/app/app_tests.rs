@@ -2,7 +2,7 @@
 
 use super::driver_tests::{Driver, Made, entry};
 use super::*;
-use crate::library::{Action, Change, Moment, OnConflict};
+use backtrail_view::library::{Action, Change, Moment, OnConflict};
 
 #[test]
 fn the_newest_session_is_shown_with_its_end_at_once() {
@@ -353,7 +353,7 @@ fn leaving_waits_for_what_is_being_done() {
 fn only_a_current_list_decides_that_nothing_is_here() {
     let (mut app, _) = App::new(Scope::Workspace, Look::default(), (100, 30));
     let nothing = || {
-        crate::request::Reply::Sessions(Ok(crate::library::SessionList {
+        crate::request::Reply::Sessions(Ok(backtrail_view::library::SessionList {
             all: 7,
             ..Default::default()
         }))

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::cursor::Cursor;
-use crate::library::{ChangedFile, Changes, ChangesOf, Line};
 use crate::request::{DiffRequest, DiffRows, Request};
+use backtrail_view::library::{ChangedFile, Changes, ChangesOf, Line};
 
 /// The files that a turn, a call, a row or a span changed.
 #[derive(Debug, Default)]

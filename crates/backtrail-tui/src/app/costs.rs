@@ -1,8 +1,8 @@
 //! What was spent, in groups.
 
 use crate::cursor::{Cursor, Step};
-use crate::library::{CostRow, Costs, CostsBy, Scope};
 use crate::request::Request;
+use backtrail_view::library::{CostRow, Costs, CostsBy, Scope};
 
 /// The ways to group, in the order of the keys.
 pub(crate) const GROUPINGS: [(CostsBy, &str); 6] = [

@@ -8,8 +8,8 @@ use super::overlay::{
 use super::{App, Tone};
 use crate::command::Command;
 use crate::cursor::{Cursor, Step};
-use crate::library::{Action, Scope};
 use crate::request::{Effect, Request};
+use backtrail_view::library::{Action, Scope};
 
 /// How many columns a text is scrolled at once.
 const COLUMNS: usize = 8;

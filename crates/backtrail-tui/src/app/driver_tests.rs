@@ -10,13 +10,13 @@ use ratatui::style::Color;
 
 use crate::app::App;
 use crate::draw::draw;
-use crate::library::{
+use crate::look::Look;
+use crate::request::{DiffRows, Effect, Event, Reply, Request};
+use backtrail_view::library::{
     Action, Answer, Between, BlameLine, ChangedFile, Changes, CostRow, Costs, Failure, Line,
     Moment, OnConflict, Page, PageAt, PageRequest, Part, PartKind, Place, Plan, Report, Scope,
     SearchHit, SearchResults, SessionEntry, SessionHead, SessionList, Span, Timeline, TimelineRow,
 };
-use crate::look::Look;
-use crate::request::{DiffRows, Effect, Event, Reply, Request};
 
 /// The screens, answered at once.
 pub(crate) struct Driver {

@@ -2,8 +2,8 @@
 
 use super::{App, NEWS_AFTER, PREVIEW_AFTER, Tone, View};
 use crate::command::Panel;
-use crate::library::{Change, Freshness, PageAt};
 use crate::request::{Effect, Request};
+use backtrail_view::library::{Change, Freshness, PageAt};
 
 impl App {
     /// Takes note of a change; what is visible is read again soon.

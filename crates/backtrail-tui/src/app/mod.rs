@@ -27,9 +27,11 @@ use self::reader::Reader;
 use self::sessions::SessionsPanel;
 use self::timeline::TimelinePanel;
 use crate::command::{Command, Panel, command_of};
-use crate::library::{ChangesOf, Fold, Freshness, PageAt, PartKind, PartOrTurn, Place, Scope};
 use crate::look::Look;
 use crate::request::{DiffRequest, Effect, Event, Request};
+use backtrail_view::library::{
+    ChangesOf, Fold, Freshness, PageAt, PartKind, PartOrTurn, Place, Scope,
+};
 
 /// How long a preview waits, so that a held key does not open every session that it passes.
 const PREVIEW_AFTER: Duration = Duration::from_millis(40);

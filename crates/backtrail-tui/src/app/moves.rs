@@ -3,8 +3,8 @@
 use super::{App, Tone, View};
 use crate::command::Panel;
 use crate::cursor::Step;
-use crate::library::{PageAt, Place};
 use crate::request::{Direction, Effect, Request};
+use backtrail_view::library::{PageAt, Place};
 
 impl App {
     /// Moves the cursor of the panel with the focus.

@@ -4,11 +4,11 @@ use crate::app::field::Field;
 use crate::command::Command;
 use crate::cursor::Cursor;
 use crate::fuzzy;
-use crate::library::{
+use crate::request::Request;
+use backtrail_view::library::{
     Action, BlameLine, Failure, Line, Moment, OnConflict, Place, Plan, Scope, SearchHit,
     SearchResults, Span,
 };
-use crate::request::Request;
 
 /// Something over the panels. It gets all keys.
 #[derive(Debug)]

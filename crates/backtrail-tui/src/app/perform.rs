@@ -8,8 +8,8 @@ use super::overlay::{
 use super::{App, Tone, View};
 use crate::command::{Command, Panel, TABLE};
 use crate::cursor::Cursor;
-use crate::library::{Action, Fold, Moment, Scope};
 use crate::request::{Direction, Effect, Request, TextFor};
+use backtrail_view::library::{Action, Fold, Moment, Scope};
 
 /// How many columns a diff is scrolled at once.
 const COLUMNS: usize = 8;
@@ -90,7 +90,7 @@ impl App {
 
     fn with_place(
         &mut self,
-        then: impl FnOnce(&mut Self, crate::library::Place) -> Vec<Effect>,
+        then: impl FnOnce(&mut Self, backtrail_view::library::Place) -> Vec<Effect>,
     ) -> Vec<Effect> {
         match self.place() {
             Some(place) => then(self, place),

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::cursor::{Cursor, Step};
-use crate::library::{Fold, Page, PageAt, PageRequest, Part, PartKind, Place};
+use backtrail_view::library::{Fold, Page, PageAt, PageRequest, Part, PartKind, Place};
 
 /// How many pages are kept.
 const PAGES: usize = 8;

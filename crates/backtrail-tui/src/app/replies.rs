@@ -3,11 +3,11 @@
 use super::overlay::{Choice, Overlay, plain_lines};
 use super::{App, Tone};
 use crate::command::Panel;
-use crate::library::{
+use crate::request::{Effect, Reply, Request, TextFor};
+use backtrail_view::library::{
     Action, Answer, Failure, Freshness, Page, PageAt, PageRequest, Place, Plan, Report, Scope,
     SessionList,
 };
-use crate::request::{Effect, Reply, Request, TextFor};
 
 impl App {
     /// Takes the answer to a request.
@@ -146,7 +146,7 @@ impl App {
         }
     }
 
-    fn take_text(&mut self, answer: Answer<Vec<crate::library::Line>>) -> Vec<Effect> {
+    fn take_text(&mut self, answer: Answer<Vec<backtrail_view::library::Line>>) -> Vec<Effect> {
         let Some(Overlay::Text(text)) = self.overlays.last_mut() else {
             return Vec::new();
         };

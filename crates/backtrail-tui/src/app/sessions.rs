@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::cursor::Cursor;
 use crate::fuzzy;
-use crate::library::{Scope, SessionEntry, SessionList};
+use backtrail_view::library::{Scope, SessionEntry, SessionList};
 
 /// The list of sessions, what is shown of it, and what was read.
 #[derive(Debug)]

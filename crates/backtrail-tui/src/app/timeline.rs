@@ -1,8 +1,8 @@
 //! What happened in this workspace, and moments to compare.
 
 use crate::cursor::Cursor;
-use crate::library::{Between, ChangesOf, Moment, Timeline, TimelineRow};
 use crate::request::Request;
+use backtrail_view::library::{Between, ChangesOf, Moment, Timeline, TimelineRow};
 
 /// How many rows are read at first, and how many more each time the end is near.
 const STEP: usize = 200;

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::rows::{Titles, fit, line_of, panel, put, put_error, put_note, row};
 use crate::app::App;
 use crate::command::Panel;
-use crate::library::ChangedFile;
+use backtrail_view::library::ChangedFile;
 
 pub(super) fn files(app: &App, area: Rect, buf: &mut Buffer) {
     let look = app.look;

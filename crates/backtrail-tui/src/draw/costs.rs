@@ -11,8 +11,8 @@ use super::sessions::scope_words;
 use crate::app::App;
 use crate::app::costs::GROUPINGS;
 use crate::command::Panel;
-use crate::library::CostRow;
 use crate::look::Look;
+use backtrail_view::library::CostRow;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     let look = app.look;

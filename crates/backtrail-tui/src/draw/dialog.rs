@@ -14,8 +14,8 @@ use crate::app::App;
 use crate::app::overlay::{BlameBox, Choice, ChooseBox, InputBox, PlanBox, TextBox};
 use crate::command::help_rows;
 use crate::cursor::Cursor;
-use crate::library::{Failure, Plan};
 use crate::look::Look;
+use backtrail_view::library::{Failure, Plan};
 
 /// How wide a dialogue is at most.
 const WIDTH: u16 = 90;

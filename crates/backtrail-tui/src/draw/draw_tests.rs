@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use crate::app::driver_tests::{Driver, Made};
-use crate::library::Span;
 use crate::look::Look;
+use backtrail_view::library::Span;
 
 /// Compares the screen with the file that shows how it should be.
 #[expect(clippy::disallowed_methods, reason = "the files are not in a store")]

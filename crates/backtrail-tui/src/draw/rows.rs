@@ -9,8 +9,8 @@ use ratatui::widgets::{Block, Borders, Clear, Widget};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::app::areas::inner;
-use crate::library;
 use crate::look::Look;
+use backtrail_view::library;
 
 /// Borders of characters that every terminal has.
 const ASCII_BORDER: border::Set<'_> = border::Set {

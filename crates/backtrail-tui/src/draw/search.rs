@@ -9,7 +9,7 @@ use ratatui::widgets::Widget;
 use super::rows::{Titles, cut, line_of, overlay, put, put_error, put_note, row};
 use crate::app::App;
 use crate::app::overlay::SearchBox;
-use crate::library::{Scope, SearchHit};
+use backtrail_view::library::{Scope, SearchHit};
 
 /// How many lines of a match are shown.
 const LINES: usize = 3;

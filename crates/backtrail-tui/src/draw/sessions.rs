@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::rows::{Titles, fit, fit_right, panel, put, put_error, put_note, row};
 use crate::app::App;
 use crate::command::Panel;
-use crate::library::{Scope, SessionEntry};
+use backtrail_view::library::{Scope, SessionEntry};
 
 /// What a title must keep before another column is shown.
 const TITLE: usize = 24;

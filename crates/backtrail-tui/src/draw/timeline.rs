@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use super::rows::{Titles, fit, fit_right, panel, put, put_error, put_note, row};
 use crate::app::App;
 use crate::command::Panel;
-use crate::library::TimelineRow;
+use backtrail_view::library::TimelineRow;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     let look = app.look;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use anstyle::{Effects, Style};
 
 use crate::diff_rows;
-use crate::highlight;
-use crate::library::{
+use crate::look::Look;
+use crate::request::DiffRequest;
+use backtrail_view::highlight;
+use backtrail_view::library::{
     Answer, Between, Changes, ChangesOf, Fold, Freshness, Library, Line, Moment, Page, PageAt,
     PageRequest, Scope, SessionEntry, Span, TimelineRow,
 };
-use crate::look::Look;
-use crate::request::DiffRequest;
 
 /// As many points are offered.
 const POINTS: usize = 1000;
@@ -249,7 +249,7 @@ impl Choices for Files {
             }
             false => {
                 let text = self.library.file(&between.workspace, &between.from, path)?;
-                highlight::file(path, &text, Look::default())
+                highlight::file(path, &text, Look::default().palette())
             }
         };
         Ok(Preview {

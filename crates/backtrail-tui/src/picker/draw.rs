@@ -8,9 +8,10 @@ use unicode_width::UnicodeWidthStr;
 use super::areas::Areas;
 use super::choices::Choice;
 use super::state::PickerState;
-use crate::columns::{shown, window};
-use crate::library::{Line, Span};
+use crate::columns::window;
 use crate::look::Look;
+use backtrail_view::clean::shown;
+use backtrail_view::library::{Line, Span};
 
 /// Draws a picker.
 pub(super) fn draw(state: &PickerState, frame: &mut Frame<'_>) {

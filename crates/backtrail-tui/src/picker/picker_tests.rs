@@ -9,8 +9,8 @@ use ratatui::layout::Size;
 use rustix::process::Signal;
 
 use super::*;
-use crate::library::{Answer, Failure, Span};
 use crate::terminal_tests::{TestTerminal, this_program};
+use backtrail_view::library::{Answer, Failure, Span};
 
 /// Three choices; the second has no preview. As a search it lists what is typed.
 struct Fruit {

@@ -9,9 +9,9 @@ use super::areas::Areas;
 use super::choices::{Choice, Choices, Preview};
 use crate::cursor::{Cursor, Step};
 use crate::fuzzy;
-use crate::library::{Answer, Failure};
 use crate::look::{Background, Look};
 use crate::request::Event;
+use backtrail_view::library::{Answer, Failure};
 
 /// What becomes of a picker after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

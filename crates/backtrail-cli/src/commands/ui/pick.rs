@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use backtrail_tui::library::Library;
 use backtrail_tui::picker::{Choices, Files, Matches, Points, Sessions, pick};
+use backtrail_view::library::Library;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::library::StoreLibrary;
+use super::super::library::StoreLibrary;
 use crate::commands::Answer;
 use crate::error::{CommandError, Result};
 use crate::ui::Ui;

@@ -1,0 +1,9 @@
+//! What the screens and the pages of `backtrail` show.
+//!
+//! [`library`] is their contract with the store. The rest is what both need to show it: code in
+//! the colours of its language, and which words of a line changed.
+
+pub mod clean;
+pub mod highlight;
+pub mod library;
+pub mod word_diff;
