@@ -1,0 +1,1 @@
+//! What each page shows: HTML made of the answers of a site.
