@@ -40,16 +40,14 @@ fn session_query(query: &Query) -> Answer<SessionQuery> {
 }
 
 fn rows(rows: &[SessionRow]) -> Markup {
-    html! {
-        ul.rows { @for row in rows { li { (row_link(row)) } } }
-    }
+    html! { @for row in rows { li { (row_link(row)) } } }
 }
 
 fn row_link(row: &SessionRow) -> Markup {
     let entry = &row.entry;
     html! {
         a.row.sub[entry.is_sub_agent] href=(links::session(&entry.id)) data-session=(entry.id)
-            data-last=(entry.last_seq) {
+            data-last=(entry.last_seq) data-updated=(entry.updated_ms) {
             span.title class=(depth_class(entry.depth)) { (title(entry)) }
             span.agent { (entry.agent) }
             span.project { (entry.project) }
