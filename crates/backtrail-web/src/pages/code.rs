@@ -1,9 +1,10 @@
 //! Text in the sixteen colours of a terminal, as classes: `a1` is red, whatever red is in a style.
 
-use anstyle::{Ansi256Color, Color, Effects, Style};
 use backtrail_view::library::Line;
 use backtrail_view::word_diff::Changed;
 use maud::{Markup, html};
+
+use crate::answer::style_classes;
 
 /// Returns a line of code.
 pub(super) fn line(line: &Line) -> Markup {
@@ -16,7 +17,7 @@ pub(super) fn emphasised(line: &Line, changed: &Changed) -> Markup {
     let pieces = line.iter().flat_map(|span| {
         let start = end;
         end += span.text.len();
-        let class = class(span.style);
+        let class = style_classes(span.style);
         let pieces = pieces(&span.text, start, changed).into_iter();
         pieces.map(move |(text, is_changed)| piece(text, &class, is_changed))
     });
@@ -47,30 +48,10 @@ fn pieces<'t>(text: &'t str, start: usize, changed: &Changed) -> Vec<(&'t str, b
     pieces.collect()
 }
 
-/// Returns the classes of a style.
-pub(super) fn class(style: Style) -> String {
-    let number = match style.get_fg_color() {
-        Some(Color::Ansi(color)) => Some(Ansi256Color::from_ansi(color).index()),
-        _ => None,
-    };
-    let mut classes: Vec<String> = number.map(|number| format!("a{number}")).into_iter().collect();
-    for (effect, class) in [
-        (Effects::BOLD, "bold"),
-        (Effects::ITALIC, "italic"),
-        (Effects::UNDERLINE, "underline"),
-        (Effects::DIMMED, "dim"),
-    ] {
-        if style.get_effects().contains(effect) {
-            classes.push(class.to_owned());
-        }
-    }
-    classes.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anstyle::AnsiColor;
+    use anstyle::{AnsiColor, Style};
     use backtrail_view::library::Span;
 
     #[test]

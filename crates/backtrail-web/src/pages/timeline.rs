@@ -4,8 +4,8 @@ use backtrail_view::library::{Answer, Timeline, TimelineRow};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use super::{code, links};
-use crate::answer::Query;
+use super::links;
+use crate::answer::{Query, style_classes};
 use crate::library::{Site, WorkspaceEntry};
 
 /// No request is answered with more rows.
@@ -43,7 +43,7 @@ fn row_button(row: &TimelineRow) -> Markup {
             data-session=[place.map(|it| &it.session)] data-seq=[place.map(|it| it.seq)]
             data-trail=[place.and_then(|it| it.trail)] data-href=[place.map(links::place)] {
             span.at { (row.at) }
-            span.kind class=(code::class(row.style)) { (row.kind) }
+            span.kind class=(style_classes(row.style)) { (row.kind) }
             span.about { (row.about) }
             span.step { (step_words(row.step)) }
             span.change { (row.change) }
