@@ -19,7 +19,7 @@ pub(super) fn plot(rows: &[SpendingRow]) -> Markup {
     html! {
         @if rows.is_empty() { p.empty { "Nothing was spent yet." } }
         @else {
-            div.plot tabindex="0" role="region" aria-label="Blocks of five hours" {
+            div.plot tabindex="0" role="region" aria-label="Plot of the blocks" {
                 svg.blocks viewBox={ "0 0 " (width) " " (height) } width=(width) height=(height) role="img"
                     aria-label="What each block of five hours cost; the table has the numbers" {
                     @for (at, row) in rows.iter().rev().enumerate() { (column(at, row)) }

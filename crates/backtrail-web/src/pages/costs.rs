@@ -146,7 +146,7 @@ fn table(view: &SpendingView, by: GroupBy) -> Markup {
         _ => &["Cost", "Tokens", "Calls", "Input", "Output", "Cache read", "Cache write", "Cache hits"],
     };
     html! {
-        div.wide tabindex="0" role="region" aria-label="Numbers" { table.amounts {
+        div.wide tabindex="0" role="region" aria-label={ "Numbers by " (heading(by).to_lowercase()) } { table.amounts {
             thead { tr {
                 th scope="col" { (heading(by)) }
                 @for column in columns { th.right scope="col" { (column) } }
@@ -230,7 +230,7 @@ fn turn_table(turns: &[DearTurn]) -> Markup {
     html! {
         @if turns.is_empty() { p.empty { "No turn has a known cost." } }
         @else {
-            div.wide tabindex="0" role="region" aria-label="Dearest turns" { table.amounts {
+            div.wide tabindex="0" role="region" aria-label="Numbers of the dearest turns" { table.amounts {
                 thead { tr {
                     th scope="col" { "Turn" } th scope="col" { "Session" }
                     th.right scope="col" { "Cost" } th.right scope="col" { "Tokens" }

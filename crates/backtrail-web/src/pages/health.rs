@@ -34,8 +34,8 @@ fn page(health: &Health) -> Markup {
 fn finding_item(finding: &Finding) -> Markup {
     let (class, word) = match finding.condition {
         Condition::Fine => ("fine", "fine"),
-        Condition::Warning => ("warning", "look at"),
-        Condition::Bad => ("bad", "mend"),
+        Condition::Warning => ("warning", "warning"),
+        Condition::Bad => ("bad", "problem"),
     };
     html! {
         li class=(class) {

@@ -30,7 +30,7 @@ pub(super) fn year(rows: &[SpendingRow], today: &str) -> Markup {
     };
     let days = days_until(last);
     html! {
-        div.plot tabindex="0" role="region" aria-label="A year of days" {
+        div.plot tabindex="0" role="region" aria-label="Plot of the year" {
             (picture(&days, &spent))
         }
         (legend())

@@ -26,11 +26,14 @@ pub(crate) fn timeline(site: &dyn Site, query: &Query) -> Answer<Value> {
 }
 
 fn rows(timeline: &Timeline) -> Markup {
+    let days = timeline.rows.chunk_by(|one, next| next.day.is_empty() || next.day == one.day);
     html! {
         ol.timeline {
-            @for row in &timeline.rows {
-                @if !row.day.is_empty() { li.day { h2 { (row.day) } } }
-                li { (row_button(row)) }
+            @for rows in days {
+                @if let Some(first) = rows.first().filter(|row| !row.day.is_empty()) {
+                    li.day { h2 { (first.day) } }
+                }
+                @for row in rows { li { (row_button(row)) } }
             }
         }
     }
