@@ -231,6 +231,26 @@ fn a_session_that_grows_shows_its_end_and_others_are_unread() {
     assert!(!unread(&driver, 1), "it was read");
 }
 
+/// News that come while the end is being read are not lost.
+#[test]
+fn a_session_that_grows_while_its_end_is_read_is_read_again() {
+    let mut driver = Driver::new(160, 40);
+    driver.press("<Enter>");
+    driver.library.sessions[0].last_seq = 103;
+    let news = || Event::Changed(Change::Session("id-1".to_owned()));
+    let effects = driver.app.update(news());
+    let first = effects.into_iter().find_map(|effect| match effect {
+        Effect::Ask(request @ Request::Page(_)) => Some(request),
+        _ => None,
+    });
+    let first = first.unwrap();
+    let reply = driver.library.answer(&first);
+    driver.library.sessions[0].last_seq = 105;
+    driver.app.update(news());
+    driver.send(Event::Reply(Box::new(first), reply));
+    driver.expect("Answer 105 of id-1");
+}
+
 #[test]
 fn someone_who_reads_further_up_stays_there_when_the_session_grows() {
     let mut driver = Driver::new(160, 40);
