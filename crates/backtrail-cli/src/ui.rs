@@ -1,6 +1,6 @@
 //! Output: data on stdout, everything else on stderr.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anstream::{AutoStream, ColorChoice};
@@ -13,7 +13,7 @@ use crate::home;
 use crate::layout::{DIM, Table, styled};
 use crate::pager;
 use crate::shell::quote_path;
-use crate::text::{clean, harmless, path_json};
+use crate::text::{Filtered, clean, harmless, path_json};
 
 /// How a command writes its output, and the store that it uses.
 #[derive(Debug)]
@@ -126,9 +126,10 @@ impl Ui {
 
     /// Prints a value as one line of JSON.
     pub(crate) fn print_json(&self, value: &impl Serialize) -> Result<()> {
-        let json = serde_json::to_string(value).map_err(io::Error::from)?;
-        let mut out = io::stdout().lock();
-        writeln!(out, "{}", harmless(&json))?;
+        let out = Filtered::new(io::stdout().lock(), harmless);
+        let mut out = BufWriter::with_capacity(64 << 10, out);
+        serde_json::to_writer(&mut out, value).map_err(io::Error::from)?;
+        out.write_all(b"\n")?;
         Ok(out.flush()?)
     }
 
