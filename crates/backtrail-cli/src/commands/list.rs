@@ -10,6 +10,7 @@ use backtrail_index::{Field, Filter, Index, SessionRow, Spending};
 use serde_json::{Value, json};
 
 use self::families::{Content, Family};
+pub(super) use self::families::{agent_of, title_of};
 pub(super) use self::table::SessionLine;
 use super::filters::{Filters, Scope, at_least_one, this_workspace};
 use super::workspace::freshen_at_once;
