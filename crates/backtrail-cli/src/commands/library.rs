@@ -13,6 +13,8 @@ mod lab;
 mod moments;
 mod next_undo;
 mod pages;
+#[cfg(test)]
+mod player;
 mod search;
 mod sessions;
 mod site;
