@@ -92,6 +92,7 @@ verbs! {
     Pin(pin::PinArgs),
     Stats(stats::StatsArgs),
     Ui(ui::UiArgs),
+    Web(web::WebArgs),
     Watch(watch::WatchArgs),
     Hook(hook::HookArgs),
     Statusline(statusline::StatuslineArgs),

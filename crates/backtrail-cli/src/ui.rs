@@ -94,8 +94,8 @@ impl Ui {
 
     /// Returns standard output for styled text; styles are removed where they are not
     /// wanted. It is buffered: flush it.
-    pub(crate) fn out(&self) -> io::BufWriter<AutoStream<io::StdoutLock<'static>>> {
-        io::BufWriter::new(AutoStream::new(io::stdout().lock(), self.color))
+    pub(crate) fn out(&self) -> BufWriter<AutoStream<io::StdoutLock<'static>>> {
+        BufWriter::new(AutoStream::new(io::stdout().lock(), self.color))
     }
 
     /// Returns stderr for a dialogue with the user; styles are removed where they are not

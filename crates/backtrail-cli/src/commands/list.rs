@@ -11,6 +11,7 @@ use backtrail_index::{Field, Filter, Index, SessionRow};
 use serde_json::{Value, json};
 
 use self::families::{Content, Family};
+pub(super) use self::families::{agent_of, title_of};
 use self::row_json::ListJson;
 pub(super) use self::row_json::row_json;
 pub(super) use self::table::SessionLine;

@@ -14,6 +14,7 @@ mod schema;
 mod sessions;
 mod spending;
 mod tools;
+mod turns;
 mod workspaces;
 mod writer;
 

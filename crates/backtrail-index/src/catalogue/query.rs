@@ -322,6 +322,16 @@ impl Catalogue {
         self.rows(sql, [], |row| Ok(row.get::<_, i64>(0)?.cast_unsigned()))
     }
 
+    /// Returns the models with the most calls of sessions.
+    pub(crate) fn main_models(&self, sessions: &[&SessionId]) -> Result<HashMap<String, String>> {
+        let ids = serde_json::to_string(sessions).unwrap_or_default();
+        // Of several rows of a session the last one stays.
+        let sql = "SELECT s.id, t.model FROM json_each(?1) AS asked
+             JOIN sessions AS s ON s.id = asked.value JOIN totals AS t ON t.session = s.key
+             WHERE t.model <> '' ORDER BY t.calls, t.model DESC";
+        self.rows(sql, params![ids], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
     /// Returns how many different files sessions changed: those that are known by name, or the
     /// most of one session if it is more.
     pub(crate) fn files_changed(&self, sessions: &[&SessionId]) -> Result<u64> {

@@ -24,7 +24,7 @@ const SLOTS: &str = "SELECT *, slot * 900000 AS at, slot * 900000 AS first,
     slot * 900000 + 899999 AS last FROM totals_by_time";
 
 /// Single calls.
-const CALLS: &str = "SELECT session,
+pub(super) const CALLS: &str = "SELECT session, trail, seq,
     coalesce(model, (SELECT model FROM sessions WHERE key = session), '') AS model, at, at AS first, at AS last,
     (measured OR reported IS NOT NULL) AS calls, input, output, cache_write, cache_write_1h,
     cache_read, reasoning, coalesce(cost, 0) AS cost, reported IS NOT NULL AS reported,

@@ -1,107 +1,15 @@
 //! Pages tile, whatever is in a session: no part is twice, none is missing, and each is as `show`
 //! writes it. A page is bounded, whatever the length of a session or of a record.
 
-use backtrail::{Block, Compaction, Message, Note, Role, Session, SessionOptions, ToolResult};
+use backtrail::{Block, Message, Session, SessionOptions};
 use backtrail_index::Index;
 use backtrail_view::library::{Fold, Library, Page, PageAt, PageRequest, Part, PartKind, Place};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::super::player::{Player, step};
 use super::super::testing::{Fixture, answer, call, plain, plain_parts, result};
 use super::*;
-
-/// Something that is added to a session.
-#[derive(Debug, Clone)]
-enum Step {
-    Prompt(usize),
-    Answer(usize),
-    Thinking(usize),
-    /// Calls, with the number of lines of each command.
-    Calls(usize),
-    /// The result of the oldest call that has none, and its number of lines.
-    Result(usize),
-    /// A prompt that brings the results of the last calls.
-    PromptWithResults,
-    Injected(usize),
-    Title(u8),
-    Compaction,
-    /// The conversation goes back by a few records.
-    Rewind(u64),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        3 => (1..9usize).prop_map(Step::Prompt),
-        4 => (1..60usize).prop_map(Step::Answer),
-        1 => (1..4usize).prop_map(Step::Thinking),
-        4 => (1..4usize).prop_map(Step::Calls),
-        5 => (1..80usize).prop_map(Step::Result),
-        1 => Just(Step::PromptWithResults),
-        1 => (1..4usize).prop_map(Step::Injected),
-        1 => any::<u8>().prop_map(Step::Title),
-        1 => Just(Step::Compaction),
-        1 => (1..4u64).prop_map(Step::Rewind),
-    ]
-}
-
-/// Adds steps to a session, and the calls that they leave open.
-struct Player {
-    session: Session,
-    open: Vec<String>,
-    calls: usize,
-}
-
-impl Player {
-    fn play(&mut self, step: &Step) {
-        let lines = |what: &str, n: usize| vec![what; n].join("\n\n");
-        let message = match step {
-            Step::Prompt(n) => Message::user_text(lines("please", *n)),
-            Step::Answer(n) => answer(&lines("done **this**", *n)),
-            Step::Thinking(n) => Message::assistant([Block::thinking(lines("hm", *n))]),
-            Step::Calls(n) => Message::assistant((0..*n).map(|_| self.call()).collect::<Vec<_>>()),
-            Step::Result(n) => match self.open.is_empty() {
-                true => result("nobody", "late"),
-                false => result(&self.open.remove(0), &lines("output", *n)),
-            },
-            Step::PromptWithResults => {
-                let results = std::mem::take(&mut self.open).into_iter();
-                let results = results.map(|id| ToolResult::ok("so").answers(id, "bash").into());
-                let blocks = results.chain([Block::text("stop")]);
-                Message::new(Role::User, blocks.collect::<Vec<_>>())
-            }
-            Step::Injected(n) => {
-                let text = lines("remember", *n);
-                Message::user_text(format!("<system-reminder>\n{text}\n</system-reminder>"))
-            }
-            Step::Title(n) => {
-                self.session
-                    .note(&Note::new().title(format!("t{n}")))
-                    .unwrap();
-                return;
-            }
-            Step::Compaction => {
-                // There may be nothing to compact.
-                self.session.compact(&Compaction::new("what was")).ok();
-                return;
-            }
-            Step::Rewind(n) => {
-                let last = self.session.last_seq();
-                if last > *n {
-                    self.session.rewind_chat(last - n).unwrap();
-                }
-                return;
-            }
-        };
-        self.session.append(message).unwrap();
-    }
-
-    fn call(&mut self) -> Block {
-        self.calls += 1;
-        let id = format!("c{}", self.calls);
-        self.open.push(id.clone());
-        call(&id, "make all")
-    }
-}
 
 /// A session of a library, and how its pages are asked for.
 struct Paged<'a> {
@@ -203,7 +111,7 @@ proptest! {
         let fixture = Fixture::new();
         let session = fixture.session(SessionOptions::new());
         let id = session.id().to_string();
-        let mut player = Player { session, open: Vec::new(), calls: 0 };
+        let mut player = Player::new(session);
         for (n, step) in steps.iter().enumerate() {
             player.play(step);
             if n == catalogued {
