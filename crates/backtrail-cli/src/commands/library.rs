@@ -170,11 +170,7 @@ impl StoreLibrary {
 
     /// Returns what the turns of a session changed. Finding out reads the whole trail of the
     /// workspace, so it is remembered from page to page.
-    fn changes_of(
-        &self,
-        reader: &SessionReader,
-        info: &SessionInfo,
-    ) -> Arc<TurnChanges> {
+    fn changes_of(&self, reader: &SessionReader, info: &SessionInfo) -> Arc<TurnChanges> {
         if let Some(known) = &*lock(&self.changes.0)
             && known.session == info.id
             && known.at.elapsed() < REMEMBERED

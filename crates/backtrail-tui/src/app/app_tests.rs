@@ -412,3 +412,19 @@ fn no_keys_at_any_size_break_the_screens() {
         }
     }
 }
+
+#[test]
+fn colours_follow_a_background_that_is_told_late() {
+    let mut driver = Driver::new(160, 40);
+    let mut told = |background| {
+        let effects = driver.app.set_background(background);
+        let asked = effects.iter().map(|effect| match effect {
+            Effect::Ask(Request::Page(_)) => "page",
+            Effect::Ask(Request::Diff(_)) => "diff",
+            other => panic!("{other:?}"),
+        });
+        asked.collect::<Vec<_>>()
+    };
+    assert_eq!(told(Background::Dark), [""; 0]);
+    assert_eq!(told(Background::Light), ["page", "diff"]);
+}

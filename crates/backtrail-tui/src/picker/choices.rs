@@ -47,8 +47,8 @@ pub trait Choices: Send + Sync + 'static {
     }
     /// Returns what there is to choose from, best first.
     fn list(&self, typed: &str) -> Answer<Vec<Choice>>;
-    /// Returns what a choice looks like.
-    fn preview(&self, id: &str, width: u16) -> Answer<Preview>;
+    /// Returns what a choice looks like in so many columns of a terminal.
+    fn preview(&self, id: &str, width: u16, look: Look) -> Answer<Preview>;
 }
 
 /// Sessions: those of this workspace, or all if it has none.
@@ -70,8 +70,8 @@ impl Choices for Sessions {
     }
 
     /// The end of the conversation.
-    fn preview(&self, id: &str, width: u16) -> Answer<Preview> {
-        let page = page(self.0.as_ref(), id, None, PageAt::End, width)?;
+    fn preview(&self, id: &str, width: u16, look: Look) -> Answer<Preview> {
+        let page = page(self.0.as_ref(), (id, None), PageAt::End, (width, look))?;
         let lines = page.parts.into_iter().flat_map(|part| part.lines);
         Ok(Preview {
             lines: lines.collect(),
@@ -95,10 +95,9 @@ fn of_session(entry: SessionEntry) -> Choice {
 
 fn page(
     library: &dyn Library,
-    session: &str,
-    trail: Option<u32>,
+    (session, trail): (&str, Option<u32>),
     at: PageAt,
-    width: u16,
+    (width, look): (u16, Look),
 ) -> Answer<Page> {
     library.page(&PageRequest {
         session: session.to_owned(),
@@ -106,6 +105,7 @@ fn page(
         trail,
         width,
         fold: Fold::Short,
+        palette: look.palette(),
     })
 }
 
@@ -125,7 +125,7 @@ impl Choices for Points {
     }
 
     /// What was changed, and how.
-    fn preview(&self, id: &str, width: u16) -> Answer<Preview> {
+    fn preview(&self, id: &str, width: u16, look: Look) -> Answer<Preview> {
         let of = ChangesOf::Row(id.to_owned());
         let changes = self.library.changes(&of)?;
         let mut lines = files_of(&changes);
@@ -136,7 +136,7 @@ impl Choices for Points {
                 self.library.as_ref(),
                 &of,
                 between,
-                (&file.path, width),
+                (&file.path, width, look),
             )?);
         }
         Ok(Preview {
@@ -151,7 +151,7 @@ fn diff(
     library: &dyn Library,
     of: &ChangesOf,
     between: Option<&Between>,
-    (path, width): (&str, u16),
+    (path, width, look): (&str, u16, Look),
 ) -> Answer<Vec<Line>> {
     let diff = library.diff(of, between, path)?;
     let request = DiffRequest {
@@ -162,7 +162,7 @@ fn diff(
         skip: 0,
         side_by_side: false,
     };
-    let rows = diff_rows::lay_out(&diff, &request, Look::default()).rows;
+    let rows = diff_rows::lay_out(&diff, &request, look).rows;
     Ok(rows.into_iter().map(|(row, _)| row).collect())
 }
 
@@ -240,16 +240,21 @@ impl Choices for Files {
     }
 
     /// What is different now, or the file as it was.
-    fn preview(&self, path: &str, width: u16) -> Answer<Preview> {
+    fn preview(&self, path: &str, width: u16, look: Look) -> Answer<Preview> {
         let between = self.between()?;
         let lines = match self.only_changed {
             true => {
                 let of = ChangesOf::Between(between.clone());
-                diff(self.library.as_ref(), &of, Some(&between), (path, width))?
+                diff(
+                    self.library.as_ref(),
+                    &of,
+                    Some(&between),
+                    (path, width, look),
+                )?
             }
             false => {
                 let text = self.library.file(&between.workspace, &between.from, path)?;
-                highlight::file(path, &text, Look::default().palette())
+                highlight::file(path, &text, look.palette())
             }
         };
         Ok(Preview {
@@ -290,16 +295,15 @@ impl Choices for Matches {
     }
 
     /// The conversation from the match on.
-    fn preview(&self, id: &str, width: u16) -> Answer<Preview> {
+    fn preview(&self, id: &str, width: u16, look: Look) -> Answer<Preview> {
         let (place, trail) = id.split_once(' ').unwrap_or((id, ""));
         let (session, seq) = place.rsplit_once(':').unwrap_or((place, ""));
         let seq: u64 = seq.parse().unwrap_or_default();
         let page = page(
             self.0.as_ref(),
-            session,
-            trail.parse().ok(),
+            (session, trail.parse().ok()),
             PageAt::Around(seq),
-            width,
+            (width, look),
         )?;
         // The part that has the record begins at it or before it.
         let first = page.parts.iter().rposition(|part| part.seq <= seq);
