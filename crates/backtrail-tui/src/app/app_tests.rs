@@ -428,3 +428,17 @@ fn colours_follow_a_background_that_is_told_late() {
     assert_eq!(told(Background::Dark), [""; 0]);
     assert_eq!(told(Background::Light), ["page", "diff"]);
 }
+
+#[test]
+fn a_wrong_query_says_so_and_enter_opens_nothing() {
+    let mut driver = Driver::new(120, 30);
+    driver.press("/round");
+    driver.expect("it has round in it");
+    driver.press(")");
+    driver.expect("the `)` closes nothing");
+    assert!(!driver.shows("it has round in it"));
+    driver.press("<Enter>");
+    driver.expect("Search in");
+    driver.press("<Backspace>");
+    driver.expect("it has round in it");
+}
