@@ -146,8 +146,8 @@ fn rewind_shows_what_it_would_do_and_asks_what_becomes_of_other_changes() {
     ] {
         let cli = conflicting();
         let mut terminal = start(&cli, &["rewind"]);
+        terminal.wait_for("3/3");
         terminal.type_keys("start");
-        terminal.wait_for("1/3");
         // The plan, before anything is decided: whose changes are in the way.
         terminal.wait_for("your");
         terminal.type_keys("\r");
@@ -174,9 +174,8 @@ fn a_decision_that_is_cancelled_touches_nothing() {
     }
     let cli = conflicting();
     let mut terminal = start(&cli, &["rewind"]);
-    terminal.type_keys("start");
-    terminal.wait_for("1/3");
-    terminal.type_keys("\r");
+    terminal.wait_for("3/3");
+    terminal.type_keys("start\r");
     next_picker(&mut terminal);
     terminal.wait_for("3/3");
     terminal.type_keys("\u{1b}");
@@ -195,9 +194,8 @@ fn restore_shows_what_it_would_do_to_a_file() {
     }
     let cli = conflicting();
     let mut terminal = start(&cli, &["restore"]);
-    terminal.type_keys("start");
-    terminal.wait_for("1/3");
-    terminal.type_keys("\r");
+    terminal.wait_for("3/3");
+    terminal.type_keys("start\r");
     next_picker(&mut terminal);
     terminal.wait_for("1/1");
     // Words that did not change are not drawn again, so that they are not in one piece.
