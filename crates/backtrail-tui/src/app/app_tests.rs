@@ -432,3 +432,33 @@ fn no_keys_at_any_size_break_the_screens() {
         }
     }
 }
+
+#[test]
+fn colours_follow_a_background_that_is_told_late() {
+    let mut driver = Driver::new(160, 40);
+    let mut told = |background| {
+        let effects = driver.app.set_background(background);
+        let asked = effects.iter().map(|effect| match effect {
+            Effect::Ask(Request::Page(_)) => "page",
+            Effect::Ask(Request::Diff(_)) => "diff",
+            other => panic!("{other:?}"),
+        });
+        asked.collect::<Vec<_>>()
+    };
+    assert_eq!(told(Background::Dark), [""; 0]);
+    assert_eq!(told(Background::Light), ["page", "diff"]);
+}
+
+#[test]
+fn a_wrong_query_says_so_and_enter_opens_nothing() {
+    let mut driver = Driver::new(120, 30);
+    driver.press("/round");
+    driver.expect("it has round in it");
+    driver.press(")");
+    driver.expect("the `)` closes nothing");
+    assert!(!driver.shows("it has round in it"));
+    driver.press("<Enter>");
+    driver.expect("Search in");
+    driver.press("<Backspace>");
+    driver.expect("it has round in it");
+}

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::cursor::{Cursor, Step};
+use backtrail_view::highlight::Palette;
 use backtrail_view::library::{Fold, Page, PageAt, PageRequest, Part, PartKind, Place};
 
 /// How many pages are kept.
@@ -77,6 +78,8 @@ impl Reader {
             trail: self.trail,
             width: self.width,
             fold: self.fold,
+            // The thread that asks knows the colours.
+            palette: Palette::None,
         };
         self.waiting.push(request.clone());
         request
