@@ -5,36 +5,23 @@ use anstyle::{Ansi256Color, AnsiColor, Color, Effects, Style};
 use crate::columns::{width, window};
 use crate::look::{Background, Look};
 use crate::request::{DiffRequest, DiffRows};
-use backtrail_view::clean::shown;
-use backtrail_view::highlight::{Highlighter, Language};
+use backtrail_view::diff_lines::{ShownLine, runs, shown_lines};
 use backtrail_view::library::{DiffKind, FileDiff, Line, Span};
-use backtrail_view::word_diff::{Changed, changed_words};
 
 /// With less room than this for text, line numbers are not shown.
 const LEAST_ROOM: usize = 12;
 
 /// Lays a difference out. Every row fits into the width.
 pub(crate) fn lay_out(diff: &FileDiff, request: &DiffRequest, look: Look) -> DiffRows {
-    let texts: Vec<Text> = texts(diff, look);
+    let texts = texts(diff, look);
     let layout = Layout::new(&texts, request, look);
     let mut rows = Vec::new();
     let mut hunk = None;
-    let mut rest = texts.as_slice();
-    while let Some(first) = rest.first() {
-        let run = match first.kind {
-            DiffKind::Hunk | DiffKind::Same => 1,
-            _ => {
-                let is_changed =
-                    |text: &&Text| !matches!(text.kind, DiffKind::Hunk | DiffKind::Same);
-                rest.iter().take_while(is_changed).count()
-            }
-        };
-        if first.kind == DiffKind::Hunk {
+    for run in runs(&texts) {
+        if run.iter().any(|text| text.kind == DiffKind::Hunk) {
             hunk = Some(hunk.map_or(0, |n: usize| n + 1));
         }
-        let laid_out = layout.rows(&rest[..run]);
-        rows.extend(laid_out.into_iter().map(|row| (row, hunk)));
-        rest = &rest[run..];
+        rows.extend(layout.rows(run).into_iter().map(|row| (row, hunk)));
     }
     DiffRows {
         rows,
@@ -42,107 +29,22 @@ pub(crate) fn lay_out(diff: &FileDiff, request: &DiffRequest, look: Look) -> Dif
     }
 }
 
-/// A line of a difference, highlighted.
-struct Text {
-    kind: DiffKind,
-    old: Option<u64>,
-    new: Option<u64>,
-    spans: Line,
-}
-
-/// Highlights the lines, and emphasises the words that changed.
-fn texts(diff: &FileDiff, look: Look) -> Vec<Text> {
-    let lines: Vec<String> = diff.lines.iter().map(|line| shown(&line.text)).collect();
-    let code = diff.lines.iter().zip(&lines);
-    let code = code.filter(|(line, _)| line.kind != DiffKind::Hunk);
-    let language = Language::of(
-        &diff.path,
-        code.map(|(_, text)| text.as_str()),
-        look.palette(),
-    );
-    let mut sides = Sides::new(language.as_ref());
-    let mut texts: Vec<Text> = Vec::with_capacity(lines.len());
-    for (line, text) in diff.lines.iter().zip(&lines) {
-        texts.push(Text {
-            kind: line.kind,
-            old: line.old,
-            new: line.new,
-            spans: sides.highlight(line.kind, text),
-        });
+/// Highlights the lines, and gives removed and added ones their colours.
+fn texts(diff: &FileDiff, look: Look) -> Vec<ShownLine> {
+    let mut texts = shown_lines(diff, look.palette());
+    for text in texts.iter_mut().filter(|text| text.is_changed()) {
+        color(text, look);
     }
-    color_changes(&mut texts, &lines, look);
     texts
 }
 
-/// Old and new follow each other, each by itself.
-struct Sides<'l> {
-    language: Option<&'l Language>,
-    old: Option<Highlighter>,
-    new: Option<Highlighter>,
-}
-
-impl<'l> Sides<'l> {
-    fn new(language: Option<&'l Language>) -> Self {
-        Self {
-            language,
-            old: language.map(Language::start),
-            new: language.map(Language::start),
-        }
-    }
-
-    fn highlight(&mut self, kind: DiffKind, text: &str) -> Line {
-        let highlighted = |side: &mut Option<Highlighter>| side.as_mut().map(|it| it.line(text));
-        let line = match kind {
-            DiffKind::Hunk => {
-                *self = Self::new(self.language);
-                None
-            }
-            DiffKind::Removed => highlighted(&mut self.old),
-            DiffKind::Added => highlighted(&mut self.new),
-            DiffKind::Same => {
-                highlighted(&mut self.old);
-                highlighted(&mut self.new)
-            }
-        };
-        line.unwrap_or_else(|| vec![Span::plain(text)])
-    }
-}
-
-/// Gives removed and added lines their colours. The first removed line of a run belongs to the
-/// first added one, and so on.
-fn color_changes(texts: &mut [Text], lines: &[String], look: Look) {
-    let mut at = 0;
-    while at < texts.len() {
-        let count = |from: usize, kind: DiffKind| {
-            let rest = texts[from..].iter();
-            rest.take_while(|text| text.kind == kind).count()
-        };
-        let removed = count(at, DiffKind::Removed);
-        let added = count(at + removed, DiffKind::Added);
-        for n in 0..removed.max(added) {
-            let (old, new) = (at + n, at + removed + n);
-            let (old_words, new_words) = match n < removed.min(added) {
-                true => changed_words(&lines[old], &lines[new]),
-                false => Default::default(),
-            };
-            if n < removed {
-                color(&mut texts[old], &old_words, look);
-            }
-            if n < added {
-                color(&mut texts[new], &new_words, look);
-            }
-        }
-        at += (removed + added).max(1);
-    }
-}
-
-fn color(text: &mut Text, changed: &Changed, look: Look) {
+fn color(text: &mut ShownLine, look: Look) {
     let (base, emphasis) = styles(text.kind, look);
     let mut spans = Line::new();
     let mut at = 0;
     for span in &text.spans {
         for (offset, c) in span.text.char_indices() {
-            let is_changed = changed.iter().any(|range| range.contains(&(at + offset)));
+            let is_changed = text.changed.iter().any(|range| range.contains(&(at + offset)));
             let style = match is_changed {
                 true => over(span.style, emphasis),
                 false => over(span.style, base),
@@ -212,7 +114,7 @@ enum Side {
 }
 
 impl<'r> Layout<'r> {
-    fn new(texts: &[Text], request: &'r DiffRequest, look: Look) -> Self {
+    fn new(texts: &[ShownLine], request: &'r DiffRequest, look: Look) -> Self {
         let numbers = texts.iter().flat_map(|text| [text.old, text.new]);
         let digits = numbers.flatten().max().unwrap_or(1).to_string().len();
         let is_wide = usize::from(request.width) >= 2 * (digits + 3) + LEAST_ROOM;
@@ -228,7 +130,7 @@ impl<'r> Layout<'r> {
     }
 
     /// Lays out a heading, a line in both, or a run of removed and added lines.
-    fn rows(&self, run: &[Text]) -> Vec<Line> {
+    fn rows(&self, run: &[ShownLine]) -> Vec<Line> {
         match run {
             [heading] if heading.kind == DiffKind::Hunk => vec![self.heading(heading)],
             _ if self.request.side_by_side => self.side_by_side(run),
@@ -236,7 +138,7 @@ impl<'r> Layout<'r> {
         }
     }
 
-    fn heading(&self, text: &Text) -> Line {
+    fn heading(&self, text: &ShownLine) -> Line {
         let style = match self.look.color {
             true => Style::new().fg_color(Some(AnsiColor::Cyan.into())),
             false => Style::new().effects(Effects::BOLD),
@@ -245,15 +147,15 @@ impl<'r> Layout<'r> {
         window(&[Span::new(style, text)], 0, self.columns())
     }
 
-    fn unified(&self, text: &Text) -> Line {
+    fn unified(&self, text: &ShownLine) -> Line {
         let mut row = self.numbers(&[text.old, text.new]);
         row.extend(self.content(text, self.columns().saturating_sub(width(&row))));
         window(&row, 0, self.columns())
     }
 
-    fn side_by_side(&self, run: &[Text]) -> Vec<Line> {
+    fn side_by_side(&self, run: &[ShownLine]) -> Vec<Line> {
         let of = |kind| {
-            let is_there = move |text: &&Text| text.kind == kind || text.kind == DiffKind::Same;
+            let is_there = move |text: &&ShownLine| text.kind == kind || text.kind == DiffKind::Same;
             run.iter().filter(is_there).collect::<Vec<_>>()
         };
         let (old, new) = (of(DiffKind::Removed), of(DiffKind::Added));
@@ -270,7 +172,7 @@ impl<'r> Layout<'r> {
     }
 
     /// Returns one side of a row, as wide as it may be.
-    fn half(&self, text: Option<&Text>, side: Side, room: usize) -> Line {
+    fn half(&self, text: Option<&ShownLine>, side: Side, room: usize) -> Line {
         let mut row = Line::new();
         if let Some(text) = text {
             let number = match side {
@@ -301,7 +203,7 @@ impl<'r> Layout<'r> {
     }
 
     /// Returns sign and text, filled up in the colour of the line.
-    fn content(&self, text: &Text, room: usize) -> Line {
+    fn content(&self, text: &ShownLine, room: usize) -> Line {
         let (base, _) = styles(text.kind, self.look);
         let sign = match text.kind {
             DiffKind::Removed => "-",

@@ -52,8 +52,8 @@ trait State {
     fn draw(&self, frame: &mut Frame<'_>);
     /// Returns how it looks.
     fn look(&self) -> Look;
-    /// Sets the background, which the terminal told later.
-    fn set_background(&mut self, background: Background);
+    /// Sets the background, which the terminal told later; returns what is to be done.
+    fn set_background(&mut self, background: Background) -> Vec<Effect>;
 }
 
 impl State for App {
@@ -69,8 +69,8 @@ impl State for App {
         self.look
     }
 
-    fn set_background(&mut self, background: Background) {
-        self.look.background = background;
+    fn set_background(&mut self, background: Background) -> Vec<Effect> {
+        self.set_background(background)
     }
 }
 
@@ -222,8 +222,8 @@ impl Runtime {
                 Input::Event(Event::Resize(..)) => return self.resize(state, self.screen.size()?),
                 Input::Event(event) => event,
                 Input::Background(background) => {
-                    state.set_background(background);
-                    return Ok(None);
+                    let effects = state.set_background(background);
+                    return self.perform(state, effects);
                 }
             },
             Message::Reply(request, reply) => Event::Reply(request, reply),

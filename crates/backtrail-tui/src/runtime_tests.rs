@@ -56,8 +56,9 @@ impl State for Keys {
         Look::default()
     }
 
-    fn set_background(&mut self, background: Background) {
+    fn set_background(&mut self, background: Background) -> Vec<Effect> {
         self.log.push(format!("{background:?}"));
+        Vec::new()
     }
 }
 

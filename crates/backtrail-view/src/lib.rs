@@ -4,6 +4,10 @@
 //! the colours of its language, and which words of a line changed.
 
 pub mod clean;
+pub mod diff_lines;
 pub mod highlight;
 pub mod library;
 pub mod word_diff;
+
+/// The style of a conversation, in the HTML export and in the pages.
+pub const CONVERSATION_CSS: &str = include_str!("conversation.css");

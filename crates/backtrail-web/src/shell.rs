@@ -8,7 +8,7 @@ use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use crate::app::{SCRIPT, SHELL, STYLE};
+use crate::app::{SCRIPT, SHELL, style};
 
 /// The pages, each of which is the shell.
 const PAGES: [&str; 6] = ["/", "/workspace", "/files", "/blame", "/costs", "/health"];
@@ -28,7 +28,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(mut router: Router<S>) ->
     }
     router
         .route("/app.js", get(|headers| asset(headers, JS, SCRIPT)))
-        .route("/app.css", get(|headers| asset(headers, CSS, STYLE)))
+        .route("/app.css", get(|headers| asset(headers, CSS, style())))
         .route("/favicon.ico", get(|| async { StatusCode::NO_CONTENT }))
 }
 

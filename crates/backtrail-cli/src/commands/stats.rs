@@ -203,7 +203,7 @@ pub(crate) fn run(args: &StatsArgs, ui: &Ui) -> Result<Answer> {
     }
     let (found, averages) = derived::ask(&store, ui, "reading sessions:", |index| {
         let found = NamedReport::ask(index, &filter, &args.by)?;
-        let averages = match ui.json() || groups.is_empty() {
+        let averages = match groups.is_empty() {
             true => Some(Averages::ask(index, &filter, &found.report)?),
             false => None,
         };

@@ -27,7 +27,7 @@ use self::reader::Reader;
 use self::sessions::SessionsPanel;
 use self::timeline::TimelinePanel;
 use crate::command::{Command, Panel, command_of};
-use crate::look::Look;
+use crate::look::{Background, Look};
 use crate::request::{DiffRequest, Effect, Event, Request};
 use backtrail_view::library::{
     ChangesOf, Fold, Freshness, PageAt, PartKind, PartOrTurn, Place, Scope,
@@ -144,6 +144,17 @@ impl App {
         };
         effects.extend(self.details());
         effects
+    }
+
+    /// Sets the background, and asks again for what has the colours of the other one.
+    pub(crate) fn set_background(&mut self, background: Background) -> Vec<Effect> {
+        if self.look.background == background {
+            return Vec::new();
+        }
+        self.look.background = background;
+        let page = self.reader.as_mut().map(Reader::reload).map(Request::Page);
+        let asked = [page, self.diff.again()];
+        asked.into_iter().flatten().map(Effect::Ask).collect()
     }
 
     pub(crate) fn areas(&self) -> Areas {

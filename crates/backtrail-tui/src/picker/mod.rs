@@ -13,7 +13,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-pub use self::choices::{Choice, Choices, Files, Matches, Points, Preview, Sessions};
+pub use self::choices::{
+    Choice, Choices, Files, Matches, PointPreview, Points, Preview, Sessions, Ways, restore_plan,
+    rewind_plan,
+};
 
 use self::rows::Rows;
 use self::state::{Outcome, PickerState, Question, Told};

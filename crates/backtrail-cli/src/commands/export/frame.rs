@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use backtrail::{SessionInfo, Timestamp};
 use backtrail_formats::agent_title;
+use backtrail_view::CONVERSATION_CSS;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
@@ -36,8 +37,8 @@ pub(super) fn write_head(
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; \
          base-uri 'none'; form-action 'none'",
-        sha256(STYLE),
-        sha256(SCRIPT),
+        sha256(&[CONVERSATION_CSS, STYLE]),
+        sha256(&[SCRIPT]),
     );
     let mut html = Html::new();
     html.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\"");
@@ -47,6 +48,7 @@ pub(super) fn write_head(
     html.raw("<meta name=\"generator\" content=\"backtrail\">\n<title>")
         .text(&title);
     html.raw("</title>\n<style>")
+        .raw(CONVERSATION_CSS)
         .raw(STYLE)
         .raw("</style>\n</head>\n<body>\n");
     write_bar(&mut html);
@@ -69,8 +71,8 @@ fn write_header(html: &mut Html, title: &str, info: &SessionInfo, survey: &Surve
 }
 
 /// Returns the digest in Base64 by which a page names the only script and style it may use.
-fn sha256(text: &str) -> String {
-    STANDARD.encode(Sha256::digest(text.as_bytes()))
+fn sha256(parts: &[&str]) -> String {
+    STANDARD.encode(Sha256::digest(parts.concat().as_bytes()))
 }
 
 /// Writes the bar with search and buttons.
@@ -194,7 +196,7 @@ mod tests {
 
     #[test]
     fn style_and_script_are_safe_in_a_page() {
-        for text in [STYLE, SCRIPT] {
+        for text in [CONVERSATION_CSS, STYLE, SCRIPT] {
             let lower = text.to_ascii_lowercase();
             assert!(!lower.contains("</") && !lower.contains("<!--"));
             // Nothing is fetched from anywhere, and nothing is made of text but text.

@@ -41,6 +41,7 @@ fn read_page(library: &StoreLibrary, request: &PageRequest, id: &SessionId) -> R
         source: &source,
         width: usize::from(request.width),
         fold: request.fold,
+        palette: request.palette,
     };
     let parts = match request.at {
         PageAt::Start => layout.collect(source.first, Direction::Forwards(PAGE, None))?,

@@ -3,6 +3,7 @@
 
 use backtrail::{Block, Message, Session, SessionOptions};
 use backtrail_index::Index;
+use backtrail_view::highlight::Palette;
 use backtrail_view::library::{Fold, Library, Page, PageAt, PageRequest, Part, PartKind, Place};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -27,6 +28,7 @@ impl Paged<'_> {
             trail: None,
             width: self.width,
             fold: self.fold,
+            palette: Palette::None,
         };
         self.library.page(&request).unwrap()
     }
@@ -40,6 +42,7 @@ impl Paged<'_> {
             source: &source,
             width: usize::from(self.width),
             fold: self.fold,
+            palette: Palette::None,
         };
         let all = Limits {
             lines: usize::MAX,
@@ -277,6 +280,7 @@ fn an_undone_turn_is_found_by_its_trail() {
         trail: Some(0),
         width: 60,
         fold: Fold::Short,
+        palette: Palette::None,
     };
     let page = fixture.library.page(&request).unwrap();
     let lines = plain_parts(&page.parts);
@@ -348,6 +352,7 @@ fn a_session_that_is_gone_is_a_failure_and_so_is_a_wrong_id() {
             trail: None,
             width: 80,
             fold: Fold::Short,
+            palette: Palette::None,
         };
         fixture.library.page(&request).unwrap_err().message
     };
@@ -369,4 +374,45 @@ fn a_session_without_a_record_is_an_empty_page() {
         let page = page_of(&fixture, &session, at, Fold::Full);
         assert!(page.parts.is_empty() && !page.has_after, "{at:?}: {page:?}");
     }
+}
+
+#[test]
+fn code_has_the_colours_that_the_page_is_asked_for() {
+    let fixture = Fixture::new();
+    let session = fixture.session(SessionOptions::new());
+    session.append(Message::user_text("how?")).unwrap();
+    let escape = "\u{1b}[31m";
+    let text = format!("```rust\nfn main() {{ {escape}\"a\" }}\n```");
+    session.append(answer(&text)).unwrap();
+    let page = |palette| {
+        let request = PageRequest {
+            session: session.id().to_string(),
+            at: PageAt::Start,
+            trail: None,
+            width: 60,
+            fold: Fold::Short,
+            palette,
+        };
+        fixture.library.page(&request).unwrap()
+    };
+    let colors = |palette| {
+        let page = page(palette);
+        let parts = page
+            .parts
+            .iter()
+            .filter(|part| part.kind == PartKind::Answer);
+        let spans = parts.flat_map(|part| part.lines.iter().flatten().cloned());
+        let colors = spans.filter_map(|span| span.style.get_fg_color());
+        colors.collect::<Vec<_>>()
+    };
+    let all = [Palette::Sixteen, Palette::Dark, Palette::Light].map(colors);
+    assert!(all.iter().all(|colors| colors.len() > 1), "{all:?}");
+    assert_ne!(all[1], all[2]);
+    let is_ansi = |color: &anstyle::Color| matches!(color, anstyle::Color::Ansi(_));
+    assert!(all[0].iter().all(is_ansi), "{all:?}");
+    assert_eq!(colors(Palette::None), []);
+    // Colours change no text, and escapes of the text are gone.
+    let text = |palette| plain_parts(&page(palette).parts);
+    assert_eq!(text(Palette::Dark), text(Palette::None));
+    assert!(text(Palette::Dark).contains(&"      fn main() { \"a\" }".to_owned()));
 }

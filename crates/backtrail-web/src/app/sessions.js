@@ -1,0 +1,154 @@
+// The sessions, and what a search over all of them finds.
+
+const ROW_HEIGHT = 45;
+const STARTED_MS = Date.now();
+
+// The last record of each session that was seen, by which unread ones are known.
+const SEEN = "backtrail-seen";
+const seen = new Map(JSON.parse(sessionStorage.getItem(SEEN) ?? "[]"));
+const keepSeen = later(300, () => sessionStorage.setItem(SEEN, JSON.stringify([...seen])));
+const markSeen = (session, last) => {
+  seen.set(session, last);
+  keepSeen();
+};
+
+const markUnread = (row) => {
+  const { session, last, updated } = row.dataset;
+  const isNew = !seen.has(session) && Number(updated) > STARTED_MS;
+  if (!seen.has(session) && !isNew) markSeen(session, Number(last));
+  if (!isNew && Number(last) <= seen.get(session)) return;
+  row.classList.add("unread");
+  one(".title", row).append(element("span", " unread", { class: "hidden" }));
+};
+
+const sessionsPage = () => {
+  const form = one("#filters");
+  const list = one("#list");
+  const results = one("#results");
+  const tally = one("#tally");
+  const field = form.elements.q;
+  let column = null;
+  let searching = null;
+  let asked = 0;
+
+  const filters = () => {
+    const chosen = given(new URLSearchParams(new FormData(form)));
+    chosen.delete("q");
+    return chosen;
+  };
+
+  const showFilters = () => {
+    const chosen = new URLSearchParams(location.search);
+    for (const control of form.elements) {
+      if (!control.name) continue;
+      const value = chosen.get(control.name) ?? "";
+      if (control.type === "checkbox") control.checked = value !== "";
+      else {
+        if (control.tagName === "SELECT" && value && ![...control.options].some((option) => option.value === value)) control.append(new Option(value, value));
+        control.value = value;
+      }
+    }
+    const count = [...filters()].length;
+    one("#filter-count").textContent = count ? ` · ${count}` : "";
+    return count;
+  };
+
+  const rowsFrom = (skip, limit) => ask("sessions", given([...filters(), ["skip", skip], ["limit", limit]]));
+
+  const showCount = ({ matching, all: every }) => {
+    tally.textContent = matching === every ? `${matching.toLocaleString()} sessions` : `${matching.toLocaleString()} of ${every.toLocaleString()} sessions`;
+    if (every === 0) tally.textContent = "No sessions yet. Import them in a terminal: backtrail import";
+  };
+
+  const load = async (first, last) => (await rowsFrom(first, last - first + 1)).html;
+
+  const showList = () => showing(list, async () => {
+    const mine = ++asked;
+    const page = await rowsFrom(0, 100);
+    if (mine !== asked) return;
+    showCount(page);
+    let isFirst = true;
+    column?.close();
+    list.replaceChildren();
+    column = new Column(list, {
+      size: 100, height: ROW_HEIGHT, tag: "ul",
+      // The first rows are here already.
+      load: async (first, last) => {
+        if (first > 0 || !isFirst) return load(first, last);
+        isFirst = false;
+        return page.html;
+      },
+      prepare: (node) => all("a.row", node).forEach(markUnread),
+    });
+    column.resize(page.matching);
+    await column.fill(0);
+  });
+
+  const showResults = () => {
+    searching?.abort();
+    searching = new AbortController();
+    return showing(results, async () => {
+      const words = field.value.trim();
+      const found = await ask("search", { words, scope: filters().get("scope") }, searching.signal);
+      fill(results, found.html);
+      tally.textContent = found.all > found.shown ? `${found.shown} of ${found.all.toLocaleString()} matches` : `${found.all} matches`;
+    });
+  };
+
+  const show = () => {
+    const isSearch = field.value.trim() !== "";
+    list.hidden = isSearch;
+    results.hidden = !isSearch;
+    return isSearch ? showResults() : showList();
+  };
+
+  const remember = () => {
+    const chosen = given(new URLSearchParams(new FormData(form)));
+    router.rewrite(`/${[...chosen].length ? `?${chosen}` : ""}`);
+    showFilters();
+    return show();
+  };
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    one("#results a, #list a")?.focus();
+  });
+  form.addEventListener("input", later(150, (event) => { if (event.target.matches("[type=search], [type=text]")) remember(); }));
+  form.addEventListener("change", (event) => { if (!event.target.matches("[type=search], [type=text]")) remember(); });
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown") one("#results a, #list a")?.focus();
+    if (event.key === "Escape" && field.value) {
+      event.preventDefault();
+      field.value = "";
+      remember();
+    }
+  });
+  one("#clear").addEventListener("click", () => {
+    router.rewrite("/");
+    showFilters();
+    show();
+  });
+
+  const renew = later(100, async () => {
+    if (!column || list.hidden) return;
+    try {
+      const page = await rowsFrom(0, 1);
+      showCount(page);
+      column.resize(page.matching);
+      await column.renew();
+    } catch { /* the next change tries again */ }
+  });
+
+  if (showFilters() > 0 && innerWidth > 700) one(".more", form).open = true;
+  showing(one("#choices"), async () => {
+    fill(one("#choices"), (await ask("choices")).html);
+    showFilters();
+  });
+  return {
+    title: "Sessions",
+    ready: show(),
+    steps: ".row, .hit-row",
+    changed: renew,
+    leave: () => column?.close(),
+  };
+};
