@@ -44,7 +44,10 @@ fn color(text: &mut ShownLine, look: Look) {
     let mut at = 0;
     for span in &text.spans {
         for (offset, c) in span.text.char_indices() {
-            let is_changed = text.changed.iter().any(|range| range.contains(&(at + offset)));
+            let is_changed = text
+                .changed
+                .iter()
+                .any(|range| range.contains(&(at + offset)));
             let style = match is_changed {
                 true => over(span.style, emphasis),
                 false => over(span.style, base),
@@ -155,7 +158,8 @@ impl<'r> Layout<'r> {
 
     fn side_by_side(&self, run: &[ShownLine]) -> Vec<Line> {
         let of = |kind| {
-            let is_there = move |text: &&ShownLine| text.kind == kind || text.kind == DiffKind::Same;
+            let is_there =
+                move |text: &&ShownLine| text.kind == kind || text.kind == DiffKind::Same;
             run.iter().filter(is_there).collect::<Vec<_>>()
         };
         let (old, new) = (of(DiffKind::Removed), of(DiffKind::Added));

@@ -90,7 +90,12 @@ mod tests {
             place: None,
             text: text.to_owned(),
         };
-        let lines = [line("a", "1"), line("a", "2"), line("b", "3"), line("a", "4")];
+        let lines = [
+            line("a", "1"),
+            line("a", "2"),
+            line("b", "3"),
+            line("a", "4"),
+        ];
         let html = table(&lines, "x.txt").into_string();
         assert_eq!(html.matches("<th class=\"author\"").count(), 3);
         assert!(html.contains("rowspan=\"2\""));

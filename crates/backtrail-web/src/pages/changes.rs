@@ -150,6 +150,9 @@ mod tests {
             to: Moment::Now,
         });
         assert_eq!(parameters_of(&between), "from=c%3Ac1&to=now");
-        assert_eq!(parameters_of(&ChangesOf::Row("r/1".to_owned())), "row=r%2F1");
+        assert_eq!(
+            parameters_of(&ChangesOf::Row("r/1".to_owned())),
+            "row=r%2F1"
+        );
     }
 }

@@ -143,7 +143,16 @@ fn folded_table(view: &SpendingView, by: GroupBy) -> Markup {
 fn table(view: &SpendingView, by: GroupBy) -> Markup {
     let columns: &[&str] = match by {
         GroupBy::Tool => &["Calls"],
-        _ => &["Cost", "Tokens", "Calls", "Input", "Output", "Cache read", "Cache write", "Cache hits"],
+        _ => &[
+            "Cost",
+            "Tokens",
+            "Calls",
+            "Input",
+            "Output",
+            "Cache read",
+            "Cache write",
+            "Cache hits",
+        ],
     };
     html! {
         div.wide tabindex="0" role="region" aria-label={ "Numbers by " (heading(by).to_lowercase()) } { table.amounts {
@@ -182,7 +191,9 @@ fn cell(text: &str) -> Markup {
 /// Returns the name of a group, with the way to its sessions.
 fn group_name(row: &SpendingRow, by: GroupBy) -> Markup {
     let filter = match by {
-        GroupBy::Day | GroupBy::Month => links::parameters(&[("since", &row.key), ("until", &row.key)]),
+        GroupBy::Day | GroupBy::Month => {
+            links::parameters(&[("since", &row.key), ("until", &row.key)])
+        }
         GroupBy::Model => links::parameters(&[("model", &row.key)]),
         GroupBy::Project => links::parameters(&[("project", &row.key)]),
         GroupBy::Agent => links::parameters(&[("agent", &row.key)]),

@@ -62,7 +62,9 @@ impl Shelf {
     /// Returns the files whose path contains some letters, whatever their case.
     fn found(&self, paths: &[String], part: &str) -> Markup {
         let part = part.to_lowercase();
-        let found = paths.iter().filter(|path| path.to_lowercase().contains(&part));
+        let found = paths
+            .iter()
+            .filter(|path| path.to_lowercase().contains(&part));
         let found: Vec<&String> = found.collect();
         html! {
             @if found.is_empty() { p.empty { "No file matches." } }
@@ -137,10 +139,14 @@ mod tests {
     fn a_folder_holds_what_is_directly_in_it() {
         let paths = ["a.txt", "src/lib.rs", "src/deep/x.rs", "srcs"];
         let top = folder(&paths, "");
-        assert!(top.contains("data-dir=\"src/\"") && top.contains(">a.txt<") && top.contains(">srcs<"));
+        assert!(
+            top.contains("data-dir=\"src/\"") && top.contains(">a.txt<") && top.contains(">srcs<")
+        );
         assert!(!top.contains("lib.rs"));
         let src = folder(&paths, "src/");
         assert!(src.contains("data-dir=\"src/deep/\"") && src.contains(">lib.rs<"));
-        assert!(src.contains("path=src%2Flib.rs") && !src.contains("x.rs") && !src.contains("srcs"));
+        assert!(
+            src.contains("path=src%2Flib.rs") && !src.contains("x.rs") && !src.contains("srcs")
+        );
     }
 }

@@ -81,7 +81,10 @@ fn cell(at: i64, day: Date, row: Option<&SpendingRow>, most: u64) -> Markup {
         Some(row) => format!("{key}: {}, {} tokens", row.cost, row.tokens),
         None => format!("{key}: nothing"),
     };
-    let sessions = format!("/?{}", links::parameters(&[("since", &key), ("until", &key)]));
+    let sessions = format!(
+        "/?{}",
+        links::parameters(&[("since", &key), ("until", &key)])
+    );
     html! {
         rect class={ "heat h" (level) } x=(x) y=(y) width=(size) height=(size) rx="2"
             data-href=[row.map(|_| sessions)] { title { (words) } }
@@ -91,7 +94,9 @@ fn cell(at: i64, day: Date, row: Option<&SpendingRow>, most: u64) -> Markup {
 /// Returns what a day weighs: its cost.
 fn weight(row: &SpendingRow) -> u64 {
     let amounts = &row.amounts;
-    let cost = amounts.micro_dollars.and_then(|cost| u64::try_from(cost).ok());
+    let cost = amounts
+        .micro_dollars
+        .and_then(|cost| u64::try_from(cost).ok());
     cost.unwrap_or(0)
 }
 
@@ -150,7 +155,11 @@ mod tests {
 
     #[test]
     fn a_day_says_what_it_cost_and_leads_to_its_sessions() {
-        let rows = [day("2026-11-17", 100), day("2026-11-02", 3), day("no date", 5)];
+        let rows = [
+            day("2026-11-17", 100),
+            day("2026-11-02", 3),
+            day("no date", 5),
+        ];
         let html = year(&rows, "2026-11-18").into_string();
         assert!(html.contains("<title>2026-11-17: $100,"));
         assert!(html.contains("/?since=2026-11-17&amp;until=2026-11-17"));

@@ -54,7 +54,9 @@ pub(super) fn workspace(site: &dyn Site, query: &Query) -> Answer<String> {
     let here = all.into_iter().find(|workspace| workspace.is_here);
     let none = || Failure {
         message: "no checkpoints here yet".to_owned(),
-        hints: vec!["choose a workspace, or make the first checkpoint: backtrail checkpoint".to_owned()],
+        hints: vec![
+            "choose a workspace, or make the first checkpoint: backtrail checkpoint".to_owned(),
+        ],
     };
     here.map(|workspace| workspace.id).ok_or_else(none)
 }

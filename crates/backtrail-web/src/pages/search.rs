@@ -20,7 +20,9 @@ pub(crate) fn search(site: &dyn Site, query: &Query) -> Answer<Value> {
 }
 
 fn results(found: &SearchResults) -> Markup {
-    let groups = found.hits.chunk_by(|one, next| one.place.session == next.place.session);
+    let groups = found
+        .hits
+        .chunk_by(|one, next| one.place.session == next.place.session);
     html! {
         @if found.hits.is_empty() { (nothing(found.suggestion.as_deref())) }
         @for group in groups {

@@ -26,7 +26,9 @@ pub(crate) fn timeline(site: &dyn Site, query: &Query) -> Answer<Value> {
 }
 
 fn rows(timeline: &Timeline) -> Markup {
-    let days = timeline.rows.chunk_by(|one, next| next.day.is_empty() || next.day == one.day);
+    let days = timeline
+        .rows
+        .chunk_by(|one, next| next.day.is_empty() || next.day == one.day);
     html! {
         ol.timeline {
             @for rows in days {

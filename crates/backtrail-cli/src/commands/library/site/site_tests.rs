@@ -52,8 +52,8 @@ fn exported(library: &StoreLibrary, session: &Session) -> String {
 
 /// Fails with the first lines that differ.
 fn assert_same(found: &str, expected: &str) {
-    let pairs = found.lines().zip(expected.lines()).enumerate();
-    let first = pairs.filter(|(_, (a, b))| a != b).next();
+    let mut pairs = found.lines().zip(expected.lines()).enumerate();
+    let first = pairs.find(|(_, (a, b))| a != b);
     assert_eq!(first, None);
     assert_eq!(found.len(), expected.len(), "one ends before the other");
 }
