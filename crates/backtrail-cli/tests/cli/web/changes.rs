@@ -131,7 +131,7 @@ fn f15_f37_killed_in_an_undo_with_a_conflict_the_next_command_makes_it_exact() {
         let left = lab.cli.run(&["verify", "--quick"]);
         assert_eq!(left.code, 0, "kill {n}: {left:#?}");
     }
-    assert!(undone > 1 || KILLS == 0, "every kill came too early");
+    assert!(undone > 1, "every kill came too early");
 }
 
 /// Begins an undo, and kills the program a while later.
