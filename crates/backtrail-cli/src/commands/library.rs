@@ -91,6 +91,7 @@ type LastIndex = Arc<Mutex<Option<(Instant, Arc<Index>)>>>;
 struct IndexAccess {
     store: Store,
     last: LastIndex,
+    watched: Arc<Mutex<Option<watch::WatchedSessions>>>,
 }
 
 impl IndexAccess {
@@ -195,6 +196,7 @@ impl StoreLibrary {
         IndexAccess {
             store: self.store.clone(),
             last: Arc::clone(&self.index),
+            watched: Arc::clone(&self.watched),
         }
     }
 

@@ -1,5 +1,7 @@
 //! What a client sends is bounded, and so is what it can make the server keep.
 
+use std::time::Duration;
+
 use backtrail_web::{Limits, Options};
 
 use crate::client::{wait_for, with, writing};
@@ -79,7 +81,13 @@ fn lengths_that_are_no_lengths_are_refused() {
 
 #[test]
 fn three_hundred_idle_connections_keep_nobody_out() {
-    let web = writing();
+    let web = with(Options {
+        limits: Limits {
+            head_time: Duration::from_secs(600),
+            ..Limits::default()
+        },
+        ..Options::default()
+    });
     let mut page = web.connect();
     let ask = web.text("GET /api/hello HTTP/1.1\nHost: HOST\nX-Backtrail-Token: TOKEN\n\n");
     page.send(ask.as_bytes());

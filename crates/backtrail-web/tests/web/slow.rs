@@ -1,6 +1,7 @@
 //! A client that is slow, or that goes away, costs a connection for a bounded time.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::time::Duration;
 
 use backtrail_view::library::Change;
 
@@ -26,9 +27,12 @@ fn a_head_that_does_not_end_is_not_waited_for() {
 fn a_head_that_comes_byte_by_byte_is_not_waited_for() {
     let web = hasty();
     let mut client = web.connect();
-    client.send(web.text("GET / HTTP/1.1\nHost: HOST\n").as_bytes());
+    client.send(web.text("GET / HTTP/1.1\nHost: HOST\nA: ").as_bytes());
+    // A byte whenever nothing came for a moment: never too many for a head.
+    let moment = Some(Duration::from_millis(10));
+    client.stream.set_read_timeout(moment).unwrap();
     wait_for("the connection is closed", || {
-        client.stream.write_all(b"A: b\r\n").is_err()
+        client.stream.read(&mut [0]).is_ok() || client.stream.write_all(b"x").is_err()
     });
 }
 

@@ -130,7 +130,6 @@ impl<'a, 'e> Page<'a, 'e> {
 
     /// Takes what a turn spent, and when it was, from those of its items that were not read.
     pub(in crate::commands) fn read_again<'i>(&mut self, items: impl Iterator<Item = &'i Item>) {
-        self.forget_turn();
         for item in items {
             self.note(item);
         }

@@ -61,7 +61,7 @@ impl Fixture {
         let trail = trail.unwrap();
         let mut bytes = std::fs::read(&trail).unwrap();
         let middle = bytes.len() / 2;
-        bytes[middle..middle + 8].fill(0);
+        bytes[middle..middle + 8].fill(b'\n');
         std::fs::write(&trail, bytes).unwrap();
     }
 

@@ -58,7 +58,7 @@ pub(super) fn watch(
     let tell: Tell = Arc::new(Mutex::new(tell));
     let stop = Stop::new().map_err(failed)?;
     let is_changed = Arc::new(AtomicBool::new(true));
-    let mut sessions = WatchedSessions::new(places, Arc::clone(&is_changed));
+    let sessions = WatchedSessions::new(places, Arc::clone(&is_changed));
     let watcher = Watcher {
         store: library.store.clone(),
         sessions: sessions.clone(),

@@ -1,6 +1,9 @@
 //! How the store is: what it holds, what `doctor` finds, and what is not protected here.
 
-use backtrail_index::Filter;
+use std::time::{Duration, Instant};
+
+use backtrail::{ErrorKind, SessionId};
+use backtrail_index::{Filter, SessionRow};
 use backtrail_web::library::{Condition, Finding, Health};
 
 use super::super::{Answer, StoreLibrary, failure};
@@ -13,6 +16,8 @@ use crate::text::{clean, count, grouped, size, some_of};
 
 /// How many damaged sessions are named.
 const NAMED: usize = 5;
+/// Checking takes no longer.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// How many paths are listed that are not protected.
 const LISTED: usize = 200;
 
@@ -52,31 +57,63 @@ fn finding(check: Check) -> Finding {
     }
 }
 
-/// Says which sessions are damaged, as far as the catalogue has seen it.
+/// Checks sessions, the newest first, as long as somebody waits for it.
 fn damage(library: &StoreLibrary) -> Result<Finding> {
     let mut rows = library.recent_index()?.sessions(&Filter::default())?;
-    rows.retain(|row| row.damaged > 0 || row.error.is_some());
-    let ids: Vec<String> = rows.iter().map(|row| short(&row.id)).collect();
-    let named = some_of(ids.iter().cloned(), NAMED, ids.len());
-    let (condition, text, hint) = match ids.first() {
-        None => (Condition::Fine, "no session is damaged".to_owned(), None),
-        Some(first) => {
-            let sessions = count(ids.len(), "session");
-            let text = format!("{sessions} cannot be read completely: {named}");
-            let program = library.ui.program();
-            (
-                Condition::Bad,
-                text,
-                Some(format!("{program} verify {first}")),
-            )
+    rows.sort_by_key(|row| std::cmp::Reverse(row.updated_at));
+    let begun = Instant::now();
+    let is_in_time = |_: &&SessionRow| begun.elapsed() < PATIENCE;
+    let looked_at = rows.iter().take_while(is_in_time);
+    let (mut checked, mut damaged) = (0, Vec::new());
+    for row in looked_at {
+        checked += 1;
+        if row.error.is_some() || row.damaged > 0 || is_damaged(library, &row.id) {
+            damaged.push(short(&row.id));
         }
+    }
+    Ok(told(library.ui.program(), checked, rows.len(), &damaged))
+}
+
+/// Returns whether a session has damage, or cannot be read.
+fn is_damaged(library: &StoreLibrary, id: &SessionId) -> bool {
+    let report = library.store.read_session(id);
+    match report.and_then(|reader| reader.verify()) {
+        Ok(report) => report.damage.count() > 0,
+        // It was deleted meanwhile.
+        Err(error) => !error.is_moved() && error.kind() != ErrorKind::NotFound,
+    }
+}
+
+/// Says what was found in so many of all sessions.
+fn told(program: &str, checked: usize, all: usize, damaged: &[String]) -> Finding {
+    let of = match checked < all {
+        true => format!(
+            "the newest {} of {}",
+            grouped(checked as u64),
+            count(all, "session")
+        ),
+        false => count(all, "session"),
     };
-    Ok(Finding {
+    let named = some_of(damaged.iter().cloned(), NAMED, damaged.len());
+    let (condition, text, hint) = match damaged.first() {
+        None => (
+            Condition::Fine,
+            format!("none in {of}"),
+            format!("{program} verify"),
+        ),
+        Some(first) => (
+            Condition::Bad,
+            format!("in {}: {named}", count(damaged.len(), "session")),
+            format!("{program} verify {first}"),
+        ),
+    };
+    let is_done = condition == Condition::Fine && checked == all;
+    Finding {
         name: "damage".to_owned(),
         condition,
         text,
-        hint,
-    })
+        hint: (!is_done).then_some(hint),
+    }
 }
 
 fn numbers(library: &StoreLibrary) -> Result<Vec<(String, String)>> {

@@ -81,20 +81,23 @@ impl<'a> RangeWriter<'a> {
         if beginning.is_amid {
             page.begin_amid();
         }
-        let mut html = String::new();
+        let (mut html, mut seq) = (String::new(), 0);
         for item in beginning.items {
             let item = item?;
-            match seq_of(&item) {
-                // These are only added up.
-                _ if matches!(item, Item::Spending(_)) => page.pass(&item),
-                seq if seq < self.first => page.pass(&item),
-                seq if seq <= self.last => {
-                    self.complete_turn(&mut page, &item)?;
-                    html += &page.item(&item);
-                }
-                // What it is about comes first.
-                _ if matches!(item, Item::Unreadable(_)) => {}
-                _ => return Ok(html),
+            if matches!(item, Item::Spending(_)) {
+                page.pass(&item);
+                continue;
+            }
+            // What comes after an item of a later record belongs to that.
+            seq = seq_of(&item).max(seq);
+            if seq > self.last {
+                return Ok(html);
+            }
+            if seq < self.first {
+                page.pass(&item);
+            } else {
+                let item = self.completed(&mut page, item)?;
+                html += &page.item(&item);
             }
         }
         if self.last >= self.source.end {
@@ -145,19 +148,19 @@ impl<'a> RangeWriter<'a> {
     }
 
     /// Reads a turn again whose beginning was not read, at its end: what it spent is said there.
-    fn complete_turn(&self, page: &mut Page<'_, '_>, item: &Item) -> Result<()> {
-        let Item::TurnEnd(end) = item else {
-            return Ok(());
+    fn completed(&self, page: &mut Page<'_, '_>, item: Item) -> Result<Item> {
+        let Item::TurnEnd(mut end) = item else {
+            return Ok(item);
         };
-        if !page.is_amid() {
-            return Ok(());
+        if page.is_amid() {
+            page.forget_turn();
+            let before = end.last.saturating_add(1);
+            if let Boundary::At(first) = self.boundary_before(before, MOST_IN_TURN, begins)? {
+                page.read_again(self.turn(first, &end)?.iter());
+                end.first = first;
+            }
         }
-        let whole = match self.boundary_before(end.last.saturating_add(1), MOST_IN_TURN, begins)? {
-            Boundary::At(first) => self.turn(first, end)?,
-            Boundary::Start | Boundary::TooFar => Vec::new(),
-        };
-        page.read_again(whole.iter());
-        Ok(())
+        Ok(Item::TurnEnd(end))
     }
 
     /// Returns what adds up to a turn, or to the part of it after a compaction.

@@ -113,5 +113,11 @@ impl RefresherState {
 fn catch_up(index: &IndexAccess) -> Result<u64> {
     freshen_at_once(&index.store);
     fresh::import_quietly(&index.store);
-    Ok(index.fresh()?.catch_up()?.sessions)
+    let sessions = index.fresh()?.catch_up()?.sessions;
+    if sessions > 0
+        && let Some(watched) = &*lock(&index.watched)
+    {
+        watched.watch_recent(&index.store);
+    }
+    Ok(sessions)
 }

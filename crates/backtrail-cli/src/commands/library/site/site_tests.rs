@@ -52,8 +52,8 @@ fn exported(library: &StoreLibrary, session: &Session) -> String {
 
 /// Fails with the first lines that differ.
 fn assert_same(found: &str, expected: &str) {
-    let pairs = found.lines().zip(expected.lines()).enumerate();
-    let first = pairs.filter(|(_, (a, b))| a != b).next();
+    let mut pairs = found.lines().zip(expected.lines()).enumerate();
+    let first = pairs.find(|(_, (a, b))| a != b);
     assert_eq!(first, None);
     assert_eq!(found.len(), expected.len(), "one ends before the other");
 }
@@ -271,7 +271,10 @@ fn sessions_are_found_by_what_the_filters_of_list_take() {
     );
     let both = vec!["money".into(), "urgent".into()];
     assert_eq!(only(&|query| query.tags = both.clone()), ["The Cart"]);
-    assert!(only(&|query| query.until = Some("2026-11-04".into())).is_empty());
+    assert_eq!(
+        only(&|query| query.until = Some("2026-11-04".into())),
+        ["The Cart"]
+    );
     let mut wrong = everything();
     wrong.since = Some("soon".to_owned());
     let failure = fixture.library.find_sessions(&wrong).unwrap_err();

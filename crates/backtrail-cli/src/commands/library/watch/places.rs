@@ -261,7 +261,7 @@ impl WatchedSessions {
     }
 
     /// Watches the sessions that were active last.
-    pub(super) fn watch_recent(&mut self, store: &Store) {
+    pub(in crate::commands::library) fn watch_recent(&self, store: &Store) {
         let known = known_sessions(store).into_iter().take(RECENT);
         let ids: Vec<SessionId> = known.filter_map(|it| it.id.parse().ok()).collect();
         let mut places = lock(&self.places);
