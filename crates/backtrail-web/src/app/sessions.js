@@ -30,6 +30,9 @@ const sessionsPage = () => {
   let column = null;
   let searching = null;
   let asked = 0;
+  // The address of what is shown, and when it is there.
+  let shown = location.pathname + location.search;
+  let ready = null;
 
   const filters = () => {
     const chosen = given(new URLSearchParams(new FormData(form)));
@@ -104,19 +107,22 @@ const sessionsPage = () => {
 
   const remember = () => {
     const chosen = given(new URLSearchParams(new FormData(form)));
-    router.rewrite(`/${[...chosen].length ? `?${chosen}` : ""}`);
+    const address = `/${[...chosen].length ? `?${chosen}` : ""}`;
+    if (address === shown) return ready;
+    router.rewrite(address);
+    shown = address;
     showFilters();
-    return show();
+    ready = show();
+    return ready;
   };
 
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    one("#results a, #list a")?.focus();
-  });
+  const focusFirst = () => one("#results:not([hidden]) a, #list:not([hidden]) a")?.focus();
+  form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", later(150, (event) => { if (event.target.matches("[type=search], [type=text]")) remember(); }));
   form.addEventListener("change", (event) => { if (!event.target.matches("[type=search], [type=text]")) remember(); });
   field.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowDown") one("#results a, #list a")?.focus();
+    if (event.key === "ArrowDown") focusFirst();
+    if (event.key === "Enter") remember().then(focusFirst);
     if (event.key === "Escape" && field.value) {
       event.preventDefault();
       field.value = "";
@@ -124,9 +130,8 @@ const sessionsPage = () => {
     }
   });
   one("#clear").addEventListener("click", () => {
-    router.rewrite("/");
-    showFilters();
-    show();
+    form.reset();
+    remember();
   });
 
   const renew = later(100, async () => {
@@ -144,9 +149,10 @@ const sessionsPage = () => {
     fill(one("#choices"), (await ask("choices")).html);
     showFilters();
   });
+  ready = show();
   return {
     title: "Sessions",
-    ready: show(),
+    ready,
     steps: ".row, .hit-row",
     changed: renew,
     leave: () => column?.close(),

@@ -130,7 +130,7 @@ fn half(line: Option<&ShownLine>, number_of: fn(&ShownLine) -> Option<u64>) -> M
     html! {
         @match line {
             Some(line) => {
-                td.n class=(class(line.kind)) { (number(number_of(line))) }
+                td class={ "n " (class(line.kind)) } { (number(number_of(line))) }
                 (text(line))
             }
             None => { td.n {} td {} }
@@ -140,7 +140,7 @@ fn half(line: Option<&ShownLine>, number_of: fn(&ShownLine) -> Option<u64>) -> M
 
 fn text(line: &ShownLine) -> Markup {
     html! {
-        td.t class=(class(line.kind)) {
+        td class={ "t " (class(line.kind)) } {
             span.sign { (sign(line.kind)) }
             (code::emphasised(&line.spans, &line.changed))
         }

@@ -48,7 +48,7 @@ fn row_link(row: &SessionRow) -> Markup {
     html! {
         a.row.sub[entry.is_sub_agent] href=(links::session(&entry.id)) data-session=(entry.id)
             data-last=(entry.last_seq) data-updated=(entry.updated_ms) {
-            span.title class=(depth_class(entry.depth)) { (title(entry)) }
+            span class={ "title" (depth_class(entry.depth)) } { (title(entry)) }
             span.agent { (entry.agent) }
             span.project { (entry.project) }
             span.model { (row.model) }
@@ -79,7 +79,7 @@ fn title(entry: &SessionEntry) -> Markup {
 fn depth_class(depth: usize) -> String {
     match depth {
         0 => String::new(),
-        depth => format!("below d{}", depth.min(DEEPEST)),
+        depth => format!(" below d{}", depth.min(DEEPEST)),
     }
 }
 

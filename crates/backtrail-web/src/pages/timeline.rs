@@ -48,7 +48,7 @@ fn row_button(row: &TimelineRow) -> Markup {
             data-session=[place.map(|it| &it.session)] data-seq=[place.map(|it| it.seq)]
             data-trail=[place.and_then(|it| it.trail)] data-href=[place.map(links::place)] {
             span.at { (row.at) }
-            span.kind class=(style_classes(row.style)) { (row.kind) }
+            span class={ "kind " (style_classes(row.style)) } { (row.kind) }
             span.about { (row.about) }
             span.step { (step_words(row.step)) }
             span.change { (row.change) }
