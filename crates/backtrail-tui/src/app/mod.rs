@@ -122,12 +122,9 @@ impl App {
             is_waking: false,
         };
         app.sessions.is_loading = true;
-        let first = [
-            Request::Sessions(scope, Freshness::Known),
-            Request::Sessions(scope, Freshness::Current),
-            Request::NextUndo,
-        ];
-        (app, first.map(Effect::Ask).into())
+        // The rest is asked when this is on the screen.
+        let first = Request::Sessions(scope, Freshness::Known);
+        (app, vec![Effect::Ask(first)])
     }
 
     /// Changes the state by an event; returns what is to be done.
