@@ -8,7 +8,7 @@ use crate::parts::Area;
 
 /// The usage text.
 pub(crate) const USAGE: &str = "\
-usage: backtrail-bench [trail|session|snapshot|store|find|import|follow|live|ui] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
+usage: backtrail-bench [trail|session|snapshot|store|find|import|follow|live|ui|web] [--quick] [--only NAME] [--dir DIR] [--bin PATH] [--json]
        backtrail-bench profile WHAT [--count N] [--dir DIR]
 
   trail        measure the session log: durable, group, append, stream (and tail), process
@@ -20,6 +20,7 @@ usage: backtrail-bench [trail|session|snapshot|store|find|import|follow|live|ui]
   follow       measure following an agent while it works: live, grown
   live         measure agents at work, as whole processes: hooks, wrapped, resume
   ui           measure the screen, driven by keys: browse, reading, claude-history
+  web          measure the pages, also in a browser: pages, browser, agentsview-pages
   --quick      fewer rounds and a tenth of the sizes
   --only NAME  only this part
   --dir DIR    where to write; a real disk (default: beside this program)
@@ -106,6 +107,7 @@ impl Args {
                 Some("follow") => args.area = Some(Area::Follow),
                 Some("live") => args.area = Some(Area::Live),
                 Some("ui") => args.area = Some(Area::Ui),
+                Some("web") => args.area = Some(Area::Web),
                 Some("--quick") => args.quick = true,
                 Some("--json") => args.json = true,
                 Some("--only") => args.only = Some(text(value()?)?),
@@ -196,6 +198,7 @@ mod tests {
         assert_eq!(parse("follow").unwrap().area, Some(Area::Follow));
         assert_eq!(parse("live").unwrap().area, Some(Area::Live));
         assert_eq!(parse("ui").unwrap().area, Some(Area::Ui));
+        assert_eq!(parse("web").unwrap().area, Some(Area::Web));
         let file = "/f".into();
         let task = parse("load-child /f").unwrap().task;
         assert_eq!(task, Task::LoadChild { file });

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use backtrail::{Clock, SystemClock};
 use serde_json::{Value, json};
@@ -118,6 +119,17 @@ pub(crate) fn peak_memory(pid: u32) -> Result<u64> {
     let peak = value(&format!("/proc/{pid}/status"), "VmHWM");
     let kib: u64 = peak.trim_end_matches(" kB").parse()?;
     Ok(kib * 1024)
+}
+
+/// Returns how long the threads of a process have run, in the kernel too.
+pub(crate) fn work(pid: u32) -> Result<Duration> {
+    let mut nanos = 0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = fs::read_to_string(thread?.path().join("schedstat"))?;
+        let ran = text.split(' ').next().unwrap_or_default();
+        nanos += ran.parse::<u64>()?;
+    }
+    Ok(Duration::from_nanos(nanos))
 }
 
 /// Returns how many processes wanted to run in the last minute.

@@ -30,6 +30,7 @@ mod snapshot;
 mod store;
 mod trail;
 mod ui;
+mod web;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

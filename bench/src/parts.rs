@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::report::Entry;
 use crate::snapshot::Subjects;
 use crate::trail::fixture::{Made, make_session};
-use crate::{find, follow, import, live, session, snapshot, store, trail, ui};
+use crate::{find, follow, import, live, session, snapshot, store, trail, ui, web};
 
 /// One part of the measurements.
 pub(crate) struct Part {
@@ -32,11 +32,12 @@ pub(crate) enum Area {
     Follow,
     Live,
     Ui,
+    Web,
 }
 
 impl Area {
     /// Parts that wait for the disk come first, before anything fills the page cache.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Trail,
         Self::Session,
         Self::Snapshot,
@@ -46,6 +47,7 @@ impl Area {
         Self::Follow,
         Self::Live,
         Self::Ui,
+        Self::Web,
     ];
 
     fn parts(self) -> &'static [Part] {
@@ -59,6 +61,7 @@ impl Area {
             Self::Follow => &follow::PARTS,
             Self::Live => &live::PARTS,
             Self::Ui => &ui::PARTS,
+            Self::Web => &web::PARTS,
         }
     }
 }
@@ -183,6 +186,7 @@ mod tests {
     fn an_area_means_its_parts_and_none_means_all() {
         let areas = [
             "trail", "session", "snapshot", "store", "find", "import", "follow", "live", "ui",
+            "web",
         ];
         let areas = areas.map(wanted);
         let [
@@ -195,6 +199,7 @@ mod tests {
             follow,
             live,
             ui,
+            web,
         ] = &areas;
         assert!(trail.contains(&"append") && session.contains(&"turns"));
         assert!(snapshot.contains(&"history"));
@@ -202,7 +207,7 @@ mod tests {
         assert!(find.contains(&"index"));
         assert!(import.contains(&"totals"));
         assert!(follow.contains(&"grown") && live.contains(&"hooks"));
-        assert!(ui.contains(&"browse"));
+        assert!(ui.contains(&"browse") && web.contains(&"pages"));
         assert_eq!(wanted(""), areas.concat());
         assert_eq!(wanted("session --only append"), [""; 0]);
     }

@@ -40,6 +40,18 @@ impl Agent {
         Ok(self.file.write_all(line.as_bytes())?)
     }
 
+    /// Returns the id of the session.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Writes a prompt with some words.
+    pub(crate) fn say(&mut self, words: &str) -> Result<()> {
+        let message = json!({"role": "user", "content": words});
+        let line = self.line_of("user", &message);
+        Ok(self.file.write_all(line.as_bytes())?)
+    }
+
     /// Writes about so many bytes at once.
     pub(crate) fn fill(&mut self, bytes: u64) -> Result<()> {
         let mut out = BufWriter::with_capacity(1 << 20, self.file.try_clone()?);
@@ -54,10 +66,14 @@ impl Agent {
 
     /// Prompts, calls with their results, and answers in turns.
     fn line(&mut self) -> String {
+        let (kind, message) = message(self.lines);
+        self.line_of(kind, &message)
+    }
+
+    fn line_of(&mut self, kind: &str, message: &Value) -> String {
         let n = self.lines;
         self.lines += 1;
         let uuid = |n: u32| format!("{n:08x}-0000-4000-8000-{}", &self.session[24..]);
-        let (kind, message) = message(n);
         let at: Timestamp = SystemTime::now().into();
         let line = json!({
             "parentUuid": n.checked_sub(1).map(uuid),

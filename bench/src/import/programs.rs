@@ -56,7 +56,7 @@ fn make_executable(_bin: &Path) -> std::io::Result<()> {
 }
 
 /// Finds agentsview; returns the reason if there is none.
-pub(super) fn agentsview() -> Result<PathBuf, String> {
+pub(crate) fn agentsview() -> Result<PathBuf, String> {
     let dir = dir()?.join("av");
     let packages = dir.join("lib");
     if !dir.join("bin/agentsview").is_file() {

@@ -47,7 +47,7 @@ fn ui(bin: &Path, store: &Path, home: &Path) -> Command {
 }
 
 /// Returns a command that sees no other history than that in a home.
-fn at_home(mut command: Command, home: &Path) -> Command {
+pub(crate) fn at_home(mut command: Command, home: &Path) -> Command {
     for name in [
         "BACKTRAIL_HOME",
         "BACKTRAIL_SESSION",
@@ -64,7 +64,7 @@ fn at_home(mut command: Command, home: &Path) -> Command {
     command
 }
 
-fn figure(
+pub(crate) fn figure(
     name: impl Into<String>,
     ours: Quantity,
     baseline: Option<(&'static str, Quantity)>,
@@ -78,15 +78,15 @@ fn figure(
     })
 }
 
-fn seconds(samples: &Samples) -> Quantity {
+pub(crate) fn seconds(samples: &Samples) -> Quantity {
     Quantity::of(samples, Unit::Seconds)
 }
 
 /// Returns samples in seconds.
-fn samples(times: &[Duration]) -> Samples {
+pub(crate) fn samples(times: &[Duration]) -> Samples {
     Samples::new(times.iter().map(Duration::as_secs_f64).collect())
 }
 
-fn bytes(bytes: u64) -> Quantity {
+pub(crate) fn bytes(bytes: u64) -> Quantity {
     Quantity::single(bytes as f64, Unit::Bytes)
 }

@@ -1,6 +1,6 @@
 //! A program on a terminal of its own: keys in, a screen out, and when it was there.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZero;
 use std::process::{Child, Command};
@@ -170,13 +170,7 @@ impl Screen {
 
     /// Returns how long the threads of the program have run, in the kernel too.
     pub(super) fn work(&self) -> Result<Duration> {
-        let mut nanos = 0;
-        for thread in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let text = fs::read_to_string(thread?.path().join("schedstat"))?;
-            let ran = text.split(' ').next().unwrap_or_default();
-            nanos += ran.parse::<u64>()?;
-        }
-        Ok(Duration::from_nanos(nanos))
+        machine::work(self.child.id())
     }
 
     /// Leaves the program as a user does, and waits for its end.

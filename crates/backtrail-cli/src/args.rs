@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
@@ -92,6 +93,7 @@ verbs! {
     Pin(pin::PinArgs),
     Stats(stats::StatsArgs),
     Ui(ui::UiArgs),
+    Web(web::WebArgs),
     Watch(watch::WatchArgs),
     Hook(hook::HookArgs),
     Statusline(statusline::StatuslineArgs),
@@ -111,6 +113,35 @@ verbs! {
     Man(man::ManArgs),
     Help(help::HelpArgs),
     Version(version::VersionArgs),
+}
+
+/// The verbs that agents run again and again, with the global options. To describe all verbs
+/// takes longer than what these do.
+#[derive(Debug, Parser)]
+struct OftenArgs {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: OftenCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum OftenCommand {
+    Hook(commands::hook::HookArgs),
+    Statusline(commands::statusline::StatuslineArgs),
+}
+
+/// Parses the command line of a verb that agents run again and again. `None` if only the whole
+/// command understands it: another verb, help, or something that is wrong.
+pub(crate) fn often(words: impl IntoIterator<Item = OsString>) -> Option<Args> {
+    let args = OftenArgs::try_parse_from(words).ok()?;
+    Some(Args {
+        global: args.global,
+        command: Some(match args.command {
+            OftenCommand::Hook(args) => Command::Hook(args),
+            OftenCommand::Statusline(args) => Command::Statusline(args),
+        }),
+    })
 }
 
 /// Returns the command with its whole help: the verbs in groups, and examples of each.

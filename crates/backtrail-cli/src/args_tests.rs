@@ -73,3 +73,23 @@ fn examples_fit_in_60_columns() {
 fn the_definitions_hold_together() {
     command().debug_assert();
 }
+
+#[test]
+fn what_agents_run_often_is_parsed_as_by_the_whole_command() {
+    for line in [
+        "statusline",
+        "statusline --after date",
+        "--store /a statusline --json --color=never",
+        "hook codex --event stop",
+        "hook pi {}",
+    ] {
+        let words = || std::iter::once("backtrail").chain(line.split(' '));
+        let often = often(words().map(OsString::from)).expect(line);
+        let whole = Args::try_parse_from(words()).expect(line);
+        assert_eq!(format!("{often:?}"), format!("{whole:?}"), "{line}");
+    }
+    for line in ["statusline --help", "statusline --no", "hook", "list", ""] {
+        let words = std::iter::once("backtrail").chain(line.split_whitespace());
+        assert!(often(words.map(OsString::from)).is_none(), "{line}");
+    }
+}

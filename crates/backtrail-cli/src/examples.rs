@@ -109,6 +109,9 @@ verify --quick
 version
 watch   # the agents in this workspace
 watch --all   # those in all directories
+web   # everything, in your browser
+web --write   # with undo, rewind and restore
+web --no-open --port 8090
 ";
 
 /// Returns the examples of a verb; `None` if it has none.

@@ -43,14 +43,25 @@ fn main() -> ExitCode {
         completions::complete(words);
         return ExitCode::SUCCESS;
     }
-    let parsed = args::command().try_get_matches();
-    let args = match parsed.and_then(|matches| Args::from_arg_matches(&matches)) {
+    let args = match parsed() {
         Ok(args) => args,
         Err(error) => return pick_or_refuse(error),
     };
     let global = &args.global;
     let ui = Ui::new(global.json, global.color).store(global.store.as_deref());
     exit_code(commands::run(&args, &ui), &ui)
+}
+
+/// Parses the command line.
+fn parsed() -> Result<Args, clap::Error> {
+    let verb = verb(std::env::args_os().skip(1));
+    if matches!(verb.as_deref(), Some("hook" | "statusline"))
+        && let Some(args) = args::often(std::env::args_os())
+    {
+        return Ok(args);
+    }
+    let matches = args::command().try_get_matches()?;
+    Args::from_arg_matches(&matches)
 }
 
 /// Returns the exit code of a verb, and reports its error.

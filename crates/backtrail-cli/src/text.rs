@@ -9,6 +9,7 @@ use backtrail_formats::escape_len;
 use backtrail_index::{Money, Spending};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use memchr::memchr3_iter;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
@@ -83,19 +84,21 @@ pub(crate) fn is_unsafe(c: char) -> bool {
 pub(crate) fn harmless(json: &str) -> Cow<'_, str> {
     // Characters below the space are escaped already; newlines between values are ours.
     let is_bad = |c: char| is_unsafe(c) && c > ' ';
-    // The first bytes of such characters; most text has none.
-    let may_begin = |byte: u8| matches!(byte, 0x7f | 0xc2 | 0xe2);
-    if !json.bytes().any(may_begin) || !json.contains(is_bad) {
-        return Cow::Borrowed(json);
-    }
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        match is_bad(c) {
-            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            false => out.push(c),
+    let mut out = String::new();
+    let mut copied = 0;
+    // The first bytes of such characters, which are in the middle of none; most text has none.
+    for at in memchr3_iter(0x7f, 0xc2, 0xe2, json.as_bytes()) {
+        let c = json[at..].chars().next();
+        if let Some(c) = c.filter(|c| is_bad(*c)) {
+            out.push_str(&json[copied..at]);
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            copied = at + c.len_utf8();
         }
     }
-    Cow::Owned(out)
+    match copied {
+        0 => Cow::Borrowed(json),
+        _ => Cow::Owned(out + &json[copied..]),
+    }
 }
 
 /// Passes text on through a filter that looks at one character at a time: [`harmless`] or

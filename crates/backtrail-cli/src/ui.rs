@@ -1,6 +1,6 @@
 //! Output: data on stdout, everything else on stderr.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anstream::{AutoStream, ColorChoice};
@@ -13,7 +13,7 @@ use crate::home;
 use crate::layout::{DIM, Table, styled};
 use crate::pager;
 use crate::shell::quote_path;
-use crate::text::{clean, harmless, path_json};
+use crate::text::{Filtered, clean, harmless, path_json};
 
 /// How a command writes its output, and the store that it uses.
 #[derive(Debug)]
@@ -94,8 +94,8 @@ impl Ui {
 
     /// Returns standard output for styled text; styles are removed where they are not
     /// wanted. It is buffered: flush it.
-    pub(crate) fn out(&self) -> io::BufWriter<AutoStream<io::StdoutLock<'static>>> {
-        io::BufWriter::new(AutoStream::new(io::stdout().lock(), self.color))
+    pub(crate) fn out(&self) -> BufWriter<AutoStream<io::StdoutLock<'static>>> {
+        BufWriter::new(AutoStream::new(io::stdout().lock(), self.color))
     }
 
     /// Returns stderr for a dialogue with the user; styles are removed where they are not
@@ -126,9 +126,10 @@ impl Ui {
 
     /// Prints a value as one line of JSON.
     pub(crate) fn print_json(&self, value: &impl Serialize) -> Result<()> {
-        let json = serde_json::to_string(value).map_err(io::Error::from)?;
-        let mut out = io::stdout().lock();
-        writeln!(out, "{}", harmless(&json))?;
+        let out = Filtered::new(io::stdout().lock(), harmless);
+        let mut out = BufWriter::with_capacity(64 << 10, out);
+        serde_json::to_writer(&mut out, value).map_err(io::Error::from)?;
+        out.write_all(b"\n")?;
         Ok(out.flush()?)
     }
 

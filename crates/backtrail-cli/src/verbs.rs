@@ -11,7 +11,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     (
         "Looking",
         &[
-            "ui", "status", "log", "diff", "cat", "blame", "list", "show", "search", "stats",
+            "ui", "web", "status", "log", "diff", "cat", "blame", "list", "show", "search", "stats",
         ],
     ),
     (
@@ -48,6 +48,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("annotate", "blame"),
     ("back", "undo"),
     ("branch", "fork"),
+    ("browser", "web"),
     ("checkout", "restore"),
     ("clean", "gc"),
     ("commit", "checkpoint"),
@@ -70,6 +71,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("rm", "delete"),
     ("rollback", "rewind"),
     ("save", "checkpoint"),
+    ("serve", "web"),
     ("sessions", "list"),
     ("settings", "config"),
     ("snapshot", "checkpoint"),

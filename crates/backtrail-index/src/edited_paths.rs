@@ -1,4 +1,5 @@
-//! The files that a tool call edits, whatever the agent calls its tools.
+//! The files that a model edits: by calls, whatever the agent calls its tools, and by blocks in its
+//! answers, as aider lets it do.
 
 use backtrail::ToolUse;
 use backtrail::conversation::Action;
@@ -11,6 +12,43 @@ pub(crate) fn edited_paths(call: &ToolUse) -> Vec<String> {
     paths.sort_unstable();
     paths.dedup();
     paths
+}
+
+/// Returns the paths of the files that an answer edits by blocks that say what to search and by what
+/// to replace it. The path is the line above the block and its fence.
+pub(crate) fn written_paths(text: &str) -> Vec<String> {
+    const START: &str = "<<<<<<< SEARCH";
+    const END: &str = ">>>>>>> REPLACE";
+    if !text.contains(START) {
+        return Vec::new();
+    }
+    let mut paths = Vec::new();
+    let mut path = None;
+    let mut lines = text.lines().map(str::trim);
+    while let Some(line) = lines.next() {
+        if line == START {
+            if lines.any(|line| line == END) {
+                paths.extend(path);
+            }
+        } else if !is_fence(line) {
+            path = path_in(line).or(path.filter(|_| line.is_empty()));
+        }
+    }
+    let mut paths: Vec<String> = paths.into_iter().map(str::to_owned).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+}
+
+fn is_fence(line: &str) -> bool {
+    line.starts_with("```") || line.starts_with("<source>") || line == "</source>"
+}
+
+/// Returns the path that a line consists of.
+fn path_in(line: &str) -> Option<&str> {
+    let path = line.trim_matches(['*', '`', '#', ':', ' ']);
+    let is_one = !path.is_empty() && !path.contains(char::is_whitespace);
+    (is_one && path.contains(['.', '/'])).then_some(path)
 }
 
 #[cfg(test)]
@@ -78,6 +116,30 @@ mod tests {
             ("TodoWrite", json!({"todos": []})),
         ] {
             assert_eq!(of(name, &input), [""; 0], "{name}");
+        }
+    }
+
+    #[test]
+    fn blocks_in_an_answer_name_their_files() {
+        let block = "<<<<<<< SEARCH\na = 1.\n=======\na = 2.\n>>>>>>> REPLACE";
+        for (text, paths) in [
+            (
+                format!("Sure.\n\nsrc/a.py\n```python\n{block}\n```\nDone."),
+                vec!["src/a.py"],
+            ),
+            (
+                format!("**a.py**\n\n```python\n{block}\n{block}\n```\n"),
+                vec!["a.py"],
+            ),
+            (
+                format!("a.py\n{block}\n\nb.py\n<source>\n{block}\n</source>"),
+                vec!["a.py", "b.py"],
+            ),
+            (format!("Change it like this:\n{block}"), vec![]),
+            ("a.py\n<<<<<<< SEARCH\nand nothing more".to_owned(), vec![]),
+            ("a.py".to_owned(), vec![]),
+        ] {
+            assert_eq!(written_paths(&text), paths, "{text}");
         }
     }
 }

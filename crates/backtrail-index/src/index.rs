@@ -1,5 +1,6 @@
 //! The public interface to the catalogue and the search index.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::files::find_link;
 use crate::filter::Filter;
 use crate::prices::Prices;
-use crate::rows::{Field, Group, SessionRow, SpendingReport, ToolReport, UnpricedModel};
+use crate::rows::{Field, Group, SessionRow, SpendingReport, ToolReport, TurnRow, UnpricedModel};
 use crate::search::{SearchAnswer, SearchQuery, SearchRequest};
 
 /// Options for opening an index.
@@ -267,6 +268,25 @@ impl Index {
     /// Fails if the store cannot be read.
     pub fn prompts(&self, filter: &Filter) -> Result<u64> {
         self.ask(|catalogue| catalogue.prompts(filter))
+    }
+
+    /// Returns what the turns of a session cost, in order: of the calls that match the times and
+    /// models of a filter.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn turns(&self, session: &SessionId, filter: &Filter) -> Result<Vec<TurnRow>> {
+        self.ask(|catalogue| catalogue.turns(session, filter))
+    }
+
+    /// Returns the models that answered sessions, by session: the one with the most calls.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn main_models(&self, sessions: &[&SessionId]) -> Result<HashMap<String, String>> {
+        self.ask(|catalogue| catalogue.main_models(sessions))
     }
 
     /// Returns the models of the calls that match a filter and have no price, the one with the

@@ -61,6 +61,6 @@ pub use prices::{Price, Prices, SessionPrices};
 pub use projects::{Project, remote_of};
 pub use rows::{
     Family, Field, Group, Money, SessionRow, Spending, SpendingReport, SpendingRow, ToolCount,
-    ToolReport, ToolRow, UnpricedModel,
+    ToolReport, ToolRow, TurnRow, UnpricedModel,
 };
 pub use search::{Hit, HitKind, Order, SearchAnswer, SearchQuery, Snippet};

@@ -372,6 +372,20 @@ impl SpendingRow {
     }
 }
 
+/// What a turn cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TurnRow {
+    /// The trail of its prompt.
+    pub trail: u32,
+    /// The record of its prompt.
+    pub seq: u64,
+    /// The beginning of its prompt.
+    pub prompt: String,
+    /// What its calls spent.
+    pub spending: Spending,
+}
+
 /// The calls of a model without a price.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

@@ -7,7 +7,7 @@ use crate::diff_rows;
 use crate::look::Look;
 use crate::request::{DiffRequest, DiffRows, Direction, Reply, Request};
 use backtrail_view::highlight;
-use backtrail_view::library::{Action, Answer, Failure, Library, OnConflict, Report};
+use backtrail_view::library::{Action, Answer, Failure, Library, OnConflict, PageRequest, Report};
 
 /// Answers a request. A panic of the library is a failure of this request, and of nothing else.
 pub(crate) fn answer(library: &dyn Library, request: &Request, look: Look) -> Reply {
@@ -22,7 +22,10 @@ fn ask(library: &dyn Library, request: &Request, look: Look) -> Reply {
     match request {
         Request::Sessions(scope, fresh) => Reply::Sessions(library.sessions(*scope, *fresh)),
         Request::Head(session) => Reply::Head(library.head(session)),
-        Request::Page(page) => Reply::Page(library.page(page)),
+        Request::Page(page) => Reply::Page(library.page(&PageRequest {
+            palette: look.palette(),
+            ..page.clone()
+        })),
         Request::Text(place, _) => Reply::Text(library.text(place)),
         Request::Prompt(place, direction) => {
             Reply::Prompt(library.prompt_from(place, *direction == Direction::Forwards))

@@ -39,7 +39,11 @@ const BATCH: usize = 256;
 /// The terminal cannot be used.
 pub fn run(library: Arc<dyn Library>, options: &Options) -> io::Result<()> {
     let look = options.look.unwrap_or_else(surroundings::look);
-    run_state(library, options.mouse, |size| {
+    let question = match options.look {
+        Some(_) => None,
+        None => surroundings::question(look),
+    };
+    run_state(library, options.mouse, question, |size| {
         App::new(options.scope, look, size)
     })
 }
@@ -52,8 +56,8 @@ trait State {
     fn draw(&self, frame: &mut Frame<'_>);
     /// Returns how it looks.
     fn look(&self) -> Look;
-    /// Sets the background, which the terminal told later.
-    fn set_background(&mut self, background: Background);
+    /// Sets the background, which the terminal told later; returns what is to be done.
+    fn set_background(&mut self, background: Background) -> Vec<Effect>;
 }
 
 impl State for App {
@@ -69,15 +73,16 @@ impl State for App {
         self.look
     }
 
-    fn set_background(&mut self, background: Background) {
-        self.look.background = background;
+    fn set_background(&mut self, background: Background) -> Vec<Effect> {
+        self.set_background(background)
     }
 }
 
-/// Shows a state. The first frame is drawn before anything is asked.
+/// Shows a state. The first frame is drawn before anything is asked, the terminal included.
 fn run_state<S: State>(
     library: Arc<dyn Library>,
     uses_mouse: bool,
+    question: Option<&str>,
     make: impl FnOnce((u16, u16)) -> (S, Vec<Effect>),
 ) -> io::Result<()> {
     let (to, messages) = channel();
@@ -87,10 +92,14 @@ fn run_state<S: State>(
     let size = screen.size()?;
     let (mut state, effects) = make(size);
     screen.draw(|frame| state.draw(frame))?;
+    if let Some(question) = question {
+        screen.write(question)?;
+    }
     let mut runtime = Runtime {
         lanes: lanes(Arc::clone(&library), to.clone()),
         input: InputThread::start(to.clone())?,
         clipboard: Clipboard::new(teller(to.clone(), Message::NotCopied)),
+        has_answers: false,
         wakes: BTreeSet::new(),
         library,
         screen,
@@ -137,6 +146,8 @@ struct Runtime {
     input: InputThread,
     signals: SignalThread,
     clipboard: Clipboard,
+    /// Whether the library answered anything yet.
+    has_answers: bool,
     /// When to wake the state.
     wakes: BTreeSet<Instant>,
     size: (u16, u16),
@@ -151,14 +162,18 @@ impl Runtime {
         to: Sender<Message>,
     ) -> io::Result<End> {
         let mut flow = self.perform(state, effects)?;
-        let watching = watch(Arc::clone(&self.library), to)?;
         if flow.is_none() {
             // The size may have changed before anybody watched it.
             flow = self.resize(state, self.screen.size()?)?;
         }
+        let mut watching = None;
         while flow.is_none() {
             self.screen.draw(|frame| state.draw(frame))?;
             flow = self.take_batch(state)?;
+            // What is shown first is not kept waiting by what is only needed later.
+            if watching.is_none() && self.has_answers {
+                watching = Some(watch(Arc::clone(&self.library), to.clone())?);
+            }
         }
         drop(watching);
         Ok(flow.unwrap_or(End::Quit))
@@ -222,11 +237,14 @@ impl Runtime {
                 Input::Event(Event::Resize(..)) => return self.resize(state, self.screen.size()?),
                 Input::Event(event) => event,
                 Input::Background(background) => {
-                    state.set_background(background);
-                    return Ok(None);
+                    let effects = state.set_background(background);
+                    return self.perform(state, effects);
                 }
             },
-            Message::Reply(request, reply) => Event::Reply(request, reply),
+            Message::Reply(request, reply) => {
+                self.has_answers = true;
+                Event::Reply(request, reply)
+            }
             Message::Changed(change) => Event::Changed(change),
             Message::Signal(signal) if signals::ends(signal) => {
                 return Ok(Some(End::Signal(signal)));

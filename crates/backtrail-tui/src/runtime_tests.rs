@@ -56,8 +56,9 @@ impl State for Keys {
         Look::default()
     }
 
-    fn set_background(&mut self, background: Background) {
+    fn set_background(&mut self, background: Background) -> Vec<Effect> {
         self.log.push(format!("{background:?}"));
+        Vec::new()
     }
 }
 
@@ -109,7 +110,7 @@ fn the_program_in_the_terminal() {
         let log = Vec::new();
         (Keys { size, log }, Vec::new())
     };
-    run_state(Arc::new(fake), true, make).unwrap();
+    run_state(Arc::new(fake), true, Some("\x1b]11;?\x1b\\"), make).unwrap();
 }
 
 fn arguments() -> Vec<String> {
@@ -278,6 +279,8 @@ fn every_frame_is_shown_at_once() {
     terminal.end();
     let begins = terminal.written.matches("\x1b[?2026h").count();
     let drawn = terminal.written.find("size").unwrap();
+    // The terminal is asked for its background when something is there to see.
+    assert!(terminal.written.find("\x1b]11;?").unwrap() > drawn);
     assert!(terminal.written.find("\x1b[?2026h").unwrap() < drawn);
     assert!(begins >= 2, "{:?}", terminal.written);
 }

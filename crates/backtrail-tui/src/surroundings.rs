@@ -1,28 +1,34 @@
-//! What the terminal can show, by the environment and by asking it.
+//! What the terminal can show, by the environment; its background it tells when it is asked.
 
 use std::env;
-use std::time::Duration;
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use terminal_colorsaurus::{QueryOptions, ThemeMode, theme_mode};
 
 use crate::look::{Background, Look};
 
-/// How long the terminal may take to tell its background. Later answers are still understood.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Asks the terminal for the colour of its background. One that does not know ignores it; the answer
+/// is read like a key ([`Input::Background`](crate::event::Input)), whenever it comes.
+const QUESTION: &str = "\x1b]11;?\x1b\\";
 
-/// Finds out what the terminal can show. Waits [`PATIENCE`] at most, and not at all if a key was
-/// typed already: asking would lose it.
+/// Returns what the terminal can show as far as the environment says, at once.
 pub(crate) fn look() -> Look {
-    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let mut look = by_environment(variable);
-    let background = variable("COLORFGBG").as_deref().and_then(background_of);
-    look.background = match background {
-        Some(known) => known,
-        None if look.color && !is_typed_ahead() => ask().unwrap_or_default(),
-        None => Background::default(),
-    };
+    look.background = known_background().unwrap_or_default();
     look
+}
+
+/// Returns what to write to the terminal so that it tells its background; `None` if that is known or
+/// changes nothing.
+pub(crate) fn question(look: Look) -> Option<&'static str> {
+    // GNU screen answers with what it cannot read itself.
+    let is_needed = look.many_colors && variable("STY").is_none();
+    (is_needed && known_background().is_none()).then_some(QUESTION)
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn known_background() -> Option<Background> {
+    variable("COLORFGBG").as_deref().and_then(background_of)
 }
 
 fn by_environment(variable: impl Fn(&str) -> Option<String>) -> Look {
@@ -53,22 +59,6 @@ fn background_of(colors: &str) -> Option<Background> {
     Some(match number {
         7 | 9..=15 => Background::Light,
         _ => Background::Dark,
-    })
-}
-
-fn is_typed_ahead() -> bool {
-    let stdin = std::io::stdin();
-    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-    let at_once = Timespec::default();
-    poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0)
-}
-
-fn ask() -> Option<Background> {
-    let mut options = QueryOptions::default();
-    options.timeout = PATIENCE;
-    Some(match theme_mode(options).ok()? {
-        ThemeMode::Light => Background::Light,
-        ThemeMode::Dark => Background::Dark,
     })
 }
 

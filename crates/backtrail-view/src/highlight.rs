@@ -24,9 +24,10 @@ const LONGEST_LINE: usize = 4 << 10;
 const MOST_TIME: Duration = Duration::from_millis(500);
 
 /// The colours that there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Palette {
     /// No colours.
+    #[default]
     None,
     /// Sixteen, whose look is decided where they are shown.
     Sixteen,
@@ -79,18 +80,36 @@ impl Language {
         if palette == Palette::None || is_too_much(lines.clone()) {
             return None;
         }
-        let Languages { syntaxes, themes } = languages();
-        let syntax = syntax_of(syntaxes, path, lines.clone().next().unwrap_or_default())?;
+        let first = lines.clone().next().unwrap_or_default();
+        syntax_of(&languages().syntaxes, path, first).map(|syntax| Self::new(syntax, palette))
+    }
+
+    /// Finds the language of a block of code by what is written after its fence: `rust`, `c++`,
+    /// `{.python}`, `src/a.rs`. `None` if it stays plain.
+    pub fn named<'l>(
+        words: &str,
+        lines: impl Iterator<Item = &'l str>,
+        palette: Palette,
+    ) -> Option<Self> {
+        let name = fence_name(words);
+        let is_plain = PLAIN.contains(&name.to_ascii_lowercase().as_str());
+        if palette == Palette::None || is_plain || is_too_much(lines) {
+            return None;
+        }
+        syntax_named(&languages().syntaxes, name).map(|syntax| Self::new(syntax, palette))
+    }
+
+    fn new(syntax: &'static SyntaxReference, palette: Palette) -> Self {
         let theme = match palette {
             Palette::None | Palette::Sixteen => EmbeddedThemeName::Ansi,
             Palette::Dark => EmbeddedThemeName::OneHalfDark,
             Palette::Light => EmbeddedThemeName::OneHalfLight,
         };
-        Some(Self {
+        Self {
             syntax,
-            theme: themes.get(theme),
+            theme: languages().themes.get(theme),
             until: Instant::now() + MOST_TIME,
-        })
+        }
     }
 
     /// Begins at a line that follows nothing.
@@ -124,6 +143,54 @@ fn syntax_of<'s>(syntaxes: &'s SyntaxSet, path: &str, first: &str) -> Option<&'s
         .into_iter()
         .find_map(|name| syntaxes.find_syntax_by_extension(name));
     let found = found.or_else(|| syntaxes.find_syntax_by_first_line(first));
+    found.filter(|syntax| syntax.name != "Plain Text")
+}
+
+/// What people write after the fence of text that is no code.
+const PLAIN: [&str; 8] = [
+    "",
+    "text",
+    "txt",
+    "plain",
+    "plaintext",
+    "output",
+    "log",
+    "none",
+];
+
+/// What languages are called that are known by another name.
+const ALIASES: [(&str, &str); 14] = [
+    ("bash session", "sh"),
+    ("c#", "cs"),
+    ("csharp", "cs"),
+    ("f#", "fs"),
+    ("fsharp", "fs"),
+    ("golang", "go"),
+    ("json5", "json"),
+    ("jsonc", "json"),
+    ("node", "js"),
+    ("objc", "m"),
+    ("python3", "py"),
+    ("shell", "sh"),
+    ("vb", "vbs"),
+    ("yml", "yaml"),
+];
+
+/// Returns the name of the language in what is written after a fence.
+fn fence_name(words: &str) -> &str {
+    let words = words.trim().trim_start_matches(['{', '.']);
+    let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | '{' | '}' | ';');
+    let name = words.split(is_end).next().unwrap_or_default();
+    // Some write the lines and the path: `12:40:src/a.rs`.
+    name.rsplit(':').next().unwrap_or_default()
+}
+
+fn syntax_named<'s>(syntaxes: &'s SyntaxSet, name: &str) -> Option<&'s SyntaxReference> {
+    let lower = name.to_ascii_lowercase();
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == lower);
+    let name = alias.map_or(name, |(_, name)| name);
+    let by_path = || syntax_of(syntaxes, name, "");
+    let found = syntaxes.find_syntax_by_token(name).or_else(by_path);
     found.filter(|syntax| syntax.name != "Plain Text")
 }
 
@@ -247,6 +314,48 @@ mod tests {
         let script = "#!/usr/bin/env python3\nimport os\n";
         assert!(!colors(&file("tool", script, Palette::Dark)).is_empty());
         assert!(colors(&file("tool", "import os\n", Palette::Dark)).is_empty());
+    }
+
+    #[test]
+    fn a_language_is_found_by_what_follows_a_fence() {
+        let code = "fn f() { return 1; } // def x = \"y\"";
+        let is_found = |words: &str| Language::named(words, code.lines(), Palette::Dark).is_some();
+        for words in [
+            "rust",
+            "Rust",
+            "rs",
+            "rust,no_run",
+            "{.python}",
+            "python3",
+            "js title=\"a\"",
+            "c++",
+            "C#",
+            "jsonc",
+            "yml",
+            "sh",
+            "bash",
+            "zsh",
+            "shell",
+            "ts",
+            "tsx",
+            "typescript",
+            "toml",
+            "dockerfile",
+            "Makefile",
+            "src/main.rs",
+            "12:40:src/main.rs",
+            "golang",
+            "sql",
+            "html",
+        ] {
+            assert!(is_found(words), "{words}");
+        }
+        for words in ["", "text", "nosuchlanguage", "12", "output", "console"] {
+            assert!(!is_found(words), "{words}");
+        }
+        assert!(Language::named("rust", code.lines(), Palette::None).is_none());
+        let long = "x".repeat(LONGEST_LINE + 1);
+        assert!(Language::named("rust", long.lines(), Palette::Dark).is_none());
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::ffi::OsString;
 
 use anstyle::Style;
 
+use crate::highlight::Palette;
+
 /// Text in one style. It must be clean: no escapes, no control characters, no tabs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Span {
@@ -181,6 +183,8 @@ pub struct PageRequest {
     pub width: u16,
     /// How much of tools is shown.
     pub fold: Fold,
+    /// The colours of code.
+    pub palette: Palette,
 }
 
 /// What a part of a conversation is.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
@@ -96,10 +96,13 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// Reads a body, up to its limits.
 async fn read(body: Body, time: Duration) -> Result<Value, Response> {
-    let whole = timeout(time, Limited::new(body, LARGEST_BODY).collect()).await;
     let late = || failed(StatusCode::REQUEST_TIMEOUT, "the body came too slowly");
     let large = || failed(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
     let wrong = || failed(StatusCode::BAD_REQUEST, "the body is not JSON");
+    if body.size_hint().lower() > LARGEST_BODY as u64 {
+        return Err(large());
+    }
+    let whole = timeout(time, Limited::new(body, LARGEST_BODY).collect()).await;
     let bytes = whole.map_err(|_| late())?.map_err(|_| large())?.to_bytes();
     serde_json::from_slice(&bytes).map_err(|_| wrong())
 }
@@ -336,5 +339,57 @@ impl ActionBody {
             Action::Pin(session, pinned) => Self::Pin { session, pinned },
             Action::Export(..) => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use backtrail_view::library::Moment;
+
+    use super::*;
+
+    fn all() -> Vec<Action> {
+        let place = |trail| Place {
+            session: "s".to_owned(),
+            seq: u64::MAX,
+            trail,
+        };
+        let text = str::to_owned;
+        let between = Between {
+            workspace: text("w"),
+            from: Moment::Checkpoint(text("c1")),
+            to: Moment::Record(place(Some(2))),
+        };
+        vec![
+            Action::Undo,
+            Action::Redo,
+            Action::Rewind(text("w"), Moment::Record(place(None))),
+            Action::Restore(text("w"), Moment::Now, vec![text("a"), text("b \"<c>")]),
+            Action::RestoreHunks(between, text("a"), vec![0, 7]),
+            Action::Fork(place(Some(1)), text("/d")),
+            Action::Fork(place(None), text("/d")),
+            Action::Delete(text("s")),
+            Action::Undelete(text("s")),
+            Action::Title(text("s"), String::new()),
+            Action::Tag(text("s"), text("+a -b")),
+            Action::Pin(text("s"), true),
+            Action::Pin(text("s"), false),
+        ]
+    }
+
+    #[test]
+    fn an_action_that_a_page_gets_is_the_one_that_it_sends() {
+        for action in all() {
+            let sent = json!({"action": ActionBody::of(&action)}).to_string();
+            let body: PlanBody = serde_json::from_str(&sent).unwrap();
+            assert_eq!(body.action.action(), Ok(action), "{sent}");
+        }
+    }
+
+    #[test]
+    fn a_page_cannot_write_an_export_to_a_file() {
+        let text = str::to_owned;
+        let export = Action::Export(text("s"), text("md"), text("/x"));
+        assert_eq!(ActionBody::of(&export), None);
     }
 }

@@ -215,3 +215,50 @@ impl HttpBody for Stream {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    fn session(n: usize) -> Change {
+        Change::Session(n.to_string())
+    }
+
+    fn reader(events: &Arc<Events>) -> Reader {
+        Reader {
+            events: events.clone(),
+            news: events.news.subscribe(),
+            seen: 0,
+        }
+    }
+
+    /// Returns what comes next to a reader, and whether anything follows.
+    fn next(reader: Reader) -> (String, bool) {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let (text, reader) = runtime.block_on(reader.next()).unwrap();
+        (text, reader.is_some())
+    }
+
+    #[test]
+    fn a_reader_is_cut_off_only_when_changes_were_forgotten() {
+        let events = Arc::new(Events::new().unwrap());
+        for n in 0..KEPT {
+            events.report(session(n));
+        }
+        let (text, more) = next(reader(&events));
+        assert_eq!((text.matches("event: session").count(), more), (KEPT, true));
+        events.report(session(KEPT));
+        assert_eq!(next(reader(&events)), (String::new(), false));
+    }
+
+    #[test]
+    fn no_more_changes_are_kept_than_promised() {
+        let events = Events::new().unwrap();
+        for n in 0..3 * KEPT {
+            events.report(session(n));
+        }
+        assert_eq!(events.ring().kept.len(), KEPT);
+    }
+}

@@ -227,3 +227,49 @@ pub(crate) fn add_strict_headers(headers: &mut HeaderMap) {
     let none = HeaderValue::from_static("no-store");
     headers.entry(header::CACHE_CONTROL).or_insert(none);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    /// Checks a request with a token for a page or data.
+    fn check(peer: IpAddr, path: &'static str) -> Result<Access, Refusal> {
+        let token = Token::random().unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_static("127.0.0.1:7"));
+        headers.insert(TOKEN, HeaderValue::from_str(token.as_str()).unwrap());
+        let asked = Asked {
+            peer,
+            method: &Method::GET,
+            uri: &Uri::from_static(path),
+            headers: &headers,
+        };
+        Guard::new(7, token).check(&asked)
+    }
+
+    #[test]
+    fn only_peers_on_loopback_are_served() {
+        let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+        assert_eq!(check(here, "/"), Ok(Access::Shell));
+        assert_eq!(check(here, "/api/hello"), Ok(Access::Data));
+        for path in ["/", "/api/hello"] {
+            let refused = check(Ipv4Addr::new(192, 168, 0, 7).into(), path);
+            assert_eq!(
+                refused.map_err(|refusal| refusal.status),
+                Err(StatusCode::FORBIDDEN)
+            );
+        }
+    }
+
+    #[test]
+    fn a_token_is_128_random_bits() {
+        let (one, other) = (Token::random().unwrap(), Token::random().unwrap());
+        assert_eq!(one.as_str().len(), 2 * 128 / 8);
+        assert_ne!(one.as_str(), other.as_str());
+        assert!(one.is(one.as_str().as_bytes()));
+        assert!(!one.is(other.as_str().as_bytes()));
+        assert!(!one.is(b"") && !one.is(&one.as_str().as_bytes()[..31]));
+    }
+}

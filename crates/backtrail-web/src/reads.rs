@@ -63,7 +63,56 @@ fn decode_word(word: &str) -> Answer<String> {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::to_bytes;
+    use tokio::runtime::Builder;
+
     use super::*;
+    use crate::fake::Fake;
+
+    fn ask(handler: Handler, uri: &'static str) -> (u16, String) {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let site = Arc::new(Fake::new(2));
+            let uri = Uri::from_static(uri);
+            let response = read(site, Threads::new(1), handler, uri).await;
+            let status = response.status().as_u16();
+            let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            (status, String::from_utf8(body.into()).unwrap())
+        })
+    }
+
+    #[test]
+    fn data_is_what_the_handler_returns() {
+        let handler: Handler = |site, query| {
+            let head = site.head(query.required("session")?)?;
+            Ok(json!({"title": head.title}))
+        };
+        let answer = ask(handler, "/api/x?session=kkkl");
+        assert_eq!(
+            answer,
+            (200, r#"{"title":"Port part 1 of the parser"}"#.to_owned())
+        );
+        let (status, body) = ask(handler, "/api/x?session=no%22ne");
+        let failure = r#"{"error":"there is no session no\"ne","hints":["see: backtrail list"]}"#;
+        assert_eq!((status, &*body), (422, failure));
+        assert_eq!(ask(handler, "/api/x").0, 422);
+        assert_eq!(ask(handler, "/api/x?session=%ff").0, 422);
+    }
+
+    #[test]
+    fn a_workspace_that_is_named_is_asked() {
+        let handler: Handler = |_, _| Ok(json!({}));
+        assert_eq!(ask(handler, "/api/x?w=w2").0, 200);
+        assert_eq!(ask(handler, "/api/x?w=").0, 200);
+        assert_eq!(ask(handler, "/api/x?w=w9").0, 422);
+    }
+
+    #[test]
+    fn a_panic_of_a_handler_is_an_internal_error() {
+        let internal = (500, r#"{"error":"internal error","hints":[]}"#.to_owned());
+        assert_eq!(ask(|_, _| panic!("secret"), "/api/x"), internal);
+        assert_eq!(ask(|_, _| Ok(json!({})), "/api/x?w=broken"), internal);
+    }
 
     #[test]
     fn parameters_are_decoded() {

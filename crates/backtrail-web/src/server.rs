@@ -45,8 +45,6 @@ const LARGEST_HEAD: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
 /// How many questions are answered at once.
 const READERS: u32 = 8;
-/// How long readers have for the last of what they are sent.
-const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How a server is started.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +79,8 @@ pub struct Limits {
     pub body_time: Duration,
     /// How long a reader may take nothing of what it is sent.
     pub stall_time: Duration,
+    /// How long readers have for the last of what they are sent when the server stops.
+    pub farewell_time: Duration,
 }
 
 impl Default for Limits {
@@ -90,6 +90,7 @@ impl Default for Limits {
             head_time: Duration::from_secs(20),
             body_time: Duration::from_secs(20),
             stall_time: Duration::from_secs(30),
+            farewell_time: Duration::from_secs(1),
         }
     }
 }
@@ -265,7 +266,8 @@ impl Running {
         drop(listener);
         self.events.close();
         self.writer.finish().await;
-        timeout(FAREWELL, self.connections.all_closed()).await.ok();
+        let farewell = self.limits.farewell_time;
+        timeout(farewell, self.connections.all_closed()).await.ok();
     }
 
     async fn accept(self: &Arc<Self>, listener: &TcpListener, router: Router, stopped: Stopped) {

@@ -9,6 +9,7 @@ mod store;
 use std::io::Write;
 use std::path::Path;
 
+use backtrail::Store;
 use serde::Serialize;
 use serde_json::json;
 
@@ -50,14 +51,14 @@ pub(crate) fn run(_args: &DoctorArgs, ui: &Ui) -> Result<Answer> {
 
 /// The result of one check.
 #[derive(Serialize)]
-struct Check {
-    name: &'static str,
-    ok: bool,
+pub(super) struct Check {
+    pub(super) name: &'static str,
+    pub(super) ok: bool,
     /// Not a fault of the store.
-    warning: bool,
-    message: String,
+    pub(super) warning: bool,
+    pub(super) message: String,
     /// The command that fixes it.
-    hint: Option<String>,
+    pub(super) hint: Option<String>,
 }
 
 impl Check {
@@ -93,7 +94,7 @@ fn look(dir: &Path, ui: &Ui) -> Vec<Check> {
     // A mistake in the settings must not hide the state of the store.
     let store = match open_files_store(ui) {
         Ok(store) => Ok(store),
-        Err(_) => backtrail::Store::open(dir).map(Some),
+        Err(_) => Store::open(dir).map(Some),
     };
     match &store {
         Ok(Some(_)) => checks.push(Check::fine("store", tilde(dir))),
@@ -117,13 +118,23 @@ fn look(dir: &Path, ui: &Ui) -> Vec<Check> {
             }
         }
     }
-    let files = Files::look(dir);
-    checks.extend(files.checks(dir, ui));
     let store = store.ok().flatten();
-    if let Some(store) = &store {
-        checks.extend(store::checks(store, ui));
-    }
-    checks.extend(agents::checks(store.as_ref(), ui));
+    checks.extend(look_inside(dir, store.as_ref(), ui));
+    checks
+}
+
+/// Checks a store that is open.
+pub(super) fn look_at(store: &Store, ui: &Ui) -> Vec<Check> {
+    let dir = store.root();
+    let mut checks = vec![settings(dir), Check::fine("store", tilde(dir))];
+    checks.extend(look_inside(dir, Some(store), ui));
+    checks
+}
+
+fn look_inside(dir: &Path, store: Option<&Store>, ui: &Ui) -> Vec<Check> {
+    let mut checks = Files::look(dir).checks(dir, ui);
+    checks.extend(store.into_iter().flat_map(|it| store::checks(it, ui)));
+    checks.extend(agents::checks(store, ui));
     checks
 }
 

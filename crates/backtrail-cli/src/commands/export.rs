@@ -5,6 +5,7 @@ mod frame;
 mod html;
 mod losses;
 mod markup;
+mod memory;
 pub(super) mod prose;
 mod removed;
 mod source;
@@ -24,8 +25,11 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde_json::json;
 
+pub(super) use self::frame::header;
+pub(super) use self::html::{MOST_PROMPTS, Page, prompt_words};
 pub(super) use self::losses::ExportLoss;
 use self::markup::Html;
+use self::memory::Memory;
 use self::removed::Removed;
 pub(super) use self::source::KeptFile;
 use super::conversation::{NO_TITLE, Survey};
@@ -80,7 +84,7 @@ pub(crate) struct ExportArgs {
 
 /// What is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Redact {
+pub(super) enum Redact {
     Secrets,
     People,
 }
@@ -152,6 +156,19 @@ pub(super) struct Export<'a> {
     extent: HandOverExtent,
     /// Set if secrets are to be removed.
     redactor: Option<Redactor>,
+}
+
+impl<'a> Export<'a> {
+    /// Begins an export of what a model is sent, with all that it says.
+    pub(super) fn new(store: &'a Store, reader: &'a SessionReader, ui: &'a Ui) -> Self {
+        Self {
+            store,
+            reader,
+            ui,
+            extent: HandOverExtent::Context,
+            redactor: None,
+        }
+    }
 }
 
 impl Export<'_> {
@@ -319,16 +336,11 @@ fn text_of(json: &Json) -> Option<Text> {
 pub(crate) fn run(args: &ExportArgs, ui: &Ui) -> Result<Answer> {
     let (store, id) = find_session(&args.reference, ui)?;
     let reader = store.read_session(&id)?;
-    let mut export = Export {
-        store: &store,
-        reader: &reader,
-        ui,
-        extent: match args.whole {
-            true => HandOverExtent::Whole,
-            false => HandOverExtent::Context,
-        },
-        redactor: args.redact.map(Redact::redactor),
-    };
+    let mut export = Export::new(&store, &reader, ui);
+    if args.whole {
+        export.extent = HandOverExtent::Whole;
+    }
+    export.redactor = args.redact.map(Redact::redactor);
     let file = args.output.as_ref().filter(|path| *path != Path::new("-"));
     let Some(path) = file else {
         let losses = print(args.to, &mut export, ui)?;
@@ -503,16 +515,32 @@ pub(super) fn to_new_file(
 ) -> Result<(String, Vec<String>)> {
     let format = format_named(format)?;
     let reader = store.read_session(id)?;
-    let mut export = Export {
-        store,
-        reader: &reader,
-        ui,
-        extent: HandOverExtent::Context,
-        redactor: None,
-    };
+    let mut export = Export::new(store, &reader, ui);
     let (losses, bytes, _) = write_file(format, false, &mut export, path)?;
     let losses = losses.into_iter().map(ExportLoss::into_text);
     Ok((exported(id, path, bytes), losses.collect()))
+}
+
+/// Exports a session as bytes; returns them, and what was lost or removed, a line each.
+pub(super) fn to_memory(
+    store: &Store,
+    id: &SessionId,
+    format: &str,
+    redact: Option<Redact>,
+    ui: &Ui,
+) -> Result<(Vec<u8>, Vec<String>)> {
+    let format = format_named(format)?;
+    let reader = store.read_session(id)?;
+    let mut export = Export::new(store, &reader, ui);
+    export.redactor = redact.map(Redact::redactor);
+    let mut out = Memory::default();
+    let written = write(format, &mut export, &mut out);
+    let bytes = out.finish(id, format.name())?;
+    let mut notes: Vec<String> = written?.into_iter().map(ExportLoss::into_text).collect();
+    if let Some(removed) = removed(format, &export)? {
+        notes.extend(removed.lines());
+    }
+    Ok((bytes, notes))
 }
 
 /// Returns the format with a name.

@@ -69,7 +69,35 @@ pub(crate) enum Scope {
     One,
 }
 
+/// The values of filters, as the options of commands take them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NamedFilters<'a> {
+    pub(super) agents: &'a [String],
+    pub(super) projects: &'a [String],
+    pub(super) models: &'a [String],
+    pub(super) tags: &'a [String],
+    pub(super) since: &'a Option<String>,
+    pub(super) until: &'a Option<String>,
+}
+
 impl Filters {
+    /// Returns the filters that a page names: values as their options take them.
+    pub(super) fn of_page(named: NamedFilters<'_>) -> Result<Self> {
+        let moment = |text: &Option<String>| {
+            let typed = text.as_deref().map(str::parse::<Moment>).transpose();
+            typed.map_err(CommandError::invalid)
+        };
+        Ok(Self {
+            agents: named.agents.to_vec(),
+            projects: named.projects.to_vec(),
+            models: named.models.to_vec(),
+            tags: named.tags.to_vec(),
+            since: moment(named.since)?,
+            until: moment(named.until)?,
+            ..Self::default()
+        })
+    }
+
     pub(crate) fn scope(&self) -> Scope {
         match () {
             () if self.here || self.workspace.is_some() => Scope::One,

@@ -13,8 +13,11 @@ mod lab;
 mod moments;
 mod next_undo;
 mod pages;
+#[cfg(test)]
+mod player;
 mod search;
 mod sessions;
+mod site;
 #[cfg(test)]
 mod testing;
 mod timeline;
@@ -25,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use backtrail::{SessionId, SessionInfo, SessionReader, Store};
+use backtrail::{SessionId, SessionInfo, SessionReader, Store, WorkspaceId};
 use backtrail_index::{Index, IndexOptions, Prices, Project};
 use backtrail_view::library as tui;
 use backtrail_view::library::{
@@ -72,11 +75,40 @@ pub(super) struct StoreLibrary {
     /// The project here.
     project: Option<Project>,
     /// The index, as it was when it last caught up.
-    index: Mutex<Option<(Instant, Arc<Index>)>>,
+    index: LastIndex,
     /// What the turns of the open session changed.
     changes: TurnMemory,
     /// What is watched, if anything is.
-    watched: Mutex<Option<watch::WatchedSessions>>,
+    watched: Arc<Mutex<Option<watch::WatchedSessions>>>,
+    /// What only the pages need.
+    site: site::SiteState,
+}
+
+/// The index that caught up last, with its time.
+type LastIndex = Arc<Mutex<Option<(Instant, Arc<Index>)>>>;
+
+/// What it takes to open the index.
+struct IndexAccess {
+    store: Store,
+    last: LastIndex,
+    watched: Arc<Mutex<Option<watch::WatchedSessions>>>,
+}
+
+impl IndexAccess {
+    /// Returns an index that catches up before its first answer, and is the one that others ask.
+    fn fresh(&self) -> Result<Arc<Index>> {
+        let options = index_options(&self.store)?.once();
+        let index = Arc::new(Index::open(&self.store, options)?);
+        *lock(&self.last) = Some((Instant::now(), Arc::clone(&index)));
+        Ok(index)
+    }
+}
+
+fn index_options(store: &Store) -> Result<IndexOptions> {
+    let prices = Prices::with_own(Settings::read(store.root())?.prices.value);
+    Ok(IndexOptions::new()
+        .prices(prices)
+        .time_zone(TimeZone::system()))
 }
 
 /// What the turns of a session changed, for a while. Cheap to clone.
@@ -114,9 +146,23 @@ impl StoreLibrary {
             project: root.as_deref().map(|root| Project::of(root, None)),
             store,
             root,
-            index: Mutex::default(),
+            index: Arc::default(),
             changes: TurnMemory::default(),
-            watched: Mutex::default(),
+            watched: Arc::default(),
+            site: site::SiteState::default(),
+        }
+    }
+
+    /// Returns the same store as it is seen from another workspace. Its plans are its own; what is
+    /// known of sessions and what keeps the process from ending is shared.
+    fn seen_from(&self, root: PathBuf) -> Self {
+        Self {
+            index: Arc::clone(&self.index),
+            changes: self.changes.clone(),
+            watched: Arc::clone(&self.watched),
+            plans: self.plans.beside(),
+            site: self.site.beside(),
+            ..Self::new(self.store.clone(), Some(root), self.ui.quiet())
         }
     }
 
@@ -134,14 +180,24 @@ impl StoreLibrary {
 
     /// Opens the index as it was left: at once, and possibly old.
     fn index_as_left(&self) -> Result<Index> {
-        Ok(Index::open(&self.store, self.index_options()?.as_left())?)
+        Ok(Index::open(
+            &self.store,
+            index_options(&self.store)?.as_left(),
+        )?)
     }
 
     /// Returns an index that catches up before its first answer.
     fn fresh_index(&self) -> Result<Arc<Index>> {
-        let index = Arc::new(Index::open(&self.store, self.index_options()?.once())?);
-        *lock(&self.index) = Some((Instant::now(), Arc::clone(&index)));
-        Ok(index)
+        self.index_access().fresh()
+    }
+
+    /// Returns what a thread needs to open the index.
+    fn index_access(&self) -> IndexAccess {
+        IndexAccess {
+            store: self.store.clone(),
+            last: Arc::clone(&self.index),
+            watched: Arc::clone(&self.watched),
+        }
     }
 
     /// Returns the index that caught up last, if that was a moment ago or nothing changed since;
@@ -159,13 +215,6 @@ impl StoreLibrary {
     fn is_changed(&self) -> bool {
         let watched = lock(&self.watched);
         watched.as_ref().is_none_or(|it| it.take_changed())
-    }
-
-    fn index_options(&self) -> Result<IndexOptions> {
-        let prices = Prices::with_own(Settings::read(self.store.root())?.prices.value);
-        Ok(IndexOptions::new()
-            .prices(prices)
-            .time_zone(TimeZone::system()))
     }
 
     /// Returns what the turns of a session changed. Finding out reads the whole trail of the
@@ -189,6 +238,20 @@ impl StoreLibrary {
     /// Returns what must be forgotten when the workspace or a session changes.
     fn turn_memory(&self) -> TurnMemory {
         self.changes.clone()
+    }
+
+    /// Watches a session that is shown beside others.
+    fn show_session(&self, id: &SessionId) {
+        if let Some(watched) = &*lock(&self.watched) {
+            watched.show(id);
+        }
+    }
+
+    /// Watches a workspace that is looked at.
+    fn show_workspace(&self, id: &WorkspaceId) {
+        if let Some(watched) = &*lock(&self.watched) {
+            watched.add_workspace(id);
+        }
     }
 
     /// Takes note of the session that is read.

@@ -1,22 +1,26 @@
 //! `backtrail list`: lists sessions.
 
 mod families;
+mod row_json;
 mod table;
 
 use std::collections::HashMap;
 
 use backtrail::{SessionId, SessionInfo, Store};
-use backtrail_index::{Field, Filter, Index, SessionRow, Spending};
+use backtrail_index::{Field, Filter, Index, SessionRow};
 use serde_json::{Value, json};
 
 use self::families::{Content, Family};
+pub(super) use self::families::{agent_of, title_of};
+use self::row_json::ListJson;
+pub(super) use self::row_json::row_json;
 pub(super) use self::table::SessionLine;
 use super::filters::{Filters, Scope, at_least_one, this_workspace};
 use super::workspace::freshen_at_once;
 use super::{Answer, fresh, how_to_begin, open_store, short};
 use crate::derived;
 use crate::error::Result;
-use crate::text::{cost_json, count, grouped, path_json};
+use crate::text::{count, grouped, path_json};
 use crate::ui::Ui;
 
 /// List sessions, pinned first, then newest
@@ -82,9 +86,8 @@ pub(crate) fn run(args: &ListArgs, ui: &Ui) -> Result<Answer> {
     if ui.json() {
         let mut rows = families::alone(found.rows);
         families::sort(&mut rows, args.sort);
-        let rows = rows.iter().take(args.limit.unwrap_or(usize::MAX));
-        let rows = rows.map(|family| row_json(family.head(), &store));
-        return ui.answer_json(&rows.collect::<Vec<_>>());
+        rows.truncate(args.limit.unwrap_or(usize::MAX));
+        return ui.answer_json(&ListJson(&rows, &store));
     }
     if found.all == 0 {
         return nothing_yet(ui);
@@ -150,7 +153,10 @@ fn find(args: &ListArgs, store: &Store, ui: &Ui) -> Result<Found> {
                 false => family_files(index, &rows)?,
             },
             rows,
-            all: index.values(Field::Sessions)?.len() as u64,
+            all: match ui.json() {
+                true => 0,
+                false => index.values(Field::Sessions)?.len() as u64,
+            },
             only_here,
             hints,
         })
@@ -307,68 +313,6 @@ pub(super) fn trees<T>(
         all.extend(family.tree().iter().map(|line| each(line, is_wordless)));
     }
     all
-}
-
-/// Returns a session as JSON: with its counts and costs, or the reason that it cannot be read.
-pub(super) fn row_json(row: &SessionRow, store: &Store) -> Value {
-    if let Some(error) = &row.error {
-        return json!({"id": row.id, "short": short(&row.id), "error": error});
-    }
-    let forked_from = row.family.forked_from.as_ref().map(|(parent, seq)| {
-        json!({"parent_session_id": parent, "branch_name": row.family.branch, "seq": seq})
-    });
-    let spawned_by = row.family.spawned_by.as_ref().map(|parent| {
-        // Only the session knows which call it was.
-        let info = store.read_session(&row.id).and_then(|reader| reader.info());
-        let call = info.ok().and_then(|info| info.spawned_by);
-        call.map_or_else(|| json!({"session_id": parent}), |call| json!(call))
-    });
-    let (project, spent) = (row.project.as_ref(), &row.spending);
-    json!({
-        "id": row.id,
-        "short": short(&row.id),
-        "title": row.title,
-        "begins": row.begins,
-        "agent": row.agent,
-        "model": row.model,
-        "tags": row.tags,
-        "pinned": row.pinned,
-        "workspace": row.workspace.as_deref().map(path_json),
-        "project": project.map(|project| &project.name),
-        "remote": project.and_then(|project| project.remote.as_ref()),
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-        "times_from_file": row.times_from_file,
-        "messages": row.messages,
-        "turns": row.turns,
-        "tool_calls": row.tool_calls,
-        "run_count": row.runs,
-        "files_changed": row.files_changed,
-        "tokens": tokens_json(spent),
-        "cost_usd": cost_json(spent),
-        "unpriced_calls": spent.unpriced_calls,
-        "last_seq": row.last_seq,
-        "damaged": row.damaged,
-        "forked_from": forked_from,
-        "spawned_by": spawned_by,
-        "belongs_to": row.belongs_to,
-        "original_id": row.original_id,
-    })
-}
-
-/// Returns the tokens of a session; null if no call says what it used.
-fn tokens_json(spent: &Spending) -> Value {
-    if spent.calls == 0 {
-        return Value::Null;
-    }
-    json!({
-        "input_tokens": spent.input_tokens,
-        "output_tokens": spent.output_tokens,
-        "cache_write_tokens": spent.cache_write_tokens,
-        "cache_read_tokens": spent.cache_read_tokens,
-        "reasoning_tokens": spent.reasoning_tokens,
-        "total": spent.tokens(),
-    })
 }
 
 /// Returns the facts about a session; unknown ones are null.

@@ -54,6 +54,7 @@ pub(crate) mod undo;
 pub(crate) mod verify;
 pub(crate) mod version;
 pub(crate) mod watch;
+pub(crate) mod web;
 mod workspace;
 
 use std::path::{Path, PathBuf};

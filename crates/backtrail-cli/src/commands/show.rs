@@ -1,5 +1,6 @@
 //! `backtrail show`: the conversation, to be read.
 
+mod code;
 mod commit;
 mod data;
 mod follow;
@@ -20,6 +21,7 @@ use std::ops::RangeInclusive;
 use backtrail::verify::DamageReport;
 use backtrail::{ErrorKind, RecordKind, RecordRef, SessionInfo, SessionReader, Store};
 use backtrail_index::SessionRow;
+use backtrail_view::highlight::Palette;
 use serde_json::{Value, json};
 
 use self::commit::CommitAnswer;
@@ -115,6 +117,14 @@ pub(crate) fn run(args: &ShowArgs, ui: &Ui) -> Result<Answer> {
         }
     }
     Ok(Answer::Done)
+}
+
+/// Returns the colours of code: the terminal's own, where styles are printed.
+fn palette(ui: &Ui) -> Palette {
+    match ui.styles_stdout() {
+        true => Palette::Sixteen,
+        false => Palette::None,
+    }
 }
 
 /// Which records of a session are shown.
@@ -254,6 +264,7 @@ impl View<'_> {
             full: self.full,
             turns_before: Some(0),
             wanted: part.wanted,
+            palette: palette(self.ui),
             ..ShowOptions::default()
         };
         let mut conversation = match &part.shown {

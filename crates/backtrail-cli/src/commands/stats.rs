@@ -5,9 +5,10 @@ pub(super) mod blocks;
 mod plot;
 mod session;
 mod svg;
-mod tools;
+pub(super) mod tools;
 
 use std::io::Write;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use backtrail::SessionId;
@@ -104,12 +105,12 @@ impl By {
         }
     }
 
-    fn is_time(self) -> bool {
+    pub(super) fn is_time(self) -> bool {
         self.group().is_time()
     }
 
     /// Returns the name of the group of calls of which it is not known.
-    fn unknown(self) -> &'static str {
+    pub(super) fn unknown(self) -> &'static str {
         match self {
             Self::Day | Self::Week | Self::Month | Self::Hour => "no date",
             Self::Model => "no model",
@@ -148,12 +149,9 @@ impl StatsArgs {
     }
 
     /// Returns which of so many first groups are shown: of times the newest.
-    fn shown(&self, parts: usize) -> std::ops::Range<usize> {
-        let shown = parts.min(self.limit.unwrap_or(PARTS));
-        match self.by.first().is_some_and(|by| by.is_time()) || self.blocks {
-            true => parts - shown..parts,
-            false => 0..shown,
-        }
+    fn shown(&self, parts: usize) -> Range<usize> {
+        let is_time = self.by.first().is_some_and(|by| by.is_time()) || self.blocks;
+        shown(parts, self.limit.unwrap_or(PARTS), is_time)
     }
 
     /// Returns the rows of the groups that `-n` keeps, the same as in a plot; without it, all.
@@ -166,6 +164,14 @@ impl StatsArgs {
         let start = |group: usize| starts.get(group).copied().unwrap_or(rows.len());
         let shown = self.shown(starts.len());
         &rows[start(shown.start)..start(shown.end)]
+    }
+}
+
+/// Returns which of so many groups are shown: of times the newest.
+pub(super) fn shown(parts: usize, limit: usize, is_time: bool) -> Range<usize> {
+    match is_time {
+        true => parts - parts.min(limit)..parts,
+        false => 0..parts.min(limit),
     }
 }
 
@@ -197,7 +203,7 @@ pub(crate) fn run(args: &StatsArgs, ui: &Ui) -> Result<Answer> {
     }
     let (found, averages) = derived::ask(&store, ui, "reading sessions:", |index| {
         let found = NamedReport::ask(index, &filter, &args.by)?;
-        let averages = match ui.json() || groups.is_empty() {
+        let averages = match groups.is_empty() {
             true => Some(Averages::ask(index, &filter, &found.report)?),
             false => None,
         };
@@ -205,7 +211,7 @@ pub(crate) fn run(args: &StatsArgs, ui: &Ui) -> Result<Answer> {
     })?;
     if let Some(path) = &args.svg {
         svg::write(
-            &found.plot(args),
+            &found.plot(|groups| args.shown(groups)),
             &bars::title(&found.report),
             path,
             args.force,
@@ -290,7 +296,7 @@ impl Averages {
 pub(super) struct NamedReport {
     pub(super) report: SpendingReport,
     pub(super) names: Vec<[String; 2]>,
-    unpriced: Vec<UnpricedModel>,
+    pub(super) unpriced: Vec<UnpricedModel>,
 }
 
 impl NamedReport {
@@ -312,18 +318,23 @@ impl NamedReport {
     }
 
     /// Returns the groups that are shown, as a plot.
-    fn plot(&self, args: &StatsArgs) -> plot::Plot {
+    fn plot(&self, shown: impl FnOnce(usize) -> Range<usize>) -> plot::Plot {
         let rows = self.names.iter().zip(&self.report.by);
         let rows = rows.map(|(names, row)| (names.clone(), row.spending));
         let mut plot = bars::plot(rows.collect(), &self.report.total);
-        plot.keep(args.shown(plot.groups()));
+        plot.keep(shown(plot.groups()));
         plot
+    }
+
+    /// Draws some of the groups for a page.
+    pub(super) fn picture(&self, shown: Range<usize>) -> String {
+        svg::inline(&self.plot(|_| shown), &bars::title(&self.report))
     }
 
     fn print(&self, args: &StatsArgs, averages: Option<&Averages>, ui: &Ui) -> Result<()> {
         let mut text = bars::head(&bars::title(&self.report), ui.width());
         text += &match args.by.is_empty() {
-            false => self.plot(args).draw(ui.width()),
+            false => self.plot(|groups| args.shown(groups)).draw(ui.width()),
             true => bars::totals(&self.report.total, averages, ui.width()),
         };
         text += &bars::remarks(&self.report.total, &self.unpriced, ui.width());

@@ -86,4 +86,5 @@ mod ui;
 mod umask;
 mod usage_figures;
 mod verify;
+mod web;
 mod wrong;

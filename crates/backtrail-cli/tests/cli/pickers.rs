@@ -111,6 +111,102 @@ fn restore_offers_a_point_and_then_the_files_that_differ() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "one");
 }
 
+/// Answers the next picker when it asks where the cursor is.
+fn next_picker(terminal: &mut Terminal) {
+    terminal.wait_for("\u{1b}[6n");
+    terminal.type_keys("\u{1b}[1;1R");
+}
+
+/// Two turns of an agent in `notes`, and a later line of the user's.
+fn conflicting() -> Cli {
+    let cli = Cli::new();
+    let file = cli.work().join("notes");
+    std::fs::write(&file, "1\n2\n3\n4\n5\n").unwrap();
+    assert_eq!(cli.run(&["checkpoint", "start"]).code, 0);
+    let edit = |script: &str| {
+        let ran = cli.run(&["run", "--", "sed", "-i", script, "notes"]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+    };
+    edit("s/1/one/");
+    edit("s/2/two/");
+    std::fs::write(&file, "one\ntwo\n3\n4\nmine\n").unwrap();
+    cli
+}
+
+#[test]
+fn rewind_shows_what_it_would_do_and_asks_what_becomes_of_other_changes() {
+    if !pty::is_there() {
+        return;
+    }
+    const DOWN: &str = "\u{1b}[B";
+    for (keys, left) in [
+        ("", "one\ntwo\n3\n4\nmine\n"),
+        (DOWN, "1\n2\n3\n4\nmine\n"),
+        (&DOWN.repeat(2), "1\n2\n3\n4\n5\n"),
+    ] {
+        let cli = conflicting();
+        let mut terminal = start(&cli, &["rewind"]);
+        terminal.wait_for("3/3");
+        terminal.type_keys("start");
+        // The plan, before anything is decided: whose changes are in the way.
+        terminal.wait_for("your");
+        terminal.type_keys("\r");
+        next_picker(&mut terminal);
+        terminal.wait_for("files with other changes:");
+        terminal.wait_for("3/3");
+        terminal.type_keys(&format!("{keys}\r"));
+        let (code, screen) = terminal.end();
+        let notes = std::fs::read_to_string(cli.work().join("notes")).unwrap();
+        assert_eq!((code, notes.as_str()), (0, left), "{screen}");
+        // If all was kept, nothing was done.
+        if !keys.is_empty() {
+            assert_eq!(cli.run(&["undo"]).code, 0);
+        }
+        let notes = std::fs::read_to_string(cli.work().join("notes")).unwrap();
+        assert_eq!(notes, "one\ntwo\n3\n4\nmine\n");
+    }
+}
+
+#[test]
+fn a_decision_that_is_cancelled_touches_nothing() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = conflicting();
+    let mut terminal = start(&cli, &["rewind"]);
+    terminal.wait_for("3/3");
+    terminal.type_keys("start\r");
+    next_picker(&mut terminal);
+    terminal.wait_for("3/3");
+    terminal.type_keys("\u{1b}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 1, "{screen}");
+    let notes = std::fs::read_to_string(cli.work().join("notes")).unwrap();
+    assert_eq!(notes, "one\ntwo\n3\n4\nmine\n");
+    let log = cli.run(&["log"]).stdout;
+    assert!(log.contains("sed") && !log.contains("rewind"), "{log}");
+}
+
+#[test]
+fn restore_shows_what_it_would_do_to_a_file() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = conflicting();
+    let mut terminal = start(&cli, &["restore"]);
+    terminal.wait_for("3/3");
+    terminal.type_keys("start\r");
+    next_picker(&mut terminal);
+    terminal.wait_for("1/1");
+    // Words that did not change are not drawn again, so that they are not in one piece.
+    terminal.wait_for("would");
+    terminal.wait_for("replaced;");
+    terminal.type_keys("\u{1b}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 1, "{screen}");
+    assert!(screen.contains("Restore to checkpoint"), "{screen}");
+}
+
 #[test]
 fn in_a_pipe_and_with_json_a_missing_argument_is_the_same_error_as_ever() {
     let cli = Cli::new();

@@ -492,6 +492,41 @@ fn on_a_terminal_it_goes_through_the_pager_and_is_clean_there() {
 }
 
 #[test]
+fn code_is_in_the_colours_of_the_terminal_where_styles_are_printed() {
+    let cli = Cli::new();
+    let text = "So:\n\n```rust\nfn main() {}\n```\n\n```\nfn other() {}\n```\n";
+    let answer = json!({"role": "assistant", "text": text});
+    let id = recorded(&cli, &[json!({"role": "user", "text": "how?"}), answer]);
+    let plain = cli.run(&["show", &id]).stdout;
+    assert!(plain.contains("    fn main() {}\n"), "{plain}");
+    assert!(!plain.contains('\u{1b}'), "{plain:?}");
+    let never = cli.run(&["show", &id, "--color", "never"]).stdout;
+    assert_eq!(never, plain);
+    let colored = cli.run(&["show", &id, "--color", "always"]).stdout;
+    let line = |text: &str| {
+        let line = colored.lines().find(|line| line.contains(text));
+        line.unwrap_or_else(|| panic!("no {text}: {colored:?}"))
+    };
+    // One of the terminal's own sixteen, and none beyond.
+    assert!(line("main").contains("\u{1b}[3"), "{colored:?}");
+    assert!(!colored.contains("[38;"), "{colored:?}");
+    assert!(
+        line("other").ends_with("\u{1b}[2mfn other() {}\u{1b}[0m"),
+        "{colored:?}"
+    );
+    assert_eq!(anstream::adapter::strip_str(&colored).to_string(), plain);
+    if crate::pty::is_there() {
+        let mut command = cli.command(&["show", &id]);
+        command.env("BACKTRAIL_PAGER", "cat").env("TERM", "xterm");
+        command.env("NO_COLOR", "1");
+        let (code, screen) = Terminal::start(&command).end();
+        assert_eq!(code, 0, "{screen}");
+        assert!(screen.contains("fn main() {}"), "{screen:?}");
+        assert!(!screen.contains("\u{1b}[3"), "{screen:?}");
+    }
+}
+
+#[test]
 fn a_follower_reads_a_conversation_as_it_continues() {
     let cli = Cli::new();
     let id = cli.talk();

@@ -253,3 +253,21 @@ fn without_a_catalogue_or_a_store_the_rest_is_there_and_nothing_is_created() {
     assert_eq!(shown, "m-1 · NOT PROTECTED (no checkpoint yet)");
     assert!(!derived.exists(), "it does not catch up");
 }
+
+/// Each statement by itself would ask for its locks: hundreds of system calls.
+#[test]
+fn the_catalogue_is_not_locked_for_each_statement() {
+    if !crate::traced::is_there("how often the catalogue is locked") {
+        return;
+    }
+    let cli = with_history();
+    let log = cli.work().join("locks");
+    let payload = json!({"session_id": SESSION, "cwd": cli.work()});
+    let options = ["-e", "trace=fcntl", "-o", log.to_str().unwrap()];
+    let mut command = crate::traced::under(&options, &cli.command(&["statusline"]));
+    let ran = finish(&mut command, payload.to_string().as_bytes());
+    assert!(ran.stdout.contains('$'), "{ran:#?}");
+    let calls = std::fs::read_to_string(&log).unwrap();
+    let locks = calls.lines().filter(|call| call.contains("F_RDLCK"));
+    assert!((1..=4).contains(&locks.count()), "{calls}");
+}

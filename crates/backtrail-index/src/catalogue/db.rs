@@ -100,6 +100,8 @@ impl Paths {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(path, flags).ok()?;
         db.busy_timeout(Duration::ZERO).ok()?;
+        // Everything is read under one lock: each statement would take its own.
+        db.execute_batch("BEGIN").ok()?;
         Some(Catalogue { db })
     }
 

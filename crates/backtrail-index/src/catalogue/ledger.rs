@@ -91,7 +91,8 @@ fn key_of(id: &str) -> i64 {
     hash(b'r', id.as_bytes())
 }
 
-fn hash(kind: u8, bytes: &[u8]) -> i64 {
+/// Returns a key of what `bytes` are, which is of this kind.
+pub(super) fn hash(kind: u8, bytes: &[u8]) -> i64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[kind]).update(bytes);
     let mut key = [0; 8];

@@ -14,6 +14,7 @@ mod schema;
 mod sessions;
 mod spending;
 mod tools;
+mod turns;
 mod workspaces;
 mod writer;
 
@@ -234,7 +235,9 @@ impl CatalogueUpdate<'_> {
             sessions::write_families(db)?;
         }
         files::write_of_sessions(db, &of_files)?;
-        db.run(schema::LATE, [])?;
+        for index in schema::LATE {
+            db.run(index, [])?;
+        }
         let settled = ledger::settle_shared(db, (!fresh).then_some(&self.responses))?;
         let fingerprint = self.prices.fingerprint();
         let repriced = !fresh && db.priced_with()?.as_deref() != Some(&fingerprint);

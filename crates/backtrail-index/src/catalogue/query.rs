@@ -213,8 +213,13 @@ impl Catalogue {
             filter.models.iter().map(|model| anywhere(model)).collect(),
         );
         fits.within(filter);
+        // The sums have no time.
+        let calls = match filter.since.or(filter.until) {
+            Some(_) => UNPRICED_CALLS.to_owned(),
+            None => format!("{UNPRICED_SUMS} UNION ALL {UNPRICED_CALLS} {OF_MIXED_SUMS}"),
+        };
         let sql = format!(
-            "SELECT t.model, count(*), sum(t.tokens) FROM ({UNPRICED}) AS t
+            "SELECT t.model, sum(t.calls), sum(t.tokens) FROM ({calls}) AS t
              JOIN sessions AS s ON s.key = t.session {workspace}{}
              GROUP BY t.model ORDER BY 3 DESC, 1",
             fits.sql()
@@ -317,6 +322,16 @@ impl Catalogue {
         self.rows(sql, [], |row| Ok(row.get::<_, i64>(0)?.cast_unsigned()))
     }
 
+    /// Returns the models with the most calls of sessions.
+    pub(crate) fn main_models(&self, sessions: &[&SessionId]) -> Result<HashMap<String, String>> {
+        let ids = serde_json::to_string(sessions).unwrap_or_default();
+        // Of several rows of a session the last one stays.
+        let sql = "SELECT s.id, t.model FROM json_each(?1) AS asked
+             JOIN sessions AS s ON s.id = asked.value JOIN totals AS t ON t.session = s.key
+             WHERE t.model <> '' ORDER BY t.calls, t.model DESC";
+        self.rows(sql, params![ids], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
     /// Returns how many different files sessions changed: those that are known by name, or the
     /// most of one session if it is more.
     pub(crate) fn files_changed(&self, sessions: &[&SessionId]) -> Result<u64> {
@@ -352,10 +367,21 @@ impl Catalogue {
 }
 
 /// Single calls without a price.
-const UNPRICED: &str = "SELECT l.session, l.at, coalesce(l.model, c.model) AS model,
-    total(l.input) + total(l.output) + total(l.cache_write) + total(l.cache_read) AS tokens
+const UNPRICED_CALLS: &str =
+    "SELECT l.session, l.at, coalesce(l.model, c.model) AS model, 1 AS calls,
+    0.0 + l.input + l.output + l.cache_write + l.cache_read AS tokens
     FROM ledger AS l JOIN sessions AS c ON c.key = l.session
-    WHERE l.counts AND l.measured AND l.cost IS NULL GROUP BY l.session, l.response";
+    WHERE l.counts AND l.measured AND l.cost IS NULL";
+
+/// The sums of sessions and models of which no call has a price: they take a fraction of the time.
+const UNPRICED_SUMS: &str = "SELECT session, NULL AS at, nullif(model, '') AS model,
+    unpriced AS calls, 0.0 + input + output + cache_write + cache_read AS tokens
+    FROM totals WHERE unpriced > 0 AND unpriced = calls";
+
+/// Limits [`UNPRICED_CALLS`] to the sums that some calls with a price are in, too.
+const OF_MIXED_SUMS: &str = "AND l.session IN (SELECT session FROM totals
+    WHERE unpriced > 0 AND unpriced < calls) AND EXISTS (SELECT 1 FROM totals AS s WHERE s.session = l.session
+    AND s.model = coalesce(l.model, c.model, '') AND s.unpriced > 0 AND s.unpriced < s.calls)";
 
 fn read_session(
     row: &Row<'_>,

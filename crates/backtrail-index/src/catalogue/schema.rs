@@ -2,7 +2,7 @@
 
 /// The version of the tables. It is part of the file's name, so that two versions of the
 /// program never use the same file.
-pub(super) const VERSION: u32 = 6;
+pub(super) const VERSION: u32 = 7;
 
 /// Returns the statements that create an empty catalogue.
 pub(super) fn tables() -> String {
@@ -136,6 +136,7 @@ CREATE TABLE messages (
     role   TEXT NOT NULL,
     at     INTEGER,
     prompt TEXT,
+    prompt_key INTEGER,
     PRIMARY KEY (trail, seq)
 ) WITHOUT ROWID;
 
@@ -217,9 +218,12 @@ CREATE TABLE totals_by_time (
 ";
 
 /// Indexes that are created after the rows of a new catalogue, when they are cheap.
-pub(super) const LATE: &str = "
-CREATE INDEX IF NOT EXISTS ledger_by_response ON ledger (response) WHERE response_id IS NOT NULL;
-";
+pub(super) const LATE: [&str; 2] = [
+    "CREATE INDEX IF NOT EXISTS ledger_by_response ON ledger (response)
+     WHERE response_id IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS prompts ON messages (prompt_key, at)
+     WHERE prompt_key IS NOT NULL",
+];
 
 /// The index of spending by time, which is created after the sums of a new catalogue. It has all
 /// that a sum of costs needs, so that a day's costs the same whatever the history.

@@ -6,7 +6,6 @@ use backtrail::Timestamp;
 use jiff::civil::{Date, ISOWeekDate};
 use jiff::tz::TimeZone;
 use jiff::{ToSpan, Unit};
-use rusqlite::types::Value;
 use rusqlite::{Row, params_from_iter};
 
 use super::branches::Branches;
@@ -25,7 +24,7 @@ const SLOTS: &str = "SELECT *, slot * 900000 AS at, slot * 900000 AS first,
     slot * 900000 + 899999 AS last FROM totals_by_time";
 
 /// Single calls.
-const CALLS: &str = "SELECT session,
+pub(super) const CALLS: &str = "SELECT session, trail, seq,
     coalesce(model, (SELECT model FROM sessions WHERE key = session), '') AS model, at, at AS first, at AS last,
     (measured OR reported IS NOT NULL) AS calls, input, output, cache_write, cache_write_1h,
     cache_read, reasoning, coalesce(cost, 0) AS cost, reported IS NOT NULL AS reported,
@@ -206,29 +205,33 @@ impl Catalogue {
     /// Returns how many prompts the sessions with spending got, those that another session copied
     /// counted once, and without the tasks of sub-agents.
     pub(crate) fn prompts(&self, filter: &Filter) -> Result<u64> {
-        let workspace = self.of_workspace()?;
-        let mut fits = of_sessions(filter);
-        fits.add("m.prompt IS NOT NULL AND s.spawned_by IS NULL", []);
-        fits.add("EXISTS (SELECT 1 FROM totals WHERE session = s.key)", []);
-        let mut times = |sql: &str, at: Option<Timestamp>| {
-            fits.add(sql, at.map(|at| Value::Integer(at.as_millis())));
-        };
-        if filter.since.is_some() {
-            times("m.at >= ?", filter.since);
-        }
-        if filter.until.is_some() {
-            times("m.at < ?", filter.until);
-        }
+        let mut sessions = of_sessions(filter);
+        sessions.add("s.spawned_by IS NULL", []);
+        sessions.add("EXISTS (SELECT 1 FROM totals WHERE session = s.key)", []);
         let sql = format!(
-            "SELECT count(*) FROM (SELECT DISTINCT coalesce(m.at, m.trail || ':' || m.seq), m.prompt
-             FROM messages AS m JOIN trails AS t ON t.key = m.trail
-             JOIN sessions AS s ON s.key = t.session {workspace}{})",
-            fits.sql()
+            "SELECT t.key FROM trails AS t JOIN sessions AS s ON s.key = t.session {}{}",
+            self.of_workspace()?,
+            sessions.sql()
         );
-        let count = self.first(&sql, params_from_iter(&fits.values), |row| {
-            row.get::<_, i64>(0)
+        let trails: HashSet<i64> =
+            self.rows(&sql, params_from_iter(&sessions.values), |row| row.get(0))?;
+        let mut prompts = Where::default();
+        prompts.add("t.prompt_key IS NOT NULL", []);
+        prompts.within(filter);
+        let sql = format!(
+            "SELECT t.prompt_key, t.trail FROM messages AS t{} ORDER BY t.prompt_key",
+            prompts.sql()
+        );
+        let (mut count, mut last) = (0, None);
+        let () = self.rows(&sql, params_from_iter(&prompts.values), |row| {
+            let key: i64 = row.get(0)?;
+            if last != Some(key) && trails.contains(&row.get(1)?) {
+                last = Some(key);
+                count += 1;
+            }
+            Ok(())
         })?;
-        Ok(count.unwrap_or(0).unsigned_abs())
+        Ok(count)
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use backtrail::{Block, Message, ToolResult};
+use backtrail::{Block, Message, Role, ToolResult};
 use rusqlite::params;
 
 use super::branches::{BranchReader, names_branches};
-use super::ledger::LedgerWriter;
+use super::ledger::{LedgerWriter, hash};
 use super::{Catalogue, CatalogueUpdate};
-use crate::edited_paths::edited_paths;
+use crate::edited_paths::{edited_paths, written_paths};
 use crate::error::Result;
 use crate::feed::{End, FedRecord, FedResult, Sink, TrailPlace};
 
@@ -59,15 +59,25 @@ impl CatalogueUpdate<'_> {
         };
         let read = record.read;
         let prompt = message.is_prompt().then(|| first_words(message));
+        let at = read.at.map(|at| at.as_millis());
+        // A copy of a prompt in another session has the same time and words.
+        let prompt_key = prompt.as_ref().map(|prompt| match at {
+            Some(at) => hash(b'p', &[&at.to_be_bytes()[..], prompt.as_bytes()].concat()),
+            None => hash(
+                b'n',
+                &[trail.key.to_be_bytes(), read.seq.to_be_bytes()].concat(),
+            ),
+        });
         self.db.run(
-            "INSERT OR REPLACE INTO messages (trail, seq, role, at, prompt)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT OR REPLACE INTO messages (trail, seq, role, at, prompt, prompt_key)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
                 trail.key,
                 read.seq as i64,
                 message.role.as_str(),
-                read.at.map(|at| at.as_millis()),
+                at,
                 prompt,
+                prompt_key,
             ],
         )?;
         let mut results = record.results.iter();
@@ -87,6 +97,12 @@ impl CatalogueUpdate<'_> {
                     };
                     trail.open_calls.insert((read.seq, n), call);
                     n += 1;
+                }
+                Block::Text(text) if message.role == Role::Assistant => {
+                    for path in written_paths(&text.text) {
+                        let edit = params![trail.key, read.seq as i64, n, path];
+                        self.db.run(ADD_EDIT, edit)?;
+                    }
                 }
                 Block::ToolResult(result) => {
                     if let Some(answers) = results.next() {

@@ -148,14 +148,14 @@ fn data_of_a_newer_version_is_neither_read_nor_changed() {
     let home = indexed();
     let expected = ask(&home.index());
     let derived = home.store.root().join("derived");
-    let database = derived.join("catalogue-6.db");
+    let database = derived.join("catalogue-7.db");
     let newer = rusqlite::Connection::open(&database).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     newer.close().unwrap();
-    fs::write(derived.join("catalogue-7.db"), "of a newer version").unwrap();
+    fs::write(derived.join("catalogue-8.db"), "of a newer version").unwrap();
     fs::create_dir(derived.join("search-3")).unwrap();
     assert_eq!(ask(&home.index()), expected);
-    let kept = fs::read_to_string(derived.join("catalogue-7.db")).unwrap();
+    let kept = fs::read_to_string(derived.join("catalogue-8.db")).unwrap();
     assert_eq!(kept, "of a newer version");
 }
 
@@ -221,7 +221,7 @@ fn only_the_owner_can_read_derived_data() {
 fn changes_to_the_catalogue_by_other_programs_are_ignored() {
     let home = indexed();
     let expected = ask(&home.index());
-    let database = home.store.root().join("derived/catalogue-6.db");
+    let database = home.store.root().join("derived/catalogue-7.db");
     let other = rusqlite::Connection::open(&database).unwrap();
     let changed = other.execute("UPDATE totals SET input = input + 1000", []);
     assert!(changed.unwrap() > 0, "the database is whole, and wrong");

@@ -126,7 +126,7 @@ fn without_a_catalogue_that_can_be_trusted_there_are_no_figures() {
     assert_eq!(asked(), nothing, "missing");
     index(&home).catch_up().unwrap();
     assert_ne!(asked(), nothing);
-    let path = home.store.root().join("derived/catalogue-6.db");
+    let path = home.store.root().join("derived/catalogue-7.db");
 
     // A process that commits holds it alone; nobody waits for that.
     let db = Connection::open(&path).unwrap();
@@ -151,7 +151,7 @@ fn a_catalogue_of_before_has_the_index_after_its_next_commit() {
     let id = calls(&home, &[MONDAY + HOUR]);
     let index = index(&home);
     index.catch_up().unwrap();
-    let path = home.store.root().join("derived/catalogue-6.db");
+    let path = home.store.root().join("derived/catalogue-7.db");
     let db = Connection::open(&path).unwrap();
     db.execute_batch("DROP INDEX spending_by_time").unwrap();
     drop(db);

@@ -6,7 +6,7 @@ use std::path::Path;
 use backtrail::conversation::Item;
 use backtrail::{
     Block, Compaction, Draft, ForkOptions, Message, Session, SessionId, SessionOptions,
-    SessionReader, ToolUse, Usage,
+    SessionReader, Timestamp, ToolUse, Usage,
 };
 use backtrail_index::{Filter, Group, Prices, SessionPrices, Spending, SpendingReport};
 use serde_json::Value;
@@ -367,4 +367,74 @@ fn f24_a_fork_counts_nothing_that_it_inherits() {
     }
     let report = home.index().spending(&Filter::default()).unwrap();
     assert_eq!((report.total.calls, report.total.tokens()), (1, 10));
+}
+
+/// Sums and single calls say the same of models without a price, also where a model's calls have
+/// a price in part.
+#[test]
+fn calls_without_a_price_are_the_same_from_sums_and_one_by_one() {
+    let home = Home::new();
+    let at = |ms: i64| Timestamp::from_millis(1_794_726_326_000 + ms).unwrap();
+    for n in 0..3 {
+        let session = home.session();
+        for (call, model) in ["m-1", "m-1", "m-2", "claude-sonnet-4-5"]
+            .iter()
+            .enumerate()
+        {
+            let reply = Message::assistant([Block::text("answer")]).usage(Usage::new(10, 1 + n));
+            let draft = Draft::from(reply).model(*model).at(at(call as i64));
+            let draft = draft.response_id(format!("r{n}-{call}"));
+            // In the first session a part of the calls of m-1 was billed.
+            let is_billed = n == 0 && call == 0;
+            let draft = match is_billed {
+                true => draft.cost_usd(0.5),
+                false => draft,
+            };
+            session.append(draft).unwrap();
+        }
+    }
+    let index = home.index();
+    let mut timed = Filter::default();
+    timed.since = Some(at(0));
+    let by_sums = index.unpriced(&Filter::default()).unwrap();
+    assert_eq!(by_sums, index.unpriced(&timed).unwrap());
+    let told = by_sums
+        .iter()
+        .map(|it| (it.model.as_deref(), it.calls, it.tokens));
+    let expected = [
+        (Some("m-1"), 5, 10 * 5 + 1 + 2 * 2 + 2 * 3),
+        (Some("m-2"), 3, 10 * 3 + 1 + 2 + 3),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_prompt_that_another_session_copied_counts_once() {
+    let home = Home::new();
+    let at = |ms: i64| Timestamp::from_millis(1_794_726_326_000 + ms);
+    let prompt = |session: &Session, text: &str, at: Option<Timestamp>| {
+        let draft = Draft::from(Message::user_text(text));
+        let draft = match at {
+            Some(at) => draft.at(at),
+            None => draft,
+        };
+        session.append(draft).unwrap();
+    };
+    let (first, copy, silent) = (home.session(), home.session(), home.session());
+    for session in [&first, &copy, &silent] {
+        prompt(session, "fix it", at(1));
+    }
+    prompt(&first, "fix it", at(2));
+    prompt(&copy, "and test it", at(2));
+    prompt(&silent, "nobody answered", at(3));
+    crate::kit::respond(&first, "r1", (1, 1), "fixed");
+    crate::kit::respond(&copy, "r2", (1, 1), "tested");
+    let index = home.index();
+    assert_eq!(index.prompts(&Filter::default()).unwrap(), 3);
+    let mut of_copy = Filter::default();
+    of_copy.session = Some(copy.id().clone());
+    assert_eq!(index.prompts(&of_copy).unwrap(), 2);
+    let mut later = Filter::default();
+    later.since = at(2);
+    assert_eq!(index.prompts(&later).unwrap(), 2);
 }

@@ -231,6 +231,26 @@ fn a_session_that_grows_shows_its_end_and_others_are_unread() {
     assert!(!unread(&driver, 1), "it was read");
 }
 
+/// News that come while the end is being read are not lost.
+#[test]
+fn a_session_that_grows_while_its_end_is_read_is_read_again() {
+    let mut driver = Driver::new(160, 40);
+    driver.press("<Enter>");
+    driver.library.sessions[0].last_seq = 103;
+    let news = || Event::Changed(Change::Session("id-1".to_owned()));
+    let effects = driver.app.update(news());
+    let first = effects.into_iter().find_map(|effect| match effect {
+        Effect::Ask(request @ Request::Page(_)) => Some(request),
+        _ => None,
+    });
+    let first = first.unwrap();
+    let reply = driver.library.answer(&first);
+    driver.library.sessions[0].last_seq = 105;
+    driver.app.update(news());
+    driver.send(Event::Reply(Box::new(first), reply));
+    driver.expect("Answer 105 of id-1");
+}
+
 #[test]
 fn someone_who_reads_further_up_stays_there_when_the_session_grows() {
     let mut driver = Driver::new(160, 40);
@@ -411,4 +431,34 @@ fn no_keys_at_any_size_break_the_screens() {
             driver.library.sessions = Made::new().sessions;
         }
     }
+}
+
+#[test]
+fn colours_follow_a_background_that_is_told_late() {
+    let mut driver = Driver::new(160, 40);
+    let mut told = |background| {
+        let effects = driver.app.set_background(background);
+        let asked = effects.iter().map(|effect| match effect {
+            Effect::Ask(Request::Page(_)) => "page",
+            Effect::Ask(Request::Diff(_)) => "diff",
+            other => panic!("{other:?}"),
+        });
+        asked.collect::<Vec<_>>()
+    };
+    assert_eq!(told(Background::Dark), [""; 0]);
+    assert_eq!(told(Background::Light), ["page", "diff"]);
+}
+
+#[test]
+fn a_wrong_query_says_so_and_enter_opens_nothing() {
+    let mut driver = Driver::new(120, 30);
+    driver.press("/round");
+    driver.expect("it has round in it");
+    driver.press(")");
+    driver.expect("the `)` closes nothing");
+    assert!(!driver.shows("it has round in it"));
+    driver.press("<Enter>");
+    driver.expect("Search in");
+    driver.press("<Backspace>");
+    driver.expect("it has round in it");
 }

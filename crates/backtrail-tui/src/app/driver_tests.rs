@@ -105,7 +105,7 @@ impl Made {
                 text: "let cents = 0;".to_owned(),
             }])),
             Request::Timeline(_) => Reply::Timeline(Ok(timeline())),
-            Request::Search(words, _) => Reply::Search(Ok(self.search(words))),
+            Request::Search(words, _) => Reply::Search(self.search(words)),
             Request::Costs(..) => Reply::Costs(Ok(Costs {
                 rows: vec![CostRow {
                     name: "claude-opus-5".to_owned(),
@@ -157,7 +157,10 @@ impl Made {
         })
     }
 
-    fn search(&self, words: &str) -> SearchResults {
+    fn search(&self, words: &str) -> Answer<SearchResults> {
+        if words.contains(')') {
+            return Err(Failure::new("the `)` closes nothing"));
+        }
         let hits = self.sessions.iter().map(|entry| SearchHit {
             place: place(&entry.id, 50),
             heading: entry.title.clone(),
@@ -165,11 +168,11 @@ impl Made {
             is_undone: false,
         });
         let hits: Vec<SearchHit> = hits.collect();
-        SearchResults {
+        Ok(SearchResults {
             all: hits.len() as u64,
             hits,
             suggestion: None,
-        }
+        })
     }
 
     fn plan(&mut self, action: &Action) -> Plan {

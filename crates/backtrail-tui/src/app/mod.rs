@@ -27,7 +27,7 @@ use self::reader::Reader;
 use self::sessions::SessionsPanel;
 use self::timeline::TimelinePanel;
 use crate::command::{Command, Panel, command_of};
-use crate::look::Look;
+use crate::look::{Background, Look};
 use crate::request::{DiffRequest, Effect, Event, Request};
 use backtrail_view::library::{
     ChangesOf, Fold, Freshness, PageAt, PartKind, PartOrTurn, Place, Scope,
@@ -122,12 +122,9 @@ impl App {
             is_waking: false,
         };
         app.sessions.is_loading = true;
-        let first = [
-            Request::Sessions(scope, Freshness::Known),
-            Request::Sessions(scope, Freshness::Current),
-            Request::NextUndo,
-        ];
-        (app, first.map(Effect::Ask).into())
+        // The rest is asked when this is on the screen.
+        let first = Request::Sessions(scope, Freshness::Known);
+        (app, vec![Effect::Ask(first)])
     }
 
     /// Changes the state by an event; returns what is to be done.
@@ -144,6 +141,17 @@ impl App {
         };
         effects.extend(self.details());
         effects
+    }
+
+    /// Sets the background, and asks again for what has the colours of the other one.
+    pub(crate) fn set_background(&mut self, background: Background) -> Vec<Effect> {
+        if self.look.background == background {
+            return Vec::new();
+        }
+        self.look.background = background;
+        let page = self.reader.as_mut().map(Reader::reload).map(Request::Page);
+        let asked = [page, self.diff.again()];
+        asked.into_iter().flatten().map(Effect::Ask).collect()
     }
 
     pub(crate) fn areas(&self) -> Areas {

@@ -76,7 +76,11 @@ impl SearchBox {
         self.error = None;
         match answer {
             Ok(results) => self.results = results,
-            Err(message) => self.error = Some(message),
+            Err(message) => {
+                // Enter must not open what is no longer shown.
+                self.results = SearchResults::default();
+                self.error = Some(message);
+            }
         }
         self.cursor = Cursor::default();
     }

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::cursor::{Cursor, Step};
+use backtrail_view::highlight::Palette;
 use backtrail_view::library::{Fold, Page, PageAt, PageRequest, Part, PartKind, Place};
 
 /// How many pages are kept.
@@ -34,6 +35,8 @@ pub(crate) struct Reader {
     wanted: Option<u64>,
     /// Whether the session grew while a page of its end was on its way.
     grew: bool,
+    /// Whether more pages of what it grew by are on their way.
+    follows: bool,
     pub(crate) error: Option<String>,
 }
 
@@ -53,6 +56,7 @@ impl Reader {
             end: 0,
             wanted: None,
             grew: false,
+            follows: false,
             error: None,
         }
     }
@@ -74,6 +78,8 @@ impl Reader {
             trail: self.trail,
             width: self.width,
             fold: self.fold,
+            // The thread that asks knows the colours.
+            palette: Palette::None,
         };
         self.waiting.push(request.clone());
         request
@@ -146,9 +152,13 @@ impl Reader {
     /// page at the end is read again when the session grows.
     fn put_after(&mut self, last: u64, page: Page, height: usize) {
         let was_at_end = self.cursor.selected + 1 >= self.len();
-        while self.pages.back().is_some_and(|it| it.first > last) {
+        let before = self.pages.len();
+        while self.pages.back().is_some_and(|it| it.last > last) {
             self.pages.pop_back();
         }
+        // What was read to its end stays at its end, also if that takes several pages.
+        let follows = was_at_end && (self.follows || self.pages.len() < before);
+        self.follows = follows && page.has_after;
         self.pages.push_back(page);
         while self.pages.len() > PAGES {
             let gone = self.pages.pop_front();
@@ -157,7 +167,7 @@ impl Reader {
             self.cursor.selected = self.cursor.selected.saturating_sub(lines);
             self.cursor.top = self.cursor.top.saturating_sub(lines);
         }
-        if was_at_end && self.grew {
+        if follows {
             self.cursor.go(Step::Last, self.len(), height);
         }
     }
@@ -198,7 +208,12 @@ impl Reader {
         let below = self.len().saturating_sub(self.cursor.top + height);
         let before = (first.has_before && self.cursor.top < AHEAD).then_some(first.first);
         let after = (last.has_after && below < AHEAD).then_some(last.last);
+        let is_end = !last.has_after;
         let mut asked = Vec::new();
+        if std::mem::take(&mut self.grew) && is_end {
+            asked.extend(self.grow());
+            return asked;
+        }
         if let Some(seq) = before {
             asked.push(self.request(PageAt::Before(seq)));
         }
@@ -213,24 +228,15 @@ impl Reader {
         if self.trail.is_some() {
             return None;
         }
-        let is_waiting = self
-            .waiting
-            .iter()
-            .any(|it| matches!(it.at, PageAt::After(_)));
         let last = self.pages.back()?;
         if last.has_after {
             self.end = self.end.max(last.last + 1);
             return None;
         }
-        self.grew = true;
-        if is_waiting {
-            return None;
-        }
         let before = last.first.saturating_sub(1);
-        match (last.first, self.pages.len()) {
-            (0, _) => Some(self.request(PageAt::Start)),
-            (_, _) => Some(self.request(PageAt::After(before))),
-        }
+        // The page that is on its way may have been read before.
+        self.grew = !self.waiting.is_empty();
+        (!self.grew).then(|| self.request(PageAt::After(before)))
     }
 
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {

@@ -83,8 +83,9 @@ impl App {
         freshness: Freshness,
         answer: Answer<SessionList>,
     ) -> Vec<Effect> {
+        let mut effects = self.after_known(scope, freshness);
         if scope != self.sessions.scope {
-            return Vec::new();
+            return effects;
         }
         let height = self.height(Panel::Sessions);
         self.sessions.is_loading = false;
@@ -105,13 +106,21 @@ impl App {
             }
             Err(failure) => self.sessions.error = Some(failure.message),
         }
-        let mut effects: Vec<Effect> = Vec::new();
         if std::mem::take(&mut self.sessions.is_stale) {
             effects.extend(self.reload_sessions());
         }
         self.preview_due = true;
         effects.extend(self.open_preview());
         effects
+    }
+
+    /// Returns what is asked once the first list is there: what only then is worth the time.
+    fn after_known(&self, scope: Scope, freshness: Freshness) -> Vec<Effect> {
+        if freshness == Freshness::Current {
+            return Vec::new();
+        }
+        let current = Request::Sessions(scope, Freshness::Current);
+        [current, Request::NextUndo].map(Effect::Ask).into()
     }
 
     fn take_page(&mut self, request: &PageRequest, answer: Answer<Page>) -> Vec<Effect> {

@@ -9,8 +9,8 @@ use crate::look::Look;
 use crate::request::DiffRequest;
 use backtrail_view::highlight;
 use backtrail_view::library::{
-    Answer, Between, Changes, ChangesOf, Fold, Freshness, Library, Line, Moment, Page, PageAt,
-    PageRequest, Scope, SessionEntry, Span, TimelineRow,
+    Action, Answer, Between, Changes, ChangesOf, Fold, Freshness, Library, Line, Moment,
+    OnConflict, Page, PageAt, PageRequest, Plan, Scope, SessionEntry, Span, TimelineRow,
 };
 
 /// As many points are offered.
@@ -47,8 +47,8 @@ pub trait Choices: Send + Sync + 'static {
     }
     /// Returns what there is to choose from, best first.
     fn list(&self, typed: &str) -> Answer<Vec<Choice>>;
-    /// Returns what a choice looks like.
-    fn preview(&self, id: &str, width: u16) -> Answer<Preview>;
+    /// Returns what a choice looks like in so many columns of a terminal.
+    fn preview(&self, id: &str, width: u16, look: Look) -> Answer<Preview>;
 }
 
 /// Sessions: those of this workspace, or all if it has none.
@@ -70,8 +70,8 @@ impl Choices for Sessions {
     }
 
     /// The end of the conversation.
-    fn preview(&self, id: &str, width: u16) -> Answer<Preview> {
-        let page = page(self.0.as_ref(), id, None, PageAt::End, width)?;
+    fn preview(&self, id: &str, width: u16, look: Look) -> Answer<Preview> {
+        let page = page(self.0.as_ref(), (id, None), PageAt::End, (width, look))?;
         let lines = page.parts.into_iter().flat_map(|part| part.lines);
         Ok(Preview {
             lines: lines.collect(),
@@ -95,10 +95,9 @@ fn of_session(entry: SessionEntry) -> Choice {
 
 fn page(
     library: &dyn Library,
-    session: &str,
-    trail: Option<u32>,
+    (session, trail): (&str, Option<u32>),
     at: PageAt,
-    width: u16,
+    (width, look): (u16, Look),
 ) -> Answer<Page> {
     library.page(&PageRequest {
         session: session.to_owned(),
@@ -106,6 +105,7 @@ fn page(
         trail,
         width,
         fold: Fold::Short,
+        palette: look.palette(),
     })
 }
 
@@ -115,6 +115,38 @@ pub struct Points {
     pub library: Arc<dyn Library>,
     /// The row that is not a point: what changed since the last one.
     pub except: &'static str,
+    /// What is shown of a point.
+    pub preview: PointPreview,
+}
+
+/// What is shown of a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PointPreview {
+    /// What the row changed.
+    Row,
+    /// The files that are different now.
+    Differences,
+    /// What a rewind to it would do.
+    Rewind,
+}
+
+impl Points {
+    /// Returns what a row changed, or the files that are different now, each with how.
+    fn changes(&self, of: &ChangesOf, width: u16, look: Look) -> Answer<Vec<Line>> {
+        let changes = self.library.changes(of)?;
+        let mut lines = files_of(&changes);
+        for file in changes.files.iter().take(FILES) {
+            let between = changes.between.as_ref();
+            lines.push(Line::new());
+            lines.extend(diff(
+                self.library.as_ref(),
+                of,
+                between,
+                (&file.path, width, look),
+            )?);
+        }
+        Ok(lines)
+    }
 }
 
 impl Choices for Points {
@@ -124,23 +156,88 @@ impl Choices for Points {
         Ok(points.map(of_point).collect())
     }
 
-    /// What was changed, and how.
-    fn preview(&self, id: &str, width: u16) -> Answer<Preview> {
-        let of = ChangesOf::Row(id.to_owned());
-        let changes = self.library.changes(&of)?;
-        let mut lines = files_of(&changes);
-        for file in changes.files.iter().take(FILES) {
-            let between = changes.between.as_ref();
-            lines.push(Line::new());
-            lines.extend(diff(
-                self.library.as_ref(),
-                &of,
-                between,
-                (&file.path, width),
-            )?);
-        }
+    fn preview(&self, id: &str, width: u16, look: Look) -> Answer<Preview> {
+        let library = self.library.as_ref();
+        let lines = match self.preview {
+            PointPreview::Row => self.changes(&ChangesOf::Row(id.to_owned()), width, look)?,
+            PointPreview::Differences => {
+                let of = ChangesOf::Between(since(library, id)?);
+                self.changes(&of, width, look)?
+            }
+            PointPreview::Rewind => lines_of(&rewind_plan(library, id)?),
+        };
         Ok(Preview {
             lines,
+            shows_end: false,
+        })
+    }
+}
+
+/// Returns the states at a point of this workspace and now.
+fn since(library: &dyn Library, point: &str) -> Answer<Between> {
+    Ok(Between {
+        workspace: library.timeline(1)?.workspace,
+        from: Moment::Checkpoint(point.to_owned()),
+        to: Moment::Now,
+    })
+}
+
+/// Plans to rewind this workspace to a point.
+///
+/// # Errors
+///
+/// It cannot be planned.
+pub fn rewind_plan(library: &dyn Library, point: &str) -> Answer<Plan> {
+    let Between {
+        workspace, from, ..
+    } = since(library, point)?;
+    library.plan(&Action::Rewind(workspace, from))
+}
+
+/// Plans to restore a file as it was at a point of this workspace.
+///
+/// # Errors
+///
+/// It cannot be planned.
+pub fn restore_plan(library: &dyn Library, point: &str, path: &str) -> Answer<Plan> {
+    let Between {
+        workspace, from, ..
+    } = since(library, point)?;
+    library.plan(&Action::Restore(workspace, from, vec![path.to_owned()]))
+}
+
+/// Returns the lines of a plan, below what it does.
+fn lines_of(plan: &Plan) -> Vec<Line> {
+    let bold = Style::new().effects(Effects::BOLD);
+    let mut lines = vec![vec![Span::new(bold, &plan.title)]];
+    lines.extend(plan.lines.iter().cloned());
+    lines
+}
+
+/// What can be done about files that have other changes: `keep`, `merge`, `overwrite`.
+pub struct Ways(pub Plan);
+
+impl Choices for Ways {
+    fn list(&self, _: &str) -> Answer<Vec<Choice>> {
+        let choices = self.0.choices.iter().map(|(on_conflict, meaning)| {
+            let id = match on_conflict {
+                OnConflict::Stop => "stop",
+                OnConflict::Keep => "keep",
+                OnConflict::Merge => "merge",
+                OnConflict::Overwrite => "overwrite",
+            };
+            Choice {
+                id: id.to_owned(),
+                columns: vec![id.to_owned(), meaning.clone()],
+                searched: format!("{id} {meaning}"),
+            }
+        });
+        Ok(choices.collect())
+    }
+
+    fn preview(&self, _: &str, _: u16, _: Look) -> Answer<Preview> {
+        Ok(Preview {
+            lines: lines_of(&self.0),
             shows_end: false,
         })
     }
@@ -151,7 +248,7 @@ fn diff(
     library: &dyn Library,
     of: &ChangesOf,
     between: Option<&Between>,
-    (path, width): (&str, u16),
+    (path, width, look): (&str, u16, Look),
 ) -> Answer<Vec<Line>> {
     let diff = library.diff(of, between, path)?;
     let request = DiffRequest {
@@ -162,7 +259,7 @@ fn diff(
         skip: 0,
         side_by_side: false,
     };
-    let rows = diff_rows::lay_out(&diff, &request, Look::default()).rows;
+    let rows = diff_rows::lay_out(&diff, &request, look).rows;
     Ok(rows.into_iter().map(|(row, _)| row).collect())
 }
 
@@ -203,20 +300,9 @@ pub struct Files {
     pub only_changed: bool,
 }
 
-impl Files {
-    /// Returns the states at the point and now.
-    fn between(&self) -> Answer<Between> {
-        Ok(Between {
-            workspace: self.library.timeline(1)?.workspace,
-            from: Moment::Checkpoint(self.point.clone()),
-            to: Moment::Now,
-        })
-    }
-}
-
 impl Choices for Files {
     fn list(&self, _: &str) -> Answer<Vec<Choice>> {
-        let between = self.between()?;
+        let between = since(self.library.as_ref(), &self.point)?;
         let files: Vec<(String, String)> = match self.only_changed {
             true => {
                 let changes = self.library.changes(&ChangesOf::Between(between))?;
@@ -239,17 +325,21 @@ impl Choices for Files {
         Ok(choices.collect())
     }
 
-    /// What is different now, or the file as it was.
-    fn preview(&self, path: &str, width: u16) -> Answer<Preview> {
-        let between = self.between()?;
+    /// What a restore would do and what is different now, or the file as it was.
+    fn preview(&self, path: &str, width: u16, look: Look) -> Answer<Preview> {
+        let library = self.library.as_ref();
+        let between = since(library, &self.point)?;
         let lines = match self.only_changed {
             true => {
+                let mut lines = lines_of(&restore_plan(library, &self.point, path)?);
+                lines.extend([Line::new(), vec![Span::plain("changed since then:")]]);
                 let of = ChangesOf::Between(between.clone());
-                diff(self.library.as_ref(), &of, Some(&between), (path, width))?
+                lines.extend(diff(library, &of, Some(&between), (path, width, look))?);
+                lines
             }
             false => {
-                let text = self.library.file(&between.workspace, &between.from, path)?;
-                highlight::file(path, &text, Look::default().palette())
+                let text = library.file(&between.workspace, &between.from, path)?;
+                highlight::file(path, &text, look.palette())
             }
         };
         Ok(Preview {
@@ -290,16 +380,15 @@ impl Choices for Matches {
     }
 
     /// The conversation from the match on.
-    fn preview(&self, id: &str, width: u16) -> Answer<Preview> {
+    fn preview(&self, id: &str, width: u16, look: Look) -> Answer<Preview> {
         let (place, trail) = id.split_once(' ').unwrap_or((id, ""));
         let (session, seq) = place.rsplit_once(':').unwrap_or((place, ""));
         let seq: u64 = seq.parse().unwrap_or_default();
         let page = page(
             self.0.as_ref(),
-            session,
-            trail.parse().ok(),
+            (session, trail.parse().ok()),
             PageAt::Around(seq),
-            width,
+            (width, look),
         )?;
         // The part that has the record begins at it or before it.
         let first = page.parts.iter().rposition(|part| part.seq <= seq);

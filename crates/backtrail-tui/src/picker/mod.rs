@@ -13,7 +13,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-pub use self::choices::{Choice, Choices, Files, Matches, Points, Preview, Sessions};
+pub use self::choices::{
+    Choice, Choices, Files, Matches, PointPreview, Points, Preview, Sessions, Ways, restore_plan,
+    rewind_plan,
+};
 
 use self::rows::Rows;
 use self::state::{Outcome, PickerState, Question, Told};
@@ -37,6 +40,10 @@ pub fn pick(
     choices: Arc<dyn Choices>,
     look: Option<Look>,
 ) -> io::Result<Option<String>> {
+    let question = match look {
+        Some(_) => None,
+        None => surroundings::question(surroundings::look()),
+    };
     let look = look.unwrap_or_else(surroundings::look);
     let (to, messages) = channel();
     let signals = to.clone();
@@ -48,6 +55,9 @@ pub fn pick(
     })?;
     let mut state = PickerState::new(title, look, choices.is_search(), rows.size());
     rows.draw(&state)?;
+    if let Some(question) = question {
+        rows.write(question)?;
+    }
     let input = InputThread::start(to.clone())?;
     let workers = Workers::start(&choices, &to)?;
     let mut outcome = Outcome::Continues;

@@ -36,7 +36,7 @@ impl Choices for Fruit {
         Ok(choices.collect())
     }
 
-    fn preview(&self, id: &str, width: u16) -> Answer<Preview> {
+    fn preview(&self, id: &str, width: u16, _: Look) -> Answer<Preview> {
         match id {
             "id of banana" => Err(Failure::new("it is eaten")),
             "id of cherry" => panic!("it has a stone"),

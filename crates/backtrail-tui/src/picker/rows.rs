@@ -71,6 +71,13 @@ impl Rows {
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
     }
 
+    /// Writes a sequence that changes nothing on the screen.
+    pub(super) fn write(&mut self, sequence: &str) -> io::Result<()> {
+        let out = self.terminal.backend_mut();
+        out.write_all(sequence.as_bytes())?;
+        out.flush()
+    }
+
     fn clear(&mut self) -> io::Result<()> {
         let to_top = cursor::MoveTo(0, self.area.y);
         queue!(

@@ -27,7 +27,7 @@ pub(super) enum Question {
     /// What there is to choose from, if this was typed.
     List(String),
     /// What a choice looks like, for as many columns.
-    Preview(String, u16),
+    Preview(String, u16, Look),
 }
 
 /// The answer to a question.
@@ -49,8 +49,8 @@ impl Question {
                 let list = guarded(|| choices.list(&typed));
                 Told::List(typed, list)
             }
-            Self::Preview(id, width) => {
-                let preview = guarded(|| choices.preview(&id, width));
+            Self::Preview(id, width, look) => {
+                let preview = guarded(|| choices.preview(&id, width, look));
                 Told::Preview(id, width, preview)
             }
         }
@@ -114,7 +114,11 @@ impl PickerState {
     }
 
     pub(super) fn set_background(&mut self, background: Background) -> Outcome {
-        self.look.background = background;
+        if self.look.background != background {
+            self.look.background = background;
+            // The preview has the colours of the other background.
+            self.asked_preview = None;
+        }
         Outcome::Continues
     }
 
@@ -161,7 +165,7 @@ impl PickerState {
             && width > 0
         {
             self.asked_preview = wanted;
-            questions.push(Question::Preview(id, width));
+            questions.push(Question::Preview(id, width, self.look));
         }
         questions
     }

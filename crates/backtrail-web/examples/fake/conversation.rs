@@ -110,7 +110,7 @@ fn write_failure(html: &mut String, seq: u64) {
 }
 
 fn write_sub_agent(html: &mut String, seq: u64) {
-    let id = super::site::session_id(1);
+    let id = super::session_id(1);
     anchored(
         html,
         seq,

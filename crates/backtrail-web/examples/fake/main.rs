@@ -3,7 +3,8 @@
 //! `cargo run -p backtrail-web --example fake -- [--write] [--port N] [--sessions N] [--live]`. With
 //! `--live` the first session grows every second.
 
-mod conversation;
+#[expect(dead_code, reason = "some of it is for tests")]
+#[path = "site.rs"]
 mod site;
 
 use std::error::Error;

@@ -3,13 +3,15 @@
 
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use anstyle::{AnsiColor, Style};
 use backtrail_view::library::*;
 use backtrail_web::library::*;
 
-use super::conversation::{self, HOSTILE, TURN};
+mod conversation;
+
+use conversation::{HOSTILE, TURN};
 
 type Tell = Box<dyn Fn(Change) + Send>;
 type Teller = Arc<Mutex<Option<Tell>>>;
@@ -21,6 +23,9 @@ pub(crate) struct Fake {
     grown: Arc<AtomicU64>,
     planned: Arc<Mutex<Vec<Action>>>,
     tell: Teller,
+    door: Arc<Mutex<()>>,
+    begun: Arc<AtomicU64>,
+    applied: Arc<AtomicU64>,
 }
 
 /// Returns the id of a session.
@@ -59,12 +64,26 @@ impl Fake {
             grown: Arc::default(),
             planned: Arc::default(),
             tell: Teller::default(),
+            door: Arc::default(),
+            begun: Arc::default(),
+            applied: Arc::default(),
         }
     }
 
     /// Adds a record to the first session.
     pub(crate) fn grow(&self) {
         self.grown.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Holds every action at its beginning until the answer is dropped.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
+        self.door.lock().expect("nothing panics behind the door")
+    }
+
+    /// Returns how many actions have begun, and how many of those were done.
+    pub(crate) fn actions(&self) -> (u64, u64) {
+        let count = |counter: &AtomicU64| counter.load(Ordering::SeqCst);
+        (count(&self.begun), count(&self.applied))
     }
 
     /// Reports a change to those that watch.
@@ -445,6 +464,9 @@ impl Library for Fake {
     }
 
     fn apply(&self, token: u64, on_conflict: OnConflict) -> Answer<Report> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        drop(self.hold());
+        self.applied.fetch_add(1, Ordering::SeqCst);
         let planned = self.planned.lock().expect("no planner panics").clone();
         let index = usize::try_from(token)
             .ok()
@@ -690,6 +712,7 @@ impl Site for Fake {
     fn in_workspace(&self, workspace: &str) -> Answer<Arc<dyn Site>> {
         match workspace {
             "w1" | "w2" => Ok(Arc::new(self.clone())),
+            "broken" => panic!("this workspace panics"),
             _ => Err(Failure::new(format!("there is no workspace {workspace}"))),
         }
     }

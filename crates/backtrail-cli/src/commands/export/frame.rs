@@ -52,14 +52,22 @@ pub(super) fn write_head(
         .raw(STYLE)
         .raw("</style>\n</head>\n<body>\n");
     write_bar(&mut html);
-    html.wrap(
-        "<div id=\"page\">\n<main>\n<header class=\"head\"><h1>",
-        &title,
-        "</h1>\n",
-    );
-    write_facts(&mut html, info, survey);
-    html.raw("</header>\n");
+    html.raw("<div id=\"page\">\n<main>\n");
+    write_header(&mut html, &title, info, survey);
     out.write_all(html.as_str().as_bytes())
+}
+
+/// Returns the title of a session and what is known of it, as its page begins.
+pub(in crate::commands) fn header(title: &str, info: &SessionInfo, survey: &Survey) -> String {
+    let mut html = Html::new();
+    write_header(&mut html, &one_line(title, 300), info, survey);
+    html.into_string()
+}
+
+fn write_header(html: &mut Html, title: &str, info: &SessionInfo, survey: &Survey) {
+    html.wrap("<header class=\"head\"><h1>", title, "</h1>\n");
+    write_facts(html, info, survey);
+    html.raw("</header>\n");
 }
 
 /// Returns the digest in Base64 by which a page names the only script and style it may use.

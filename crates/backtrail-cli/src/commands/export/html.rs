@@ -2,13 +2,15 @@
 //! shared.
 
 use std::collections::HashSet;
-use std::io::{self, Write};
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
 
 use backtrail::conversation::{
     Answer, CompactionItem, InjectedKind, InjectedMessage, Item, RelativePaths, Reply, RunItem,
-    SpawnedItem, ToolCall, ToolResultItem, TurnEnd,
+    SpawnedItem, ToolCall, ToolResultItem, TurnEnd, format_duration,
 };
-use backtrail::{Block, Run, Store, Timestamp};
+use backtrail::{Block, Run, SessionInfo, Timestamp};
 
 use super::frame::{self, Prompt};
 use super::markup::{Html, cut};
@@ -28,7 +30,7 @@ use crate::shell::command_line;
 use crate::text::one_line;
 
 /// No more prompts are listed beside the page.
-const MOST_PROMPTS: usize = 5000;
+pub(in crate::commands) const MOST_PROMPTS: usize = 5000;
 
 /// Writes a session; returns what could not be written.
 pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<ExportLoss>> {
@@ -39,51 +41,166 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
     }
     let title = export.title()?;
     frame::write_head(out, &title, &info, &survey)?;
-    let changes = Changes::find(export.store, export.reader, &info);
-    let mut page = Page {
-        out,
-        store: export.store,
-        changes,
-        spending: TurnSpending::new(session_prices(export.store, &info)?),
-        paths: export.relative_paths(&info)?,
-        name: short(&info.id).to_owned(),
-        anchored: HashSet::new(),
-        prompts: Vec::new(),
-        prompts_left: 0,
-    };
-    let mut conversation = export.reader.conversation()?;
+    let changes = Arc::new(Changes::find(export.store, export.reader, &info));
+    let paths = export.relative_paths(&info)?;
+    let mut page = Page::new(export, &info, changes, paths)?;
+    let mut prompts = Prompts::default();
+    let mut conversation = page.export.reader.conversation()?;
     while let Some(item) = conversation.next().transpose()? {
-        let item = export.redacted(item);
-        page.item(&item, export)?;
+        let item = page.export.redacted(item);
+        prompts.add(&item);
+        out.write_all(page.item(&item).as_bytes())?;
     }
-    page.end_turn("")?;
-    let (prompts, left) = (page.prompts, page.prompts_left);
-    frame::write_foot(out, &prompts, left)?;
+    out.write_all(page.rest().as_bytes())?;
+    frame::write_foot(out, &prompts.listed, prompts.left)?;
     Ok(ExportLoss::unreadable(conversation.damaged()))
 }
 
-struct Page<'a> {
-    out: &'a mut dyn Write,
-    store: &'a Store,
-    changes: Changes,
+/// The prompts that are listed beside the page.
+#[derive(Default)]
+struct Prompts {
+    listed: Vec<Prompt>,
+    left: u64,
+}
+
+impl Prompts {
+    fn add(&mut self, item: &Item) {
+        let Item::Prompt(prompt) = item else {
+            return;
+        };
+        match self.listed.len() < MOST_PROMPTS {
+            true => self.listed.push(Prompt {
+                seq: prompt.seq,
+                words: prompt_words(&prompt.text),
+            }),
+            false => self.left += 1,
+        }
+    }
+}
+
+/// Returns a prompt in a line.
+pub(in crate::commands) fn prompt_words(text: &str) -> String {
+    one_line(cut(text, 4000).0, 120)
+}
+
+/// Writes the items of a conversation as HTML, all of them or a range.
+pub(in crate::commands) struct Page<'a, 'e> {
+    pub(in crate::commands) export: &'a mut Export<'e>,
+    changes: Arc<Changes>,
     spending: TurnSpending,
     paths: RelativePaths,
     /// The session, as commands name it.
     name: String,
     /// The records of this turn that have a place to link to.
     anchored: HashSet<u64>,
-    prompts: Vec<Prompt>,
-    prompts_left: u64,
+    /// When the turn began, and its last record so far.
+    times: Option<(Timestamp, Timestamp)>,
+    /// Whether the beginning of this turn was not read.
+    is_amid: bool,
 }
 
-impl Page<'_> {
-    /// Writes an item.
-    fn item(&mut self, item: &Item, export: &mut Export<'_>) -> io::Result<()> {
+impl<'a, 'e> Page<'a, 'e> {
+    pub(in crate::commands) fn new(
+        export: &'a mut Export<'e>,
+        info: &SessionInfo,
+        changes: Arc<Changes>,
+        paths: RelativePaths,
+    ) -> Result<Self> {
+        Ok(Self {
+            changes,
+            spending: TurnSpending::new(session_prices(export.store, info)?),
+            paths,
+            name: short(&info.id),
+            anchored: HashSet::new(),
+            times: None,
+            is_amid: false,
+            export,
+        })
+    }
+
+    /// Begins within a turn, whose beginning is not read.
+    pub(in crate::commands) fn begin_amid(&mut self) {
+        self.is_amid = true;
+    }
+
+    /// Returns whether the beginning of this turn was not read.
+    pub(in crate::commands) fn is_amid(&self) -> bool {
+        self.is_amid
+    }
+
+    /// Takes what a turn spent, and when it was, from those of its items that were not read.
+    pub(in crate::commands) fn read_again<'i>(&mut self, items: impl Iterator<Item = &'i Item>) {
+        for item in items {
+            self.note(item);
+        }
+    }
+
+    /// Forgets what is known of the turn.
+    pub(in crate::commands) fn forget_turn(&mut self) {
+        self.spending.take();
+        self.times = None;
+    }
+
+    /// Takes note of an item before the first one that is written.
+    pub(in crate::commands) fn pass(&mut self, item: &Item) {
+        self.note(item);
+        match item {
+            Item::TurnEnd(_) => self.end_pass(),
+            Item::Injected(message) if message.kind == InjectedKind::Filler => {}
+            Item::ToolCall(call) => {
+                self.anchored.insert(call.seq);
+                let result = call.result.as_ref();
+                result.map(|result| self.anchor(result.seq, result.is_alone));
+            }
+            Item::ToolResult(result) => {
+                self.anchor(result.result.seq, result.result.is_alone);
+            }
+            Item::Run(RunItem { run: None, .. }) => {}
+            Item::Prompt(_)
+            | Item::Injected(_)
+            | Item::Answer(_)
+            | Item::Thinking(_)
+            | Item::Attachment(_)
+            | Item::Compaction(_)
+            | Item::Spawned(_)
+            | Item::Run(_) => {
+                self.anchored.insert(item.seq());
+            }
+            _ => {}
+        }
+    }
+
+    fn end_pass(&mut self) {
+        self.forget_turn();
+        self.is_amid = false;
+    }
+
+    /// Takes note of what an item says of its turn: what was spent, and when.
+    fn note(&mut self, item: &Item) {
+        match item {
+            Item::Prompt(_) => {
+                self.anchored.clear();
+                self.times = None;
+                self.is_amid = false;
+            }
+            Item::Spending(spending) => self.spending.add(spending),
+            _ => {}
+        }
+        if let Some(at) = time_of(item) {
+            let (first, last) = self.times.unwrap_or((at, at));
+            self.times = Some((first, last.max(at)));
+        }
+    }
+
+    /// Returns an item as HTML; empty if nothing of it is shown.
+    pub(in crate::commands) fn item(&mut self, item: &Item) -> String {
+        self.note(item);
         let mut html = Html::new();
         let out = &mut html;
         match item {
             Item::Prompt(prompt) => self.prompt(out, prompt),
             Item::Injected(message) => self.injected(out, message),
+            Item::Reply(_) if self.is_amid => {}
             Item::Reply(reply) => write_reply(out, reply),
             Item::Answer(answer) => self.answer(out, answer),
             Item::Thinking(thinking) => {
@@ -96,21 +213,29 @@ impl Page<'_> {
                 self.write_anchor(out, attachment.seq);
                 self.write_block(out, &attachment.block, attachment.seq);
             }
-            Item::Spending(spending) => self.spending.add(spending),
-            Item::TurnEnd(TurnEnd { first, last, .. }) => {
-                let changed = self.changes.of_turn(*first, *last);
-                return self.end_turn(&export.text(&changed));
-            }
+            Item::Spending(_) => {}
+            Item::TurnEnd(turn) => self.end_turn(out, turn),
             Item::Compaction(compaction) => self.compaction(out, compaction),
-            Item::Spawned(spawned) => self.spawned(out, item, spawned, export),
-            Item::Run(RunItem { run: Some(run), .. }) => self.run(out, item.seq(), run, export),
+            Item::Spawned(spawned) => self.spawned(out, item, spawned),
+            Item::Run(RunItem { run: Some(run), .. }) => self.run(out, item.seq(), run),
             item => {
                 if let Some(remark) = conversation::remark(item) {
                     write_note(out, &remark);
                 }
             }
         }
-        self.out.write_all(html.as_str().as_bytes())
+        html.into_string()
+    }
+
+    /// Returns what was spent outside of turns, at the end of the session.
+    pub(in crate::commands) fn rest(&mut self) -> String {
+        let mut html = Html::new();
+        let spent = self.spending.take();
+        if !spent.is_empty() {
+            html.raw("<p class=\"used\"><span></span>");
+            html.wrap("<span>", &spent.join(" · "), "</span></p>\n");
+        }
+        html.into_string()
     }
 
     /// Returns the command that shows a record in full.
@@ -121,15 +246,7 @@ impl Page<'_> {
     /// Writes a prompt: it begins a turn.
     fn prompt(&mut self, html: &mut Html, prompt: &backtrail::conversation::Prompt) {
         let seq = prompt.seq;
-        self.anchored.clear();
         self.anchored.insert(seq);
-        match self.prompts.len() < MOST_PROMPTS {
-            true => self.prompts.push(Prompt {
-                seq,
-                words: one_line(cut(&prompt.text, 4000).0, 120),
-            }),
-            false => self.prompts_left += 1,
-        }
         html.raw("<article class=\"prompt\"")
             .id(seq)
             .raw("><header><b>User</b>");
@@ -187,17 +304,23 @@ impl Page<'_> {
         }
     }
 
-    /// Writes what a turn changed and what it spent.
-    fn end_turn(&mut self, changed: &str) -> io::Result<()> {
-        let spent = self.spending.take();
-        if changed.is_empty() && spent.is_empty() {
-            return Ok(());
+    /// Writes what a turn changed, what it spent and how long it took.
+    fn end_turn(&mut self, html: &mut Html, turn: &TurnEnd) {
+        let changed = self.changes.of_turn(turn.first, turn.last);
+        let changed = self.export.text(&changed);
+        let mut used = self.spending.take();
+        used.extend(self.times.take().and_then(took));
+        self.is_amid = false;
+        if changed.is_empty() && used.is_empty() {
+            return;
         }
-        let mut html = Html::new();
-        html.raw("<p class=\"used\">");
-        html.wrap("<span>", changed, "</span>");
-        html.wrap("<span>", &spent.join(" · "), "</span></p>\n");
-        self.out.write_all(html.as_str().as_bytes())
+        html.raw("<p class=\"used turn-end\" data-first=\"")
+            .number(turn.first)
+            .raw("\" data-last=\"")
+            .number(turn.last)
+            .raw("\">");
+        html.wrap("<span>", &changed, "</span>");
+        html.wrap("<span>", &used.join(" · "), "</span></p>\n");
     }
 
     /// Writes what an agent added, folded.
@@ -290,9 +413,9 @@ impl Page<'_> {
         html.raw("</section>\n");
     }
 
-    fn run(&mut self, html: &mut Html, seq: u64, run: &Run, export: &mut Export<'_>) {
+    fn run(&mut self, html: &mut Html, seq: u64, run: &Run) {
         let mut body = Html::new();
-        let directory = export.text(&run.directory.to_string_lossy());
+        let directory = self.export.text(&run.directory.to_string_lossy());
         body.wrap(
             "<dl><div><dt>in</dt><dd><code>",
             &directory,
@@ -300,7 +423,7 @@ impl Page<'_> {
         );
         let changed = self.changes.of_run(run.after);
         if !changed.is_empty() {
-            body.wrap("<p>", &export.text(&changed), "</p>");
+            body.wrap("<p>", &self.export.text(&changed), "</p>");
         }
         let outcome = Outcome {
             failed: run.exit_code != Some(0),
@@ -308,28 +431,45 @@ impl Page<'_> {
             body: Html::new(),
         };
         self.write_anchor(html, seq);
-        let command = export.text(&command_line(&run.argv));
+        let command = self.export.text(&command_line(&run.argv));
         Call::named("run", &command, body).write(html, Some(&outcome));
     }
 
-    fn spawned(
-        &mut self,
-        html: &mut Html,
-        item: &Item,
-        spawned: &SpawnedItem,
-        export: &mut Export<'_>,
-    ) {
+    fn spawned(&mut self, html: &mut Html, item: &Item, spawned: &SpawnedItem) {
         let mut words = conversation::remark(item).unwrap_or_default();
+        self.write_anchor(html, item.seq());
+        html.raw("<p class=\"note\"");
         if let Some(spawned) = &spawned.spawned {
-            let reader = self.store.read_session(&spawned.session_id);
+            let reader = self.export.store.read_session(&spawned.session_id);
             let title = reader.and_then(|reader| reader.title());
             if let Ok(Some(title)) = title {
-                words += &format!(": {}", one_line(&export.text(&title), 120));
+                words += &format!(": {}", one_line(&self.export.text(&title), 120));
             }
+            html.attr("data-session", spawned.session_id.as_ref());
         }
-        self.write_anchor(html, item.seq());
-        write_note(html, &words);
+        html.wrap(">", &words, "</p>\n");
     }
+}
+
+/// Returns when an item was made, or its result.
+fn time_of(item: &Item) -> Option<Timestamp> {
+    match item {
+        Item::Prompt(item) => item.at,
+        Item::Reply(item) => item.at,
+        Item::Answer(item) => item.at,
+        Item::Thinking(item) => item.at,
+        Item::ToolCall(item) => item.result.as_ref().map_or(item.at, |result| result.at),
+        Item::ToolResult(item) => item.result.at,
+        Item::Attachment(item) => item.at,
+        _ => None,
+    }
+}
+
+/// Says how long a turn took, if that is a second or more.
+fn took((first, last): (Timestamp, Timestamp)) -> Option<String> {
+    let ms = last.as_millis().saturating_sub(first.as_millis());
+    let took = Duration::from_millis(u64::try_from(ms).unwrap_or(0));
+    (took >= Duration::from_secs(1)).then(|| format_duration(took))
 }
 
 fn write_reply(html: &mut Html, reply: &Reply) {

@@ -79,6 +79,10 @@ impl Html {
         &self.0
     }
 
+    pub(super) fn into_string(self) -> String {
+        self.0
+    }
+
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

@@ -71,16 +71,19 @@ impl Removed {
     /// Lists what was removed on stderr.
     pub(super) fn report(&self, ui: &Ui) {
         ui.status_json(&json!({"removed": self.to_json()}));
+        self.lines().iter().for_each(|line| ui.status(line));
+    }
+
+    /// Says what was removed, a line for each kind.
+    pub(super) fn lines(&self) -> Vec<String> {
         if self.kinds.is_empty() {
-            ui.status("no secrets found");
+            return vec!["no secrets found".to_owned()];
         }
-        for kind in &self.kinds {
+        let line = |kind: &Kind| {
             let places = self.places(&kind.places);
-            ui.status(&format!(
-                "removed: {} ({places})",
-                count(kind.count, kind.name)
-            ));
-        }
+            format!("removed: {} ({places})", count(kind.count, kind.name))
+        };
+        self.kinds.iter().map(line).collect()
     }
 
     fn places(&self, places: &BTreeSet<u64>) -> String {

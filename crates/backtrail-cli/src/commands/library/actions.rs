@@ -57,6 +57,14 @@ impl fmt::Debug for Plans {
 }
 
 impl Plans {
+    /// Returns plans of their own, behind the same gate.
+    pub(super) fn beside(&self) -> Self {
+        Self {
+            kept: Mutex::default(),
+            gate: self.gate.clone(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }

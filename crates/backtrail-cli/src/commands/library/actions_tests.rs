@@ -488,3 +488,15 @@ fn a_plan_warns_of_agents_that_will_not_notice() {
     assert!(planned.contains("will not notice that its files changed"));
     drop(active);
 }
+
+#[test]
+fn a_rewind_that_only_conflicts_stop_names_them() {
+    let lab = conflicting();
+    let start = lab.library.timeline(9).unwrap().rows.pop().unwrap().id;
+    let workspace = lab.library.timeline(1).unwrap().workspace;
+    let rewind = plan(&lab, &Action::Rewind(workspace, Moment::Checkpoint(start)));
+    assert_eq!(rewind.choices.len(), 3);
+    let text = text(&rewind);
+    assert!(text.contains("1 file has your changes"), "{text}");
+    assert!(!text.contains("already"), "{text}");
+}

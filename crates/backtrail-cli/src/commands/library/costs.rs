@@ -50,7 +50,7 @@ fn in_groups(index: &Index, filter: &Filter, by: By) -> backtrail_index::Result<
 }
 
 /// Returns the sessions of each group.
-fn sessions_by_group(
+pub(super) fn sessions_by_group(
     index: &Index,
     filter: &Filter,
     by: By,
@@ -80,7 +80,7 @@ fn in_blocks(index: &Index, filter: &Filter) -> backtrail_index::Result<Costs> {
 }
 
 /// Returns the sessions with calls in a block.
-fn sessions_in(
+pub(super) fn sessions_in(
     index: &Index,
     filter: &Filter,
     block: &UsageBlock,
@@ -113,7 +113,7 @@ fn rows(groups: Vec<(String, Spending, Vec<String>)>) -> Vec<CostRow> {
     groups.into_iter().map(row).collect()
 }
 
-fn thousandths(part: u64, of: u64) -> u16 {
+pub(super) fn thousandths(part: u64, of: u64) -> u16 {
     let share = u128::from(part) * 1000 / u128::from(of);
     u16::try_from(share).unwrap_or(1000)
 }

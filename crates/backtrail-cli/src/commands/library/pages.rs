@@ -41,6 +41,7 @@ fn read_page(library: &StoreLibrary, request: &PageRequest, id: &SessionId) -> R
         source: &source,
         width: usize::from(request.width),
         fold: request.fold,
+        palette: request.palette,
     };
     let parts = match request.at {
         PageAt::Start => layout.collect(source.first, Direction::Forwards(PAGE, None))?,
@@ -79,18 +80,23 @@ fn finished(parts: Parts, source: &Source) -> Page {
 }
 
 /// Where parts come from: the line of a session, or a turn that was undone.
-struct Source {
-    reader: SessionReader,
-    info: SessionInfo,
-    changes: Arc<Changes>,
-    trail: Option<(u32, u64)>,
+pub(super) struct Source {
+    pub(super) reader: SessionReader,
+    pub(super) info: SessionInfo,
+    pub(super) changes: Arc<Changes>,
+    pub(super) trail: Option<(u32, u64)>,
     /// The first and the last record.
-    first: u64,
-    end: u64,
+    pub(super) first: u64,
+    pub(super) end: u64,
 }
 
 impl Source {
-    fn open(library: &StoreLibrary, id: &SessionId, trail: Option<u32>, seq: u64) -> Result<Self> {
+    pub(super) fn open(
+        library: &StoreLibrary,
+        id: &SessionId,
+        trail: Option<u32>,
+        seq: u64,
+    ) -> Result<Self> {
         let reader = library.store.read_session(id)?;
         let info = reader.info()?;
         let (first, end) = match trail {

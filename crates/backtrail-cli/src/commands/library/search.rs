@@ -31,21 +31,49 @@ pub(super) fn search(library: &StoreLibrary, words: &str, scope: Scope) -> Answe
     let mut query = SearchQuery::new(completed(words));
     query.filter = filter(library, scope);
     query.limit = MOST;
-    let found = index.search(&query).and_then(|answer| {
-        let suggestion = match answer.hits.is_empty() {
-            true => index.respelled(words)?,
-            false => None,
-        };
-        Ok((answer, suggestion))
-    });
-    match found {
-        Ok((answer, suggestion)) => Ok(SearchResults {
-            all: answer.total,
-            hits: hits(&answer, &index).map_err(|error| failure(error.into()))?,
-            suggestion,
-        }),
-        Err(Error::Query(reason)) => Err(Failure::new(one_line(&reason, 100))),
-        Err(error) => Err(failure(CommandError::from(error))),
+    match index.search(&query) {
+        Ok(answer) if !answer.hits.is_empty() => results(&answer, &index),
+        Ok(_) => {
+            refuse_broken(&index, words)?;
+            nothing(&index, words)
+        }
+        Err(error) => {
+            refuse_broken(&index, words)?;
+            Err(refusal(error))
+        }
+    }
+}
+
+fn results(answer: &SearchAnswer, index: &Index) -> Answer<SearchResults> {
+    Ok(SearchResults {
+        all: answer.total,
+        hits: hits(answer, index).map_err(refusal)?,
+        suggestion: None,
+    })
+}
+
+/// Returns another spelling of a query that finds nothing, if there is one.
+fn nothing(index: &Index, words: &str) -> Answer<SearchResults> {
+    Ok(SearchResults {
+        suggestion: index.respelled(words).map_err(refusal)?,
+        ..SearchResults::default()
+    })
+}
+
+/// Fails if a query is wrong as it was typed, apart from what only has to be closed.
+fn refuse_broken(index: &Index, words: &str) -> Answer<()> {
+    let mut typed = SearchQuery::new(closed(words.to_owned()));
+    typed.limit = 1;
+    match index.search(&typed) {
+        Err(error @ Error::Query(_)) => Err(refusal(error)),
+        _ => Ok(()),
+    }
+}
+
+fn refusal(error: Error) -> Failure {
+    match error {
+        Error::Query(reason) => Failure::new(one_line(&reason, 100)),
+        error => failure(CommandError::from(error)),
     }
 }
 
@@ -53,9 +81,7 @@ pub(super) fn search(library: &StoreLibrary, words: &str, scope: Scope) -> Answe
 /// lets the last word be the beginning of one.
 fn completed(words: &str) -> String {
     let mut text = words.to_owned();
-    if text.matches('"').count() % 2 == 1 {
-        text.push('"');
-    } else {
+    if !is_in_quotes(&text) {
         while let Some(rest) = without_last_operator(&text) {
             text = rest;
         }
@@ -64,7 +90,25 @@ fn completed(words: &str) -> String {
             text.push('*');
         }
     }
-    let count = |sign: char| text.matches(sign).count();
+    closed(text)
+}
+
+fn is_in_quotes(text: &str) -> bool {
+    text.matches('"').count() % 2 == 1
+}
+
+/// Closes the quotes and parentheses that are open.
+fn closed(mut text: String) -> String {
+    if is_in_quotes(&text) {
+        text.push('"');
+    }
+    // Within quotes a parenthesis is a sign like any other.
+    let outside = || text.split('"').step_by(2);
+    let count = |sign: char| {
+        outside()
+            .map(|part| part.matches(sign).count())
+            .sum::<usize>()
+    };
     let open = count('(').saturating_sub(count(')'));
     text + &")".repeat(open)
 }

@@ -23,6 +23,7 @@ fn a_query_is_completed_as_it_is_typed() {
         ("half and not", "half"),
         ("half (", "half"),
         ("half (cent or ev", "half (cent or ev*)"),
+        ("half \" (", "half \" (\""),
         ("not", "not*"),
         ("file:src/a", "file:src/a"),
     ] {
@@ -142,4 +143,29 @@ fn what_was_written_since_the_last_search_is_found() {
     session.append(Message::user_text("a zebra")).unwrap();
     fixture.library.fresh_index().unwrap();
     assert_eq!(search(&fixture, "zebra", Scope::Everything).hits.len(), 1);
+}
+
+#[test]
+fn a_query_that_no_more_letters_mend_says_what_is_wrong_with_it() {
+    let fixture = store();
+    for (words, reason) in [
+        ("zzzz AND", "nothing after the `and` at character 6"),
+        ("zzzz and not", "nothing after the `not` at character 10"),
+        ("and", "nothing before the `and` at character 1"),
+        ("or cent", "nothing before the `or` at character 1"),
+        ("cent )", "the `)` at character 6 closes nothing"),
+        ("zzzz (", "nothing inside the parentheses at character 6"),
+        ("-cent", "the query only excludes words"),
+        ("file:", "nothing after the `file:` at character 1"),
+    ] {
+        let failure = fixture.library.search(words, Scope::Everything);
+        let message = failure.expect_err(words).message;
+        assert!(message.contains(reason), "{words}: {message}");
+    }
+    // What closing completes was only not found.
+    for words in ["\"zzzz ce", "(zzzz", "zzzz \" (", "zzzz", "zzzz AND a"] {
+        assert_eq!(search(&fixture, words, Scope::Everything).all, 0, "{words}");
+    }
+    // As long as there are matches they are shown.
+    assert_eq!(search(&fixture, "cent AND", Scope::Everything).all, 2);
 }

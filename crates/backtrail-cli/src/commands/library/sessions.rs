@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use backtrail::SessionId;
+use backtrail::{SessionId, SessionReader};
 use backtrail_index::{Field, Filter, Project, SessionRow};
 use backtrail_view::library::{Freshness, Scope, SessionEntry, SessionHead, SessionList};
 
@@ -76,7 +76,8 @@ pub(super) fn filter(library: &StoreLibrary, scope: Scope) -> Filter {
     filter
 }
 
-fn entry(line: &SessionLine<'_>, is_wordless: bool) -> SessionEntry {
+/// Returns a session of the list.
+pub(super) fn entry(line: &SessionLine<'_>, is_wordless: bool) -> SessionEntry {
     let row = line.row;
     let title = match &row.error {
         Some(error) => format!("unreadable: {error}"),
@@ -119,21 +120,27 @@ fn read_head(library: &StoreLibrary, id: &SessionId) -> Result<SessionHead> {
     Ok(SessionHead {
         title: one_line(title, TITLE),
         facts: facts.join(", "),
-        writer: reader.writer()?.map(|holder| match holder {
-            Some(holder) => one_line(&holder.to_string(), 80),
-            None => "another process".to_owned(),
-        }),
+        writer: writer_of(&reader)?,
     })
 }
 
+/// Returns the process that is writing to a session, if one is.
+pub(super) fn writer_of(reader: &SessionReader) -> Result<Option<String>> {
+    Ok(reader.writer()?.map(|holder| match holder {
+        Some(holder) => one_line(&holder.to_string(), 80),
+        None => "another process".to_owned(),
+    }))
+}
+
 /// Returns the numbers that the catalogue has of a session, so that it need not be read.
-fn survey_of(row: &SessionRow) -> Survey {
+pub(super) fn survey_of(row: &SessionRow) -> Survey {
     let mut survey = Survey {
         spending: row.spending,
         files: row.files_changed,
         ..Survey::default()
     };
     survey.stats.turns = row.turns;
+    survey.stats.messages.total = row.messages;
     survey.stats.tool_calls = row.tool_calls;
     survey
 }

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use backtrail::{Block, Durability, Message, Session, SessionOptions, Store, ToolResult, ToolUse};
+use backtrail::{
+    Block, Durability, Message, Session, SessionId, SessionOptions, Store, ToolResult, ToolUse,
+};
 use backtrail_view::library::{Line, Part};
 use clap::ColorChoice;
 use serde_json::json;
@@ -42,6 +44,25 @@ impl Fixture {
     pub(super) fn session(&self, options: SessionOptions) -> Session {
         let options = options.workspace_root(&self.root);
         self.create(options)
+    }
+
+    /// Opens the same store again, as another process does.
+    pub(super) fn again(&self) -> StoreLibrary {
+        let store = Store::open(self.library.store.root()).unwrap();
+        StoreLibrary::new(store, Some(self.root.clone()), quiet())
+    }
+
+    /// Damages the first trail of a session.
+    #[expect(clippy::disallowed_methods, reason = "the test damages a file")]
+    pub(super) fn damage(&self, id: &SessionId) {
+        let dir = self.library.store.read_session(id).unwrap().dir();
+        let mut trails = std::fs::read_dir(dir).unwrap().map(|it| it.unwrap().path());
+        let trail = trails.find(|it| it.extension().is_some_and(|it| it == "jsonl"));
+        let trail = trail.unwrap();
+        let mut bytes = std::fs::read(&trail).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle..middle + 8].fill(b'\n');
+        std::fs::write(&trail, bytes).unwrap();
     }
 
     pub(super) fn create(&self, options: SessionOptions) -> Session {

@@ -21,6 +21,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use self::agents::AgentWatch;
 pub(super) use self::places::WatchedSessions;
 use self::places::{News, WatchedPlaces};
+use super::site::Refresher;
 use super::{Answer, StoreLibrary, TurnMemory, failure, lock};
 use crate::error::CommandError;
 
@@ -57,15 +58,17 @@ pub(super) fn watch(
     let tell: Tell = Arc::new(Mutex::new(tell));
     let stop = Stop::new().map_err(failed)?;
     let is_changed = Arc::new(AtomicBool::new(true));
-    let mut sessions = WatchedSessions::new(places, Arc::clone(&is_changed));
+    let sessions = WatchedSessions::new(places, Arc::clone(&is_changed));
     let watcher = Watcher {
         store: library.store.clone(),
         sessions: sessions.clone(),
         tell: Arc::clone(&tell),
         is_changed,
         memory: library.turn_memory(),
+        refresher: library.site.refresher.clone(),
     };
     sessions.watch_recent(&library.store);
+    library.site.refresher.tell_through(&tell);
     *lock(&library.watched) = Some(sessions);
     let environment = Environment::from_variables(std::env::vars_os());
     let handle = stop.handle();
@@ -85,6 +88,7 @@ struct Watcher {
     tell: Tell,
     is_changed: Arc<AtomicBool>,
     memory: TurnMemory,
+    refresher: Refresher,
 }
 
 impl Watcher {
@@ -116,6 +120,7 @@ impl Watcher {
             return;
         }
         self.is_changed.store(true, Ordering::Release);
+        self.refresher.note_change();
         self.memory.forget();
         let mut is_list_changed = news.is_list_changed;
         let mut changes = Vec::new();

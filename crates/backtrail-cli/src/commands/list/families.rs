@@ -84,12 +84,12 @@ fn compare(a: &Family, b: &Family, by: Sort) -> Ordering {
 }
 
 /// Returns the title of a session, else the beginning of its first prompt.
-pub(super) fn title_of(row: &SessionRow) -> Option<&str> {
+pub(in crate::commands) fn title_of(row: &SessionRow) -> Option<&str> {
     row.title.as_deref().or(row.begins.as_deref())
 }
 
 /// Returns the agent of a session.
-pub(super) fn agent_of(row: &SessionRow) -> Option<&str> {
+pub(in crate::commands) fn agent_of(row: &SessionRow) -> Option<&str> {
     row.agent.as_deref().or(row.belongs_to.as_deref())
 }
 

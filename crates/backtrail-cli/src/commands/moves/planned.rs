@@ -69,14 +69,15 @@ impl PlannedMove {
         let outcome = self.plan.outcome();
         let text = self.text(outcome);
         let is_to_point = matches!(outcome.verb, Verb::Rewind | Verb::Restore);
-        if is_to_point && text.is_empty() {
+        if is_to_point && text.is_empty() && !outcome.is_stopped() {
             return vec![text.already()];
         }
         let mut lines = text.details();
         if outcome.is_stopped() {
             let refusal = text.refusal();
             let refusal = refusal.strip_suffix("; nothing was touched");
-            lines.extend([String::new(), refusal.unwrap_or_default().to_owned()]);
+            lines.extend((!lines.is_empty()).then(String::new));
+            lines.push(refusal.unwrap_or_default().to_owned());
             lines.extend(text.changed_by_others(Some(WIDTH)));
             lines.extend(text.unmergeable());
         }

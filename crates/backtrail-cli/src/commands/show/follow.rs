@@ -9,7 +9,7 @@ use serde_json::json;
 use super::data::{self, write_json};
 use super::sheet::Sheet;
 use super::writer::{ShowOptions, ShowWriter};
-use super::{View, head};
+use super::{View, head, palette};
 use crate::commands::conversation::changes::Changes;
 use crate::commands::conversation::session_prices;
 use crate::error::Result;
@@ -29,6 +29,7 @@ impl View<'_> {
             full: self.full,
             live: true,
             turns_before: Some(0),
+            palette: palette(self.ui),
             ..ShowOptions::default()
         };
         let prices = session_prices(self.store, &info)?;

@@ -1,11 +1,12 @@
 //! Markdown, lightly rendered for a terminal.
 
 use anstyle::{Effects, Style};
+use backtrail_view::highlight::Palette;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
+use super::code::CodeBlock;
 use super::glyphs::Glyphs;
 use super::table::Table;
-use crate::commands::diff::{ADDED, REMOVED};
 use crate::layout::{DIM, Line, Span, wrap, wrap_plain};
 
 /// A longer text is shown as it is.
@@ -14,14 +15,14 @@ const LONGEST: usize = 1 << 20;
 /// What is deeper within quotations and lists is drawn no deeper.
 const DEEPEST: usize = 10;
 
-/// Renders Markdown in lines of at most `width` columns; code is not wrapped.
-pub(super) fn render(text: &str, width: usize, glyphs: &Glyphs) -> Vec<Line> {
+/// Renders Markdown in lines of at most `width` columns; code is highlighted and not wrapped.
+pub(super) fn render(text: &str, width: usize, glyphs: &Glyphs, palette: Palette) -> Vec<Line> {
     if text.len() > LONGEST {
         return wrap_plain(text, Style::new(), width);
     }
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut renderer = Renderer::new(width, glyphs);
+    let mut renderer = Renderer::new(width, glyphs, palette);
     for event in Parser::new_ext(text, options) {
         renderer.take(event);
     }
@@ -31,6 +32,7 @@ pub(super) fn render(text: &str, width: usize, glyphs: &Glyphs) -> Vec<Line> {
 
 struct Renderer<'a> {
     glyphs: &'a Glyphs,
+    palette: Palette,
     width: usize,
     lines: Vec<Line>,
     /// The text of the block that is being read.
@@ -44,15 +46,8 @@ struct Renderer<'a> {
     lists: Vec<Option<u64>>,
     /// The addresses of the links that are open, and where their texts begin.
     links: Vec<(String, usize)>,
-    code: Option<Code>,
+    code: Option<CodeBlock>,
     table: Option<Table>,
-}
-
-/// A block of code.
-#[derive(Default)]
-struct Code {
-    text: String,
-    is_diff: bool,
 }
 
 /// A quotation or an item of a list.
@@ -64,9 +59,10 @@ struct Around {
 }
 
 impl<'a> Renderer<'a> {
-    fn new(width: usize, glyphs: &'a Glyphs) -> Self {
+    fn new(width: usize, glyphs: &'a Glyphs, palette: Palette) -> Self {
         Self {
             glyphs,
+            palette,
             width,
             lines: Vec::new(),
             spans: Line::new(),
@@ -118,10 +114,9 @@ impl<'a> Renderer<'a> {
             }
             Tag::CodeBlock(kind) => {
                 self.begin_block();
-                let is_diff = |words: &str| matches!(words, "diff" | "patch");
-                self.code = Some(Code {
-                    text: String::new(),
-                    is_diff: matches!(kind, CodeBlockKind::Fenced(words) if is_diff(&words)),
+                self.code = Some(match kind {
+                    CodeBlockKind::Fenced(words) => CodeBlock::fenced(&words),
+                    CodeBlockKind::Indented => CodeBlock::default(),
                 });
             }
             Tag::List(first) => {
@@ -240,19 +235,14 @@ impl<'a> Renderer<'a> {
 
     fn end_code(&mut self) {
         let code = self.code.take().unwrap_or_default();
-        for line in code.text.trim_end_matches('\n').split('\n') {
-            let style = match line.as_bytes().first() {
-                Some(b'+') if code.is_diff => ADDED,
-                Some(b'-') if code.is_diff => REMOVED,
-                _ => DIM,
-            };
-            self.write(vec![Span::plain("    "), Span::new(style, line)]);
+        for line in code.lines(self.palette) {
+            self.write([Span::blank(4)].into_iter().chain(line).collect());
         }
     }
 
     fn text(&mut self, text: &str) {
         if let Some(code) = &mut self.code {
-            code.text.push_str(text);
+            code.push(text);
             return;
         }
         let style = self.styles.last().copied().unwrap_or_default();

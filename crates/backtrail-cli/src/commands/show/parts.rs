@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use backtrail::SessionInfo;
 use backtrail::conversation::{Item, RelativePaths};
 use backtrail_index::SessionPrices;
+use backtrail_view::highlight::Palette;
 
 use super::sheet::Sheet;
 use super::writer::{ShowOptions, ShowWriter};
@@ -26,6 +27,8 @@ pub(in crate::commands) struct PartOptions {
     pub(in crate::commands) undone: bool,
     /// Something comes before.
     pub(in crate::commands) continued: bool,
+    /// The colours of code.
+    pub(in crate::commands) palette: Palette,
 }
 
 /// Lays out the parts of a conversation as `show` does.
@@ -51,6 +54,7 @@ impl<'a> PartWriter<'a> {
             full: options.full,
             undone: options.undone,
             most_lines: MOST_LINES[usize::from(!options.full)],
+            palette: options.palette,
             ..ShowOptions::default()
         };
         let paths = RelativePaths::new(info.workspace_root.as_deref());

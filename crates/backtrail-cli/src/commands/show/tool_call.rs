@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use backtrail::conversation::{LineChange, Question, Todo, TodoState};
+use backtrail_view::highlight::Palette;
 use unicode_width::UnicodeWidthStr;
 
 use super::glyphs::Glyphs;
@@ -28,6 +29,8 @@ pub(super) struct CallPage {
     pub(super) full: bool,
     /// An output has at most this many lines.
     pub(super) most_lines: usize,
+    /// The colours of code.
+    pub(super) palette: Palette,
 }
 
 impl CallPage {
@@ -144,7 +147,7 @@ impl CallPage {
             Part::Command(command) => wrap_plain(command, Style::new(), room),
             Part::Diff(diff) => self.diff(diff, view.parts.len() > 1),
             Part::Todos(todos) => todos.iter().flat_map(|todo| self.todo(todo)).collect(),
-            Part::Plan(plan) => self.some(markdown::render(plan, room, self.glyphs)),
+            Part::Plan(plan) => self.some(markdown::render(plan, room, self.glyphs, self.palette)),
             Part::Question(question, answer) => self.question(question, answer.as_deref()),
             Part::Prompt(prompt) if self.full => wrap_plain(prompt, DIM, room),
             Part::Fields(fields) if self.full => {

@@ -7,6 +7,7 @@ use backtrail::conversation::{CompactionItem, InjectedMessage, RunItem, ToolResu
 use backtrail::conversation::{InjectedKind, Item, Prompt, RelativePaths, ToolCall};
 use backtrail::{Block, Run, Timestamp};
 use backtrail_index::SessionPrices;
+use backtrail_view::highlight::Palette;
 
 use super::glyphs::Glyphs;
 use super::markdown;
@@ -38,6 +39,8 @@ pub(super) struct ShowOptions {
     pub(super) wanted: Option<u64>,
     /// A part of the conversation has at most this many lines; 0 for no limit.
     pub(super) most_lines: usize,
+    /// The colours of code.
+    pub(super) palette: Palette,
 }
 
 /// A screen keeps no more of a line.
@@ -315,7 +318,8 @@ impl<'a> ShowWriter<'a> {
 
     fn answer(&mut self, text: &str) {
         let text = &answer_text(self.bounded(text), &self.paths);
-        let lines = markdown::render(text, self.sheet.room(), self.sheet.glyphs());
+        let (room, glyphs) = (self.sheet.room(), self.sheet.glyphs());
+        let lines = markdown::render(text, room, glyphs, self.options.palette);
         self.sheet.put(Kind::Text, &lines);
     }
 
@@ -354,6 +358,7 @@ impl<'a> ShowWriter<'a> {
             glyphs: self.sheet.glyphs(),
             full: self.options.full,
             most_lines: self.most_lines(),
+            palette: self.options.palette,
         }
     }
 

@@ -204,28 +204,27 @@ pub(super) fn price_remarks(
     unpriced: &[UnpricedModel],
     width: Option<usize>,
 ) -> String {
-    let mut out = String::new();
-    let mut say = |text: String| out += &remark(&text, width);
-    plus_note(total).into_iter().for_each(&mut say);
-    for model in unpriced.iter().take(UNPRICED) {
-        let name = model.model.as_deref().unwrap_or("no model");
+    let notes = price_notes(total, unpriced);
+    notes.iter().map(|text| remark(text, width)).collect()
+}
+
+/// Says what a `+` means, and which models have no price, a line each.
+pub(in crate::commands) fn price_notes(
+    total: &Spending,
+    unpriced: &[UnpricedModel],
+) -> Vec<String> {
+    let mut notes: Vec<String> = plus_note(total).into_iter().collect();
+    notes.extend(unpriced.iter().take(UNPRICED).map(|model| {
+        let name = one_line(model.model.as_deref().unwrap_or("no model"), 60);
         let (calls, tokens) = (count(model.calls, "call"), short_number(model.tokens));
-        say(format!(
-            "unpriced: {}, {calls}, {tokens} tokens",
-            one_line(name, 60)
-        ));
+        format!("unpriced: {name}, {calls}, {tokens} tokens")
+    }));
+    let more = unpriced.len().saturating_sub(UNPRICED);
+    if more > 0 {
+        let more = count(more, "more model");
+        notes.push(format!("unpriced: {more} (--json lists all)"));
     }
-    if let Some(more) = unpriced
-        .len()
-        .checked_sub(UNPRICED)
-        .filter(|more| *more > 0)
-    {
-        say(format!(
-            "unpriced: {} (--json lists all)",
-            count(more, "more model")
-        ));
-    }
-    out
+    notes
 }
 
 /// Writes a remark in at most `width` columns.

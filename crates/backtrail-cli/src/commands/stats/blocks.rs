@@ -79,6 +79,11 @@ pub(in crate::commands) fn title(blocks: &[UsageBlock]) -> String {
     format!("{} of 5 hours", count(blocks.len(), "block"))
 }
 
+/// Draws blocks for a page.
+pub(in crate::commands) fn picture(shown: &[UsageBlock], all: &[UsageBlock]) -> String {
+    svg::inline(&plot(shown), &title(all))
+}
+
 fn plot(blocks: &[UsageBlock]) -> Plot {
     let weight = weigher(blocks.iter().map(|block| &block.spending));
     let rows = blocks.iter().map(|block| PlotRow {

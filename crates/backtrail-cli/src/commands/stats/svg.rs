@@ -41,7 +41,7 @@ fn exists(path: &Path) -> CommandError {
 /// Draws a plot into a file.
 pub(super) fn write(plot: &Plot, title: &str, path: &Path, force: bool, ui: &Ui) -> Result<()> {
     check(path, force)?;
-    let picture = draw(plot, title);
+    let picture = draw(plot, title, Styles::Own);
     let file = match force {
         true => files::replace_private(path),
         false => files::create_private(path),
@@ -89,18 +89,37 @@ fn part_names<'a>(groups: &[Group<'a>]) -> Vec<&'a str> {
     names
 }
 
+/// Where the styles of the classes come from.
+#[derive(Debug, Clone, Copy)]
+enum Styles {
+    /// The picture has them.
+    Own,
+    /// The page around it has them.
+    OfPage,
+}
+
+/// Draws a plot for a page that has the styles: of texts `head`, `name`, `number` and `dim`, of
+/// areas `page`, `bar` and `c0` to `c8`.
+pub(super) fn inline(plot: &Plot, title: &str) -> String {
+    draw(plot, title, Styles::OfPage)
+}
+
 /// Draws a plot: a bar for each group, which its parts divide.
-fn draw(plot: &Plot, title: &str) -> String {
+fn draw(plot: &Plot, title: &str, styles: Styles) -> String {
     let groups = groups(plot);
     let names = part_names(&groups);
     let layout = Layout::of(plot, &groups, title);
     let (legend, rows) = draw_legend(&names, layout.width);
     let top = 2 * ROW + 20 + rows * ROW;
     let (width, height) = (layout.width, top + groups.len() * ROW + 20);
+    let styles = match styles {
+        Styles::Own => format!("<style>{STYLE}</style>\n"),
+        Styles::OfPage => String::new(),
+    };
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{0}\">\n<title>{0}</title>\n\
-         <style>{STYLE}</style>\n<rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n\
+         {styles}<rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n\
          <text class=\"head\" x=\"20\" y=\"34\">{0}</text>\n{legend}",
         escaped(title)
     );
@@ -263,7 +282,7 @@ mod tests {
             choices: vec![vec![0]],
             rows,
         };
-        draw(&plot, "a & b")
+        draw(&plot, "a & b", Styles::Own)
     }
 
     #[test]

@@ -43,12 +43,7 @@ pub(super) fn run(
     let mut plot = plot(rows.collect(), &report.total);
     let groups = plot.groups();
     plot.keep(args.shown(groups));
-    let title = format!(
-        "{}, {} failed, {} without a result",
-        count(report.total.calls, "tool call"),
-        grouped(report.total.failed),
-        grouped(report.total.open)
-    );
+    let title = title(&report.total);
     if let Some(path) = &args.svg {
         svg::write(&plot, &title, path, args.force, ui)?;
     }
@@ -79,6 +74,22 @@ pub(super) fn run(
     out.flush()?;
     report_rest(args, groups, ui);
     Ok(Answer::Done)
+}
+
+fn title(total: &ToolCount) -> String {
+    format!(
+        "{}, {} failed, {} without a result",
+        count(total.calls, "tool call"),
+        grouped(total.failed),
+        grouped(total.open)
+    )
+}
+
+/// Draws the calls of tools for a page.
+pub(in crate::commands) fn picture(rows: &[(String, ToolCount)], total: &ToolCount) -> String {
+    let rows = rows.iter();
+    let rows = rows.map(|(name, count)| ([name.clone(), String::new()], *count));
+    svg::inline(&plot(rows.collect(), total), &title(total))
 }
 
 fn plot(rows: Vec<([String; 2], ToolCount)>, total: &ToolCount) -> Plot {

@@ -9,8 +9,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use backtrail_tui::picker::{Choices, Files, Matches, Points, Sessions, pick};
-use backtrail_view::library::Library;
+use backtrail_tui::picker::{
+    Choices, Files, Matches, PointPreview, Points, Sessions, Ways, pick, restore_plan, rewind_plan,
+};
+use backtrail_view::library::{Answer as Asked, Library, Plan};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::super::library::StoreLibrary;
@@ -68,7 +70,8 @@ fn offer(what: What, verb: &str, words: Vec<OsString>) -> Option<Result<Answer>>
     let ui = Ui::new(false, clap::ColorChoice::Auto).store(store.as_deref());
     // The verb itself says what is wrong with the store.
     let library = Arc::new(StoreLibrary::open(&ui).ok()?);
-    picked(what, verb, &library).transpose().map(|picked| {
+    let picked = picked(what, verb, &library, is_plain(&words));
+    picked.transpose().map(|picked| {
         let arguments = picked?;
         match arguments.is_empty() {
             true => Ok(Answer::No),
@@ -91,6 +94,24 @@ fn names_workspace(word: &OsStr) -> bool {
     word.to_string_lossy().starts_with("--workspace")
 }
 
+/// Returns whether a rewind or restore does all that it can, and nothing is decided yet about files
+/// with other changes.
+fn is_plain(words: &[OsString]) -> bool {
+    const OTHERWISE: [&str; 8] = [
+        "--files",
+        "--chat",
+        "--patch",
+        "-p",
+        "--dry-run",
+        "--keep",
+        "--merge",
+        "--overwrite",
+    ];
+    !words
+        .iter()
+        .any(|word| OTHERWISE.iter().any(|it| word == it))
+}
+
 /// Returns the value of an option.
 fn value_of(option: &str, words: &[OsString]) -> Option<OsString> {
     let mut words = words.iter().take_while(|word| *word != "--");
@@ -108,7 +129,12 @@ fn value_of(option: &str, words: &[OsString]) -> Option<OsString> {
 
 /// Returns the arguments that were picked, none if the user cancelled; `None` if the terminal
 /// cannot show a picker.
-fn picked(what: What, verb: &str, library: &Arc<StoreLibrary>) -> Result<Option<Vec<OsString>>> {
+fn picked(
+    what: What,
+    verb: &str,
+    library: &Arc<StoreLibrary>,
+    is_plain: bool,
+) -> Result<Option<Vec<OsString>>> {
     let shown = Arc::clone(library) as Arc<dyn Library>;
     let choices: Arc<dyn Choices> = match what {
         What::Session => Arc::new(Sessions(shown)),
@@ -116,6 +142,11 @@ fn picked(what: What, verb: &str, library: &Arc<StoreLibrary>) -> Result<Option<
         What::Point => Arc::new(Points {
             library: shown,
             except: NOW,
+            preview: match verb {
+                "rewind" if is_plain => PointPreview::Rewind,
+                "restore" => PointPreview::Differences,
+                _ => PointPreview::Row,
+            },
         }),
     };
     let title = match what {
@@ -133,25 +164,61 @@ fn picked(what: What, verb: &str, library: &Arc<StoreLibrary>) -> Result<Option<
             Some((place, trail)) => vec![place.into(), "--trail".into(), trail.into()],
             None => vec![chosen.into()],
         },
-        (What::Point, "restore" | "cat") => return with_file(verb, chosen, library).map(Some),
+        (What::Point, "restore" | "cat") => {
+            return with_file(verb, chosen, library, is_plain).map(Some);
+        }
+        (What::Point, "rewind") if is_plain => {
+            let plan = rewind_plan(library.as_ref(), &chosen);
+            return with_decision(verb, plan, vec![chosen.into()]).map(Some);
+        }
         _ => vec![chosen.into()],
     };
     Ok(Some(arguments))
 }
 
 /// Picks a file at a point, too: both are missing.
-fn with_file(verb: &str, point: String, library: &Arc<StoreLibrary>) -> Result<Vec<OsString>> {
+fn with_file(
+    verb: &str,
+    point: String,
+    library: &Arc<StoreLibrary>,
+    is_plain: bool,
+) -> Result<Vec<OsString>> {
     let files = Files {
         library: Arc::clone(library) as Arc<dyn Library>,
         point: point.clone(),
         only_changed: verb == "restore",
     };
-    let chosen = pick(&format!("{verb} file:"), Arc::new(files), None);
-    let chosen =
-        chosen.map_err(|error| CommandError::io("cannot use the terminal", None, &error))?;
-    let path = chosen.zip(library.root.as_ref());
-    let path = path.map(|(path, root)| root.join(path).into_os_string());
-    Ok(path.map_or_else(Vec::new, |path| vec![point.into(), path]))
+    let chosen = pick_next(&format!("{verb} file:"), Arc::new(files))?;
+    let Some((path, root)) = chosen.zip(library.root.as_ref()) else {
+        return Ok(Vec::new());
+    };
+    let arguments = vec![point.clone().into(), root.join(&path).into_os_string()];
+    match verb == "restore" && is_plain {
+        true => with_decision(
+            verb,
+            restore_plan(library.as_ref(), &point, &path),
+            arguments,
+        ),
+        false => Ok(arguments),
+    }
+}
+
+/// Picks what happens to files with other changes, too, if there are any. The command itself says
+/// why something cannot be planned.
+fn with_decision(verb: &str, plan: Asked<Plan>, arguments: Vec<OsString>) -> Result<Vec<OsString>> {
+    let Some(plan) = plan.ok().filter(|plan| !plan.choices.is_empty()) else {
+        return Ok(arguments);
+    };
+    let title = format!("{verb}: files with other changes:");
+    let chosen = pick_next(&title, Arc::new(Ways(plan)))?;
+    let chosen = chosen.map(|way| [vec![format!("--{way}").into()], arguments].concat());
+    Ok(chosen.unwrap_or_default())
+}
+
+/// Picks once more, on a terminal that showed a picker before.
+fn pick_next(title: &str, choices: Arc<dyn Choices>) -> Result<Option<String>> {
+    let chosen = pick(title, choices, None);
+    chosen.map_err(|error| CommandError::io("cannot use the terminal", None, &error))
 }
 
 /// Becomes the program with the arguments that were missing. Returns only if that fails.

@@ -72,8 +72,8 @@ fn a_search_that_finds_nothing_and_one_that_is_wrong_leave_the_screen_usable() {
     let shop = Shop::new();
     let mut screen = shop.ui();
     screen.press_for("/zzzyqx", "nothing found");
-    screen.press("<Ctrl-U>(((");
-    screen.expect("(((");
+    screen.press_for("<Ctrl-U>(((", "nothing inside the parentheses");
+    screen.press_for("<Ctrl-U>zzzyqx AND", "nothing after the `and`");
     screen.press("<Esc>");
     screen.expect_gone("Search in");
     screen.press("/<Ctrl-U>cart");

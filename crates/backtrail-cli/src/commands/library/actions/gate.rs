@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use backtrail::snapshot::{Progress, ScanProgress, ScanStage};
 
-/// Whether something is being done that must not stop half way.
-#[derive(Debug, Default)]
+/// Whether something is being done that must not stop half way. A clone is the same gate.
+#[derive(Debug, Default, Clone)]
 pub(in crate::commands::library) struct Gate {
     inner: Arc<SharedGate>,
 }

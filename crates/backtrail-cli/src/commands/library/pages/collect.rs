@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use backtrail::conversation::{Conversation, Item};
+use backtrail_view::highlight::Palette;
 use backtrail_view::library::{Fold, Part, PartKind};
 
 use super::super::{StoreLibrary, tui_lines};
@@ -53,6 +54,7 @@ pub(super) struct Layout<'a> {
     pub(super) source: &'a Source,
     pub(super) width: usize,
     pub(super) fold: Fold,
+    pub(super) palette: Palette,
 }
 
 impl Layout<'_> {
@@ -182,6 +184,7 @@ impl<'a> Writer<'a> {
             full: layout.fold == Fold::Full,
             undone: source.trail.is_some(),
             continued: first > source.first,
+            palette: layout.palette,
         };
         let prices = session_prices(&layout.library.store, &source.info)?;
         Ok(Self {

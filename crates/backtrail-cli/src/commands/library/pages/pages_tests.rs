@@ -1,107 +1,16 @@
 //! Pages tile, whatever is in a session: no part is twice, none is missing, and each is as `show`
 //! writes it. A page is bounded, whatever the length of a session or of a record.
 
-use backtrail::{Block, Compaction, Message, Note, Role, Session, SessionOptions, ToolResult};
+use backtrail::{Block, Message, Session, SessionOptions};
 use backtrail_index::Index;
+use backtrail_view::highlight::Palette;
 use backtrail_view::library::{Fold, Library, Page, PageAt, PageRequest, Part, PartKind, Place};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::super::player::{Player, step};
 use super::super::testing::{Fixture, answer, call, plain, plain_parts, result};
 use super::*;
-
-/// Something that is added to a session.
-#[derive(Debug, Clone)]
-enum Step {
-    Prompt(usize),
-    Answer(usize),
-    Thinking(usize),
-    /// Calls, with the number of lines of each command.
-    Calls(usize),
-    /// The result of the oldest call that has none, and its number of lines.
-    Result(usize),
-    /// A prompt that brings the results of the last calls.
-    PromptWithResults,
-    Injected(usize),
-    Title(u8),
-    Compaction,
-    /// The conversation goes back by a few records.
-    Rewind(u64),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        3 => (1..9usize).prop_map(Step::Prompt),
-        4 => (1..60usize).prop_map(Step::Answer),
-        1 => (1..4usize).prop_map(Step::Thinking),
-        4 => (1..4usize).prop_map(Step::Calls),
-        5 => (1..80usize).prop_map(Step::Result),
-        1 => Just(Step::PromptWithResults),
-        1 => (1..4usize).prop_map(Step::Injected),
-        1 => any::<u8>().prop_map(Step::Title),
-        1 => Just(Step::Compaction),
-        1 => (1..4u64).prop_map(Step::Rewind),
-    ]
-}
-
-/// Adds steps to a session, and the calls that they leave open.
-struct Player {
-    session: Session,
-    open: Vec<String>,
-    calls: usize,
-}
-
-impl Player {
-    fn play(&mut self, step: &Step) {
-        let lines = |what: &str, n: usize| vec![what; n].join("\n\n");
-        let message = match step {
-            Step::Prompt(n) => Message::user_text(lines("please", *n)),
-            Step::Answer(n) => answer(&lines("done **this**", *n)),
-            Step::Thinking(n) => Message::assistant([Block::thinking(lines("hm", *n))]),
-            Step::Calls(n) => Message::assistant((0..*n).map(|_| self.call()).collect::<Vec<_>>()),
-            Step::Result(n) => match self.open.is_empty() {
-                true => result("nobody", "late"),
-                false => result(&self.open.remove(0), &lines("output", *n)),
-            },
-            Step::PromptWithResults => {
-                let results = std::mem::take(&mut self.open).into_iter();
-                let results = results.map(|id| ToolResult::ok("so").answers(id, "bash").into());
-                let blocks = results.chain([Block::text("stop")]);
-                Message::new(Role::User, blocks.collect::<Vec<_>>())
-            }
-            Step::Injected(n) => {
-                let text = lines("remember", *n);
-                Message::user_text(format!("<system-reminder>\n{text}\n</system-reminder>"))
-            }
-            Step::Title(n) => {
-                self.session
-                    .note(&Note::new().title(format!("t{n}")))
-                    .unwrap();
-                return;
-            }
-            Step::Compaction => {
-                // There may be nothing to compact.
-                self.session.compact(&Compaction::new("what was")).ok();
-                return;
-            }
-            Step::Rewind(n) => {
-                let last = self.session.last_seq();
-                if last > *n {
-                    self.session.rewind_chat(last - n).unwrap();
-                }
-                return;
-            }
-        };
-        self.session.append(message).unwrap();
-    }
-
-    fn call(&mut self) -> Block {
-        self.calls += 1;
-        let id = format!("c{}", self.calls);
-        self.open.push(id.clone());
-        call(&id, "make all")
-    }
-}
 
 /// A session of a library, and how its pages are asked for.
 struct Paged<'a> {
@@ -119,6 +28,7 @@ impl Paged<'_> {
             trail: None,
             width: self.width,
             fold: self.fold,
+            palette: Palette::None,
         };
         self.library.page(&request).unwrap()
     }
@@ -132,6 +42,7 @@ impl Paged<'_> {
             source: &source,
             width: usize::from(self.width),
             fold: self.fold,
+            palette: Palette::None,
         };
         let all = Limits {
             lines: usize::MAX,
@@ -203,7 +114,7 @@ proptest! {
         let fixture = Fixture::new();
         let session = fixture.session(SessionOptions::new());
         let id = session.id().to_string();
-        let mut player = Player { session, open: Vec::new(), calls: 0 };
+        let mut player = Player::new(session);
         for (n, step) in steps.iter().enumerate() {
             player.play(step);
             if n == catalogued {
@@ -369,6 +280,7 @@ fn an_undone_turn_is_found_by_its_trail() {
         trail: Some(0),
         width: 60,
         fold: Fold::Short,
+        palette: Palette::None,
     };
     let page = fixture.library.page(&request).unwrap();
     let lines = plain_parts(&page.parts);
@@ -440,6 +352,7 @@ fn a_session_that_is_gone_is_a_failure_and_so_is_a_wrong_id() {
             trail: None,
             width: 80,
             fold: Fold::Short,
+            palette: Palette::None,
         };
         fixture.library.page(&request).unwrap_err().message
     };
@@ -461,4 +374,45 @@ fn a_session_without_a_record_is_an_empty_page() {
         let page = page_of(&fixture, &session, at, Fold::Full);
         assert!(page.parts.is_empty() && !page.has_after, "{at:?}: {page:?}");
     }
+}
+
+#[test]
+fn code_has_the_colours_that_the_page_is_asked_for() {
+    let fixture = Fixture::new();
+    let session = fixture.session(SessionOptions::new());
+    session.append(Message::user_text("how?")).unwrap();
+    let escape = "\u{1b}[31m";
+    let text = format!("```rust\nfn main() {{ {escape}\"a\" }}\n```");
+    session.append(answer(&text)).unwrap();
+    let page = |palette| {
+        let request = PageRequest {
+            session: session.id().to_string(),
+            at: PageAt::Start,
+            trail: None,
+            width: 60,
+            fold: Fold::Short,
+            palette,
+        };
+        fixture.library.page(&request).unwrap()
+    };
+    let colors = |palette| {
+        let page = page(palette);
+        let parts = page
+            .parts
+            .iter()
+            .filter(|part| part.kind == PartKind::Answer);
+        let spans = parts.flat_map(|part| part.lines.iter().flatten().cloned());
+        let colors = spans.filter_map(|span| span.style.get_fg_color());
+        colors.collect::<Vec<_>>()
+    };
+    let all = [Palette::Sixteen, Palette::Dark, Palette::Light].map(colors);
+    assert!(all.iter().all(|colors| colors.len() > 1), "{all:?}");
+    assert_ne!(all[1], all[2]);
+    let is_ansi = |color: &anstyle::Color| matches!(color, anstyle::Color::Ansi(_));
+    assert!(all[0].iter().all(is_ansi), "{all:?}");
+    assert_eq!(colors(Palette::None), []);
+    // Colours change no text, and escapes of the text are gone.
+    let text = |palette| plain_parts(&page(palette).parts);
+    assert_eq!(text(Palette::Dark), text(Palette::None));
+    assert!(text(Palette::Dark).contains(&"      fn main() { \"a\" }".to_owned()));
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use backtrail::{SessionId, Store};
+use backtrail::{SessionId, Store, WorkspaceId};
 use backtrail_formats::{Interest, Notice, Notifier};
 use backtrail_index::known_sessions;
 
@@ -15,6 +15,8 @@ use crate::files::entries;
 
 /// How many sessions are watched besides the open one: those that were active last.
 const RECENT: usize = 256;
+/// How many sessions that were shown are watched, too.
+const SHOWN: usize = 64;
 /// The directories of a store in which others come and go.
 const PARTS: [&str; 3] = ["sessions", "workspaces", "trash"];
 
@@ -39,7 +41,11 @@ pub(super) struct WatchedPlaces {
     root: Option<PathBuf>,
     /// The directory of its workspace, once there is one.
     workspace: Option<PathBuf>,
+    /// The directories of other workspaces that are looked at.
+    others: BTreeSet<PathBuf>,
     open: Option<SessionId>,
+    /// The sessions that were shown last, the oldest first.
+    shown: VecDeque<SessionId>,
     /// The sessions that were active last, the oldest first.
     recent: VecDeque<SessionId>,
 }
@@ -54,7 +60,9 @@ impl WatchedPlaces {
             workspaces: dir("workspaces"),
             root: root.map(Path::to_owned),
             workspace: None,
+            others: BTreeSet::new(),
             open: None,
+            shown: VecDeque::new(),
             recent: VecDeque::new(),
         };
         let directory = store.root();
@@ -95,7 +103,8 @@ impl WatchedPlaces {
     }
 
     fn forget_session(&mut self, id: &SessionId) {
-        if self.open.as_ref() != Some(id) && !self.recent.contains(id) {
+        let is_open = self.open.as_ref() == Some(id) || self.shown.contains(id);
+        if !is_open && !self.recent.contains(id) {
             self.notifier.forget(&self.sessions.join(id.as_str()));
         }
     }
@@ -106,6 +115,29 @@ impl WatchedPlaces {
             if let Some(before) = self.open.replace(id.clone()) {
                 self.forget_session(&before);
             }
+        }
+    }
+
+    /// Watches a session that is shown beside others.
+    fn show(&mut self, id: &SessionId) {
+        let before = self.shown.iter().position(|shown| shown == id);
+        match before.and_then(|before| self.shown.remove(before)) {
+            Some(_) => {}
+            None => self.watch_session(id),
+        }
+        self.shown.push_back(id.clone());
+        if self.shown.len() > SHOWN
+            && let Some(oldest) = self.shown.pop_front()
+        {
+            self.forget_session(&oldest);
+        }
+    }
+
+    /// Watches another workspace.
+    fn add_workspace(&mut self, id: &WorkspaceId) {
+        let dir = self.workspaces.join(id.as_str());
+        if self.find_workspace().as_ref() != Some(&dir) && self.others.insert(dir.clone()) {
+            self.notifier.watch(&dir, Interest::Contents).ok();
         }
     }
 
@@ -133,6 +165,7 @@ impl WatchedPlaces {
                     news.is_list_changed = true;
                     news.is_workspace_changed = true;
                     news.sessions.extend(self.open.clone());
+                    news.sessions.extend(self.shown.iter().cloned());
                 }
             }
         }
@@ -146,7 +179,8 @@ impl WatchedPlaces {
         }
         if path.starts_with(&self.workspaces) {
             let is_here = self.find_workspace().is_some_and(|it| path.starts_with(it));
-            news.is_workspace_changed |= is_here;
+            let is_other = path.parent().is_some_and(|dir| self.others.contains(dir));
+            news.is_workspace_changed |= is_here || is_other;
         }
         news.sessions.extend(self.session_at(path.parent()));
     }
@@ -211,13 +245,23 @@ impl WatchedSessions {
         lock(&self.places).open(id);
     }
 
+    /// Watches a session that is shown beside others.
+    pub(in crate::commands::library) fn show(&self, id: &SessionId) {
+        lock(&self.places).show(id);
+    }
+
+    /// Watches another workspace.
+    pub(in crate::commands::library) fn add_workspace(&self, id: &WorkspaceId) {
+        lock(&self.places).add_workspace(id);
+    }
+
     /// Returns whether something changed since the last call.
     pub(in crate::commands::library) fn take_changed(&self) -> bool {
         self.is_changed.swap(false, Ordering::AcqRel)
     }
 
     /// Watches the sessions that were active last.
-    pub(super) fn watch_recent(&mut self, store: &Store) {
+    pub(in crate::commands::library) fn watch_recent(&self, store: &Store) {
         let known = known_sessions(store).into_iter().take(RECENT);
         let ids: Vec<SessionId> = known.filter_map(|it| it.id.parse().ok()).collect();
         let mut places = lock(&self.places);

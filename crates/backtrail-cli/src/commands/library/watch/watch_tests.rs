@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use backtrail::trash::DeleteScope;
 use backtrail::{CheckpointOptions, Message, Note, Session, SessionOptions, ToolResult};
+use backtrail_view::highlight::Palette;
 use backtrail_view::library::{Fold, Library, PageAt, PageRequest};
 
 use super::super::testing::{Fixture, call, plain_parts, write_file};
@@ -61,6 +62,7 @@ fn page_of(session: &Session) -> PageRequest {
         trail: None,
         width: 80,
         fold: Fold::Short,
+        palette: Palette::None,
     }
 }
 
