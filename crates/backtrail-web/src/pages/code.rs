@@ -58,7 +58,7 @@ mod tests {
     fn emphasis_crosses_spans_and_changes_no_letter() {
         let red = Style::new().fg_color(Some(AnsiColor::Red.into()));
         let spans = vec![Span::new(red, "let"), Span::plain(" größe<1>")];
-        let html = emphasised(&spans, &vec![2..5]).into_string();
+        let html = emphasised(&spans, &Changed::from_iter(std::iter::once(2..5))).into_string();
         assert_eq!(
             html,
             "<span class=\"a1\">le</span><b><span class=\"a1\">t</span></b><b> g</b>röße&lt;1&gt;"
