@@ -135,10 +135,9 @@ mod tests {
             (Removed, "gone();"),
             (Added, "let total = amount;"),
         ]);
-        let changed = |n: usize| lines[n].changed.first().cloned();
-        assert_eq!(changed(0), Some(12..17));
-        assert_eq!(changed(1), None);
-        assert_eq!(changed(2), Some(12..18));
+        assert_eq!(lines[0].changed, std::slice::from_ref(&(12..17)));
+        assert!(lines[1].changed.is_empty());
+        assert_eq!(lines[2].changed, std::slice::from_ref(&(12..18)));
     }
 
     #[test]
