@@ -109,7 +109,8 @@ fn read_strictly(page: &str) -> Seen {
         code article b details summary pre dl dt dd ul ol li blockquote em strong del table thead tbody tr th td br hr figure img \
         section nav h2 script ";
     const ATTRIBUTES: &str = " lang charset http-equiv content name id class href title aria-label role type placeholder autocomplete \
-        spellcheck aria-pressed datetime alt loading src rel target data-language start ";
+        spellcheck aria-pressed datetime alt loading src rel target data-language start \
+        data-first data-last data-session ";
     let mut seen = Seen::default();
     let mut open: Vec<String> = Vec::new();
     let mut rest = page.strip_prefix("<!doctype html>").expect("a doctype");
