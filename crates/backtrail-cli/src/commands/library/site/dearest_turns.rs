@@ -44,9 +44,10 @@ fn find(library: &StoreLibrary, index: &Index, query: &SpendingQuery) -> Result<
     let mut found: Vec<SessionTurn> = Vec::new();
     for row in sessions.into_iter().take(MOST_SESSIONS) {
         let least = query.limit.checked_sub(1).and_then(|last| found.get(last));
-        if query.limit == 0
-            || least.is_some_and(|it| weight(&it.turn.spending) >= weight(&row.spending))
-        {
+        let least = least
+            .map(|it| weight(&it.turn.spending))
+            .unwrap_or_default();
+        if query.limit == 0 || weight(&row.spending) <= least {
             break;
         }
         let Some(session) = row.key.and_then(|key| key.parse::<SessionId>().ok()) else {
