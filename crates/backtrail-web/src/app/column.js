@@ -56,7 +56,7 @@ class Column {
   #approach(entries) {
     for (const { target, isIntersecting } of entries) {
       target.range.isNear = isIntersecting;
-      if (isIntersecting && !target.range.isFilled) this.fill(target.range.n);
+      if (isIntersecting) this.#need(target.range);
     }
   }
 
@@ -70,6 +70,13 @@ class Column {
     range.node.replaceChildren();
     this.#setHeight(range, height);
     Object.assign(range, { isFilled: false, sources: [] });
+  }
+
+  // Fills a range that is empty, once however often it is asked for meanwhile.
+  #need(range) {
+    if (range.isFilled) return null;
+    range.filling ??= this.fill(range.n).finally(() => { range.filling = null; });
+    return range.filling;
   }
 
   // Fills a range, or renews what has changed in it.
@@ -163,7 +170,7 @@ class Column {
   async reach(item) {
     const range = this.ranges[Math.min(this.ranges.length - 1, Math.max(0, Math.floor(item / this.size)))];
     if (!range) return null;
-    if (!range.isFilled) await this.fill(range.n);
+    await this.#need(range);
     return range.node;
   }
 }

@@ -241,7 +241,7 @@ const sessionPage = (url) => {
     guardWrites(document);
     one("#copy-session").hidden = !session.formats.includes("markdown");
     showOutline();
-    if (!(await arrive(url.hash))) await column.fill(0);
+    if (!(await arrive(url.hash))) await column.reach(0);
   };
 
   const ready = showing(conversation, start);

@@ -84,7 +84,7 @@ const sessionsPage = () => {
       prepare: (node) => all("a.row", node).forEach(markUnread),
     });
     column.resize(page.matching);
-    await column.fill(0);
+    await column.reach(0);
   });
 
   const showResults = () => {
