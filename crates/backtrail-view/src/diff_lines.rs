@@ -135,9 +135,9 @@ mod tests {
             (Removed, "gone();"),
             (Added, "let total = amount;"),
         ]);
-        assert_eq!(lines[0].changed, [12..17]);
+        assert_eq!(lines[0].changed, std::slice::from_ref(&(12..17)));
         assert!(lines[1].changed.is_empty());
-        assert_eq!(lines[2].changed, [12..18]);
+        assert_eq!(lines[2].changed, std::slice::from_ref(&(12..18)));
     }
 
     #[test]

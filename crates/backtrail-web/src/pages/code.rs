@@ -1,18 +1,19 @@
 //! Text in the sixteen colours of a terminal, as classes: `a1` is red, whatever red is in a style.
 
+use std::ops::Range;
+
 use backtrail_view::library::Line;
-use backtrail_view::word_diff::Changed;
 use maud::{Markup, html};
 
 use crate::answer::style_classes;
 
 /// Returns a line of code.
 pub(super) fn line(line: &Line) -> Markup {
-    emphasised(line, &Changed::new())
+    emphasised(line, &[])
 }
 
 /// Returns a line of code with some of its bytes emphasised.
-pub(super) fn emphasised(line: &Line, changed: &Changed) -> Markup {
+pub(super) fn emphasised(line: &Line, changed: &[Range<usize>]) -> Markup {
     let mut end = 0;
     let pieces = line.iter().flat_map(|span| {
         let start = end;
@@ -34,7 +35,7 @@ fn piece(text: &str, class: &str, is_changed: bool) -> Markup {
 }
 
 /// Splits a text that begins at a byte of its line where emphasis begins and ends.
-fn pieces<'t>(text: &'t str, start: usize, changed: &Changed) -> Vec<(&'t str, bool)> {
+fn pieces<'t>(text: &'t str, start: usize, changed: &[Range<usize>]) -> Vec<(&'t str, bool)> {
     let end = start + text.len();
     let ends = changed.iter().flat_map(|range| [range.start, range.end]);
     let mut cuts: Vec<usize> = ends.filter(|at| (start + 1..end).contains(at)).collect();
@@ -58,7 +59,7 @@ mod tests {
     fn emphasis_crosses_spans_and_changes_no_letter() {
         let red = Style::new().fg_color(Some(AnsiColor::Red.into()));
         let spans = vec![Span::new(red, "let"), Span::plain(" größe<1>")];
-        let html = emphasised(&spans, &vec![2..5]).into_string();
+        let html = emphasised(&spans, std::slice::from_ref(&(2..5))).into_string();
         assert_eq!(
             html,
             "<span class=\"a1\">le</span><b><span class=\"a1\">t</span></b><b> g</b>röße&lt;1&gt;"
