@@ -55,7 +55,7 @@ const send = async (path, options = {}) => {
 };
 
 const given = (parameters) => {
-  const pairs = [...(parameters instanceof URLSearchParams ? parameters : Object.entries(parameters))];
+  const pairs = [...(parameters[Symbol.iterator] ? parameters : Object.entries(parameters))];
   return new URLSearchParams(pairs.filter(([, value]) => value !== undefined && value !== null && value !== ""));
 };
 
