@@ -135,6 +135,7 @@ fn the_manual_matches_help() {
         "tag",
         "pin",
         "stats",
+        "web",
         "import",
         "watch",
         "setup",

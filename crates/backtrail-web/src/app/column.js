@@ -6,6 +6,15 @@ const FAR = 6000;
 // Browsers cannot scroll further than some 30 million pixels.
 const HIGHEST = 12_000_000;
 
+// Code that is wider or higher than its box is scrolled with the keyboard, too.
+const letScroll = (node) => {
+  const isCut = (box) => box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
+  for (const box of all("pre", node).filter(isCut)) box.setAttribute("tabindex", "0");
+};
+document.addEventListener("toggle", (event) => {
+  if (event.target.open) letScroll(event.target);
+}, true);
+
 class Column {
   // options: size of a range, its estimated height in pixels, load(first, last) which returns HTML,
   // prepare(node) for what was loaded, and the tag of a range.
@@ -98,6 +107,7 @@ class Column {
     }
     if (this.isClosed || asked !== range.asked || this.ranges[n] !== range) return;
     this.keepPlace(() => this.#renew(range, [...fragment(html).children]));
+    letScroll(range.node);
   }
 
   // Renews the ranges that are filled; what did not change stays as it is, unfolded and focused.

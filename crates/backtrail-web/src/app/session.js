@@ -50,7 +50,6 @@ const addFold = (parent, closed, open, className, show) => {
 };
 
 const addTurnFiles = (end, session, trail) => {
-  if (end.firstElementChild && !end.firstElementChild.textContent.trim()) return;
   addFold(end, "Files", "Hide files", "turn-files", (body) => showChanges(body, { session, seq: end.dataset.first, trail }));
 };
 

@@ -77,7 +77,9 @@ const workspacePage = (url) => {
     if (id === "now") rewind.dataset.impossible = "";
     else delete rewind.dataset.impossible;
     one("#moment-fork").hidden = !session;
-    one("#compare").elements.from.value = momentOf(id);
+    // Now is compared with the moment before it.
+    const { from } = one("#compare").elements;
+    from.value = momentOf(id === "now" ? rows[1]?.dataset.id ?? id : id);
     guardWrites(one("#moment"));
     const chosen = given({ w, at: rows[0] === row ? "" : momentOf(id) });
     router.rewrite(`/workspace${[...chosen].length ? `?${chosen}` : ""}`);

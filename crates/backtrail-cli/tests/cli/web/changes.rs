@@ -2,7 +2,6 @@
 //! reversed (F15, F37).
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -13,8 +12,8 @@ use crate::kit::Cli;
 
 /// How many files the run writes.
 const FILES: usize = 400;
-/// How often an undo is killed.
-const KILLS: u32 = 8;
+/// How many times an undo is killed after it began to move files.
+const KILLS: usize = 8;
 
 /// A workspace in which a run wrote many files, and changed one that you changed since.
 struct Lab {
@@ -107,42 +106,31 @@ fn f15_an_undo_asks_about_your_edits_and_the_answer_reverses_it() {
 fn f15_f37_killed_in_an_undo_with_a_conflict_the_next_command_makes_it_exact() {
     let lab = Lab::new();
     let states = lab.states();
-    // How long it takes when nothing kills it.
-    let whole = {
-        let pages = lab.pages();
-        let undo = plan(&pages, &json!({"do": "undo"}));
-        let begun = Instant::now();
-        pages.post("/api/apply", &order(&undo, "merge")).json();
-        begun.elapsed()
-    };
-    assert_eq!(lab.state(), states[1]);
-    let mut undone = 1;
-    for n in 0..KILLS {
+    for n in 0..=KILLS {
         if lab.state() == states[1] {
             ok(lab.cli.run(&["redo"]));
         }
         assert_eq!(lab.state(), states[0], "kill {n}");
-        kill_after(&lab, whole * n / (KILLS - 1));
+        kill_at(&lab, FILES - FILES * n / KILLS);
         ok(lab.cli.run(&["status"]));
         let found = lab.state();
-        let which = states.iter().position(|state| *state == found);
-        let which = which.unwrap_or_else(|| panic!("half done after kill {n}: {found:?}"));
-        undone += which;
+        assert!(
+            states.contains(&found),
+            "half done after kill {n}: {found:?}"
+        );
         let left = lab.cli.run(&["verify", "--quick"]);
         assert_eq!(left.code, 0, "kill {n}: {left:#?}");
     }
-    assert!(undone > 1, "every kill came too early");
 }
 
-/// Begins an undo, and kills the program a while later.
-fn kill_after(lab: &Lab, time: Duration) {
+/// Begins an undo, and kills the program as soon as no more than so many files are left.
+fn kill_at(lab: &Lab, files: usize) {
     let mut pages = lab.pages();
     let undo = plan(&pages, &json!({"do": "undo"}));
     let answer = pages.send_order("/api/apply", &order(&undo, "merge"));
-    let begun = Instant::now();
-    while begun.elapsed() < time {
-        std::hint::spin_loop();
-    }
+    let many = lab.cli.work().join("many");
+    let left = || fs::read_dir(&many).map_or(0, Iterator::count);
+    super::wait_until("files move", || left() <= files);
     pages.signal(Signal::KILL);
     assert_eq!(pages.wait(), -1);
     drop(answer);

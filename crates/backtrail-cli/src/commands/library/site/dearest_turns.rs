@@ -31,29 +31,30 @@ pub(super) fn dearest_turns(
 }
 
 /// A turn of a session.
-struct Found {
+struct SessionTurn {
     session: SessionId,
     turn: TurnRow,
 }
 
 /// Finds the dearest turns. No turn costs more than its session, so those that cost less than what
 /// was found are not looked at.
-fn find(library: &StoreLibrary, index: &Index, query: &SpendingQuery) -> Result<Vec<Found>> {
+fn find(library: &StoreLibrary, index: &Index, query: &SpendingQuery) -> Result<Vec<SessionTurn>> {
     let filter = filter(library, query)?;
     let sessions = index.spending_by(&filter, &[Group::Session])?.by;
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<SessionTurn> = Vec::new();
     for row in sessions.into_iter().take(MOST_SESSIONS) {
         let least = query.limit.checked_sub(1).and_then(|last| found.get(last));
-        if query.limit == 0
-            || least.is_some_and(|it| weight(&it.turn.spending) >= weight(&row.spending))
-        {
+        let least = least
+            .map(|it| weight(&it.turn.spending))
+            .unwrap_or_default();
+        if query.limit == 0 || weight(&row.spending) <= least {
             break;
         }
         let Some(session) = row.key.and_then(|key| key.parse::<SessionId>().ok()) else {
             continue;
         };
         let turns = index.turns(&session, &filter)?.into_iter();
-        found.extend(turns.map(|turn| Found {
+        found.extend(turns.map(|turn| SessionTurn {
             session: session.clone(),
             turn,
         }));
@@ -68,7 +69,7 @@ fn weight(spending: &Spending) -> (Money, u64) {
     (spending.cost, spending.tokens())
 }
 
-fn dear_turn(index: &Index, found: Found) -> Result<DearTurn> {
+fn dear_turn(index: &Index, found: SessionTurn) -> Result<DearTurn> {
     let row = derived::session(index, &found.session)?;
     let title = row.as_ref().and_then(title_of).unwrap_or(NO_TITLE);
     Ok(DearTurn {

@@ -13,6 +13,7 @@ use super::super::{Answer, StoreLibrary, failure};
 use crate::commands::filters::{Filters, NamedFilters};
 use crate::commands::list::{SessionLine, agent_of, title_of, trees};
 use crate::error::Result;
+use crate::short::know;
 use crate::text::{one_line, tokens};
 
 pub(super) fn find(library: &StoreLibrary, query: &SessionQuery) -> Answer<SessionsFound> {
@@ -23,8 +24,13 @@ pub(super) fn find(library: &StoreLibrary, query: &SessionQuery) -> Answer<Sessi
 
 fn read(library: &StoreLibrary, query: &SessionQuery) -> Result<SessionsFound> {
     let index = library.index_as_left()?;
-    let mut rows = index.sessions(&filter(library, query)?)?;
-    let all = index.values(Field::Sessions)?.len() as u64;
+    know(|| index.short_ids().ok());
+    let filter = filter(library, query)?;
+    let mut rows = index.sessions(&filter)?;
+    let all = match filter == Filter::default() {
+        true => rows.len(),
+        false => index.values(Field::Sessions)?.len(),
+    };
     let title = query.title.trim().to_lowercase();
     rows.retain(|row| {
         let is_here = query.scope != Scope::Project || row.project == library.project;
@@ -44,7 +50,7 @@ fn read(library: &StoreLibrary, query: &SessionQuery) -> Result<SessionsFound> {
     Ok(SessionsFound {
         rows: with_models(&index, shown)?,
         matching: matching.get() as u64,
-        all,
+        all: all as u64,
     })
 }
 

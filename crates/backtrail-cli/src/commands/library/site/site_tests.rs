@@ -4,7 +4,7 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use backtrail::{Draft, Message, Note, Session, SessionOptions, Usage};
+use backtrail::{Draft, Message, Note, Role, Session, SessionOptions, Usage};
 use backtrail_view::library::{Change, Library, Scope, Watch};
 use backtrail_web::library::{
     Condition, GroupBy, RecordsRequest, Redaction, SessionQuery, SessionsFound, Site, SpendingQuery,
@@ -91,6 +91,23 @@ fn the_end_of_a_long_turn_has_the_cost_of_all_of_it() {
     let whole = exported(&fixture.library, &player.session);
     assert_eq!(whole.matches("turn-end").count(), 2);
     assert_same(&in_ranges(&fixture.library, &player.session, 100), &whole);
+}
+
+#[test]
+fn results_in_one_record_have_one_place_to_link_to() {
+    let fixture = Fixture::new();
+    let session = fixture.session(SessionOptions::new());
+    session.append(Message::user_text("look")).unwrap();
+    for id in ["t1", "t2"] {
+        session
+            .append(Message::assistant([call(id, "ls")]))
+            .unwrap();
+    }
+    let both = ["t1", "t2"].map(|id| result(id, "done").blocks.remove(0));
+    session.append(Message::new(Role::Tool, both)).unwrap();
+    let whole = exported(&fixture.library, &session);
+    assert_eq!(whole.matches("id=\"r4\"").count(), 1, "{whole}");
+    assert_same(&in_ranges(&fixture.library, &session, 1), &whole);
 }
 
 #[test]
@@ -685,7 +702,7 @@ fn what_is_not_protected_is_listed_with_the_reason() {
 }
 
 #[test]
-fn another_workspace_has_its_own_plans_and_the_same_gate() {
+fn another_workspace_has_its_own_plans() {
     let lab = Lab::new();
     lab.write("a.txt", "1");
     lab.turn("write a", "a.txt", "2");
@@ -714,6 +731,23 @@ fn another_workspace_has_its_own_plans_and_the_same_gate() {
     apply(&*here).unwrap();
     assert_eq!(lab.read("a.txt"), "1");
     assert!(lab.library.in_workspace("../x").is_err());
+}
+
+#[test]
+fn once_the_program_ends_nothing_begins_to_move_in_any_workspace() {
+    let lab = Lab::new();
+    lab.turn("write a", "a.txt", "2");
+    let seen = lab.library.in_workspace(&lab.id()).unwrap();
+    let plan = seen.plan(&backtrail_view::library::Action::Undo).unwrap();
+    lab.library.close();
+    let (done, is_done) = channel();
+    // It never ends: the process does.
+    std::thread::spawn(move || {
+        let stop = backtrail_view::library::OnConflict::Stop;
+        drop(done.send(seen.apply(plan.token, stop)));
+    });
+    assert!(is_done.recv_timeout(Duration::from_secs(1)).is_err());
+    assert_eq!(lab.read("a.txt"), "2");
 }
 
 #[test]
