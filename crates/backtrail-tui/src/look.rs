@@ -1,6 +1,6 @@
 //! How the screens look: signs, colours, and the styles of things.
 
-use backtrail_view::highlight::Palette;
+use backtrail_view::library::Palette;
 use ratatui::style::{Color, Modifier, Style};
 
 /// The background of the terminal.

@@ -2,8 +2,8 @@
 //! words that changed.
 
 use crate::clean::shown;
-use crate::highlight::{Highlighter, Language, Palette};
-use crate::library::{DiffKind, FileDiff, Line, Span};
+use crate::highlight::{Highlighter, Language};
+use crate::library::{DiffKind, FileDiff, Line, Palette, Span};
 use crate::word_diff::{Changed, changed_words};
 
 /// A line of a difference.

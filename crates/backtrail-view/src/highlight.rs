@@ -14,7 +14,7 @@ use syntect::parsing::{SyntaxReference, SyntaxSet};
 use two_face::theme::{EmbeddedLazyThemeSet, EmbeddedThemeName};
 
 use crate::clean::shown;
-use crate::library::{Line, Span};
+use crate::library::{Line, Palette, Span};
 
 /// Beyond any of these, text stays plain.
 const MOST_BYTES: usize = 512 << 10;
@@ -22,20 +22,6 @@ const MOST_LINES: usize = 10_000;
 const LONGEST_LINE: usize = 4 << 10;
 /// What is not highlighted by then stays plain.
 const MOST_TIME: Duration = Duration::from_millis(500);
-
-/// The colours that there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Palette {
-    /// No colours.
-    #[default]
-    None,
-    /// Sixteen, whose look is decided where they are shown.
-    Sixteen,
-    /// 256, on a dark background.
-    Dark,
-    /// 256, on a light background.
-    Light,
-}
 
 struct Languages {
     syntaxes: SyntaxSet,

@@ -8,7 +8,19 @@ use std::ffi::OsString;
 
 use anstyle::Style;
 
-use crate::highlight::Palette;
+/// The colours that there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Palette {
+    /// No colours.
+    #[default]
+    None,
+    /// Sixteen, whose look is decided where they are shown.
+    Sixteen,
+    /// 256, on a dark background.
+    Dark,
+    /// 256, on a light background.
+    Light,
+}
 
 /// Text in one style. It must be clean: no escapes, no control characters, no tabs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -21,7 +21,7 @@ use std::ops::RangeInclusive;
 use backtrail::verify::DamageReport;
 use backtrail::{ErrorKind, RecordKind, RecordRef, SessionInfo, SessionReader, Store};
 use backtrail_index::SessionRow;
-use backtrail_view::highlight::Palette;
+use backtrail_view::library::Palette;
 use serde_json::{Value, json};
 
 use self::commit::CommitAnswer;

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::cursor::{Cursor, Step};
-use backtrail_view::highlight::Palette;
+use backtrail_view::library::Palette;
 use backtrail_view::library::{Fold, Page, PageAt, PageRequest, Part, PartKind, Place};
 
 /// How many pages are kept.

@@ -1,7 +1,8 @@
 //! Who wrote each line of a file.
 
 use backtrail_view::clean::shown;
-use backtrail_view::highlight::{self, Palette};
+use backtrail_view::highlight;
+use backtrail_view::library::Palette;
 use backtrail_view::library::{Answer, BlameLine, Line};
 use maud::{Markup, html};
 use serde_json::{Value, json};

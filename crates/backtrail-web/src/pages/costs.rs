@@ -102,7 +102,15 @@ fn group_by(query: &Query) -> Answer<GroupBy> {
 fn groups(view: &SpendingView, by: GroupBy) -> Markup {
     html! {
         @if by != GroupBy::Tool { (total(&view.total)) }
-        @for note in &view.notes { p.note { (note) } }
+        @if let [first, rest @ ..] = view.notes.as_slice() {
+            p.note { (first) }
+            @if !rest.is_empty() {
+                details.notes {
+                    summary { (rest.len()) @if rest.len() == 1 { " more note" } @else { " more notes" } }
+                    @for note in rest { p.note { (note) } }
+                }
+            }
+        }
         @if view.rows.is_empty() { p.empty { "Nothing was spent in this time." } }
         @else {
             div.plot tabindex="0" role="region" aria-label="Plot" { (PreEscaped(&view.svg)) }

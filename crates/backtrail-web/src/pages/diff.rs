@@ -1,7 +1,7 @@
 //! The difference of a file, unified or side by side.
 
 use backtrail_view::diff_lines::{ShownLine, runs, shown_lines};
-use backtrail_view::highlight::Palette;
+use backtrail_view::library::Palette;
 use backtrail_view::library::{DiffKind, FileDiff};
 use maud::{Markup, html};
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use backtrail_view::highlight::{self, Palette};
+use backtrail_view::highlight;
+use backtrail_view::library::Palette;
 use backtrail_view::library::{Answer, Line, Moment};
 use maud::{Markup, html};
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
 //! Blocks of code in a conversation, in the colours of their languages.
 
-use backtrail_view::highlight::{Language, Palette};
+use backtrail_view::highlight::Language;
 use backtrail_view::library;
+use backtrail_view::library::Palette;
 
 use crate::commands::diff::{ADDED, REMOVED};
 use crate::layout::{DIM, Line, Span};

@@ -1,7 +1,7 @@
 //! Markdown, lightly rendered for a terminal.
 
 use anstyle::{Effects, Style};
-use backtrail_view::highlight::Palette;
+use backtrail_view::library::Palette;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::code::CodeBlock;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use backtrail::SessionInfo;
 use backtrail::conversation::{Item, RelativePaths};
 use backtrail_index::SessionPrices;
-use backtrail_view::highlight::Palette;
+use backtrail_view::library::Palette;
 
 use super::sheet::Sheet;
 use super::writer::{ShowOptions, ShowWriter};

@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use backtrail::conversation::{LineChange, Question, Todo, TodoState};
-use backtrail_view::highlight::Palette;
+use backtrail_view::library::Palette;
 use unicode_width::UnicodeWidthStr;
 
 use super::glyphs::Glyphs;

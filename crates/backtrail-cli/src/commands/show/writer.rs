@@ -7,7 +7,7 @@ use backtrail::conversation::{CompactionItem, InjectedMessage, RunItem, ToolResu
 use backtrail::conversation::{InjectedKind, Item, Prompt, RelativePaths, ToolCall};
 use backtrail::{Block, Run, Timestamp};
 use backtrail_index::SessionPrices;
-use backtrail_view::highlight::Palette;
+use backtrail_view::library::Palette;
 
 use super::glyphs::Glyphs;
 use super::markdown;

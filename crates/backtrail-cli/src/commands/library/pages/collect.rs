@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use backtrail::conversation::{Conversation, Item};
-use backtrail_view::highlight::Palette;
+use backtrail_view::library::Palette;
 use backtrail_view::library::{Fold, Part, PartKind};
 
 use super::super::{StoreLibrary, tui_lines};

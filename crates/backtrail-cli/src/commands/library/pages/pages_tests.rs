@@ -3,7 +3,7 @@
 
 use backtrail::{Block, Message, Session, SessionOptions};
 use backtrail_index::Index;
-use backtrail_view::highlight::Palette;
+use backtrail_view::library::Palette;
 use backtrail_view::library::{Fold, Library, Page, PageAt, PageRequest, Part, PartKind, Place};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use backtrail::trash::DeleteScope;
 use backtrail::{CheckpointOptions, Message, Note, Session, SessionOptions, ToolResult};
-use backtrail_view::highlight::Palette;
+use backtrail_view::library::Palette;
 use backtrail_view::library::{Fold, Library, PageAt, PageRequest};
 
 use super::super::testing::{Fixture, call, plain_parts, write_file};
