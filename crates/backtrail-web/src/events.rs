@@ -19,6 +19,8 @@ use tokio::sync::watch;
 
 use crate::guard::random_hex;
 
+/// The header of data with the last change before it was read: a stream that begins there misses nothing.
+pub(crate) const SEEN: &str = "x-backtrail-seen";
 /// How many changes are kept for a reader that comes again.
 const KEPT: usize = 1024;
 
@@ -80,6 +82,11 @@ impl Events {
         ring.newest += 1;
         drop(ring);
         self.news.send_replace(());
+    }
+
+    /// Returns the name of the newest change, as a reader sends it back.
+    pub(crate) fn newest(&self) -> String {
+        format!("{}-{}", self.start, self.ring().newest)
     }
 
     /// Ends every stream with a farewell.

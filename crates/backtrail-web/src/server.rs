@@ -14,7 +14,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use backtrail_view::library::Watch;
@@ -30,7 +30,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::actions::{ACTS, Actions, Writes};
 use crate::connections::{Connection, Connections, Impatient};
-use crate::events::Events;
+use crate::events::{Events, SEEN};
 use crate::guard::{self, Access, Asked, Guard, Token};
 use crate::library::Site;
 use crate::opener::Opener;
@@ -338,10 +338,24 @@ impl Running {
             Ok(Access::Data) => {
                 open.prove();
                 forget(&self.opener, None);
-                router.call(request.map(Body::new)).await?
+                self.data(request, router).await?
             }
         };
         guard::add_strict_headers(response.headers_mut());
+        Ok(response)
+    }
+
+    /// Answers with data, and with the last change before they were read.
+    async fn data(
+        &self,
+        request: Request<Incoming>,
+        router: &TowerToHyperService<Router>,
+    ) -> Result<Response, Infallible> {
+        let seen = HeaderValue::try_from(self.events.newest());
+        let mut response = router.call(request.map(Body::new)).await?;
+        if let Ok(seen) = seen {
+            response.headers_mut().insert(SEEN, seen);
+        }
         Ok(response)
     }
 }

@@ -139,6 +139,6 @@ test("hundreds of rows are read where they are looked at", async ({ page, store,
   await expect(page.locator("#tally")).toHaveText("350 sessions");
   await expect(titles(page).first()).toHaveText("question 349");
   await page.keyboard.press("End");
-  await expect(page.locator("#list .row", { hasText: /question 0$/ })).toBeInViewport();
+  await expect(titles(page).filter({ hasText: /^question 0$/ })).toBeInViewport();
   expect(await page.locator("#list .range").count()).toBe(4);
 });

@@ -14,9 +14,12 @@ const toggleLayout = () => {
 };
 
 const showChanges = async (node, parameters) => {
+  node.shows = parameters;
   node.replaceChildren(element("p", "Reading…", { class: "empty" }));
   await showing(node, async () => {
     const changes = await ask("changes", parameters);
+    // Something else may be wanted here by now.
+    if (node.shows !== parameters) return;
     fill(node, changes.html);
     if (changes.count === 1) one("details.file", node).open = true;
   });

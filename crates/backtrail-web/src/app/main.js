@@ -124,11 +124,10 @@ const keys = {
   "?": () => one("#help").showModal(),
   d: toggleLayout,
   "/": () => {
-    const field = one("[data-search]");
-    if (!field) return router.go("/").then(() => one("[data-search]")?.focus());
-    field.focus();
-    field.select();
-    return undefined;
+    // What is typed next is meant for the field already.
+    if (!one("[data-search]")) router.go("/");
+    one("[data-search]").focus();
+    one("[data-search]").select();
   },
   g: () => {
     isGoing = true;

@@ -48,6 +48,8 @@ class Refused extends Failure {}
 const send = async (path, options = {}) => {
   const headers = { ...options.headers, "x-backtrail-token": token() };
   const response = await fetch(path, { ...options, headers, cache: "no-store" });
+  // What changes from here on is news to this page.
+  stream.last ||= response.headers.get("x-backtrail-seen") ?? "";
   if (response.status === 401) throw new Refused("this page needs the address with its token");
   if (response.ok) return response;
   const answer = await response.json().catch(() => ({}));

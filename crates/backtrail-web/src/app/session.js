@@ -233,6 +233,7 @@ const sessionPage = (url) => {
 
   const start = async () => {
     session = await ask("session", { ref: reference });
+    one("#session-tools").inert = false;
     markSeen(session.id, session.end);
     showHead();
     column = new Column(conversation, { size: RECORDS, height: RECORD_HEIGHT, load, prepare });
@@ -243,6 +244,8 @@ const sessionPage = (url) => {
     if (!(await arrive(url.hash))) await column.reach(0);
   };
 
+  // Its tools are of use once it is known.
+  one("#session-tools").inert = true;
   const ready = showing(conversation, start);
   addEventListener("scroll", onScroll, { passive: true });
   newer.addEventListener("click", toEnd);

@@ -34,17 +34,25 @@ const sessionsPage = () => {
   let shown = location.pathname + location.search;
   let ready = null;
 
-  const filters = () => {
-    const chosen = given(new URLSearchParams(new FormData(form)));
-    chosen.delete("q");
-    return chosen;
+  // What the form says, and what the address says that the form cannot say yet: its choices come later.
+  const chosen = () => {
+    const all = new URLSearchParams(location.search);
+    for (const { name } of form.elements) if (name) all.delete(name);
+    for (const [name, value] of new FormData(form)) all.append(name, value);
+    return given(all);
   };
 
-  const showFilters = () => {
-    const chosen = new URLSearchParams(location.search);
-    for (const control of form.elements) {
+  const filters = () => {
+    const all = chosen();
+    all.delete("q");
+    return all;
+  };
+
+  const showFilters = (controls = form.elements) => {
+    const address = new URLSearchParams(location.search);
+    for (const control of controls) {
       if (!control.name) continue;
-      const value = chosen.get(control.name) ?? "";
+      const value = address.get(control.name) ?? "";
       if (control.type === "checkbox") control.checked = value !== "";
       else {
         if (control.tagName === "SELECT" && value && ![...control.options].some((option) => option.value === value)) control.append(new Option(value, value));
@@ -85,6 +93,7 @@ const sessionsPage = () => {
     });
     column.resize(page.matching);
     await column.reach(0);
+    isFirst = false;
   });
 
   const showResults = () => {
@@ -106,8 +115,8 @@ const sessionsPage = () => {
   };
 
   const remember = () => {
-    const chosen = given(new URLSearchParams(new FormData(form)));
-    const address = `/${[...chosen].length ? `?${chosen}` : ""}`;
+    const all = chosen();
+    const address = `/${[...all].length ? `?${all}` : ""}`;
     if (address === shown) return ready;
     router.rewrite(address);
     shown = address;
@@ -135,8 +144,9 @@ const sessionsPage = () => {
   });
 
   const renew = later(100, async () => {
-    if (!column || list.hidden) return;
+    if (list.hidden) return;
     try {
+      await ready;
       const page = await rowsFrom(0, 1);
       showCount(page);
       column.resize(page.matching);
@@ -144,11 +154,14 @@ const sessionsPage = () => {
     } catch { /* the next change tries again */ }
   });
 
-  if (showFilters() > 0 && innerWidth > 700) one(".more", form).open = true;
-  showing(one("#choices"), async () => {
-    fill(one("#choices"), (await ask("choices")).html);
-    showFilters();
+  one(".more", form).addEventListener("toggle", (event) => {
+    if (!event.target.open) return;
+    showing(one("#choices"), async () => {
+      fill(one("#choices"), (await ask("choices")).html);
+      showFilters(all("#choices select"));
+    });
   });
+  if (showFilters() > 0 && innerWidth > 700) one(".more", form).open = true;
   ready = show();
   return {
     title: "Sessions",

@@ -12,6 +12,7 @@ const workspacePage = (url) => {
   let workspace = w;
   let rows = [];
   let selected = null;
+  let isComparing = false;
 
   const wordsOf = (row) => [".kind", ".about"].map((part) => one(part, row).textContent.trim()).filter(Boolean).join(" ");
   const timeOf = (row) => {
@@ -50,7 +51,7 @@ const workspacePage = (url) => {
   };
 
   const showRowChanges = later(80, () => {
-    if (selected) showChanges(changesBox, { w, row: selected.dataset.id });
+    if (selected && !isComparing) showChanges(changesBox, { w, row: selected.dataset.id });
   });
 
   const select = (row, { keepsChanges = false, focus = false } = {}) => {
@@ -58,6 +59,7 @@ const workspacePage = (url) => {
     row.setAttribute("aria-current", "true");
     const isSame = selected?.dataset.id === row.dataset.id;
     selected = row;
+    isComparing = keepsChanges && isComparing;
     if (focus) row.focus({ preventScroll: true });
     row.scrollIntoView({ block: "nearest" });
     slider.value = rows.length - 1 - rows.indexOf(row);
@@ -110,6 +112,7 @@ const workspacePage = (url) => {
     let { from, to } = Object.fromEntries(new FormData(event.target));
     // Newest first: the one further down is the earlier one.
     if (places.indexOf(from) < places.indexOf(to)) [from, to] = [to, from];
+    isComparing = true;
     one("#moment h2").textContent = "Comparison";
     one(".moment-head p").textContent = [from, to].map((moment) => [...event.target.elements.from.options].find((option) => option.value === moment)?.text ?? moment).join(" → ");
     showChanges(changesBox, { w: w || workspace, from, to });
