@@ -8,8 +8,11 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde_json::json;
+
 use crate::export::{HOSTILE, hostile_session};
 use crate::kit::Cli;
+use crate::show::recorded;
 
 fn chromium() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
@@ -166,29 +169,38 @@ fn a_link_to_a_record_unfolds_what_it_is_in() {
     );
 }
 
-/// The page lets no other script run, so the test takes that away from its own copy, and
-/// types in the place of a person.
+/// Opens the page of a session and searches it for words, then for the next place; returns what
+/// became of it, with what was found in its title. The page lets no other script run, so the test
+/// takes that away from its own copy, and types in the place of a person.
+fn searched(chromium: &Path, cli: &Cli, id: &str, words: &str) -> String {
+    let page = cli.run(&["export", id, "--to", "html"]).stdout;
+    let (before, policy) = page.split_once("<meta http-equiv").unwrap();
+    let (_, after) = policy.split_once('>').unwrap();
+    let typing = format!(
+        "<script>\
+        document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '/', bubbles: true}}));\
+        const field = document.activeElement;\
+        field.value = '{words}';\
+        field.dispatchEvent(new Event('input'));\
+        setTimeout(() => {{\
+            field.dispatchEvent(new KeyboardEvent('keydown', {{key: 'Enter'}}));\
+            document.title = [...CSS.highlights.get('found')].map(String).join('|');\
+        }}, 1000);\
+        </script></body>"
+    );
+    let page = format!("{before}{after}").replace("</body>", &typing);
+    let file = cli.work().join("search.html");
+    std::fs::write(&file, page).unwrap();
+    dom(chromium, cli, &format!("file://{}", file.display()))
+}
+
 #[test]
 fn search_counts_marks_and_continues() {
     let Some(chromium) = chromium() else {
         return;
     };
     let cli = Cli::new();
-    let id = cli.talk();
-    let page = cli.run(&["export", &id, "--to", "html"]).stdout;
-    let (before, policy) = page.split_once("<meta http-equiv").unwrap();
-    let (_, after) = policy.split_once('>').unwrap();
-    let typing = "<script>\
-        document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '/', bubbles: true}));\
-        const field = document.activeElement;\
-        field.value = 'SRC';\
-        field.dispatchEvent(new Event('input'));\
-        setTimeout(() => field.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'})), 1000);\
-        </script></body>";
-    let page = format!("{before}{after}").replace("</body>", typing);
-    let file = cli.work().join("search.html");
-    std::fs::write(&file, page).unwrap();
-    let dom = dom(&chromium, &cli, &format!("file://{}", file.display()));
+    let dom = searched(&chromium, &cli, &cli.talk(), "SRC");
     // It is in the line of a call, in its output, which unfolds, and in the answer.
     assert!(dom.contains("<output>2 / 3</output>"), "{dom}");
     assert!(
@@ -196,4 +208,23 @@ fn search_counts_marks_and_continues() {
         "{dom}"
     );
     assert!(dom.contains("<article class=\"answer matches\""), "{dom}");
+}
+
+#[test]
+fn search_finds_words_of_code_that_its_colours_divide() {
+    let Some(chromium) = chromium() else {
+        return;
+    };
+    let cli = Cli::new();
+    let text = "So:\n\n```rust\nfn main() {\n    let one = \"1\";\n    let one = \"2\";\n}\n```\n";
+    let lines = [
+        json!({"role": "user", "text": "how?"}),
+        json!({"role": "assistant", "text": text}),
+    ];
+    let id = recorded(&cli, &lines);
+    let dom = searched(&chromium, &cli, &id, "let one = \"");
+    assert!(dom.contains("</span> one "), "the words are divided: {dom}");
+    assert!(dom.contains("<output>2 / 2</output>"), "{dom}");
+    let found = "<title>let one = \"|let one = \"</title>";
+    assert!(dom.contains(found), "{dom}");
 }

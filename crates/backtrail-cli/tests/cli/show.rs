@@ -553,7 +553,7 @@ fn a_follower_reads_a_conversation_as_it_continues() {
 }
 
 /// Records lines of JSON as a session; returns its id.
-fn recorded(cli: &Cli, lines: &[Value]) -> String {
+pub(crate) fn recorded(cli: &Cli, lines: &[Value]) -> String {
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let ran = cli.run_with(&["record"], lines.as_bytes());
     assert_eq!(ran.code, 0, "{ran:#?}");

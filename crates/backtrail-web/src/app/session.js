@@ -57,7 +57,7 @@ const addSubAgent = (start) => {
   const { session } = start.dataset;
   if (start.closest("#list")) return;
   const link = element("a", "Open", { class: "small", href: `/session/${encodeURIComponent(session)}` });
-  start.append(" ", link);
+  start.append(" ", link, " ");
   addFold(start, "Show here", "Hide", "inline-session", (body) => showInline(body, session));
 };
 

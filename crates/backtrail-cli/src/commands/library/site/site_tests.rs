@@ -156,7 +156,9 @@ fn a_turn_end_has_its_records_and_a_sub_agent_its_session() {
         .unwrap();
     session.append(result("t2", "done")).unwrap();
     player.play(&Step::Answer(1));
+    fixture.library.fresh_index().unwrap().catch_up().unwrap();
     let html = range(&fixture.library, player.session.id().as_str(), 0, 99);
+    assert_eq!(html.matches("data-session").count(), 1, "{html}");
     let last = player.session.last_seq();
     let end = format!("<p class=\"used turn-end\" data-first=\"1\" data-last=\"{last}\">");
     assert!(html.contains(&end), "{html}");
