@@ -7,6 +7,7 @@ pub mod clean;
 pub mod diff_lines;
 pub mod highlight;
 pub mod library;
+pub mod style_classes;
 pub mod word_diff;
 
 /// The style of a conversation, in the HTML export and in the pages.

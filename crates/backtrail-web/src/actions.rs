@@ -10,13 +10,14 @@ use axum::response::Response;
 use backtrail_view::library::{
     Action, Answer, Between, Failure, Line, OnConflict, Place, Plan, Report,
 };
+use backtrail_view::style_classes::style_classes;
 use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::answer::{moment_text, parse_moment, style_classes};
+use crate::answer::{moment_text, parse_moment};
 use crate::library::Site;
 use crate::work::{Threads, failed};
 

@@ -5,6 +5,7 @@ pub(super) mod call;
 pub(super) mod changes;
 pub(super) mod compare;
 pub(super) mod prose;
+pub(super) mod sub_agents;
 mod written_edits;
 
 use std::time::Duration;
@@ -13,7 +14,7 @@ use backtrail::conversation::{
     InjectedKind, InjectedMessage, Item, NoteChange, SpendingItem, Stats, StoredCompaction,
     format_duration,
 };
-use backtrail::{Role, Run, SessionInfo, SessionReader, Store};
+use backtrail::{Role, Run, SessionId, SessionInfo, SessionReader, Store};
 use backtrail_index::{Prices, SessionPrices, SessionRow, Spending};
 
 use super::short;
@@ -186,13 +187,18 @@ pub(super) const NO_TITLE: &str = "(nothing was said)";
 pub(super) const LOST_SUMMARY: &str = "the summary cannot be read";
 pub(super) const HIDDEN_THINKING: &str = "thinking, hidden by the provider";
 
+/// Says that a call started a sub-agent.
+pub(super) fn started_words(session: &SessionId) -> String {
+    format!("started sub-agent session {}", short(session))
+}
+
 /// Says what an item is that is not part of the dialogue, in one line; `None` for any other.
 pub(super) fn remark(item: &Item) -> Option<String> {
     Some(match item {
         Item::Gap(gap) => gap.to_string(),
         Item::Note(note) => note_words(&note.changes),
         Item::Spawned(item) => match &item.spawned {
-            Some(spawned) => format!("started sub-agent session {}", short(&spawned.session_id)),
+            Some(spawned) => started_words(&spawned.session_id),
             None => "started a sub-agent session".to_owned(),
         },
         Item::Fork(item) => {

@@ -21,6 +21,7 @@ use backtrail::conversation::NoteChange;
 use backtrail::conversation::{Item, RelativePaths, ToolOutcome};
 use backtrail::{Block, Json, Message, Role, SessionId, SessionInfo, SessionReader, Store, Text};
 use backtrail_formats::{JsonRedactor, Redactor, agent_names, formats, target, targets};
+use backtrail_index::Index;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde_json::json;
@@ -32,6 +33,7 @@ use self::markup::Html;
 use self::memory::Memory;
 use self::removed::Removed;
 pub(super) use self::source::KeptFile;
+use super::conversation::sub_agents::SubAgents;
 use super::conversation::{NO_TITLE, Survey};
 use super::markdown;
 use super::{Answer, find_session, short};
@@ -178,6 +180,13 @@ impl Export<'_> {
         let spending = row.as_ref().map(|row| row.spending);
         let survey = Survey::of(self.reader, spending.unwrap_or_default())?;
         Ok(survey.with_row(row.as_ref()))
+    }
+
+    /// Finds the sub-agents that only their own sessions name.
+    fn sub_agents(&self) -> SubAgents {
+        let (store, reader) = (self.store, self.reader);
+        let find = |index: &Index| Ok(SubAgents::find(index, store, reader));
+        derived::ask(store, self.ui, "reading sessions:", find).unwrap_or_default()
     }
 
     /// Returns the title of the session, without secrets if that is wanted.

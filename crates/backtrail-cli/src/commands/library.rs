@@ -42,6 +42,7 @@ use jiff::tz::TimeZone;
 use self::actions::Plans;
 use self::next_undo::NextUndo;
 use super::conversation::changes::Changes as TurnChanges;
+use super::conversation::sub_agents::SubAgents;
 use super::require_files_store;
 use crate::error::{CommandError, Result};
 use crate::home;
@@ -57,7 +58,7 @@ type Answer<T> = tui::Answer<T>;
 const STALE: Duration = Duration::from_secs(2);
 /// How old they may be otherwise: not every session is watched.
 const OLDEST: Duration = Duration::from_secs(30);
-/// For how long it is remembered what the turns of a session changed.
+/// For how long it is remembered what the turns of a session changed, and whom they started.
 const REMEMBERED: Duration = Duration::from_secs(5);
 
 /// A store, and the workspace here.
@@ -76,7 +77,7 @@ pub(super) struct StoreLibrary {
     project: Option<Project>,
     /// The index, as it was when it last caught up.
     index: LastIndex,
-    /// What the turns of the open session changed.
+    /// What the turns of the open session changed, and the sub-agents that they started.
     changes: TurnMemory,
     /// What is watched, if anything is.
     watched: Arc<Mutex<Option<watch::WatchedSessions>>>,
@@ -111,15 +112,16 @@ fn index_options(store: &Store) -> Result<IndexOptions> {
         .time_zone(TimeZone::system()))
 }
 
-/// What the turns of a session changed, for a while. Cheap to clone.
+/// What the turns of a session did, for a while. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 struct TurnMemory(Arc<Mutex<Option<KnownTurns>>>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct KnownTurns {
     session: SessionId,
     at: Instant,
     changes: Arc<TurnChanges>,
+    sub_agents: Arc<SubAgents>,
 }
 
 impl TurnMemory {
@@ -217,22 +219,31 @@ impl StoreLibrary {
         watched.as_ref().is_none_or(|it| it.take_changed())
     }
 
-    /// Returns what the turns of a session changed. Finding out reads the whole trail of the
-    /// workspace, so it is remembered from page to page.
-    fn changes_of(&self, reader: &SessionReader, info: &SessionInfo) -> Arc<TurnChanges> {
+    /// Returns what the turns of a session changed, and the sub-agents that they started. Finding
+    /// out reads the whole trail of the workspace, so it is remembered from page to page.
+    fn turns_of(&self, reader: &SessionReader, info: &SessionInfo) -> KnownTurns {
         if let Some(known) = &*lock(&self.changes.0)
             && known.session == info.id
             && known.at.elapsed() < REMEMBERED
         {
-            return Arc::clone(&known.changes);
+            return known.clone();
         }
-        let changes = Arc::new(TurnChanges::find(&self.store, reader, info));
-        *lock(&self.changes.0) = Some(KnownTurns {
+        let known = KnownTurns {
             session: info.id.clone(),
             at: Instant::now(),
-            changes: Arc::clone(&changes),
-        });
-        changes
+            changes: Arc::new(TurnChanges::find(&self.store, reader, info)),
+            sub_agents: Arc::new(self.sub_agents_of(reader)),
+        };
+        *lock(&self.changes.0) = Some(known.clone());
+        known
+    }
+
+    /// Returns the sub-agents that only their own sessions name, as far as the index knows them: a
+    /// conversation does not wait for it.
+    fn sub_agents_of(&self, reader: &SessionReader) -> SubAgents {
+        let index = self.index_as_left();
+        let found = index.map(|index| SubAgents::find(&index, &self.store, reader));
+        found.unwrap_or_default()
     }
 
     /// Returns what must be forgotten when the workspace or a session changes.

@@ -3,9 +3,8 @@
 use std::ops::Range;
 
 use backtrail_view::library::Line;
+use backtrail_view::style_classes::style_classes;
 use maud::{Markup, html};
-
-use crate::answer::style_classes;
 
 /// Returns a line of code.
 pub(super) fn line(line: &Line) -> Markup {

@@ -1,11 +1,12 @@
 //! What happened in a workspace, and which workspaces there are.
 
 use backtrail_view::library::{Answer, Timeline, TimelineRow};
+use backtrail_view::style_classes::style_classes;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::links;
-use crate::answer::{Query, style_classes};
+use crate::answer::Query;
 use crate::library::{Site, WorkspaceEntry};
 
 /// No request is answered with more rows.

@@ -10,7 +10,7 @@ use backtrail::conversation::{
     Answer, CompactionItem, InjectedKind, InjectedMessage, Item, RelativePaths, Reply, RunItem,
     SpawnedItem, ToolCall, ToolResultItem, TurnEnd, format_duration,
 };
-use backtrail::{Block, Run, SessionInfo, Timestamp};
+use backtrail::{Block, Run, SessionId, SessionInfo, Timestamp};
 
 use super::frame::{self, Prompt};
 use super::markup::{Html, cut};
@@ -20,9 +20,10 @@ use super::{Export, ExportLoss};
 use crate::commands::conversation::call::CallView;
 use crate::commands::conversation::changes::Changes;
 use crate::commands::conversation::prose::{answer_text, block_words, thought_text};
+use crate::commands::conversation::sub_agents::SubAgents;
 use crate::commands::conversation::{
     self, HIDDEN_THINKING, LOST_SUMMARY, TurnSpending, compaction_words, injected_words, run_words,
-    session_prices,
+    session_prices, started_words,
 };
 use crate::commands::short;
 use crate::error::Result;
@@ -43,7 +44,8 @@ pub(super) fn write(export: &mut Export<'_>, out: &mut dyn Write) -> Result<Vec<
     frame::write_head(out, &title, &info, &survey)?;
     let changes = Arc::new(Changes::find(export.store, export.reader, &info));
     let paths = export.relative_paths(&info)?;
-    let mut page = Page::new(export, &info, changes, paths)?;
+    let sub_agents = Arc::new(export.sub_agents());
+    let mut page = Page::new(export, &info, changes, sub_agents, paths)?;
     let mut prompts = Prompts::default();
     let mut conversation = page.export.reader.conversation()?;
     while let Some(item) = conversation.next().transpose()? {
@@ -87,6 +89,7 @@ pub(in crate::commands) fn prompt_words(text: &str) -> String {
 pub(in crate::commands) struct Page<'a, 'e> {
     pub(in crate::commands) export: &'a mut Export<'e>,
     changes: Arc<Changes>,
+    sub_agents: Arc<SubAgents>,
     spending: TurnSpending,
     paths: RelativePaths,
     /// The session, as commands name it.
@@ -104,10 +107,12 @@ impl<'a, 'e> Page<'a, 'e> {
         export: &'a mut Export<'e>,
         info: &SessionInfo,
         changes: Arc<Changes>,
+        sub_agents: Arc<SubAgents>,
         paths: RelativePaths,
     ) -> Result<Self> {
         Ok(Self {
             changes,
+            sub_agents,
             spending: TurnSpending::new(session_prices(export.store, info)?),
             paths,
             name: short(&info.id),
@@ -282,6 +287,10 @@ impl<'a, 'e> Page<'a, 'e> {
         let more = self.more(call.seq);
         let outcome = Outcome::of_call(call, &view, &self.paths, anchor, &more);
         Call::new(&view, &more).write(html, outcome.as_ref());
+        let sub_agents = Arc::clone(&self.sub_agents);
+        for session in sub_agents.of_call(&call.id) {
+            self.sub_agent(html, session);
+        }
     }
 
     fn result(&mut self, html: &mut Html, item: &ToolResultItem) {
@@ -436,17 +445,23 @@ impl<'a, 'e> Page<'a, 'e> {
     }
 
     fn spawned(&mut self, html: &mut Html, item: &Item, spawned: &SpawnedItem) {
-        let mut words = conversation::remark(item).unwrap_or_default();
         self.write_anchor(html, item.seq());
-        html.raw("<p class=\"note\"");
-        if let Some(spawned) = &spawned.spawned {
-            let reader = self.export.store.read_session(&spawned.session_id);
-            let title = reader.and_then(|reader| reader.title());
-            if let Ok(Some(title)) = title {
-                words += &format!(": {}", one_line(&self.export.text(&title), 120));
-            }
-            html.attr("data-session", spawned.session_id.as_ref());
+        match &spawned.spawned {
+            Some(spawned) => self.sub_agent(html, &spawned.session_id),
+            None => write_note(html, &conversation::remark(item).unwrap_or_default()),
         }
+    }
+
+    /// Writes which sub-agent a call started. Pages unfold its conversation there.
+    fn sub_agent(&mut self, html: &mut Html, session: &SessionId) {
+        let mut words = started_words(session);
+        let reader = self.export.store.read_session(session);
+        let title = reader.and_then(|reader| reader.title());
+        if let Ok(Some(title)) = title {
+            words += &format!(": {}", one_line(&self.export.text(&title), 120));
+        }
+        html.raw("<p class=\"note\"")
+            .attr("data-session", session.as_ref());
         html.wrap(">", &words, "</p>\n");
     }
 }

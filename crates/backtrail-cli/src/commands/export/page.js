@@ -107,17 +107,45 @@
   let found = [];
   let at = -1;
 
+  // The texts of the page, each in its pieces: a block of code is one, whatever its colours.
+  const texts = () => {
+    const texts = [];
+    const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+    let last = null;
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const code = node.parentElement.closest("pre > code");
+      if (code && code === last) texts.at(-1).push(node); else texts.push([node]);
+      last = code;
+    }
+    return texts;
+  };
+
+  // Returns where in its pieces a place of a text is. Places are asked for in their order.
+  const placesIn = (pieces) => {
+    let [piece, before] = [0, 0];
+    return (at) => {
+      while (at > before + pieces[piece].length) {
+        before += pieces[piece].length;
+        piece += 1;
+      }
+      return [pieces[piece], at - before];
+    };
+  };
+
   const find = (words) => {
     const ranges = [];
-    const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
-    for (let node = walker.nextNode(); node && ranges.length < MOST; node = walker.nextNode()) {
-      const text = node.data.toLowerCase();
+    for (const pieces of texts()) {
+      const whole = pieces.map((piece) => piece.data).join("");
+      const text = whole.toLowerCase();
       // A letter whose small form is longer would shift what follows it.
-      if (text.length !== node.data.length) continue;
+      if (text.length !== whole.length) continue;
+      const place = placesIn(pieces);
       for (let from = text.indexOf(words); from >= 0 && ranges.length < MOST; from = text.indexOf(words, from + words.length)) {
         const range = new Range();
-        range.setStart(node, from);
-        range.setEnd(node, from + words.length);
+        // The piece that its first letter is in, not the one before it.
+        const [first, after] = place(from + 1);
+        range.setStart(first, after - 1);
+        range.setEnd(...place(from + words.length));
         ranges.push(range);
       }
     }

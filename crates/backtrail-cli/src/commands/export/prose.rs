@@ -4,9 +4,13 @@
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use backtrail::conversation::is_patch;
+use backtrail_view::highlight::Language;
+use backtrail_view::library::{Palette, Span};
+use backtrail_view::style_classes::style_classes;
 
 use super::markup::Html;
 use super::tool_call::write_patch;
+use crate::text::clean;
 
 /// A longer text is shown as it is.
 const LONGEST: usize = 256 << 10;
@@ -205,7 +209,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Writes a block of code; one of changes in their colours.
+/// Writes a block of code in the colours of its language; one of changes in theirs.
 fn write_code(out: &mut Html, code: &str, language: &str) {
     let code = code.strip_suffix('\n').unwrap_or(code);
     if matches!(language, "diff" | "patch") || is_patch(code) {
@@ -216,7 +220,37 @@ fn write_code(out: &mut Html, code: &str, language: &str) {
     if !language.is_empty() {
         out.attr("data-language", language);
     }
-    out.wrap("><code>", code, "</code></pre>");
+    out.raw("><code>");
+    write_highlighted(out, code, language);
+    out.raw("</code></pre>");
+}
+
+/// Writes code; where its language is not known or it is too much, in one colour.
+fn write_highlighted(out: &mut Html, code: &str, language: &str) {
+    // What is highlighted is what is shown: an escape must not end up in two spans.
+    let code = clean(code);
+    let lines = code.split('\n');
+    let Some(language) = Language::named(language, lines.clone(), Palette::Sixteen) else {
+        out.text(&code);
+        return;
+    };
+    let mut highlighter = language.start();
+    for (n, line) in lines.enumerate() {
+        out.raw(if n > 0 { "\n" } else { "" });
+        for span in highlighter.line(line) {
+            write_span(out, &span);
+        }
+    }
+}
+
+fn write_span(out: &mut Html, span: &Span) {
+    let classes = style_classes(span.style);
+    if classes.is_empty() {
+        out.text(&span.text);
+        return;
+    }
+    out.raw("<span").attr("class", &classes);
+    out.wrap(">", &span.text, "</span>");
 }
 
 /// Returns whether a browser may go there.
@@ -242,13 +276,68 @@ mod tests {
     fn markdown_becomes_what_it_means() {
         assert_eq!(
             html(
-                "# a\n\n- *b*\n- `c<`\n\n3. x\n\n|a|b|\n|-|-:|\n|1|2|\n\n```rust\nfn x<T>() {}\n```"
+                "# a\n\n- *b*\n- `c<`\n\n3. x\n\n|a|b|\n|-|-:|\n|1|2|\n\n```nosuch\nfn x<T>() {}\n```"
             ),
             "<h3>a</h3><ul><li><em>b</em></li><li><code>c&lt;</code></li></ul><ol start=\"3\"><li>x</li></ol>\
              <div class=\"wide\"><table><thead><tr><th>a</th><th class=\"right\">b</th></tr></thead><tbody>\
              <tr><td>1</td><td class=\"right\">2</td></tr></tbody></table></div>\
-             <pre data-language=\"rust\"><code>fn x&lt;T&gt;() {}</code></pre>"
+             <pre data-language=\"nosuch\"><code>fn x&lt;T&gt;() {}</code></pre>"
         );
+    }
+
+    /// Returns what a browser shows of HTML.
+    fn without_tags(html: &str) -> String {
+        let parts = html.split('<').map(|part| part.split_once('>'));
+        let text: String = parts
+            .map(|part| part.map_or("", |(_, text)| text))
+            .collect();
+        let signs = [
+            ("&lt;", "<"),
+            ("&gt;", ">"),
+            ("&quot;", "\""),
+            ("&#39;", "'"),
+            ("&amp;", "&"),
+        ];
+        let plain = |text: String, (sign, letter): (&str, &str)| text.replace(sign, letter);
+        signs.into_iter().fold(text, plain)
+    }
+
+    #[test]
+    fn code_has_colours_and_no_other_letter() {
+        for code in [
+            "fn main() {\n\tlet a = \"<b>&amp;</b>\"; // é\n\n}",
+            "let a = '</code></pre><script>alert(1)</script>';\n/* <!-- never closed",
+            "\n\n  x \" & < > '",
+        ] {
+            let html = html(&format!("````rust\n{code}\n````"));
+            assert!(html.contains("<span class=\"a"), "{html}");
+            assert_eq!(without_tags(&html), code);
+            let others = html.replace("<span class=\"a", "").replace("</span>", "");
+            assert_eq!(others.matches('<').count(), 4, "{html}");
+        }
+    }
+
+    #[test]
+    fn code_that_nobody_knows_or_that_is_too_much_has_no_colours() {
+        let line = "let a = 1;";
+        let long = format!("let a = \"{}\";", "x".repeat(5_000));
+        for (language, code) in [
+            ("", line),
+            ("text", line),
+            ("nosuch", line),
+            ("rust", &long),
+        ] {
+            let html = html(&format!("```{language}\n{code}\n```"));
+            assert!(!html.contains("<span"), "{html}");
+            assert_eq!(without_tags(&html), code);
+        }
+    }
+
+    #[test]
+    fn an_escape_in_code_is_removed_before_it_has_colours() {
+        let html = html("```rust\nlet a = \u{1b}[31m1;\u{1b}]0;\"x\"\u{7}\n```");
+        assert!(html.contains("<span") && !html.contains("31m"), "{html}");
+        assert!(!html.contains(char::is_control), "{html}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use backtrail_view::library::{Fold, Page, PageAt, PageRequest, Place};
 use self::collect::{Direction, Layout, Limits, Parts};
 use super::{Answer, StoreLibrary, failure, session_id};
 use crate::commands::conversation::changes::Changes;
+use crate::commands::conversation::sub_agents::SubAgents;
 use crate::error::{CommandError, Result};
 
 /// How much is on a page.
@@ -84,6 +85,7 @@ pub(super) struct Source {
     pub(super) reader: SessionReader,
     pub(super) info: SessionInfo,
     pub(super) changes: Arc<Changes>,
+    pub(super) sub_agents: Arc<SubAgents>,
     pub(super) trail: Option<(u32, u64)>,
     /// The first and the last record.
     pub(super) first: u64,
@@ -106,8 +108,10 @@ impl Source {
             }
             None => (0, info.last_seq),
         };
+        let turns = library.turns_of(&reader, &info);
         Ok(Self {
-            changes: library.changes_of(&reader, &info),
+            changes: turns.changes,
+            sub_agents: turns.sub_agents,
             reader,
             info,
             trail: trail.map(|trail| (trail, seq)),

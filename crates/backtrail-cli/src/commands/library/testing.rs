@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use backtrail::{
     Block, Durability, Message, Session, SessionId, SessionOptions, Store, ToolResult, ToolUse,
 };
+use backtrail_formats::{Environment, ImportOptions, import};
 use backtrail_view::library::{Line, Part};
 use clap::ColorChoice;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::StoreLibrary;
@@ -115,4 +116,50 @@ pub(super) fn plain(lines: &[Line]) -> Vec<String> {
 /// Returns the lines of parts without their styles.
 pub(super) fn plain_parts(parts: &[Part]) -> Vec<String> {
     parts.iter().flat_map(|part| plain(&part.lines)).collect()
+}
+
+/// The name of a session of Claude Code.
+const IMPORTED: &str = "0198c0de-1111-4000-8000-000000000000";
+
+/// Returns a line of a file of Claude Code.
+fn claude_line(n: u32, role: &str, content: &Value) -> String {
+    let uuid = |n| format!("0198c0de-0000-4000-8000-00000000000{n}");
+    let line = json!({
+        "type": role,
+        "uuid": uuid(n),
+        "parentUuid": (n > 1).then(|| uuid(n - 1)),
+        "sessionId": IMPORTED,
+        "timestamp": format!("2026-11-18T10:00:0{n}.000Z"),
+        "message": {"role": role, "content": content},
+    });
+    format!("{line}\n")
+}
+
+/// Imports a session of Claude Code, and the sub-agent that its only call started; returns both.
+pub(super) fn imported_with_sub_agent(fixture: &Fixture) -> [SessionId; 2] {
+    let call = json!([{"type": "tool_use", "id": "toolu_1", "name": "Task", "input": {}}]);
+    let result = json!([{"type": "tool_result", "tool_use_id": "toolu_1", "content": "none"}]);
+    let lines = [
+        claude_line(1, "user", &json!("how many?")),
+        claude_line(2, "assistant", &call),
+        claude_line(3, "user", &result),
+    ];
+    let project = fixture.directory("home/.claude/projects/-work");
+    write_file(&project.join(format!("{IMPORTED}.jsonl")), &lines.concat());
+    let agents = project.join(IMPORTED).join("subagents");
+    make_directory(&agents);
+    let asked = claude_line(1, "user", &json!("count <the> zebras"));
+    write_file(&agents.join("agent-a1.jsonl"), &asked);
+    let meta = json!({"toolUseId": "toolu_1"}).to_string();
+    write_file(&agents.join("agent-a1.meta.json"), &meta);
+    let store = &fixture.library.store;
+    let options = ImportOptions::new(Environment::new(fixture.directory("home")));
+    import(store, &options.as_history(), &|_| {}).unwrap();
+    fixture.library.fresh_index().unwrap().catch_up().unwrap();
+    let mut ids = store.sessions().unwrap();
+    ids.sort_by_key(|id| {
+        let info = store.read_session(id).unwrap().info().unwrap();
+        info.spawned_by.is_some()
+    });
+    ids.try_into().unwrap()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use backtrail::SessionId;
 use backtrail::conversation::{Conversation, Item};
 use backtrail_view::library::Palette;
 use backtrail_view::library::{Fold, Part, PartKind};
@@ -227,7 +228,7 @@ impl Parts {
             return;
         }
         self.lines += lines.len();
-        let sub_agent = self.note(&item);
+        let sub_agent = self.note(&item, writer.layout.source);
         self.parts.push_back(Part {
             seq,
             kind,
@@ -239,11 +240,12 @@ impl Parts {
 
     /// Takes note of calls and the sub-agents that they started; returns the sub-agent that an
     /// item is about.
-    fn note(&mut self, item: &Item) -> Option<String> {
+    fn note(&mut self, item: &Item, source: &Source) -> Option<String> {
         match item {
             Item::ToolCall(call) => {
                 self.calls.push((call.seq, call.id.to_string()));
-                None
+                let mut started = source.sub_agents.of_call(&call.id);
+                started.next().map(SessionId::to_string)
             }
             Item::Spawned(item) => {
                 let spawned = item.spawned.as_ref()?;

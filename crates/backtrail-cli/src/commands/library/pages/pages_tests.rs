@@ -9,7 +9,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::super::player::{Player, step};
-use super::super::testing::{Fixture, answer, call, plain, plain_parts, result};
+use super::super::testing::{
+    Fixture, answer, call, imported_with_sub_agent, plain, plain_parts, result,
+};
 use super::*;
 
 /// A session of a library, and how its pages are asked for.
@@ -340,6 +342,23 @@ fn a_call_names_the_session_that_it_started() {
             .collect()
     };
     assert_eq!(started, [5, 6]);
+}
+
+#[test]
+fn a_call_of_an_imported_session_names_the_session_that_it_started() {
+    let fixture = Fixture::new();
+    let [parent, child] = imported_with_sub_agent(&fixture);
+    let paged = Paged {
+        library: &fixture.library,
+        session: parent.to_string(),
+        width: 60,
+        fold: Fold::Short,
+    };
+    let parts = paged.page(PageAt::End).parts.into_iter();
+    let started: Vec<_> = parts
+        .filter_map(|part| Some((part.kind, part.sub_agent?)))
+        .collect();
+    assert_eq!(started, [(PartKind::Tool, child.to_string())]);
 }
 
 #[test]

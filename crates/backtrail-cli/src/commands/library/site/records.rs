@@ -76,7 +76,8 @@ impl<'a> RangeWriter<'a> {
         let mut export = Export::new(&self.library.store, reader, &self.library.ui);
         let paths = self.library.site.paths.of(reader, info)?;
         let changes = Arc::clone(&self.source.changes);
-        let mut page = Page::new(&mut export, info, changes, paths)?;
+        let sub_agents = Arc::clone(&self.source.sub_agents);
+        let mut page = Page::new(&mut export, info, changes, sub_agents, paths)?;
         let beginning = self.beginning()?;
         if beginning.is_amid {
             page.begin_amid();

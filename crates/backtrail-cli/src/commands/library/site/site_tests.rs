@@ -4,7 +4,7 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use backtrail::{Draft, Message, Note, Role, Session, SessionOptions, Usage};
+use backtrail::{Draft, Message, Note, Role, Session, SessionId, SessionOptions, Usage};
 use backtrail_view::library::{Change, Library, Scope, Watch};
 use backtrail_web::library::{
     Condition, GroupBy, RecordsRequest, Redaction, SessionQuery, SessionsFound, Site, SpendingQuery,
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use super::super::StoreLibrary;
 use super::super::lab::Lab;
 use super::super::player::{Player, Step, step};
-use super::super::testing::{Fixture, answer, call, result};
+use super::super::testing::{Fixture, answer, call, imported_with_sub_agent, result};
 
 /// Longer than anything takes on a busy machine.
 const LONG: Duration = Duration::from_secs(30);
@@ -40,9 +40,10 @@ fn in_ranges(library: &StoreLibrary, session: &Session, step: u64) -> String {
 }
 
 /// Returns the conversation of an exported page.
-fn exported(library: &StoreLibrary, session: &Session) -> String {
-    let id = session.id().as_str();
-    let exported = library.export(id, "html", Redaction::None).unwrap();
+fn exported(library: &StoreLibrary, session: &SessionId) -> String {
+    let exported = library
+        .export(session.as_str(), "html", Redaction::None)
+        .unwrap();
     let page = String::from_utf8(exported.bytes).unwrap();
     let (_, page) = page.split_once("<header class=\"head\">").unwrap();
     let (_, body) = page.split_once("</header>\n").unwrap();
@@ -69,7 +70,7 @@ proptest! {
         let fixture = Fixture::new();
         let mut player = Player::measured(fixture.session(SessionOptions::new()));
         steps.iter().for_each(|step| player.play(step));
-        let whole = exported(&fixture.library, &player.session);
+        let whole = exported(&fixture.library, player.session.id());
         assert_same(&in_ranges(&fixture.library, &player.session, size), &whole);
     }
 }
@@ -88,7 +89,7 @@ fn the_end_of_a_long_turn_has_the_cost_of_all_of_it() {
         player.play(&Step::Answer(1));
     }
     player.play(&Step::Prompt(1));
-    let whole = exported(&fixture.library, &player.session);
+    let whole = exported(&fixture.library, player.session.id());
     assert_eq!(whole.matches("turn-end").count(), 2);
     assert_same(&in_ranges(&fixture.library, &player.session, 100), &whole);
 }
@@ -105,7 +106,7 @@ fn results_in_one_record_have_one_place_to_link_to() {
     }
     let both = ["t1", "t2"].map(|id| result(id, "done").blocks.remove(0));
     session.append(Message::new(Role::Tool, both)).unwrap();
-    let whole = exported(&fixture.library, &session);
+    let whole = exported(&fixture.library, session.id());
     assert_eq!(whole.matches("id=\"r4\"").count(), 1, "{whole}");
     assert_same(&in_ranges(&fixture.library, &session, 1), &whole);
 }
@@ -162,6 +163,20 @@ fn a_turn_end_has_its_records_and_a_sub_agent_its_session() {
     let started = format!("<p class=\"note\" data-session=\"{}\">", child.id());
     assert!(html.contains(&started), "{html}");
     assert!(html.contains("&lt;b&gt;helper&lt;/b&gt;"), "{html}");
+}
+
+#[test]
+fn a_call_of_an_imported_session_has_the_sub_agent_that_it_started() {
+    let fixture = Fixture::new();
+    let [parent, child] = imported_with_sub_agent(&fixture);
+    let html = range(&fixture.library, parent.as_str(), 0, 99);
+    let call = format!("</details>\n<p class=\"note\" data-session=\"{child}\">");
+    let (before, after) = html.split_once(&call).expect(&html);
+    assert!(before.contains("<b>Task</b>"), "{html}");
+    let (words, _) = after.split_once("</p>").unwrap();
+    assert!(words.ends_with(": count &lt;the&gt; zebras"), "{words}");
+    assert_eq!(html.matches("data-session").count(), 1, "{html}");
+    assert_eq!(exported(&fixture.library, &parent), html);
 }
 
 #[test]
