@@ -62,6 +62,8 @@ test("blocks of five hours, and the dearest turns lead to their prompts", async 
   await open("/costs");
   const blocks = await store.json(["stats", "--all", "--blocks"]);
   await expect(page.locator("#five-hours svg rect.bar")).toHaveCount(blocks.blocks.filter((block) => !block.gap).length);
+  const names = await page.locator("#five-hours svg rect.bar title").allTextContents();
+  expect(names, "the oldest first").toEqual([...names].sort());
   await page.locator("#costs-form select[name=by]").selectOption("block of five hours");
   await expect(page).toHaveURL(/by=block/);
   await expect(page.locator("#spending .plot svg")).toBeVisible();

@@ -12,7 +12,7 @@ const TOP: usize = 24;
 /// Every so many blocks have their name below.
 const NAMED: usize = 6;
 
-/// Returns the plot of blocks that come newest first.
+/// Returns the plot of blocks, which come oldest first as days do.
 pub(super) fn plot(rows: &[SpendingRow]) -> Markup {
     let width = rows.len().max(NAMED) * STEP + 2 * STEP;
     let height = TOP + HEIGHT + 28;
@@ -22,7 +22,7 @@ pub(super) fn plot(rows: &[SpendingRow]) -> Markup {
             div.plot tabindex="0" role="region" aria-label="Plot of the blocks" {
                 svg.blocks viewBox={ "0 0 " (width) " " (height) } width=(width) height=(height) role="img"
                     aria-label="What each block of five hours cost; the table has the numbers" {
-                    @for (at, row) in rows.iter().rev().enumerate() { (column(at, row)) }
+                    @for (at, row) in rows.iter().enumerate() { (column(at, row)) }
                     line.axis x1="0" x2=(width) y1=(TOP + HEIGHT) y2=(TOP + HEIGHT) {}
                 }
             }
@@ -59,7 +59,7 @@ mod tests {
             share,
             ..SpendingRow::default()
         };
-        let rows = [block("today", "$1", 100), block("yesterday", "$10", 1000)];
+        let rows = [block("yesterday", "$10", 1000), block("today", "$1", 100)];
         let html = plot(&rows).into_string();
         assert!(html.contains("y=\"16\">$10</text>"), "{html}");
         let at = |name: &str| html.find(&format!("<title>{name}:"));
