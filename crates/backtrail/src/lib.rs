@@ -230,6 +230,7 @@ mod message;
 #[cfg(feature = "snapshots")]
 mod objects;
 mod random;
+pub mod replica;
 pub mod rewind;
 mod session;
 mod short_id;
