@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use backtrail::{Clock, SystemClock};
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::Result;
@@ -121,15 +122,26 @@ pub(crate) fn peak_memory(pid: u32) -> Result<u64> {
     Ok(kib * 1024)
 }
 
-/// Returns how long the threads of a process have run, in the kernel too.
+/// Returns how long the threads of a process have run, in the kernel too. Those that ended do not
+/// count.
 pub(crate) fn work(pid: u32) -> Result<Duration> {
     let mut nanos = 0;
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = fs::read_to_string(thread?.path().join("schedstat"))?;
+        let text = match fs::read_to_string(thread?.path().join("schedstat")) {
+            Err(error) if is_gone(&error) => continue,
+            read => read?,
+        };
         let ran = text.split(' ').next().unwrap_or_default();
         nanos += ran.parse::<u64>()?;
     }
     Ok(Duration::from_nanos(nanos))
+}
+
+/// Returns whether a thread ended since it was listed: before its file was opened, or read.
+fn is_gone(error: &std::io::Error) -> bool {
+    let gone = [Errno::NOENT, Errno::SRCH];
+    gone.iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// Returns how many processes wanted to run in the last minute.
