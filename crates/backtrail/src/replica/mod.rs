@@ -15,5 +15,5 @@ mod wire;
 
 pub use wire::{
     Answer, BlobKind, BlobName, Change, End, Fence, Lease, Line, LogKey, LogOwner, LogStatus,
-    ObjectPlace, Order, Replica, ReplicaError, ReplicaErrorKind, Request, TrailStatus,
+    ObjectPlace, Order, PackStatus, Replica, ReplicaError, ReplicaErrorKind, Request, TrailStatus,
 };

@@ -87,6 +87,11 @@ pub struct LogStatus {
     pub fence: Fence,
     /// The lease, unless it has run out.
     pub lease: Option<Lease>,
+    /// When something was appended last, in milliseconds since 1970 by the replica's clock;
+    /// before that, when it was created.
+    pub changed_at_ms: i64,
+    /// How many bytes its lines have.
+    pub bytes: u64,
     /// When it was moved to the trash, in milliseconds since 1970.
     pub deleted_at_ms: Option<i64>,
     /// The data key of an encrypted log, wrapped for its recipients; empty if it is not
@@ -99,7 +104,8 @@ pub struct LogStatus {
 pub enum BlobKind {
     /// A payload of a session.
     Payload,
-    /// Objects of snapshots, one after another.
+    /// Objects of snapshots, one after another, after 16 random bytes: so no name is used twice,
+    /// and a pack that is being removed is never the one that is being stored.
     Pack,
 }
 
@@ -124,6 +130,21 @@ pub struct ObjectPlace {
     pub from: u64,
     /// How many bytes it has there.
     pub bytes: u64,
+}
+
+/// A pack, as it is at a replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackStatus {
+    /// The hash that names it.
+    pub pack: [u8; 32],
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// How many objects are read from it. Those that another pack has now do not count.
+    pub objects: u32,
+    /// Grows with every seal and every append that relies on the pack.
+    pub uses: u64,
+    /// How long ago it was condemned; `None` if it was not.
+    pub condemned_ms: Option<u64>,
 }
 
 /// In which order lines are read.
@@ -203,6 +224,10 @@ pub enum Request {
         after: End,
         /// The lines, at least one.
         lines: Vec<Line>,
+        /// The packs that hold what the lines name. A condemned one is taken back in the same
+        /// transaction; if one was removed, nothing is appended and the answer is
+        /// [`Answer::PacksGone`].
+        relies_on: Vec<[u8; 32]>,
         /// For how long the lease is prolonged.
         ttl_ms: u64,
     },
@@ -219,6 +244,8 @@ pub enum Request {
         trail: u32,
         /// Its first line.
         opener: Line,
+        /// As in `Append`.
+        relies_on: Vec<[u8; 32]>,
         /// For how long the lease is prolonged.
         ttl_ms: u64,
     },
@@ -269,16 +296,43 @@ pub enum Request {
         /// The log.
         log: LogKey,
     },
-    /// Where are these objects? Answered by [`Answer::Objects`] with those that are known. A
-    /// pack that was about to be removed stays.
+    /// Where are these objects? Answered by [`Answer::Objects`] with those that are known, in
+    /// packs that are not condemned where there is a choice.
     Locate {
+        /// The log whose lines name them: its key hides their ids, if the replica is encrypted.
+        log: LogKey,
         /// Their ids.
         ids: Vec<[u8; 32]>,
     },
-    /// Records what is in a pack whose bytes were stored before. Answered by [`Answer::Done`].
+    /// Records what is in a pack whose bytes were stored before. Objects that are in another pack
+    /// already are read from this one from now on. Answered by [`Answer::Done`].
     SealPack {
+        /// As in `Locate`.
+        log: LogKey,
         /// The objects in it; all name the same pack.
         objects: Vec<ObjectPlace>,
+    },
+    /// Lists packs by name. Answered by [`Answer::Packs`].
+    Packs {
+        /// Only packs after this one.
+        after: Option<[u8; 32]>,
+        /// How many at most.
+        limit: u32,
+    },
+    /// Condemns packs that no line needs: they are removed after a waiting time. A pack stays if
+    /// its number of uses is another one, for a line may name it by now. Answered by
+    /// [`Answer::Packs`] with those that are condemned.
+    Condemn {
+        /// The packs, with the uses that they had before the lines were read.
+        packs: Vec<([u8; 32], u64)>,
+    },
+    /// Removes packs, with their bytes, that were condemned at least this long ago. Answered by
+    /// [`Answer::Packs`] with those that were removed.
+    RemovePacks {
+        /// For how long they have to have been condemned.
+        condemned_ms: u64,
+        /// How many at most.
+        limit: u32,
     },
 }
 
@@ -329,6 +383,10 @@ pub enum Answer {
     Changes(Vec<Change>),
     /// The places of objects.
     Objects(Vec<ObjectPlace>),
+    /// Packs.
+    Packs(Vec<PackStatus>),
+    /// Packs that an append relies on were removed: these. Nothing was appended.
+    PacksGone(Vec<[u8; 32]>),
     /// It is done.
     Done,
 }
@@ -380,7 +438,8 @@ pub trait Replica: fmt::Debug + Send + Sync {
     /// Fails if there is no answer.
     fn has_blobs(&self, log: &LogKey, names: &[BlobName]) -> Result<Vec<bool>, ReplicaError>;
 
-    /// Stores a blob, durably, unless it is there. A line may name it afterwards.
+    /// Stores a blob, durably, unless it is there. A line may name it afterwards. Of a log that was
+    /// purged nothing is stored, or left behind, and the append that follows says so.
     ///
     /// # Errors
     ///
