@@ -1,0 +1,1 @@
+//! Remotes: a second home of sessions on PostgreSQL and object storage.
