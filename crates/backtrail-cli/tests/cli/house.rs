@@ -118,6 +118,7 @@ fn the_manual_matches_help() {
         "log",
         "diff",
         "cat",
+        "blame",
         "status",
         "record",
         "list",

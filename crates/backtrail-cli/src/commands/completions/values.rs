@@ -87,7 +87,7 @@ impl<'a> Values<'a> {
 
     /// Returns the name of a session that continues what was typed: its id, or its short id.
     fn name_of(&self, store: &Store, id: &str) -> Option<String> {
-        if self.fits(id) {
+        if self.fits(id) && !self.current.is_empty() {
             return Some(id.to_owned());
         }
         short::use_store(store);

@@ -9,7 +9,7 @@ use backtrail_view::library::{Failure, Place, Scope, SearchHit, SearchResults};
 use super::sessions::filter;
 use super::{Answer, StoreLibrary, failure, tui_lines};
 use crate::commands::conversation::NO_TITLE;
-use crate::commands::search::groups::{author, by_session, facts, title};
+use crate::commands::search::groups::{author, by_session, facts, paths, title};
 use crate::commands::search::snippet::laid_out;
 use crate::derived;
 use crate::error::CommandError;
@@ -147,7 +147,7 @@ fn search_hit(hit: &Hit, row: Option<&SessionRow>) -> SearchHit {
             trail: hit.undone.then_some(hit.trail),
         },
         heading: heading(hit, row),
-        snippet: tui_lines(laid_out(&hit.snippet, WIDTH)),
+        snippet: tui_lines(laid_out(&hit.snippet, &paths(row), WIDTH)),
         is_undone: hit.undone,
     }
 }
