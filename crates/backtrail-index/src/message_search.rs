@@ -310,6 +310,6 @@ impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
 
     fn read(&self, place: &TrailPlace, writer: &mut SearchWriter) -> Result<u64> {
         let reader = self.index.store.read_session(&place.session)?;
-        feed(&reader, &mut [(place.clone(), writer)])
+        feed(&reader, &mut [(place.clone(), writer)], &|_| {})
     }
 }
