@@ -263,3 +263,17 @@ test("blame names the run, the turn and the person of each line", async ({ page,
   await groups.filter({ hasText: "by hooks" }).locator(".author a").click();
   await expect(page).toHaveURL(/\/session\/[^/]+#r\d+$/);
 });
+
+test("started where nothing is kept, the one workspace there is can be chosen", async ({ page, store, open }) => {
+  await story.workspace(store);
+  const cwd = join(store.dir, "bare");
+  await store.write("b.txt", "b\n", { below: cwd });
+  await open("/workspace", { cwd });
+  await expect(page.locator("#timeline")).toContainText("Nothing has happened here yet");
+  const choice = page.locator("#workspace-choice");
+  await expect(choice.locator("option:checked")).toHaveText("Choose a workspace");
+  await choice.selectOption({ index: 1 });
+  await expect(page).toHaveURL(/\/workspace\?w=/);
+  await expect(moments(page)).toHaveCount(5);
+  await expect(choice.locator("option:checked")).toContainText("work");
+});
