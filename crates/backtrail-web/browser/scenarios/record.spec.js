@@ -97,7 +97,7 @@ for (const [whose, begin] of Object.entries(SESSIONS)) {
       expect(await files(store.work)).toEqual(after);
       await item(page, link, "Rewind to here…");
       await doIt(page);
-      await expect(page.locator("#report")).toContainText(/went back/i);
+      await expect(page.locator("#report")).toContainText("Back to");
       expect(await files(store.work)).toEqual({ "cart.rs": story.CART });
       await page.locator("#report").getByRole("button", { name: "Reverse" }).click();
       await doIt(page);
