@@ -112,13 +112,14 @@ const markWords = (node, words) => {
   }
 };
 
-// Scrolls to the first mark of a record, if that is not in the window with its beginning.
+// Scrolls to the first mark of a record, and within what scrolls by itself, if it is not seen yet.
 const showMark = (target, shown) => {
   const mark = one("mark", shown) ?? one("mark", target.closest("details") ?? target);
   if (!mark) return;
   for (let at = mark; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
   const { top, bottom } = mark.getBoundingClientRect();
-  if (top < barHeight() || bottom > innerHeight) mark.scrollIntoView({ block: "center", behavior: "instant" });
+  const isInWindow = top >= barHeight() && bottom <= innerHeight;
+  mark.scrollIntoView({ block: isInWindow ? "nearest" : "center", behavior: "instant" });
 };
 
 const sessionPage = (url) => {
