@@ -1,9 +1,11 @@
 //! What other processes do while the screen is open.
 
+use std::fs::{self, File};
+
 use super::Shop;
 use super::screen::Screen;
 use crate::kit::{Cli, Recording};
-use crate::live::write;
+use crate::live::{Claude, write};
 use crate::pty;
 
 #[test]
@@ -87,5 +89,38 @@ fn a_session_that_another_process_holds_can_be_read() {
     screen.press_for("<Enter>", "next prompt");
     holder.say("second of the holder");
     screen.expect("second of the holder");
+    screen.quit();
+}
+
+/// Whoever only looks waits for no lock; what changes something waits until it is free.
+#[test]
+fn a_workspace_that_another_process_holds_can_be_looked_at() {
+    if !pty::is_there() {
+        return;
+    }
+    let mut claude = Claude::new();
+    claude.turn("write a", "call-1", |work| write(work, "a.txt", "a\n"));
+    let mut locks = fs::read_dir(claude.cli.store().join("workspaces")).unwrap();
+    let lock = locks.find_map(|entry| {
+        let path = entry.unwrap().path().join("append.lock");
+        File::open(path).ok()
+    });
+    let lock = lock.unwrap();
+    lock.lock().unwrap();
+    let mut screen = Screen::start(&mut claude.command(&["ui"]));
+    screen.expect("write a");
+    screen.expect("undo: ");
+    screen.expect("a.txt");
+    screen.press_for("<Enter>", " record ");
+    screen.press_for("2", "Timeline · ");
+    screen.expect("turn 1");
+    screen.press("1");
+    screen.expect_gone("Timeline · ");
+    screen.press_for("u", "Enter do it");
+    screen.press_for("<Enter>", "working");
+    assert_eq!(claude.read("a.txt").as_deref(), Some("a\n"));
+    lock.unlock().unwrap();
+    screen.expect("Undid");
+    assert_eq!(claude.read("a.txt"), None);
     screen.quit();
 }
