@@ -146,7 +146,6 @@ test("filters hold while searching", async ({ page, store, open }) => {
   expect(new Set(await found("tag=good&tag=slow"))).toEqual(new Set(["Checkout"]));
   expect(new Set(await found(`until=${story.ago(49).slice(0, 10)}`))).toEqual(new Set(["rename the widget", "explain the scheduler"]));
   expect(await found("agent=codex&title=quick")).toEqual([]);
-  await unfold(page);
   await page.locator("#clear").click();
   await expect(page).toHaveURL(/\/$/);
 });

@@ -63,10 +63,9 @@ fn family(index: &Index, id: &SessionId) -> Result<Vec<SessionEntry>> {
 fn workspace(library: &StoreLibrary, info: &SessionInfo) -> Result<String> {
     let found = match workspace_of(&library.store, &info.id)? {
         Some(found) => Some(found),
-        // An agent's own session names the directory alone.
+        // It names the directory alone.
         None => {
             let root = info.workspace_root.as_deref();
-            let root = root.filter(|_| info.belongs_to.is_some());
             root.and_then(|root| library.store.find_workspace(root).ok()?)
         }
     };

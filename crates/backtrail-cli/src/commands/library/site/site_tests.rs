@@ -327,6 +327,8 @@ fn a_search_finds_messages_of_the_sessions_that_the_filters_leave() {
         let at = |id: String| sessions.iter().position(|it| it.id().as_str() == id);
         let mut found: Vec<usize> = ids.map(|id| at(id).unwrap()).collect();
         found.sort_unstable();
+        // What is still being typed also finds "done".
+        found.dedup();
         found
     };
     assert_eq!(only(&|_| {}), [0, 1, 2]);
@@ -344,7 +346,7 @@ fn a_search_finds_messages_of_the_sessions_that_the_filters_leave() {
         ..everything()
     };
     let found = fixture.library.find_messages("do", &two).unwrap();
-    assert_eq!((found.hits.len(), found.all), (2, 3));
+    assert_eq!((found.hits.len(), found.all), (2, 7));
 }
 
 #[test]
