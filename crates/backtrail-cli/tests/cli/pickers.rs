@@ -118,14 +118,14 @@ fn the_words_of_a_point_are_in_sight_at_100_columns() {
         return;
     }
     let cli = Cli::new();
-    for text in ["the prices are rounded down", "the prices are rounded up"] {
+    for text in ["prices-are-rounded-down", "prices-are-rounded-up"] {
         std::fs::write(cli.work().join("notes"), text).unwrap();
         assert_eq!(cli.run(&["checkpoint", text]).code, 0);
     }
     for verb in ["rewind", "restore"] {
         let mut terminal = Terminal::sized(&command(&cli, &[verb]), 24, 100);
         next_picker(&mut terminal);
-        terminal.wait_for("the prices are rounded down");
+        terminal.wait_for("prices-are-rounded-down");
         terminal.type_keys("\u{1b}");
         assert_eq!(terminal.end().0, 1, "{verb}");
     }
