@@ -101,7 +101,8 @@ for (const [whose, begin] of Object.entries(SESSIONS)) {
       expect(await files(store.work)).toEqual({ "cart.rs": story.CART });
       await page.locator("#report").getByRole("button", { name: "Reverse" }).click();
       await doIt(page);
-      await expect.poll(() => files(store.work)).toEqual(after);
+      // Staged files come and go until it is done.
+      await expect(async () => expect(await files(store.work)).toEqual(after)).toPass();
     });
   }
 }

@@ -207,7 +207,8 @@ test("hostile text in every place of every page runs nothing, and calls nobody",
   await expect(moments.first()).toBeVisible();
   for (const moment of await moments.all()) {
     await moment.click();
-    await expect(page.locator("#moment-changes .changes")).toBeVisible();
+    // Not those of the moment before.
+    await expect(page.locator(`#moment-changes .changes[data-of="row=${await moment.getAttribute("data-id")}"]`)).toBeVisible();
     for (const summary of (await page.locator("#moment-changes summary").all()).slice(0, 30)) await summary.click();
     await quiet();
   }

@@ -135,7 +135,8 @@ test("a rewind restores every file of the moment, and is itself undone", async (
   expect(await files(store)).toEqual({ "notes.txt": NOTES, "src/cart.rs": story.CART });
   await page.locator("#report").getByRole("button", { name: "Reverse" }).click();
   await doIt(page);
-  await expect.poll(() => files(store)).toEqual(before);
+  // Staged files come and go until it is done.
+  await expect(async () => expect(await files(store)).toEqual(before)).toPass();
 });
 
 test("a single file is restored from a moment", async ({ page, store, open }) => {
@@ -204,7 +205,7 @@ for (const [choice, after] of Object.entries(CHOICES)) {
     expect(await files(store)).toEqual(after);
     await page.locator("#report").getByRole("button", { name: "Reverse" }).click();
     await doIt(page);
-    await expect.poll(() => files(store)).toEqual(before);
+    await expect(async () => expect(await files(store)).toEqual(before)).toPass();
   });
 }
 
