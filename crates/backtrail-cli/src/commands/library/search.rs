@@ -1,6 +1,7 @@
 //! Searching all messages, as somebody types.
 
 use std::collections::HashMap;
+use std::mem;
 
 use backtrail::SessionId;
 use backtrail_index::{Error, Hit, Index, SearchAnswer, SearchQuery, SessionRow};
@@ -24,21 +25,28 @@ const WIDTH: usize = 76;
 const SHORTEST_PREFIX: usize = 2;
 
 pub(super) fn search(library: &StoreLibrary, words: &str, scope: Scope) -> Answer<SearchResults> {
-    if words.trim().is_empty() {
-        return Ok(SearchResults::default());
-    }
     let index = library.recent_index().map_err(failure)?;
-    let mut query = SearchQuery::new(completed(words));
+    let mut query = SearchQuery::new(words);
     query.filter = filter(library, scope);
     query.limit = MOST;
+    find(&index, query)
+}
+
+/// Finds the matches of a query whose words are still being typed.
+pub(super) fn find(index: &Index, mut query: SearchQuery) -> Answer<SearchResults> {
+    if query.words.trim().is_empty() {
+        return Ok(SearchResults::default());
+    }
+    let words = mem::take(&mut query.words);
+    query.words = completed(&words);
     match index.search(&query) {
-        Ok(answer) if !answer.hits.is_empty() => results(&answer, &index),
+        Ok(answer) if !answer.hits.is_empty() => results(&answer, index),
         Ok(_) => {
-            refuse_broken(&index, words)?;
-            nothing(&index, words)
+            refuse_broken(index, &words)?;
+            nothing(index, &words)
         }
         Err(error) => {
-            refuse_broken(&index, words)?;
+            refuse_broken(index, &words)?;
             Err(refusal(error))
         }
     }
