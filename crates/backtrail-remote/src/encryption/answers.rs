@@ -80,6 +80,7 @@ impl LogKeys {
         if let Some(lease) = &mut status.lease {
             self.open_lease(lease);
         }
+        status.wrapped_key.clear();
     }
 
     fn open_lease(&self, lease: &mut Lease) {

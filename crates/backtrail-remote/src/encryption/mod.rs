@@ -35,10 +35,11 @@ pub use keys::{Identities, KeyError, Recipient};
 
 /// A replica that encrypts for the one below.
 ///
-/// Names of packs, [`Request::Packs`] and what it answers are those below; everything else is as
-/// it is without encryption. Objects and packs belong to one log: another log does not find them.
-/// [`Request::List`] and [`Request::Changes`] also return logs that no identity opens: their sums
-/// stay hidden, and whatever else is asked about them is refused.
+/// To the caller a log is as it would be without encryption, and has no
+/// [`wrapped_key`](backtrail::replica::LogStatus::wrapped_key), with three exceptions: bytes are
+/// counted as they are stored; objects and packs belong to one log, and another one neither finds
+/// nor opens them; and [`Request::List`] and [`Request::Changes`] also return logs that no
+/// identity opens, as they are stored. Whatever else is asked about those is refused.
 #[derive(Debug)]
 pub struct EncryptedReplica<R> {
     inner: R,

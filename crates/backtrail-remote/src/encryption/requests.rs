@@ -33,8 +33,13 @@ impl<R: Replica> EncryptedReplica<R> {
                 log,
                 holder,
                 ttl_ms,
-                ..
-            } => self.lease(log, holder, *ttl_ms),
+                wrapped_key,
+            } => {
+                if !wrapped_key.is_empty() {
+                    return Err(unfit(format!("{} is encrypted twice", named(log))));
+                }
+                self.lease(log, holder, *ttl_ms)
+            }
             Request::Append { log, .. } | Request::Begin { log, .. } => self.write(log, request),
             Request::Read {
                 log, trail, order, ..
