@@ -172,10 +172,13 @@ pub struct Change {
 }
 
 /// What a client asks of a replica.
+///
+/// Where nothing else is said, a request about a log that is not there is answered by
+/// [`Answer::Absent`], and one about a purged log by [`Answer::Purged`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Request {
-    /// How is a log? Answered by [`Answer::Log`] or [`Answer::Absent`].
+    /// How is a log? Answered by [`Answer::Log`].
     Status {
         /// The log.
         log: LogKey,
@@ -204,7 +207,8 @@ pub enum Request {
         /// For how long from now.
         ttl_ms: u64,
     },
-    /// Ends a lease. Answered by [`Answer::Renewed`]; a lease that somebody else has stays.
+    /// Ends a lease, as if it had run out now. Answered by [`Answer::Renewed`]; a lease that
+    /// somebody else has stays.
     Release {
         /// The log.
         log: LogKey,
@@ -212,9 +216,10 @@ pub enum Request {
         fence: Fence,
     },
     /// Appends lines to the newest trail. Checked in this order: lines that are all there
-    /// already, with the same sums, are [`Answer::Appended`] whatever the fence, for the answer
-    /// may have been lost; another fence is [`Answer::Fenced`]; another end is
-    /// [`Answer::Moved`]. An append also prolongs the lease.
+    /// already, in the trail that `after` names and with the same sums, are answered as the first
+    /// time, whatever the fence and whatever came behind them, for the answer may have been lost;
+    /// another fence is [`Answer::Fenced`]; another end is [`Answer::Moved`]. Otherwise the
+    /// answer is [`Answer::Appended`]. An append also prolongs the lease.
     Append {
         /// The log.
         log: LogKey,
@@ -305,7 +310,8 @@ pub enum Request {
         ids: Vec<[u8; 32]>,
     },
     /// Records what is in a pack whose bytes were stored before. Objects that are in another pack
-    /// already are read from this one from now on. Answered by [`Answer::Done`].
+    /// already are read from this one from now on. Answered by [`Answer::Done`], or by
+    /// [`Answer::PacksGone`] if the bytes are not there.
     SealPack {
         /// As in `Locate`.
         log: LogKey,
@@ -357,7 +363,7 @@ pub enum Answer {
     Held(Lease),
     /// The lease was prolonged, or ended.
     Renewed,
-    /// The lines are there, once.
+    /// The lines are there, once; the last one of the request is this.
     Appended(End),
     /// The fence is not the newest; this is, and who took it.
     Fenced {
@@ -385,7 +391,7 @@ pub enum Answer {
     Objects(Vec<ObjectPlace>),
     /// Packs.
     Packs(Vec<PackStatus>),
-    /// Packs that an append relies on were removed: these. Nothing was appended.
+    /// These packs were removed. Nothing was appended or recorded.
     PacksGone(Vec<[u8; 32]>),
     /// It is done.
     Done,
