@@ -52,7 +52,9 @@ struct About {
 
 async fn about(pool: &Pool) -> Result<(Row, About), ReplicaError> {
     let mut rows = pool.call(Doing::Remote("connect"), "about_1", &[]).await?;
-    let row = rows.pop().ok_or_else(|| corrupt("the remote does not know its version"))?;
+    let row = rows
+        .pop()
+        .ok_or_else(|| corrupt("the remote does not know its version"))?;
     let about = About {
         version: column(&row, "version")?,
         oldest_client: column(&row, "oldest_client")?,

@@ -77,7 +77,10 @@ impl Remote {
     ) -> Result<T, ReplicaError> {
         match &self.runtime {
             Some(runtime) => runtime.block_on(work),
-            None => Err(error(ReplicaErrorKind::Away, "the remote was closed".into())),
+            None => Err(error(
+                ReplicaErrorKind::Away,
+                "the remote was closed".into(),
+            )),
         }
     }
 
@@ -114,9 +117,7 @@ impl Remote {
                 ttl_ms,
                 wrapped_key,
             } => logs::take_lease(pool, log, holder, *ttl_ms, wrapped_key).await,
-            Request::Renew { log, fence, ttl_ms } => {
-                logs::renew(pool, log, *fence, *ttl_ms).await
-            }
+            Request::Renew { log, fence, ttl_ms } => logs::renew(pool, log, *fence, *ttl_ms).await,
             Request::Release { log, fence } => logs::release(pool, log, *fence).await,
             Request::Delete { log, deleted } => logs::delete(pool, log, *deleted).await,
             Request::Trails { log } => lines::trails(pool, log).await,
@@ -224,5 +225,10 @@ impl fmt::Debug for Remote {
 
 pub(crate) fn runtime() -> Result<Runtime, ReplicaError> {
     let built = Builder::new_current_thread().enable_all().build();
-    built.map_err(|cause| error(ReplicaErrorKind::Away, format!("cannot reach a remote: {cause}")))
+    built.map_err(|cause| {
+        error(
+            ReplicaErrorKind::Away,
+            format!("cannot reach a remote: {cause}"),
+        )
+    })
 }
