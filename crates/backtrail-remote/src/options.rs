@@ -84,6 +84,8 @@ impl Target {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(Duration::from_secs(10));
         }
+        // A connection that died without a word is noticed while it is idle.
+        config.keepalives_idle(Duration::from_secs(30));
         let verification = tls.verification(is_here(&config))?;
         config.ssl_mode(match verification {
             Verification::Off => SslMode::Disable,

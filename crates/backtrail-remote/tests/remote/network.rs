@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use backtrail::replica::{Answer, Line, LogKey, Replica, Request};
+use backtrail::replica::{Answer, Line, LogKey, Replica, ReplicaErrorKind, Request};
 use backtrail_remote::{Remote, RemoteOptions};
 
 use crate::kit::{LONG_MS, Writer, assert_each_once, fresh_log, payload, rounds, with_blobs};
@@ -36,6 +36,8 @@ struct State {
     misbehaves: AtomicBool,
     random: AtomicU64,
     mishaps: AtomicU64,
+    requests: AtomicU64,
+    is_silent: AtomicBool,
 }
 
 impl State {
@@ -63,6 +65,8 @@ impl Proxy {
             misbehaves: AtomicBool::new(true),
             random: AtomicU64::new(seed.and_then(|seed| seed.parse().ok()).unwrap_or(24)),
             mishaps: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            is_silent: AtomicBool::new(false),
         });
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
@@ -81,6 +85,16 @@ impl Proxy {
         self.state.misbehaves.store(false, Ordering::Relaxed);
     }
 
+    /// Passes nothing any more, and keeps the connections.
+    fn silence(&self, is_silent: bool) {
+        self.state.is_silent.store(is_silent, Ordering::Relaxed);
+    }
+
+    /// Returns how many pieces clients sent.
+    fn requests(&self) -> u64 {
+        self.state.requests.load(Ordering::Relaxed)
+    }
+
     pub fn mishaps(&self) -> u64 {
         self.state.mishaps.load(Ordering::Relaxed)
     }
@@ -93,6 +107,12 @@ fn pass(from: &TcpStream, to: &TcpStream, state: &Arc<State>, is_request: bool) 
     std::thread::spawn(move || {
         let mut piece = [0; 16 << 10];
         while let Ok(bytes @ 1..) = from.read(&mut piece) {
+            state
+                .requests
+                .fetch_add(u64::from(is_request), Ordering::Relaxed);
+            if state.is_silent.load(Ordering::Relaxed) {
+                continue;
+            }
             if state.happens(state.odds.late) {
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -185,6 +205,21 @@ fn through(proxy: &Proxy, database: &str) -> RemoteOptions {
 }
 
 #[test]
+fn an_append_is_one_round_trip() {
+    let Some(cluster) = Postgres::shared() else {
+        return;
+    };
+    let proxy = Proxy::new(cluster.port, Odds::default());
+    let remote = Remote::connect(&through(&proxy, &cluster.database())).unwrap();
+    let mut writer = Writer::new(&remote, &fresh_log(), "writer", LONG_MS);
+    let before = proxy.requests();
+    for n in 0..20 {
+        writer.write(&format!("line {n}"));
+    }
+    assert_eq!(proxy.requests() - before, 20);
+}
+
+#[test]
 fn a_connection_that_dropped_while_idle_is_replaced_unnoticed() {
     let Some(cluster) = Postgres::shared() else {
         return;
@@ -208,33 +243,22 @@ fn a_server_that_does_not_answer_is_away_in_time() {
     let Some(cluster) = Postgres::shared() else {
         return;
     };
-    let database = cluster.database();
-    let mut options = cluster.options(&database, "agent");
-    options.timeout = Duration::from_millis(300);
-    let remote = Remote::connect(&options).unwrap();
+    let proxy = Proxy::new(cluster.port, Odds::default());
+    let mut options = through(&proxy, &cluster.database());
+    options.timeout = Duration::from_secs(1);
+    let remote = Remote::new(&options).unwrap();
     let log = fresh_log();
     let mut writer = Writer::new(&remote, &log, "writer", LONG_MS);
     writer.write("before");
-    std::thread::scope(|scope| {
-        let hold = format!(
-            "begin; select from backtrail.log where id = '{}' for update; select pg_sleep(2)",
-            log.id.as_str()
-        );
-        let holds = scope.spawn(move || cluster.sql(&database, &hold));
-        std::thread::sleep(Duration::from_millis(500));
-        let line = writer.next("while somebody has the row");
-        let asked = std::time::Instant::now();
-        let error = remote.ask(&writer.append(&[line])).unwrap_err();
-        assert_eq!(
-            error.kind,
-            backtrail::replica::ReplicaErrorKind::Away,
-            "{error}"
-        );
-        assert!(error.message.contains("127.0.0.1"), "{error}");
-        assert!(asked.elapsed() < Duration::from_millis(1500));
-        holds.join().unwrap();
-    });
-    writer.write("while somebody has the row");
+    proxy.silence(true);
+    let asked = std::time::Instant::now();
+    let append = writer.append(&[writer.next("in the silence")]);
+    let error = remote.ask(&append).unwrap_err();
+    assert_eq!(error.kind, ReplicaErrorKind::Away, "{error}");
+    assert!(error.message.contains("127.0.0.1"), "{error}");
+    assert!(asked.elapsed() < Duration::from_secs(10));
+    proxy.silence(false);
+    writer.write("after it");
 }
 
 #[test]
