@@ -7,9 +7,9 @@ use tokio_postgres::Row;
 
 use crate::bucket::Bucket;
 use crate::error::{Doing, corrupt, unfit};
-use crate::init::VERSION;
 use crate::pool::Pool;
 use crate::rows::column;
+use crate::version::VERSION;
 
 /// How a remote is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,26 +9,9 @@ use crate::check::probe;
 use crate::error::{Doing, of_database, unfit};
 use crate::options::RemoteOptions;
 use crate::pool::Pool;
-use crate::remote::runtime;
 use crate::roles;
-
-/// The migrations, in order: each is numbered by its place, and never changed once it was released.
-/// A function that clients call has a version in its name; a newer one comes beside it, and the older
-/// one goes a version later.
-const MIGRATIONS: &[&str] = &[
-    include_str!("../migrations/0001_tables.sql"),
-    include_str!("../migrations/0002_logs.sql"),
-    include_str!("../migrations/0003_lines.sql"),
-    include_str!("../migrations/0004_packs.sql"),
-    include_str!("../migrations/0005_blobs.sql"),
-    include_str!("../migrations/0006_about.sql"),
-];
-
-/// The number of the newest migration.
-pub(crate) const VERSION: i32 = MIGRATIONS.len() as i32;
-
-/// The oldest clients that the newest migration still serves.
-const OLDEST_CLIENT: i32 = 6;
+use crate::runtime::runtime;
+use crate::version::{MIGRATIONS, OLDEST_CLIENT, VERSION};
 
 /// Sets up a remote, or brings it to this version, and returns what was done. Everything happens in one
 /// transaction. The role of the URL needs the rights to create schemas and roles.

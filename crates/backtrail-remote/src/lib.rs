@@ -21,7 +21,9 @@ mod pool;
 mod remote;
 mod roles;
 mod rows;
+mod runtime;
 mod tls;
+mod version;
 
 pub use check::{BlobsCheck, RemoteCheck};
 pub use init::init;
