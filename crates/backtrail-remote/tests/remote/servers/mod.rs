@@ -96,7 +96,9 @@ pub fn run(command: &mut Command) -> Vec<u8> {
 }
 
 /// Starts a command whose lines are read.
-pub fn lines_of(command: &mut Command) -> (std::process::Child, impl Iterator<Item = String>) {
+pub fn lines_of(
+    command: &mut Command,
+) -> (std::process::Child, impl Iterator<Item = String> + use<>) {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
     let stdout = child.stdout.take().expect("its output");
     let lines = BufReader::new(stdout).lines().map_while(Result::ok);
