@@ -1,6 +1,8 @@
 //! A remote on real servers: PostgreSQL, pgbouncer in transaction mode, and SeaweedFS, each started here
 //! on loopback, in a directory of its own.
 
+#![allow(clippy::disallowed_methods, reason = "tests look at real files")]
+
 mod bucket;
 mod crashes;
 mod killed;
