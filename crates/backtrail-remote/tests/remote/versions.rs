@@ -67,7 +67,8 @@ fn followers_go_on_after_a_dump_was_restored_to_another_server() {
     init(&cluster.options(&database, "postgres")).unwrap();
     let old = changes(0).last().unwrap().id;
     writer.write("after");
+    Writer::new(&remote, &fresh_log(), "another", LONG_MS);
     let new = changes(old);
-    assert_eq!(new.len(), 1);
+    assert_eq!(new.len(), 2);
     assert_eq!(new[0].end, writer.end);
 }
