@@ -1,0 +1,17 @@
+//! A remote on real servers: PostgreSQL, pgbouncer in transaction mode, and SeaweedFS, each started here
+//! on loopback, in a directory of its own.
+
+#![allow(clippy::disallowed_methods, reason = "tests look at real files")]
+
+mod bucket;
+mod crashes;
+mod killed;
+mod kit;
+mod network;
+mod promises;
+mod purge;
+mod rights;
+mod servers;
+mod setup;
+mod tls;
+mod versions;
