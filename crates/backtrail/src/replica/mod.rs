@@ -11,8 +11,11 @@
 //! that decide what to ask are values as well: answers go in, requests come out, so tests and
 //! simulations drive the code that runs.
 
+mod local;
+mod refusal;
 mod wire;
 
+pub use refusal::{LastCommon, Refusal};
 pub use wire::{
     Answer, BlobKind, BlobName, Change, End, Fence, Lease, Line, LogKey, LogOwner, LogStatus,
     ObjectPlace, Order, PackStatus, Replica, ReplicaError, ReplicaErrorKind, Request, TrailStatus,
