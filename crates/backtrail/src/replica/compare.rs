@@ -31,6 +31,11 @@ pub(crate) struct HereTrail {
 }
 
 impl Here {
+    /// Returns the last line of the newest trail.
+    pub(crate) fn end(&self) -> Option<End> {
+        self.trails.values().next_back()?.end
+    }
+
     fn head(&self) -> Option<u32> {
         self.trails.keys().next_back().copied()
     }
@@ -226,8 +231,7 @@ impl Comparison {
         if let Some(at) = status.deleted_at_ms {
             return Err(Refusal::InTrashThere(at).of(&self.log));
         }
-        let head_here = self.here.head();
-        let end_here = head_here.and_then(|head| self.here.trails[&head].end);
+        let end_here = self.here.end();
         self.state = match status.head {
             None => State::Done(Relation::Absent),
             head if head == end_here => State::Done(Relation::Same),

@@ -40,7 +40,7 @@ struct Part {
     /// The opener, if the trail is missing.
     opener: Option<Line>,
     /// The last line that was fetched.
-    beyond: Option<u64>,
+    beyond: u64,
     /// The last line that is wanted.
     until: End,
 }
@@ -60,9 +60,8 @@ const AT_ONCE: u64 = 1 << 20;
 
 impl Pull {
     pub(crate) fn new(log: LogKey, here: Here) -> Self {
-        let head = here.trails.values().next_back();
         Self {
-            end_here: head.and_then(|head| head.end),
+            end_here: here.end(),
             comparison: Comparison::new(log.clone(), here),
             log,
             parts: VecDeque::new(),
@@ -108,7 +107,7 @@ impl Pull {
                 Some(part) => PullNeed::Ask(Request::Read {
                     log: self.log.clone(),
                     trail: part.until.trail,
-                    beyond: part.beyond,
+                    beyond: Some(part.beyond),
                     order: Order::Forwards,
                     max_bytes: AT_ONCE,
                 }),
@@ -161,12 +160,12 @@ impl Pull {
             Relation::Ahead { append, trails } => {
                 let rest = append.map(|(here, there)| Part {
                     opener: None,
-                    beyond: Some(here.seq),
+                    beyond: here.seq,
                     until: there,
                 });
                 let new = trails.iter().map(|trail| Part {
                     opener: Some(trail.opener.clone()),
-                    beyond: None,
+                    beyond: trail.opener.seq,
                     until: trail.end,
                 });
                 self.parts = rest.into_iter().chain(new).collect();
@@ -195,10 +194,10 @@ impl Pull {
         lines.retain(|line| line.seq <= until.seq);
         let mut before = part.beyond;
         for line in &lines {
-            if before.is_some_and(|before| line.seq <= before) {
+            if line.seq <= before {
                 return Err(odd_answer(&self.log, "pulling"));
             }
-            before = Some(line.seq);
+            before = line.seq;
         }
         let ends = lines.last().is_some_and(|last| last.seq == until.seq);
         let is_it = lines.last().is_some_and(|last| last.sum == until.sum);

@@ -91,6 +91,22 @@ impl Payloads {
             .map_err(|error| self.unreadable(hash, error))
     }
 
+    /// Returns whether a payload's entry is where it is expected; otherwise, whether
+    /// [`fetch`](Self::fetch) would find it.
+    pub(crate) fn is_there(&self, hash: ObjectId, bytes: u64, at: u64) -> Result<bool> {
+        let wanted = Entry { hash, bytes, at };
+        let Some(file) = self.file()? else {
+            return Ok(false);
+        };
+        let len = file.len();
+        let found = len.and_then(|len| match wanted.content_within(len) {
+            Some(_) => Entry::read(file, at),
+            None => Ok(None),
+        });
+        let found = found.map_err(|error| self.unreadable(hash, error))?;
+        Ok(found == Some(wanted) || self.check(hash, bytes, at)?)
+    }
+
     /// Returns the open file; `None` if there is none.
     fn file(&self) -> Result<Option<&dyn StorageFile>> {
         let Inner { files, path, file } = &*self.0;

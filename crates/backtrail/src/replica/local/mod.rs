@@ -3,13 +3,13 @@
 mod lines;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use lines::spawned;
 pub(crate) use lines::{LinesPart, LocalLine, TrailLines};
-pub(crate) use write::{CheckedLines, PulledLog, is_payload};
+pub(crate) use write::{CheckedLines, PulledLog, is_intact, is_payload, references_in};
 
 use super::compare::{Here, HereTrail};
 use super::refusal::Refusal;
@@ -47,6 +47,15 @@ pub(crate) struct LocalTrail {
     pub(crate) end: Option<End>,
     /// Whether something after that line cannot be read.
     lost_end: bool,
+}
+
+/// What the records of a log name.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    /// The sessions of sub-agents.
+    pub(crate) sub_agents: Vec<SessionId>,
+    /// Payloads, each once.
+    pub(crate) payloads: Vec<Reference>,
 }
 
 /// How far from the end of a trail its seqs are compared: one read fetches that much anyway.
@@ -98,11 +107,6 @@ impl LocalLog {
 
     pub(crate) fn files(&self) -> &LogDir {
         &self.files
-    }
-
-    /// Returns the trails, lowest first.
-    pub(crate) fn trails(&self) -> &BTreeMap<u32, LocalTrail> {
-        &self.trails
     }
 
     /// Returns what a comparison needs to know.
@@ -198,17 +202,37 @@ impl LocalLog {
         self.trails.values().map(|trail| trail.len).sum()
     }
 
-    /// Returns the sessions of sub-agents that its records name, on any branch.
-    pub(crate) fn spawned(&self) -> Result<Vec<SessionId>> {
-        let mut all = Vec::new();
+    /// Returns what its records name, on any branch.
+    pub(crate) fn named(&self) -> Result<Named> {
+        let mut named = Named::default();
+        let mut seen = HashSet::new();
         for trail in self.trails.keys() {
             let (path, file) = self.files.find_trail(*trail)?;
             let mut reader = TrailReader::forwards(file, &path, 0, STREAM_BUFFER, Sums::Trust);
             while let Some(record) = reader.next_record()? {
-                all.extend(spawned(&record).filter(|id| !all.contains(id)));
+                let sub_agents = &mut named.sub_agents;
+                sub_agents.extend(spawned(&record).filter(|id| !sub_agents.contains(id)));
+                let mut payloads = record.references().unwrap_or_default();
+                payloads.retain(|payload| seen.insert(payload.hash));
+                named.payloads.extend(payloads);
             }
         }
-        Ok(all)
+        Ok(named)
+    }
+
+    /// Returns those of some payloads that are lost here. What the file has at their places is
+    /// not read.
+    pub(crate) fn lost(&self, mut payloads: Vec<Reference>) -> Result<Vec<Reference>> {
+        let file = Payloads::new(&self.files);
+        let mut failed = None;
+        payloads.retain(|it| match file.is_there(it.hash, it.bytes, it.at) {
+            Ok(there) => !there,
+            Err(error) => {
+                failed.get_or_insert(error);
+                false
+            }
+        });
+        failed.map_or(Ok(payloads), Err)
     }
 
     fn known(&self, trail: u32) -> Result<&LocalTrail> {

@@ -79,7 +79,7 @@ impl PulledLog {
 
     /// Begins a trail with an opener.
     pub(crate) fn begin(&mut self, trail: u32, opener: &Line) -> Result<()> {
-        let record = self.check(opener);
+        let record = record_in(opener);
         let known = record.filter(|record| record.kind() == RecordKind::Opener);
         let Some(record) = known else {
             return Err(self.bad_opener(trail, &Reason::BadOpener));
@@ -112,7 +112,7 @@ impl PulledLog {
     pub(crate) fn checked(&mut self, lines: &[Line]) -> CheckedLines {
         let mut checked = CheckedLines::default();
         for line in lines {
-            let Some(record) = self.check(line) else {
+            let Some(record) = record_in(line) else {
                 self.damaged += 1;
                 continue;
             };
@@ -126,17 +126,6 @@ impl PulledLog {
             checked.spawned.extend(spawned(&record));
         }
         checked
-    }
-
-    /// Returns a line as the record that it must be.
-    fn check<'l>(&self, line: &'l Line) -> Option<RecordRef<'l>> {
-        if line.bytes.contains(&b'\n') {
-            return None;
-        }
-        let envelope = check_line(&line.bytes, Sums::Check).ok()?;
-        let record = RecordRef::new(&line.bytes, envelope, None);
-        let is_it = record.seq() == line.seq && record.sum_bytes() == line.sum;
-        is_it.then_some(record)
     }
 
     /// Stores payloads durably, each where it is in the file that it comes from, if possible.
@@ -206,4 +195,26 @@ impl PulledLog {
 /// Returns whether a payload is the content that a reference names.
 pub(crate) fn is_payload(reference: &Reference, content: &[u8]) -> bool {
     content.len() as u64 == reference.bytes && ObjectId::of(content) == reference.hash
+}
+
+/// Returns a line as the record that it must be.
+fn record_in(line: &Line) -> Option<RecordRef<'_>> {
+    if line.bytes.contains(&b'\n') {
+        return None;
+    }
+    let envelope = check_line(&line.bytes, Sums::Check).ok()?;
+    let record = RecordRef::new(&line.bytes, envelope, None);
+    let is_it = record.seq() == line.seq && record.sum_bytes() == line.sum;
+    is_it.then_some(record)
+}
+
+/// Returns whether a line is a whole record, with its number and sum.
+pub(crate) fn is_intact(line: &Line) -> bool {
+    record_in(line).is_some()
+}
+
+/// Returns the payloads that a line names.
+pub(crate) fn references_in(line: &Line) -> Vec<Reference> {
+    let references = record_in(line).map(|record| record.references());
+    references.and_then(Result::ok).unwrap_or_default()
 }

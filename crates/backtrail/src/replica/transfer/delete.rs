@@ -1,11 +1,11 @@
 //! Lists, deletes and purges sessions at a replica. What is here stays as it is.
 
-use super::refusal::{Refusal, odd_answer};
-use super::run_push::session_key;
-use super::transfer::while_doing;
-use super::wire::{Answer, LogKey, LogOwner, LogStatus, Replica, Request};
+use super::push::session_key;
+use super::while_doing;
 use crate::error::Result;
 use crate::ids::SessionId;
+use crate::replica::refusal::{Refusal, odd_answer};
+use crate::replica::wire::{Answer, LogKey, LogOwner, LogStatus, Replica, Request};
 
 /// How many logs are listed at a time.
 const AT_ONCE: u32 = 1000;

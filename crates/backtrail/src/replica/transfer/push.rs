@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::local::{LocalLog, TrailLines};
-use super::push::{Push, PushNeed};
-use super::refusal::Refusal;
 use super::relatives::{Parent, SubAgents, files_anywhere, parent_here};
-use super::transfer::{
+use super::{
     PushOptions, Role, SessionTransfer, Transfer, TransferProgress, Transferred, ends_all,
     while_doing,
 };
-use super::wire::{Answer, BlobKind, BlobName, LogKey, LogOwner, Order, Replica, Request};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::message::parts::Reference;
+use crate::replica::local::{LocalLog, TrailLines};
+use crate::replica::push::{Push, PushNeed};
+use crate::replica::refusal::Refusal;
+use crate::replica::wire::{Answer, BlobKind, BlobName, LogKey, LogOwner, Order, Replica, Request};
 use crate::store::Store;
 use crate::trail::opener::Continues;
 
@@ -318,8 +318,8 @@ fn has_line(replica: &dyn Replica, at: &Continues) -> Result<bool> {
     let request = Request::Read {
         log,
         trail: at.trail,
-        beyond: at.seq.checked_sub(1),
-        order: Order::Forwards,
+        beyond: at.seq.checked_add(1),
+        order: Order::Backwards,
         max_bytes: 1,
     };
     let answer = replica.ask(&request);

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::local::LocalLog;
 use crate::error::Result;
 use crate::ids::SessionId;
 use crate::log::{LogDir, first_opener};
+use crate::replica::local::LocalLog;
 use crate::store::Store;
 use crate::trail::TrailReason;
 use crate::trail::opener::{Continues, Opener};
@@ -69,7 +69,7 @@ impl SubAgents {
 
     /// Returns the sub-agents of a session, those first that its own records name.
     pub(super) fn of(&self, log: &LocalLog) -> Result<Vec<SessionId>> {
-        let mut found = log.spawned()?;
+        let mut found = log.named()?.sub_agents;
         let named = self.0.get(&log.key().id);
         for id in named.into_iter().flatten() {
             if !found.contains(id) {

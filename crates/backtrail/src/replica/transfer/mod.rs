@@ -1,4 +1,17 @@
-//! What pushes and pulls are told, and what they report.
+//! Pushes and pulls sessions: reads and writes the store as the machines ask, and asks the
+//! replica.
+
+mod delete;
+mod fork;
+mod pull;
+mod push;
+mod relatives;
+mod verify;
+
+pub use delete::{delete_there, purge_there, restore_there, sessions_there};
+pub use fork::PushedFork;
+pub use push::OnProgress;
+pub use verify::{Depth, LinePlace, LinePlaces, ReplicaReport};
 
 use std::time::Duration;
 
@@ -12,8 +25,8 @@ use crate::trail::DamageReport;
 /// Options of a push.
 #[derive(Debug, Clone)]
 pub struct PushOptions {
-    pub(super) holder: String,
-    pub(super) ttl: Duration,
+    holder: String,
+    ttl: Duration,
 }
 
 impl PushOptions {
@@ -37,7 +50,7 @@ impl PushOptions {
         self
     }
 
-    pub(super) fn ttl_ms(&self) -> u64 {
+    fn ttl_ms(&self) -> u64 {
         u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX)
     }
 }
@@ -45,7 +58,7 @@ impl PushOptions {
 /// Options of a pull.
 #[derive(Debug, Clone, Default)]
 pub struct PullOptions {
-    pub(super) purged: bool,
+    purged: bool,
 }
 
 impl PullOptions {
@@ -167,7 +180,7 @@ impl Transfer {
 }
 
 /// Adds to an error of the replica what was attempted.
-pub(super) fn while_doing(doing: &str, id: &SessionId) -> impl Fn(ReplicaError) -> Error {
+fn while_doing(doing: &str, id: &SessionId) -> impl Fn(ReplicaError) -> Error {
     let what = format!("cannot {doing} session {id}");
     move |error| {
         let ReplicaError { kind, message } = error;
@@ -179,11 +192,11 @@ pub(super) fn while_doing(doing: &str, id: &SessionId) -> impl Fn(ReplicaError) 
 }
 
 /// Returns whether nothing else can be asked of the replica either.
-pub(super) fn ends_all(error: &Error) -> bool {
+fn ends_all(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Away | ErrorKind::Denied)
 }
 
 /// Returns whether only what was asked for is damaged at the replica.
-pub(super) fn is_damage(error: &ReplicaError) -> bool {
+fn is_damage(error: &ReplicaError) -> bool {
     error.kind == ReplicaErrorKind::Corrupt
 }

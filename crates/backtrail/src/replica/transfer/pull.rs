@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
-use super::compare::Here;
-use super::local::{CheckedLines, LocalLog, PulledLog, is_payload};
-use super::pull::{Pull, PullNeed};
-use super::relatives::{Parent, parent_in};
-use super::run_push::{OnProgress, name_of, session_key};
-use super::transfer::{
+use super::push::{OnProgress, name_of, session_key};
+use super::relatives::{Parent, parent_here, parent_in};
+use super::{
     PullOptions, Role, SessionTransfer, Transfer, TransferProgress, Transferred, ends_all,
     is_damage, while_doing,
 };
-use super::wire::{Line, Replica};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{ObjectId, SessionId};
 use crate::message::parts::Reference;
+use crate::replica::compare::Here;
+use crate::replica::local::{CheckedLines, LocalLog, Named, PulledLog, is_payload};
+use crate::replica::pull::{Pull, PullNeed};
+use crate::replica::wire::{Line, Replica};
 use crate::store::{Staging, Store};
 use crate::trail::opener::Opener;
 use crate::trail::record::check_line;
@@ -174,7 +174,7 @@ impl PullRun<'_> {
             }
         }
         let parent = match &log {
-            Some(log) => super::relatives::parent_here(log.files())?,
+            Some(log) => parent_here(log.files())?,
             None => parent_there(id, &machine),
         };
         Ok(Compared {
@@ -201,11 +201,13 @@ impl PullRun<'_> {
             log,
             ..
         } = compared;
-        let mut spawned = match &log {
-            Some(log) => log.spawned()?,
+        let known = log.as_ref().map_or(Ok(Named::default()), LocalLog::named)?;
+        let mut spawned = known.sub_agents;
+        let lost = match &log {
+            Some(log) => log.lost(known.payloads)?,
             None => Vec::new(),
         };
-        if !machine.will_write() {
+        if !machine.will_write() && lost.is_empty() {
             return Ok((Transferred::default(), spawned));
         }
         let writer = match &log {
@@ -227,7 +229,9 @@ impl PullRun<'_> {
             },
             spawned: Vec::new(),
         };
-        let result = receiving.run_machine(&mut machine);
+        // An earlier pull may not have found them.
+        let fetched = receiving.fetch_payloads(&lost);
+        let result = fetched.and_then(|()| receiving.run_machine(&mut machine));
         let Receiving {
             writer,
             mut got,

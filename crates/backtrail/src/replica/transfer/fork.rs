@@ -3,23 +3,27 @@
 //! The fork continues the session at the last record that both have, and has copies of the
 //! records behind it that are on the session's line of history here. They keep their numbers.
 
-use super::compare::{Comparison, Need, Relation};
-use super::local::LocalLog;
-use super::refusal::{LastCommon, Refusal};
-use super::run_push::OnProgress;
-use super::transfer::{PushOptions, Transfer, while_doing};
-use super::wire::{End, Replica};
+use std::collections::BTreeSet;
+
+use super::push::OnProgress;
+use super::relatives::{files_anywhere, parent_here};
+use super::{PushOptions, Transfer, while_doing};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
 use crate::log::lock::LockFile;
 use crate::log::payloads::{PayloadWriter, adopt};
-use crate::log::{LogDir, chain, place, present_at, trail_copy::TrailCopy};
+use crate::log::{Durability, LogDir, chain, place, present_at, trail_copy::TrailCopy};
+use crate::replica::compare::{Comparison, Need, Relation};
+use crate::replica::local::LocalLog;
+use crate::replica::refusal::{LastCommon, Refusal};
+use crate::replica::wire::{End, Replica};
 use crate::session::Session;
 use crate::store::Store;
 use crate::trail::lines::STREAM_BUFFER;
-use crate::trail::opener::{Opener, TrailReason};
+use crate::trail::opener::{Continues, Opener, TrailReason};
 use crate::trail::origin::ForkOrigin;
 use crate::trail::present::Present;
+use crate::trail::record::Position;
 use crate::trail::{RecordKind, Sums};
 
 /// A session that diverged, pushed as a fork.
@@ -28,16 +32,18 @@ use crate::trail::{RecordKind, Sums};
 pub struct PushedFork {
     /// The new session, which has what is only here.
     pub fork: SessionId,
-    /// The last record that it shares with the session; `None` if there is none.
+    /// The session that diverged: the one that was named, or one that it continues.
+    pub diverged: SessionId,
+    /// The last record of that session that is here and there; `None` if there is none.
     pub common: Option<LastCommon>,
     /// What was pushed.
     pub transfer: Transfer,
 }
 
 impl Store {
-    /// Makes a fork of a session that [diverged](Refusal::Diverged), with the records of its
-    /// line of history that are only here, and pushes it. The session itself stays as it is, here
-    /// and there. Asked again, it pushes the same fork.
+    /// Makes a fork of a session that [diverged](Refusal::Diverged), or continues one that did,
+    /// with the records of its line of history that are only here, and pushes it. The session
+    /// itself stays as it is, here and there. Asked again, it pushes the same fork.
     ///
     /// # Errors
     ///
@@ -51,24 +57,42 @@ impl Store {
         progress: OnProgress<'_>,
     ) -> Result<PushedFork> {
         let log = LocalLog::open(&self.files(id))?;
-        let Relation::Diverged { common } = compare(&log, replica)? else {
+        let Some((diverged, common)) = find_diverged(self, id, replica)? else {
             let what = format!("session {id} did not diverge: push it as it is, or pull it");
             return Err(Error::invalid(what));
         };
-        let fork = fork_id(
-            id,
-            log.here().trails.values().next_back().and_then(|it| it.end),
-        );
+        let fork = fork_id(id, log.here().end());
         if self.files(&fork).trails()?.is_empty() {
             self.files(&fork).refuse_gone()?;
-            make_fork(self, log.files(), &fork, common)?;
+            make_fork(self, log.files(), &fork, &diverged, common)?;
         }
         Ok(PushedFork {
             transfer: self.push(std::slice::from_ref(&fork), replica, options, progress)?,
             fork,
+            diverged,
             common,
         })
     }
+}
+
+/// Returns the session that diverged: this one, or the nearest that it continues.
+fn find_diverged(
+    store: &Store,
+    id: &SessionId,
+    replica: &dyn Replica,
+) -> Result<Option<(SessionId, Option<LastCommon>)>> {
+    let mut seen = BTreeSet::new();
+    let mut next = Some(id.clone());
+    while let Some(id) = next.take().filter(|id| seen.insert(id.clone())) {
+        let Ok(files) = files_anywhere(store, &id) else {
+            break;
+        };
+        if let Relation::Diverged { common } = compare(&LocalLog::open(&files)?, replica)? {
+            return Ok(Some((id, common)));
+        }
+        next = parent_here(&files)?.map(|parent| parent.id);
+    }
+    Ok(None)
 }
 
 fn compare(log: &LocalLog, replica: &dyn Replica) -> Result<Relation> {
@@ -111,6 +135,7 @@ fn make_fork(
     store: &Store,
     files: &LogDir,
     fork: &SessionId,
+    diverged: &SessionId,
     common: Option<LastCommon>,
 ) -> Result<()> {
     // The session must not be deleted before the fork exists and refers to it.
@@ -119,8 +144,7 @@ fn make_fork(
     let head = files.head()?;
     let (segments, _) = chain::Walk::new(store, files, head).collect()?;
     let line = chain::Line::new(&segments);
-    let shared = common.map_or(0, |it| line.last_shared(files.id(), it.trail, it.seq));
-    let at = place::find(store, files, head, shared)?;
+    let shared = common.map_or(0, |it| line.last_shared(diverged, it.trail, it.seq));
     let end = place::end(store, files, head)?;
     let known = present_at(store, files, end.trail, &end.position)?;
     let opener = Opener {
@@ -129,15 +153,36 @@ fn make_fork(
             belongs_to: None,
             ..known
         },
-        fork: Some(ForkOrigin::new(files.id().as_str(), None, Some(shared))),
+        fork: Some(ForkOrigin::new(diverged.as_str(), None, Some(shared))),
         ..Opener::new(fork, 0, TrailReason::Fork, store.now())
     };
-    let opener = match shared {
-        0 => opener,
-        _ => opener.continuing(at.continues(files.id()), at.position.compacted),
+    let opener = match place_of(&segments, &line, diverged, shared)? {
+        None => opener,
+        Some((from, compacted)) => opener.continuing(from, compacted),
     };
+    let shared = opener.seq;
     let copy = |new: &LogDir| copy_line(&segments, files, new, &opener, shared);
-    Session::create_with(store, fork.clone(), None, copy)?.close()
+    Session::create_with(store, fork.clone(), Some(Durability::Record), copy)?.close()
+}
+
+/// Returns the place of a record of the session that diverged on the line.
+fn place_of(
+    segments: &[chain::Segment],
+    line: &chain::Line,
+    diverged: &SessionId,
+    seq: u64,
+) -> Result<Option<(Continues, Option<u64>)>> {
+    for (segment, part) in segments.iter().zip(&line.0).rev() {
+        if part.session == *diverged
+            && seq <= segment.until
+            && let Some(record) = segment.find(seq)?
+        {
+            let position = Position::after(&record.as_ref());
+            let from = chain::continues_at(diverged, segment.trail, &position);
+            return Ok(Some((from, position.compacted)));
+        }
+    }
+    Ok(None)
 }
 
 /// Writes the fork's trail: the records behind `shared`.
