@@ -1,8 +1,8 @@
 //! Many clients at once: every request is answered in one transaction.
 
 use std::collections::BTreeSet;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use backtrail::replica::{Answer, BlobKind, BlobName, End, LogKey, ObjectPlace, Order, Request};
@@ -10,6 +10,9 @@ use backtrail::replica::{Answer, BlobKind, BlobName, End, LogKey, ObjectPlace, O
 use super::case::{Case, LONG_MS, end_of, line};
 
 const CLIENTS: usize = 6;
+/// How many packs a clean-up removes beside writers, and how long they wait for it.
+const REMOVED: usize = 20;
+const MOST_LINES: u64 = 3000;
 
 /// Asks all requests at the same time.
 fn at_once(case: &Case<'_>, requests: &[Request]) -> Vec<Answer> {
@@ -124,10 +127,11 @@ pub(super) fn followers_miss_no_change(case: &Case<'_>) {
         let writers: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(write)).collect();
         let mut seen = Vec::new();
         loop {
-            let is_last_look = running.load(Ordering::SeqCst) == 0;
+            let is_last_look = running.load(Ordering::SeqCst) == 0
+                || writers.iter().all(|writer| writer.is_finished());
             let changes = case.changes(after, 7);
             after = changes.last().map_or(after, |change| change.id);
-            if changes.is_empty() && (is_last_look || writers.iter().all(|w| w.is_finished())) {
+            if changes.is_empty() && is_last_look {
                 break;
             }
             seen.extend(changes.into_iter().map(|change| (change.log, change.end)));
@@ -155,7 +159,7 @@ pub(super) fn a_purge_leaves_nothing_behind_whatever_arrives_meanwhile(case: &Ca
                     let words = format!("payload {seq}");
                     names.push(case.put(&writer.log, BlobKind::Payload, words.as_bytes()));
                     let line = line(seq, words);
-                    match case.ask(&writer.append(&[line.clone()])) {
+                    match case.ask(&writer.append(&[line])) {
                         Answer::Appended(end) => writer.end = end,
                         Answer::Purged(_) => break,
                         other => panic!("{other:?}"),
@@ -201,8 +205,9 @@ struct Yard<'a> {
     case: &'a Case<'a>,
     /// Only to tell the objects of this run from others.
     realm: LogKey,
-    packs: std::sync::Mutex<BTreeSet<[u8; 32]>>,
+    packs: Mutex<BTreeSet<[u8; 32]>>,
     logs: Vec<LogKey>,
+    removed: AtomicUsize,
     done: AtomicBool,
 }
 
@@ -263,8 +268,11 @@ impl Yard<'_> {
 
     fn write(&self, log: &LogKey, client: u64) {
         let mut writer = self.case.writer_of(log.clone(), LONG_MS);
-        for seq in 1..=25 {
-            let thing = Thing(((seq * 7 + client * 3) % 5) as u8);
+        for seq in 1..=MOST_LINES {
+            if seq > 25 && self.removed.load(Ordering::SeqCst) >= REMOVED {
+                return;
+            }
+            let thing = Thing(((seq * 7 + client * 3) % 12) as u8);
             let line = line(seq, [thing.0]);
             loop {
                 let pack = self.stored(thing);
@@ -296,8 +304,8 @@ impl Yard<'_> {
         }
     }
 
-    /// Removes what no line needs, without a waiting time; returns how many packs it removed.
-    fn clean_up(&self) -> usize {
+    /// Removes what no line needs, without a waiting time.
+    fn clean_up(&self) {
         let ours = self.packs.lock().expect("no client panicked").clone();
         let packs = Request::Packs {
             after: None,
@@ -316,7 +324,8 @@ impl Yard<'_> {
             condemned_ms: 0,
             limit: u32::MAX,
         };
-        self.case.statuses(&remove).len()
+        let removed = self.case.statuses(&remove).len();
+        self.removed.fetch_add(removed, Ordering::SeqCst);
     }
 }
 
@@ -324,17 +333,16 @@ pub(super) fn nothing_that_a_line_names_is_removed(case: &Case<'_>) {
     let yard = Yard {
         case,
         realm: case.writer().log,
-        packs: std::sync::Mutex::default(),
+        packs: Mutex::default(),
         logs: (0..CLIENTS).map(|_| case.log()).collect(),
+        removed: AtomicUsize::new(0),
         done: AtomicBool::new(false),
     };
-    let removed = thread::scope(|scope| {
+    thread::scope(|scope| {
         let clean_up = scope.spawn(|| {
-            let mut removed = 0;
             while !yard.done.load(Ordering::SeqCst) {
-                removed += yard.clean_up();
+                yard.clean_up();
             }
-            removed
         });
         let write = |(client, log)| {
             let yard = &yard;
@@ -344,9 +352,10 @@ pub(super) fn nothing_that_a_line_names_is_removed(case: &Case<'_>) {
         let ends: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
         yard.done.store(true, Ordering::SeqCst);
         assert!(ends.iter().all(Result::is_ok), "a writer failed");
-        clean_up.join().expect("it cleaned up")
+        clean_up.join().expect("it cleaned up");
     });
-    assert!(removed > 0, "nothing was ever removed");
+    let removed = yard.removed.load(Ordering::SeqCst);
+    assert!(removed >= REMOVED, "only {removed} packs were removed");
     yard.clean_up();
     for log in &yard.logs {
         yard.assert_there(yard.named(log).expect("it has lines"));
