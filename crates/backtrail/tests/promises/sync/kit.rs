@@ -201,6 +201,7 @@ impl Story {
         session.append(Message::assistant([call.into()])).unwrap();
         let agent = session.spawn("t1", SessionOptions::new()).unwrap();
         agent.append(picture(3)).unwrap();
+        let agent_id = agent.id().clone();
         agent.close().unwrap();
         let fork = session.fork(&ForkOptions::new().at(3)).unwrap();
         fork.append(picture(4)).unwrap();
@@ -208,7 +209,7 @@ impl Story {
         fork_of_fork.append(Message::user_text("deeper")).unwrap();
         let story = Self {
             main: session.id().clone(),
-            agent: agent.id().clone(),
+            agent: agent_id,
             fork: fork.id().clone(),
             fork_of_fork: fork_of_fork.id().clone(),
         };

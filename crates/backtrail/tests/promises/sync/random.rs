@@ -91,8 +91,8 @@ impl World {
         let last = session.last_seq();
         match self.dice.below(3) {
             0 => drop(session.rewind_chat(self.dice.below(last + 1)).ok()),
-            1 => drop(session.undo(backtrail::Rewind::new()).ok()),
-            _ => drop(session.redo(backtrail::Rewind::new()).ok()),
+            1 => drop(session.undo().ok()),
+            _ => drop(session.redo().ok()),
         }
         session.close().unwrap();
     }
