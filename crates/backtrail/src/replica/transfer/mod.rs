@@ -157,25 +157,21 @@ impl Transfer {
         found.map(|session| &session.outcome)
     }
 
-    /// Returns the first error of a session that the caller named.
+    /// Returns itself, unless a session that the caller named failed, or the replica was away or
+    /// denied something, so that sessions are missing.
     ///
     /// # Errors
     ///
-    /// Fails with that error.
-    pub fn check(self) -> Result<Self> {
-        let named =
-            |session: &SessionTransfer| session.role == Role::Named && session.outcome.is_err();
-        match self.sessions.iter().position(named) {
-            None => Ok(self),
-            Some(at) => {
-                let mut sessions = self.sessions;
-                let failed = sessions.swap_remove(at);
-                Err(failed
-                    .outcome
-                    .err()
-                    .unwrap_or_else(|| Error::invalid("a session that failed has no error")))
-            }
-        }
+    /// Fails with the first error of that kind.
+    pub fn check(mut self) -> Result<Self> {
+        let failed = |session: &SessionTransfer| match &session.outcome {
+            Ok(_) => false,
+            Err(error) => session.role == Role::Named || ends_all(error),
+        };
+        let Some(at) = self.sessions.iter().position(failed) else {
+            return Ok(self);
+        };
+        self.sessions.swap_remove(at).outcome.map(|_| self)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Sessions that were continued in two places are never merged: the caller is told, and can
 //! push what is only here as a fork.
 
-use backtrail::{ErrorKind, Note};
 use backtrail::replica::{PullOptions, PushOptions, Refusal, Replica, Request};
+use backtrail::{ErrorKind, Note};
 
 use super::kit::{Side, Story, assert_same, key, named, picture, replica};
 
