@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use super::push::{OnProgress, name_of, session_key};
-use super::relatives::{Parent, parent_here, parent_in};
+use super::relatives::{Parent, files_anywhere, parent_here, parent_in};
 use super::{
     PullOptions, Role, SessionTransfer, Transfer, TransferProgress, Transferred, ends_all,
     is_damage, while_doing,
@@ -14,6 +14,7 @@ use crate::message::parts::Reference;
 use crate::replica::compare::Here;
 use crate::replica::local::{CheckedLines, LocalLog, Named, PulledLog, is_payload};
 use crate::replica::pull::{Pull, PullNeed};
+use crate::replica::refusal::Refusal;
 use crate::replica::wire::{Line, Replica};
 use crate::store::{Staging, Store};
 use crate::trail::opener::Opener;
@@ -199,8 +200,12 @@ impl PullRun<'_> {
             id,
             mut machine,
             log,
+            parent,
             ..
         } = compared;
+        if log.is_none() {
+            self.check_parent(&id, parent)?;
+        }
         let known = log.as_ref().map_or(Ok(Named::default()), LocalLog::named)?;
         let mut spawned = known.sub_agents;
         let lost = match &log {
@@ -252,6 +257,33 @@ impl PullRun<'_> {
         result?;
         spawned.extend(more);
         Ok((got, spawned))
+    }
+
+    /// Checks that the record that a new session continues is here, if the session of that
+    /// record could not be pulled. What was purged is a gap here, as it is there.
+    fn check_parent(&self, id: &SessionId, parent: Option<Parent>) -> Result<()> {
+        let Some(Parent {
+            id: of,
+            at: Some(at),
+        }) = parent
+        else {
+            return Ok(());
+        };
+        let Some(Err(error)) = self.transfer.of(&of) else {
+            return Ok(());
+        };
+        let purged = matches!(error.refusal(), Some(Refusal::PurgedThere(_)));
+        if purged || error.was_purged().is_some() {
+            return Ok(());
+        }
+        let log = files_anywhere(self.store, &of).and_then(|files| LocalLog::open(&files));
+        if let Ok(log) = log
+            && log.sum_at(at.trail, at.seq)? == Some(at.sum.to_bytes())
+        {
+            return Ok(());
+        }
+        let note = format!("session {id} continues it");
+        Err(error.duplicate().with_note(note))
     }
 
     fn staging(&mut self) -> Result<&Staging> {
