@@ -11,6 +11,7 @@ use serde::ser::{SerializeMap, Serializer};
 
 use crate::ids::SessionId;
 use crate::log::Holder;
+use crate::replica::Refusal;
 #[cfg(feature = "snapshots")]
 use crate::snapshot::TooMuch;
 
@@ -55,6 +56,10 @@ pub enum ErrorKind {
     TooMuch,
     /// The files of a checkpoint were dropped; only its record is left.
     Dropped,
+    /// A remote could not be reached, or its answer was lost.
+    Away,
+    /// A remote refuses this user.
+    Denied,
 }
 
 impl ErrorKind {
@@ -72,6 +77,8 @@ impl ErrorKind {
             Self::NewerFormat => "newer_format",
             Self::TooMuch => "too_much",
             Self::Dropped => "dropped",
+            Self::Away => "away",
+            Self::Denied => "denied",
         }
     }
 }
@@ -109,6 +116,7 @@ enum Detail {
     Deleted(SessionId),
     Purged(SessionId),
     Restored,
+    Refused(Refusal),
 }
 
 impl Error {
@@ -209,6 +217,11 @@ impl Error {
     /// Creates the error for a session that is no longer in the trash.
     pub(crate) fn restored(message: String) -> Self {
         Self::new(ErrorKind::NotFound, message).with_detail(Detail::Restored)
+    }
+
+    /// Creates the error for a session that is neither pushed nor pulled.
+    pub(crate) fn refused(kind: ErrorKind, message: String, refusal: Refusal) -> Self {
+        Self::new(kind, message).with_detail(Detail::Refused(refusal))
     }
 
     pub(crate) fn at_path(mut self, path: &Path) -> Self {
@@ -333,6 +346,14 @@ impl Error {
     pub fn was_purged(&self) -> Option<&SessionId> {
         match &self.0.detail {
             Detail::Purged(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Returns why a session is neither pushed nor pulled.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match &self.0.detail {
+            Detail::Refused(refusal) => Some(refusal),
             _ => None,
         }
     }
