@@ -13,6 +13,7 @@ mod json_edit;
 mod layout;
 mod pager;
 mod progress;
+mod secret_url;
 mod settings;
 mod shell;
 mod short;

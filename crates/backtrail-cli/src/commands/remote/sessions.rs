@@ -1,0 +1,71 @@
+//! The sessions at a remote, and which of them a reference means.
+
+use backtrail::plumbing::{ShortIds, named_by};
+use backtrail::replica::{Answer, LogKey, LogOwner, LogStatus, Request};
+use backtrail::{ErrorKind, SessionId, Store};
+
+use super::open::Database;
+use crate::error::{CommandError, Result};
+use crate::short;
+use crate::text::one_line;
+
+/// How many are asked for at once.
+const PAGE: u32 = 1000;
+
+/// Returns the sessions at a remote, by id.
+pub(in crate::commands) fn sessions(database: &Database) -> Result<Vec<(SessionId, LogStatus)>> {
+    let mut found = Vec::new();
+    let mut after: Option<LogKey> = None;
+    loop {
+        let Answer::Logs(page) = database.ask(&Request::List { after, limit: PAGE })? else {
+            return Err(database.odd());
+        };
+        let is_last = page.len() < PAGE as usize;
+        after = page.last().map(|(log, _)| log.clone());
+        let own = page
+            .into_iter()
+            .filter(|(log, _)| log.owner == LogOwner::Session);
+        found.extend(own.map(|(log, status)| (log.id, status)));
+        if is_last || after.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+/// Sets the short ids so that they are unique among the sessions here and there.
+pub(in crate::commands) fn know_short_ids(
+    store: Option<&Store>,
+    there: &[(SessionId, LogStatus)],
+) {
+    short::know(|| {
+        let here = store.and_then(|store| store.sessions().ok());
+        let here = here.unwrap_or_default();
+        let all = here.iter().chain(there.iter().map(|(id, _)| id));
+        Some(ShortIds::new(all))
+    });
+}
+
+/// Finds the session at a remote that a reference means.
+pub(in crate::commands) fn resolve_there(
+    reference: &str,
+    there: &[(SessionId, LogStatus)],
+    remote: &str,
+) -> Result<SessionId> {
+    let ids: Vec<SessionId> = there.iter().map(|(id, _)| id.clone()).collect();
+    let mut found = named_by(ids, reference, |_| true);
+    let shown = one_line(reference, 60);
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => {
+            let what = format!("the remote {remote} has no session \"{shown}\"");
+            let hint = format!("see what is there: backtrail remote list {remote}");
+            Err(CommandError::not_found(what).hint(hint))
+        }
+        n => {
+            let what = format!("\"{shown}\" matches {n} sessions at the remote {remote}");
+            let error = CommandError::new(ErrorKind::Ambiguous, what);
+            let names = found.iter().take(5);
+            Err(names.fold(error, |error, id| error.hint(id.to_string())))
+        }
+    }
+}
