@@ -71,6 +71,11 @@ fn masked_setting(setting: &str) -> String {
     }
 }
 
+/// Returns the words of this command line.
+pub(crate) fn words() -> impl Iterator<Item = String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned())
+}
+
 /// Hides in a text the secrets of those words of a command line that are URLs.
 pub(crate) fn without_secrets(text: &str, words: impl Iterator<Item = String>) -> String {
     words.fold(text.to_owned(), |text, word| {

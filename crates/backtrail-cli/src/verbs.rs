@@ -18,7 +18,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
         "Recording",
         &["setup", "run", "watch", "checkpoint", "import"],
     ),
-    ("Sharing", &["export"]),
+    ("Sharing", &["export", "remote", "push", "pull"]),
     ("Organising", &["title", "tag", "pin", "delete", "trash"]),
     ("Housekeeping", &["doctor", "gc", "config"]),
 ];

@@ -2,7 +2,7 @@
 
 mod add;
 mod check;
-mod failure;
+pub(super) mod failure;
 mod init;
 mod list;
 mod log;
@@ -11,6 +11,7 @@ mod password;
 mod plain;
 mod purge;
 pub(super) mod sessions;
+pub(super) mod transfer;
 
 use serde_json::{Value, json};
 
@@ -52,7 +53,7 @@ pub(crate) struct IdentityArgs {
     /// Decrypt with the keys in this file [default: $BACKTRAIL_IDENTITY, else the remote's
     /// identity in config.toml]
     #[arg(long, value_name = "FILE")]
-    identity: Option<String>,
+    pub(super) identity: Option<String>,
 }
 
 pub(crate) fn run(args: &RemoteArgs, ui: &Ui) -> Result<Answer> {

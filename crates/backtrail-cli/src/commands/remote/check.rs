@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use backtrail::SessionId;
-use backtrail::replica::{LogKey, LogOwner, LogStatus, Replica, Request};
+use backtrail::replica::{LogKey, LogOwner, LogStatus, Request};
 use backtrail_remote::{BlobsCheck, RemoteCheck};
 use serde::Serialize;
 use serde_json::json;

@@ -1,13 +1,14 @@
 //! `remote delete`, `remote restore` and `remote purge`: sessions at a remote.
 
-use backtrail::replica::{Answer as Answered, LogKey, LogOwner, LogStatus, Request};
+use backtrail::replica::{LogStatus, Replica, delete_there, purge_there, restore_there};
 use backtrail::{SessionId, Store};
 use serde_json::json;
 
+use super::failure::with_hints;
 use super::open::{Database, open_database};
 use super::sessions::{know_short_ids, resolve_there, sessions};
 use crate::commands::{Answer, open_store};
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::progress::while_waiting;
 use crate::short::short;
 use crate::text::some_of;
@@ -80,26 +81,12 @@ impl Named {
         Ok(Self { database, ids })
     }
 
-    fn ask(&self, request: impl Fn(LogKey) -> Request) -> Result<()> {
-        for id in &self.ids {
-            let log = LogKey {
-                owner: LogOwner::Session,
-                id: id.clone(),
-            };
-            match self.database.ask(&request(log))? {
-                Answered::Done => {}
-                Answered::Absent => {
-                    let what = format!("session {id} is not at the remote");
-                    return Err(CommandError::not_found(what));
-                }
-                Answered::Purged(_) => {
-                    let what = format!("session {id} was purged at the remote");
-                    return Err(CommandError::not_found(what));
-                }
-                _ => return Err(self.database.odd()),
-            }
-        }
-        Ok(())
+    /// Does something with each of them.
+    fn each(&self, act: impl Fn(&dyn Replica, &SessionId) -> backtrail::Result<()>) -> Result<()> {
+        self.ids.iter().try_for_each(|id| {
+            let done = act(&*self.database.remote, id);
+            done.map_err(|error| with_hints(error, self.database.name()))
+        })
     }
 
     fn print(&self, done: &'static str, shown: &str, ui: &Ui) -> Result<()> {
@@ -141,7 +128,7 @@ fn resolve(
 
 pub(super) fn delete(args: &DeleteArgs, ui: &Ui) -> Result<Answer> {
     let named = Named::find(&args.name, &args.references, ui)?;
-    named.ask(|log| Request::Delete { log, deleted: true })?;
+    named.each(delete_there)?;
     named.print("deleted", "moved session ID to the trash of REMOTE", ui)?;
     ui.to_reverse(&format!("remote restore {}", named.arguments()));
     Ok(Answer::Done)
@@ -149,10 +136,7 @@ pub(super) fn delete(args: &DeleteArgs, ui: &Ui) -> Result<Answer> {
 
 pub(super) fn restore(args: &RestoreArgs, ui: &Ui) -> Result<Answer> {
     let named = Named::find(&args.name, &args.references, ui)?;
-    named.ask(|log| Request::Delete {
-        log,
-        deleted: false,
-    })?;
+    named.each(restore_there)?;
     named.print("restored", "restored session ID at REMOTE", ui)?;
     ui.to_reverse(&format!("remote delete {}", named.arguments()));
     Ok(Answer::Done)
@@ -171,7 +155,7 @@ pub(super) fn purge(args: &PurgeArgs, ui: &Ui) -> Result<Answer> {
             return Ok(Answer::No);
         }
     }
-    while_waiting(ui, "purging", || named.ask(|log| Request::Purge { log }))?;
+    while_waiting(ui, "purging", || named.each(purge_there))?;
     named.print("purged", "purged session ID at REMOTE", ui)?;
     Ok(Answer::Done)
 }

@@ -1,35 +1,19 @@
 //! The sessions at a remote, and which of them a reference means.
 
 use backtrail::plumbing::{ShortIds, named_by};
-use backtrail::replica::{Answer, LogKey, LogOwner, LogStatus, Request};
+use backtrail::replica::{LogStatus, sessions_there};
 use backtrail::{ErrorKind, SessionId, Store};
 
+use super::failure::with_hints;
 use super::open::Database;
 use crate::error::{CommandError, Result};
 use crate::short;
 use crate::text::one_line;
 
-/// How many are asked for at once.
-const PAGE: u32 = 1000;
-
 /// Returns the sessions at a remote, by id.
 pub(in crate::commands) fn sessions(database: &Database) -> Result<Vec<(SessionId, LogStatus)>> {
-    let mut found = Vec::new();
-    let mut after: Option<LogKey> = None;
-    loop {
-        let Answer::Logs(page) = database.ask(&Request::List { after, limit: PAGE })? else {
-            return Err(database.odd());
-        };
-        let is_last = page.len() < PAGE as usize;
-        after = page.last().map(|(log, _)| log.clone());
-        let own = page
-            .into_iter()
-            .filter(|(log, _)| log.owner == LogOwner::Session);
-        found.extend(own.map(|(log, status)| (log.id, status)));
-        if is_last || after.is_none() {
-            return Ok(found);
-        }
-    }
+    let there = sessions_there(&*database.remote);
+    there.map_err(|error| with_hints(error, database.name()))
 }
 
 /// Sets the short ids so that they are unique among the sessions here and there.
