@@ -11,11 +11,26 @@
 //! that decide what to ask are values as well: answers go in, requests come out, so tests and
 //! simulations drive the code that runs.
 
+mod compare;
+mod delete;
+mod fork_diverged;
 mod local;
+mod pull;
+mod push;
 mod refusal;
+mod relatives;
+mod run_pull;
+mod run_push;
+mod transfer;
 mod wire;
 
+pub use delete::{delete_there, purge_there, restore_there, sessions_there};
+pub use fork_diverged::PushedFork;
 pub use refusal::{LastCommon, Refusal};
+pub use run_push::OnProgress;
+pub use transfer::{
+    PullOptions, PushOptions, Role, SessionTransfer, Transfer, TransferProgress, Transferred,
+};
 pub use wire::{
     Answer, BlobKind, BlobName, Change, End, Fence, Lease, Line, LogKey, LogOwner, LogStatus,
     ObjectPlace, Order, PackStatus, Replica, ReplicaError, ReplicaErrorKind, Request, TrailStatus,

@@ -19,6 +19,8 @@ pub(super) fn lines_are_read_forwards(case: &Case<'_>) {
     let (writer, all) = ten_lines(case);
     let read = |beyond| case.page(&writer.log, 1, beyond, Order::Forwards, u64::MAX);
     assert_eq!(read(None), (all.clone(), false));
+    // The opener does not count, wherever reading starts.
+    assert_eq!(read(Some(3)), (all[1..].to_vec(), false));
     assert_eq!(read(Some(20)), (all[1..].to_vec(), false));
     assert_eq!(read(Some(25)), (all[6..].to_vec(), false));
     assert_eq!(read(Some(30)), (Vec::new(), false));

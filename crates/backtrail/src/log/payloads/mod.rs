@@ -29,7 +29,7 @@ use entry::{Entry, Search, is_content};
 
 pub(crate) use adopt::adopt;
 pub(crate) use outgoing::move_out;
-pub(crate) use writer::PayloadWriter;
+pub(crate) use writer::{PayloadWriter, Placed};
 
 /// The payload file's name in its session's directory.
 const NAME: &str = "payloads";

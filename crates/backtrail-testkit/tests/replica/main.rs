@@ -1,0 +1,3 @@
+//! What clients rely on when they share a replica.
+
+mod model;
