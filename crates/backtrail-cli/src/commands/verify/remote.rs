@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use backtrail::replica::{
-    Answer as Answered, LogKey, LogOwner, LogStatus, Order, PullOptions, Request, TrailStatus,
+    Answer as Answered, End, LogKey, LogOwner, LogStatus, Order, PullOptions, Request, TrailStatus,
 };
 use backtrail::{SessionId, Store};
 use serde_json::{Value, json};
@@ -107,8 +107,9 @@ fn check_log(remote: &OpenRemote, id: &SessionId, status: &LogStatus) -> Result<
         _ => return Err(Wrong::Failed(Box::new(remote.database.odd()))),
     };
     // Something may have been appended since it was listed.
-    let head = trails.last().map(|trail| trail.end);
-    if status.head.is_some() && head < status.head {
+    let place = |end: End| (end.trail, end.seq);
+    let head = trails.last().map(|trail| place(trail.end));
+    if status.head.is_some() && head < status.head.map(place) {
         return Err(Wrong::Here("its newest trail ends too early".to_owned()));
     }
     let mut lines = 0;
