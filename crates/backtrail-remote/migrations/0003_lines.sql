@@ -216,10 +216,10 @@ declare
     newest bigint := (select max(id) from change);
     complete bigint;
 begin
-    for attempt in 1..40 loop
+    for attempt in 1..80 loop
         complete := base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
         exit when newest is null or newest < complete;
-        perform pg_sleep(0.005);
+        perform pg_sleep(case when attempt < 40 then 0.005 else 0.05 end);
     end loop;
     return query select c.id, l.owner::int, l.id, c.trail, c.seq, c.sum, to_ms(c.at), c.holder
     from change c join log l on l.no = c.log

@@ -125,7 +125,9 @@ impl<'a> Blobs<'a> {
     ) -> Result<(), ReplicaError> {
         let sum = *blake3::hash(bytes).as_bytes();
         if !self.keyed_names && sum != name.hash {
-            return Err(corrupt("a blob that was to be stored does not match its name"));
+            return Err(corrupt(
+                "a blob that was to be stored does not match its name",
+            ));
         }
         let doing = Doing::Log("store a blob of", log);
         let data = match self.bucket {
@@ -133,7 +135,12 @@ impl<'a> Blobs<'a> {
             None if bytes.len() <= MAX_IN_DATABASE => Some(bytes),
             None => return Err(too_large(bytes.len())),
         };
-        let blob = Blob { log, name, bytes, sum };
+        let blob = Blob {
+            log,
+            name,
+            bytes,
+            sum,
+        };
         let rows = self.begin(doing, &blob, data).await?;
         let row = first(&rows)?;
         match (column(row, "answer")?, self.bucket) {
@@ -169,7 +176,9 @@ impl<'a> Blobs<'a> {
             (&blob.sum.as_slice(), Type::BYTEA),
             (&data, Type::BYTEA),
         ];
-        self.pool.call_with_bytes(size, doing, "put_1", params).await
+        self.pool
+            .call_with_bytes(size, doing, "put_1", params)
+            .await
     }
 
     /// Stores a blob in the bucket, then records it. What a purge or another upload overtook is removed.
@@ -234,8 +243,13 @@ impl<'a> Blobs<'a> {
         };
         let recorded = recorded(row)?;
         let (from, bytes) = part.unwrap_or((0, recorded.bytes));
-        if from.checked_add(bytes).is_none_or(|end| end > recorded.bytes) {
-            return Err(corrupt("a blob at the remote does not have the part that was asked for"));
+        if from
+            .checked_add(bytes)
+            .is_none_or(|end| end > recorded.bytes)
+        {
+            return Err(corrupt(
+                "a blob at the remote does not have the part that was asked for",
+            ));
         }
         let got = match recorded.here {
             true => column(row, "data")?,

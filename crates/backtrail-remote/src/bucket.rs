@@ -51,7 +51,9 @@ impl Bucket {
         url.set_query(None);
         let has_secret = url.password().is_some();
         if has_secret {
-            return Err(unfit("the URL of the blobs must not have a password: set it in the environment"));
+            return Err(unfit(
+                "the URL of the blobs must not have a password: set it in the environment",
+            ));
         }
         let (scheme, below) = ObjectStoreScheme::parse(&url).map_err(|_| not_a_bucket())?;
         let store = open(&scheme, &url, &settings)?;
@@ -82,7 +84,10 @@ impl Bucket {
         bytes: &[u8],
     ) -> Result<(), ReplicaError> {
         let path = self.at(name);
-        let put = self.store.put(&path, PutPayload::from(bytes.to_vec())).await;
+        let put = self
+            .store
+            .put(&path, PutPayload::from(bytes.to_vec()))
+            .await;
         put.map(drop).map_err(|cause| self.failed(doing, &cause))
     }
 
@@ -92,7 +97,11 @@ impl Bucket {
         doing: Doing<'_>,
         name: &str,
     ) -> Result<Option<u64>, ReplicaError> {
-        let head = self.store.head(&self.at(name)).await.map(|found| found.size);
+        let head = self
+            .store
+            .head(&self.at(name))
+            .await
+            .map(|found| found.size);
         self.unless_missing(doing, head)
     }
 
@@ -115,7 +124,13 @@ impl Bucket {
     pub(crate) async fn remove(&self, doing: Doing<'_>, name: &str) -> Result<(), ReplicaError> {
         let path = self.at(name);
         let all = match name.ends_with('/') {
-            true => self.store.list(Some(&path)).map_ok(|found| found.location).try_collect().await,
+            true => {
+                self.store
+                    .list(Some(&path))
+                    .map_ok(|found| found.location)
+                    .try_collect()
+                    .await
+            }
             false => Ok(vec![path]),
         };
         let all: Vec<Path> = all.map_err(|cause| self.failed(doing, &cause))?;
@@ -150,19 +165,27 @@ impl Bucket {
             | Error::UnknownConfigurationKey { .. } => ReplicaErrorKind::Unfit,
             _ => ReplicaErrorKind::Away,
         };
-        error(kind, format!("cannot {doing} at {}: {}", self.name, chain(cause)))
+        error(
+            kind,
+            format!("cannot {doing} at {}: {}", self.name, chain(cause)),
+        )
     }
 }
 
 fn not_a_bucket() -> ReplicaError {
-    unfit("the URL of the blobs is not valid: use s3://BUCKET/PREFIX, gs://…, az://… or file:///DIRECTORY")
+    unfit(
+        "the URL of the blobs is not valid: use s3://BUCKET/PREFIX, gs://…, az://… or file:///DIRECTORY",
+    )
 }
 
 /// Large blobs take long; a server that is away is noticed sooner.
 fn defaults() -> Vec<(String, String)> {
-    [("timeout", "600 seconds"), ("connect_timeout", "10 seconds")]
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .into()
+    [
+        ("timeout", "600 seconds"),
+        ("connect_timeout", "10 seconds"),
+    ]
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .into()
 }
 
 fn retries() -> RetryConfig {
@@ -182,7 +205,9 @@ macro_rules! build {
                 Err(_) => builder,
             }
         });
-        builder.build().map(|store| Box::new(store) as Box<dyn ObjectStore>)
+        builder
+            .build()
+            .map(|store| Box::new(store) as Box<dyn ObjectStore>)
     }};
 }
 
@@ -210,7 +235,10 @@ fn directory(url: &Url) -> Result<Box<dyn ObjectStore>, ReplicaError> {
         let path = FilePath::display(&path);
         unfit(&format!("cannot use {path} for blobs: {cause}"))
     };
-    #[expect(clippy::disallowed_methods, reason = "the directory of a remote is not part of a store")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the directory of a remote is not part of a store"
+    )]
     std::fs::create_dir_all(&path).map_err(|cause| broken(&cause))?;
     let opened = LocalFileSystem::new_with_prefix(&path).map_err(|cause| broken(&cause))?;
     Ok(Box::new(opened.with_fsync(true)))

@@ -7,9 +7,9 @@ use tokio_postgres::Row;
 
 use crate::bucket::Bucket;
 use crate::error::{Doing, corrupt, unfit};
-use crate::init::VERSION;
 use crate::pool::Pool;
 use crate::rows::column;
+use crate::version::VERSION;
 
 /// How a remote is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,9 @@ struct About {
 
 async fn about(pool: &Pool) -> Result<(Row, About), ReplicaError> {
     let mut rows = pool.call(Doing::Remote("connect"), "about_1", &[]).await?;
-    let row = rows.pop().ok_or_else(|| corrupt("the remote does not know its version"))?;
+    let row = rows
+        .pop()
+        .ok_or_else(|| corrupt("the remote does not know its version"))?;
     let about = About {
         version: column(&row, "version")?,
         oldest_client: column(&row, "oldest_client")?,

@@ -45,15 +45,24 @@ pub(crate) fn corrupt(message: &str) -> ReplicaError {
 /// Returns whether the connection is of no use any more.
 pub(crate) fn is_lost(cause: &tokio_postgres::Error) -> bool {
     match cause.code() {
-        Some(code) => ["57P", "08"].iter().any(|class| code.code().starts_with(class)),
+        Some(code) => ["57P", "08"]
+            .iter()
+            .any(|class| code.code().starts_with(class)),
         None => cause.is_closed() || cause_of::<std::io::Error>(cause).is_some(),
     }
 }
 
 /// Returns the error for a failed call of `name`, a database.
-pub(crate) fn of_database(doing: Doing<'_>, name: &str, cause: &tokio_postgres::Error) -> ReplicaError {
+pub(crate) fn of_database(
+    doing: Doing<'_>,
+    name: &str,
+    cause: &tokio_postgres::Error,
+) -> ReplicaError {
     let (kind, reason) = match cause.as_db_error() {
-        Some(db) => (kind_of(db.code()), format!("{}{}", db.message(), way_out(db.code()))),
+        Some(db) => (
+            kind_of(db.code()),
+            format!("{}{}", db.message(), way_out(db.code())),
+        ),
         None => without_code(cause),
     };
     error(kind, format!("cannot {doing} at {name}: {reason}"))
@@ -62,7 +71,9 @@ pub(crate) fn of_database(doing: Doing<'_>, name: &str, cause: &tokio_postgres::
 fn without_code(cause: &tokio_postgres::Error) -> (ReplicaErrorKind, String) {
     let text = chain(cause);
     if let Some(cause) = distrust(cause) {
-        let text = format!("the server did not prove who it is: {cause}; name the certificate to trust with sslrootcert=FILE in the URL of the remote");
+        let text = format!(
+            "the server did not prove who it is: {cause}; name the certificate to trust with sslrootcert=FILE in the URL of the remote"
+        );
         return (ReplicaErrorKind::Unfit, text);
     }
     if text.contains("server does not support TLS") {

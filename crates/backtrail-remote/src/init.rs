@@ -9,26 +9,9 @@ use crate::check::probe;
 use crate::error::{Doing, of_database, unfit};
 use crate::options::RemoteOptions;
 use crate::pool::Pool;
-use crate::remote::runtime;
 use crate::roles;
-
-/// The migrations, in order: each is numbered by its place, and never changed once it was released.
-/// A function that clients call has a version in its name; a newer one comes beside it, and the older
-/// one goes a version later.
-const MIGRATIONS: &[&str] = &[
-    include_str!("../migrations/0001_tables.sql"),
-    include_str!("../migrations/0002_logs.sql"),
-    include_str!("../migrations/0003_lines.sql"),
-    include_str!("../migrations/0004_packs.sql"),
-    include_str!("../migrations/0005_blobs.sql"),
-    include_str!("../migrations/0006_about.sql"),
-];
-
-/// The number of the newest migration.
-pub(crate) const VERSION: i32 = MIGRATIONS.len() as i32;
-
-/// The oldest clients that the newest migration still serves.
-const OLDEST_CLIENT: i32 = 6;
+use crate::runtime::runtime;
+use crate::version::{MIGRATIONS, OLDEST_CLIENT, VERSION};
 
 /// Sets up a remote, or brings it to this version, and returns what was done. Everything happens in one
 /// transaction. The role of the URL needs the rights to create schemas and roles.
@@ -70,7 +53,8 @@ impl Setup<'_> {
     async fn run(&mut self) -> Result<(), ReplicaError> {
         let schema = self.pool.schema().to_owned();
         // Two who set up at once take turns.
-        self.execute("begin; select pg_advisory_xact_lock(2147483647, 24)").await?;
+        self.execute("begin; select pg_advisory_xact_lock(2147483647, 24)")
+            .await?;
         let old = self.version(&schema).await?;
         if old > VERSION {
             return Err(unfit(&format!(
@@ -80,7 +64,10 @@ impl Setup<'_> {
         }
         self.execute(&roles::create(&schema)).await?;
         if !self.has_schema(&schema).await? {
-            self.execute(&format!("create schema {schema} authorization {schema}_owner")).await?;
+            self.execute(&format!(
+                "create schema {schema} authorization {schema}_owner"
+            ))
+            .await?;
             self.done.push(format!(
                 "created the schema {schema}, and the roles {schema}_reader, {schema}_agent and {schema}_admin"
             ));
@@ -128,24 +115,33 @@ impl Setup<'_> {
     /// Returns the number of the newest migration there; 0 if there is none.
     async fn version(&self, schema: &str) -> Result<i32, ReplicaError> {
         let table = format!("{schema}.about");
-        if !self.is_there("select to_regclass($1) is not null", &table).await? {
+        if !self
+            .is_there("select to_regclass($1) is not null", &table)
+            .await?
+        {
             return Ok(0);
         }
         // Whoever may set it up may also be the owner.
         let sql = format!("select version from {schema}.about");
         let rows = self.client.query_typed(&sql, &[]).await;
         let rows = rows.map_err(|cause| self.failed(&cause))?;
-        Ok(rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or(0))
+        Ok(rows
+            .first()
+            .and_then(|row| row.try_get(0).ok())
+            .unwrap_or(0))
     }
 
     async fn has_schema(&self, schema: &str) -> Result<bool, ReplicaError> {
-        self.is_there("select to_regnamespace($1) is not null", schema).await
+        self.is_there("select to_regnamespace($1) is not null", schema)
+            .await
     }
 
     async fn is_there(&self, sql: &str, name: &str) -> Result<bool, ReplicaError> {
         let rows = self.client.query_typed(sql, &[(&name, Type::TEXT)]).await;
         let rows = rows.map_err(|cause| self.failed(&cause))?;
-        Ok(rows.first().is_some_and(|row| row.try_get(0).unwrap_or(false)))
+        Ok(rows
+            .first()
+            .is_some_and(|row| row.try_get(0).unwrap_or(false)))
     }
 
     async fn execute(&self, sql: &str) -> Result<(), ReplicaError> {

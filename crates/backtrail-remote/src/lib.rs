@@ -22,7 +22,9 @@ mod pool;
 mod remote;
 mod roles;
 mod rows;
+mod runtime;
 mod tls;
+mod version;
 
 pub use check::{BlobsCheck, RemoteCheck};
 pub use encryption::{EncryptedReplica, Identities, KeyError, Recipient};

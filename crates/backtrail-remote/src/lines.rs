@@ -194,10 +194,7 @@ pub(crate) async fn changes(pool: &Pool, after: u64, limit: u32) -> Result<Answe
         .call(
             Doing::Remote("read what changed"),
             "changes_1",
-            &[
-                (&int(after), Type::INT8),
-                (&i64::from(limit), Type::INT8),
-            ],
+            &[(&int(after), Type::INT8), (&i64::from(limit), Type::INT8)],
         )
         .await?;
     let changes = rows.iter().map(|row| {

@@ -84,6 +84,8 @@ impl Target {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(Duration::from_secs(10));
         }
+        // A connection that died without a word is noticed while it is idle.
+        config.keepalives_idle(Duration::from_secs(30));
         let verification = tls.verification(is_here(&config))?;
         config.ssl_mode(match verification {
             Verification::Off => SslMode::Disable,
@@ -166,7 +168,10 @@ fn is_here(config: &Config) -> bool {
     let hosts = config.get_hosts();
     let all_here = hosts.iter().all(|host| match host {
         Host::Tcp(host) => {
-            host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+            host == "localhost"
+                || host
+                    .parse()
+                    .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
         }
         #[cfg(unix)]
         Host::Unix(_) => true,
@@ -199,11 +204,23 @@ mod tests {
     fn other_machines_are_verified_unless_tls_is_switched_off() {
         let mode = |url| target(url).config.get_ssl_mode();
         assert_eq!(mode("postgresql://u@db.example/x"), SslMode::Require);
-        assert_eq!(mode("postgresql://u@db.example/x?sslmode=require"), SslMode::Require);
-        assert_eq!(mode("postgresql://u@db.example/x?sslmode=prefer"), SslMode::Prefer);
-        assert_eq!(mode("postgresql://u@db.example/x?sslmode=disable"), SslMode::Disable);
+        assert_eq!(
+            mode("postgresql://u@db.example/x?sslmode=require"),
+            SslMode::Require
+        );
+        assert_eq!(
+            mode("postgresql://u@db.example/x?sslmode=prefer"),
+            SslMode::Prefer
+        );
+        assert_eq!(
+            mode("postgresql://u@db.example/x?sslmode=disable"),
+            SslMode::Disable
+        );
         assert_eq!(mode("postgresql://u@127.0.0.1/x"), SslMode::Disable);
-        assert_eq!(mode("postgresql://u@127.0.0.1/x?sslmode=verify-full"), SslMode::Require);
+        assert_eq!(
+            mode("postgresql://u@127.0.0.1/x?sslmode=verify-full"),
+            SslMode::Require
+        );
         assert_eq!(mode("postgresql://u@a,127.0.0.1/x"), SslMode::Require);
         assert!(Target::new(&RemoteOptions::new("postgresql://u@a/x?sslmode=no")).is_err());
     }

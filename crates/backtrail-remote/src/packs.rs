@@ -13,7 +13,9 @@ pub(crate) async fn seal(pool: &Pool, objects: &[ObjectPlace]) -> Result<Answer,
         return Ok(Answer::Done);
     };
     if objects.iter().any(|object| object.pack != pack) {
-        return Err(crate::error::corrupt("objects of several packs cannot be sealed as one"));
+        return Err(crate::error::corrupt(
+            "objects of several packs cannot be sealed as one",
+        ));
     }
     let ids: Vec<&[u8]> = objects.iter().map(|object| object.id.as_slice()).collect();
     let firsts: Vec<i64> = objects.iter().map(|object| int(object.from)).collect();

@@ -130,10 +130,13 @@ impl Pool {
                 tokio::spawn(connection);
                 client
             }),
-            Some(tls) => config.connect(tls.clone()).await.map(|(client, connection)| {
-                tokio::spawn(connection);
-                client
-            }),
+            Some(tls) => config
+                .connect(tls.clone())
+                .await
+                .map(|(client, connection)| {
+                    tokio::spawn(connection);
+                    client
+                }),
         };
         connected.map_err(|cause| of_database(doing, self.name(), &cause))
     }

@@ -6,7 +6,7 @@ use std::future::Future;
 use backtrail::replica::{
     Answer, BlobName, LogKey, Replica, ReplicaError, ReplicaErrorKind, Request,
 };
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 use crate::blobs::Blobs;
 use crate::bucket::Bucket;
@@ -15,6 +15,7 @@ use crate::error::{Doing, error, unfit};
 use crate::lines::{self, Reading, Writing};
 use crate::options::RemoteOptions;
 use crate::pool::Pool;
+use crate::runtime::runtime;
 use crate::{logs, packs};
 
 /// A replica on PostgreSQL, with blobs in an object store or in the database.
@@ -77,7 +78,10 @@ impl Remote {
     ) -> Result<T, ReplicaError> {
         match &self.runtime {
             Some(runtime) => runtime.block_on(work),
-            None => Err(error(ReplicaErrorKind::Away, "the remote was closed".into())),
+            None => Err(error(
+                ReplicaErrorKind::Away,
+                "the remote was closed".into(),
+            )),
         }
     }
 
@@ -114,9 +118,7 @@ impl Remote {
                 ttl_ms,
                 wrapped_key,
             } => logs::take_lease(pool, log, holder, *ttl_ms, wrapped_key).await,
-            Request::Renew { log, fence, ttl_ms } => {
-                logs::renew(pool, log, *fence, *ttl_ms).await
-            }
+            Request::Renew { log, fence, ttl_ms } => logs::renew(pool, log, *fence, *ttl_ms).await,
             Request::Release { log, fence } => logs::release(pool, log, *fence).await,
             Request::Delete { log, deleted } => logs::delete(pool, log, *deleted).await,
             Request::Trails { log } => lines::trails(pool, log).await,
@@ -220,9 +222,4 @@ impl fmt::Debug for Remote {
             .field("bucket", &self.bucket)
             .finish_non_exhaustive()
     }
-}
-
-pub(crate) fn runtime() -> Result<Runtime, ReplicaError> {
-    let built = Builder::new_current_thread().enable_all().build();
-    built.map_err(|cause| error(ReplicaErrorKind::Away, format!("cannot reach a remote: {cause}")))
 }

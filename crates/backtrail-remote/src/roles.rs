@@ -9,18 +9,37 @@
 
 /// Functions of readers.
 const READ: &[&str] = &[
-    "about_1", "blobs_1", "changes_1", "get_1", "list_1", "locate_1", "packs_1", "read_1", "status_1",
+    "about_1",
+    "blobs_1",
+    "changes_1",
+    "get_1",
+    "list_1",
+    "locate_1",
+    "packs_1",
+    "read_1",
+    "status_1",
     "trails_1",
 ];
 
 /// What agents have beyond readers.
 const WRITE: &[&str] = &[
-    "append_1", "begin_1", "delete_1", "lease_1", "put_1", "renew_1", "seal_1", "uploaded_1",
+    "append_1",
+    "begin_1",
+    "delete_1",
+    "lease_1",
+    "put_1",
+    "renew_1",
+    "seal_1",
+    "uploaded_1",
 ];
 
 /// What admins have beyond agents.
 const ADMIN: &[&str] = &[
-    "condemn_1", "doomed_1", "forget_1", "purge_1", "remove_packs_1",
+    "condemn_1",
+    "doomed_1",
+    "forget_1",
+    "purge_1",
+    "remove_packs_1",
 ];
 
 /// Returns the statement that creates the roles that are missing. A role belongs to all databases of a
@@ -56,7 +75,8 @@ pub(crate) fn grant(schema: &str) -> String {
     );
     for (role, functions) in [("reader", READ), ("agent", WRITE), ("admin", ADMIN)] {
         for function in functions {
-            statements += &format!("grant execute on function {schema}.{function} to {schema}_{role};\n");
+            statements +=
+                &format!("grant execute on function {schema}.{function} to {schema}_{role};\n");
         }
     }
     statements

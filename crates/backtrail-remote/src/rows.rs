@@ -1,9 +1,7 @@
 //! Values on their way into a call and out of its rows.
 
 use backtrail::SessionId;
-use backtrail::replica::{
-    Answer, End, Fence, Lease, LogKey, LogOwner, LogStatus, ReplicaError,
-};
+use backtrail::replica::{Answer, End, Fence, Lease, LogKey, LogOwner, LogStatus, ReplicaError};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 

@@ -48,7 +48,9 @@ fn native() -> Result<Option<MakeRustlsConnect>, ReplicaError> {
 }
 
 fn trusting(file: &str) -> Result<ClientConfig, ReplicaError> {
-    let broken = |cause: &dyn std::fmt::Display| unfit(&format!("cannot use {file} as sslrootcert: {cause}"));
+    let broken = |cause: &dyn std::fmt::Display| {
+        unfit(&format!("cannot use {file} as sslrootcert: {cause}"))
+    };
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(file).map_err(|cause| broken(&cause))? {
         let certificate = certificate.map_err(|cause| broken(&cause))?;

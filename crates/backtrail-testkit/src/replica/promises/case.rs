@@ -21,7 +21,7 @@ pub(super) struct Case<'a> {
 
 /// A writer: a log, its fence, and the end that it knows.
 pub(super) struct Writer<'a> {
-    case: &'a Case<'a>,
+    pub(super) case: &'a Case<'a>,
     pub(super) log: LogKey,
     pub(super) fence: Fence,
     pub(super) end: End,

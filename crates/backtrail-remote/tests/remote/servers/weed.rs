@@ -1,0 +1,138 @@
+//! SeaweedFS, which speaks S3.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use super::keeper::Keeper;
+use super::{directory, find, free_ports, skip};
+
+pub struct Weed {
+    pub port: u16,
+    _keeper: Keeper,
+}
+
+impl Weed {
+    /// Returns the one that tests share; `None` if it cannot be had here, which is reported.
+    pub fn shared() -> Option<&'static Self> {
+        static SHARED: OnceLock<Option<Weed>> = OnceLock::new();
+        SHARED.get_or_init(Self::start).as_ref().or_else(|| {
+            skip("weed");
+            None
+        })
+    }
+
+    fn start() -> Option<Self> {
+        let program = find("weed")?;
+        let directory = directory("weed");
+        let [
+            master,
+            master_grpc,
+            volume,
+            volume_grpc,
+            filer,
+            filer_grpc,
+            port,
+            s3_grpc,
+        ] = free_ports();
+        let log = File::create(directory.join("log")).expect("its log");
+        let child = Command::new(program)
+            .arg("server")
+            .arg(format!("-dir={}", directory.display()))
+            .args([
+                "-ip=127.0.0.1",
+                "-ip.bind=127.0.0.1",
+                "-filer",
+                "-s3",
+                "-master.telemetry=false",
+            ])
+            .args(["-volume.max=100", "-master.volumeSizeLimitMB=30"])
+            .arg(format!("-master.port={master}"))
+            .arg(format!("-master.port.grpc={master_grpc}"))
+            .arg(format!("-volume.port={volume}"))
+            .arg(format!("-volume.port.grpc={volume_grpc}"))
+            .arg(format!("-filer.port={filer}"))
+            .arg(format!("-filer.port.grpc={filer_grpc}"))
+            .arg(format!("-s3.port={port}"))
+            .arg(format!("-s3.port.grpc={s3_grpc}"))
+            .current_dir(&directory)
+            .stdout(log.try_clone().expect("its log"))
+            .stderr(log)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("weed");
+        let keeper = Keeper::new(&directory, &format!("kill -9 {}", child.id()));
+        let weed = Self {
+            port,
+            _keeper: keeper,
+        };
+        let deadline = Instant::now() + Duration::from_secs(90);
+        while !weed.create_bucket() {
+            assert!(Instant::now() < deadline, "weed does not answer");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Some(weed)
+    }
+
+    fn create_bucket(&self) -> bool {
+        let put = "PUT /remotes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let mut answer = String::new();
+        TcpStream::connect(("127.0.0.1", self.port))
+            .and_then(|mut stream| {
+                stream.write_all(put.as_bytes())?;
+                stream.read_to_string(&mut answer)
+            })
+            .is_ok_and(|_| answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.1 409"))
+    }
+
+    /// Returns the URL of a place in the bucket that no other test has.
+    pub fn place(&self) -> String {
+        self.place_through(self.port)
+    }
+
+    /// Returns such a URL by way of another port.
+    pub fn place_through(&self, port: u16) -> String {
+        static PLACES: AtomicU32 = AtomicU32::new(0);
+        let place = PLACES.fetch_add(1, Ordering::Relaxed);
+        format!(
+            "s3://remotes/place-{place}?endpoint=http://127.0.0.1:{port}&region=here&allow_http=true\
+             &access_key_id=any&secret_access_key=any"
+        )
+    }
+}
+
+impl Weed {
+    /// Returns the names in the bucket that have a word in them.
+    pub fn list(&self, word: &str) -> Vec<String> {
+        use futures_util::TryStreamExt;
+        use object_store::ObjectStore;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let store = self.store();
+        let found = runtime
+            .unwrap()
+            .block_on(store.list(None).try_collect::<Vec<_>>());
+        let names = found
+            .unwrap()
+            .into_iter()
+            .map(|found| found.location.to_string());
+        names.filter(|name| name.contains(word)).collect()
+    }
+
+    /// Returns the bucket.
+    pub fn store(&self) -> object_store::aws::AmazonS3 {
+        let builder = object_store::aws::AmazonS3Builder::new()
+            .with_bucket_name("remotes")
+            .with_endpoint(format!("http://127.0.0.1:{}", self.port))
+            .with_region("here")
+            .with_allow_http(true)
+            .with_access_key_id("any")
+            .with_secret_access_key("any");
+        builder.build().unwrap()
+    }
+}
