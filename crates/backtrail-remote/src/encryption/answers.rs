@@ -1,6 +1,8 @@
 //! Answers, as the caller sees them.
 
-use backtrail::replica::{Answer, End, Lease, Line, LogKey, LogStatus, Order, Replica, ReplicaError};
+use backtrail::replica::{
+    Answer, End, Lease, Line, LogKey, LogStatus, Order, Replica, ReplicaError,
+};
 
 use super::errors::{corrupt, named};
 use super::{EncryptedReplica, LogKeys, Opened};

@@ -1,8 +1,6 @@
 //! Payloads and packs, sealed.
 
-use backtrail::replica::{
-    Answer, BlobKind, BlobName, LogKey, Replica, ReplicaError,
-};
+use backtrail::replica::{Answer, BlobKind, BlobName, LogKey, Replica, ReplicaError};
 
 use super::chunks::Part;
 use super::errors::{corrupt, named, unfit};

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use backtrail::replica::{
-    Answer, LogKey, ObjectPlace, Order, Replica, ReplicaError, Request,
-};
+use backtrail::replica::{Answer, LogKey, ObjectPlace, Order, Replica, ReplicaError, Request};
 
 use super::errors::{away, named, unfit};
 use super::{EncryptedReplica, Opened, answers};

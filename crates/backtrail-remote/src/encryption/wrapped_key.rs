@@ -26,10 +26,7 @@ pub(super) fn create(
     identities: &Identities,
 ) -> Result<Vec<u8>, ReplicaError> {
     let ours = identities.recipients();
-    if !recipients
-        .iter()
-        .any(|recipient| ours.contains(recipient))
-    {
+    if !recipients.iter().any(|recipient| ours.contains(recipient)) {
         return Err(denied(format!(
             "cannot encrypt {} so that it can be opened here again {}: none of the recipients \
              belongs to it; add your own recipient, which `age-keygen -y FILE` prints",

@@ -25,6 +25,8 @@ pub(super) struct Addition<'a> {
     /// The end that the log has to have.
     pub(super) after: Option<End>,
     pub(super) trail: u32,
+    /// Whether it begins that trail.
+    pub(super) begins: bool,
     pub(super) lines: &'a [Line],
 }
 
@@ -36,16 +38,15 @@ impl Addition<'_> {
 
     /// Checks what a client always gets right.
     pub(super) fn check(&self) -> Result<(), ReplicaError> {
-        let begins = self.after.map(|end| end.trail) != Some(self.trail);
         let rises = self.lines.windows(2).all(|pair| pair[0].seq < pair[1].seq);
         let (Some(first), true) = (self.lines.first(), rises) else {
             return Err(refused("lines are missing or out of order"));
         };
         match self.after {
-            Some(end) if begins && self.trail <= end.trail => {
+            Some(end) if self.begins && self.trail <= end.trail => {
                 Err(refused("a new trail has to have a higher number"))
             }
-            Some(end) if !begins && first.seq <= end.seq => {
+            Some(end) if !self.begins && first.seq <= end.seq => {
                 Err(refused("a line has to have a higher number than the end"))
             }
             _ => Ok(()),

@@ -141,7 +141,10 @@ impl<'a> Case<'a> {
             max_bytes,
         };
         match self.ask(&request) {
-            Answer::Lines { lines, more } => (lines, more),
+            Answer::Lines { lines, more } => {
+                assert!(lines.iter().all(|line| Some(line.seq) != beyond));
+                (lines, more)
+            }
             other => panic!("no lines: {other:?}"),
         }
     }
@@ -175,7 +178,10 @@ impl<'a> Case<'a> {
 
     pub(super) fn changes(&self, after: u64, limit: u32) -> Vec<Change> {
         match self.ask(&Request::Changes { after, limit }) {
-            Answer::Changes(changes) => changes,
+            Answer::Changes(changes) => {
+                assert!(changes.iter().all(|change| change.id > after));
+                changes
+            }
             other => panic!("no changes: {other:?}"),
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn a_status_counts_bytes_and_has_times(case: &Case<'_>) {
         (None, Vec::new())
     );
     case.control.outlive(5);
-    case.ask(&writer.append(&[line(0, "refused")]));
+    writer.changes_nothing(&writer.append(&[line(0, "refused")]));
     writer.superseded();
     let after = case.status(&writer.log);
     assert_eq!(after.changed_at_ms, status.changed_at_ms);
@@ -59,9 +59,14 @@ fn all_logs(case: &Case<'_>, limit: u32) -> Vec<(LogKey, LogStatus)> {
     let mut found: Vec<(LogKey, LogStatus)> = Vec::new();
     loop {
         let after = found.last().map(|(log, _)| log.clone());
-        let Answer::Logs(page) = case.ask(&Request::List { after, limit }) else {
+        let list = Request::List {
+            after: after.clone(),
+            limit,
+        };
+        let Answer::Logs(page) = case.ask(&list) else {
             panic!("no list");
         };
+        assert!(page.iter().all(|(log, _)| Some(log) != after.as_ref()));
         assert!(page.len() <= limit as usize);
         if page.is_empty() {
             return found;

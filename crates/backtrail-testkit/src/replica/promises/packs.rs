@@ -1,6 +1,6 @@
 //! Packs: what a line relies on is never removed, and the rest can be.
 
-use backtrail::replica::{Answer, BlobKind, ObjectPlace, PackStatus, Request};
+use backtrail::replica::{Answer, BlobKind, BlobName, ObjectPlace, PackStatus, Request};
 
 use super::case::{Case, LONG_MS, SHORT_MS, Writer, blob, end_of, line};
 
@@ -195,6 +195,7 @@ pub(super) fn packs_are_listed_once_in_order(case: &Case<'_>) {
             let after = listed.last().map(|status| status.pack);
             let page = case.statuses(&Request::Packs { after, limit });
             assert!(page.len() <= limit as usize);
+            assert!(page.iter().all(|status| Some(status.pack) > after));
             if page.is_empty() {
                 break;
             }
@@ -263,8 +264,8 @@ pub(super) fn condemned_packs_wait(case: &Case<'_>) {
     assert!(remove(case, SHORT_MS, u32::MAX).contains(&name));
 }
 
-fn blob_of(pack: Name) -> backtrail::replica::BlobName {
-    backtrail::replica::BlobName {
+fn blob_of(pack: Name) -> BlobName {
+    BlobName {
         kind: BlobKind::Pack,
         hash: pack,
     }
@@ -330,7 +331,8 @@ pub(super) fn an_append_that_relies_on_a_removed_pack_appends_nothing(case: &Cas
         panic!("a line names what is not there");
     };
     let mut expected = [gone, gone_too];
-    (told.sort_unstable(), expected.sort_unstable());
+    told.sort_unstable();
+    expected.sort_unstable();
     assert_eq!(told, expected);
     writer.changes_nothing(&append);
     assert!(is_condemned(case, stays) && uses(case, stays) == noted);

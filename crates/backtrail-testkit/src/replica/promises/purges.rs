@@ -9,7 +9,7 @@ fn purge(log: &LogKey) -> Request {
 }
 
 /// Returns what a client may ask about a log.
-fn requests<'a>(writer: &Writer<'a>) -> Vec<Request> {
+fn requests(writer: &Writer<'_>) -> Vec<Request> {
     let log = || writer.log.clone();
     let (fence, ttl_ms) = (writer.fence, LONG_MS);
     vec![

@@ -1,8 +1,8 @@
 //! Many clients at once: every request is answered in one transaction.
 
 use std::collections::BTreeSet;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use backtrail::replica::{Answer, BlobKind, BlobName, End, LogKey, ObjectPlace, Order, Request};
@@ -124,10 +124,11 @@ pub(super) fn followers_miss_no_change(case: &Case<'_>) {
         let writers: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(write)).collect();
         let mut seen = Vec::new();
         loop {
-            let is_last_look = running.load(Ordering::SeqCst) == 0;
+            let is_last_look = running.load(Ordering::SeqCst) == 0
+                || writers.iter().all(|writer| writer.is_finished());
             let changes = case.changes(after, 7);
             after = changes.last().map_or(after, |change| change.id);
-            if changes.is_empty() && (is_last_look || writers.iter().all(|w| w.is_finished())) {
+            if changes.is_empty() && is_last_look {
                 break;
             }
             seen.extend(changes.into_iter().map(|change| (change.log, change.end)));
@@ -155,7 +156,7 @@ pub(super) fn a_purge_leaves_nothing_behind_whatever_arrives_meanwhile(case: &Ca
                     let words = format!("payload {seq}");
                     names.push(case.put(&writer.log, BlobKind::Payload, words.as_bytes()));
                     let line = line(seq, words);
-                    match case.ask(&writer.append(&[line.clone()])) {
+                    match case.ask(&writer.append(&[line])) {
                         Answer::Appended(end) => writer.end = end,
                         Answer::Purged(_) => break,
                         other => panic!("{other:?}"),
@@ -201,7 +202,7 @@ struct Yard<'a> {
     case: &'a Case<'a>,
     /// Only to tell the objects of this run from others.
     realm: LogKey,
-    packs: std::sync::Mutex<BTreeSet<[u8; 32]>>,
+    packs: Mutex<BTreeSet<[u8; 32]>>,
     logs: Vec<LogKey>,
     done: AtomicBool,
 }
@@ -324,7 +325,7 @@ pub(super) fn nothing_that_a_line_names_is_removed(case: &Case<'_>) {
     let yard = Yard {
         case,
         realm: case.writer().log,
-        packs: std::sync::Mutex::default(),
+        packs: Mutex::default(),
         logs: (0..CLIENTS).map(|_| case.log()).collect(),
         done: AtomicBool::new(false),
     };

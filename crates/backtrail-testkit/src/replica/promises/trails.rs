@@ -99,8 +99,10 @@ pub(super) fn a_lower_number_begins_no_trail(case: &Case<'_>) {
     let mut writer = case.writer();
     writer.turn_to(3, &line(0, "third"));
     for trail in [0, 2, 3] {
-        let begin = writer.begin(Some(writer.end), trail, &line(0, "lower"));
-        writer.changes_nothing(&begin);
+        for seq in [0, 5] {
+            let begin = writer.begin(Some(writer.end), trail, &line(seq, "lower"));
+            writer.changes_nothing(&begin);
+        }
     }
 }
 

@@ -174,10 +174,9 @@ impl Client {
         }
     }
 
-    fn begin(&mut self, world: &mut Shared, writer: &Writer, trail: u32, seq: u64) -> Request {
+    fn begin(&mut self, world: &mut Shared, writer: &Writer, trail: u32, mut seq: u64) -> Request {
         let source = self.source.take().filter(|(log, ..)| *log == writer.log);
         let mut text = self.text(world, "opener");
-        let mut seq = seq;
         if let (Some((_, source, at)), None) = (source, writer.end) {
             text = format!("{text} {source}");
             seq = at;

@@ -14,6 +14,16 @@ use backtrail::replica::{
 use backtrail_testkit::ManualClock;
 use backtrail_testkit::replica::MemoryReplica;
 
+/// What an append or the beginning of a trail wants.
+struct Attempt<'a> {
+    fence: Fence,
+    after: Option<End>,
+    trail: u32,
+    lines: &'a [Line],
+    /// The packs that it relies on and that were removed.
+    gone: Vec<[u8; 32]>,
+}
+
 #[derive(Debug, Default)]
 struct Journal {
     /// Every line with its trail, in the order of acceptance.
@@ -71,16 +81,14 @@ impl Journal {
         lines.map(|(_, line)| line).collect()
     }
 
-    fn write(
-        &mut self,
-        fence: Fence,
-        after: Option<End>,
-        trail: u32,
-        lines: &[Line],
-        gone: Vec<[u8; 32]>,
-        ttl_ms: u64,
-        now_ms: i64,
-    ) -> Answer {
+    fn write(&mut self, attempt: Attempt<'_>, ttl_ms: u64, now_ms: i64) -> Answer {
+        let Attempt {
+            fence,
+            after,
+            trail,
+            lines,
+            gone,
+        } = attempt;
         let last = lines.last().unwrap();
         let appended = Answer::Appended(End {
             trail,
@@ -195,16 +203,14 @@ impl Reference {
                 ttl_ms,
                 ..
             } => {
-                let gone = gone(relies_on);
-                journal.write(
-                    *fence,
-                    Some(*after),
-                    after.trail,
+                let attempt = Attempt {
+                    fence: *fence,
+                    after: Some(*after),
+                    trail: after.trail,
                     lines,
-                    gone,
-                    *ttl_ms,
-                    now_ms,
-                )
+                    gone: gone(relies_on),
+                };
+                journal.write(attempt, *ttl_ms, now_ms)
             }
             Request::Begin {
                 fence,
@@ -215,8 +221,14 @@ impl Reference {
                 ttl_ms,
                 ..
             } => {
-                let (opener, gone) = (std::slice::from_ref(opener), gone(relies_on));
-                journal.write(*fence, *head, *trail, opener, gone, *ttl_ms, now_ms)
+                let attempt = Attempt {
+                    fence: *fence,
+                    after: *head,
+                    trail: *trail,
+                    lines: std::slice::from_ref(opener),
+                    gone: gone(relies_on),
+                };
+                journal.write(attempt, *ttl_ms, now_ms)
             }
             Request::Trails { .. } => {
                 let mut trails: Vec<TrailStatus> = Vec::new();
