@@ -160,7 +160,9 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
 /// Returns who may do what with a file: the bits of its mode.
 pub(crate) fn mode(path: &Path) -> Option<u32> {
     let found = fs::metadata(path).ok()?;
-    Some(std::os::unix::fs::PermissionsExt::mode(&found.permissions()))
+    Some(std::os::unix::fs::PermissionsExt::mode(
+        &found.permissions(),
+    ))
 }
 
 /// Returns the paths in a directory.

@@ -101,10 +101,19 @@ mod tests {
             ("postgresql://u:hush@hush@h/d", "postgresql://u:***@h/d"),
             ("postgresql://u:hu/sh?x@h/d", "postgresql://u:***@h/d"),
             ("postgresql://:hush@h/d", "postgresql://:***@h/d"),
-            ("postgresql://u@h/d?password=hush&a=b", "postgresql://u@h/d?password=***&a=b"),
-            ("s3://b/p?AWS_SECRET_ACCESS_KEY=hush", "s3://b/p?AWS_SECRET_ACCESS_KEY=***"),
+            (
+                "postgresql://u@h/d?password=hush&a=b",
+                "postgresql://u@h/d?password=***&a=b",
+            ),
+            (
+                "s3://b/p?AWS_SECRET_ACCESS_KEY=hush",
+                "s3://b/p?AWS_SECRET_ACCESS_KEY=***",
+            ),
             ("az://c/p?sig=hush&region=x", "az://c/p?sig=***&region=x"),
-            ("postgresql://u@h:5432/d?sslmode=disable", "postgresql://u@h:5432/d?sslmode=disable"),
+            (
+                "postgresql://u@h:5432/d?sslmode=disable",
+                "postgresql://u@h:5432/d?sslmode=disable",
+            ),
             ("file:///var/blobs", "file:///var/blobs"),
             ("work", "work"),
         ] {

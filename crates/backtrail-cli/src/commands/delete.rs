@@ -201,7 +201,11 @@ fn purge(args: &DeleteArgs, store: &Store, plan: PurgePlan, ui: &Ui) -> Result<A
 /// A purge here does not reach what was pushed.
 fn remind_of_remotes(store: &Store, ids: &[SessionId], ui: &Ui) {
     let remotes = Settings::read(store.root()).map(|settings| settings.remotes.value);
-    for remote in remotes.unwrap_or_default().iter().filter(|_| !ids.is_empty()) {
+    for remote in remotes
+        .unwrap_or_default()
+        .iter()
+        .filter(|_| !ids.is_empty())
+    {
         let ids: Vec<&str> = ids.iter().map(SessionId::as_str).collect();
         ui.status(&format!(
             "what was pushed to {name} is still there: {program} remote purge {name} {ids}",

@@ -43,7 +43,7 @@ pub(crate) struct PullArgs {
 pub(crate) fn run(args: &PullArgs, ui: &Ui) -> Result<Answer> {
     let remote = open(&args.remote, &args.identity, ui)?;
     let store = open_or_create_store(ui)?;
-    let there = while_waiting(ui, "listing", || sessions(&remote.database))?;
+    let there = while_waiting(ui, "listing", || sessions(&*remote.replica, remote.name()))?;
     know_short_ids(Some(&store), &there);
     let ids = named(args, &there)?;
     let options = match args.even_purged {
@@ -66,5 +66,6 @@ fn named(args: &PullArgs, there: &[(SessionId, LogStatus)]) -> Result<Vec<Sessio
         return Ok(whole.map(|(id, _)| id.clone()).collect());
     }
     let ids = args.references.iter();
-    ids.map(|it| resolve_there(it, there, &args.remote)).collect()
+    ids.map(|it| resolve_there(it, there, &args.remote))
+        .collect()
 }

@@ -8,7 +8,7 @@ use backtrail::{SessionId, Store};
 use serde_json::json;
 
 use self::holder::holder;
-use self::redacted::{Copies, Copy};
+use self::redacted::{Copies, RedactedCopy};
 use super::export::Redact;
 use super::remote::IdentityArgs;
 use super::remote::failure::with_hints;
@@ -135,7 +135,7 @@ fn push_redacted(
     push(&copies.store, &ids, remote, ui)
 }
 
-fn report_copy(copy: &Copy, ui: &Ui) {
+fn report_copy(copy: &RedactedCopy, ui: &Ui) {
     ui.status_json(&json!({"redacted": {
         "session": copy.of,
         "copy": copy.id,

@@ -88,7 +88,10 @@ fn read_remote(name: &str, value: &toml::Value) -> Result<RemoteSettings> {
         return Err(wrong("must be a table with a url"));
     };
     if let Some(unknown) = table.keys().find(|name| !NAMES.contains(&name.as_str())) {
-        let error = wrong(&format!("has an unknown name \"{}\"", one_line(unknown, 60)));
+        let error = wrong(&format!(
+            "has an unknown name \"{}\"",
+            one_line(unknown, 60)
+        ));
         return Err(nearest(error, unknown, &NAMES, "known names:"));
     }
     let text = |name: &str| match table.get(name) {
@@ -101,9 +104,8 @@ fn read_remote(name: &str, value: &toml::Value) -> Result<RemoteSettings> {
         name: name.to_owned(),
         url: SecretUrl::new(url),
         blobs: text("blobs")?.map(SecretUrl::new),
-        encryption: read_encryption(table).ok_or_else(|| {
-            wrong("needs either encrypt = [\"age1…\"] or plaintext = true")
-        })?,
+        encryption: read_encryption(table)
+            .ok_or_else(|| wrong("needs either encrypt = [\"age1…\"] or plaintext = true"))?,
         identity: text("identity")?,
         password_command: text("password_command")?,
         schema: text("schema")?,
@@ -282,10 +284,22 @@ mod tests {
             ("remotes = 1", "must be a table"),
             ("[remotes.A]", "lower-case letters"),
             ("[remotes.a]", "remotes.a has no url"),
-            ("[remotes.a]\nurl = \"postgresql://u:hush@h\"", "needs either encrypt"),
-            ("[remotes.a]\nurl = \"x:hush\"\nencrypt = []", "needs either encrypt"),
-            ("[remotes.a]\nurl = \"x:hush\"\nencrypt = [\"age1\"]\nplaintext = true", "needs either"),
-            ("[remotes.a]\nurl = [\"hush\"]\nplaintext = true", "has a url that is not text"),
+            (
+                "[remotes.a]\nurl = \"postgresql://u:hush@h\"",
+                "needs either encrypt",
+            ),
+            (
+                "[remotes.a]\nurl = \"x:hush\"\nencrypt = []",
+                "needs either encrypt",
+            ),
+            (
+                "[remotes.a]\nurl = \"x:hush\"\nencrypt = [\"age1\"]\nplaintext = true",
+                "needs either",
+            ),
+            (
+                "[remotes.a]\nurl = [\"hush\"]\nplaintext = true",
+                "has a url that is not text",
+            ),
             ("[remotes.a]\nlur = \"hush\"", "unknown name \"lur\""),
         ] {
             let error = Settings::parse(text, path()).unwrap_err();

@@ -40,8 +40,18 @@ fn a_remote_comes_and_goes_and_the_rest_of_the_settings_stays() {
     let text = "# mine\nrotation   = \"1 MiB\"   # small\n\n[prices.x]\ninput = 1\noutput=2\n";
     fs::write(cli.store().join("config.toml"), text).unwrap();
     let add = [
-        "remote", "add", "far", "postgresql://h/d", "--encrypt", RECIPIENT, "--blobs",
-        "s3://b/p?region=x", "--identity", "~/key", "--password-command", "echo \"a\\b\"",
+        "remote",
+        "add",
+        "far",
+        "postgresql://h/d",
+        "--encrypt",
+        RECIPIENT,
+        "--blobs",
+        "s3://b/p?region=x",
+        "--identity",
+        "~/key",
+        "--password-command",
+        "echo \"a\\b\"",
     ];
     ok(&cli, &add);
     let with = config(&cli);
@@ -61,9 +71,28 @@ fn a_remote_comes_and_goes_and_the_rest_of_the_settings_stays() {
 fn no_password_is_shown() {
     let cli = Cli::new();
     let blobs = "s3://b/p?aws_secret_access_key=hush";
-    let added = ok(&cli, &["remote", "add", "work", URL, "--plaintext", "--blobs", blobs]);
-    assert!(added.stderr.contains("postgresql://anna:***@db.example/shop"), "{added:#?}");
-    assert!(added.stderr.contains("which only you can read"), "{added:#?}");
+    let added = ok(
+        &cli,
+        &[
+            "remote",
+            "add",
+            "work",
+            URL,
+            "--plaintext",
+            "--blobs",
+            blobs,
+        ],
+    );
+    assert!(
+        added
+            .stderr
+            .contains("postgresql://anna:***@db.example/shop"),
+        "{added:#?}"
+    );
+    assert!(
+        added.stderr.contains("which only you can read"),
+        "{added:#?}"
+    );
     for args in [
         &["remote"][..],
         &["remote", "--json"],
@@ -86,12 +115,42 @@ fn no_password_is_shown() {
         &["remote", "add", URL, "work", "--plaintext"],
         &["remote", "add", "x", "y", URL, "--plaintext"],
         &["remote", "add", "x", URL],
-        &["remote", "add", "x", URL, "--plaintext", "--encrypt", RECIPIENT],
+        &[
+            "remote",
+            "add",
+            "x",
+            URL,
+            "--plaintext",
+            "--encrypt",
+            RECIPIENT,
+        ],
         &["remote", "add", "x", socket, "--plaintxt"],
-        &["remote", "add", "x", "postgresql://anna:hush@h:port/d", "--plaintext"],
+        &[
+            "remote",
+            "add",
+            "x",
+            "postgresql://anna:hush@h:port/d",
+            "--plaintext",
+        ],
         &["remote", "add", "x", "mysql://anna:hush@h/d", "--plaintext"],
-        &["remote", "add", "x", "postgresql://h/d", "--plaintext", "--blobs", "ftp://a:hush@b"],
-        &["remote", "add", "x", "postgresql://h/d", "--plaintext", "--blobs", "s3://a:hush@b/c"],
+        &[
+            "remote",
+            "add",
+            "x",
+            "postgresql://h/d",
+            "--plaintext",
+            "--blobs",
+            "ftp://a:hush@b",
+        ],
+        &[
+            "remote",
+            "add",
+            "x",
+            "postgresql://h/d",
+            "--plaintext",
+            "--blobs",
+            "s3://a:hush@b/c",
+        ],
         &["remote", "list", URL],
         &["remote", "nonsense", URL],
         &["remote", "init", "work", "--as", URL, "more"],
@@ -113,17 +172,37 @@ fn what_is_wrong_is_refused_with_the_way_out() {
     let cli = Cli::new();
     let plain = "postgresql://h/d";
     for (args, message, hint) in [
-        (&["add", "Work", plain, "--plaintext"][..], "the name of a remote has", "comes first"),
-        (&["add", "w", "mysql://h/d", "--plaintext"], "begins with postgresql://", ""),
-        (&["add", "w", plain, "--encrypt", "anna"], "is not a recipient", "age-keygen"),
+        (
+            &["add", "Work", plain, "--plaintext"][..],
+            "the name of a remote has",
+            "comes first",
+        ),
+        (
+            &["add", "w", "mysql://h/d", "--plaintext"],
+            "begins with postgresql://",
+            "",
+        ),
+        (
+            &["add", "w", plain, "--encrypt", "anna"],
+            "is not a recipient",
+            "age-keygen",
+        ),
         (
             &["add", "w", plain, "--encrypt", "AGE-SECRET-KEY-1XXX"],
             "this is an identity, which is secret",
             "age-keygen -y",
         ),
         (&["add", "w", plain], "--encrypt", ""),
-        (&["add", "w", plain, "--plaintext", "--schema", "a b"], "name of a schema", ""),
-        (&["add", "w", plain, "--plaintext", "--blobs", "bucket"], "URL of the blobs", "s3://"),
+        (
+            &["add", "w", plain, "--plaintext", "--schema", "a b"],
+            "name of a schema",
+            "",
+        ),
+        (
+            &["add", "w", plain, "--plaintext", "--blobs", "bucket"],
+            "URL of the blobs",
+            "s3://",
+        ),
         (&["check", "w"], "no remote \"w\"", "remote add"),
         (&["remove", "w"], "no remote \"w\"", "remote add"),
     ] {
@@ -135,9 +214,15 @@ fn what_is_wrong_is_refused_with_the_way_out() {
     }
     ok(&cli, &["remote", "add", "work", plain, "--plaintext"]);
     let again = cli.run(&["remote", "add", "work", plain, "--plaintext"]);
-    assert!(again.stderr.contains("there is a remote work already"), "{again:#?}");
+    assert!(
+        again.stderr.contains("there is a remote work already"),
+        "{again:#?}"
+    );
     let unknown = cli.run(&["remote", "check", "wrok"]);
-    assert!(unknown.stderr.contains("known remotes: work"), "{unknown:#?}");
+    assert!(
+        unknown.stderr.contains("known remotes: work"),
+        "{unknown:#?}"
+    );
     let set = cli.run(&["config", "set", "remotes", "x"]);
     assert!(set.stderr.contains("backtrail remote add"), "{set:#?}");
     for args in [&["push", "work"][..], &["pull", "work"]] {
@@ -151,9 +236,18 @@ fn settings_that_were_edited_wrongly_name_the_remote() {
     cli.new_session("hello");
     let file = cli.store().join("config.toml");
     for (text, expected) in [
-        ("[remotes.a]\nurl = \"postgresql://u:hush@h\"\n", "remotes.a needs either encrypt"),
-        ("[remotes.a]\nlur = \"postgresql://u:hush@h\"\n", "unknown name \"lur\""),
-        ("[remotes.a]\nurl = \"postgresql://u:hush@h\nplaintext = true\n", "not valid TOML"),
+        (
+            "[remotes.a]\nurl = \"postgresql://u:hush@h\"\n",
+            "remotes.a needs either encrypt",
+        ),
+        (
+            "[remotes.a]\nlur = \"postgresql://u:hush@h\"\n",
+            "unknown name \"lur\"",
+        ),
+        (
+            "[remotes.a]\nurl = \"postgresql://u:hush@h\nplaintext = true\n",
+            "not valid TOML",
+        ),
     ] {
         fs::write(&file, text).unwrap();
         let ran = cli.run(&["list"]);
@@ -181,10 +275,16 @@ fn a_remote_that_is_away_says_so_and_nothing_is_lost() {
     ] {
         let ran = cli.run(args);
         assert_eq!((ran.code, &*ran.stdout), (2, ""), "{args:?}: {ran:#?}");
-        assert!(ran.stderr.contains("127.0.0.1:1/shop"), "{args:?}: {ran:#?}");
+        assert!(
+            ran.stderr.contains("127.0.0.1:1/shop"),
+            "{args:?}: {ran:#?}"
+        );
         assert_silent(&ran);
         let json = cli.run(&[args, &["--json"]].concat());
-        assert!(json.stderr.contains("\"kind\":\"away\""), "{args:?}: {json:#?}");
+        assert!(
+            json.stderr.contains("\"kind\":\"away\""),
+            "{args:?}: {json:#?}"
+        );
         assert_silent(&json);
     }
     let check = cli.run(&["remote", "check", "work"]);

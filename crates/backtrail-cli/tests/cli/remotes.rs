@@ -2,7 +2,7 @@
 //! session like others there. Encrypted, no word of it is in the database.
 
 #[path = "../../../backtrail-remote/tests/remote/servers/mod.rs"]
-#[expect(
+#[allow(
     dead_code,
     unreachable_pub,
     reason = "the servers of another crate's tests, of which one is used here"
@@ -21,7 +21,8 @@ use crate::kit::{Cli, Ran, finish};
 
 /// Test keys of age.
 const KEY: &str = "AGE-SECRET-KEY-1GQ9778VQXMMJVE8SK7J6VT8UJ4HDQAJUVSFCWCM02D8GEWQ72PVQ2Y5J33";
-const OTHER_KEY: &str = "AGE-SECRET-KEY-1EGTZVFFV20835NWYV6270LXYVK2VKNX2MMDKWYKLMGR48UAWX40Q2P2LM0";
+const OTHER_KEY: &str =
+    "AGE-SECRET-KEY-1EGTZVFFV20835NWYV6270LXYVK2VKNX2MMDKWYKLMGR48UAWX40Q2P2LM0";
 
 /// A database that is a remote.
 struct Remote {
@@ -40,7 +41,10 @@ impl Remote {
     }
 
     fn url(&self, user: &str) -> String {
-        format!("postgresql://{user}@127.0.0.1:{}/{}", self.cluster.port, self.database)
+        format!(
+            "postgresql://{user}@127.0.0.1:{}/{}",
+            self.cluster.port, self.database
+        )
     }
 
     /// Returns a home that knows it as `work`.
@@ -125,32 +129,60 @@ fn what_is_pushed_from_one_home_is_a_session_like_others_in_another() {
     assert_eq!(pulled["pulled"][0]["session"], *id, "{pulled}");
     assert_eq!(trails(&here, &id), trails(&there, &id));
     assert_eq!(here.conversation(&id), there.conversation(&id));
-    assert!(ok(&there, &["search", "folder"]).stdout.contains("One folder"));
+    assert!(
+        ok(&there, &["search", "folder"])
+            .stdout
+            .contains("One folder")
+    );
     assert_eq!(there.run(&["list", "--all", "--json"]).json()[0]["id"], *id);
     ok(&there, &["verify"]);
 
     // It continues there, and comes back.
     say(&there, &id, "and then?");
-    let fork = json(&there, &["fork", &id])["session"].as_str().unwrap().to_owned();
+    let fork = json(&there, &["fork", &id])["session"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     say(&there, &fork, "another way");
     let back = json(&there, &["push", "work", &fork]);
-    assert_eq!(back["pushed"].as_array().unwrap().len(), 2, "an ancestor: {back}");
+    assert_eq!(
+        back["pushed"].as_array().unwrap().len(),
+        2,
+        "an ancestor: {back}"
+    );
     let ran = ok(&here, &["pull", "work", "--all"]);
     assert!(ran.stdout.contains("pulled "), "{ran:#?}");
     assert_eq!(here.texts(&id).last().unwrap(), "and then?");
     assert_eq!(here.texts(&fork).last().unwrap(), "another way");
     assert_eq!(trails(&here, &fork), trails(&there, &fork));
     let nothing = ok(&here, &["pull", "work", "--all"]);
-    assert!(nothing.stderr.contains("2 sessions: nothing new"), "{nothing:#?}");
+    assert!(
+        nothing.stderr.contains("2 sessions: nothing new"),
+        "{nothing:#?}"
+    );
 
     let checked = json(&here, &["verify", "--remote", "work"]);
-    assert_eq!((&checked["ok"], &checked["sessions"]), (&true.into(), &2.into()), "{checked}");
+    assert_eq!(
+        (&checked["ok"], &checked["sessions"]),
+        (&true.into(), &2.into()),
+        "{checked}"
+    );
     let deep = json(&here, &["verify", "--remote", "work", "--deep"]);
-    assert_eq!((&deep["ok"], &deep["sessions"]), (&true.into(), &2.into()), "{deep}");
+    assert_eq!(
+        (&deep["ok"], &deep["sessions"]),
+        (&true.into(), &2.into()),
+        "{deep}"
+    );
     let log = json(&here, &["remote", "log", "work"]);
     let by = log[0]["by"].as_str().unwrap();
     assert!(by.contains("process ") && !by.contains('#'), "{log}");
-    assert!(log.as_array().unwrap().iter().any(|it| it["session"] == *id), "{log}");
+    assert!(
+        log.as_array()
+            .unwrap()
+            .iter()
+            .any(|it| it["session"] == *id),
+        "{log}"
+    );
 }
 
 #[test]
@@ -167,10 +199,17 @@ fn what_diverged_is_refused_and_pushed_as_a_fork() {
     for verb in ["push", "pull"] {
         let refused = here.run(&[verb, "work", &id]);
         assert_eq!((refused.code, &*refused.stdout), (1, ""), "{refused:#?}");
-        assert!(refused.stderr.contains("continued both here and there"), "{refused:#?}");
+        assert!(
+            refused.stderr.contains("continued both here and there"),
+            "{refused:#?}"
+        );
         assert!(refused.stderr.contains("--as-fork"), "{refused:#?}");
         let refused = here.run(&[verb, "work", &id, "--json"]);
-        assert_eq!(refused.json()["refused"][0]["reason"], "diverged", "{refused:#?}");
+        assert_eq!(
+            refused.json()["refused"][0]["reason"],
+            "diverged",
+            "{refused:#?}"
+        );
     }
     let forked = json(&here, &["push", "work", &id, "--as-fork"]);
     let fork = forked["forks"][0]["fork"].as_str().unwrap().to_owned();
@@ -198,14 +237,23 @@ fn a_redacted_copy_is_pushed_under_its_own_id() {
     let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
     let id = here.new_session(&format!("use the token {secret}"));
     let ran = ok(&here, &["push", "work", &id, "--redact", "--json"]);
-    let copy = ran.json()["pushed"][0]["session"].as_str().unwrap().to_owned();
+    let copy = ran.json()["pushed"][0]["session"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert_ne!(copy, id);
     assert!(ran.stderr.contains("\"removed\":1"), "{ran:#?}");
     assert!(remote.has("use the token") && !remote.has(secret));
-    assert!(here.run(&["show", &copy]).code == 2, "the copy is only there");
+    assert!(
+        here.run(&["show", &copy]).code == 2,
+        "the copy is only there"
+    );
     ok(&there, &["pull", "work", &copy]);
     let texts = there.texts(&copy);
-    assert!(texts[0].starts_with("use the token") && !texts[0].contains(secret), "{texts:?}");
+    assert!(
+        texts[0].starts_with("use the token") && !texts[0].contains(secret),
+        "{texts:?}"
+    );
 }
 
 #[test]
@@ -233,7 +281,10 @@ fn encrypted_no_word_is_in_the_database_and_a_wrong_key_changes_nothing() {
     assert_eq!(without.code, 2, "{without:#?}");
     assert!(without.stderr.contains("--identity FILE"), "{without:#?}");
     ok(&here, &["push", "work", &id, "--identity", key]);
-    assert!(remote.has(&id) && !remote.has(word), "ids are seen, words are not");
+    assert!(
+        remote.has(&id) && !remote.has(word),
+        "ids are seen, words are not"
+    );
 
     let mut pull = there.command(&["pull", "work", "--all"]);
     let pulled = finish(pull.env("BACKTRAIL_IDENTITY", key), b"");
@@ -241,8 +292,14 @@ fn encrypted_no_word_is_in_the_database_and_a_wrong_key_changes_nothing() {
     assert_eq!(trails(&here, &id), trails(&there, &id));
     assert_eq!(there.texts(&id).len(), 2);
     let check = ok(&here, &["remote", "check", "work", "--identity", key]);
-    assert!(check.stdout.contains("opens the newest session"), "{check:#?}");
-    let deep = ok(&here, &["verify", "--remote", "work", "--deep", "--identity", key]);
+    assert!(
+        check.stdout.contains("opens the newest session"),
+        "{check:#?}"
+    );
+    let deep = ok(
+        &here,
+        &["verify", "--remote", "work", "--deep", "--identity", key],
+    );
     assert!(deep.stdout.starts_with("ok: "), "{deep:#?}");
 
     // Another key sees ids, and writes nothing, here or there.
@@ -258,8 +315,14 @@ fn encrypted_no_word_is_in_the_database_and_a_wrong_key_changes_nothing() {
     let empty = remote.home_with("agent", &encrypted);
     let wrong = empty.run(&["pull", "work", "--all", "--identity", other]);
     assert_eq!(wrong.code, 2, "{wrong:#?}");
-    assert!(wrong.stderr.contains("encrypted for other recipients"), "{wrong:#?}");
-    assert_eq!(empty.run(&["list", "--all", "--json"]).json(), Value::Array(vec![]));
+    assert!(
+        wrong.stderr.contains("encrypted for other recipients"),
+        "{wrong:#?}"
+    );
+    assert_eq!(
+        empty.run(&["list", "--all", "--json"]).json(),
+        Value::Array(vec![])
+    );
     let check = empty.run(&["remote", "check", "work", "--identity", other]);
     assert_eq!(check.code, 1, "{check:#?}");
     assert!(check.stdout.contains("FAIL  key"), "{check:#?}");
@@ -268,7 +331,10 @@ fn encrypted_no_word_is_in_the_database_and_a_wrong_key_changes_nothing() {
     let plain = remote.home();
     let wrong = plain.run(&["pull", "work", "--all"]);
     assert_eq!(wrong.code, 2, "{wrong:#?}");
-    assert!(wrong.stderr.contains("is encrypted at this remote"), "{wrong:#?}");
+    assert!(
+        wrong.stderr.contains("is encrypted at this remote"),
+        "{wrong:#?}"
+    );
 }
 
 #[test]
@@ -296,13 +362,22 @@ fn the_trash_and_a_purge_at_a_remote() {
     assert_eq!(here.texts(&id), ["a woozle"], "what is here stays");
     let refused = here.run(&["push", "work", "--all", "--json"]);
     assert_eq!(refused.code, 1, "{refused:#?}");
-    assert_eq!(refused.json()["refused"][0]["reason"], "purged", "{refused:#?}");
+    assert_eq!(
+        refused.json()["refused"][0]["reason"],
+        "purged",
+        "{refused:#?}"
+    );
     assert_eq!(refused.json()["unchanged"][0], *other, "{refused:#?}");
     assert!(!remote.has("woozle"));
 
     // A purge here says what it does not reach, and what was purged here can be purged there.
     let purged = ok(&here, &["delete", "--purge", "--yes", &other]);
-    assert!(purged.stderr.contains(&format!("remote purge work {other}")), "{purged:#?}");
+    assert!(
+        purged
+            .stderr
+            .contains(&format!("remote purge work {other}")),
+        "{purged:#?}"
+    );
     let refused = here.run(&["pull", "work", &other]);
     assert_eq!(refused.code, 1, "{refused:#?}");
     ok(&here, &["pull", "work", &other, "--even-purged"]);
@@ -339,10 +414,19 @@ fn rights_and_setup_read_well() {
     let cli = empty.home();
     let unfit = cli.run(&["remote", "list", "work"]);
     assert!(unfit.stderr.contains("backtrail remote init"), "{unfit:#?}");
-    let done = ok(&cli, &["remote", "init", "work", "--as", &empty.url("postgres")]);
+    let done = ok(
+        &cli,
+        &["remote", "init", "work", "--as", &empty.url("postgres")],
+    );
     assert!(done.stdout.contains("version"), "{done:#?}");
-    assert!(done.stderr.contains("GRANT backtrail_agent TO"), "{done:#?}");
-    let again = json(&cli, &["remote", "init", "work", "--as", &empty.url("postgres")]);
+    assert!(
+        done.stderr.contains("GRANT backtrail_agent TO"),
+        "{done:#?}"
+    );
+    let again = json(
+        &cli,
+        &["remote", "init", "work", "--as", &empty.url("postgres")],
+    );
     assert_eq!(again["done"][0], "nothing to do");
     let none = ok(&cli, &["remote", "list", "work"]);
     assert!(none.stderr.contains("has no sessions"), "{none:#?}");
@@ -351,7 +435,9 @@ fn rights_and_setup_read_well() {
 #[test]
 fn a_password_comes_from_outside_the_settings_and_is_never_shown() {
     let Some(remote) = Remote::new() else { return };
-    remote.cluster.sql("postgres", "grant backtrail_agent to locked");
+    remote
+        .cluster
+        .sql("postgres", "grant backtrail_agent to locked");
     let cli = remote.home_with("locked", &["--plaintext"]);
     let list = ["remote", "list", "work"];
     let denied = cli.run(&[&list[..], &["--json"]].concat());
@@ -370,18 +456,32 @@ fn a_password_comes_from_outside_the_settings_and_is_never_shown() {
     fs::write(&file, "127.0.0.1:*:*:locked:open sesame\n").unwrap();
     let open = with("PGPASSFILE", file.to_str().unwrap());
     assert_eq!(open.code, 2, "{open:#?}");
-    assert!(open.stderr.contains("can be read by others; ignored"), "{open:#?}");
+    assert!(
+        open.stderr.contains("can be read by others; ignored"),
+        "{open:#?}"
+    );
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(with("PGPASSFILE", file.to_str().unwrap()).code, 0);
     let command = ["--plaintext", "--password-command", "echo open sesame"];
     let cli = remote.home_with("locked", &command);
     ok(&cli, &list);
-    let command = ["--plaintext", "--password-command", "echo sesame >&2; false"];
+    let command = [
+        "--plaintext",
+        "--password-command",
+        "echo sesame >&2; false",
+    ];
     let failed = remote.home_with("locked", &command).run(&list);
     assert_eq!(failed.code, 2, "{failed:#?}");
-    assert!(failed.stderr.contains("password command of the remote work failed"), "{failed:#?}");
+    assert!(
+        failed
+            .stderr
+            .contains("password command of the remote work failed"),
+        "{failed:#?}"
+    );
     // In the URL, encoded.
-    let url = remote.url("locked").replace("locked@", "locked:open%20sesame@");
+    let url = remote
+        .url("locked")
+        .replace("locked@", "locked:open%20sesame@");
     let cli = Cli::new();
     ok(&cli, &["remote", "add", "work", &url, "--plaintext"]);
     let checked = ok(&cli, &["remote", "check", "work"]);
@@ -409,7 +509,7 @@ fn blobs_are_kept_in_a_directory() {
     assert_eq!(pushed["pushed"][0]["payloads"], 1, "{pushed}");
     assert!(remote.has(&id) && !remote.has("a tigger a tigger"));
     ok(&there, &["pull", "work", &id]);
-    assert_eq!(there.texts(&id), [large]);
+    assert!(there.texts(&id) == [large]);
     let check = ok(&here, &["remote", "check", "work"]);
     assert!(check.stdout.contains(&blobs), "{check:#?}");
     // One that is lost is named, and the rest is pulled.

@@ -19,7 +19,9 @@ pub(in crate::commands) fn holder() -> String {
 
 fn machine() -> String {
     let files = ["/proc/sys/kernel/hostname", "/etc/hostname"];
-    let named = files.iter().find_map(|path| files::read(Path::new(path)).ok());
+    let named = files
+        .iter()
+        .find_map(|path| files::read(Path::new(path)).ok());
     let named = named.map(|name| name.trim().to_owned());
     let named = named.filter(|name| !name.is_empty());
     named.unwrap_or_else(|| "unknown".to_owned())

@@ -12,12 +12,12 @@ use crate::error::{CommandError, Result};
 /// Redacted copies of sessions.
 pub(super) struct Copies {
     pub(super) store: Store,
-    pub(super) made: Vec<Copy>,
+    pub(super) made: Vec<RedactedCopy>,
     _dir: TempDir,
 }
 
 /// A copy of one session.
-pub(super) struct Copy {
+pub(super) struct RedactedCopy {
     pub(super) of: SessionId,
     pub(super) id: SessionId,
     /// How many secrets were removed.
@@ -53,7 +53,7 @@ impl Copies {
     }
 }
 
-fn copy(from: &Store, id: &SessionId, to: &Store, redact: Redact) -> Result<Copy> {
+fn copy(from: &Store, id: &SessionId, to: &Store, redact: Redact) -> Result<RedactedCopy> {
     let reader = from.read_session(id)?;
     let mut redactor = redact.redactor();
     let session = to.create_session(options(&reader, &mut redactor)?)?;
@@ -76,7 +76,7 @@ fn copy(from: &Store, id: &SessionId, to: &Store, redact: Redact) -> Result<Copy
     append(&session, drafts)?;
     let copy = session.id().clone();
     session.close()?;
-    Ok(Copy {
+    Ok(RedactedCopy {
         of: id.clone(),
         id: copy,
         removed: redactor.findings().map(|found| found.count).sum(),
@@ -100,7 +100,10 @@ fn options(reader: &SessionReader, redactor: &mut Redactor) -> Result<SessionOpt
     if let Some(agent) = info.agent {
         options = options.agent(redactor.redact(&agent));
     }
-    let tags = info.tags.iter().map(|tag| redactor.redact(tag).into_owned());
+    let tags = info
+        .tags
+        .iter()
+        .map(|tag| redactor.redact(tag).into_owned());
     Ok(options.tags(tags.collect::<Vec<_>>()))
 }
 

@@ -72,7 +72,7 @@ pub(super) struct RemoveArgs {
     name: String,
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "clap wants a result")]
+/// Reads a URL; clap wants a result.
 pub(super) fn secret_url(text: &str) -> Result<SecretUrl, String> {
     Ok(SecretUrl::new(text))
 }
@@ -89,7 +89,10 @@ pub(super) fn add(args: &AddArgs, ui: &Ui) -> Result<Answer> {
     let known = Settings::parse(old, &path)?.remotes.value;
     if known.iter().any(|it| it.name == remote.name) {
         let error = CommandError::invalid(format!("there is a remote {} already", remote.name));
-        let error = error.hint(format!("remove it: backtrail remote remove {}", remote.name));
+        let error = error.hint(format!(
+            "remove it: backtrail remote remove {}",
+            remote.name
+        ));
         return Err(error.hint("change it: backtrail config edit"));
     }
     let new = with_remote(old, &path, &remote)?;
@@ -139,9 +142,9 @@ fn absolute(file: &str) -> Result<String> {
     }
     let failed = |error| CommandError::io("cannot find the identity file", None, &error);
     let path = std::path::absolute(file).map_err(failed)?;
-    path.into_os_string().into_string().map_err(|_| {
-        CommandError::invalid("the path of the identity file is not UTF-8")
-    })
+    path.into_os_string()
+        .into_string()
+        .map_err(|_| CommandError::invalid("the path of the identity file is not UTF-8"))
 }
 
 fn warn_of_password(remote: &RemoteSettings, path: &std::path::Path, ui: &Ui) {

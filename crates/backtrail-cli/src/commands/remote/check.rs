@@ -39,7 +39,7 @@ const CLOCKS_MS: i64 = 60_000;
 
 /// The result of one check.
 #[derive(Serialize)]
-struct Line {
+struct CheckLine {
     name: &'static str,
     ok: bool,
     warning: bool,
@@ -47,7 +47,7 @@ struct Line {
     hint: Option<String>,
 }
 
-impl Line {
+impl CheckLine {
     fn fine(name: &'static str, message: impl Into<String>) -> Self {
         Self {
             name,
@@ -87,41 +87,41 @@ pub(super) fn run(args: &CheckArgs, ui: &Ui) -> Result<Answer> {
     Ok(Answer::no_if(wrong))
 }
 
-fn look(args: &CheckArgs, ui: &Ui) -> Vec<Line> {
+fn look(args: &CheckArgs, ui: &Ui) -> Vec<CheckLine> {
     let database = match open_database(&args.name, ui) {
         Ok(database) => database,
-        Err(error) => return vec![Line::wrong("database", &error.without_hints())],
+        Err(error) => return vec![CheckLine::wrong("database", &error.without_hints())],
     };
     let checked = while_waiting(ui, "checking", || database.remote.check());
     let mut lines = match checked {
         Ok(check) => lines_of(&check, &database),
         Err(error) => {
             let error = failed(error, database.name()).without_hints();
-            vec![Line::wrong("database", &error)]
+            vec![CheckLine::wrong("database", &error)]
         }
     };
     lines.push(key(&database, &args.identity, ui));
     lines
 }
 
-fn lines_of(check: &RemoteCheck, database: &Database) -> Vec<Line> {
+fn lines_of(check: &RemoteCheck, database: &Database) -> Vec<CheckLine> {
     let url = &database.settings.url;
     let took = when::duration(check.round_trip);
     let reached = format!("{url}: PostgreSQL {}, {took} away", check.server);
     let mut lines = vec![
-        Line::fine("database", reached),
-        Line::fine("version", check.version.to_string()),
+        CheckLine::fine("database", reached),
+        CheckLine::fine("version", check.version.to_string()),
         rights(check),
     ];
     if !check.syncs {
-        lines.push(Line::warning(
+        lines.push(CheckLine::warning(
             "syncs",
             "the server does not sync what it acknowledges",
             "set fsync = on in postgresql.conf",
         ));
     }
     lines.push(clock(check.clock_ahead_ms));
-    lines.push(Line::fine(
+    lines.push(CheckLine::fine(
         "blobs",
         match &check.blobs {
             BlobsCheck::InDatabase => "in the database".to_owned(),
@@ -131,7 +131,7 @@ fn lines_of(check: &RemoteCheck, database: &Database) -> Vec<Line> {
     lines
 }
 
-fn rights(check: &RemoteCheck) -> Line {
+fn rights(check: &RemoteCheck) -> CheckLine {
     let all = [
         (check.may_read, "pull"),
         (check.may_append, "push"),
@@ -139,52 +139,59 @@ fn rights(check: &RemoteCheck) -> Line {
     ];
     let may: Vec<&str> = all.iter().filter(|(may, _)| *may).map(|it| it.1).collect();
     match may.is_empty() {
-        true => Line {
+        true => CheckLine {
             ok: false,
-            ..Line::warning("rights", "you may do nothing", "in psql: GRANT backtrail_agent TO you")
+            ..CheckLine::warning(
+                "rights",
+                "you may do nothing",
+                "in psql: GRANT backtrail_agent TO you",
+            )
         },
-        false => Line::fine("rights", format!("you may {}", may.join(", "))),
+        false => CheckLine::fine("rights", format!("you may {}", may.join(", "))),
     }
 }
 
-fn clock(ahead_ms: i64) -> Line {
+fn clock(ahead_ms: i64) -> CheckLine {
     let by = when::duration(std::time::Duration::from_millis(ahead_ms.unsigned_abs()));
     let what = match ahead_ms {
         0.. => format!("{by} ahead of this machine's"),
         _ => format!("{by} behind this machine's"),
     };
     match ahead_ms.abs() > CLOCKS_MS {
-        true => Line::warning("clock", what, "set the clocks by NTP"),
-        false => Line::fine("clock", what),
+        true => CheckLine::warning("clock", what, "set the clocks by NTP"),
+        false => CheckLine::fine("clock", what),
     }
 }
 
 /// Checks whether the key of this machine opens what is at the remote.
-fn key(database: &Database, identity: &IdentityArgs, ui: &Ui) -> Line {
+fn key(database: &Database, identity: &IdentityArgs, ui: &Ui) -> CheckLine {
     let keys = match Keys::read(&database.settings, identity, ui) {
         Ok(Some(keys)) => keys,
-        Ok(None) => return Line::fine("key", "none: the remote reads everything"),
-        Err(error) => return Line::wrong("key", &error),
+        Ok(None) => return CheckLine::fine("key", "none: the remote reads everything"),
+        Err(error) => return CheckLine::wrong("key", &error),
     };
     if !keys.fit() {
         let error = CommandError::invalid("none of the recipients is yours: you cannot push");
         let hint = "print your recipient, then add it: age-keygen -y FILE";
-        return Line::wrong("key", &error.hint(hint));
+        return CheckLine::wrong("key", &error.hint(hint));
     }
-    let newest = match sessions(database) {
+    let newest = match sessions(&*database.remote, database.name()) {
         Ok(there) => newest_encrypted(there),
-        Err(error) => return Line::wrong("key", &error),
+        Err(error) => return CheckLine::wrong("key", &error),
     };
     let Some(id) = newest else {
-        return Line::fine("key", "fits the recipients");
+        return CheckLine::fine("key", "fits the recipients");
     };
     let log = LogKey {
         owner: LogOwner::Session,
         id: id.clone(),
     };
     match replica(database, Some(keys)).ask(&Request::Status { log }) {
-        Ok(_) => Line::fine("key", format!("opens the newest session there, {}", short(&id))),
-        Err(error) => Line::wrong("key", &failed(error, database.name()).without_hints()),
+        Ok(_) => CheckLine::fine(
+            "key",
+            format!("opens the newest session there, {}", short(&id)),
+        ),
+        Err(error) => CheckLine::wrong("key", &failed(error, database.name()).without_hints()),
     }
 }
 
@@ -196,7 +203,7 @@ fn newest_encrypted(there: Vec<(SessionId, LogStatus)>) -> Option<SessionId> {
     newest.map(|(id, _)| id)
 }
 
-fn print(lines: &[Line], ui: &Ui) -> std::io::Result<()> {
+fn print(lines: &[CheckLine], ui: &Ui) -> std::io::Result<()> {
     /// The columns before a message: the state and the name.
     const INDENT: usize = 4 + 2 + 8 + 2;
     let mut out = ui.out();

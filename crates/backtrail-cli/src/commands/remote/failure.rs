@@ -18,11 +18,13 @@ pub(in crate::commands) fn with_hints(error: backtrail::Error, remote: &str) -> 
     let error = CommandError::from(error);
     match kind {
         ErrorKind::Away => error
-            .hint(format!("see what is wrong: backtrail remote check {remote}"))
+            .hint(format!(
+                "see what is wrong: backtrail remote check {remote}"
+            ))
             .hint("what was sent is there; the same command continues"),
-        ErrorKind::Denied => {
-            error.hint(format!("see what you may do: backtrail remote check {remote}"))
-        }
+        ErrorKind::Denied => error.hint(format!(
+            "see what you may do: backtrail remote check {remote}"
+        )),
         _ => error,
     }
 }
@@ -47,7 +49,10 @@ impl Refused {
                 )],
             ),
             Refusal::Ahead => ("ahead", vec![pull]),
-            Refusal::Held(_) => ("held", vec!["try again when that writer is done".to_owned()]),
+            Refusal::Held(_) => (
+                "held",
+                vec!["try again when that writer is done".to_owned()],
+            ),
             Refusal::Fenced(_) => ("fenced", vec!["try again".to_owned()]),
             Refusal::NotThere => (
                 "not_there",
@@ -55,7 +60,9 @@ impl Refused {
             ),
             Refusal::InTrashThere(_) => (
                 "in_trash",
-                vec![format!("restore it: backtrail remote restore {remote} {id}")],
+                vec![format!(
+                    "restore it: backtrail remote restore {remote} {id}"
+                )],
             ),
             Refusal::PurgedThere(_) => ("purged", Vec::new()),
             Refusal::Version1 => ("version_1", Vec::new()),

@@ -4,9 +4,9 @@ use backtrail::replica::LogStatus;
 use backtrail::{SessionId, Store, Timestamp};
 use serde_json::{Value, json};
 
-use super::open::open_database;
-use super::remote_json;
+use super::open::{Readable, open_to_list};
 use super::sessions::{know_short_ids, sessions};
+use super::{IdentityArgs, remote_json};
 use crate::commands::{Answer, open_store};
 use crate::error::Result;
 use crate::layout::{BOLD, Column, Table};
@@ -23,12 +23,15 @@ pub(super) struct ListArgs {
     /// List the sessions at this remote
     #[arg(value_name = "REMOTE")]
     name: Option<String>,
+
+    #[command(flatten)]
+    identity: IdentityArgs,
 }
 
 pub(super) fn run(args: &ListArgs, ui: &Ui) -> Result<Answer> {
     match &args.name {
         None => remotes(ui),
-        Some(name) => sessions_of(name, ui),
+        Some(name) => sessions_of(name, &args.identity, ui),
     }
 }
 
@@ -74,15 +77,17 @@ pub(super) fn remotes(ui: &Ui) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
-fn sessions_of(name: &str, ui: &Ui) -> Result<Answer> {
+fn sessions_of(name: &str, identity: &IdentityArgs, ui: &Ui) -> Result<Answer> {
     let store = open_store(ui)?;
-    let database = open_database(name, ui)?;
-    let mut found = while_waiting(ui, "listing", || sessions(&database))?;
+    let (remote, readable) = open_to_list(name, identity, ui)?;
+    let mut found = while_waiting(ui, "listing", || sessions(&*remote.replica, name))?;
     know_short_ids(store.as_ref(), &found);
     found.sort_by_key(|(_, status)| std::cmp::Reverse(status.changed_at_ms));
     let title = |id: &SessionId| store.as_ref().and_then(|store| title_here(store, id));
     if ui.json() {
-        let rows = found.iter().map(|(id, status)| row_json(id, status, title(id)));
+        let rows = found
+            .iter()
+            .map(|(id, status)| row_json(id, status, readable, title(id)));
         return ui.answer_json(&rows.collect::<Vec<_>>());
     }
     let mut table = Table::new([
@@ -94,7 +99,8 @@ fn sessions_of(name: &str, ui: &Ui) -> Result<Answer> {
     ]);
     for (id, status) in &found {
         let at = Timestamp::from_millis(status.changed_at_ms);
-        let writer = status.lease.as_ref().map(|lease| who(&lease.holder));
+        let writer = status.lease.as_ref();
+        let writer = writer.map(|lease| readable.who(&lease.holder).unwrap_or("?"));
         let about = match (status.deleted_at_ms, title(id)) {
             (Some(_), _) => "[in the trash there]".to_owned(),
             (None, title) => one_line(&title.unwrap_or_default(), 80),
@@ -113,7 +119,11 @@ fn sessions_of(name: &str, ui: &Ui) -> Result<Answer> {
     }
     ui.print_table(&table, ui.width())?;
     let bytes = found.iter().map(|(_, status)| status.bytes).sum();
-    ui.remark(&format!("{}, {}", count(found.len(), "session"), size(bytes)));
+    ui.remark(&format!(
+        "{}, {}",
+        count(found.len(), "session"),
+        size(bytes)
+    ));
     Ok(Answer::Done)
 }
 
@@ -122,18 +132,18 @@ pub(super) fn title_here(store: &Store, id: &SessionId) -> Option<String> {
     store.read_session(id).ok()?.title().ok().flatten()
 }
 
-/// Returns a holder for people: what only makes it unique is left out.
-pub(super) fn who(holder: &str) -> &str {
-    holder.split_once(" #").map_or(holder, |(who, _)| who)
-}
-
-fn row_json(id: &SessionId, status: &LogStatus, title: Option<String>) -> Value {
+fn row_json(
+    id: &SessionId,
+    status: &LogStatus,
+    readable: Readable,
+    title: Option<String>,
+) -> Value {
     let lease = status.lease.as_ref();
     json!({
         "id": id,
         "changed_at": Timestamp::from_millis(status.changed_at_ms),
         "bytes": status.bytes,
-        "writer": lease.map(|lease| who(&lease.holder)),
+        "writer": lease.and_then(|lease| readable.who(&lease.holder)),
         "deleted_at": status.deleted_at_ms.and_then(Timestamp::from_millis),
         "encrypted": !status.wrapped_key.is_empty(),
         "title": title,

@@ -6,9 +6,10 @@ use backtrail::Timestamp;
 use backtrail::replica::{Answer as Answered, Change, LogOwner, Request};
 use serde_json::{Value, json};
 
-use super::list::{title_here, who};
-use super::open::{Database, open_database};
+use super::list::title_here;
+use super::open::{OpenRemote, Readable, open_to_list};
 use super::sessions::know_short_ids;
+use super::{IdentityArgs, failed};
 use crate::commands::{Answer, open_store};
 use crate::error::Result;
 use crate::layout::{BOLD, Column, Table};
@@ -28,6 +29,9 @@ pub(super) struct LogArgs {
     /// Show at most this many
     #[arg(short = 'n', value_name = "COUNT", default_value_t = 20)]
     count: usize,
+
+    #[command(flatten)]
+    identity: IdentityArgs,
 }
 
 /// How many changes are asked for at once.
@@ -42,15 +46,18 @@ struct Sent {
 
 pub(super) fn run(args: &LogArgs, ui: &Ui) -> Result<Answer> {
     let store = open_store(ui)?;
-    let database = open_database(&args.name, ui)?;
-    let sent = while_waiting(ui, "reading the log", || sent(&database, args.count))?;
+    let (remote, readable) = open_to_list(&args.name, &args.identity, ui)?;
+    let sent = while_waiting(ui, "reading the log", || sent(&remote, args.count))?;
     know_short_ids(store.as_ref(), &[]);
     let title = |sent: &Sent| {
         let id = &sent.last.log.id;
         store.as_ref().and_then(|store| title_here(store, id))
     };
     if ui.json() {
-        let rows = sent.iter().rev().map(|sent| row_json(sent, title(sent)));
+        let rows = sent
+            .iter()
+            .rev()
+            .map(|sent| row_json(sent, readable, title(sent)));
         return ui.answer_json(&rows.collect::<Vec<_>>());
     }
     if sent.is_empty() {
@@ -75,7 +82,7 @@ pub(super) fn run(args: &LogArgs, ui: &Ui) -> Result<Answer> {
             at.map_or_else(|| "?".to_owned(), when::brief).into(),
             shown.into(),
             sent.last.end.seq.to_string().into(),
-            one_line(who(&sent.last.by), 40).into(),
+            one_line(readable.who(&sent.last.by).unwrap_or("?"), 40).into(),
             one_line(&title(sent).unwrap_or_default(), 80).into(),
         ]);
     }
@@ -84,13 +91,13 @@ pub(super) fn run(args: &LogArgs, ui: &Ui) -> Result<Answer> {
 }
 
 /// Reads the whole log, and returns the last `count` entries, oldest first.
-fn sent(database: &Database, count: usize) -> Result<VecDeque<Sent>> {
+fn sent(remote: &OpenRemote, count: usize) -> Result<VecDeque<Sent>> {
     let mut found: VecDeque<Sent> = VecDeque::new();
     let mut after = 0;
     loop {
-        let Answered::Changes(page) = database.ask(&Request::Changes { after, limit: PAGE })?
-        else {
-            return Err(database.odd());
+        let answer = remote.replica.ask(&Request::Changes { after, limit: PAGE });
+        let Answered::Changes(page) = answer.map_err(|error| failed(error, remote.name()))? else {
+            return Err(remote.database.odd());
         };
         let Some(last) = page.last() else {
             return Ok(found);
@@ -119,7 +126,7 @@ fn add(found: &mut VecDeque<Sent>, change: Change) {
     }
 }
 
-fn row_json(sent: &Sent, title: Option<String>) -> Value {
+fn row_json(sent: &Sent, readable: Readable, title: Option<String>) -> Value {
     let Sent {
         first_at_ms,
         last,
@@ -134,7 +141,7 @@ fn row_json(sent: &Sent, title: Option<String>) -> Value {
         "session": session,
         "workspace": workspace,
         "title": title,
-        "by": who(&last.by),
+        "by": readable.who(&last.by),
         "from": Timestamp::from_millis(*first_at_ms),
         "at": Timestamp::from_millis(last.at_ms),
         "trail": last.end.trail,

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use backtrail::ErrorKind;
 use backtrail::replica::{Answer, BlobName, LogKey, Replica, ReplicaError, Request};
-use backtrail_remote::{
-    EncryptedReplica, Identities, KeyError, Recipient, Remote, RemoteOptions,
-};
+use backtrail_remote::{EncryptedReplica, Identities, KeyError, Recipient, Remote, RemoteOptions};
 
 use super::password::{is_open_to_others, with_password};
 use super::plain::PlainReplica;
@@ -32,15 +30,12 @@ impl Database {
         &self.settings.name
     }
 
-    /// Asks the database.
-    pub(in crate::commands) fn ask(&self, request: &Request) -> Result<Answer> {
-        let answer = self.remote.ask(request);
-        answer.map_err(|error| failed(error, self.name()))
-    }
-
     /// Returns the error for an answer that does not fit.
     pub(in crate::commands) fn odd(&self) -> CommandError {
-        let what = format!("the remote {} gave an answer that does not fit", self.name());
+        let what = format!(
+            "the remote {} gave an answer that does not fit",
+            self.name()
+        );
         CommandError::new(ErrorKind::Corrupt, what)
     }
 }
@@ -54,6 +49,47 @@ pub(in crate::commands) struct OpenRemote {
 impl OpenRemote {
     pub(in crate::commands) fn name(&self) -> &str {
         self.database.name()
+    }
+}
+
+/// Connects to a remote to list what is there. Without a key, it is not known who wrote it.
+pub(super) fn open_to_list(
+    name: &str,
+    identity: &IdentityArgs,
+    ui: &Ui,
+) -> Result<(OpenRemote, Readable)> {
+    let settings = find(name, ui)?;
+    let has_file = identity_file(&settings, identity).is_some();
+    let keys = match has_file {
+        true => Keys::read(&settings, identity, ui)?,
+        false => None,
+    };
+    let readable = match (&settings.encryption, &keys) {
+        (Encryption::For(_), None) => Readable::Sizes,
+        _ => Readable::Everything,
+    };
+    let database = connect(settings, ui)?;
+    let replica: Box<dyn Replica> = match keys {
+        // Nothing is read, so nothing can be misread.
+        None => Box::new(Shared(Arc::clone(&database.remote))),
+        keys => replica(&database, keys),
+    };
+    Ok((OpenRemote { database, replica }, readable))
+}
+
+/// What can be read of a remote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Readable {
+    Everything,
+    /// Ids, sizes and times.
+    Sizes,
+}
+
+impl Readable {
+    /// Returns a holder for people: what only makes it unique is left out.
+    pub(super) fn who(self, holder: &str) -> Option<&str> {
+        let who = holder.split_once(" #").map_or(holder, |(who, _)| who);
+        (self == Self::Everything).then_some(who)
     }
 }
 

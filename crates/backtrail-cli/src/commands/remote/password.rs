@@ -223,7 +223,11 @@ mod tests {
 
     #[test]
     fn a_password_is_added_once_and_encoded() {
-        let with = |url: &str| with(&SecretUrl::new(url), "a&b @/é").with_secrets().to_owned();
+        let with = |url: &str| {
+            with(&SecretUrl::new(url), "a&b @/é")
+                .with_secrets()
+                .to_owned()
+        };
         assert_eq!(
             with("postgresql://u@h/d"),
             "postgresql://u@h/d?password=a%26b%20%40%2F%C3%A9"

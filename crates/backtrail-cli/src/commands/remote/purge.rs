@@ -69,7 +69,7 @@ impl Named {
     fn find(name: &str, references: &[String], ui: &Ui) -> Result<Self> {
         let store = open_store(ui)?;
         let database = open_database(name, ui)?;
-        let there = while_waiting(ui, "listing", || sessions(&database))?;
+        let there = while_waiting(ui, "listing", || sessions(&*database.remote, name))?;
         know_short_ids(store.as_ref(), &there);
         let mut ids = Vec::new();
         for reference in references {

@@ -1,26 +1,24 @@
 //! The sessions at a remote, and which of them a reference means.
 
 use backtrail::plumbing::{ShortIds, named_by};
-use backtrail::replica::{LogStatus, sessions_there};
+use backtrail::replica::{LogStatus, Replica, sessions_there};
 use backtrail::{ErrorKind, SessionId, Store};
 
 use super::failure::with_hints;
-use super::open::Database;
 use crate::error::{CommandError, Result};
 use crate::short;
 use crate::text::one_line;
 
 /// Returns the sessions at a remote, by id.
-pub(in crate::commands) fn sessions(database: &Database) -> Result<Vec<(SessionId, LogStatus)>> {
-    let there = sessions_there(&*database.remote);
-    there.map_err(|error| with_hints(error, database.name()))
+pub(in crate::commands) fn sessions(
+    replica: &dyn Replica,
+    remote: &str,
+) -> Result<Vec<(SessionId, LogStatus)>> {
+    sessions_there(replica).map_err(|error| with_hints(error, remote))
 }
 
 /// Sets the short ids so that they are unique among the sessions here and there.
-pub(in crate::commands) fn know_short_ids(
-    store: Option<&Store>,
-    there: &[(SessionId, LogStatus)],
-) {
+pub(in crate::commands) fn know_short_ids(store: Option<&Store>, there: &[(SessionId, LogStatus)]) {
     short::know(|| {
         let here = store.and_then(|store| store.sessions().ok());
         let here = here.unwrap_or_default();

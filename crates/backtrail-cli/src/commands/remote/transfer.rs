@@ -81,7 +81,10 @@ pub(in crate::commands) fn report(
     let mut outcome = Outcome::default();
     let mut stopped = None;
     for SessionTransfer {
-        id, role, outcome: of, ..
+        id,
+        role,
+        outcome: of,
+        ..
     } in transfer.sessions
     {
         match of {
@@ -90,7 +93,7 @@ pub(in crate::commands) fn report(
             Err(error) if matches!(error.kind(), ErrorKind::Away | ErrorKind::Denied) => {
                 stopped = Some(with_hints(error, remote));
             }
-            Err(error) => outcome.refused.push(Refusal::new(id, role, error, remote)),
+            Err(error) => outcome.refused.push(NotDone::new(id, role, error, remote)),
         }
     }
     if stopped.is_some() && ui.json() {
@@ -139,18 +142,18 @@ impl MadeFork {
 struct Outcome {
     done: Vec<(SessionId, Role, Transferred)>,
     unchanged: Vec<SessionId>,
-    refused: Vec<Refusal>,
+    refused: Vec<NotDone>,
 }
 
 /// A session that was neither pushed nor pulled.
-struct Refusal {
+struct NotDone {
     id: SessionId,
     role: Role,
     reason: &'static str,
     error: CommandError,
 }
 
-impl Refusal {
+impl NotDone {
     fn new(id: SessionId, role: Role, error: backtrail::Error, remote: &str) -> Self {
         let refused = error.refusal().map(|it| Refused::new(it, &id, remote));
         let is_diverged = refused.as_ref().is_some_and(|it| it.reason == "diverged");
@@ -233,7 +236,7 @@ impl Outcome {
                 "lost_payloads": done.lost_payloads,
             })
         });
-        let refused = self.refused.iter().map(Refusal::to_json);
+        let refused = self.refused.iter().map(NotDone::to_json);
         json!({
             "remote": remote,
             direction.done(): done.collect::<Vec<_>>(),
@@ -255,7 +258,11 @@ fn line(direction: Direction, id: &SessionId, role: Role, done: &Transferred) ->
         _ => "",
     };
     let new = if done.is_new { ", new" } else { "" };
-    format!("{} {}: {what} ({bytes}{new}{role})", direction.done(), short(id))
+    format!(
+        "{} {}: {what} ({bytes}{new}{role})",
+        direction.done(),
+        short(id)
+    )
 }
 
 fn warn(direction: Direction, id: &SessionId, done: &Transferred, ui: &Ui) {
@@ -268,7 +275,10 @@ fn warn(direction: Direction, id: &SessionId, done: &Transferred, ui: &Ui) {
     }
     if done.damaged_there > 0 {
         let lines = count(done.damaged_there, "line");
-        ui.warning(&format!("{lines} of {id} cannot be read at the remote"), None);
+        ui.warning(
+            &format!("{lines} of {id} cannot be read at the remote"),
+            None,
+        );
     }
     if !done.lost_payloads.is_empty() {
         let lost = count(done.lost_payloads.len(), "payload");

@@ -37,7 +37,7 @@ pub(super) fn verify(name: &str, args: &VerifyArgs, ui: &Ui) -> Result<Answer> {
         identity: args.identity.clone(),
     };
     let remote = open(name, &identity, ui)?;
-    let mut there = sessions(&remote.database)?;
+    let mut there = sessions(&*remote.replica, name)?;
     know_short_ids(open_store(ui)?.as_ref(), &there);
     if let Some(reference) = &args.reference {
         let id = resolve_there(reference, &there, name)?;
@@ -55,11 +55,7 @@ pub(super) fn verify(name: &str, args: &VerifyArgs, ui: &Ui) -> Result<Answer> {
 }
 
 /// Reads all lines, and checks that each trail is in order and ends where the remote says.
-fn structure(
-    remote: &OpenRemote,
-    there: &[(SessionId, LogStatus)],
-    ui: &Ui,
-) -> Result<Checked> {
+fn structure(remote: &OpenRemote, there: &[(SessionId, LogStatus)], ui: &Ui) -> Result<Checked> {
     let all = there.len() as u64;
     while_counted(ui, "verifying", |report| {
         let mut checked = Checked::default();
@@ -88,10 +84,13 @@ enum Wrong {
 
 fn ask(remote: &OpenRemote, request: &Request) -> Result<Answered, Wrong> {
     use backtrail::replica::ReplicaErrorKind::Corrupt;
-    remote.replica.ask(request).map_err(|error| match error.kind {
-        Corrupt => Wrong::Here(error.message),
-        _ => Wrong::Failed(Box::new(failed(error, remote.name()))),
-    })
+    remote
+        .replica
+        .ask(request)
+        .map_err(|error| match error.kind {
+            Corrupt => Wrong::Here(error.message),
+            _ => Wrong::Failed(Box::new(failed(error, remote.name()))),
+        })
 }
 
 /// Checks the trails of a session, and returns how many lines they have.
@@ -227,7 +226,10 @@ impl Checked {
         let lines = count(self.lines, "line");
         match self.damaged.len() {
             0 if deep => writeln!(out, "ok: {lines} in {all}, with every checksum and payload")?,
-            0 => writeln!(out, "ok: {lines} in {all}; structure only, --deep checks all bytes")?,
+            0 => writeln!(
+                out,
+                "ok: {lines} in {all}; structure only, --deep checks all bytes"
+            )?,
             n => writeln!(out, "{} in {all}", count(n, "damaged place"))?,
         }
         out.flush()
