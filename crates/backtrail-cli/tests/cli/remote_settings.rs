@@ -159,7 +159,7 @@ fn no_password_is_shown() {
         &["pull", "work", "--all", URL],
         &["verify", "--remote", URL],
     ] {
-        for json in [&[][..], &["--json"]] {
+        for json in [&[] as &[&str], &["--json"]] {
             let ran = cli.run(&[args, json].concat());
             assert_eq!((ran.code, &*ran.stdout), (2, ""), "{args:?}: {ran:#?}");
             assert_silent(&ran);
