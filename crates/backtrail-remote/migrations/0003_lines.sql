@@ -24,61 +24,11 @@ $$;
 create function change_number() returns bigint
 language sql volatile as $$ select change_base + pg_current_xact_id()::text::bigint from about $$;
 
-create function append_1(
-    p_owner int, p_id text, p_fence bigint, p_trail bigint, p_seq bigint, p_sum bigint,
-    p_seqs bigint[], p_sums bigint[], p_lines bytea[], p_relies_on bytea[], p_ttl_ms bigint
-)
-returns table (
-    answer text, trail bigint, seq bigint, sum bigint, fence bigint, holder text, left_ms bigint, purged_ms bigint, packs bytea[]
-)
-language plpgsql security definer set search_path = @schema@, pg_temp set lock_timeout = '20s' as $$
-#variable_conflict use_column
-declare
-    l log := locked(p_owner, p_id);
-    says text;
-    gone bytea[] := '{}';
-    many int := cardinality(p_seqs);
-    this bigint;
-begin
-    perform durable();
-    if l.no is null then
-        says := 'absent';
-    elsif l.purged_at is not null then
-        says := 'purged';
-    elsif l.trail = p_trail and l.seq = p_seq and l.sum = p_sum then
-        -- The lines come behind the end, so they are not there yet.
-        says := case when l.fence = p_fence then 'new' else 'fenced' end;
-    elsif are_there(l.no, p_trail, p_seqs, p_sums) then
-        return query select 'appended', p_trail, p_seqs[many], p_sums[many], l.fence, l.holder, left_ms(l), null::bigint, gone;
-        return;
-    else
-        says := case when l.fence = p_fence then 'moved' else 'fenced' end;
-    end if;
-    if says = 'new' and not rises(p_seq, p_seqs) then
-        says := 'refused';
-    elsif says = 'new' then
-        gone := rely_on(p_relies_on);
-        says := case when gone = '{}' then 'appended' else 'gone' end;
-    end if;
-    if says = 'appended' then
-        this := change_number();
-        insert into record (log, trail, seq, sum, change, line)
-        select l.no, p_trail, n.seq, n.sum, this, n.line from unnest(p_seqs, p_sums, p_lines) as n (seq, sum, line);
-        update log set seq = p_seqs[many], sum = p_sums[many], changed_at = clock_timestamp(),
-            bytes = l.bytes + (select sum(octet_length(line)) from unnest(p_lines) as n (line)),
-            lease_until = greatest(l.lease_until, clock_timestamp() + ttl(p_ttl_ms))
-        where no = l.no returning * into l;
-        insert into change values (this, l.no, l.trail, l.seq, l.sum, l.changed_at, l.holder);
-    end if;
-    return query select says, l.trail, l.seq, l.sum, l.fence, l.holder, left_ms(l), to_ms(l.purged_at), gone;
-end
-$$;
-
 -- Whether all of these lines are there, with these sums.
 create function are_there(p_log bigint, p_trail bigint, p_seqs bigint[], p_sums bigint[]) returns boolean
 language plpgsql as $$
 begin
-    return (
+    return cardinality(p_seqs) > 0 and (
         select count(*) from unnest(p_seqs, p_sums) as n (seq, sum)
         join record r on r.log = p_log and r.trail = p_trail and r.seq = n.seq and r.sum = n.sum
     ) = cardinality(p_seqs);
@@ -90,6 +40,66 @@ create function rises(p_after bigint, p_seqs bigint[]) returns boolean
 language sql immutable as $$
     select coalesce(bool_and(seq > before), false)
     from (select seq, lag(seq, 1, p_after) over (order by at) from unnest(p_seqs) with ordinality as n (seq, at)) as pairs (seq, before)
+$$;
+
+create function append_1(
+    p_owner int, p_id text, p_fence bigint, p_trail bigint, p_seq bigint, p_sum bigint,
+    p_seqs bigint[], p_sums bigint[], p_lines bytea[], p_relies_on bytea[], p_ttl_ms bigint,
+    out answer text, out trail bigint, out seq bigint, out sum bigint, out fence bigint, out holder text, out left_ms bigint,
+    out purged_ms bigint, out packs bytea[]
+)
+language plpgsql security definer set search_path = @schema@, pg_temp set lock_timeout = '20s' as $$
+#variable_conflict use_column
+declare
+    l log;
+    many int := cardinality(p_seqs);
+    this bigint;
+    at timestamptz := clock_timestamp();
+begin
+    -- As in `durable` and `locked`; calling them costs more than a line should.
+    if current_setting('synchronous_commit') = 'off' then
+        perform set_config('synchronous_commit', 'on', true);
+    end if;
+    select * into l from log where owner = p_owner and id = p_id for update;
+    answer := case
+        when l.purged_at is not null then 'purged'
+        when l.no is null or l.fence = 0 then 'absent'
+        -- Behind the end are no lines that could be there already.
+        when (l.trail <> p_trail or l.seq <> p_seq or l.sum <> p_sum or l.trail is null) and are_there(l.no, p_trail, p_seqs, p_sums) then 'there'
+        when l.fence <> p_fence then 'fenced'
+        when l.trail is null or l.trail <> p_trail or l.seq <> p_seq or l.sum <> p_sum then 'moved'
+        when many = 1 and p_seqs[1] > p_seq or rises(p_seq, p_seqs) then 'new'
+        else 'refused' end;
+    if answer = 'new' and cardinality(p_relies_on) > 0 then
+        packs := rely_on(p_relies_on);
+        if packs <> '{}' then
+            answer := 'gone';
+        end if;
+    end if;
+    if answer = 'new' then
+        this := pg_current_xact_id()::text::bigint + (select change_base from about);
+        if many = 1 then
+            insert into record (log, trail, seq, sum, change, line) values (l.no, p_trail, p_seqs[1], p_sums[1], this, p_lines[1]);
+            l.bytes := l.bytes + octet_length(p_lines[1]);
+        else
+            insert into record (log, trail, seq, sum, change, line)
+            select l.no, p_trail, n.seq, n.sum, this, n.line from unnest(p_seqs, p_sums, p_lines) as n (seq, sum, line);
+            l.bytes := l.bytes + (select sum(octet_length(line)) from unnest(p_lines) as n (line));
+        end if;
+        at := clock_timestamp();
+        update log set seq = p_seqs[many], sum = p_sums[many], changed_at = at, bytes = l.bytes,
+            lease_until = greatest(l.lease_until, at + p_ttl_ms * interval '1 millisecond')
+        where no = l.no;
+        insert into change values (this, l.no, p_trail, p_seqs[many], p_sums[many], at, l.holder);
+        answer := 'there';
+    end if;
+    if answer = 'there' then
+        answer := 'appended'; trail := p_trail; seq := p_seqs[many]; sum := p_sums[many];
+    else
+        trail := l.trail; seq := l.seq; sum := l.sum; fence := l.fence; holder := l.holder;
+        left_ms := left_ms(l); purged_ms := to_ms(l.purged_at);
+    end if;
+end
 $$;
 
 -- Without a head, the log has to be without a trail.

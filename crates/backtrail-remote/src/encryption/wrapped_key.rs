@@ -12,9 +12,6 @@ use super::log_keys::LogKeys;
 const VERSION: u8 = 1;
 const CHECK: usize = 16;
 
-/// The longest that is opened: room for some hundred recipients.
-const LONGEST: usize = 64 * 1024;
-
 /// Makes a key for a log, and wraps it.
 ///
 /// # Errors
@@ -43,9 +40,6 @@ pub(super) fn create(
     wrapped.extend_from_slice(&LogKeys::new(log, &data_key).check());
     let file = encrypted(&data_key, recipients).map_err(|error| failed(&error))?;
     wrapped.extend_from_slice(&file);
-    if wrapped.len() > LONGEST {
-        return Err(failed(&"there are too many recipients"));
-    }
     Ok(wrapped)
 }
 
@@ -78,9 +72,6 @@ pub(super) fn open(
              purge it there and push it again, or add the remote with --plaintext",
             named(log)
         )));
-    }
-    if wrapped.len() > LONGEST {
-        return Err(damaged("it is too long"));
     }
     if wrapped[0] != VERSION {
         return Err(damaged(&format!(

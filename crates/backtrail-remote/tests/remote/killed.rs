@@ -47,7 +47,7 @@ fn client() {
 }
 
 /// Starts a client, and returns it with the lines that it prints.
-fn start(options: &RemoteOptions, log: &LogKey) -> (Child, impl Iterator<Item = String>) {
+fn start(options: &RemoteOptions, log: &LogKey) -> (Child, impl Iterator<Item = String> + use<>) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "killed::client", "--ignored", "--nocapture"])

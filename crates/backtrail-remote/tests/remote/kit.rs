@@ -9,32 +9,32 @@ use backtrail_remote::RemoteOptions;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-pub const LONG_MS: u64 = 600_000;
+pub(crate) const LONG_MS: u64 = 600_000;
 
-pub fn fresh_id() -> SessionId {
+pub(crate) fn fresh_id() -> SessionId {
     static IDS: AtomicU32 = AtomicU32::new(0);
     let id = IDS.fetch_add(1, Ordering::Relaxed);
     format!("log-{}-{id}", std::process::id()).parse().unwrap()
 }
 
-pub fn fresh_log() -> LogKey {
+pub(crate) fn fresh_log() -> LogKey {
     session(fresh_id().as_str())
 }
 
-pub fn session(id: &str) -> LogKey {
+pub(crate) fn session(id: &str) -> LogKey {
     LogKey {
         owner: LogOwner::Session,
         id: id.parse().unwrap(),
     }
 }
 
-pub fn line(seq: u64, text: impl AsRef<[u8]>) -> Line {
+pub(crate) fn line(seq: u64, text: impl AsRef<[u8]>) -> Line {
     let bytes = text.as_ref().to_vec();
     let sum = blake3::hash(&bytes).as_bytes()[..8].try_into().unwrap();
     Line { seq, sum, bytes }
 }
 
-pub fn end_of(line: &Line) -> End {
+pub(crate) fn end_of(line: &Line) -> End {
     End {
         trail: 0,
         seq: line.seq,
@@ -42,7 +42,7 @@ pub fn end_of(line: &Line) -> End {
     }
 }
 
-pub fn payload(bytes: &[u8]) -> BlobName {
+pub(crate) fn payload(bytes: &[u8]) -> BlobName {
     BlobName {
         kind: BlobKind::Payload,
         hash: *blake3::hash(bytes).as_bytes(),
@@ -50,7 +50,7 @@ pub fn payload(bytes: &[u8]) -> BlobName {
 }
 
 /// Asks until there is an answer, as a client does that was told that the remote is away.
-pub fn insist(replica: &dyn Replica, request: &Request) -> Answer {
+pub(crate) fn insist(replica: &dyn Replica, request: &Request) -> Answer {
     loop {
         match replica.ask(request) {
             Ok(answer) => return answer,
@@ -59,12 +59,12 @@ pub fn insist(replica: &dyn Replica, request: &Request) -> Answer {
     }
 }
 
-pub fn assert_away(error: &ReplicaError) {
+pub(crate) fn assert_away(error: &ReplicaError) {
     assert_eq!(error.kind, ReplicaErrorKind::Away, "{error}");
     std::thread::sleep(std::time::Duration::from_millis(5));
 }
 
-pub fn lease(log: &LogKey, holder: &str, ttl_ms: u64) -> Request {
+pub(crate) fn lease(log: &LogKey, holder: &str, ttl_ms: u64) -> Request {
     Request::Lease {
         log: log.clone(),
         holder: holder.to_owned(),
@@ -74,7 +74,7 @@ pub fn lease(log: &LogKey, holder: &str, ttl_ms: u64) -> Request {
 }
 
 /// Waits for the lease of a log.
-pub fn take_lease(
+pub(crate) fn take_lease(
     replica: &dyn Replica,
     log: &LogKey,
     holder: &str,
@@ -90,17 +90,17 @@ pub fn take_lease(
 }
 
 /// A writer of a log with one trail.
-pub struct Writer<'a> {
-    pub replica: &'a dyn Replica,
-    pub log: LogKey,
-    pub fence: Fence,
-    pub end: End,
-    pub ttl_ms: u64,
+pub(crate) struct Writer<'a> {
+    pub(crate) replica: &'a dyn Replica,
+    pub(crate) log: LogKey,
+    pub(crate) fence: Fence,
+    pub(crate) end: End,
+    pub(crate) ttl_ms: u64,
 }
 
 impl<'a> Writer<'a> {
     /// Takes the lease, and begins a trail if there is none.
-    pub fn new(replica: &'a dyn Replica, log: &LogKey, holder: &str, ttl_ms: u64) -> Self {
+    pub(crate) fn new(replica: &'a dyn Replica, log: &LogKey, holder: &str, ttl_ms: u64) -> Self {
         let (fence, head) = take_lease(replica, log, holder, ttl_ms);
         let opener = line(0, format!("opener of {}", log.id.as_str()));
         let end = head.unwrap_or_else(|| {
@@ -127,11 +127,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    pub fn next(&self, text: &str) -> Line {
+    pub(crate) fn next(&self, text: &str) -> Line {
         line(self.end.seq + 1, text)
     }
 
-    pub fn append(&self, lines: &[Line]) -> Request {
+    pub(crate) fn append(&self, lines: &[Line]) -> Request {
         Request::Append {
             log: self.log.clone(),
             fence: self.fence,
@@ -143,7 +143,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Appends a line, and returns it once it was acknowledged.
-    pub fn write(&mut self, text: &str) -> Line {
+    pub(crate) fn write(&mut self, text: &str) -> Line {
         let line = self.next(text);
         let answer = insist(self.replica, &self.append(std::slice::from_ref(&line)));
         assert_eq!(answer, Answer::Appended(end_of(&line)));
@@ -153,7 +153,7 @@ impl<'a> Writer<'a> {
 }
 
 /// Returns all lines of a log's first trail but the opener.
-pub fn lines_of(replica: &dyn Replica, log: &LogKey) -> Vec<Line> {
+pub(crate) fn lines_of(replica: &dyn Replica, log: &LogKey) -> Vec<Line> {
     let mut all = Vec::new();
     let mut beyond = None;
     loop {
@@ -178,19 +178,19 @@ pub fn lines_of(replica: &dyn Replica, log: &LogKey) -> Vec<Line> {
 }
 
 /// A directory for blobs, which goes with the test.
-pub struct Directory(pub tempfile::TempDir);
+pub(crate) struct Directory(pub(crate) tempfile::TempDir);
 
 impl Directory {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("file://{}", self.0.path().display())
     }
 
     /// Returns all files below it.
-    pub fn files(&self) -> Vec<PathBuf> {
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         collect(self.0.path(), &mut files);
         files
@@ -207,13 +207,13 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-pub fn with_blobs(mut options: RemoteOptions, url: String) -> RemoteOptions {
+pub(crate) fn with_blobs(mut options: RemoteOptions, url: String) -> RemoteOptions {
     options.blobs = Some(url);
     options
 }
 
 /// Returns how many rounds a test has that breaks things at random: `BACKTRAIL_LONG_ROUNDS` sets more.
-pub fn rounds(usual: usize) -> usize {
+pub(crate) fn rounds(usual: usize) -> usize {
     let wished = std::env::var("BACKTRAIL_LONG_ROUNDS").ok();
     wished
         .and_then(|rounds| rounds.parse().ok())
@@ -222,7 +222,7 @@ pub fn rounds(usual: usize) -> usize {
 
 /// Asserts that a log has these lines, each once and in order, and no other but perhaps one behind
 /// them: the last one may have been written without being acknowledged.
-pub fn assert_each_once(replica: &dyn Replica, log: &LogKey, acknowledged: &[Line]) {
+pub(crate) fn assert_each_once(replica: &dyn Replica, log: &LogKey, acknowledged: &[Line]) {
     let there = lines_of(replica, log);
     let missing = acknowledged.iter().find(|line| !there.contains(line));
     assert_eq!(missing, None, "{} of {}", there.len(), acknowledged.len());

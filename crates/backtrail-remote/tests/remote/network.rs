@@ -14,20 +14,20 @@ use crate::servers::{Postgres, Weed, options_through};
 
 /// What a proxy does to the pieces that pass, each so often of a thousand.
 #[derive(Clone, Copy, Default)]
-pub struct Odds {
+pub(crate) struct Odds {
     /// A request does not arrive, and the connection ends.
-    pub lost: u64,
+    pub(crate) lost: u64,
     /// A request arrives, and instead of the answer the connection ends.
-    pub swallowed: u64,
+    pub(crate) swallowed: u64,
     /// A part of a piece arrives, and the connection ends.
-    pub cut: u64,
+    pub(crate) cut: u64,
     /// A piece is late by a few milliseconds.
-    pub late: u64,
+    pub(crate) late: u64,
 }
 
 /// A proxy to a port, which misbehaves as long as it is told to.
-pub struct Proxy {
-    pub port: u16,
+pub(crate) struct Proxy {
+    pub(crate) port: u16,
     state: Arc<State>,
 }
 
@@ -56,7 +56,7 @@ impl State {
 }
 
 impl Proxy {
-    pub fn new(to: u16, odds: Odds) -> Self {
+    pub(crate) fn new(to: u16, odds: Odds) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let seed = std::env::var("BACKTRAIL_TEST_SEED").ok();
@@ -81,7 +81,7 @@ impl Proxy {
         Self { port, state }
     }
 
-    pub fn behave(&self) {
+    pub(crate) fn behave(&self) {
         self.state.misbehaves.store(false, Ordering::Relaxed);
     }
 
@@ -95,7 +95,7 @@ impl Proxy {
         self.state.requests.load(Ordering::Relaxed)
     }
 
-    pub fn mishaps(&self) -> u64 {
+    pub(crate) fn mishaps(&self) -> u64 {
         self.state.mishaps.load(Ordering::Relaxed)
     }
 }

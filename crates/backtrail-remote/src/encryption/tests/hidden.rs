@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use backtrail::replica::{Answer, BlobKind, Line, ObjectPlace, Replica, Request};
 use proptest::prelude::*;
 
+use super::super::chunks::{CHUNK, SEALED_CHUNK};
+use super::super::log_keys::LogKeys;
 use super::{Below, Person, append, begin, end_of, fence_of, lease, line, log, named, read};
 
 /// How many bytes in a row are no accident.
@@ -176,4 +178,28 @@ fn a_retry_has_the_same_bytes() {
     let other = me.at(&below);
     fence_of(&other, &log);
     assert_eq!(seen(&other), first);
+}
+
+#[test]
+fn a_nonce_is_never_used_for_other_bytes() {
+    let keys = LogKeys::new(&log("a"), &[7; 32]);
+    let nonce = |sealed: Vec<u8>| sealed[1..25].to_vec();
+    let payload = named(BlobKind::Payload, b"words");
+    let zeros = keys.chunks(payload).seal(&[0; 2 * CHUNK]);
+    let mut nonces = vec![
+        nonce(keys.seal_line(0, 1, [0; 8], b"words")),
+        nonce(keys.seal_line(0, 1, [0; 8], b"other words")),
+        nonce(keys.seal_line(0, 1, [1; 8], b"words")),
+        nonce(keys.seal_line(0, 2, [0; 8], b"words")),
+        nonce(keys.seal_line(1, 1, [0; 8], b"words")),
+        nonce(LogKeys::new(&log("a"), &[8; 32]).seal_line(0, 1, [0; 8], b"words")),
+        nonce(zeros[..SEALED_CHUNK].to_vec()),
+        nonce(zeros[SEALED_CHUNK..].to_vec()),
+        // What should not happen: other bytes with the same name.
+        nonce(keys.chunks(payload).seal(&[1; 2 * CHUNK])),
+    ];
+    let all = nonces.len();
+    nonces.sort();
+    nonces.dedup();
+    assert_eq!(nonces.len(), all);
 }

@@ -83,6 +83,7 @@ fn a_log_that_could_not_be_opened_again_is_not_created() {
     assert_eq!(error.kind, ReplicaErrorKind::Denied);
     assert!(error.message.contains("session a"), "{error}");
     assert!(error.message.contains("identity file me.txt"), "{error}");
+    assert!(error.message.contains("add your own recipient"), "{error}");
     assert_eq!(below.seen().writes, 0);
 }
 

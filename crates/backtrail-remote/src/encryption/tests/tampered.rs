@@ -295,8 +295,7 @@ fn no_altered_byte_and_no_cut_of_a_wrapped_key_opens() {
     let version = [&[9], &wrapped[1..]].concat();
     let error = open(&version).unwrap_err();
     assert!(error.message.contains("version 9"), "{error}");
-    let long = [&wrapped[..], &vec![0; 1 << 17]].concat();
-    assert!(open(&long).is_err());
+    assert!(open(&[&wrapped[..], &[0]].concat()).is_err());
 }
 
 proptest! {

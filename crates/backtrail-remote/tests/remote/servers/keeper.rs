@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// A shell that waits for the end of its input, which comes with the end of this process.
-pub struct Keeper(Child);
+pub(crate) struct Keeper(Child);
 
 impl Keeper {
     /// `end` is a command of the shell that ends the server; `$1` is the directory.
-    pub fn new(directory: &Path, end: &str) -> Self {
+    pub(crate) fn new(directory: &Path, end: &str) -> Self {
         let script = format!("cat >/dev/null; {{ {end}; }} >/dev/null 2>&1; rm -rf \"$1\"");
         let keeper = Command::new("sh")
             .args(["-c", &script, "keeper"])

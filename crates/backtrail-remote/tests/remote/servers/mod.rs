@@ -5,9 +5,9 @@ mod pgbouncer;
 mod postgres;
 mod weed;
 
-pub use pgbouncer::Pgbouncer;
-pub use postgres::{Postgres, options_of as options_through};
-pub use weed::Weed;
+pub(crate) use pgbouncer::Pgbouncer;
+pub(crate) use postgres::{Postgres, options_of as options_through};
+pub(crate) use weed::Weed;
 
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Returns where a program is: in PATH, or where Debian puts those of PostgreSQL.
-pub fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
     directories.push("/usr/sbin".into());
@@ -37,12 +37,12 @@ pub fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// Says on stderr why a test proves nothing here.
-pub fn skip(need: &str) {
+pub(crate) fn skip(need: &str) {
     eprintln!("SKIPPED: needs {need}; nothing was tried against the real server");
 }
 
 /// Returns a command as a user other than root: PostgreSQL and pgbouncer refuse to run as root.
-pub fn as_ordinary_user(program: &std::path::Path) -> Command {
+pub(crate) fn as_ordinary_user(program: &std::path::Path) -> Command {
     if !is_root() {
         return Command::new(program);
     }
@@ -53,13 +53,13 @@ pub fn as_ordinary_user(program: &std::path::Path) -> Command {
     command
 }
 
-pub fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let output = Command::new("id").arg("-u").output().expect("id");
     output.stdout == b"0\n"
 }
 
 /// Returns a directory of its own, for the ordinary user.
-pub fn directory(name: &str) -> PathBuf {
+pub(crate) fn directory(name: &str) -> PathBuf {
     let directory = tempfile::Builder::new()
         .prefix(&format!("backtrail-{name}-"))
         .tempdir()
@@ -72,14 +72,14 @@ pub fn directory(name: &str) -> PathBuf {
 }
 
 /// Returns ports that nobody listens on now.
-pub fn free_ports<const N: usize>() -> [u16; N] {
+pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     let listeners: [TcpListener; N] =
         std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
     listeners.map(|listener| listener.local_addr().expect("its address").port())
 }
 
 /// Waits until somebody listens on a port.
-pub fn await_port(port: u16) {
+pub(crate) fn await_port(port: u16) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(Instant::now() < deadline, "nobody listens on port {port}");
@@ -88,7 +88,7 @@ pub fn await_port(port: u16) {
 }
 
 /// Runs a command to its end.
-pub fn run(command: &mut Command) -> Vec<u8> {
+pub(crate) fn run(command: &mut Command) -> Vec<u8> {
     let output = command.output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {said}");
@@ -96,7 +96,9 @@ pub fn run(command: &mut Command) -> Vec<u8> {
 }
 
 /// Starts a command whose lines are read.
-pub fn lines_of(command: &mut Command) -> (std::process::Child, impl Iterator<Item = String>) {
+pub(crate) fn lines_of(
+    command: &mut Command,
+) -> (std::process::Child, impl Iterator<Item = String> + use<>) {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
     let stdout = child.stdout.take().expect("its output");
     let lines = BufReader::new(stdout).lines().map_while(Result::ok);

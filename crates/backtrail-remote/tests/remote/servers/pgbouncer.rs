@@ -9,14 +9,14 @@ use super::keeper::Keeper;
 use super::postgres::{Postgres, options_of};
 use super::{as_ordinary_user, await_port, directory, find, free_ports, is_root, skip};
 
-pub struct Pgbouncer {
+pub(crate) struct Pgbouncer {
     port: u16,
     _keeper: Keeper,
 }
 
 impl Pgbouncer {
     /// Returns the one before the shared cluster; `None` if it cannot be had here, which is reported.
-    pub fn shared() -> Option<&'static Self> {
+    pub(crate) fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Pgbouncer>> = OnceLock::new();
         let cluster = Postgres::shared()?;
         SHARED
@@ -65,7 +65,7 @@ impl Pgbouncer {
         })
     }
 
-    pub fn options(&self, database: &str, user: &str) -> RemoteOptions {
+    pub(crate) fn options(&self, database: &str, user: &str) -> RemoteOptions {
         options_of(self.port, database, user)
     }
 }

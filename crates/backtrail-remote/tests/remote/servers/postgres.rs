@@ -11,9 +11,9 @@ use super::keeper::Keeper;
 use super::{as_ordinary_user, directory, find, free_ports, is_root, run, skip};
 
 /// A cluster. Its superuser is `postgres`; everybody may log in without a password, but not `locked`.
-pub struct Postgres {
+pub(crate) struct Postgres {
     directory: PathBuf,
-    pub port: u16,
+    pub(crate) port: u16,
     settings: String,
     _keeper: Keeper,
 }
@@ -28,7 +28,7 @@ static DATABASES: AtomicU32 = AtomicU32::new(0);
 
 impl Postgres {
     /// Returns the cluster that most tests share; `None` if it cannot be had here, which is reported.
-    pub fn shared() -> Option<&'static Self> {
+    pub(crate) fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Postgres>> = OnceLock::new();
         SHARED.get_or_init(|| Self::start("")).as_ref().or_else(|| {
             skip("postgres");
@@ -37,7 +37,7 @@ impl Postgres {
     }
 
     /// Starts a cluster for one test, which may crash it.
-    pub fn own(settings: &str) -> Option<Self> {
+    pub(crate) fn own(settings: &str) -> Option<Self> {
         Self::start(settings).or_else(|| {
             skip("postgres");
             None
@@ -103,11 +103,11 @@ impl Postgres {
         Some(cluster)
     }
 
-    pub fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.directory.join("data")
     }
 
-    pub fn sockets(&self) -> String {
+    pub(crate) fn sockets(&self) -> String {
         self.directory.display().to_string()
     }
 
@@ -117,7 +117,7 @@ impl Postgres {
         command
     }
 
-    pub fn up(&self) {
+    pub(crate) fn up(&self) {
         let log = self.directory.join("log");
         let started = self
             .ctl()
@@ -131,19 +131,19 @@ impl Postgres {
     }
 
     /// Ends the server as a crash does: without a checkpoint, in the middle of everything.
-    pub fn crash(&self) {
+    pub(crate) fn crash(&self) {
         run(self.ctl().args(["-m", "immediate", "stop"]));
     }
 
     /// Returns a database that is not set up.
-    pub fn empty_database(&self) -> String {
+    pub(crate) fn empty_database(&self) -> String {
         let name = format!("empty_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
         self.sql("postgres", &format!("create database {name}"));
         name
     }
 
     /// Returns a database that is a remote.
-    pub fn database(&self) -> String {
+    pub(crate) fn database(&self) -> String {
         let name = format!("remote_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
         self.sql(
             "postgres",
@@ -152,12 +152,12 @@ impl Postgres {
         name
     }
 
-    pub fn options(&self, database: &str, user: &str) -> RemoteOptions {
+    pub(crate) fn options(&self, database: &str, user: &str) -> RemoteOptions {
         options_of(self.port, database, user)
     }
 
     /// Runs statements as the superuser, and returns what they print.
-    pub fn sql(&self, database: &str, statements: &str) -> String {
+    pub(crate) fn sql(&self, database: &str, statements: &str) -> String {
         let output = run(Command::new(find("psql").expect("psql"))
             .args([
                 "-X",
@@ -182,7 +182,7 @@ impl Postgres {
     }
 
     /// Returns everything in a database, as text.
-    pub fn dump(&self, database: &str) -> Vec<u8> {
+    pub(crate) fn dump(&self, database: &str) -> Vec<u8> {
         run(Command::new(find("pg_dump").expect("pg_dump"))
             .args([
                 "-U",
@@ -197,6 +197,6 @@ impl Postgres {
 }
 
 /// Returns the options of a remote on this machine.
-pub fn options_of(port: u16, database: &str, user: &str) -> RemoteOptions {
+pub(crate) fn options_of(port: u16, database: &str, user: &str) -> RemoteOptions {
     RemoteOptions::new(format!("postgresql://{user}@127.0.0.1:{port}/{database}"))
 }

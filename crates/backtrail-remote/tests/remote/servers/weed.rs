@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use super::keeper::Keeper;
 use super::{directory, find, free_ports, skip};
 
-pub struct Weed {
-    pub port: u16,
+pub(crate) struct Weed {
+    pub(crate) port: u16,
     _keeper: Keeper,
 }
 
 impl Weed {
     /// Returns the one that tests share; `None` if it cannot be had here, which is reported.
-    pub fn shared() -> Option<&'static Self> {
+    pub(crate) fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Weed>> = OnceLock::new();
         SHARED.get_or_init(Self::start).as_ref().or_else(|| {
             skip("weed");
@@ -90,12 +90,12 @@ impl Weed {
     }
 
     /// Returns the URL of a place in the bucket that no other test has.
-    pub fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         self.place_through(self.port)
     }
 
     /// Returns such a URL by way of another port.
-    pub fn place_through(&self, port: u16) -> String {
+    pub(crate) fn place_through(&self, port: u16) -> String {
         static PLACES: AtomicU32 = AtomicU32::new(0);
         let place = PLACES.fetch_add(1, Ordering::Relaxed);
         format!(
@@ -107,7 +107,7 @@ impl Weed {
 
 impl Weed {
     /// Returns the names in the bucket that have a word in them.
-    pub fn list(&self, word: &str) -> Vec<String> {
+    pub(crate) fn list(&self, word: &str) -> Vec<String> {
         use futures_util::TryStreamExt;
         use object_store::ObjectStore;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -125,7 +125,7 @@ impl Weed {
     }
 
     /// Returns the bucket.
-    pub fn store(&self) -> object_store::aws::AmazonS3 {
+    pub(crate) fn store(&self) -> object_store::aws::AmazonS3 {
         let builder = object_store::aws::AmazonS3Builder::new()
             .with_bucket_name("remotes")
             .with_endpoint(format!("http://127.0.0.1:{}", self.port))

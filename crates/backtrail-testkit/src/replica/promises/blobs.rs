@@ -61,6 +61,9 @@ pub(super) fn payloads_belong_to_a_log_and_packs_to_all(case: &Case<'_>) {
     let pack = case.put(&log, BlobKind::Pack, &bytes);
     assert!(case.has(&other, pack));
     assert_eq!(case.get(&other, pack), Some(bytes));
+    // A pack is no payload, although the hash is the same.
+    assert!(!case.has(&other, payload));
+    assert_eq!(case.get(&other, payload), None);
 }
 
 pub(super) fn a_blob_is_stored_once(case: &Case<'_>) {

@@ -1,5 +1,7 @@
 //! Packs: what a line relies on is never removed, and the rest can be.
 
+use std::collections::BTreeSet;
+
 use backtrail::replica::{Answer, BlobKind, BlobName, ObjectPlace, PackStatus, Request};
 
 use super::case::{Case, LONG_MS, SHORT_MS, Writer, blob, end_of, line};
@@ -276,9 +278,11 @@ pub(super) fn as_many_packs_are_removed_as_were_asked_for(case: &Case<'_>) {
     let ids: [Name; 3] = ids(case);
     let mut left = ids.map(|id| pack(case, &writer, &[id])).to_vec();
     condemn(case, &left);
+    let mut all_removed = BTreeSet::new();
     while !left.is_empty() {
         let removed = remove(case, 0, 1);
         assert_eq!(removed.len(), 1);
+        assert!(all_removed.insert(removed[0]), "removed twice");
         for name in &left {
             assert_eq!(status(case, *name).is_none(), removed.contains(name));
         }

@@ -10,6 +10,9 @@ use backtrail::replica::{Answer, BlobKind, BlobName, End, LogKey, ObjectPlace, O
 use super::case::{Case, LONG_MS, end_of, line};
 
 const CLIENTS: usize = 6;
+/// How many packs a clean-up removes beside writers, and how long they wait for it.
+const REMOVED: usize = 20;
+const MOST_LINES: u64 = 3000;
 
 /// Asks all requests at the same time.
 fn at_once(case: &Case<'_>, requests: &[Request]) -> Vec<Answer> {
@@ -204,6 +207,7 @@ struct Yard<'a> {
     realm: LogKey,
     packs: Mutex<BTreeSet<[u8; 32]>>,
     logs: Vec<LogKey>,
+    removed: AtomicUsize,
     done: AtomicBool,
 }
 
@@ -264,8 +268,11 @@ impl Yard<'_> {
 
     fn write(&self, log: &LogKey, client: u64) {
         let mut writer = self.case.writer_of(log.clone(), LONG_MS);
-        for seq in 1..=25 {
-            let thing = Thing(((seq * 7 + client * 3) % 5) as u8);
+        for seq in 1..=MOST_LINES {
+            if seq > 25 && self.removed.load(Ordering::SeqCst) >= REMOVED {
+                return;
+            }
+            let thing = Thing(((seq * 7 + client * 3) % 12) as u8);
             let line = line(seq, [thing.0]);
             loop {
                 let pack = self.stored(thing);
@@ -297,8 +304,8 @@ impl Yard<'_> {
         }
     }
 
-    /// Removes what no line needs, without a waiting time; returns how many packs it removed.
-    fn clean_up(&self) -> usize {
+    /// Removes what no line needs, without a waiting time.
+    fn clean_up(&self) {
         let ours = self.packs.lock().expect("no client panicked").clone();
         let packs = Request::Packs {
             after: None,
@@ -317,7 +324,8 @@ impl Yard<'_> {
             condemned_ms: 0,
             limit: u32::MAX,
         };
-        self.case.statuses(&remove).len()
+        let removed = self.case.statuses(&remove).len();
+        self.removed.fetch_add(removed, Ordering::SeqCst);
     }
 }
 
@@ -327,15 +335,14 @@ pub(super) fn nothing_that_a_line_names_is_removed(case: &Case<'_>) {
         realm: case.writer().log,
         packs: Mutex::default(),
         logs: (0..CLIENTS).map(|_| case.log()).collect(),
+        removed: AtomicUsize::new(0),
         done: AtomicBool::new(false),
     };
-    let removed = thread::scope(|scope| {
+    thread::scope(|scope| {
         let clean_up = scope.spawn(|| {
-            let mut removed = 0;
             while !yard.done.load(Ordering::SeqCst) {
-                removed += yard.clean_up();
+                yard.clean_up();
             }
-            removed
         });
         let write = |(client, log)| {
             let yard = &yard;
@@ -345,9 +352,10 @@ pub(super) fn nothing_that_a_line_names_is_removed(case: &Case<'_>) {
         let ends: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
         yard.done.store(true, Ordering::SeqCst);
         assert!(ends.iter().all(Result::is_ok), "a writer failed");
-        clean_up.join().expect("it cleaned up")
+        clean_up.join().expect("it cleaned up");
     });
-    assert!(removed > 0, "nothing was ever removed");
+    let removed = yard.removed.load(Ordering::SeqCst);
+    assert!(removed >= REMOVED, "only {removed} packs were removed");
     yard.clean_up();
     for log in &yard.logs {
         yard.assert_there(yard.named(log).expect("it has lines"));
