@@ -5,6 +5,7 @@
 #[allow(
     dead_code,
     unreachable_pub,
+    unused_imports,
     reason = "the servers of another crate's tests, of which one is used here"
 )]
 mod servers;
