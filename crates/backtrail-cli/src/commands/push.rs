@@ -140,7 +140,7 @@ fn report_copy(copy: &RedactedCopy, ui: &Ui) {
         "session": copy.of,
         "copy": copy.id,
         "removed": copy.removed,
-        "left_out": copy.left_out,
+        "unreadable": copy.unreadable,
     }}));
     let removed = count(copy.removed, "secret");
     ui.status(&format!(
@@ -148,8 +148,8 @@ fn report_copy(copy: &RedactedCopy, ui: &Ui) {
         short(&copy.of),
         copy.id
     ));
-    if copy.left_out > 0 {
-        let messages = count(copy.left_out, "message");
+    if copy.unreadable > 0 {
+        let messages = count(copy.unreadable, "message");
         let of = short(&copy.of);
         let what = format!("{messages} of {of} cannot be read, and the copy lacks them");
         ui.warning(&what, None);

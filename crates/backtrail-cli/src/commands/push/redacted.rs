@@ -23,7 +23,7 @@ pub(super) struct RedactedCopy {
     /// How many secrets were removed.
     pub(super) removed: u64,
     /// Messages that cannot be read, which are not in the copy.
-    pub(super) left_out: u64,
+    pub(super) unreadable: u64,
 }
 
 /// What a record says about its message.
@@ -57,7 +57,7 @@ fn copy(from: &Store, id: &SessionId, to: &Store, redact: Redact) -> Result<Reda
     let reader = from.read_session(id)?;
     let mut redactor = redact.redactor();
     let session = to.create_session(options(&reader, &mut redactor)?)?;
-    let mut left_out = 0;
+    let mut unreadable = 0;
     let mut drafts: Vec<Draft> = Vec::new();
     let mut records = reader.records()?;
     while let Some(record) = records.next()? {
@@ -66,13 +66,13 @@ fn copy(from: &Store, id: &SessionId, to: &Store, redact: Redact) -> Result<Reda
         }
         match draft(&record, &mut redactor) {
             Some(draft) => drafts.push(draft),
-            None => left_out += 1,
+            None => unreadable += 1,
         }
         if drafts.len() == AT_ONCE {
             append(&session, std::mem::take(&mut drafts))?;
         }
     }
-    left_out += records.damage().count();
+    unreadable += records.damage().count();
     append(&session, drafts)?;
     let copy = session.id().clone();
     session.close()?;
@@ -80,7 +80,7 @@ fn copy(from: &Store, id: &SessionId, to: &Store, redact: Redact) -> Result<Reda
         of: id.clone(),
         id: copy,
         removed: redactor.findings().map(|found| found.count).sum(),
-        left_out,
+        unreadable,
     })
 }
 
