@@ -55,7 +55,7 @@ pin c81f --off
 pull work --all   # all sessions there
 pull work c81f   # one, by its id there
 push work latest   # the newest session here
-push work c81f --redact   # a copy without secrets
+push work c81f --redact   # without secrets
 push work c81f --as-fork   # after it diverged
 rebuild
 record --text 'fix the cart' --title cart
