@@ -13,6 +13,7 @@ use backtrail_index::known_sessions;
 use super::line::Candidate;
 use crate::files;
 use crate::home::{store_dir, workspace_root};
+use crate::settings::Settings;
 use crate::short::{self, short};
 use crate::when;
 
@@ -146,6 +147,17 @@ impl<'a> Values<'a> {
 
     pub(super) fn agents(&self) -> Vec<Candidate> {
         self.facts(|info| info.agent.into_iter().collect())
+    }
+
+    /// Returns the remotes that were added.
+    pub(super) fn remotes(&self) -> Vec<Candidate> {
+        let settings = self.dir.as_ref().and_then(|dir| Settings::read(dir).ok());
+        let remotes = settings.map(|settings| settings.remotes.value);
+        let remotes = remotes.into_iter().flatten();
+        let fitting = remotes.filter(|remote| self.fits(&remote.name));
+        fitting
+            .filter_map(|remote| Candidate::new(&remote.name, &remote.url.to_string()))
+            .collect()
     }
 
     pub(super) fn models(&self) -> Vec<Candidate> {
