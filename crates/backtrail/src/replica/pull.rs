@@ -166,7 +166,8 @@ impl Pull {
                 });
                 let new = trails.iter().map(|trail| Part {
                     opener: Some(trail.opener.clone()),
-                    beyond: None,
+                    // The opener is written by itself.
+                    beyond: Some(trail.opener.seq),
                     until: trail.end,
                 });
                 self.parts = rest.into_iter().chain(new).collect();
