@@ -109,7 +109,11 @@ fn push_forks(store: &Store, ids: &[SessionId], remote: &OpenRemote, ui: &Ui) ->
             store.push_as_fork(&id, &*remote.replica, &options, progress)
         });
         let fork = fork.map_err(|error| with_hints(error, remote.name()))?;
-        pushed.sessions.extend(fork.transfer.sessions);
+        // The session itself comes along as an ancestor, and is refused again.
+        let others = fork.transfer.sessions.into_iter();
+        pushed
+            .sessions
+            .extend(others.filter(|session| session.id != id));
         forks.push(MadeFork {
             of: id,
             fork: fork.fork,

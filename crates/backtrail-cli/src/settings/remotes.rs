@@ -186,7 +186,7 @@ pub(crate) fn without_remote(text: &str, path: &Path, name: &str) -> Result<Stri
             .and_then(|rest| rest.strip_prefix(name))
             .is_some_and(|rest| rest.starts_with(']'))
     };
-    let new = match starts.iter().position(|at| is_own(at)) {
+    let new = match starts.iter().position(is_own) {
         None => text.to_owned(),
         Some(n) => {
             let end = starts.get(n + 1).map(|next| before_comments(text, *next));

@@ -118,7 +118,7 @@ fn is_housekeeping(title: &str) -> bool {
     let command = title.split_whitespace().next().unwrap_or_default();
     // aider knows `/tok` as `/tokens`.
     let is_short = |known: &&str| command.len() >= 3 && known.starts_with(command);
-    command.starts_with('/') && HOUSEKEEPING.iter().any(|known| is_short(&known))
+    command.starts_with('/') && HOUSEKEEPING.iter().any(is_short)
 }
 
 /// Returns the title that a prompt gives, in one line.

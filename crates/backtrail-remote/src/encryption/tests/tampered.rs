@@ -166,7 +166,8 @@ fn trails_that_were_altered_do_not_open() {
 
 #[test]
 fn chunks_that_were_altered_do_not_open() {
-    let alterations: [(&str, fn(&mut Vec<u8>)); 9] = [
+    type Alteration = (&'static str, fn(&mut Vec<u8>));
+    let alterations: [Alteration; 9] = [
         ("swapped", |blob| {
             let (left, right) = blob.split_at_mut(SEALED_CHUNK);
             left.swap_with_slice(&mut right[..SEALED_CHUNK]);

@@ -52,7 +52,9 @@ impl Pgbouncer {
             );
         }
         let keeper = Keeper::new(&directory, "kill -9 $(cat \"$1/pid\")");
-        as_ordinary_user(&program)
+        let mut command = as_ordinary_user(&program);
+        #[expect(clippy::zombie_processes, reason = "the keeper ends it")]
+        let _server = command
             .arg(directory.join("settings"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
