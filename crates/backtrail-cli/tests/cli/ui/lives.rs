@@ -112,7 +112,7 @@ fn the_timeline_of_a_workspace_that_another_process_holds_is_shown() {
     let mut screen = Screen::start(&mut claude.command(&["ui"]));
     screen.expect("write a");
     screen.press_for("2", "Timeline · ");
-    screen.expect("turn 1");
+    screen.expect("+1 1 file");
     lock.unlock().unwrap();
     screen.expect("undo: ");
     screen.quit();
