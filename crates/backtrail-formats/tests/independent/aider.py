@@ -86,7 +86,10 @@ def session(name, lines):
             out["messages"] += 1
         if started:
             times.append(round(at))
-        if kind == "prompt":
+        # What aider wrote itself: pages for /help, what a linter found, and that nothing was typed.
+        own = text.startswith("# Fix any errors below, if possible.") or text == "<blank>"
+        own = own or text.startswith("# Question:") and "# Relevant docs:" in text
+        if kind == "prompt" and not own:
             prompts.append(text)
         if kind == "answer" and asked:
             answers.append(text)

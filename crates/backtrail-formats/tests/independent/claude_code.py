@@ -158,8 +158,12 @@ def is_prompt(record):
 def title(every):
     best, found = 0, None
     ranks = {"summary": (1, "summary"), "ai-title": (2, "aiTitle"), "custom-title": (3, "customTitle")}
+    here = {record.get("uuid") for record in every}
     for record in every:
         rank, field = ranks.get(record.get("type"), (0, None))
+        if "leafUuid" in record and record["leafUuid"] not in here:
+            # The summary of another conversation.
+            continue
         text = str(record.get(field) or "").strip()
         if rank and rank >= best and text:
             best, found = rank, text[:500]
