@@ -55,6 +55,11 @@ pub enum ErrorKind {
     TooMuch,
     /// The files of a checkpoint were dropped; only its record is left.
     Dropped,
+    /// A remote cannot be reached. What was written is here, not acknowledged, and sent with
+    /// the next append; see [`Error::head`].
+    Away,
+    /// Another machine continued the session; here it can be read until it is pulled.
+    Fenced,
 }
 
 impl ErrorKind {
@@ -72,6 +77,8 @@ impl ErrorKind {
             Self::NewerFormat => "newer_format",
             Self::TooMuch => "too_much",
             Self::Dropped => "dropped",
+            Self::Away => "away",
+            Self::Fenced => "fenced",
         }
     }
 }
@@ -172,6 +179,11 @@ impl Error {
 
     pub(crate) fn conflict(message: String, head: u64) -> Self {
         Self::new(ErrorKind::Conflict, message).with_detail(Detail::Head(head))
+    }
+
+    /// Adds the last seq.
+    pub(crate) fn with_head(self, head: u64) -> Self {
+        self.with_detail(Detail::Head(head))
     }
 
     pub(crate) fn ambiguous(message: String, candidates: Vec<SessionId>) -> Self {
@@ -275,7 +287,8 @@ impl Error {
         }
     }
 
-    /// Returns the actual last seq, for [`ErrorKind::Conflict`].
+    /// Returns the actual last seq, for [`ErrorKind::Conflict`], and for [`ErrorKind::Away`]
+    /// if something was written here.
     pub fn head(&self) -> Option<u64> {
         match self.0.detail {
             Detail::Head(seq) => Some(seq),
