@@ -11,6 +11,7 @@ use serde::ser::{SerializeMap, Serializer};
 
 use crate::ids::SessionId;
 use crate::log::Holder;
+use crate::replica::Refusal;
 #[cfg(feature = "snapshots")]
 use crate::snapshot::TooMuch;
 
@@ -55,10 +56,13 @@ pub enum ErrorKind {
     TooMuch,
     /// The files of a checkpoint were dropped; only its record is left.
     Dropped,
-    /// A remote cannot be reached. What was written is here, not acknowledged, and sent with
-    /// the next append; see [`Error::head`].
+    /// A remote could not be reached, or its answer was lost. What an append wrote is here, not
+    /// acknowledged, and sent with the next one; see [`Error::head`].
     Away,
-    /// Another machine continued the session; here it can be read until it is pulled.
+    /// A remote refuses this user.
+    Denied,
+    /// Another machine took over the writing to the session while it was open here. It can be
+    /// read, and written to again after it was pulled.
     Fenced,
 }
 
@@ -78,6 +82,7 @@ impl ErrorKind {
             Self::TooMuch => "too_much",
             Self::Dropped => "dropped",
             Self::Away => "away",
+            Self::Denied => "denied",
             Self::Fenced => "fenced",
         }
     }
@@ -116,6 +121,7 @@ enum Detail {
     Deleted(SessionId),
     Purged(SessionId),
     Restored,
+    Refused(Refusal),
 }
 
 impl Error {
@@ -221,6 +227,11 @@ impl Error {
     /// Creates the error for a session that is no longer in the trash.
     pub(crate) fn restored(message: String) -> Self {
         Self::new(ErrorKind::NotFound, message).with_detail(Detail::Restored)
+    }
+
+    /// Creates the error for a session that is neither pushed nor pulled.
+    pub(crate) fn refused(kind: ErrorKind, message: String, refusal: Refusal) -> Self {
+        Self::new(kind, message).with_detail(Detail::Refused(refusal))
     }
 
     pub(crate) fn at_path(mut self, path: &Path) -> Self {
@@ -346,6 +357,14 @@ impl Error {
     pub fn was_purged(&self) -> Option<&SessionId> {
         match &self.0.detail {
             Detail::Purged(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Returns why a session is neither pushed nor pulled, or not written to at a remote.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match &self.0.detail {
+            Detail::Refused(refusal) => Some(refusal),
             _ => None,
         }
     }

@@ -11,15 +11,16 @@
 //! that decide what to ask are values as well: answers go in, requests come out, so tests and
 //! simulations drive the code that runs.
 
+pub(crate) mod local;
+mod refusal;
 mod remote;
-mod stop;
 mod wire;
 mod writer;
 
+pub use refusal::{LastCommon, Refusal};
 pub use remote::{Remote, WhenAway};
-pub use stop::Stop;
 pub use wire::{
     Answer, BlobKind, BlobName, Change, End, Fence, Lease, Line, LogKey, LogOwner, LogStatus,
     ObjectPlace, Order, PackStatus, Replica, ReplicaError, ReplicaErrorKind, Request, TrailStatus,
 };
-pub use writer::{Found, Step, Writer};
+pub use writer::{Unsent, Writer, WriterStep};

@@ -6,9 +6,9 @@
 //! A request whose answer was lost is asked again exactly as it was, before anything else: the
 //! replica then says whether its lines are there, even if another writer took over since.
 
-use super::stop::Stop;
 use super::{
-    Answer, BlobName, End, Fence, Line, LogKey, LogStatus, ReplicaError, ReplicaErrorKind, Request,
+    Answer, BlobName, End, Fence, Line, LogKey, LogStatus, Refusal, ReplicaError, ReplicaErrorKind,
+    Request,
 };
 
 /// Takes the lease of a log and brings to the replica what is written here.
@@ -29,12 +29,12 @@ pub struct Writer {
     payloads: Vec<BlobName>,
     /// Whether there may be lines that the replica lacks.
     wanted: bool,
-    stopped: Option<Stop>,
+    stopped: Option<Refusal>,
 }
 
 /// What a writer needs next.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum WriterStep<'a> {
     /// Ask the replica this, and pass the outcome to [`Writer::answered`].
     Ask(&'a Request),
     /// Read what comes after this line here, and pass it to [`Writer::found`]. `None`: from
@@ -48,12 +48,12 @@ pub enum Step<'a> {
     /// Nothing: the replica has everything that was read.
     Rest,
     /// Nothing will be written any more, and this is why.
-    Stop(&'a Stop),
+    Stop(&'a Refusal),
 }
 
 /// What comes after a line in the log here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum Unsent {
     /// Lines of the same trail, and the payloads that they name.
     Lines(Vec<Line>, Vec<BlobName>),
     /// The beginning of the next trail.
@@ -104,18 +104,18 @@ impl Writer {
     }
 
     /// Returns what to do now.
-    pub fn step(&mut self, now_ms: u64) -> Step<'_> {
+    pub fn step(&mut self, now_ms: u64) -> WriterStep<'_> {
         if let Some(stop) = &self.stopped {
-            return Step::Stop(stop);
+            return WriterStep::Stop(stop);
         }
         if self.pending.is_none() {
             self.pending = self.lease_request(now_ms);
         }
         match &self.pending {
-            Some(_) if !self.payloads.is_empty() => Step::Store(&self.payloads),
-            Some(request) => Step::Ask(request),
-            None if self.wanted => Step::Read { after: self.there },
-            None => Step::Rest,
+            Some(_) if !self.payloads.is_empty() => WriterStep::Store(&self.payloads),
+            Some(request) => WriterStep::Ask(request),
+            None if self.wanted => WriterStep::Read { after: self.there },
+            None => WriterStep::Rest,
         }
     }
 
@@ -152,7 +152,7 @@ impl Writer {
             (Some(Request::Lease { .. }), Answer::Leased { fence, log }) => {
                 self.leased(fence, &log);
             }
-            (Some(Request::Lease { .. }), Answer::Held(lease)) => self.stop(Stop::Held(lease)),
+            (Some(Request::Lease { .. }), Answer::Held(lease)) => self.stop(Refusal::Held(lease)),
             (Some(Request::Renew { .. }), Answer::Renewed) => self.renew_now = false,
             (Some(Request::Append { .. } | Request::Begin { .. }), Answer::Appended(end)) => {
                 self.there = Some(end);
@@ -163,8 +163,8 @@ impl Writer {
                 // The fence is still the newest, so these are lines of ours whose answer was lost.
                 self.there = end;
             }
-            (Some(_), Answer::Fenced { lease, .. }) => self.stop(Stop::Fenced(lease)),
-            (Some(_), Answer::Purged(at_ms)) => self.stop(Stop::Purged(at_ms)),
+            (Some(_), Answer::Fenced { lease, .. }) => self.stop(Refusal::Fenced(lease)),
+            (Some(_), Answer::Purged(at_ms)) => self.stop(Refusal::PurgedThere(at_ms)),
             (_, other) => return Err(self.unexpected(&other)),
         }
         self.pending = None;
@@ -178,8 +178,8 @@ impl Writer {
         self.there = log.head;
         // Whatever is there has to be ours, even if nothing is to be sent.
         self.wanted = true;
-        if log.deleted_at_ms.is_some() {
-            self.stop(Stop::Deleted);
+        if let Some(at_ms) = log.deleted_at_ms {
+            self.stop(Refusal::InTrashThere(at_ms));
         }
     }
 
@@ -202,11 +202,11 @@ impl Writer {
     }
 
     /// Takes what the last step asked to read.
-    pub fn found(&mut self, found: Found) {
+    pub fn found(&mut self, found: Unsent) {
         match (found, self.fence) {
-            (Found::Ahead, _) => self.stop(Stop::Ahead),
-            (Found::Diverged, _) => self.stop(Stop::Diverged),
-            (Found::Lines(lines, payloads), Some(fence)) if !lines.is_empty() => {
+            (Unsent::Ahead, _) => self.stop(Refusal::Ahead),
+            (Unsent::Diverged, _) => self.stop(Refusal::Diverged { common: None }),
+            (Unsent::Lines(lines, payloads), Some(fence)) if !lines.is_empty() => {
                 self.payloads = payloads;
                 self.pending = self.there.map(|after| Request::Append {
                     log: self.log.clone(),
@@ -217,7 +217,7 @@ impl Writer {
                     ttl_ms: self.ttl_ms,
                 });
             }
-            (Found::Trail { trail, opener }, Some(fence)) => {
+            (Unsent::Trail { trail, opener }, Some(fence)) => {
                 self.pending = Some(Request::Begin {
                     log: self.log.clone(),
                     fence,
@@ -241,7 +241,7 @@ impl Writer {
     /// a lease.
     pub fn release(&mut self) -> Option<Request> {
         let fence = self.fence.take()?;
-        if !self.stopped.as_ref().is_none_or(Stop::has_lease) {
+        if let Some(Refusal::Held(_) | Refusal::Fenced(_) | Refusal::PurgedThere(_)) = self.stopped {
             return None;
         }
         self.wanted = false;
@@ -249,12 +249,12 @@ impl Writer {
         Some(Request::Release { log, fence })
     }
 
-    fn stop(&mut self, stop: Stop) {
+    fn stop(&mut self, stop: Refusal) {
         self.stopped = Some(stop);
     }
 
     /// Returns why nothing is written any more.
-    pub fn stopped(&self) -> Option<&Stop> {
+    pub fn stopped(&self) -> Option<&Refusal> {
         self.stopped.as_ref()
     }
 

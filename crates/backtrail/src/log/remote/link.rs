@@ -3,11 +3,11 @@
 
 use super::Shared;
 use super::status::{stop_error, unanswered};
-use super::unsent::{Unsent, Until, payload_name};
+use super::unsent::{UnsentLines, Until, payload_name};
 use crate::error::{Error, Result};
 use crate::log::payloads::Payloads;
 use crate::message::parts::Reference;
-use crate::replica::{BlobName, ReplicaError, ReplicaErrorKind, Step, WhenAway, Writer};
+use crate::replica::{BlobName, ReplicaError, ReplicaErrorKind, WhenAway, Writer, WriterStep};
 use crate::sync::lock;
 
 /// How often a request is asked in a row: the first answer may be lost because a connection
@@ -19,7 +19,7 @@ const FEW: usize = 2;
 #[derive(Debug)]
 pub(super) struct Link {
     writer: Writer,
-    unsent: Unsent,
+    unsent: UnsentLines,
     /// Whether the session was opened, if only because the replica was away.
     is_open: bool,
 }
@@ -46,7 +46,7 @@ impl Link {
     pub(super) fn new(writer: Writer) -> Self {
         Self {
             writer,
-            unsent: Unsent::default(),
+            unsent: UnsentLines::default(),
             is_open: false,
         }
     }
@@ -102,11 +102,11 @@ impl Link {
         let mut tries = 0;
         loop {
             let outcome = match self.writer.step(shared.now_ms()) {
-                Step::Ask(request) => {
+                WriterStep::Ask(request) => {
                     let answer = replica.ask(request);
                     self.writer.answered(shared.now_ms(), answer)
                 }
-                Step::Store(names) => match store(shared, names, &self.unsent.payloads) {
+                WriterStep::Store(names) => match store(shared, names, &self.unsent.payloads) {
                     Ok(()) => {
                         self.writer.stored();
                         Ok(())
@@ -114,7 +114,7 @@ impl Link {
                     Err(Failure::Replica(error)) => Err(error),
                     Err(failure) => return Err(failure),
                 },
-                Step::Read { after } => {
+                WriterStep::Read { after } => {
                     let Some(until) = until else {
                         return Ok(Reached::Lease);
                     };
@@ -122,9 +122,9 @@ impl Link {
                     self.writer.found(found.map_err(Failure::Here)?);
                     continue;
                 }
-                Step::Rest => return Ok(Reached::All),
-                Step::Stop(stop) => {
-                    let error = stop_error(shared, stop, self.is_open);
+                WriterStep::Rest => return Ok(Reached::All),
+                WriterStep::Stop(refusal) => {
+                    let error = stop_error(shared, refusal, self.is_open);
                     return Err(Failure::Stopped(error));
                 }
             };
@@ -153,7 +153,7 @@ impl Link {
             Err(Failure::Replica(error)) => error,
         };
         let is_away = error.kind == ReplicaErrorKind::Away;
-        let error = unanswered(shared, &error);
+        let error = unanswered(shared, error);
         if is_away && shared.remote.when_away == WhenAway::Local {
             status.is_behind(error, shared.now_ms());
             return Ok(());

@@ -16,7 +16,8 @@ use std::time::Instant;
 
 use super::directory::LogDir;
 use crate::error::{Error, Result};
-use crate::replica::{LogKey, LogOwner, Remote, Writer};
+use crate::replica::local::key_of;
+use crate::replica::{LogKey, Remote, Writer};
 use crate::sync::lock;
 use link::Link;
 use status::Status;
@@ -56,10 +57,7 @@ impl Shared {
 impl RemoteLog {
     /// Takes the lease of a log. Nothing is sent yet.
     pub(super) fn open(remote: &Remote, dir: &LogDir) -> Result<Self> {
-        let key = LogKey {
-            owner: LogOwner::Session,
-            id: dir.id().clone(),
-        };
+        let key = key_of(dir);
         let writer = Writer::new(key.clone(), remote.holder.clone(), remote.lease_ms());
         let shared = Arc::new(Shared {
             remote: remote.clone(),

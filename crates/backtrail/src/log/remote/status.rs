@@ -2,7 +2,7 @@
 
 use super::{Shared, Until};
 use crate::error::{Error, ErrorKind};
-use crate::replica::{ReplicaError, ReplicaErrorKind, Stop};
+use crate::replica::{Refusal, ReplicaError, ReplicaErrorKind};
 
 /// How long a replica that is away is left alone by a session that goes on without it.
 const PAUSE_MS: u64 = 1000;
@@ -66,28 +66,36 @@ impl Status {
     }
 }
 
-/// The error of a session that another machine took over, or that cannot be continued.
-pub(super) fn stop_error(shared: &Shared, stop: &Stop, is_open: bool) -> Error {
-    let (id, name) = (&shared.key.id, &shared.remote.name);
-    let what = format!("session {id} cannot be written to with remote {name}: {stop}");
-    match stop {
-        Stop::Held(_) if !is_open => Error::locked(what, shared.dir.path(), None),
-        Stop::Deleted => Error::new(ErrorKind::NotFound, what),
-        Stop::Purged(_) => Error::purged(what, id),
-        Stop::Held(_) | Stop::Fenced(_) | Stop::Ahead | Stop::Diverged => {
-            Error::new(ErrorKind::Fenced, what)
+/// The error of a session that is not written to at a remote. Of one that is open here, another
+/// machine took over the writing.
+pub(super) fn stop_error(shared: &Shared, refusal: &Refusal, is_open: bool) -> Error {
+    let continued = match refusal {
+        _ if !is_open => None,
+        Refusal::Held(lease) | Refusal::Fenced(Some(lease)) => Some(lease.holder.as_str()),
+        Refusal::Fenced(None) | Refusal::Ahead | Refusal::Diverged { .. } => {
+            Some("another machine")
         }
-    }
+        _ => None,
+    };
+    let refusal = refusal.clone();
+    let Some(by) = continued else {
+        let name = &shared.remote.name;
+        return refusal.of(&shared.key).with_note(format!("the remote is {name}"));
+    };
+    let (id, name) = (&shared.key.id, &shared.remote.name);
+    let what = format!("{by} took over session {id} at remote {name}; pull it to continue here");
+    Error::refused(ErrorKind::Fenced, what, refusal)
 }
 
 /// The error of a request without an answer.
-pub(super) fn unanswered(shared: &Shared, error: &ReplicaError) -> Error {
-    let (kind, what) = match error.kind {
-        ReplicaErrorKind::Away => (ErrorKind::Away, "cannot be reached"),
-        ReplicaErrorKind::Corrupt => (ErrorKind::Corrupt, "is damaged"),
-        ReplicaErrorKind::Denied => (ErrorKind::Invalid, "refuses this client"),
-        ReplicaErrorKind::Unfit => (ErrorKind::Invalid, "cannot be used"),
+pub(super) fn unanswered(shared: &Shared, error: ReplicaError) -> Error {
+    let what = match error.kind {
+        ReplicaErrorKind::Away => "cannot be reached",
+        ReplicaErrorKind::Corrupt => "is damaged",
+        ReplicaErrorKind::Denied => "refuses this client",
+        ReplicaErrorKind::Unfit => "cannot be used",
     };
     let name = &shared.remote.name;
-    Error::new(kind, format!("remote {name} {what}: {}", error.message))
+    let message = format!("remote {name} {what}: {}", error.message);
+    Error::from(ReplicaError { message, ..error })
 }

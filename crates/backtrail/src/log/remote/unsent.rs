@@ -7,11 +7,12 @@ use super::super::directory::LogDir;
 use super::super::version1::is_version_1;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::message::parts::Reference;
-use crate::replica::{BlobKind, BlobName, End, Found, Line};
+use crate::replica::{BlobKind, BlobName, End, Line, Refusal, Unsent};
+use crate::replica::local::key_of;
 use crate::storage::StorageFile;
 use crate::trail::find::find_seq;
 use crate::trail::lines::PEEK_BUFFER;
-use crate::trail::reader::{Found as Item, TrailReader};
+use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{RecordKind, RecordRef, Sums};
 
 /// The end of what may be sent: a trail, and a byte of it up to which it is durable.
@@ -26,21 +27,21 @@ const REQUEST_BYTES: usize = 1 << 20;
 
 /// Where reading continues.
 #[derive(Debug, Default)]
-pub(super) struct Unsent {
+pub(super) struct UnsentLines {
     /// The last line that was read, and where the next one begins.
     last: Option<(End, u64)>,
     /// The payloads of the lines that were read last.
     pub(super) payloads: Vec<Reference>,
 }
 
-impl Unsent {
+impl UnsentLines {
     /// Reads what comes after the line `after`, but nothing beyond `until`.
     pub(super) fn read(
         &mut self,
         dir: &LogDir,
         after: Option<End>,
         until: Until,
-    ) -> Result<Found> {
+    ) -> Result<Unsent> {
         self.payloads.clear();
         let Some(after) = after else {
             return self.next_trail(dir, None, until);
@@ -56,7 +57,7 @@ impl Unsent {
         let lines = self.lines(dir, (after, byte), until)?;
         match lines.is_empty() {
             true => self.next_trail(dir, Some(after.trail), until),
-            false => Ok(Found::Lines(lines, self.names())),
+            false => Ok(Unsent::Lines(lines, self.names())),
         }
     }
 
@@ -80,7 +81,7 @@ impl Unsent {
                 break;
             }
             last.1 = end;
-            if !matches!(item, Item::Record) {
+            if !matches!(item, Found::Record) {
                 continue;
             }
             let record = reader.record();
@@ -98,20 +99,20 @@ impl Unsent {
     }
 
     /// Reads the opener of the trail after another.
-    fn next_trail(&mut self, dir: &LogDir, after: Option<u32>, until: Until) -> Result<Found> {
+    fn next_trail(&mut self, dir: &LogDir, after: Option<u32>, until: Until) -> Result<Unsent> {
         if after.is_some_and(|after| after >= until.trail) {
-            return Ok(Found::Nothing);
+            return Ok(Unsent::Nothing);
         }
         let trails = dir.readable_trails()?;
         let mut later = trails.into_iter().filter(|trail| Some(*trail) > after);
         let Some(trail) = later.next().filter(|trail| *trail <= until.trail) else {
-            return Ok(Found::Nothing);
+            return Ok(Unsent::Nothing);
         };
         let (path, file) = open(dir, trail)?;
         let mut reader = TrailReader::forwards(file, &path, 0, PEEK_BUFFER, Sums::Check);
         let first = reader.advance()?;
         let opener = match (first, reader.last_line()) {
-            (Some(Item::Record), Some((_, end, true))) => Some((reader.record(), end)),
+            (Some(Found::Record), Some((_, end, true))) => Some((reader.record(), end)),
             _ => None,
         };
         let opener = opener.filter(|(record, _)| record.kind() == RecordKind::Opener);
@@ -122,7 +123,7 @@ impl Unsent {
             return Err(Error::new(ErrorKind::Corrupt, what).at_path(&path));
         };
         self.last = Some((end_of(trail, &opener), end));
-        Ok(Found::Trail { trail, opener })
+        Ok(Unsent::Trail { trail, opener })
     }
 
     /// Returns the names of the payloads, each once.
@@ -161,8 +162,7 @@ fn end_of(trail: u32, line: &Line) -> End {
 fn open(dir: &LogDir, trail: u32) -> Result<(PathBuf, Arc<dyn StorageFile>)> {
     let (path, file) = dir.find_trail(trail)?;
     if trail == 0 && is_version_1(dir, &file)? {
-        let what = "a session with a file of version 1 cannot be sent to a remote; import it again";
-        return Err(Error::invalid(what).at_path(&path));
+        return Err(Refusal::Version1.of(&key_of(dir)));
     }
     Ok((path, file))
 }
@@ -187,19 +187,19 @@ fn find(dir: &LogDir, line: End) -> Result<Option<u64>> {
 }
 
 /// Decides what it means that a line is not here.
-fn absent(dir: &LogDir, line: End) -> Result<Found> {
+fn absent(dir: &LogDir, line: End) -> Result<Unsent> {
     let head = dir.head()?;
     if line.trail != head {
         return Ok(match line.trail > head {
-            true => Found::Ahead,
-            false => Found::Diverged,
+            true => Unsent::Ahead,
+            false => Unsent::Diverged,
         });
     }
     let (path, file) = open(dir, head)?;
     let len = file.len().context("cannot read the trail", &path)?;
     let beyond = find_seq(&file, &path, line.seq)?;
     Ok(match beyond >= len {
-        true => Found::Ahead,
-        false => Found::Diverged,
+        true => Unsent::Ahead,
+        false => Unsent::Diverged,
     })
 }
