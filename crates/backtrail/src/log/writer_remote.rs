@@ -34,8 +34,9 @@ impl LogWriter {
         };
         let until = end_of(&self.lock_tail());
         let sent = remote.send(until);
-        if sent.is_err() {
-            remote.release();
+        match &sent {
+            Ok(()) => remote.opened(),
+            Err(_) => remote.release(),
         }
         sent
     }

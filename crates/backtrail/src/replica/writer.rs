@@ -273,3 +273,7 @@ impl Writer {
         self.fence.map(|_| self.renew_at)
     }
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

@@ -55,9 +55,12 @@ impl Link {
     pub(super) fn renew(&mut self, shared: &Shared) -> Result<()> {
         self.writer.renew();
         let outcome = self.advance(shared, None);
-        self.settle(shared, outcome)?;
+        self.settle(shared, outcome)
+    }
+
+    /// Takes note that the session is open: whoever writes to it from now on took it over.
+    pub(super) fn opened(&mut self) {
         self.is_open = true;
-        Ok(())
     }
 
     /// Prolongs the lease if that is due, or catches up. Failures are for the next append.

@@ -11,7 +11,7 @@ mod status;
 mod unacknowledged;
 mod unsent;
 
-use std::sync::{Arc, Mutex, TryLockError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Instant;
 
 use super::directory::LogDir;
@@ -75,6 +75,11 @@ impl RemoteLog {
         })
     }
 
+    /// Takes note that the log is up to date there, as far as the remote can be reached.
+    pub(super) fn opened(&self) {
+        lock(&self.shared.link).opened();
+    }
+
     /// Returns the error that ended the writing, if another machine took over.
     pub(crate) fn stopped(&self) -> Option<Error> {
         lock(&self.shared.status).stopped()
@@ -110,12 +115,14 @@ impl RemoteLog {
     pub(super) fn send(&self, until: Until) -> Result<()> {
         let shared = &self.shared;
         lock(&shared.status).wants(until);
-        let mut link = match shared.link.try_lock() {
-            // The lease of a session that is behind is being renewed: it goes on without.
-            Err(TryLockError::WouldBlock) if self.behind().is_some() => None,
-            _ => Some(lock(&shared.link)),
+        let free = shared.link.try_lock().ok();
+        let link = match free {
+            // It is being asked whether it is back: a session that is behind goes on without it.
+            None if self.behind().is_some() => None,
+            None => Some(lock(&shared.link)),
+            free => free,
         };
-        if let Some(link) = &mut link {
+        if let Some(mut link) = link {
             link.send(shared, until)?;
         }
         self.keep();

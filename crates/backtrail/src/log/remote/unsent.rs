@@ -8,12 +8,12 @@ use super::super::version1::is_version_1;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::message::parts::Reference;
 use crate::replica::{BlobKind, BlobName, End, Line, Refusal, Unsent};
-use crate::replica::local::key_of;
+use crate::replica::local::{LocalLine, key_of, local_line};
 use crate::storage::StorageFile;
 use crate::trail::find::find_seq;
 use crate::trail::lines::PEEK_BUFFER;
 use crate::trail::reader::{Found, TrailReader};
-use crate::trail::{RecordKind, RecordRef, Sums};
+use crate::trail::{RecordKind, Sums};
 
 /// The end of what may be sent: a trail, and a byte of it up to which it is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,8 +88,8 @@ impl UnsentLines {
             if record.seq() <= last.0.seq || record.kind() == RecordKind::Opener {
                 continue;
             }
-            self.payloads.extend(record.references()?);
-            let line = line(&record);
+            let LocalLine { line, payloads, .. } = local_line(&record);
+            self.payloads.extend(payloads);
             bytes += line.bytes.len();
             last.0 = end_of(trail, &line);
             lines.push(line);
@@ -116,7 +116,7 @@ impl UnsentLines {
             _ => None,
         };
         let opener = opener.filter(|(record, _)| record.kind() == RecordKind::Opener);
-        let opener = opener.map(|(record, end)| (line(&record), end));
+        let opener = opener.map(|(record, end)| (local_line(&record).line, end));
         let Some((opener, end)) = opener else {
             let what = "the trail has no readable beginning, so it cannot be sent; restore it \
                         from a backup";
@@ -143,14 +143,6 @@ pub(super) fn payload_name(reference: &Reference) -> BlobName {
     BlobName {
         kind: BlobKind::Payload,
         hash: *reference.hash.as_bytes(),
-    }
-}
-
-fn line(record: &RecordRef<'_>) -> Line {
-    Line {
-        seq: record.seq(),
-        sum: record.sum_bytes(),
-        bytes: record.bytes().to_vec(),
     }
 }
 

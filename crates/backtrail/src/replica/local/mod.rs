@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) use lines::{LinesPart, LocalLine, Skipped, TrailLines};
+pub(crate) use lines::{LinesPart, LocalLine, Skipped, TrailLines, local_line};
 
 use super::refusal::Refusal;
 use super::wire::{End, LogKey, LogOwner};
