@@ -5,6 +5,7 @@
 //!   one of the ways of [`Loss`].
 //! - [`FaultyStorage`] wraps any storage, counts operations, and makes the nth fail with
 //!   a [`Fault`].
+//! - [`replica`] is a remote in memory, one that fails, and what every remote promises.
 //! - [`ManualClock`] and [`SeededRandomness`] make times and ids repeatable.
 //!
 //! A test of crash safety runs its subject on a faulty storage over a memory storage, for
@@ -45,6 +46,7 @@
 mod faulty;
 mod lock;
 mod memory;
+pub mod replica;
 mod splitmix;
 mod time_and_randomness;
 
