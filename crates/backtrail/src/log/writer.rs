@@ -259,15 +259,8 @@ impl LogWriter {
     pub(super) fn write_group(&self, group: &[Pending]) -> Vec<Result<u64>> {
         let mut tail = self.lock_tail();
         let written = self.try_write_group(&mut tail, group);
-        let acknowledged = written.and_then(|results| {
-            // Refused records alone need no acknowledgement.
-            match results.iter().any(Result::is_ok) {
-                true => self.acknowledge(tail).map(|()| results),
-                false => Ok(results),
-            }
-        });
-        match acknowledged {
-            Ok(results) => results,
+        match written {
+            Ok(results) => self.acknowledge_group(tail, results),
             Err(error) => group.iter().map(|_| Err(error.duplicate())).collect(),
         }
     }

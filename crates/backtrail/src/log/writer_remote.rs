@@ -27,6 +27,29 @@ impl LogWriter {
         })
     }
 
+    /// Waits for the replica as [`acknowledge`](Self::acknowledge) does. Records that were
+    /// refused were not written, and stay refused.
+    pub(super) fn acknowledge_group(
+        &self,
+        tail: MutexGuard<'_, Tail>,
+        results: Vec<Result<u64>>,
+    ) -> Vec<Result<u64>> {
+        if self.remote.is_none() || !results.iter().any(Result::is_ok) {
+            return results;
+        }
+        let Err(error) = self.acknowledge(tail) else {
+            return results;
+        };
+        let failed = |seq| match error.head() {
+            Some(_) => error.duplicate().with_head(seq),
+            None => error.duplicate(),
+        };
+        let results = results.into_iter();
+        results
+            .map(|result| result.and_then(|seq| Err(failed(seq))))
+            .collect()
+    }
+
     /// Brings the replica up to date when the log is opened.
     pub(super) fn catch_up_remote(&self) -> Result<()> {
         let Some(remote) = &self.remote else {

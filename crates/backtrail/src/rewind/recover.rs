@@ -236,7 +236,7 @@ impl Workspace {
             Some(writer) => writer.clone(),
             None => match Session::open(self.store(), &chat.session, None) {
                 // Another process is writing to it, or another machine.
-                Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Fenced) => {
+                Err(error) if error.kind() == ErrorKind::Locked || error.refusal().is_some() => {
                     return Ok(None);
                 }
                 session => session?,

@@ -4,7 +4,7 @@
 use super::Shared;
 use super::status::{stop_error, unanswered};
 use super::unsent::{UnsentLines, Until, payload_name};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::log::payloads::Payloads;
 use crate::message::parts::Reference;
 use crate::replica::{BlobName, ReplicaError, ReplicaErrorKind, WhenAway, Writer, WriterStep};
@@ -180,8 +180,11 @@ fn store(shared: &Shared, names: &[BlobName], references: &[Reference]) -> Resul
         let Some(reference) = reference.filter(|_| !is_there) else {
             continue;
         };
-        let content = payloads.fetch(reference.hash, reference.bytes, reference.at);
-        let content = content.map_err(Failure::Here)?;
+        let content = match payloads.fetch(reference.hash, reference.bytes, reference.at) {
+            // It is lost here. The line goes all the same, as in a push.
+            Err(error) if error.kind() == ErrorKind::Corrupt => continue,
+            fetched => fetched.map_err(Failure::Here)?,
+        };
         let put = replica.put_blob(&shared.key, *name, &content);
         put.map_err(Failure::Replica)?;
     }

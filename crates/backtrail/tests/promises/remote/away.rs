@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use backtrail::replica::WhenAway;
-use backtrail::{Durability, ErrorKind, SessionOptions, StoreOptions};
+use backtrail::{Draft, Durability, ErrorKind, SessionOptions, StoreOptions};
 use backtrail_testkit::MemoryStorage;
 
 use super::kit::{LEASE, Machine, ROOT, Wire, same_there, texts, there, user};
@@ -25,6 +25,29 @@ fn an_append_fails_the_message_is_here_and_the_next_one_takes_it_along() {
     assert!(!there_now[0].1.contains("two"));
     wire.set_away(false);
     assert_eq!(session.append(user("three")).unwrap(), 3);
+    same_there(&machine, &wire, session.id());
+}
+
+#[test]
+fn of_a_batch_what_was_refused_stays_refused_and_the_rest_is_here() {
+    let wire = Wire::new();
+    let machine = Machine::new(&wire, "a");
+    let session = machine.create();
+    session.append(user("one")).unwrap();
+    wire.set_away(true);
+    let wrong = Draft::from(user("wrong")).expect(9);
+    let batch = [user("two").into(), wrong, user("three").into()];
+    let errors = session.append_batch(batch).into_iter().map(Result::unwrap_err);
+    let errors: Vec<_> = errors.map(|error| (error.kind(), error.head())).collect();
+    let expected = [
+        (ErrorKind::Away, Some(2)),
+        (ErrorKind::Conflict, Some(2)),
+        (ErrorKind::Away, Some(3)),
+    ];
+    assert_eq!(errors, expected);
+    wire.set_away(false);
+    assert_eq!(session.acknowledge().unwrap(), 3);
+    assert_eq!(texts(&machine.store, session.id()), ["one", "two", "three"]);
     same_there(&machine, &wire, session.id());
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use backtrail::replica::WhenAway;
 use backtrail::{ErrorKind, LocalStorage, Message, Session, SessionOptions};
 
-use super::kit::{LEASE, Machine, Wire, options, same_there, user};
+use super::kit::{LEASE, Machine, Wire, WireFault, options, same_there, user};
 
 struct Project {
     _dir: tempfile::TempDir,
@@ -90,4 +90,19 @@ fn nothing_is_touched_while_the_remote_is_away() {
     project.session.undo().unwrap();
     assert_eq!(text(&project), "roses\n");
     same_there(&project.machine, &wire, project.session.id());
+}
+
+#[test]
+fn files_that_moved_keep_their_conversation_if_another_machine_takes_over_just_then() {
+    let wire = Wire::new();
+    let project = project(&wire);
+    let id = project.session.id().clone();
+    let before = project.machine.trails(&id).len();
+    // The lease is renewed, the files move, and then it is too late.
+    wire.arm(1, WireFault::TakenOver);
+    let error = project.session.undo().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Fenced, "{error:?}");
+    assert_eq!(text(&project), "roses\n");
+    assert_eq!(project.machine.trails(&id).len(), before + 1, "they agree");
+    assert!(project.session.stopped().is_some());
 }

@@ -47,6 +47,8 @@ pub(super) enum WireFault {
     AwayFrom,
     /// The call is carried out, and nothing comes through from then on.
     AnswerLostThenAway,
+    /// Right before the call, the lease runs out and another machine takes it.
+    TakenOver,
 }
 
 impl Wire {
@@ -84,9 +86,21 @@ impl Wire {
         std::mem::take(&mut *self.state.asked.lock().unwrap())
     }
 
+    fn take_over(&self, log: &LogKey) {
+        self.clock.advance(LEASE.as_millis() as i64 + 1);
+        let lease = Request::Lease {
+            log: log.clone(),
+            holder: "b".to_owned(),
+            ttl_ms: 1,
+            wrapped_key: Vec::new(),
+        };
+        self.replica.ask(&lease).unwrap();
+    }
+
     fn call<T>(
         &self,
         name: &'static str,
+        log: Option<&LogKey>,
         carry_out: impl FnOnce() -> Result<T, ReplicaError>,
     ) -> Result<T, ReplicaError> {
         let state = &self.state;
@@ -105,6 +119,10 @@ impl Wire {
             WireFault::RequestLost => {}
             WireFault::AwayFrom => state.away.store(true, Ordering::SeqCst),
             WireFault::AnswerLost => drop(carry_out()),
+            WireFault::TakenOver => {
+                self.take_over(log.unwrap());
+                return carry_out();
+            }
             WireFault::AnswerLostThenAway => {
                 state.away.store(true, Ordering::SeqCst);
                 drop(carry_out());
@@ -123,23 +141,23 @@ fn away() -> ReplicaError {
 
 impl Replica for Wire {
     fn ask(&self, request: &Request) -> Result<Answer, ReplicaError> {
-        let name = match request {
-            Request::Lease { .. } => "lease",
-            Request::Renew { .. } => "renew",
-            Request::Release { .. } => "release",
-            Request::Append { .. } => "append",
-            Request::Begin { .. } => "begin",
-            _ => "other",
+        let (name, log) = match request {
+            Request::Lease { log, .. } => ("lease", Some(log)),
+            Request::Renew { log, .. } => ("renew", Some(log)),
+            Request::Release { log, .. } => ("release", Some(log)),
+            Request::Append { log, .. } => ("append", Some(log)),
+            Request::Begin { log, .. } => ("begin", Some(log)),
+            _ => ("other", None),
         };
-        self.call(name, || self.replica.ask(request))
+        self.call(name, log, || self.replica.ask(request))
     }
 
     fn has_blobs(&self, log: &LogKey, names: &[BlobName]) -> Result<Vec<bool>, ReplicaError> {
-        self.call("has", || self.replica.has_blobs(log, names))
+        self.call("has", None, || self.replica.has_blobs(log, names))
     }
 
     fn put_blob(&self, log: &LogKey, name: BlobName, bytes: &[u8]) -> Result<(), ReplicaError> {
-        self.call("put", || self.replica.put_blob(log, name, bytes))
+        self.call("put", None, || self.replica.put_blob(log, name, bytes))
     }
 
     fn get_blob(
@@ -148,7 +166,7 @@ impl Replica for Wire {
         name: BlobName,
         part: Option<(u64, u64)>,
     ) -> Result<Option<Vec<u8>>, ReplicaError> {
-        self.call("get", || self.replica.get_blob(log, name, part))
+        self.call("get", None, || self.replica.get_blob(log, name, part))
     }
 }
 
