@@ -69,7 +69,12 @@ impl LogWriter {
     pub(crate) fn alone<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.queue.alone(self, || {
             let done = work()?;
-            self.acknowledge(self.lock_tail())?;
+            let mut tail = self.lock_tail();
+            if self.remote.is_some() && tail.stopped().is_none() {
+                // An import leaves that to the end; but what is there must not be lost here.
+                tail.sync()?;
+            }
+            self.acknowledge(tail)?;
             Ok(done)
         })
     }
