@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use backtrail::ErrorKind;
 
+use crate::secret_url::{without_secrets, words};
 use crate::shell::quote;
 
 /// An error with hints. Hints are data, printed last.
@@ -59,7 +60,7 @@ impl CommandError {
 
     /// Makes an error of arguments that clap refused.
     pub(crate) fn misuse(error: &clap::Error) -> Self {
-        let text = error.render().to_string();
+        let text = without_secrets(&error.render().to_string(), words());
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let first = lines.next().unwrap_or_default();
         let message = first.strip_prefix("error: ").unwrap_or(first);

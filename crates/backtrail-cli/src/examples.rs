@@ -52,12 +52,23 @@ man | man -l -   # read the manual
 man rewind | man -l -
 pin c81f   # list it first
 pin c81f --off
+pull work --all   # all sessions there
+pull work c81f   # one, by its id there
+push work latest   # the newest session here
+push work c81f --redact   # without secrets
+push work c81f --as-fork   # after it diverged
 rebuild
 record --text 'fix the cart' --title cart
 record --session latest < messages.jsonl
 redo   # redo the last undone step
 redo --dry-run   # show what it would do
 relink
+remote   # list the remotes
+remote add work postgresql://db/bt --plaintext
+remote init work   # create its tables and roles
+remote check work
+remote list work   # the sessions there
+remote log work   # who pushed what
 repair c81f --dry-run   # what can be recovered
 repair   # repair saved files
 restore last~1 src/cart.rs   # one file
@@ -106,6 +117,7 @@ undo --dry-run   # show what it would do
 verify   # everything, byte by byte
 verify c81f   # one session
 verify --quick
+verify --remote work --deep   # all of a remote
 version
 watch   # the agents in this workspace
 watch --all   # those in all directories

@@ -157,6 +157,14 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
+/// Returns who may do what with a file: the bits of its mode.
+pub(crate) fn mode(path: &Path) -> Option<u32> {
+    let found = fs::metadata(path).ok()?;
+    Some(std::os::unix::fs::PermissionsExt::mode(
+        &found.permissions(),
+    ))
+}
+
 /// Returns the paths in a directory.
 pub(crate) fn entries(dir: &Path) -> io::Result<impl Iterator<Item = PathBuf> + use<>> {
     let (names, dir) = (LocalStorage.list(dir)?, dir.to_owned());

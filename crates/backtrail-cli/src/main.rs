@@ -13,6 +13,7 @@ mod json_edit;
 mod layout;
 mod pager;
 mod progress;
+mod secret_url;
 mod settings;
 mod shell;
 mod short;
@@ -99,6 +100,8 @@ fn refuse(mut error: clap::Error) -> ExitCode {
     if error.use_stderr() && json {
         let ui = Ui::new(json, clap::ColorChoice::Never);
         ui.error(&CommandError::misuse(&error));
+    } else if let Some(masked) = masked(&error) {
+        anstream::eprint!("{masked}");
     } else {
         // Nothing is left to do if even this cannot be printed.
         error.print().ok();
@@ -111,6 +114,13 @@ fn refuse(mut error: clap::Error) -> ExitCode {
         }
         true => ExitCode::from(2),
     }
+}
+
+/// Returns a message without the passwords of the URLs that it repeats; `None` if it has none.
+fn masked(error: &clap::Error) -> Option<String> {
+    let text = error.render().ansi().to_string();
+    let masked = secret_url::without_secrets(&text, secret_url::words());
+    (masked != text).then_some(masked)
 }
 
 /// Replaces the verb that is spelled like a wrong one by the verb that it means.

@@ -5,6 +5,7 @@
 
 mod edit;
 mod prices;
+mod remotes;
 mod status_template;
 mod table;
 
@@ -17,6 +18,9 @@ use backtrail_formats::{Environment, Exclude};
 use backtrail_index::Price;
 
 pub(crate) use self::edit::{Edit, edited};
+pub(crate) use self::remotes::{
+    Encryption, RemoteSettings, check_name, with_remote, without_remote,
+};
 pub(crate) use self::status_template::{Piece, Placeholder, StatusTemplate};
 pub(crate) use self::table::{SETTINGS, SettingInfo};
 use crate::amount::read_bytes;
@@ -54,6 +58,8 @@ pub(crate) struct Settings {
     pub(crate) statusline_wait: Setting<Duration>,
     /// The user's own prices of models.
     pub(crate) prices: Setting<Vec<Price>>,
+    /// The remotes that were added.
+    pub(crate) remotes: Setting<Vec<RemoteSettings>>,
 }
 
 /// What `backtrail` alone does on a terminal.
@@ -132,6 +138,7 @@ impl Settings {
             statusline_template: Setting::default(StatusTemplate::default()),
             statusline_wait: Setting::default(Self::STATUSLINE_WAIT),
             prices: Setting::default(Vec::new()),
+            remotes: Setting::default(Vec::new()),
         }
     }
 
@@ -232,6 +239,10 @@ impl Settings {
             "prices" => {
                 let value = prices::read(value)?;
                 self.prices = Setting { value, file };
+            }
+            "remotes" => {
+                let value = remotes::read(value)?;
+                self.remotes = Setting { value, file };
             }
             _ => return Err(unknown(name)),
         }

@@ -76,11 +76,15 @@ pub(crate) trait Sink {
     fn end(&mut self, end: Option<End>) -> Result<()>;
 }
 
+/// How many bytes of a trail are read before it is told how far it is.
+const STRETCH: u64 = 1 << 20;
+
 /// Reads a trail from the lowest byte that a sink wants, and gives each sink what is new
-/// to it. Returns how many bytes were read.
+/// to it. Calls `tell` with the bytes that were read so far. Returns how many were read.
 pub(crate) fn feed(
     reader: &SessionReader,
     sinks: &mut [(TrailPlace, &mut dyn Sink)],
+    tell: &dyn Fn(u64),
 ) -> Result<u64> {
     let Some((first, _)) = sinks.first() else {
         return Ok(0);
@@ -96,6 +100,7 @@ pub(crate) fn feed(
     let mut calls = CallReader::new(reader, number, from > 0 || number > 0);
     let mut end: Option<End> = None;
     let mut before = 0;
+    let mut told = from;
     while let Some(found) = records.next()? {
         let record = found.record;
         let read = ReadRecord::of(&record, MessageParts::Texts)?;
@@ -118,6 +123,10 @@ pub(crate) fn feed(
             sum: record.sum_bytes(),
         });
         before = found.damaged;
+        if found.end >= told + STRETCH {
+            told = found.end;
+            tell(told - from);
+        }
     }
     let mut behind = records.damage().count() - before;
     if end.is_none() && from == 0 {

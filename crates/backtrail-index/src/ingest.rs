@@ -88,17 +88,25 @@ impl<'a> Ingest<'a> {
                     sinks.push(((*place).clone(), &mut **target));
                 }
             }
-            self.done += feed(&reader, &mut sinks)?;
+            let (done, tell) = (self.done, teller(self.index, self.total));
+            self.done += feed(&reader, &mut sinks, &|read| tell(done + read))?;
         }
         self.tell();
         Ok(())
     }
 
     fn tell(&self) {
-        if let Some(tell) = &self.index.options.progress {
+        teller(self.index, self.total)(self.done);
+    }
+}
+
+/// Returns what reports how many bytes of how many were read.
+fn teller(index: &Index, total: u64) -> impl Fn(u64) {
+    move |done| {
+        if let Some(tell) = &index.options.progress {
             tell(Progress {
-                done: self.done.min(self.total),
-                total: self.total,
+                done: done.min(total),
+                total,
             });
         }
     }

@@ -28,9 +28,11 @@ impl SearchRequest {
     /// Searches all records, indexed or not.
     pub(crate) fn look(&self, index: &Index, state: &mut IndexState) -> Result<SearchAnswer> {
         let fitting = state.catalogue()?.fitting(&self.query.filter)?;
+        let named = self.query.sessions.as_ref();
         let fits = |session: &SessionId| {
             let fitting = fitting.as_ref();
             fitting.is_none_or(|ids| ids.contains(session.as_str()))
+                && named.is_none_or(|ids| ids.contains(session))
         };
         let found = self.wider().find(index, state, &fits)?;
         let found = self.spread(found);
@@ -310,6 +312,6 @@ impl<'a, F: Fn(&SessionId) -> bool> Chunks<'a, F> {
 
     fn read(&self, place: &TrailPlace, writer: &mut SearchWriter) -> Result<u64> {
         let reader = self.index.store.read_session(&place.session)?;
-        feed(&reader, &mut [(place.clone(), writer)])
+        feed(&reader, &mut [(place.clone(), writer)], &|_| {})
     }
 }

@@ -37,6 +37,41 @@ pub(crate) fn window(line: &[Span], skip: usize, room: usize) -> Line {
     cut
 }
 
+/// Cuts a text to a width; what was cut is marked.
+pub(crate) fn cut(text: &str, width: usize, ellipsis: &str) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let room = width.saturating_sub(ellipsis.width());
+    let mut used = 0;
+    let mut cut: String = text
+        .chars()
+        .take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used <= room
+        })
+        .collect();
+    if width >= ellipsis.width() {
+        cut.push_str(ellipsis);
+    }
+    cut
+}
+
+/// Cuts or fills a text to exactly a width.
+pub(crate) fn fit(text: &str, width: usize, ellipsis: &str) -> String {
+    let mut fitted = cut(text, width, ellipsis);
+    let missing = width.saturating_sub(fitted.width());
+    fitted.extend(std::iter::repeat_n(' ', missing));
+    fitted
+}
+
+/// Fills a text from the left, or cuts it, to exactly a width.
+pub(crate) fn fit_right(text: &str, width: usize, ellipsis: &str) -> String {
+    let cut = cut(text, width, ellipsis);
+    let missing = width.saturating_sub(cut.width());
+    " ".repeat(missing) + &cut
+}
+
 #[cfg(test)]
 mod tests {
     use backtrail_view::clean::shown;

@@ -23,6 +23,7 @@ pub mod picker;
 mod queue;
 mod request;
 mod runtime;
+mod session_columns;
 mod signals;
 mod surroundings;
 mod terminal;

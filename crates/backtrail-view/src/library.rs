@@ -448,12 +448,20 @@ pub enum CostsBy {
     Day,
     /// By week.
     Week,
+    /// By month.
+    Month,
     /// By model.
     Model,
     /// By project.
     Project,
     /// By agent.
     Agent,
+    /// By tag.
+    Tag,
+    /// By git branch.
+    Branch,
+    /// Calls of tools, instead of costs.
+    Tool,
     /// In blocks of five hours.
     Block,
 }
@@ -463,9 +471,9 @@ pub enum CostsBy {
 pub struct CostRow {
     /// Its name.
     pub name: String,
-    /// What it cost: `$1.84`.
+    /// What it cost: `$1.84`; of a tool, how often it was called.
     pub cost: String,
-    /// Its tokens: `412 k`.
+    /// Its tokens: `412 k`; of a tool, how many calls failed.
     pub tokens: String,
     /// The length of its bar, in thousandths of the longest.
     pub share: u16,

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use backtrail_view::library::{Answer, Library, Scope, SessionEntry};
+use backtrail_view::library::{Answer, Library, Scope, SearchResults, SessionEntry};
 
 /// Which sessions are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub struct SessionPage {
     pub writer: Option<String>,
     /// Its family, itself included: forks, sub-agents, and what it comes from, as a tree.
     pub family: Vec<SessionEntry>,
-    /// The workspace that it worked in, as the library calls it; empty if there is none.
+    /// The workspace that has its files, as the library calls it; empty if there is none.
     pub workspace: String,
 }
 
@@ -227,8 +227,20 @@ pub struct SpendingRow {
     pub tokens: String,
     /// The length of its bar, in thousandths of the longest.
     pub share: u16,
-    /// The sessions in it, by id; empty if there would be more than 200.
-    pub sessions: Vec<String>,
+    /// The sessions in it, where the filters of the list cannot show them: of weeks and blocks.
+    /// Empty if there would be more than 200.
+    pub sessions: Vec<NamedSession>,
+}
+
+/// A session as people know it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NamedSession {
+    /// Its id.
+    pub id: String,
+    /// Its short id.
+    pub short: String,
+    /// Its title, or the beginning of its first prompt.
+    pub title: String,
 }
 
 /// What was spent, in groups.
@@ -238,7 +250,7 @@ pub struct SpendingView {
     pub rows: Vec<SpendingRow>,
     /// How many groups there are.
     pub all: u64,
-    /// The total, named `total`.
+    /// The total, named `total`. If only the newest times are shown, it is theirs.
     pub total: SpendingRow,
     /// What is not included, or a lower bound, a line each.
     pub notes: Vec<String>,
@@ -307,8 +319,27 @@ pub struct Health {
     pub numbers: Vec<(String, String)>,
     /// The findings, the worst first.
     pub findings: Vec<Finding>,
-    /// What is not protected in this workspace, and why.
-    pub not_protected: Vec<(String, String)>,
+    /// What is not protected, workspace by workspace: this one first, even without a checkpoint.
+    pub protection: Vec<Protection>,
+    /// How many workspaces were not looked at, because that took too long.
+    pub unchecked: u64,
+}
+
+/// How well a workspace is protected by its last checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Protection {
+    /// Its name.
+    pub name: String,
+    /// Its directory, as people write it.
+    pub directory: String,
+    /// Whether it is the one that the program was started in.
+    pub is_here: bool,
+    /// Why nothing in it is protected, or not what was done last.
+    pub problem: Option<String>,
+    /// What the last checkpoint does not hold, and why.
+    pub skipped: Vec<(String, String)>,
+    /// Whether it skips more than that.
+    pub has_more: bool,
 }
 
 /// A workspace that has checkpoints.
@@ -328,6 +359,9 @@ pub struct WorkspaceEntry {
 pub trait Site: Library {
     /// Finds sessions.
     fn find_sessions(&self, query: &SessionQuery) -> Answer<SessionsFound>;
+    /// Searches the messages of the sessions that a query finds, within its time. The limit is one of
+    /// matches; nothing is passed over, and sessions without a conversation are searched, too.
+    fn find_messages(&self, words: &str, query: &SessionQuery) -> Answer<SearchResults>;
     /// Returns what sessions can be filtered by.
     fn choices(&self) -> Answer<FilterChoices>;
     /// Returns a session as a whole. `reference` is an id or a short id.

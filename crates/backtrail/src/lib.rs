@@ -253,7 +253,7 @@ pub use context::{Context, Shape};
 pub use error::{Error, ErrorKind, Reason, Result};
 pub use ids::{CheckpointId, SessionId, WorkspaceId};
 pub use json::{Fields, Json, Text};
-pub use log::{Commit, Durability, Follower, Holder, Moved, Records};
+pub use log::{Commit, Durability, Follower, Holder, Records};
 pub use message::{
     Block, Compaction, CompactionSummary, Draft, Media, Message, Role, TextBlock, Thinking,
     ToolResult, ToolUse, Usage,

@@ -1,6 +1,6 @@
 //! `backtrail config`: prints and changes the settings.
 
-mod change;
+pub(super) mod change;
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -9,9 +9,10 @@ use backtrail_index::Price;
 use serde_json::{Value, json};
 
 use super::Answer;
+use super::remote::remote_json;
 use crate::error::Result;
 use crate::layout::{DIM, hanging};
-use crate::settings::{SETTINGS, Setting, SettingInfo, Settings};
+use crate::settings::{RemoteSettings, SETTINGS, Setting, SettingInfo, Settings};
 use crate::text::{clean, exact_size, one_line, path_json, visible_path};
 use crate::ui::Ui;
 
@@ -147,6 +148,7 @@ fn rows_of(settings: &Settings) -> Vec<Row> {
         statusline_template,
         statusline_wait,
         prices,
+        remotes,
     } = settings;
     let mode = durability.value.as_str();
     let keep = match keep_trails.value {
@@ -202,6 +204,7 @@ fn rows_of(settings: &Settings) -> Vec<Row> {
         ),
         wait("statusline.wait", statusline_wait),
         prices_row(prices),
+        remotes_row(remotes),
     ]
 }
 
@@ -228,6 +231,18 @@ fn prices_row(prices: &Setting<Vec<Price>>) -> Row {
     });
     let value = Value::Object(value.collect());
     ("prices", shown, value, source_of(prices))
+}
+
+fn remotes_row(remotes: &Setting<Vec<RemoteSettings>>) -> Row {
+    let names: Vec<&str> = remotes.value.iter().map(|it| it.name.as_str()).collect();
+    let shown = match names.is_empty() {
+        true => "{}".to_owned(),
+        false => one_line(&names.join(", "), 60),
+    };
+    let value = remotes.value.iter();
+    let value = value.map(|remote| (remote.name.clone(), remote_json(remote)));
+    let value = Value::Object(value.collect());
+    ("remotes", shown, value, source_of(remotes))
 }
 
 fn source_of<T>(setting: &Setting<T>) -> Value {

@@ -14,6 +14,7 @@ use super::trash::warn_unknown;
 use super::{Answer, locked_hint, require_store, resolve, short};
 use crate::error::{CommandError, Result};
 use crate::progress::while_waiting;
+use crate::settings::Settings;
 use crate::text::{count, size, some_of, visible_path};
 use crate::ui::Ui;
 use crate::when;
@@ -193,7 +194,26 @@ fn purge(args: &DeleteArgs, store: &Store, plan: PurgePlan, ui: &Ui) -> Result<A
         print_purged(&report, ui)?;
     }
     warn_left(&report, ui);
+    remind_of_remotes(store, &all, ui);
     Ok(Answer::Done)
+}
+
+/// A purge here does not reach what was pushed.
+fn remind_of_remotes(store: &Store, ids: &[SessionId], ui: &Ui) {
+    let remotes = Settings::read(store.root()).map(|settings| settings.remotes.value);
+    for remote in remotes
+        .unwrap_or_default()
+        .iter()
+        .filter(|_| !ids.is_empty())
+    {
+        let ids: Vec<&str> = ids.iter().map(SessionId::as_str).collect();
+        ui.status(&format!(
+            "what was pushed to {name} is still there: {program} remote purge {name} {ids}",
+            name = remote.name,
+            program = ui.program(),
+            ids = ids.join(" ")
+        ));
+    }
 }
 
 fn print_purged(report: &PurgeReport, ui: &Ui) -> Result<()> {

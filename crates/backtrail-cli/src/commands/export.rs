@@ -92,7 +92,7 @@ pub(super) enum Redact {
 }
 
 impl Redact {
-    fn redactor(self) -> Redactor {
+    pub(super) fn redactor(self) -> Redactor {
         match self {
             Self::Secrets => Redactor::new(),
             Self::People => Redactor::new().people(home::home_dir().as_deref()),

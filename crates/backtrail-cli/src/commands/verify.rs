@@ -1,5 +1,7 @@
 //! `backtrail verify`: checks the store for damage.
 
+mod remote;
+
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,10 @@ use crate::ui::Ui;
 /// complete and every object must match its checksum. It lists the damage and each affected
 /// file. Exits 1 if something is damaged. A last line that a killed process did not finish is
 /// not damage.
+///
+/// With --remote it checks what a remote has instead: that every trail is there, in order and with
+/// its end. With --deep it gets everything into a temporary store, and checks every checksum and
+/// payload there.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyArgs {
     /// A session: its id, a prefix of 4+ characters, or latest [default: all]
@@ -33,11 +39,27 @@ pub(crate) struct VerifyArgs {
     reference: Option<String>,
 
     /// Check the structure only, not every byte
-    #[arg(long)]
+    #[arg(long, conflicts_with = "remote")]
     quick: bool,
+
+    /// Check what this remote has
+    #[arg(long, value_name = "REMOTE")]
+    remote: Option<String>,
+
+    /// Get and check everything that the remote has
+    #[arg(long, requires = "remote")]
+    deep: bool,
+
+    /// Decrypt with the keys in this file [default: $BACKTRAIL_IDENTITY, else the remote's
+    /// identity in config.toml]
+    #[arg(long, value_name = "FILE", requires = "remote")]
+    identity: Option<String>,
 }
 
 pub(crate) fn run(args: &VerifyArgs, ui: &Ui) -> Result<Answer> {
+    if let Some(name) = &args.remote {
+        return remote::verify(name, args, ui);
+    }
     let mut total = Total::default();
     let store = match &args.reference {
         Some(_) => Some(require_store(ui)?),

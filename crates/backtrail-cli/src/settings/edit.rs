@@ -26,6 +26,11 @@ pub(crate) fn edited(text: &str, path: &Path, name: &str, edit: &Edit<'_>) -> Re
         let error = CommandError::invalid("prices are a table, which cannot be set like this");
         return Err(error.hint("edit the file: backtrail config edit"));
     }
+    if info.name == "remotes" {
+        let error = CommandError::invalid("remotes are a table, which cannot be set like this");
+        let error = error.hint("add one: backtrail remote add NAME URL");
+        return Err(error.hint("remove one: backtrail remote remove NAME"));
+    }
     let mut expected = parse_table(text).map_err(|error| error.at_path(path))?;
     let new = match edit {
         Edit::Set(words) => {
@@ -89,7 +94,7 @@ fn written(value: &toml::Value) -> String {
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {
         match letter {
@@ -129,7 +134,7 @@ fn put(table: &mut toml::Table, name: &str, value: Option<toml::Value>) {
 }
 
 /// Removes tables without a setting, which mean nothing.
-fn without_empty(mut table: toml::Table) -> toml::Table {
+pub(super) fn without_empty(mut table: toml::Table) -> toml::Table {
     table.retain(|_, value| value.as_table().is_none_or(|table| !table.is_empty()));
     table
 }
@@ -209,7 +214,7 @@ fn first_header(text: &str) -> usize {
     text.len()
 }
 
-fn before_comments(text: &str, mut at: usize) -> usize {
+pub(super) fn before_comments(text: &str, mut at: usize) -> usize {
     while let Some(line) = text[..at].strip_suffix('\n') {
         let start = line.rfind('\n').map_or(0, |at| at + 1);
         if !line[start..].trim_start().starts_with('#') {
@@ -221,7 +226,7 @@ fn before_comments(text: &str, mut at: usize) -> usize {
 }
 
 /// Returns where the lines begin that are headers of tables, and not parts of a value.
-fn headers(text: &str) -> Vec<usize> {
+pub(super) fn headers(text: &str) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {

@@ -25,7 +25,7 @@ const fn setting(
     }
 }
 
-pub(crate) const SETTINGS: [SettingInfo; 14] = [
+pub(crate) const SETTINGS: [SettingInfo; 15] = [
     setting(
         "durability",
         "\"record\"",
@@ -109,6 +109,12 @@ pub(crate) const SETTINGS: [SettingInfo; 14] = [
         "{}",
         "a table of models",
         "your own prices of models, in dollars per million tokens",
+    ),
+    setting(
+        "remotes",
+        "{}",
+        "a table of remotes",
+        "second homes of sessions; `remote add` and `remote remove` change them",
     ),
 ];
 

@@ -87,7 +87,7 @@ fn row_of<'r>(rows: &'r [Row], path: &[String]) -> Option<&'r Row> {
 }
 
 /// Each folder that has a table, which is each crate that is built on the others' modules.
-const FOLDERS: [&str; 8] = [
+const FOLDERS: [&str; 9] = [
     "crates/backtrail/src",
     "crates/backtrail-index/src",
     "crates/backtrail-formats/src",
@@ -95,6 +95,7 @@ const FOLDERS: [&str; 8] = [
     "crates/backtrail-tui/src",
     "crates/backtrail-view/src",
     "crates/backtrail-web/src",
+    "crates/backtrail-remote/src",
     "crates/backtrail-testkit/src",
 ];
 

@@ -78,7 +78,7 @@ fn sessions_come_with_their_titles_and_checkpoints_with_their_labels() {
         &["--json", "show", "--full", ""],
     ] {
         let all = values(&cli, words);
-        for value in [&*id, &*other, "latest"] {
+        for value in [&*short(&id), &*short(&other), "latest"] {
             assert!(all.iter().any(|it| it == value), "{words:?}: {all:?}");
         }
     }
@@ -91,8 +91,8 @@ fn sessions_come_with_their_titles_and_checkpoints_with_their_labels() {
     assert!(points.contains(&"last".to_owned()), "{points:?}");
     assert!(points.contains(&"before lunch".to_owned()), "{points:?}");
     let checkpoint = cli.run(&["log", "--json"]).json()[0]["id"].clone();
-    let short = checkpoint.as_str().unwrap()[..8].to_owned();
-    assert_eq!(values(&cli, &["diff", &short[..4]]), [short]);
+    let beginning = checkpoint.as_str().unwrap()[..8].to_owned();
+    assert_eq!(values(&cli, &["diff", &beginning[..4]]), [beginning]);
     assert_eq!(values(&cli, &["restore", "bef"]), ["before lunch"]);
 
     let deleted = cli.run(&["delete", &other]);
@@ -121,17 +121,19 @@ fn sessions_of_this_workspace_come_first_and_the_newest_of_them() {
     let other = record("two", &elsewhere);
     let middle = record("three", &cli.work());
     assert_eq!(cli.run(&["list", "--all"]).code, 0);
+    let gone = cli.store().join("sessions").join(&middle);
+    let [oldest, other, middle] = [oldest, other, middle].map(|id| short(&id));
     let ids = || values(&cli, &["show", ""]);
     assert_eq!(ids(), ["latest", &middle, &oldest, &other]);
     // The catalogue does not know this one yet.
-    let newest = record("four", &cli.work());
+    let newest = short(&record("four", &cli.work()));
     assert_eq!(ids(), ["latest", &newest, &middle, &oldest, &other]);
     let lines = offered(&cli, &["show", ""]);
     for (line, title) in lines[1..].iter().zip(["four", "three", "one", "two"]) {
         assert!(line.ends_with(&format!(": {title}")), "{line}");
     }
     // Neither does it matter if it is gone or damaged, or knows a session that is gone.
-    fs::remove_dir_all(cli.store().join("sessions").join(&middle)).unwrap();
+    fs::remove_dir_all(gone).unwrap();
     assert!(!ids().contains(&middle));
     for entry in fs::read_dir(cli.store().join("derived")).unwrap() {
         let path = entry.unwrap().path();
@@ -275,6 +277,14 @@ fn bash_offers_sessions_labels_and_files() {
     assert_eq!(complete(&["backtrail", "show", &id[..5]]), [&*id]);
     assert_eq!(complete(&["backtrail", "undo", &id[..5]]), [&*id]);
     assert_eq!(complete(&["backtrail", "sho"]), ["show"]);
+    // Several have their titles beside them.
+    let several = complete(&["backtrail", "show", ""]);
+    assert!(
+        several
+            .iter()
+            .any(|it| it.starts_with(&format!("{}  (", short(&id))) && it.ends_with(": a talk)")),
+        "{several:?}"
+    );
     assert_eq!(complete(&["backtrail", "import", "a"]), ["a file"]);
     assert_eq!(
         complete(&["backtrail", "show", "--color", "=", "al"]),

@@ -371,6 +371,9 @@ pub(crate) fn command(store: &Path, work: &Path, args: &[&str]) -> Command {
         .env_remove("PI_CODING_AGENT_DIR")
         .env_remove("PI_CODING_AGENT_SESSION_DIR")
         .env_remove("BACKTRAIL_SESSION")
+        .env_remove("BACKTRAIL_IDENTITY")
+        .env_remove("PGPASSWORD")
+        .env_remove("PGPASSFILE")
         .env_remove("NO_COLOR")
         .env_remove("COLUMNS")
         .env("TZ", "UTC");

@@ -62,6 +62,8 @@ mod pty;
 mod reads_well;
 mod record;
 mod relink;
+mod remote_settings;
+mod remotes;
 mod repair;
 mod requirements;
 mod resume;

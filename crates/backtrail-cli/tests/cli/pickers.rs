@@ -111,6 +111,26 @@ fn restore_offers_a_point_and_then_the_files_that_differ() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "one");
 }
 
+/// Where half of the width is the preview, day and counts go before the words do.
+#[test]
+fn the_words_of_a_point_are_in_sight_at_100_columns() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    for text in ["prices-are-rounded-down", "prices-are-rounded-up"] {
+        std::fs::write(cli.work().join("notes"), text).unwrap();
+        assert_eq!(cli.run(&["checkpoint", text]).code, 0);
+    }
+    for verb in ["rewind", "restore"] {
+        let mut terminal = Terminal::sized(&command(&cli, &[verb]), 24, 100);
+        next_picker(&mut terminal);
+        terminal.wait_for("prices-are-rounded-down");
+        terminal.type_keys("\u{1b}");
+        assert_eq!(terminal.end().0, 1, "{verb}");
+    }
+}
+
 /// Answers the next picker when it asks where the cursor is.
 fn next_picker(terminal: &mut Terminal) {
     terminal.wait_for("\u{1b}[6n");

@@ -104,7 +104,12 @@ def main(shared):
             prompts = [typed(text) for text in reader(path)]
             prompts = [prompt for prompt in prompts if prompt is not None]
             # The agent's own title comes first.
-            summaries = [line["summary"] for line in lines(path) if line.get("type") == "summary"]
+            here = {line.get("uuid") for line in lines(path)}
+            summaries = [
+                line["summary"]
+                for line in lines(path)
+                if line.get("type") == "summary" and line.get("leafUuid") in here
+            ]
             sessions[name] = {"prompts": prompts, "title": (summaries or [title(prompts)])[-1]}
     json.dump(sessions, sys.stdout)
 

@@ -310,7 +310,10 @@ impl Reader<'_> {
         let message = match kind {
             Kind::Prompt => {
                 self.place.has_prompt = true;
-                Message::user_text(text)
+                match is_injected(text) {
+                    true => meta_text(text),
+                    false => Message::user_text(text),
+                }
             }
             Kind::Output => meta_text(text),
             Kind::Tokens => return self.usage(text, key, at),
@@ -345,6 +348,13 @@ impl Reader<'_> {
         let model = output.lines().filter_map(tokens::model).next_back();
         send_model(self.sink, &mut self.place.model, model)
     }
+}
+
+/// Returns whether aider wrote a prompt itself: the pages that answer `/help`, the report of a
+/// linter, or that nothing was typed.
+fn is_injected(prompt: &str) -> bool {
+    let help = prompt.starts_with("# Question:") && prompt.contains("\n# Relevant docs:");
+    help || prompt.starts_with("# Fix any errors below, if possible.") || prompt == "<blank>"
 }
 
 #[cfg(test)]

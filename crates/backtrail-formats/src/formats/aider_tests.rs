@@ -50,6 +50,43 @@ fn texts(events: &EventCollector) -> Vec<(Role, bool, String)> {
 }
 
 #[test]
+fn prompts_that_aider_wrote_are_nobodys() {
+    let chat = "
+# aider chat started at 2026-02-03 04:05:06
+
+#### /help how?  
+
+#### # Question:  how?  
+####   
+#### # Relevant docs:  
+####   
+#### <doc>  
+#### so  
+#### </doc>  
+
+So.
+
+#### # Fix any errors below, if possible.  
+####   
+#### ## Running: flake8 a.py  
+
+#### <blank>  
+
+#### # Question: is this one?  
+";
+    let events = collected(chat);
+    let typed = texts(&events)
+        .into_iter()
+        .filter(|said| said.0 == Role::User && !said.1);
+    let typed: Vec<String> = typed.map(|said| said.2).collect();
+    assert_eq!(typed, ["/help how?", "# Question: is this one?"]);
+    let answers = texts(&events)
+        .into_iter()
+        .filter(|said| said.0 == Role::Assistant);
+    assert_eq!(answers.count(), 1);
+}
+
+#[test]
 fn a_chat_is_prompts_answers_and_output() {
     let events = collected(CHATS);
     assert_eq!(events.session, "aider-20260203040506");

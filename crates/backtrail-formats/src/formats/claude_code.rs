@@ -264,7 +264,11 @@ fn resume_lines(
         entry.belongs_to(&naming);
         let is_renamed =
             entry.session.is_some() || (entry.forked.is_some() && state.copied.is_none());
-        let needs_whole = entry.kind == LineKind::Cost && state.memory.cost.needs_whole;
+        let needs_whole = match entry.kind {
+            LineKind::Cost => state.memory.cost.needs_whole,
+            // Whether the message that it names is in the file is known by all of it.
+            _ => entry.leaf.is_some() || entry.uuid.is_some_and(|uuid| state.memory.has_leaf(uuid)),
+        };
         if is_renamed || needs_whole || appended.add(&entry, number, &range).is_none() {
             return Ok(None);
         }

@@ -40,6 +40,7 @@ pub(crate) use terms::{respelled, sessions_that_touched};
 pub(crate) use touched::FilePattern;
 pub(crate) use writer::SearchWriter;
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use backtrail::{SessionId, Timestamp};
@@ -56,6 +57,8 @@ pub struct SearchQuery {
     pub words: String,
     /// Which sessions, and when.
     pub filter: Filter,
+    /// Only these sessions of those; `None` for all of them.
+    pub sessions: Option<HashSet<SessionId>>,
     /// Only messages of these roles: `user`, `assistant`, `tool`, `system`.
     pub roles: Vec<String>,
     /// Only calls of these tools, and their results.
@@ -72,6 +75,7 @@ impl SearchQuery {
         Self {
             words: words.into(),
             filter: Filter::default(),
+            sessions: None,
             roles: Vec::new(),
             tools: Vec::new(),
             order: Order::Best,

@@ -213,6 +213,28 @@ fn a_group_of_costs_opens_its_sessions() {
 }
 
 #[test]
+fn costs_have_the_groupings_of_stats() {
+    let mut driver = Driver::new(120, 30);
+    driver.press("3");
+    for title in [
+        "Costs by day",
+        "Costs by week",
+        "Costs by month",
+        "Costs by model",
+        "Costs by project",
+        "Costs by agent",
+        "Calls by tool",
+        "Costs by tag",
+        "Costs by branch",
+        "Costs by 5-hour block",
+        "Costs by day",
+    ] {
+        driver.expect(title);
+        driver.press("]");
+    }
+}
+
+#[test]
 fn a_session_that_grows_shows_its_end_and_others_are_unread() {
     let mut driver = Driver::new(160, 40);
     driver.press("<Enter>");
@@ -280,6 +302,9 @@ fn a_session_that_is_deleted_meanwhile_leaves_the_rest_usable() {
 fn a_deleted_session_comes_back_with_one_key() {
     let mut driver = Driver::new(160, 40);
     driver.press("x<Enter>X");
+    assert_eq!(driver.library.applied.len(), 1, "only planned");
+    driver.press("<Esc>X<Enter>X");
+    driver.expect("nothing was deleted here");
     let actions: Vec<&Action> = driver
         .library
         .applied
@@ -461,4 +486,192 @@ fn a_wrong_query_says_so_and_enter_opens_nothing() {
     driver.expect("Search in");
     driver.press("<Backspace>");
     driver.expect("it has round in it");
+}
+
+/// Where the panel of changes is hidden, and where it may show those of another session.
+#[test]
+fn a_record_is_rewound_and_its_files_listed_where_its_session_works() {
+    for columns in [80, 120, 160] {
+        let mut driver = Driver::new(columns, 30);
+        driver.press("<Enter>r");
+        let Some(Request::Plan(Action::Rewind(workspace, Moment::Record(_)))) = driver.asked.last()
+        else {
+            panic!("{columns}: {:?}", driver.asked.last());
+        };
+        assert_eq!(workspace, "", "{columns}");
+        driver.press("<Esc>w");
+        let Some(Request::Files(workspace, Moment::Record(_))) = driver.asked.last() else {
+            panic!("{columns}: {:?}", driver.asked.last());
+        };
+        assert_eq!(workspace, "", "{columns}");
+    }
+    let mut driver = Driver::new(160, 40);
+    driver.press("2r");
+    let Some(Request::Plan(Action::Rewind(workspace, _))) = driver.asked.last() else {
+        panic!("{:?}", driver.asked.last());
+    };
+    assert_eq!(workspace, "w", "a row of the timeline names its own");
+}
+
+#[test]
+fn a_file_that_only_an_agent_says_it_edited_is_blamed_as_it_was_then() {
+    let mut library = Made::new();
+    library.knows_no_states = true;
+    let mut driver = Driver::with(library, 160, 40);
+    driver.press("<Enter><Enter>b");
+    let Some(Request::Blame(workspace, Moment::Record(place), path)) = driver.asked.last() else {
+        panic!("{:?}", driver.asked.last());
+    };
+    let asked = (workspace.as_str(), place.seq, path.as_str());
+    assert_eq!(asked, ("", 100, "src/a.rs"));
+}
+
+#[test]
+fn nothing_is_restored_while_what_changed_is_still_being_read() {
+    for focus in ["<Enter><Enter>", "<Enter><Enter><Enter>"] {
+        let mut driver = Driver::new(160, 40);
+        driver.press(focus);
+        let effects = driver.app.update(Event::Changed(Change::Workspace));
+        let plans = |driver: &Driver| {
+            let is_plan = |request: &&Request| matches!(request, Request::Plan(_));
+            driver.asked.iter().filter(is_plan).count()
+        };
+        driver.press("R");
+        assert_eq!(plans(&driver), 0, "{focus}");
+        driver.expect("still being read");
+        for effect in effects {
+            if let Effect::Ask(request) = effect {
+                let reply = driver.library.answer(&request);
+                driver.send(Event::Reply(Box::new(request), reply));
+            }
+        }
+        driver.press("R");
+        assert_eq!(plans(&driver), 1, "{focus}");
+    }
+}
+
+#[test]
+fn turns_files_cost_and_time_are_in_the_list_beside_other_panels() {
+    for columns in [80, 120, 160, 200] {
+        let driver = Driver::new(columns, 30);
+        let row = row_with(&driver, "why is checkout slow");
+        for fact in ["7t", "12f", "$1.84", "14:32"] {
+            assert!(row.contains(fact), "{columns}: {row}");
+        }
+        let border = &driver.screen()[27];
+        let named = row.contains("Claude Code") || border.contains("Claude Code");
+        assert!(named, "{columns}: {}", driver.screen().join("\n"));
+    }
+}
+
+#[test]
+fn a_column_that_does_not_fit_leaves_its_room_to_the_next() {
+    let mut driver = Driver::new(126, 30);
+    driver.press("aa");
+    let row = row_with(&driver, "why is checkout");
+    assert!(row.contains(" shop ") && !row.contains("Claude"), "{row}");
+    assert!(driver.screen()[27].contains("Claude Code"));
+}
+
+#[test]
+fn a_sub_agent_is_told_from_a_fork() {
+    for columns in [80, 120, 200] {
+        let mut library = Made::new();
+        library.sessions[3].depth = 1;
+        let mut driver = Driver::with(library, columns, 30);
+        assert!(row_with(&driver, "look for callers").contains('◇'));
+        assert!(!row_with(&driver, "rotate the keys").contains('◇'));
+        driver.press("jj");
+        assert!(driver.screen()[27].contains("sub-agent"), "{columns}");
+    }
+}
+
+fn row_with(driver: &Driver, text: &str) -> String {
+    let mut rows = driver.screen().into_iter();
+    rows.find(|row| row.contains(text)).unwrap_or_default()
+}
+
+#[test]
+fn a_match_in_a_folded_output_is_unfolded_and_gone_to() {
+    for (columns, rows) in [(80, 24), (120, 30), (160, 40)] {
+        for matches in [51, 52] {
+            let mut library = Made::new();
+            library.matches = matches;
+            let mut driver = Driver::with(library, columns, rows);
+            driver.press("/needle<Enter>");
+            driver.expect("a Needle in call 51");
+            let reader = driver.app.reader.as_ref().unwrap();
+            let lines: Vec<_> = reader.parts().flat_map(|part| &part.lines).collect();
+            let selected = lines[reader.cursor.selected];
+            assert_eq!(selected[0].text, "a Needle in call 51", "{columns}");
+            // What is folded elsewhere stays so.
+            driver.press("n");
+            driver.expect("a Needle in call 51");
+            driver.press("qj");
+            assert_eq!(driver.app.fold, Fold::Short);
+        }
+    }
+}
+
+#[test]
+fn a_match_in_an_output_is_not_taken_for_one_in_the_line_of_its_call() {
+    let mut library = Made::new();
+    library.matches = 52;
+    let mut driver = Driver::with(library, 120, 30);
+    driver.press("/tool<Enter>");
+    let reader = driver.app.reader.as_ref().unwrap();
+    assert_eq!(reader.fold, Fold::Full);
+    let lines: Vec<_> = reader.parts().flat_map(|part| &part.lines).collect();
+    let selected = lines[reader.cursor.selected];
+    assert_eq!(selected[0].text, "output 0 of tool call 51");
+}
+
+#[test]
+fn a_match_that_is_still_out_of_sight_says_how_to_see_it() {
+    let mut library = Made::new();
+    library.matches = 51;
+    let mut driver = Driver::with(library, 120, 30);
+    driver.press("/hay<Enter>");
+    driver.expect("o shows all of it");
+    let reader = driver.app.reader.as_ref().unwrap();
+    assert_eq!(reader.place().map(|place| place.seq), Some(51));
+    // The tools of this conversation are full now; z goes on from there.
+    driver.press("z");
+    driver.expect("tool calls: hidden");
+}
+
+#[test]
+fn without_an_agent_to_continue_in_the_list_says_so() {
+    let mut library = Made::new();
+    library.agents.clear();
+    let mut driver = Driver::with(library, 120, 30);
+    driver.press("c");
+    driver.expect("no agent");
+    assert!(!driver.shows("nothing matches"));
+    driver.press("<Enter>");
+    assert!(driver.started().is_empty());
+}
+
+#[test]
+fn the_timeline_is_read_again_each_time_it_is_shown() {
+    let mut driver = Driver::new(120, 30);
+    let asked = |driver: &Driver, wanted: fn(&Request) -> bool| {
+        driver
+            .asked
+            .iter()
+            .filter(|request| wanted(request))
+            .count()
+    };
+    let rows: fn(&Request) -> bool = |request| matches!(request, Request::Timeline(_));
+    let changes: fn(&Request) -> bool =
+        |request| matches!(request, Request::Changes(ChangesOf::Row(_)));
+    let diffs: fn(&Request) -> bool = |request| matches!(request, Request::Diff(_));
+    driver.press("2");
+    assert_eq!((asked(&driver, rows), asked(&driver, changes)), (1, 1));
+    let before = asked(&driver, diffs);
+    driver.press("2");
+    assert_eq!((asked(&driver, rows), asked(&driver, changes)), (2, 2));
+    assert_eq!(asked(&driver, diffs), before + 1);
+    driver.press("12");
+    assert_eq!(asked(&driver, rows), 3);
 }

@@ -5,12 +5,16 @@ use crate::request::Request;
 use backtrail_view::library::{CostRow, Costs, CostsBy, Scope};
 
 /// The ways to group, in the order of the keys.
-pub(crate) const GROUPINGS: [(CostsBy, &str); 6] = [
+pub(crate) const GROUPINGS: [(CostsBy, &str); 10] = [
     (CostsBy::Day, "day"),
     (CostsBy::Week, "week"),
+    (CostsBy::Month, "month"),
     (CostsBy::Model, "model"),
     (CostsBy::Project, "project"),
     (CostsBy::Agent, "agent"),
+    (CostsBy::Tool, "tool"),
+    (CostsBy::Tag, "tag"),
+    (CostsBy::Branch, "branch"),
     (CostsBy::Block, "5-hour block"),
 ];
 
@@ -52,7 +56,10 @@ impl CostsPanel {
             Err(message) => self.error = Some(message),
         }
         // Days and weeks are in order: the newest one is the last.
-        let is_by_time = matches!(self.by(), CostsBy::Day | CostsBy::Week | CostsBy::Block);
+        let is_by_time = matches!(
+            self.by(),
+            CostsBy::Day | CostsBy::Week | CostsBy::Month | CostsBy::Block
+        );
         if is_first && is_by_time {
             self.cursor.go(Step::Last, self.costs.rows.len(), height);
         }

@@ -4,6 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::overlay::{
     BlameBox, Choice, ChooseBox, FileAt, InputBox, Overlay, PlanBox, Purpose, SearchBox, TextBox,
+    words_of,
 };
 use super::{App, Tone};
 use crate::command::Command;
@@ -110,12 +111,12 @@ impl App {
     }
 
     fn open_hit(&mut self, search: &SearchBox) -> Next {
-        let Some(place) = search.selected().map(|hit| hit.place.clone()) else {
+        let Some(hit) = search.selected() else {
             return Next::Stay(Vec::new());
         };
         self.found = Some(search.clone());
         self.back.clear();
-        Next::Close(self.jump(&place))
+        Next::Close(self.jump_to_words(&hit.place, words_of(hit)))
     }
 
     fn input_key(&mut self, input: &mut InputBox, key: KeyEvent) -> Next {

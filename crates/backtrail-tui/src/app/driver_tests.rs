@@ -13,7 +13,7 @@ use crate::draw::draw;
 use crate::look::Look;
 use crate::request::{DiffRows, Effect, Event, Reply, Request};
 use backtrail_view::library::{
-    Action, Answer, Between, BlameLine, ChangedFile, Changes, CostRow, Costs, Failure, Line,
+    Action, Answer, Between, BlameLine, ChangedFile, Changes, CostRow, Costs, Failure, Fold, Line,
     Moment, OnConflict, Page, PageAt, PageRequest, Part, PartKind, Place, Plan, Report, Scope,
     SearchHit, SearchResults, SessionEntry, SessionHead, SessionList, Span, Timeline, TimelineRow,
 };
@@ -34,6 +34,11 @@ pub(crate) struct Made {
     pub(crate) conflicts: bool,
     pub(crate) applied: Vec<(Action, OnConflict)>,
     pub(crate) fails_to_apply: bool,
+    /// Whether only an agent's own edits are known, and not the states around them.
+    pub(crate) knows_no_states: bool,
+    /// The record of each match of a search.
+    pub(crate) matches: u64,
+    pub(crate) agents: Vec<(String, String)>,
     planned: Option<Action>,
 }
 
@@ -71,6 +76,9 @@ impl Made {
             conflicts: false,
             applied: Vec::new(),
             fails_to_apply: false,
+            knows_no_states: false,
+            matches: 50,
+            agents: vec![("codex".to_owned(), "Codex".to_owned())],
             planned: None,
         }
     }
@@ -91,7 +99,10 @@ impl Made {
             Request::Page(request) => Reply::Page(self.page(request)),
             Request::Text(place, _) => Reply::Text(Ok(format!("whole text of {}", place.seq))),
             Request::Prompt(place, _) => Reply::Prompt(Ok(Some(place.seq / 10 * 10))),
-            Request::Changes(_) => Reply::Changes(Ok(changes())),
+            Request::Changes(_) => Reply::Changes(Ok(Changes {
+                between: (!self.knows_no_states).then(between),
+                ..changes()
+            })),
             Request::Diff(request) => Reply::Diff(Ok(diff(&request.path))),
             Request::Files(..) => Reply::Files(Ok(vec!["a.rs".to_owned(), "b.rs".to_owned()])),
             Request::File(_, _, path) => {
@@ -123,7 +134,7 @@ impl Made {
                 Reply::Applied(Ok(Report::default()))
             }
             Request::Apply(_, on_conflict) => Reply::Applied(self.apply(*on_conflict)),
-            Request::Agents(_) => Reply::Choices(vec![("codex".to_owned(), "Codex".to_owned())]),
+            Request::Agents(_) => Reply::Choices(self.agents.clone()),
             Request::Exports(_) => Reply::Choices(vec![("html".to_owned(), "html".to_owned())]),
         }
     }
@@ -146,7 +157,10 @@ impl Made {
             PageAt::Before(seq) => seq.saturating_sub(1),
             _ => (first + PAGE - 1).min(end),
         };
-        let parts = (first..=last).map(|seq| part(&request.session, seq));
+        // The result of a call is shown with it.
+        let is_result = |seq: u64| seq % 10 == 2 && seq == self.matches;
+        let shown = (first..=last).filter(|seq| !is_result(*seq));
+        let parts = shown.map(|seq| part(&request.session, seq, request.fold));
         Ok(Page {
             parts: parts.collect(),
             first,
@@ -162,9 +176,13 @@ impl Made {
             return Err(Failure::new("the `)` closes nothing"));
         }
         let hits = self.sessions.iter().map(|entry| SearchHit {
-            place: place(&entry.id, 50),
+            place: place(&entry.id, self.matches),
             heading: entry.title.clone(),
-            snippet: vec![vec![Span::plain(format!("it has {words} in it"))]],
+            snippet: vec![vec![
+                Span::plain("it has "),
+                Span::new(anstyle::Style::new().bold(), words),
+                Span::plain(" in it"),
+            ]],
             is_undone: false,
         });
         let hits: Vec<SearchHit> = hits.collect();
@@ -220,18 +238,23 @@ pub(crate) fn place(session: &str, seq: u64) -> Place {
     }
 }
 
-/// Every tenth record is a prompt, the one after it a call.
-fn part(session: &str, seq: u64) -> Part {
+/// Every tenth record is a prompt, the one after it a call, whose output is folded.
+fn part(session: &str, seq: u64, fold: Fold) -> Part {
     let kind = match seq % 10 {
         0 => PartKind::Prompt,
         1 => PartKind::Tool,
         _ => PartKind::Answer,
     };
     let line = |text: String| -> Line { vec![Span::plain(text)] };
+    let mut lines = vec![Line::new(), line(format!("{kind:?} {seq} of {session}"))];
+    if kind == PartKind::Tool && fold == Fold::Full {
+        lines.extend((0..30).map(|n| line(format!("output {n} of tool call {seq}"))));
+        lines.push(line(format!("a Needle in call {seq}")));
+    }
     Part {
         seq,
         kind,
-        lines: vec![Line::new(), line(format!("{kind:?} {seq} of {session}"))],
+        lines,
         sub_agent: (seq % 10 == 1 && session == "id-2").then(|| "id-3".to_owned()),
         has_more: false,
     }

@@ -30,7 +30,7 @@ use crate::command::{Command, Panel, command_of};
 use crate::look::{Background, Look};
 use crate::request::{DiffRequest, Effect, Event, Request};
 use backtrail_view::library::{
-    ChangesOf, Fold, Freshness, PageAt, PartKind, PartOrTurn, Place, Scope,
+    ChangesOf, Fold, Freshness, PageAt, PageRequest, PartKind, PartOrTurn, Place, Scope,
 };
 
 /// How long a preview waits, so that a held key does not open every session that it passes.
@@ -215,25 +215,41 @@ impl App {
 
     /// Opens a conversation.
     fn open(&mut self, session: &str, at: PageAt, trail: Option<u32>) -> Vec<Effect> {
+        let mut reader = self.reader_of(session, trail);
+        let page = reader.open(at);
+        self.read(reader, page)
+    }
+
+    fn reader_of(&self, session: &str, trail: Option<u32>) -> Reader {
         let mut reader = Reader::new(session, self.fold, self.reader_width());
         reader.trail = trail;
         if let Some(entry) = self.sessions.entry(session) {
             reader.title.clone_from(&entry.title);
         }
-        let page = reader.open(at);
+        reader
+    }
+
+    fn read(&mut self, reader: Reader, page: PageRequest) -> Vec<Effect> {
+        let head = Request::Head(reader.session.clone());
         self.reader = Some(reader);
         self.preview_due = false;
-        let asked = [Request::Head(session.to_owned()), Request::Page(page)];
-        asked.map(Effect::Ask).into()
+        [head, Request::Page(page)].map(Effect::Ask).into()
     }
 
     /// Opens a conversation at a record, and gives it the focus.
     fn jump(&mut self, place: &Place) -> Vec<Effect> {
+        self.jump_to_words(place, Vec::new())
+    }
+
+    /// Does the same, and goes to the line of the record that has some words.
+    fn jump_to_words(&mut self, place: &Place, words: Vec<String>) -> Vec<Effect> {
         self.view = View::Sessions;
         self.focus = Panel::Conversation;
         let height = self.height(Panel::Sessions);
         self.sessions.select(&place.session, height);
-        self.open(&place.session, PageAt::Around(place.seq), place.trail)
+        let mut reader = self.reader_of(&place.session, place.trail);
+        let page = reader.open_match(place.seq, words);
+        self.read(reader, page)
     }
 
     /// Asks for what the visible panels need and do not have.

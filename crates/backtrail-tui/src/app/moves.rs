@@ -1,5 +1,6 @@
 //! Moving: within panels, between them, and between conversations.
 
+use super::overlay::words_of;
 use super::{App, Tone, View};
 use crate::command::Panel;
 use crate::cursor::Step;
@@ -160,10 +161,11 @@ impl App {
         self.view = view;
         let (panel, asked) = match view {
             View::Sessions => (Panel::Sessions, None),
+            // Files that nobody watches may have changed since.
             View::Timeline => {
-                let is_loaded = self.timeline.is_loaded;
-                let asked = (!is_loaded).then(|| self.timeline.ask()).flatten();
-                (Panel::Timeline, asked)
+                self.changes.of = None;
+                self.diff.request = None;
+                (Panel::Timeline, self.timeline.ask())
             }
             View::Costs => (Panel::Costs, Some(self.costs.ask(self.sessions.scope))),
         };
@@ -274,9 +276,10 @@ impl App {
         };
         found.cursor.selected = (found.cursor.selected + steps) % len;
         let at = found.cursor.selected + 1;
-        let place = found.results.hits[at - 1].place.clone();
+        let hit = &found.results.hits[at - 1];
+        let (place, words) = (hit.place.clone(), words_of(hit));
         self.say(Tone::Done, format!("match {at} of {len}"));
-        self.jump(&place)
+        self.jump_to_words(&place, words)
     }
 
     /// Returns the record of the turn that the timeline's row belongs to, and opens it.

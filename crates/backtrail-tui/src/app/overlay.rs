@@ -90,6 +90,15 @@ impl SearchBox {
     }
 }
 
+/// Returns the words of a match, in lower case. A library writes them in another style.
+pub(crate) fn words_of(hit: &SearchHit) -> Vec<String> {
+    let spans = hit.snippet.iter().flatten();
+    let marked = spans.filter(|span| span.style != anstyle::Style::new());
+    let words = marked.flat_map(|span| span.text.split(|c: char| !c.is_alphanumeric()));
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
+}
+
 /// What a line of text is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -175,6 +184,17 @@ impl ChooseBox {
             }
         };
         self.cursor = Cursor::default();
+    }
+
+    /// Says why nothing is listed.
+    pub(crate) fn nothing(&self) -> &'static str {
+        match self.choice {
+            _ if self.is_loading => "reading",
+            Choice::Agent(_) if self.items.is_empty() => {
+                "no agent that can continue a session is in PATH"
+            }
+            _ => "nothing matches",
+        }
     }
 
     /// Returns the index of the selected item.

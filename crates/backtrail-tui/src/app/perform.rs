@@ -175,7 +175,9 @@ impl App {
     }
 
     fn next_fold(&mut self) -> Vec<Effect> {
-        self.fold = match self.fold {
+        // A match may have unfolded the tools of this conversation alone.
+        let shown = self.reader.as_ref().map_or(self.fold, |it| it.fold);
+        self.fold = match shown {
             Fold::Hidden => Fold::Short,
             Fold::Short => Fold::Full,
             Fold::Full => Fold::Hidden,
@@ -206,17 +208,11 @@ impl App {
         Vec::new()
     }
 
-    /// Returns the workspace that the selected record or row belongs to; a record alone names it,
-    /// too.
+    /// Returns the workspace of the selected row; empty for a record, whose session names it.
     fn workspace(&self) -> String {
         match self.view {
             View::Timeline => self.timeline.timeline.workspace.clone(),
-            _ => {
-                let between = self.changes.changes.between.as_ref();
-                between
-                    .map(|between| between.workspace.clone())
-                    .unwrap_or_default()
-            }
+            _ => String::new(),
         }
     }
 
@@ -237,6 +233,14 @@ impl App {
 
     /// Restores the chosen files, or the chosen hunks of one, as they were before.
     fn restore(&mut self) -> Vec<Effect> {
+        let is_loading = self.changes.is_loading || self.diff.is_loading;
+        if is_loading {
+            // What is shown may belong to what was selected before.
+            return self.say(
+                Tone::Wrong,
+                "what changed is still being read; press R again",
+            );
+        }
         let Some(between) = self.changes.changes.between.clone() else {
             return self.say(
                 Tone::Wrong,
@@ -334,8 +338,8 @@ impl App {
     }
 
     fn undelete(&mut self) -> Vec<Effect> {
-        match self.last_deleted.take() {
-            Some(id) => vec![Effect::Ask(Request::Do(Action::Undelete(id)))],
+        match self.last_deleted.clone() {
+            Some(id) => self.plan(Action::Undelete(id)),
             None => self.say(
                 Tone::Wrong,
                 "nothing was deleted here; see: backtrail trash",
@@ -382,9 +386,10 @@ impl App {
             return self.say(Tone::Wrong, "no file is selected");
         };
         let path = file.path.clone();
-        let between = self.changes.changes.between.as_ref();
-        let moment = between.map_or(Moment::Now, |between| between.to.clone());
-        let workspace = self.workspace();
+        let (workspace, moment) = match &self.changes.changes.between {
+            Some(between) => (between.workspace.clone(), between.to.clone()),
+            None => (self.workspace(), self.moment().unwrap_or(Moment::Now)),
+        };
         self.blame(FileAt {
             workspace,
             moment,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use crate::cursor::{Cursor, Step};
 use backtrail_view::library::Palette;
-use backtrail_view::library::{Fold, Page, PageAt, PageRequest, Part, PartKind, Place};
+use backtrail_view::library::{Fold, Line, Page, PageAt, PageRequest, Part, PartKind, Place};
 
 /// How many pages are kept.
 const PAGES: usize = 8;
@@ -33,6 +33,11 @@ pub(crate) struct Reader {
     pub(crate) end: u64,
     /// The record to go to once its page is there.
     wanted: Option<u64>,
+    /// The record of the match that was gone to, and its words in lower case.
+    found: Option<u64>,
+    words: Vec<String>,
+    /// Whether those words are in a part that is not shown whole.
+    missed: bool,
     /// Whether the session grew while a page of its end was on its way.
     grew: bool,
     /// Whether more pages of what it grew by are on their way.
@@ -55,6 +60,9 @@ impl Reader {
             waiting: Vec::new(),
             end: 0,
             wanted: None,
+            found: None,
+            words: Vec::new(),
+            missed: false,
             grew: false,
             follows: false,
             error: None,
@@ -63,6 +71,30 @@ impl Reader {
 
     /// Asks for the page at a place, and forgets all others when it comes.
     pub(crate) fn open(&mut self, at: PageAt) -> PageRequest {
+        self.words.clear();
+        self.go_to(at)
+    }
+
+    /// Does the same for a match: goes to its words in the record.
+    pub(crate) fn open_match(&mut self, seq: u64, words: Vec<String>) -> PageRequest {
+        self.words = words;
+        self.found = Some(seq);
+        self.go_to(PageAt::Around(seq))
+    }
+
+    /// Reads the match that was missed again, with all outputs; `None` if they are shown.
+    pub(crate) fn unfold(&mut self) -> Option<PageRequest> {
+        let seq = self.found.filter(|_| self.fold != Fold::Full)?;
+        self.fold = Fold::Full;
+        Some(self.go_to(PageAt::Around(seq)))
+    }
+
+    /// Returns whether a page came that has the record of a match, and not its words.
+    pub(crate) fn take_missed(&mut self) -> bool {
+        std::mem::take(&mut self.missed)
+    }
+
+    fn go_to(&mut self, at: PageAt) -> PageRequest {
         self.waiting.clear();
         self.wanted = match at {
             PageAt::Around(seq) => Some(seq),
@@ -176,25 +208,44 @@ impl Reader {
         let Some(wanted) = self.wanted.take() else {
             return;
         };
+        let (row, is_missed) = self.row_of(wanted);
+        self.missed = is_missed;
+        self.cursor.top = row.saturating_sub(height / 4);
+        self.cursor.select(row, self.len(), height);
+    }
+
+    /// Returns the row of a record, or of the words in it. Also returns whether there are words to
+    /// go to, and the part may hold them and does not show them.
+    fn row_of(&self, wanted: u64) -> (usize, bool) {
         let mut line = 0;
-        let mut found = None;
+        let mut found: Option<(usize, &Part)> = None;
         for part in self.parts() {
             if part.seq > wanted && found.is_some() {
                 break;
             }
-            // The empty lines before a part are not what one looks for.
-            let blank = part.lines.iter().take_while(|line| line.is_empty()).count();
             if part.seq <= wanted || found.is_none() {
-                found = Some(line + blank.min(part.lines.len().saturating_sub(1)));
+                found = Some((line, part));
             }
             if part.seq == wanted {
                 break;
             }
             line += part.lines.len();
         }
-        let row = found.unwrap_or(0);
-        self.cursor.top = row.saturating_sub(height / 4);
-        self.cursor.select(row, self.len(), height);
+        let Some((first, part)) = found else {
+            return (0, false);
+        };
+        let top = first_line(part);
+        if self.words.is_empty() {
+            return (first + top, false);
+        }
+        // A result is a record of its own, and below its call.
+        let is_result = part.seq != wanted;
+        let from = if is_result { top + 1 } else { 0 };
+        let below = part.lines.get(from..).unwrap_or_default();
+        match line_with(below, &self.words) {
+            Some(line) if !is_result || self.fold == Fold::Full => (first + from + line, false),
+            _ => (first + top, is_result || is_foldable(part.kind)),
+        }
     }
 
     /// Returns the pages that are needed soon.
@@ -334,8 +385,7 @@ impl Reader {
             if part.lines.is_empty() || !fits(part) {
                 continue;
             }
-            let blank = part.lines.iter().take_while(|line| line.is_empty()).count();
-            let row = first + blank.min(part.lines.len() - 1);
+            let row = first + first_line(part);
             match forwards {
                 true if first >= here.end => {
                     found = Some(row);
@@ -352,4 +402,29 @@ impl Reader {
         self.cursor.select(row, self.len(), height);
         true
     }
+}
+
+/// Returns the first line of a part that is not empty: those before it are not what one looks for.
+fn first_line(part: &Part) -> usize {
+    let blank = part.lines.iter().take_while(|line| line.is_empty()).count();
+    blank.min(part.lines.len().saturating_sub(1))
+}
+
+/// Returns whether only some of a part may be shown.
+fn is_foldable(kind: PartKind) -> bool {
+    matches!(
+        kind,
+        PartKind::Tool | PartKind::Thinking | PartKind::Injected
+    )
+}
+
+/// Returns the line with the most of some words, the first of several; `None` if none has any.
+fn line_with(lines: &[Line], words: &[String]) -> Option<usize> {
+    let count = |line: &Line| {
+        let text = super::changes::text_of(line).to_lowercase();
+        words.iter().filter(|word| text.contains(*word)).count()
+    };
+    let counted = lines.iter().map(count).enumerate();
+    let (line, most) = counted.rev().max_by_key(|(_, found)| *found)?;
+    (most > 0).then_some(line)
 }

@@ -139,10 +139,25 @@ impl App {
                 if reader.take(request, page, height) && is_end {
                     self.sessions.mark_read(&request.session, end);
                 }
+                return self.unfold_match();
             }
             Err(failure) => reader.fail(request, failure.message),
         }
         Vec::new()
+    }
+
+    /// Unfolds what the match of a search is in, or says where it is.
+    fn unfold_match(&mut self) -> Vec<Effect> {
+        let Some(reader) = &mut self.reader else {
+            return Vec::new();
+        };
+        if !reader.take_missed() {
+            return Vec::new();
+        }
+        match reader.unfold() {
+            Some(page) => vec![Effect::Ask(Request::Page(page))],
+            None => self.say(Tone::Done, "the match is further down: o shows all of it"),
+        }
     }
 
     fn take_copy(&mut self, place: &Place, answer: Answer<String>) -> Vec<Effect> {
@@ -208,8 +223,10 @@ impl App {
     fn take_report(&mut self, action: Option<&Action>, answer: Answer<Report>) -> Vec<Effect> {
         match answer {
             Ok(report) => {
-                if let Some(Action::Delete(id)) = action {
-                    self.last_deleted = Some(id.clone());
+                match action {
+                    Some(Action::Delete(id)) => self.last_deleted = Some(id.clone()),
+                    Some(Action::Undelete(_)) => self.last_deleted = None,
+                    _ => {}
                 }
                 let reverse = report.reverse.as_ref().and_then(key_of);
                 let message = match reverse {

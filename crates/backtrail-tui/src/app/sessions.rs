@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::cursor::Cursor;
 use crate::fuzzy;
+use crate::session_columns::Widths;
 use backtrail_view::library::{Scope, SessionEntry, SessionList};
 
 /// The list of sessions, what is shown of it, and what was read.
@@ -19,6 +20,8 @@ pub(crate) struct SessionsPanel {
     pub(crate) shows_wordless: bool,
     /// The entries that are shown, by index.
     pub(crate) shown: Vec<usize>,
+    /// How wide the columns of those are.
+    pub(crate) widths: Widths,
     pub(crate) cursor: Cursor,
     /// The last record of each session that was seen.
     seen: HashMap<String, u64>,
@@ -40,6 +43,7 @@ impl SessionsPanel {
             only: None,
             shows_wordless: false,
             shown: Vec::new(),
+            widths: Widths::default(),
             cursor: Cursor::default(),
             seen: HashMap::new(),
             is_loaded: false,
@@ -86,6 +90,7 @@ impl SessionsPanel {
                 found.into_iter().map(|n| shown[n]).collect()
             }
         };
+        self.widths = Widths::of(self.shown.iter().map(|n| &entries[*n]));
         self.cursor.fit(self.shown.len(), height);
     }
 

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::app::costs::GROUPINGS;
 use crate::command::Panel;
 use crate::look::Look;
-use backtrail_view::library::CostRow;
+use backtrail_view::library::{CostRow, CostsBy};
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     let look = app.look;
@@ -20,7 +20,11 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     let by = GROUPINGS.iter().find(|(by, _)| *by == shown.by());
     let titles = Titles {
         top: format!(
-            "Costs by {} {} {}",
+            "{} by {} {} {}",
+            match shown.by() {
+                CostsBy::Tool => "Calls",
+                _ => "Costs",
+            },
             by.map_or("", |(_, name)| name),
             look.signs().dot,
             scope_words(app.sessions.scope)

@@ -48,12 +48,7 @@ pub(super) fn choose(app: &App, choose: &ChooseBox, body: Rect, buf: &mut Buffer
         ..area
     };
     if choose.shown.is_empty() {
-        let note = if choose.is_loading {
-            "reading"
-        } else {
-            "nothing matches"
-        };
-        return put_note(look, buf, list, note);
+        return put_note(look, buf, list, choose.nothing());
     }
     let height = usize::from(list.height);
     let mut cursor = choose.cursor;

@@ -9,6 +9,7 @@ use ratatui::widgets::{Block, Borders, Clear, Widget};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::app::areas::inner;
+pub(super) use crate::columns::{cut, fit, fit_right};
 use crate::look::Look;
 use backtrail_view::library;
 
@@ -144,41 +145,6 @@ pub(super) fn line_of(look: Look, line: &library::Line) -> Line<'_> {
     let spans = line.iter();
     let spans = spans.map(|span| Span::styled(span.text.as_str(), look.style(span.style)));
     Line::from_iter(spans)
-}
-
-/// Cuts a text to a width; what was cut is marked.
-pub(super) fn cut(text: &str, width: usize, ellipsis: &str) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let room = width.saturating_sub(ellipsis.width());
-    let mut used = 0;
-    let mut cut: String = text
-        .chars()
-        .take_while(|c| {
-            used += c.width().unwrap_or(0);
-            used <= room
-        })
-        .collect();
-    if width >= ellipsis.width() {
-        cut.push_str(ellipsis);
-    }
-    cut
-}
-
-/// Cuts or fills a text to exactly a width.
-pub(super) fn fit(text: &str, width: usize, ellipsis: &str) -> String {
-    let mut fitted = cut(text, width, ellipsis);
-    let missing = width.saturating_sub(fitted.width());
-    fitted.extend(std::iter::repeat_n(' ', missing));
-    fitted
-}
-
-/// Fills a text from the left, or cuts it, to exactly a width.
-pub(super) fn fit_right(text: &str, width: usize, ellipsis: &str) -> String {
-    let cut = cut(text, width, ellipsis);
-    let missing = width.saturating_sub(cut.width());
-    " ".repeat(missing) + &cut
 }
 
 /// Drops columns from the left of a line.

@@ -8,68 +8,16 @@ use ratatui::text::{Line, Span};
 use super::rows::{Titles, fit, fit_right, panel, put, put_error, put_note, row};
 use crate::app::App;
 use crate::command::Panel;
+use crate::session_columns::{AGENT, COLUMNS, ORDER, PROJECT};
 use backtrail_view::library::{Scope, SessionEntry};
 
-/// What a title must keep before another column is shown.
-const TITLE: usize = 24;
-
-/// A column beside the title.
-struct Column {
-    width: usize,
-    text: fn(&SessionEntry) -> String,
-    is_right: bool,
-}
-
-/// The columns, the most important first.
-const COLUMNS: [Column; 6] = [
-    Column {
-        width: 10,
-        text: |entry| entry.when.clone(),
-        is_right: true,
-    },
-    Column {
-        width: 11,
-        text: |entry| entry.agent.clone(),
-        is_right: false,
-    },
-    Column {
-        width: 8,
-        text: |entry| entry.cost.clone(),
-        is_right: true,
-    },
-    Column {
-        width: 12,
-        text: |entry| entry.project.clone(),
-        is_right: false,
-    },
-    Column {
-        width: 4,
-        text: |entry| number(entry.turns, "t"),
-        is_right: true,
-    },
-    Column {
-        width: 4,
-        text: |entry| number(entry.files, "f"),
-        is_right: true,
-    },
-];
-
-/// The index of the column of projects.
-const PROJECT: usize = 3;
-
-/// The order of the columns on the screen, by their index; `None` is the title.
-const ORDER: [Option<usize>; 7] = [Some(1), Some(3), None, Some(4), Some(5), Some(2), Some(0)];
-
-fn number(n: u64, unit: &str) -> String {
-    match n {
-        0 => String::new(),
-        n => format!("{n}{unit}"),
-    }
-}
+/// The columns of the mark before a row.
+const MARK: usize = 2;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     let has_focus = app.focus == Panel::Sessions;
-    let area = panel(app.look, has_focus, &titles(app), area, buf);
+    let shown = columns(app, area.width);
+    let area = panel(app.look, has_focus, &titles(app, &shown), area, buf);
     let sessions = &app.sessions;
     if let Some(error) = &sessions.error {
         return put_error(app.look, buf, area, error);
@@ -77,7 +25,6 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     if sessions.shown.is_empty() {
         return put_note(app.look, buf, area, &nothing(app));
     }
-    let shown = columns(area.width.into(), sessions.scope);
     let visible = sessions.shown.iter().enumerate().skip(sessions.cursor.top);
     for (y, (n, index)) in visible.take(area.height.into()).enumerate() {
         let (Some(row), Some(entry)) = (row(area, y), sessions.list.entries.get(*index)) else {
@@ -90,7 +37,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer) {
     }
 }
 
-fn titles(app: &App) -> Titles {
+fn titles(app: &App, shown: &[(usize, usize)]) -> Titles {
     let sessions = &app.sessions;
     let scope = match (&sessions.only, sessions.scope) {
         (Some((name, _)), _) => name.as_str(),
@@ -101,11 +48,36 @@ fn titles(app: &App) -> Titles {
     if !sessions.filter.is_empty() {
         top = format!("{top} {dot} filter: {}", sessions.filter);
     }
-    let bottom = match sessions.shown.len() {
-        0 => String::new(),
-        shown => format!("{} of {shown}", sessions.cursor.selected + 1),
-    };
-    Titles { top, bottom }
+    let mut bottom = sessions.selected().map_or_else(Vec::new, |entry| {
+        let place = format!(
+            "{} of {}",
+            sessions.cursor.selected + 1,
+            sessions.shown.len()
+        );
+        let facts = beside(entry, sessions.scope, shown);
+        facts.into_iter().chain([place]).collect()
+    });
+    bottom.retain(|fact| !fact.is_empty());
+    Titles {
+        top,
+        bottom: bottom.join(&format!(" {dot} ")),
+    }
+}
+
+/// Returns what is known of a session and has no column.
+fn beside(entry: &SessionEntry, scope: Scope, shown: &[(usize, usize)]) -> Vec<String> {
+    let is_hidden = |column: usize| shown.iter().all(|(it, _)| *it != column);
+    let mut facts = Vec::new();
+    if entry.is_sub_agent {
+        facts.push("sub-agent".to_owned());
+    }
+    if is_hidden(AGENT) {
+        facts.push(entry.agent.clone());
+    }
+    if scope == Scope::Everything && is_hidden(PROJECT) {
+        facts.push(entry.project.clone());
+    }
+    facts
 }
 
 /// Names a scope.
@@ -136,24 +108,18 @@ fn nothing(app: &App) -> String {
     }
 }
 
-/// Returns the columns that fit beside a title. The project is the same for all but everything.
-fn columns(width: usize, scope: Scope) -> Vec<usize> {
-    let mut left = width.saturating_sub(TITLE + 3);
-    let mut shown = Vec::new();
-    for (n, column) in COLUMNS.iter().enumerate() {
-        if n == PROJECT && scope != Scope::Everything {
-            continue;
-        }
-        if column.width + 1 > left {
-            break;
-        }
-        left -= column.width + 1;
-        shown.push(n);
-    }
-    shown
+/// Returns the columns of a panel of a width, borders included.
+fn columns(app: &App, width: u16) -> Vec<(usize, usize)> {
+    let room = usize::from(width).saturating_sub(2 + MARK + 1);
+    app.sessions.widths.fitting(room, app.sessions.scope)
 }
 
-fn line<'a>(app: &App, entry: &'a SessionEntry, shown: &[usize], width: usize) -> Line<'a> {
+fn line<'a>(
+    app: &App,
+    entry: &'a SessionEntry,
+    shown: &[(usize, usize)],
+    width: usize,
+) -> Line<'a> {
     let look = app.look;
     let signs = look.signs();
     let mark = match () {
@@ -163,28 +129,25 @@ fn line<'a>(app: &App, entry: &'a SessionEntry, shown: &[usize], width: usize) -
         () => Span::raw(" "),
     };
     let mut spans = vec![mark, Span::raw(" ")];
-    let beside: usize = shown.iter().map(|n| COLUMNS[*n].width + 1).sum();
-    let room = width.saturating_sub(3 + beside);
+    let beside: usize = shown.iter().map(|(_, width)| width + 1).sum();
+    let room = width.saturating_sub(MARK + 1 + beside);
     for column in ORDER {
         match column {
             None => {
                 spans.push(Span::raw(fit(&title(app, entry), room, signs.ellipsis)));
                 spans.push(Span::raw(" "));
             }
-            Some(n) if shown.contains(&n) => {
-                let Column {
-                    width,
-                    text,
-                    is_right,
-                } = &COLUMNS[n];
-                let text = text(entry);
-                let text = match is_right {
-                    true => fit_right(&text, *width, signs.ellipsis),
-                    false => fit(&text, *width, signs.ellipsis),
-                };
-                spans.push(Span::styled(text + " ", look.dim()));
+            Some(n) => {
+                let of_column = shown.iter().find(|(column, _)| *column == n);
+                spans.extend(of_column.map(|(_, width)| {
+                    let text = (COLUMNS[n].text)(entry);
+                    let text = match COLUMNS[n].is_right {
+                        true => fit_right(&text, *width, signs.ellipsis),
+                        false => fit(&text, *width, signs.ellipsis),
+                    };
+                    Span::styled(text + " ", look.dim())
+                }));
             }
-            Some(_) => {}
         }
     }
     Line::from(spans)
@@ -196,6 +159,10 @@ fn title(app: &App, entry: &SessionEntry) -> String {
         0 => String::new(),
         depth => "  ".repeat(depth - 1) + signs.branch,
     };
+    let kind = match entry.is_sub_agent {
+        true => signs.sub_agent,
+        false => "",
+    };
     let tags: String = entry.tags.iter().map(|tag| format!(" #{tag}")).collect();
-    format!("{indent}{}{tags}", entry.title)
+    format!("{indent}{kind}{}{tags}", entry.title)
 }

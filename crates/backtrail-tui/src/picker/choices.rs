@@ -25,6 +25,8 @@ pub struct Choice {
     pub id: String,
     /// What is shown of it, clean. The last column takes what is left of the width.
     pub columns: Vec<String>,
+    /// What follows where there is room beside them, the most important first.
+    pub beside: Vec<String>,
     /// What is searched when somebody types.
     pub searched: String,
 }
@@ -89,6 +91,7 @@ fn of_session(entry: SessionEntry) -> Choice {
     Choice {
         id: entry.id,
         columns: vec![entry.short, entry.when, entry.agent, entry.title],
+        beside: Vec::new(),
         searched,
     }
 }
@@ -229,6 +232,7 @@ impl Choices for Ways {
             Choice {
                 id: id.to_owned(),
                 columns: vec![id.to_owned(), meaning.clone()],
+                beside: Vec::new(),
                 searched: format!("{id} {meaning}"),
             }
         });
@@ -263,12 +267,13 @@ fn diff(
     Ok(rows.into_iter().map(|(row, _)| row).collect())
 }
 
-fn of_point(row: TimelineRow) -> Choice {
+pub(super) fn of_point(row: TimelineRow) -> Choice {
     let at = format!("{} {}", row.day, row.at);
     let searched = format!("{} {} {} {}", row.about, row.kind, row.short, at);
     Choice {
         id: row.id,
-        columns: vec![at.trim().to_owned(), row.kind, row.change, row.about],
+        columns: vec![row.kind, row.about],
+        beside: vec![at.trim().to_owned(), row.change],
         searched,
     }
 }
@@ -319,6 +324,7 @@ impl Choices for Files {
         };
         let choices = files.into_iter().map(|(path, what)| Choice {
             columns: vec![path.clone(), what],
+            beside: Vec::new(),
             searched: path.clone(),
             id: path,
         });
@@ -373,6 +379,7 @@ impl Choices for Matches {
             Choice {
                 id: format!("{}:{}{trail}", place.session, place.seq),
                 columns: vec![hit.heading, snippet.trim().to_owned()],
+                beside: Vec::new(),
                 searched: String::new(),
             }
         });

@@ -8,10 +8,17 @@ use unicode_width::UnicodeWidthStr;
 use super::areas::Areas;
 use super::choices::Choice;
 use super::state::PickerState;
-use crate::columns::window;
+use crate::columns::{fit, window};
 use crate::look::Look;
 use backtrail_view::clean::shown;
 use backtrail_view::library::{Line, Span};
+
+/// The columns of the sign before a choice.
+const SIGN: usize = 2;
+/// The blanks between two columns.
+const GAP: usize = 2;
+/// What the last column keeps before another one follows it.
+const TEXT: usize = 24;
 
 /// Draws a picker.
 pub(super) fn draw(state: &PickerState, frame: &mut Frame<'_>) {
@@ -55,20 +62,16 @@ fn draw_list(state: &PickerState, frame: &mut Frame<'_>, area: Rect) {
         frame.render_widget(TextSpan::styled(shown(message), state.look.dim()), area);
         return;
     }
-    let visible = || {
-        state
-            .listed()
-            .skip(state.cursor.top)
-            .take(usize::from(area.height))
-    };
-    let widths = widths(visible());
-    for (y, (n, choice)) in area.rows().zip((state.cursor.top..).zip(visible())) {
+    let visible = state.listed().skip(state.cursor.top);
+    let visible: Vec<&Choice> = visible.take(usize::from(area.height)).collect();
+    let widths = Widths::of(&visible, usize::from(area.width).saturating_sub(SIGN));
+    for (y, (n, choice)) in area.rows().zip((state.cursor.top..).zip(visible)) {
         let is_selected = n == state.cursor.selected;
         let sign = match is_selected {
             true => state.look.signs().selected,
             false => " ",
         };
-        let text = format!("{sign} {}", row(choice, &widths));
+        let text = format!("{sign} {}", widths.row(choice, state.look));
         let cut = window(&[Span::plain(text)], 0, usize::from(y.width));
         let line = to_text(&cut, state.look);
         frame.render_widget(line, y);
@@ -78,29 +81,56 @@ fn draw_list(state: &PickerState, frame: &mut Frame<'_>, area: Rect) {
     }
 }
 
-/// Returns how wide each column must be; the last one takes what is left.
-fn widths<'c>(choices: impl Iterator<Item = &'c Choice>) -> Vec<usize> {
+/// How wide each column is.
+struct Widths {
+    columns: Vec<usize>,
+    /// Those that follow; `None` if there is no room.
+    beside: Vec<Option<usize>>,
+}
+
+impl Widths {
+    /// The last column takes what is left. It is as wide as its texts, but what follows it goes
+    /// before it is cut to less than [`TEXT`].
+    fn of(choices: &[&Choice], room: usize) -> Self {
+        let mut columns = widest(choices.iter().map(|choice| &choice.columns));
+        let text = columns.pop().unwrap_or(0);
+        let before: usize = columns.iter().map(|width| width + GAP).sum();
+        let mut left = room.saturating_sub(before);
+        let all = widest(choices.iter().map(|choice| &choice.beside)).into_iter();
+        let beside = all.map(|width| {
+            let rest = left.checked_sub(width + GAP)?;
+            (rest >= text.min(TEXT)).then(|| {
+                left = rest;
+                width
+            })
+        });
+        let beside: Vec<Option<usize>> = beside.collect();
+        columns.push(text.min(left));
+        Self { columns, beside }
+    }
+
+    fn row(&self, choice: &Choice, look: Look) -> String {
+        let own = choice.columns.iter().zip(self.columns.iter().copied());
+        let beside = choice.beside.iter().zip(&self.beside);
+        let beside = beside.filter_map(|(text, width)| Some((text, (*width)?)));
+        let cells = own.chain(beside);
+        let cells = cells.map(|(text, width)| fit(&shown(text), width, look.signs().ellipsis));
+        cells.collect::<Vec<_>>().join(&" ".repeat(GAP))
+    }
+}
+
+/// Returns the width of the widest text of each column.
+fn widest<'c>(rows: impl Iterator<Item = &'c Vec<String>>) -> Vec<usize> {
     let mut widths = Vec::new();
-    for choice in choices {
-        for (n, column) in choice.columns.iter().enumerate() {
+    for row in rows {
+        for (n, column) in row.iter().enumerate() {
             if n == widths.len() {
                 widths.push(0);
             }
-            widths[n] = widths[n].max(column.width());
+            widths[n] = widths[n].max(shown(column).width());
         }
     }
-    if let Some(last) = widths.last_mut() {
-        *last = 0;
-    }
     widths
-}
-
-fn row(choice: &Choice, widths: &[usize]) -> String {
-    let columns = choice.columns.iter().zip(widths).map(|(column, width)| {
-        let gap = width.saturating_sub(column.width());
-        format!("{}{}", shown(column), " ".repeat(gap))
-    });
-    columns.collect::<Vec<_>>().join("  ")
 }
 
 fn draw_rule(look: Look, frame: &mut Frame<'_>, area: Rect) {

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use super::*;
 use crate::terminal_tests::{TestTerminal, this_program};
-use backtrail_view::library::{Answer, Failure, Span};
+use backtrail_view::library::{Answer, Failure, Span, TimelineRow};
 
 /// Three choices; the second has no preview. As a search it lists what is typed.
 struct Fruit {
@@ -31,6 +31,7 @@ impl Choices for Fruit {
         let choices = names.into_iter().enumerate().map(|(n, name)| Choice {
             id: format!("id of {name}"),
             columns: vec![n.to_string(), format!("{name}\x1b[31m")],
+            beside: Vec::new(),
             searched: name.to_owned(),
         });
         Ok(choices.collect())
@@ -131,6 +132,66 @@ fn the_preview_is_beside_where_it_is_wide() {
         second.ends_with("│ preview of id of apple pie, 48 wide"),
         "{frame}"
     );
+}
+
+/// Rows of a timeline, as `rewind` and `restore` offer them.
+struct Moments;
+
+impl Choices for Moments {
+    fn list(&self, _: &str) -> Answer<Vec<Choice>> {
+        let row = |about: &str| TimelineRow {
+            id: about.to_owned(),
+            day: "Thu 19 Nov".to_owned(),
+            at: "14:32".to_owned(),
+            kind: "turn 12".to_owned(),
+            style: anstyle::Style::new(),
+            about: about.to_owned(),
+            change: "+48 -12  4 files".to_owned(),
+            short: "kkkl".to_owned(),
+            session: None,
+            step: None,
+        };
+        let rows = [
+            "add the notes",
+            "round the prices half even, but not those of the cart",
+        ];
+        Ok(rows.map(row).into_iter().map(choices::of_point).collect())
+    }
+
+    fn preview(&self, _: &str, _: u16, _: Look) -> Answer<Preview> {
+        Ok(Preview::default())
+    }
+}
+
+#[test]
+fn the_prompt_of_a_point_is_seen_before_its_day_and_its_counts() {
+    for (width, expected) in [
+        (
+            80,
+            ["round the prices half even, but …", "Thu 19 Nov 14:32"],
+        ),
+        (100, ["round the prices half even, but", "turn 12"]),
+        (
+            200,
+            [
+                "not those of the cart  Thu 19 Nov 14:32",
+                "+48 -12  4 files",
+            ],
+        ),
+    ] {
+        let mut state = PickerState::new("rewind:", Look::default(), false, Size::new(width, 10));
+        for _ in 0..2 {
+            for question in state.questions() {
+                state.take(question.answer(&Moments));
+            }
+        }
+        let mut terminal = Terminal::new(TestBackend::new(width, 10)).unwrap();
+        terminal.draw(|frame| draw::draw(&state, frame)).unwrap();
+        let frame = terminal.backend().to_string();
+        for text in expected {
+            assert!(frame.contains(text), "{width}: no {text} in\n{frame}");
+        }
+    }
 }
 
 #[test]

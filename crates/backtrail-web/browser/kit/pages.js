@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 
 export class Pages {
-  static async start(store, { write = false, port, cwd } = {}) {
+  static async start(store, { write = false, opens = false, port, cwd } = {}) {
     const pages = new Pages();
-    const args = ["web", "--no-open", "--json", ...(write ? ["--write"] : []), ...(port ? ["--port", String(port)] : [])];
+    const args = ["web", ...(opens ? [] : ["--no-open"]), "--json", ...(write ? ["--write"] : []), ...(port ? ["--port", String(port)] : [])];
     pages.child = store.start(args, { cwd });
     pages.stderr = "";
     pages.child.stderr.setEncoding("utf8").on("data", (text) => { pages.stderr += text; });

@@ -17,6 +17,8 @@ export class Store {
     store.dir = await realpath(await mkdtemp(join(tmpdir(), "backtrail-pages-")));
     store.home = join(store.dir, "home");
     store.work = join(store.dir, "work");
+    // Programs of a test come before those of the machine.
+    store.bin = join(store.dir, "bin");
     for (const dir of [store.home, store.work, join(store.dir, "tmp")]) await mkdir(dir);
     return store;
   }
@@ -24,7 +26,7 @@ export class Store {
   // Nothing of the machine's own agents and settings is read.
   get environment() {
     return {
-      PATH: process.env.PATH,
+      PATH: `${this.bin}:${process.env.PATH}`,
       TZ: "UTC",
       LANG: "C.UTF-8",
       HOME: this.home,

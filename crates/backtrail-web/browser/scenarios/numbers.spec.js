@@ -74,6 +74,43 @@ test("blocks of five hours, and the dearest turns lead to their prompts", async 
   await expect(page.locator("#r1")).toBeInViewport();
 });
 
+const costly = (text, hours, cost) => [
+  { role: "user", text, at: story.ago(hours) },
+  story.answer("Done.", { at: story.ago(hours), model: "m", response_id: text, cost_usd: cost, usage: usage(10) }),
+];
+const usage = (tokens) => ({ input_tokens: tokens, output_tokens: tokens });
+
+test("a total is that of the days that are shown, and says so", async ({ page, store, open }) => {
+  await store.record(costly("long ago", 24 * 40, 5));
+  await store.record(costly("lately", 24, 3));
+  await open("/costs");
+  const total = page.locator("#spending .totals dd").first();
+  await expect(total).toHaveText("$3.00");
+  await expect(page.locator("#spending .note").first()).toHaveText(/^The newest 30 of 40 days/);
+  await page.locator("#spending summary").first().click();
+  await expect(page.locator("#spending tfoot td").first()).toHaveText("$3.00");
+  await expect(page.locator("#spending .plot svg")).toContainText("$3.00");
+  await expect(page.locator("#spending .plot svg")).not.toContainText("$8.00");
+  await page.getByLabel("Since").fill(story.ago(24 * 41).slice(0, 10));
+  await expect(total).toHaveText("$8.00");
+  await expect(page.locator("#spending .note")).toHaveCount(0);
+});
+
+for (const by of ["week", "block"]) {
+  test(`the sessions of a ${by} are named by their titles and short ids`, async ({ page, store, open }) => {
+    const session = await story.checkout(store);
+    const [{ short }] = await store.json(["list", "--all"]);
+    await open(`/costs?by=${by}`);
+    const box = page.locator("#spending");
+    await box.locator("summary").first().click();
+    const its = box.locator(".its-sessions").last();
+    await its.locator("summary").click();
+    await expect(its.locator("li")).toHaveText(`Checkout ${short}`);
+    await its.locator("a").click();
+    await expect(page).toHaveURL(new RegExp(`/session/${session}`));
+  });
+}
+
 test("a group leads to its sessions, and tools are counted", async ({ page, store, open }) => {
   await story.checkout(store);
   await story.imported(store);
@@ -110,6 +147,24 @@ test("the health of the store is told, and again when it is asked for", async ({
     await page.getByRole("button", { name: "Check again" }).click();
     await expect(sessions).toHaveText("4", { timeout: 1000 });
   }).toPass();
+});
+
+test("a directory without checkpoints is not called protected", async ({ page, store, open }) => {
+  await story.workspace(store);
+  await store.write(".gitignore", "secret.bin\n");
+  await store.write("secret.bin", "x".repeat(2 << 20));
+  await store.run(["checkpoint"]);
+  const cwd = join(store.dir, "bare");
+  await store.write("b.txt", "b\n", { below: cwd });
+  await open("/health", { cwd });
+  const here = page.locator(".protection").first();
+  await expect(here.locator("h3")).toContainText("bare (here)");
+  await expect(here).toContainText("Nothing is protected: there are no checkpoints yet.");
+  await expect(here).not.toContainText("Everything is protected");
+  const other = page.locator(".protection").last();
+  await expect(other.locator("h3")).toContainText("work");
+  await other.locator("summary").click();
+  await expect(other.locator("tr", { hasText: "secret.bin" })).toContainText("ignored");
 });
 
 test("damage is found by the health page, and marks its session", async ({ page, store, open }) => {

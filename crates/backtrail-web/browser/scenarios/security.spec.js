@@ -1,4 +1,7 @@
 // Nothing of the store reaches anything but the page that has the token, and no text of it runs.
+import { chmod, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+
 import { Elsewhere } from "../kit/elsewhere.js";
 import { hostile } from "../kit/hostile.js";
 import { expect, test } from "../kit/test.js";
@@ -17,6 +20,24 @@ test("without a token a page says how to get one, and asks for nothing", async (
   }
   expect(asked.filter((path) => path.startsWith("/api/"))).toEqual([]);
   expect(await page.content()).not.toContain("Checkout");
+});
+
+test("the browser is led to the page by a file that is gone once the page is there", async ({ page, store, monitor }) => {
+  await story.checkout(store);
+  const opened = join(store.dir, "opened");
+  const program = await store.write("xdg-open", `#!/bin/sh\necho "$1" > ${opened}.part && mv ${opened}.part ${opened}\n`, { below: store.bin });
+  await chmod(program, 0o755);
+  const pages = await store.serve({ opens: true });
+  monitor.allow(pages.origin);
+  monitor.allow("null");
+  await expect.poll(() => readFile(opened, "utf8").catch(() => "")).toMatch(/\.html\n$/);
+  const file = (await readFile(opened, "utf8")).trim();
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  await page.goto(`file://${file}`);
+  await expect(page.locator("#list .row")).toHaveCount(1);
+  expect(page.url()).toBe(`${pages.origin}/`);
+  await expect.poll(() => stat(file).then(() => "there", () => "gone")).toBe("gone");
+  expect(await page.evaluate(() => document.referrer)).toBe("");
 });
 
 test("a wrong token gets the same page, and no data", async ({ page, store, monitor }) => {
@@ -186,7 +207,8 @@ test("hostile text in every place of every page runs nothing, and calls nobody",
   await expect(moments.first()).toBeVisible();
   for (const moment of await moments.all()) {
     await moment.click();
-    await expect(page.locator("#moment-changes .changes")).toBeVisible();
+    // Not those of the moment before.
+    await expect(page.locator(`#moment-changes .changes[data-of="row=${await moment.getAttribute("data-id")}"]`)).toBeVisible();
     for (const summary of (await page.locator("#moment-changes summary").all()).slice(0, 30)) await summary.click();
     await quiet();
   }

@@ -163,6 +163,31 @@ test("a turn shows its files and their differences, unified and side by side, wo
   await expect(page.locator("#session-tools [data-layout]")).toHaveAttribute("aria-pressed", "false");
 });
 
+for (const width of [390, 1280, 1920]) {
+  test(`side by side, the two texts have the room, not the numbers of their lines: ${width} wide`, async ({ page, store, open }) => {
+    const claude = await Claude.start(store);
+    await store.write("src/cart.rs", story.CART);
+    await claude.turn("count each item twice", () => store.write("src/cart.rs", story.CART.replace("items.iter().sum()", "items.sum()")));
+    await page.setViewportSize({ width, height: 900 });
+    await open(`/session/${claude.session}`);
+    await page.locator("#session-tools [data-layout]").click();
+    await page.getByRole("button", { name: "Files", exact: true }).click();
+    const row = page.locator(".turn-files table.split tr", { has: page.locator("td.del") });
+    await expect(row).toBeVisible();
+    const widths = await row.locator("td").evaluateAll((cells) => cells.map((cell) => cell.getBoundingClientRect().width));
+    const [oldNumber, oldText, newNumber, newText] = widths;
+    expect(Math.max(oldNumber, newNumber)).toBeLessThan(70);
+    expect(oldNumber).toBeCloseTo(newNumber, 0);
+    expect(oldText).toBeCloseTo(newText, 0);
+    const all = widths.reduce((sum, one) => sum + one, 0);
+    expect((oldText + newText) / all).toBeGreaterThan(0.7);
+    if (width < 1000) return;
+    const height = await row.evaluate((node) => node.getBoundingClientRect().height);
+    const lineHeight = await row.evaluate((node) => parseFloat(getComputedStyle(node).lineHeight));
+    expect(height, "a short line is one line").toBeLessThan(1.9 * lineHeight);
+  });
+}
+
 test("a record is copied as a link, as text and as Markdown", async ({ page, store, open }) => {
   const session = await story.checkout(store);
   const pages = await open(`/session/${session}`);
@@ -228,4 +253,20 @@ test("a title and tags are set after their plan, and the report reverses them", 
   await page.locator("#report [data-reverse]").click();
   await page.locator("#plan").getByRole("button", { name: "Do it" }).click();
   await expect.poll(async () => (await store.json(["show", session])).title).toBe("Checkout");
+});
+
+test.describe("for a reader whose clock has twelve hours", () => {
+  test.use({ locale: "en-US" });
+
+  test("times are those of a day of 24, as in the lists", async ({ page, store, open }) => {
+    const session = await store.record([
+      { role: "user", text: "when is it?", at: "2026-11-03T15:35:00Z" },
+      story.answer("Now.", { at: "2026-11-03T15:36:00Z" }),
+      { role: "user", text: "and at night?", at: "2026-11-04T00:05:00Z" },
+    ]);
+    await open(`/session/${session}`);
+    await expect(page.locator("#conversation .prompt time").first()).toContainText("15:35");
+    await expect(page.locator("#conversation .prompt time").last()).toContainText("00:05");
+    for (const time of await page.locator("main time").allTextContents()) expect(time).not.toMatch(/[AP]M/i);
+  });
 });

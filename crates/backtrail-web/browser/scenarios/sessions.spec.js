@@ -94,15 +94,75 @@ test("a search shows its matches, and opens the record", async ({ page, store, o
   const hit = page.locator(".hit-row");
   await expect(hit).toHaveCount(1);
   await expect(hit.locator("mark")).toHaveText("again");
-  await expect(page.locator("#tally")).toHaveText("1 matches");
+  await expect(page.locator("#tally")).toHaveText("1 match");
   await expect(page).toHaveURL(/\?q=again$/);
   await hit.click();
   await expect(page).toHaveURL(/\/session\/[^/]+#r4$/);
   await expect(page.locator("#r4")).toBeInViewport();
   await expect(page.locator("#r4")).toHaveClass(/here/);
+  await expect(page.locator("#r4 mark")).toHaveText("again");
   await page.goBack();
   await expect(page.locator("[data-search]")).toHaveValue("again");
   await expect(hit).toHaveCount(1);
+});
+
+test("a match far down in the output of a tool is seen where it is opened, and marked", async ({ page, store, open }) => {
+  const output = [...Array.from({ length: 300 }, (_, n) => `line ${n}`), "here is the Quagga", ...Array.from({ length: 300 }, (_, n) => `more ${n}`)].join("\n");
+  await store.record([
+    "look for it",
+    story.answer("I look.", { blocks: [story.call("t1", "Bash", { command: "cat zoo" })] }),
+    story.result("t1", "Bash", output),
+    story.answer("No quaggas: I saw one quagga."),
+  ]);
+  await open("/?q=quagga");
+  const hit = page.locator(".hit-row", { hasText: "here is the" });
+  await expect(hit.locator("mark")).toHaveText("Quagga");
+  await hit.click();
+  const mark = page.locator("#conversation details.tool mark");
+  await expect(mark).toHaveText("Quagga");
+  await expect(mark).toBeInViewport();
+  await expect(page.locator("#conversation .answer mark").last()).toHaveText("quagga");
+  await expect(page.locator("#conversation mark")).toHaveCount(2);
+  await page.reload();
+  await expect(mark).toBeInViewport();
+});
+
+test("filters hold while searching", async ({ page, store, open }) => {
+  const checkout = await story.checkout(store);
+  await story.imported(store);
+  await store.run(["tag", checkout, "good", "slow"]);
+  await store.record(["the quick fix"], { title: "Quick" });
+  await open("/?q=the");
+  const headings = page.locator(".hit-row .heading");
+  const found = async (filters) => {
+    await page.goto(`${new URL(page.url()).origin}/?q=the&${filters}`);
+    await expect(page.locator("#tally")).toContainText("with these filters");
+    return (await headings.allTextContents()).map((heading) => heading.split(" · ")[0]);
+  };
+  await expect(headings.filter({ hasText: "rename the widget" }).first()).toBeVisible();
+  await expect(headings.filter({ hasText: "Checkout" }).first()).toBeVisible();
+  expect(new Set(await found("agent=codex"))).toEqual(new Set(["explain the scheduler"]));
+  expect(new Set(await found("title=quick"))).toEqual(new Set(["Quick"]));
+  expect(new Set(await found("tag=good&tag=slow"))).toEqual(new Set(["Checkout"]));
+  expect(new Set(await found(`until=${story.ago(49).slice(0, 10)}`))).toEqual(new Set(["rename the widget", "explain the scheduler"]));
+  expect(await found("agent=codex&title=quick")).toEqual([]);
+  await page.locator("#clear").click();
+  await expect(page).toHaveURL(/\/$/);
+});
+
+test("every match can be reached", async ({ page, store, open }) => {
+  for (const title of ["One", "Two"]) await store.record(Array.from({ length: 40 }, (_, n) => `zebra number ${n}`), { title });
+  await open("/?q=zebra");
+  const hits = page.locator(".hit-row");
+  await expect(page.locator("#tally")).toHaveText("60 of 80 matches");
+  await expect(hits).toHaveCount(60);
+  const last = await hits.last().getAttribute("href");
+  await page.getByRole("button", { name: "More matches" }).click();
+  await expect(page.locator("#tally")).toHaveText("80 matches");
+  await expect(hits).toHaveCount(80);
+  await expect(page.getByRole("button", { name: "More matches" })).toHaveCount(0);
+  await expect(page.locator(`.hit-row[href="${last}"]`)).toBeFocused();
+  await expect(page.locator(`.hit-row[href="${last}"]`)).toBeInViewport();
 });
 
 test("a search that finds nothing suggests a word, which finds", async ({ page, store, open }) => {

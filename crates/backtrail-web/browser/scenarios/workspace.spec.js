@@ -135,7 +135,8 @@ test("a rewind restores every file of the moment, and is itself undone", async (
   expect(await files(store)).toEqual({ "notes.txt": NOTES, "src/cart.rs": story.CART });
   await page.locator("#report").getByRole("button", { name: "Reverse" }).click();
   await doIt(page);
-  await expect.poll(() => files(store)).toEqual(before);
+  // Staged files come and go until it is done.
+  await expect(async () => expect(await files(store)).toEqual(before)).toPass();
 });
 
 test("a single file is restored from a moment", async ({ page, store, open }) => {
@@ -204,7 +205,7 @@ for (const [choice, after] of Object.entries(CHOICES)) {
     expect(await files(store)).toEqual(after);
     await page.locator("#report").getByRole("button", { name: "Reverse" }).click();
     await doIt(page);
-    await expect.poll(() => files(store)).toEqual(before);
+    await expect(async () => expect(await files(store)).toEqual(before)).toPass();
   });
 }
 
@@ -262,4 +263,18 @@ test("blame names the run, the turn and the person of each line", async ({ page,
   await expect(groups.last().locator(".author")).toContainText(/you/i);
   await groups.filter({ hasText: "by hooks" }).locator(".author a").click();
   await expect(page).toHaveURL(/\/session\/[^/]+#r\d+$/);
+});
+
+test("started where nothing is kept, the one workspace there is can be chosen", async ({ page, store, open }) => {
+  await story.workspace(store);
+  const cwd = join(store.dir, "bare");
+  await store.write("b.txt", "b\n", { below: cwd });
+  await open("/workspace", { cwd });
+  await expect(page.locator("#timeline")).toContainText("Nothing has happened here yet");
+  const choice = page.locator("#workspace-choice");
+  await expect(choice.locator("option:checked")).toHaveText("Choose a workspace");
+  await choice.selectOption({ index: 1 });
+  await expect(page).toHaveURL(/\/workspace\?w=/);
+  await expect(moments(page)).toHaveCount(5);
+  await expect(choice.locator("option:checked")).toContainText("work");
 });

@@ -148,6 +148,13 @@ impl Fake {
         }
     }
 
+    fn named(&self, n: u64) -> NamedSession {
+        let SessionEntry {
+            id, short, title, ..
+        } = self.entry(n);
+        NamedSession { id, short, title }
+    }
+
     fn row(&self, n: u64) -> SessionRow {
         SessionRow {
             entry: self.entry(n),
@@ -381,40 +388,8 @@ impl Library for Fake {
         })
     }
 
-    fn search(&self, words: &str, _: Scope) -> Answer<SearchResults> {
-        if words.starts_with('"') && !words[1..].contains('"') {
-            return Err(Failure::new("a quote is not closed"));
-        }
-        if words == "nothing" {
-            return Ok(SearchResults {
-                suggestion: Some("anything".to_owned()),
-                ..SearchResults::default()
-            });
-        }
-        let bold = Style::new().bold();
-        let hits = (0..25_u64).map(|n| SearchHit {
-            place: Place {
-                session: session_id(n / 3),
-                seq: n % 3 * TURN,
-                trail: None,
-            },
-            heading: format!(
-                "{} · Claude Code · 14:02 · turn {}",
-                self.entry(n / 3).title,
-                n % 3
-            ),
-            snippet: vec![vec![
-                Span::plain("… the tokens <b>of</b> "),
-                Span::new(bold, words),
-                Span::plain(" are read before the tree is made …"),
-            ]],
-            is_undone: n == 4,
-        });
-        Ok(SearchResults {
-            hits: hits.collect(),
-            all: 246,
-            suggestion: None,
-        })
+    fn search(&self, _: &str, _: Scope) -> Answer<SearchResults> {
+        Ok(SearchResults::default())
     }
 
     fn costs(&self, _: CostsBy, _: Scope) -> Answer<Costs> {
@@ -536,6 +511,42 @@ impl Site for Fake {
         })
     }
 
+    fn find_messages(&self, words: &str, _: &SessionQuery) -> Answer<SearchResults> {
+        if words.starts_with('"') && !words[1..].contains('"') {
+            return Err(Failure::new("a quote is not closed"));
+        }
+        if words == "nothing" {
+            return Ok(SearchResults {
+                suggestion: Some("anything".to_owned()),
+                ..SearchResults::default()
+            });
+        }
+        let bold = Style::new().bold();
+        let hits = (0..25_u64).map(|n| SearchHit {
+            place: Place {
+                session: session_id(n / 3),
+                seq: n % 3 * TURN,
+                trail: None,
+            },
+            heading: format!(
+                "{} · Claude Code · 14:02 · turn {}",
+                self.entry(n / 3).title,
+                n % 3
+            ),
+            snippet: vec![vec![
+                Span::plain("… the tokens <b>of</b> "),
+                Span::new(bold, words),
+                Span::plain(" are read before the tree is made …"),
+            ]],
+            is_undone: n == 4,
+        });
+        Ok(SearchResults {
+            hits: hits.collect(),
+            all: 246,
+            suggestion: None,
+        })
+    }
+
     fn choices(&self) -> Answer<FilterChoices> {
         Ok(FilterChoices {
             agents: self.agents(""),
@@ -613,7 +624,7 @@ impl Site for Fake {
                 cost: format!("${:.2}", micro_dollars as f64 / 1e6),
                 tokens: format!("{} k", 95 * n),
                 share: ((60 - n) * 1000 / 60) as u16,
-                sessions: (0..n % 4).map(session_id).collect(),
+                sessions: (0..n % 4).map(|n| self.named(n)).collect(),
             }
         });
         let rows: Vec<SpendingRow> = rows.collect();
@@ -686,13 +697,20 @@ impl Site for Fake {
                 ),
                 finding("disk", Condition::Fine, "there is enough space", None),
             ],
-            not_protected: vec![
-                ("target/".to_owned(), "ignored".to_owned()),
-                (
-                    "model <1>.bin".to_owned(),
-                    "300 MiB, larger than snapshot_cap".to_owned(),
-                ),
-            ],
+            protection: vec![Protection {
+                name: "parser".to_owned(),
+                directory: "~/parser".to_owned(),
+                is_here: true,
+                skipped: vec![
+                    ("target/".to_owned(), "ignored".to_owned()),
+                    (
+                        "model <1>.bin".to_owned(),
+                        "300 MiB, larger than snapshot_cap".to_owned(),
+                    ),
+                ],
+                ..Protection::default()
+            }],
+            unchecked: 0,
         })
     }
 

@@ -2,7 +2,9 @@
 
 const fileParameters = (url) => {
   const { w, at, path } = Object.fromEntries(url.searchParams);
-  return { w: w ?? hello.workspace, at: at ?? "now", path };
+  // The workspace of a record is that of its session.
+  const here = at?.startsWith("r:") ? "" : hello.workspace;
+  return { w: w ?? here, at: at ?? "now", path };
 };
 
 const showWhen = (at) => {

@@ -150,9 +150,9 @@ one("#theme").addEventListener("click", () => {
   keep("backtrail-theme", root.dataset.theme);
 });
 
-// Times, in the zone of the reader.
-const timeOfDay = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const dateAndTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+// Times, in the zone of the reader, as 24 hours like those that come from the server.
+const timeOfDay = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const dateAndTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
 const showTimes = (node) => {
   let day = "";
   for (const time of all("time", node)) {

@@ -90,6 +90,38 @@ const saveFile = ({ file_name, media_type, base64 }) => {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 };
 
+// Returns what finds texts as whole words, whatever their case and the blanks in them.
+const markedWords = (texts) => {
+  const escaped = (word) => word.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+  const patterns = texts.map((text) => text.trim().split(/\s+/).map(escaped).join("\\s+")).filter(Boolean);
+  return patterns.length ? new RegExp(`(?<![\\p{L}\\p{N}_])(?:${patterns.join("|")})(?![\\p{L}\\p{N}_])`, "giu") : null;
+};
+
+const markWords = (node, words) => {
+  const walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT, (text) => (text.parentElement.closest("button, time, a.link, mark") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT));
+  const texts = [];
+  while (walker.nextNode()) texts.push(walker.currentNode);
+  for (const text of texts) {
+    const parts = [];
+    let end = 0;
+    for (const { 0: found, index } of text.data.matchAll(words)) {
+      parts.push(text.data.slice(end, index), element("mark", found));
+      end = index + found.length;
+    }
+    if (end > 0) text.replaceWith(...parts, text.data.slice(end));
+  }
+};
+
+// Scrolls to the first mark of a record, and within what scrolls by itself, if it is not seen yet.
+const showMark = (target, shown) => {
+  const mark = one("mark", shown) ?? one("mark", target.closest("details") ?? target);
+  if (!mark) return;
+  for (let at = mark; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  const { top, bottom } = mark.getBoundingClientRect();
+  const isInWindow = top >= barHeight() && bottom <= innerHeight;
+  mark.scrollIntoView({ block: isInWindow ? "nearest" : "center", behavior: "instant" });
+};
+
 const sessionPage = (url) => {
   const reference = decodeURIComponent(url.pathname.split("/")[2]);
   const trail = url.searchParams.get("trail") ?? undefined;
@@ -116,8 +148,12 @@ const sessionPage = (url) => {
     column.resize(end - session.first + 1);
   };
 
+  // What a search found, where it is read.
+  const words = markedWords(url.searchParams.getAll("mark"));
+
   const prepare = (node) => {
     prepareParts(node, session.id, trail);
+    if (words) markWords(node, words);
     if (isUnfolded) all("details", node).forEach((details) => { details.open = !details.matches(".file"); });
   };
 
@@ -141,6 +177,7 @@ const sessionPage = (url) => {
     shown.setAttribute("tabindex", "-1");
     shown.focus({ preventScroll: true });
     scrollTo({ top: scrollY + target.getBoundingClientRect().top - barHeight() - 12, behavior: "instant" });
+    showMark(target, shown);
     await Promise.all([column.reach(seq - session.first - RECORDS), column.reach(seq - session.first + RECORDS)]);
   };
 
@@ -370,6 +407,11 @@ const openMenu = (link) => {
 const recordLink = ({ session, seq, trail }) =>
   `${location.origin}/session/${encodeURIComponent(session)}${trail === undefined ? "" : `?trail=${trail}`}#r${seq}`;
 
+const recordMoment = ({ session, seq, trail }) => ["r", session, seq, ...(trail === undefined ? [] : [trail])].join(":");
+
+// The workspace that has the files of a session, wherever this program was started; empty if none has.
+const workspaceOf = async (session) => (await ask("session", { ref: session })).workspace;
+
 const asMarkdown = (link, text) => {
   if (link.closest(".prompt")) return `## User\n\n${text}\n`;
   if (link.closest(".answer")) return `${text}\n`;
@@ -382,18 +424,20 @@ const menuActions = {
   link: () => copy(recordLink(menuOf), "a link"),
   text: async () => copy((await ask("text", menuOf)).text, "the text"),
   markdown: async () => copy(asMarkdown(menuOf.link, (await ask("text", menuOf)).text), "Markdown"),
-  files: () => {
-    const { session, seq, trail } = menuOf;
-    const at = ["r", session, seq, ...(trail === undefined ? [] : [trail])].join(":");
-    router.go(`/files?${given({ w: router.page.workspace?.(), at })}`);
+  files: async () => {
+    const at = recordMoment(menuOf);
+    const w = await workspaceOf(menuOf.session);
+    await router.go(`/files?${given({ w, at })}`);
   },
-  rewind: () => {
-    const { session, seq, trail } = menuOf;
-    plan({ action: { do: "rewind", workspace: "", to: ["r", session, seq, ...(trail === undefined ? [] : [trail])].join(":") } });
+  rewind: async () => {
+    const to = recordMoment(menuOf);
+    const workspace = await workspaceOf(menuOf.session);
+    await plan({ w: workspace, action: { do: "rewind", workspace, to } });
   },
-  fork: () => {
+  fork: async () => {
     const { session, seq, trail } = menuOf;
-    fork({ session, seq, trail });
+    const workspace = await workspaceOf(session);
+    await fork({ session, seq, trail }, workspace);
   },
 };
 menu.addEventListener("click", async (event) => {

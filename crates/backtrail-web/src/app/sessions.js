@@ -1,6 +1,7 @@
 // The sessions, and what a search over all of them finds.
 
 const ROW_HEIGHT = 45;
+const MATCHES = 60;
 const STARTED_MS = Date.now();
 
 // The last record of each session that was seen, by which unread ones are known.
@@ -96,15 +97,38 @@ const sessionsPage = () => {
     isFirst = false;
   });
 
-  const showResults = () => {
+  const showResults = (limit = MATCHES) => {
     searching?.abort();
     searching = new AbortController();
     return showing(results, async () => {
       const words = field.value.trim();
-      const found = await ask("search", { words, scope: filters().get("scope") }, searching.signal);
+      const found = await ask("search", given([["words", words], ["limit", limit], ...filters()]), searching.signal);
       fill(results, found.html);
-      tally.textContent = found.all > found.shown ? `${found.shown} of ${found.all.toLocaleString()} matches` : `${found.all} matches`;
+      showMatchCount(found);
+      if (found.all > found.shown) results.append(moreButton(limit));
     });
+  };
+
+  const showMatchCount = ({ shown, all: every }) => {
+    const matches = `${every.toLocaleString()} ${every === 1 ? "match" : "matches"}`;
+    const count = every > shown ? `${shown.toLocaleString()} of ${matches}` : matches;
+    tally.textContent = [...filters()].length ? `${count} with these filters` : count;
+  };
+
+  // More matches may come between those that are shown: the last of these stays where it is.
+  const moreButton = (limit) => {
+    const more = element("button", "More matches", { type: "button", class: "button", id: "more-matches" });
+    more.addEventListener("click", async () => {
+      more.disabled = true;
+      const last = all("a.hit-row", results).at(-1);
+      const [address, before] = [last.getAttribute("href"), last.getBoundingClientRect().top];
+      await showResults(limit * 4);
+      const same = all("a.hit-row", results).find((link) => link.getAttribute("href") === address);
+      if (!same) return;
+      scrollBy({ top: same.getBoundingClientRect().top - before, behavior: "instant" });
+      same.focus({ preventScroll: true });
+    });
+    return more;
   };
 
   const show = () => {

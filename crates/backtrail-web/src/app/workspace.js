@@ -31,7 +31,7 @@ const workspacePage = (url) => {
     slider.max = Math.max(0, rows.length - 1);
     slider.disabled = rows.length < 2;
     if (rows.length === 0) {
-      timeline.replaceChildren(element("p", "Nothing has happened here yet. Make the first checkpoint in a terminal: backtrail checkpoint", { class: "empty" }));
+      timeline.replaceChildren(element("p", "Nothing has happened here yet. Choose a workspace above, or make the first checkpoint here in a terminal: backtrail checkpoint", { class: "empty" }));
       one("#moment").hidden = true;
       return;
     }
@@ -122,6 +122,8 @@ const workspacePage = (url) => {
     const found = await ask("workspaces");
     fill(choice, found.html);
     if (w) choice.value = w;
+    // A list shows its first entry as chosen, which then cannot be.
+    else if (!one("[selected]", choice)) choice.prepend(new Option("Choose a workspace", "", true, true));
     choice.parentElement.hidden = found.count === 0;
   });
   choice.addEventListener("change", () => router.go(`/workspace?${given({ w: choice.value })}`));

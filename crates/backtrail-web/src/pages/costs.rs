@@ -6,10 +6,14 @@ use serde_json::{Value, json};
 
 use super::{blocks, heat_map, links};
 use crate::answer::Query;
-use crate::library::{Amounts, DearTurn, GroupBy, Site, SpendingQuery, SpendingRow, SpendingView};
+use crate::library::{
+    Amounts, DearTurn, GroupBy, NamedSession, Site, SpendingQuery, SpendingRow, SpendingView,
+};
 
 /// How many groups are shown, unless a request says otherwise.
 const USUAL: usize = 30;
+/// The same if a request says since when.
+const SINCE: usize = 400;
 /// No request is answered with more groups.
 const MOST: usize = 1_000;
 /// The days of a heat map.
@@ -47,6 +51,7 @@ pub(crate) fn five_hours(site: &dyn Site, query: &Query) -> Answer<Value> {
     };
     let view = site.spending(&query)?;
     let html = html! {
+        (left_out(&view, GroupBy::Block))
         (blocks::plot(&view.rows))
         (folded_table(&view, GroupBy::Block))
     };
@@ -75,12 +80,16 @@ pub(crate) fn dearest(site: &dyn Site, query: &Query) -> Answer<Value> {
 }
 
 fn spending_query(query: &Query, by: GroupBy) -> Answer<SpendingQuery> {
+    let usual = match query.text("since") {
+        Some(_) if times(by).is_some() => SINCE,
+        _ => USUAL,
+    };
     Ok(SpendingQuery {
         by,
         scope: query.scope()?,
         since: query.text("since").map(str::to_owned),
         until: query.text("until").map(str::to_owned),
-        limit: query.number("limit")?.unwrap_or(USUAL).min(MOST),
+        limit: query.number("limit")?.unwrap_or(usual).min(MOST),
     })
 }
 
@@ -102,6 +111,7 @@ fn group_by(query: &Query) -> Answer<GroupBy> {
 fn groups(view: &SpendingView, by: GroupBy) -> Markup {
     html! {
         @if by != GroupBy::Tool { (total(&view.total)) }
+        (left_out(view, by))
         @if let [first, rest @ ..] = view.notes.as_slice() {
             p.note { (first) }
             @if !rest.is_empty() {
@@ -142,8 +152,36 @@ fn figure(name: &str, value: &str) -> Markup {
 fn folded_table(view: &SpendingView, by: GroupBy) -> Markup {
     html! {
         details.numbers-of { summary { b { "The numbers" } span { "as a table" } } (table(view, by)) }
-        @let left = view.all.saturating_sub(view.rows.len() as u64);
-        @if left > 0 { p.note { (grouped(left)) " more are not shown" } }
+    }
+}
+
+/// Says how many groups are not shown, and whether the total has them.
+fn left_out(view: &SpendingView, by: GroupBy) -> Markup {
+    let shown = view.rows.len() as u64;
+    let left = grouped(view.all.saturating_sub(shown));
+    html! {
+        @if view.all > shown {
+            p.note {
+                @match times(by) {
+                    Some(times) => {
+                        "The newest " (grouped(shown)) " of " (grouped(view.all)) " " (times)
+                        ", and their total. Choose Since to see earlier ones."
+                    }
+                    None => { (left) " more are in the total and not shown." }
+                }
+            }
+        }
+    }
+}
+
+/// Returns what groups are called if they are times.
+fn times(by: GroupBy) -> Option<&'static str> {
+    match by {
+        GroupBy::Day => Some("days"),
+        GroupBy::Week => Some("weeks"),
+        GroupBy::Month => Some("months"),
+        GroupBy::Block => Some("blocks"),
+        _ => None,
     }
 }
 
@@ -220,15 +258,19 @@ fn sessions_of(row: &SpendingRow) -> Markup {
         @if !row.sessions.is_empty() {
             details.its-sessions {
                 summary { (row.sessions.len()) @if row.sessions.len() == 1 { " session" } @else { " sessions" } }
-                ul { @for id in &row.sessions { li { a href=(links::session(id)) { (short(id)) } } } }
+                ul { @for session in &row.sessions { li { (session_link(session)) } } }
             }
         }
     }
 }
 
-/// Returns the beginning of an id: a page that is not found says more.
-fn short(id: &str) -> String {
-    id.chars().take(8).collect()
+fn session_link(session: &NamedSession) -> Markup {
+    html! {
+        a href=(links::session(&session.id)) {
+            @if session.title.is_empty() { "(no title)" } @else { (session.title) }
+        }
+        " " code { (session.short) }
+    }
 }
 
 fn heading(by: GroupBy) -> &'static str {

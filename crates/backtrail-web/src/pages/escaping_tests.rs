@@ -72,7 +72,11 @@ impl Hostile {
             cost: self.text(),
             tokens: self.text(),
             share: 1000,
-            sessions: vec![self.text()],
+            sessions: vec![NamedSession {
+                id: self.text(),
+                short: self.text(),
+                title: self.text(),
+            }],
             ..SpendingRow::default()
         }
     }
@@ -163,19 +167,8 @@ impl Library for Hostile {
             ..Timeline::default()
         })
     }
-    fn search(&self, words: &str, _: Scope) -> Answer<SearchResults> {
-        let hit = SearchHit {
-            place: self.place(),
-            heading: self.text(),
-            snippet: vec![self.spans()],
-            is_undone: true,
-        };
-        let is_found = words != "nothing";
-        Ok(SearchResults {
-            hits: is_found.then_some(hit).into_iter().collect(),
-            all: 1,
-            suggestion: Some(self.text()),
-        })
+    fn search(&self, _: &str, _: Scope) -> Answer<SearchResults> {
+        Ok(SearchResults::default())
     }
     fn costs(&self, _: CostsBy, _: Scope) -> Answer<Costs> {
         Ok(Costs::default())
@@ -209,6 +202,20 @@ impl Site for Hostile {
             rows: vec![self.row()],
             matching: 1,
             all: 1,
+        })
+    }
+    fn find_messages(&self, words: &str, _: &SessionQuery) -> Answer<SearchResults> {
+        let hit = SearchHit {
+            place: self.place(),
+            heading: self.text(),
+            snippet: vec![self.spans()],
+            is_undone: true,
+        };
+        let is_found = words != "nothing";
+        Ok(SearchResults {
+            hits: is_found.then_some(hit).into_iter().collect(),
+            all: 1,
+            suggestion: Some(self.text()),
         })
     }
     fn choices(&self) -> Answer<FilterChoices> {
@@ -287,7 +294,15 @@ impl Site for Hostile {
                 text: self.text(),
                 hint: Some(self.text()),
             }],
-            not_protected: vec![(self.text(), self.text())],
+            protection: vec![Protection {
+                name: self.text(),
+                directory: self.text(),
+                is_here: true,
+                problem: Some(self.text()),
+                skipped: vec![(self.text(), self.text())],
+                has_more: true,
+            }],
+            unchecked: 1,
         })
     }
     fn workspaces(&self) -> Answer<Vec<WorkspaceEntry>> {

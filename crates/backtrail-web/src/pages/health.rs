@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::answer::Query;
-use crate::library::{Condition, Finding, Health, Site};
+use crate::library::{Condition, Finding, Health, Protection, Site};
 
 /// Answers with the health of the store.
 pub(crate) fn health(site: &dyn Site, _: &Query) -> Answer<Value> {
@@ -24,9 +24,12 @@ fn page(health: &Health) -> Markup {
             dl.numbers { @for (name, value) in &health.numbers { div { dt { (name) } dd { (value) } } } }
         }
         section aria-labelledby="unprotected" {
-            h2 id="unprotected" { "Not protected in this workspace" }
-            @if health.not_protected.is_empty() { p.empty { "Everything here is protected." } }
-            @else { (unprotected(&health.not_protected)) }
+            h2 id="unprotected" { "Not protected" }
+            @if health.protection.is_empty() { p.empty { "There are no workspaces yet." } }
+            @for workspace in &health.protection { (protection(workspace)) }
+            @if health.unchecked > 0 {
+                p.note { (health.unchecked) " more workspaces were not looked at: that takes too long." }
+            }
         }
     }
 }
@@ -48,11 +51,33 @@ fn finding_item(finding: &Finding) -> Markup {
     }
 }
 
-fn unprotected(paths: &[(String, String)]) -> Markup {
+fn protection(workspace: &Protection) -> Markup {
     html! {
-        div.wide { table {
-            thead { tr { th scope="col" { "Path" } th scope="col" { "Reason" } } }
-            @for (path, reason) in paths { tr { td { code { (path) } } td { (reason) } } }
-        } }
+        div.protection {
+            h3 {
+                (workspace.name) @if workspace.is_here { " (here)" }
+                " " span.faint { (workspace.directory) }
+            }
+            @if let Some(problem) = &workspace.problem { p.unprotected { (problem) } }
+            @if !workspace.skipped.is_empty() { (unprotected(workspace)) }
+            @else if workspace.problem.is_none() { p.empty { "Everything is protected." } }
+        }
+    }
+}
+
+/// Lists paths: at once for this workspace, folded for others.
+fn unprotected(workspace: &Protection) -> Markup {
+    let number = workspace.skipped.len();
+    html! {
+        details open[workspace.is_here] {
+            summary {
+                (number) @if workspace.has_more { " or more" }
+                @if number == 1 { " path" } @else { " paths" } " skipped"
+            }
+            div.wide { table {
+                thead { tr { th scope="col" { "Path" } th scope="col" { "Reason" } } }
+                @for (path, reason) in &workspace.skipped { tr { td { code { (path) } } td { (reason) } } }
+            } }
+        }
     }
 }

@@ -24,11 +24,17 @@ pub(super) fn session(id: &str) -> String {
 
 /// Returns the address of a record.
 pub(super) fn place(place: &Place) -> String {
-    let page = session(&place.session);
-    match place.trail {
-        Some(trail) => format!("{page}?trail={trail}#r{}", place.seq),
-        None => format!("{page}#r{}", place.seq),
-    }
+    marked_place(place, &[])
+}
+
+/// Returns the address of a record, with texts to mark there.
+pub(super) fn marked_place(place: &Place, texts: &[&str]) -> String {
+    let trail = place.trail.map(|trail| trail.to_string());
+    let mut pairs = vec![("trail", trail.as_deref().unwrap_or_default())];
+    pairs.extend(texts.iter().map(|text| ("mark", *text)));
+    let (page, query) = (session(&place.session), parameters(&pairs));
+    let question = if query.is_empty() { "" } else { "?" };
+    format!("{page}{question}{query}#r{}", place.seq)
 }
 
 /// Returns parameters as they follow the question mark of an address.
@@ -45,10 +51,14 @@ pub(super) fn file(page: &str, workspace: &str, at: &Moment, path: &str) -> Stri
     format!("{page}?{parameters}")
 }
 
-/// Returns the workspace that a request is about: `w`, or the one that the program was started in.
+/// Returns the workspace that a request is about: `w`, or that of the session whose record it is
+/// about, which the library finds, or the one that the program was started in.
 pub(super) fn workspace(site: &dyn Site, query: &Query) -> Answer<String> {
     if let Some(id) = query.text("w") {
         return Ok(id.to_owned());
+    }
+    if let Moment::Record(_) = moment(query)? {
+        return Ok(String::new());
     }
     let all = site.workspaces()?;
     let here = all.into_iter().find(|workspace| workspace.is_here);
@@ -84,6 +94,10 @@ mod tests {
         assert_eq!(
             place(&place_of("../x?y#z", Some(2))),
             "/session/..%2Fx%3Fy%23z?trail=2#r7"
+        );
+        assert_eq!(
+            marked_place(&place_of("ab-1", Some(2)), &["a&b", "#"]),
+            "/session/ab-1?trail=2&mark=a%26b&mark=%23#r7"
         );
         assert_eq!(
             file("/files", "", &Moment::Now, "a b&c=d"),

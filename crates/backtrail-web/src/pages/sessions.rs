@@ -8,6 +8,8 @@ use super::links;
 use crate::answer::Query;
 use crate::library::{FilterChoices, SessionQuery, SessionRow, Site};
 
+/// How many rows are shown, unless a request says otherwise.
+const USUAL: usize = 100;
 /// No request is answered with more rows.
 const MOST: usize = 500;
 /// Deeper generations are shown at this depth.
@@ -15,7 +17,7 @@ const DEEPEST: usize = 6;
 
 /// Answers with rows: `skip`, `limit`, and what they are filtered by.
 pub(crate) fn sessions(site: &dyn Site, query: &Query) -> Answer<Value> {
-    let found = site.find_sessions(&session_query(query)?)?;
+    let found = site.find_sessions(&session_query(query, USUAL, MOST)?)?;
     Ok(json!({
         "html": rows(&found.rows).into_string(),
         "matching": found.matching,
@@ -23,7 +25,8 @@ pub(crate) fn sessions(site: &dyn Site, query: &Query) -> Answer<Value> {
     }))
 }
 
-fn session_query(query: &Query) -> Answer<SessionQuery> {
+/// Reads what a request filters by, and how much of it is wanted.
+pub(super) fn session_query(query: &Query, usual: usize, most: usize) -> Answer<SessionQuery> {
     Ok(SessionQuery {
         scope: query.scope()?,
         agents: query.texts("agent"),
@@ -35,7 +38,7 @@ fn session_query(query: &Query) -> Answer<SessionQuery> {
         title: query.text("title").unwrap_or_default().to_owned(),
         with_wordless: query.text("wordless").is_some(),
         skip: query.number("skip")?.unwrap_or(0),
-        limit: query.number("limit")?.unwrap_or(100).min(MOST),
+        limit: query.number("limit")?.unwrap_or(usual).min(most),
     })
 }
 

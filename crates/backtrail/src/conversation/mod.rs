@@ -26,6 +26,7 @@ mod title;
 mod tool_names;
 mod tools;
 
+pub use crate::log::Moved;
 pub use crate::message::{Details, Injected, InjectedKind, Said, StoredCompaction};
 pub use envelope::PlainOutput;
 pub use history::{Answers, History, HistoryItem, Prompts, ToolCalls};

@@ -13,43 +13,73 @@ const LENGTH: usize = 120;
 const LOOKED_AT: usize = 1_000;
 
 /// Commands to the agent itself: they say nothing about what a session is about.
-const HOUSEKEEPING: [&str; 36] = [
+const HOUSEKEEPING: [&str; 66] = [
+    "/add",
     "/add-dir",
     "/agents",
     "/bashes",
     "/bug",
     "/chat",
+    "/chat-mode",
     "/clear",
+    "/commit",
     "/compact",
     "/config",
     "/context",
+    "/copy",
+    "/copy-context",
     "/cost",
+    "/diff",
     "/doctor",
+    "/drop",
+    "/edit",
+    "/editor",
+    "/editor-model",
     "/effort",
     "/exit",
     "/export",
     "/fast",
+    "/git",
     "/help",
     "/hooks",
     "/ide",
+    "/lint",
+    "/load",
     "/login",
     "/logout",
+    "/ls",
+    "/map",
+    "/map-refresh",
     "/mcp",
     "/memory",
     "/model",
+    "/models",
+    "/multiline-mode",
     "/new",
+    "/paste",
     "/permissions",
     "/plugin",
     "/quit",
+    "/read-only",
+    "/reasoning-effort",
     "/rename",
+    "/report",
+    "/reset",
     "/resume",
     "/rewind",
+    "/run",
+    "/save",
     "/settings",
     "/status",
     "/statusline",
     "/theme",
+    "/think-tokens",
+    "/tokens",
+    "/undo",
     "/usage",
     "/vim",
+    "/weak-model",
+    "/web",
 ];
 
 /// Finds a session's title in its prompts.
@@ -86,7 +116,9 @@ impl TitleFinder {
 
 fn is_housekeeping(title: &str) -> bool {
     let command = title.split_whitespace().next().unwrap_or_default();
-    HOUSEKEEPING.contains(&command)
+    // aider knows `/tok` as `/tokens`.
+    let is_short = |known: &&str| command.len() >= 3 && known.starts_with(command);
+    command.starts_with('/') && HOUSEKEEPING.iter().any(is_short)
 }
 
 /// Returns the title that a prompt gives, in one line.
@@ -201,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_first_real_prompt_is_the_title() {
-        let cases: [(&[&str], Option<&str>); 10] = [
+        let cases: [(&[&str], Option<&str>); 11] = [
             (&["  fix\n the   bug "], Some("fix the bug")),
             (
                 &["Implement the following plan:\n\n# Faster lists\n\n## Why"],
@@ -213,6 +245,7 @@ mod tests {
             (&["# Only a heading"], Some("Only a heading")),
             (&["/clear", "/review HEAD", "x"], Some("/review HEAD")),
             (&["/model opus", "  "], Some("/model opus")),
+            (&["/add a.py", "/tok", "/ask why?"], Some("/ask why?")),
             (&[], None),
             (&["", "second"], Some("second")),
         ];

@@ -23,7 +23,7 @@ mod remote;
 mod repair;
 mod rewrite;
 pub(crate) mod tail;
-mod trail_copy;
+pub(crate) mod trail_copy;
 mod trail_records;
 pub(crate) mod verify;
 pub(crate) mod version1;

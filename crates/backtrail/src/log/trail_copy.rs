@@ -10,19 +10,19 @@ use crate::trail::sum::Sum;
 
 /// A new trail that is being written. The records keep their seqs; their sums and links
 /// are recomputed.
-pub(super) struct TrailCopy<'a> {
+pub(crate) struct TrailCopy<'a> {
     file: &'a dyn StorageFile,
     path: &'a Path,
     buffer: Vec<u8>,
     /// The sum of the last record.
-    pub(super) prev: Sum,
+    pub(crate) prev: Sum,
 }
 
 /// The size of a write.
 const CHUNK: usize = 1 << 20;
 
 impl<'a> TrailCopy<'a> {
-    pub(super) fn new(file: &'a dyn StorageFile, path: &'a Path) -> Self {
+    pub(crate) fn new(file: &'a dyn StorageFile, path: &'a Path) -> Self {
         Self {
             file,
             path,
@@ -31,14 +31,14 @@ impl<'a> TrailCopy<'a> {
         }
     }
 
-    pub(super) fn opener(&mut self, opener: &Opener) -> Result<()> {
+    pub(crate) fn opener(&mut self, opener: &Opener) -> Result<()> {
         self.prev = opener.write(&mut self.buffer)?;
         Ok(())
     }
 
     /// Adds a record that continues the one with the sum `prev`. Its line may be complete, or
     /// end before its own `prev`.
-    pub(super) fn add(&mut self, line: &[u8], prev: Sum) -> Result<()> {
+    pub(crate) fn add(&mut self, line: &[u8], prev: Sum) -> Result<()> {
         let covered = split_sum(line).map_or(line, |(covered, _)| covered);
         let body = split_prev(covered).map_or(covered, |(body, _)| body);
         let start = self.buffer.len();
@@ -50,7 +50,7 @@ impl<'a> TrailCopy<'a> {
         Ok(())
     }
 
-    pub(super) fn flush(&mut self) -> Result<()> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         append_all(self.file, &self.buffer).context("cannot write the new trail", self.path)?;
         self.buffer.clear();
         Ok(())

@@ -11,14 +11,23 @@
 //! that decide what to ask are values as well: answers go in, requests come out, so tests and
 //! simulations drive the code that runs.
 
+mod compare;
 pub(crate) mod local;
+mod pull;
+mod push;
 mod refusal;
 mod remote;
+mod transfer;
 mod wire;
 mod writer;
 
 pub use refusal::{LastCommon, Refusal};
 pub use remote::{Remote, WhenAway};
+pub use transfer::{
+    Depth, LinePlace, LinePlaces, OnProgress, PullOptions, PushOptions, PushedFork, ReplicaReport,
+    Role, SessionTransfer, Transfer, TransferProgress, Transferred, delete_there, purge_there,
+    restore_there, sessions_there,
+};
 pub use wire::{
     Answer, BlobKind, BlobName, Change, End, Fence, Lease, Line, LogKey, LogOwner, LogStatus,
     ObjectPlace, Order, PackStatus, Replica, ReplicaError, ReplicaErrorKind, Request, TrailStatus,

@@ -8,7 +8,6 @@ mod links;
 mod objects_lock;
 #[cfg(feature = "snapshots")]
 mod snapshots;
-#[cfg(feature = "snapshots")]
 mod staging;
 
 use std::path::{Path, PathBuf};
@@ -29,7 +28,6 @@ use crate::time::{Clock, SystemClock, Timestamp};
 #[cfg(feature = "snapshots")]
 use crate::workspace::SessionsHere;
 
-#[cfg(feature = "snapshots")]
 pub use staging::Staging;
 
 pub(crate) const SESSIONS: &str = "sessions";

@@ -17,6 +17,9 @@ use crate::log::{Durability, HeldLock, LockFile};
 use crate::storage::{Unsynced, is_absent, make_dir};
 use crate::sync::lock;
 
+/// The directory in which an import stages sessions.
+const IMPORT: &str = "import";
+
 /// Sessions that are staged. Other processes that stage sessions wait.
 #[derive(Debug)]
 pub struct Staging {
@@ -34,27 +37,33 @@ impl Store {
     /// Begins to stage sessions, after waiting for another process that does.
     #[doc(hidden)]
     pub fn stage(&self) -> Result<Staging> {
-        let lock = self.staging_lock()?.hold()?;
-        self.stage_under(lock)
+        self.stage_as(IMPORT)
+    }
+
+    /// Begins to stage sessions, after waiting for another process that does the same work. An
+    /// import must not wait for what comes over a network.
+    pub(crate) fn stage_as(&self, work: &str) -> Result<Staging> {
+        let lock = self.staging_lock(work)?.hold()?;
+        self.stage_under(work, lock)
     }
 
     /// Begins to stage sessions, unless another process does: then it returns `None`.
     #[doc(hidden)]
     pub fn try_stage(&self) -> Result<Option<Staging>> {
-        let held = self.staging_lock()?.try_hold()?;
-        held.map(|lock| self.stage_under(lock)).transpose()
+        let held = self.staging_lock(IMPORT)?.try_hold()?;
+        held.map(|lock| self.stage_under(IMPORT, lock)).transpose()
     }
 
-    fn staging_lock(&self) -> Result<LockFile> {
+    fn staging_lock(&self, work: &str) -> Result<LockFile> {
         let derived = self.root().join("derived");
         let failed = |error| Error::io("cannot stage sessions", &derived, error);
         make_dir(self.storage(), &derived).map_err(failed)?;
-        LockFile::open(self.storage(), &derived, "import.lock")
+        LockFile::open(self.storage(), &derived, &format!("{work}.lock"))
     }
 
-    fn stage_under(&self, lock: HeldLock) -> Result<Staging> {
+    fn stage_under(&self, work: &str, lock: HeldLock) -> Result<Staging> {
         let storage = self.storage();
-        let root = self.root().join("derived").join("import");
+        let root = self.root().join("derived").join(work);
         let failed = |error| Error::io("cannot stage sessions", &root, error);
         // Left by an interrupted process. The sessions that it moved into place may not be
         // durable yet; the others are removed.
@@ -90,7 +99,10 @@ impl Staging {
             keep_trails: None,
             ..home.0.options.clone()
         };
-        options.snapshots.touch_hook = None;
+        #[cfg(feature = "snapshots")]
+        {
+            options.snapshots.touch_hook = None;
+        }
         Ok(staged.insert(options.open_or_create(&self.root)?).clone())
     }
 
@@ -104,6 +116,12 @@ impl Staging {
         self.root.parent().unwrap_or(&self.root)
     }
 
+    /// Removes a session that was created and is not complete.
+    pub(crate) fn discard(&self, id: &SessionId) -> Result<()> {
+        let dir = self.root.join(SESSIONS).join(id.as_str());
+        self.home.remove_derived(&dir)
+    }
+
     /// Moves the sessions created so far into place; all of them must be closed. Returns
     /// those that other processes created meanwhile: theirs are kept.
     ///
@@ -111,12 +129,18 @@ impl Staging {
     ///
     /// Fails if the sessions cannot be synced or moved.
     pub fn publish(&self) -> Result<Vec<SessionId>> {
-        let storage = self.home.storage();
-        let sessions = self.root.join(SESSIONS);
         let ids = match self.created() {
             Some(staged) => staged.sessions()?,
             None => Vec::new(),
         };
+        self.publish_in_order(ids)
+    }
+
+    /// As [`publish`](Self::publish), where these are all sessions that were created, each after
+    /// those that it continues.
+    pub(crate) fn publish_in_order(&self, ids: Vec<SessionId>) -> Result<Vec<SessionId>> {
+        let storage = self.home.storage();
+        let sessions = self.root.join(SESSIONS);
         if ids.is_empty() && !self.unsynced.load(Ordering::Relaxed) {
             return Ok(Vec::new());
         }

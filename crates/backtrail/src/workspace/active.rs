@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,11 +20,14 @@ use super::process::Process;
 use super::sign_of_life::{Heartbeat, SignOfLife};
 use crate::error::Result;
 use crate::ids::{CheckpointId, SessionId};
-use crate::log::{Holder, LockFile};
+use crate::log::{HeldLock, Holder, LockFile};
 use crate::storage::{StorageFile, append_all, read_full};
 use crate::store::Store;
 
 const PREFIX: &str = "active-";
+/// How often the lock is tried by who only reads. An append holds it for a moment.
+const PATIENCE: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(2);
 /// The longest file that is read.
 const MAX_FILE: usize = 8 << 10;
 
@@ -40,6 +44,9 @@ pub struct Activity {
     /// The process.
     pub holder: Holder,
 }
+
+/// What is running, and what is left of what died.
+type Seen = (Vec<ActivityFile>, Vec<DeadActivity>);
 
 /// What a turn or run left whose process died.
 #[derive(Debug)]
@@ -285,6 +292,22 @@ impl Workspace {
         starts.collect()
     }
 
+    /// Returns the checkpoints that turns and runs began with that are running. If another process
+    /// holds the lock, those that seem to be: who only reads does not wait for it.
+    pub(super) fn active_starts(&self) -> Result<HashSet<CheckpointId>> {
+        let Some((all, _)) = self.try_look_at_active()? else {
+            return Ok(self.seem_active());
+        };
+        let all = all.into_iter();
+        Ok(all.map(|file| file.activity.checkpoint).collect())
+    }
+
+    /// Returns whether a process died here. If another one holds the lock, that is found later.
+    pub(super) fn has_dead_activity(&self) -> Result<bool> {
+        let looked = self.try_look_at_active()?;
+        Ok(looked.is_some_and(|(_, dead)| !dead.is_empty()))
+    }
+
     /// Returns what is left of turns and runs whose process died.
     pub(super) fn dead(&self) -> Result<Vec<DeadActivity>> {
         self.look_at_active().map(|(_, dead)| dead)
@@ -296,13 +319,25 @@ impl Workspace {
         self.store().storage().remove_file(&dead.path).ok();
     }
 
-    fn look_at_active(&self) -> Result<(Vec<ActivityFile>, Vec<DeadActivity>)> {
+    fn look_at_active(&self) -> Result<Seen> {
+        let Some(lock) = LockFile::existing(self.files())? else {
+            return Ok(Seen::default());
+        };
+        self.look_under(&lock.hold()?)
+    }
+
+    /// Does the same, but gives up if another process holds the lock for more than a moment.
+    fn try_look_at_active(&self) -> Result<Option<Seen>> {
+        let Some(lock) = LockFile::existing(self.files())? else {
+            return Ok(Some(Seen::default()));
+        };
+        let guard = lock.try_for(PATIENCE, PAUSE)?;
+        guard.map(|guard| self.look_under(&guard)).transpose()
+    }
+
+    fn look_under(&self, _guard: &HeldLock) -> Result<Seen> {
         let storage = self.store().storage();
         let (mut all, mut dead) = (Vec::new(), Vec::new());
-        let Some(lock) = LockFile::existing(self.files())? else {
-            return Ok((all, dead));
-        };
-        let _guard = lock.hold()?;
         let names = storage.list(self.files().path());
         let names = names.map_err(|error| self.failed("cannot list what is running", error))?;
         for name in names {

@@ -31,7 +31,7 @@ use crate::snapshot::{Difference, Snapshot};
 impl Workspace {
     /// Returns whether a process died here and its turns and runs are not ended yet.
     pub(crate) fn has_dead(&self) -> Result<bool> {
-        Ok(!self.dead()?.is_empty())
+        self.has_dead_activity()
     }
 
     /// Ends the turns and runs whose process died. The caller holds the snapshot lock. If it

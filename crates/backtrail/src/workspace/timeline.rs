@@ -148,9 +148,7 @@ impl Timeline {
         while let Some(record) = records.next()? {
             all.add(workspace, &record, add_newer);
         }
-        let active = workspace.active()?.into_iter();
-        let active = active.map(|activity| activity.checkpoint).collect();
-        Ok(Self::of(workspace, all, active))
+        Ok(Self::of(workspace, all, workspace.active_starts()?))
     }
 
     /// Reads the end of the trail: at most so many checkpoints, without waiting for a lock. Steps

@@ -2,7 +2,8 @@
 //! session goes on; and it learns when the conversation moved.
 
 use backtrail::TrailReason;
-use backtrail::{Follower, Message, Moved, SessionId};
+use backtrail::conversation::Moved;
+use backtrail::{Follower, Message, SessionId};
 
 use crate::damage::lab::forge::{self, From};
 use crate::damage::lab::{Lab, Story, forwards, lines};

@@ -37,6 +37,7 @@ mod rewind;
 mod snapshots;
 mod spawn;
 mod stats;
+mod sync;
 mod transcript;
 mod trash;
 mod turns;

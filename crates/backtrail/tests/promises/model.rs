@@ -7,7 +7,7 @@
 //! failing test makes it shorter first.
 
 mod boundary;
-mod chance;
+pub(crate) mod chance;
 mod crash;
 mod outcome;
 mod perform;

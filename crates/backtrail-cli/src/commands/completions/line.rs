@@ -236,6 +236,7 @@ impl<'a> CommandLine<'a> {
         match (self.verbs.as_slice(), name) {
             (["trash", ..], "REF") => values.deleted(),
             (["fork"], "POINT") => values.sessions_and_points(),
+            (_, "REMOTE") => values.remotes(),
             (_, "REF") => values.sessions(),
             (_, "POINT" | "A" | "B") => values.points(),
             (_, "VERB") => self.all_verbs(current),

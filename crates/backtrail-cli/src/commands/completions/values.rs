@@ -13,6 +13,7 @@ use backtrail_index::known_sessions;
 use super::line::Candidate;
 use crate::files;
 use crate::home::{store_dir, workspace_root};
+use crate::settings::Settings;
 use crate::short::{self, short};
 use crate::when;
 
@@ -87,7 +88,7 @@ impl<'a> Values<'a> {
 
     /// Returns the name of a session that continues what was typed: its id, or its short id.
     fn name_of(&self, store: &Store, id: &str) -> Option<String> {
-        if self.fits(id) {
+        if self.fits(id) && !self.current.is_empty() {
             return Some(id.to_owned());
         }
         short::use_store(store);
@@ -146,6 +147,17 @@ impl<'a> Values<'a> {
 
     pub(super) fn agents(&self) -> Vec<Candidate> {
         self.facts(|info| info.agent.into_iter().collect())
+    }
+
+    /// Returns the remotes that were added.
+    pub(super) fn remotes(&self) -> Vec<Candidate> {
+        let settings = self.dir.as_ref().and_then(|dir| Settings::read(dir).ok());
+        let remotes = settings.map(|settings| settings.remotes.value);
+        let remotes = remotes.into_iter().flatten();
+        let fitting = remotes.filter(|remote| self.fits(&remote.name));
+        fitting
+            .filter_map(|remote| Candidate::new(&remote.name, &remote.url.to_string()))
+            .collect()
     }
 
     pub(super) fn models(&self) -> Vec<Candidate> {

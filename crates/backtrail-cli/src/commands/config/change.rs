@@ -50,7 +50,7 @@ fn change(key: &str, edit: &Edit<'_>, ui: &Ui) -> Result<Answer> {
 
 /// Replaces the settings; creates the store if there is none. Wrong settings must not be in the
 /// way of better ones, so they are not read here.
-fn write(dir: &Path, file: &UserFile, text: &str) -> Result<()> {
+pub(in crate::commands) fn write(dir: &Path, file: &UserFile, text: &str) -> Result<()> {
     StoreOptions::new()
         .program("backtrail")
         .open_or_create(dir)?;
@@ -93,7 +93,8 @@ pub(super) fn edit(ui: &Ui) -> Result<Answer> {
 /// Returns what an editor shows if there is no file yet: every setting, as a comment.
 fn template() -> String {
     let mut text = String::from("# The settings of this store. Remove a # to change one.\n");
-    for setting in SETTINGS.iter().filter(|setting| setting.name != "prices") {
+    let is_table = |name: &str| ["prices", "remotes"].contains(&name);
+    for setting in SETTINGS.iter().filter(|setting| !is_table(setting.name)) {
         text += &format!(
             "\n# {}: {}\n# {} = {}\n",
             setting.meaning, setting.allowed, setting.name, setting.default

@@ -7,8 +7,8 @@
 
 use std::fs;
 
-use backtrail::CheckpointOptions;
 use backtrail::workspace::CheckpointReason;
+use backtrail::{CheckpointOptions, Message};
 use backtrail_view::library::{Action, Library, Moment, OnConflict, Plan, Report};
 
 use super::super::StoreLibrary;
@@ -309,6 +309,81 @@ fn a_fork_gets_a_directory_of_its_own_and_only_a_new_one() {
         lab.dir.path().join("x").display().to_string(),
     );
     assert!(!refusal(&lab.library, &bare).is_empty());
+}
+
+/// The screen may be open in another directory, and show no changes.
+#[test]
+fn what_is_done_at_a_record_is_done_where_its_session_works() {
+    let mut lab = Lab::new();
+    lab.write("a", "old\n");
+    lab.checkpoint();
+    let session = lab.turn("change a", "a", "new\n");
+    let elsewhere = lab.dir.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("b"), "b\n").unwrap();
+    let other = lab.library.store.workspace(&elsewhere).unwrap();
+    other.checkpoint(CheckpointOptions::new()).unwrap();
+    lab.library.root = Some(other.root().to_owned());
+    let at_prompt = || Moment::Record(place(&session, 1));
+
+    let rewind = plan(&lab, &Action::Rewind(String::new(), at_prompt()));
+    assert!(text(&rewind).starts_with("in "), "{}", text(&rewind));
+    assert!(
+        text(&rewind).contains("would restore  a"),
+        "{}",
+        text(&rewind)
+    );
+    let paths = vec!["a".to_owned()];
+    let restore = plan(&lab, &Action::Restore(String::new(), at_prompt(), paths));
+    let report = apply(&lab, &restore);
+    assert_eq!(lab.read("a"), "old\n");
+    assert_eq!(report.reverse, None, "undo is about the workspace here");
+
+    let dir = lab.dir.path().join("fork");
+    let fork = Action::Fork(place(&session, 3), dir.display().to_string());
+    apply(&lab, &plan(&lab, &fork));
+    assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "new\n");
+}
+
+#[test]
+fn a_turn_without_changes_rewinds_files_and_names_the_conflicts() {
+    let lab = Lab::new();
+    lab.write("keep", "mine\n");
+    lab.checkpoint();
+    let session = lab.turn("change nothing", "keep", "mine\n");
+    lab.write("keep", "mine, later\n");
+    let moment = Moment::Record(place(&session, 1));
+    let rewind = plan(&lab, &Action::Rewind(String::new(), moment));
+    assert!(!rewind.choices.is_empty(), "{}", text(&rewind));
+    assert!(text(&rewind).contains("1 file has your changes"));
+}
+
+#[test]
+fn a_conversation_without_checkpoints_is_rewound_alone() {
+    let lab = Lab::new();
+    let session = lab.edited("a", "x", "y");
+    let moment = || Moment::Record(place(&session, 1));
+    let rewind = plan(&lab, &Action::Rewind(String::new(), moment()));
+    assert!(rewind.is_possible, "{}", text(&rewind));
+    assert!(rewind.title.contains("conversation"), "{}", rewind.title);
+    let restore = Action::Restore(String::new(), moment(), vec!["a".to_owned()]);
+    assert!(refusal(&lab.library, &restore).contains("no file checkpoints"));
+}
+
+#[test]
+fn a_conversation_from_before_the_first_checkpoint_is_rewound_alone() {
+    let lab = Lab::new();
+    let session = lab.session();
+    for text in ["first", "second"] {
+        session.append(Message::user_text(text)).unwrap();
+    }
+    let id = session.id().to_string();
+    session.close().unwrap();
+    lab.checkpoint();
+    let moment = Moment::Record(place(&id, 1));
+    let rewind = plan(&lab, &Action::Rewind(String::new(), moment));
+    assert!(rewind.is_possible, "{}", text(&rewind));
+    assert!(rewind.title.contains("conversation"), "{}", rewind.title);
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn read(
     moment: &Moment,
     path: &str,
 ) -> Result<Vec<BlameLine>> {
-    let workspace = moments::workspace(library, workspace, Finish::ToRead)?;
+    let workspace = moments::require_workspace(library, workspace, moment, Finish::ToRead)?;
     let point = moments::point(library, &workspace, moment)?;
     let at = point.map(|point| workspace.resolve(&point)).transpose()?;
     let blame = workspace.blame(Path::new(path), at.as_ref())?;

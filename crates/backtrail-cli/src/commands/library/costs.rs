@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::time::SystemTime;
 
 use backtrail::Timestamp;
-use backtrail_index::{Filter, Group, Index, Spending, SpendingReport, UsageBlock};
+use backtrail_index::{Filter, Group, Index, Spending, SpendingReport, ToolRow, UsageBlock};
 use backtrail_view::library::{CostRow, Costs, CostsBy, Scope};
 
 use super::sessions::filter;
 use super::{Answer, StoreLibrary, failure};
 use crate::commands::stats::bars::{self, estimated, group_cost, group_tokens, weigher};
-use crate::commands::stats::{By, NamedReport, blocks};
+use crate::commands::stats::{By, NamedReport, blocks, tools};
 use crate::error::Result;
-use crate::text::{one_line, plus_note};
+use crate::text::{count, grouped, one_line, plus_note};
 
 /// How many blocks are shown, the newest.
 const BLOCKS: usize = 60;
@@ -27,9 +27,13 @@ fn read(library: &StoreLibrary, by: CostsBy, scope: Scope) -> Result<Costs> {
     let by = match by {
         CostsBy::Day => By::Day,
         CostsBy::Week => By::Week,
+        CostsBy::Month => By::Month,
         CostsBy::Model => By::Model,
         CostsBy::Project => By::Project,
         CostsBy::Agent => By::Agent,
+        CostsBy::Tag => By::Tag,
+        CostsBy::Branch => By::Branch,
+        CostsBy::Tool => return Ok(of_tools(&index, &filter)?),
         CostsBy::Block => return Ok(in_blocks(&index, &filter)?),
     };
     Ok(in_groups(&index, &filter, by)?)
@@ -61,6 +65,31 @@ pub(super) fn sessions_by_group(
         sessions.entry(row.key).or_default().extend(row.second);
     }
     Ok(sessions)
+}
+
+/// Returns how often each tool was called.
+fn of_tools(index: &Index, filter: &Filter) -> backtrail_index::Result<Costs> {
+    let report = index.tool_calls(filter, &[Group::Tool])?;
+    let by_session = index.tool_calls(filter, &[Group::Tool, Group::Session])?;
+    let mut sessions: HashMap<_, Vec<String>> = HashMap::new();
+    for row in by_session.by {
+        sessions.entry(row.key).or_default().extend(row.second);
+    }
+    let longest = report.by.iter().map(|row| row.count.calls).max();
+    let row = |row: ToolRow| CostRow {
+        share: thousandths(row.count.calls, longest.unwrap_or(0).max(1)),
+        cost: count(row.count.calls, "call"),
+        tokens: match row.count.failed {
+            0 => String::new(),
+            failed => format!("{} failed", grouped(failed)),
+        },
+        sessions: sessions.remove(&row.key).unwrap_or_default(),
+        name: one_line(row.key.as_deref().unwrap_or(By::Tool.unknown()), 60),
+    };
+    Ok(Costs {
+        total: tools::title(&report.total),
+        rows: report.by.into_iter().map(row).collect(),
+    })
 }
 
 fn in_blocks(index: &Index, filter: &Filter) -> backtrail_index::Result<Costs> {

@@ -1,9 +1,9 @@
 //! Costs are those of `stats`, in its groups, and each group names its sessions.
 
-use backtrail::{Draft, Session, SessionOptions, Usage};
+use backtrail::{Draft, Message, Session, SessionOptions, Usage};
 use backtrail_view::library::Library;
 
-use super::super::testing::{Fixture, answer};
+use super::super::testing::{Fixture, answer, call, result};
 use super::*;
 
 /// Adds an answer that cost so much, at a time.
@@ -76,6 +76,45 @@ fn groups_are_those_of_stats_with_their_sessions() {
     assert_eq!(spent, ["$4.00", "$1.00"]);
     assert_eq!(blocks.rows[0].sessions, [here]);
     assert_eq!(blocks.rows[1].sessions, [other]);
+}
+
+#[test]
+fn months_tags_and_branches_are_groups_too() {
+    let (fixture, _) = store();
+    let tagged = fixture.session(SessionOptions::new().tags(["bug"]));
+    spend(&tagged, "m-1", 2.0, "2026-11-06T12:00:00Z");
+    let costs = |by| fixture.library.costs(by, Scope::Everything).unwrap();
+    let by_month = costs(CostsBy::Month);
+    let [(_, cost, ..)] = rows(&by_month)[..] else {
+        panic!("{by_month:?}");
+    };
+    assert_eq!(cost, "$7.00");
+    let by_tag = costs(CostsBy::Tag);
+    let bugs = by_tag.rows.iter().find(|row| row.name == "bug").unwrap();
+    assert_eq!(bugs.cost, "$2.00");
+    assert_eq!(bugs.sessions, [tagged.id().to_string()]);
+    assert_eq!(costs(CostsBy::Branch).rows.len(), 1);
+}
+
+#[test]
+fn tools_are_counted_by_their_calls() {
+    let fixture = Fixture::new();
+    let session = fixture.session(SessionOptions::new().agent("codex"));
+    for id in ["t1", "t2"] {
+        session
+            .append(Message::assistant([call(id, "ls")]))
+            .unwrap();
+        session.append(result(id, "a file")).unwrap();
+    }
+    let by_tool = fixture.library.costs(CostsBy::Tool, Scope::Everything);
+    let by_tool = by_tool.unwrap();
+    assert_eq!(rows(&by_tool), [("bash", "2 calls", "", 1000)]);
+    assert_eq!(by_tool.rows[0].sessions, [session.id().to_string()]);
+    assert!(
+        by_tool.total.starts_with("2 tool calls"),
+        "{}",
+        by_tool.total
+    );
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub(super) fn file(
 }
 
 fn open(library: &StoreLibrary, workspace: &str, moment: &Moment) -> Result<Snapshot> {
-    let workspace = moments::workspace(library, workspace, Finish::ToRead)?;
+    let workspace = moments::require_workspace(library, workspace, moment, Finish::ToRead)?;
     moments::snapshot(library, &workspace, moment)
 }
 

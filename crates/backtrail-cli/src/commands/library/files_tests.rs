@@ -94,6 +94,25 @@ fn the_difference_of_a_file_has_numbers_and_no_escapes() {
     assert_eq!(same.note.as_deref(), Some("no change"));
 }
 
+/// A conversation may be open without its changes, in another workspace.
+#[test]
+fn the_files_at_a_record_are_those_where_its_session_works() {
+    let mut lab = Lab::new();
+    lab.write("a", "old\n");
+    lab.checkpoint();
+    let id = lab.turn("change a", "a", "new\n");
+    lab.library.root = None;
+    let moment = |seq| Moment::Record(place(&id, seq));
+    assert_eq!(lab.library.files("", &moment(3)).unwrap(), ["a"]);
+    assert_eq!(lab.library.file("", &moment(1), "a").unwrap(), "old\n");
+    let blame = lab.library.blame("", &moment(3), "a").unwrap();
+    assert_eq!(blame[0].place, Some(place(&id, 1)));
+    let bare = lab.edited("a", "x", "y");
+    let refused = lab.library.files("", &Moment::Record(place(&bare, 1)));
+    let refused = refused.unwrap_err().message;
+    assert!(refused.contains("no file checkpoints"), "{refused}");
+}
+
 #[test]
 fn a_turn_is_found_by_any_of_its_records() {
     let lab = Lab::new();

@@ -4,6 +4,7 @@ use backtrail::{Checkpoint, CheckpointId, Point, SessionId, Snapshot, Workspace,
 use backtrail_view::library::{Moment, Place};
 
 use super::StoreLibrary;
+use crate::commands::moves::workspace_of;
 use crate::commands::recovery::Finish;
 use crate::commands::unresolved;
 use crate::commands::workspace::{WorkspaceArgs, make_ready_at_once};
@@ -45,6 +46,43 @@ pub(super) fn workspace(library: &StoreLibrary, id: &str, finish: Finish) -> Res
         found.map_err(|error| CommandError::from(error).context("no checkpoints there"))?;
     make_ready_at_once(&workspace, finish, &library.ui)?;
     Ok(workspace)
+}
+
+/// Opens the workspace that the screens name. If they name none, it is the one that the session of
+/// the record works in; `None` if that has no checkpoints.
+pub(super) fn find_workspace(
+    library: &StoreLibrary,
+    id: &str,
+    moment: &Moment,
+    finish: Finish,
+) -> Result<Option<Workspace>> {
+    let Moment::Record(place) = moment else {
+        return workspace(library, id, finish).map(Some);
+    };
+    if !id.is_empty() {
+        return workspace(library, id, finish).map(Some);
+    }
+    let found = workspace_of(&library.store, &session(library, &place.session)?)?;
+    if let Some(workspace) = &found {
+        make_ready_at_once(workspace, finish, &library.ui)?;
+    }
+    Ok(found)
+}
+
+/// Does the same; fails if there is none.
+pub(super) fn require_workspace(
+    library: &StoreLibrary,
+    id: &str,
+    moment: &Moment,
+    finish: Finish,
+) -> Result<Workspace> {
+    let found = find_workspace(library, id, moment, finish)?;
+    found.ok_or_else(no_checkpoints)
+}
+
+/// The error of a session that works in no workspace with checkpoints.
+pub(super) fn no_checkpoints() -> CommandError {
+    CommandError::not_found("this session has no file checkpoints")
 }
 
 /// Returns the session that the screens name. Nothing is imported first: they know its id.

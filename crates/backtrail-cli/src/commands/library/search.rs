@@ -1,6 +1,7 @@
 //! Searching all messages, as somebody types.
 
 use std::collections::HashMap;
+use std::mem;
 
 use backtrail::SessionId;
 use backtrail_index::{Error, Hit, Index, SearchAnswer, SearchQuery, SessionRow};
@@ -9,7 +10,7 @@ use backtrail_view::library::{Failure, Place, Scope, SearchHit, SearchResults};
 use super::sessions::filter;
 use super::{Answer, StoreLibrary, failure, tui_lines};
 use crate::commands::conversation::NO_TITLE;
-use crate::commands::search::groups::{author, by_session, facts, title};
+use crate::commands::search::groups::{author, by_session, facts, paths, title};
 use crate::commands::search::snippet::laid_out;
 use crate::derived;
 use crate::error::CommandError;
@@ -24,21 +25,28 @@ const WIDTH: usize = 76;
 const SHORTEST_PREFIX: usize = 2;
 
 pub(super) fn search(library: &StoreLibrary, words: &str, scope: Scope) -> Answer<SearchResults> {
-    if words.trim().is_empty() {
-        return Ok(SearchResults::default());
-    }
     let index = library.recent_index().map_err(failure)?;
-    let mut query = SearchQuery::new(completed(words));
+    let mut query = SearchQuery::new(words);
     query.filter = filter(library, scope);
     query.limit = MOST;
+    find(&index, query)
+}
+
+/// Finds the matches of a query whose words are still being typed.
+pub(super) fn find(index: &Index, mut query: SearchQuery) -> Answer<SearchResults> {
+    if query.words.trim().is_empty() {
+        return Ok(SearchResults::default());
+    }
+    let words = mem::take(&mut query.words);
+    query.words = completed(&words);
     match index.search(&query) {
-        Ok(answer) if !answer.hits.is_empty() => results(&answer, &index),
+        Ok(answer) if !answer.hits.is_empty() => results(&answer, index),
         Ok(_) => {
-            refuse_broken(&index, words)?;
-            nothing(&index, words)
+            refuse_broken(index, &words)?;
+            nothing(index, &words)
         }
         Err(error) => {
-            refuse_broken(&index, words)?;
+            refuse_broken(index, &words)?;
             Err(refusal(error))
         }
     }
@@ -147,7 +155,7 @@ fn search_hit(hit: &Hit, row: Option<&SessionRow>) -> SearchHit {
             trail: hit.undone.then_some(hit.trail),
         },
         heading: heading(hit, row),
-        snippet: tui_lines(laid_out(&hit.snippet, WIDTH)),
+        snippet: tui_lines(laid_out(&hit.snippet, &paths(row), WIDTH)),
         is_undone: hit.undone,
     }
 }

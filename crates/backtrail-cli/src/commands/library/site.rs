@@ -7,6 +7,7 @@ mod find_sessions;
 mod health;
 mod outline;
 mod path_memory;
+mod protection;
 mod records;
 mod refresher;
 mod session_page;
@@ -15,6 +16,7 @@ mod workspaces;
 
 use std::sync::Arc;
 
+use backtrail_view::library::SearchResults;
 use backtrail_web::library::{
     ContextPart, DearTurn, Exported, FilterChoices, Health, Outline, Records, RecordsRequest,
     Redaction, SessionPage, SessionQuery, SessionsFound, Site, SpendingQuery, SpendingView,
@@ -49,6 +51,10 @@ impl SiteState {
 impl Site for StoreLibrary {
     fn find_sessions(&self, query: &SessionQuery) -> Answer<SessionsFound> {
         find_sessions::find(self, query)
+    }
+
+    fn find_messages(&self, words: &str, query: &SessionQuery) -> Answer<SearchResults> {
+        find_sessions::find_messages(self, words, query)
     }
 
     fn choices(&self) -> Answer<FilterChoices> {

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use super::families::{Family, agent_of, title_of};
 use crate::commands::conversation::NO_TITLE;
 use crate::error::Result;
-use crate::layout::{BOLD, Cell, Column, DIM, Span, Table, styled};
+use crate::layout::{BOLD, Cell, Column, DIM, Span, Table, hanging, styled};
 use crate::short::short;
 use crate::text::{cost, count, grouped, one_line, plus_note, tokens};
 use crate::ui::Ui;
@@ -194,7 +194,9 @@ pub(super) fn print(
 ) -> Result<()> {
     let table = draw(lines, runs, only_here, ui.width());
     ui.page(&table)?;
-    notes(lines, &table).iter().for_each(|note| ui.status(note));
+    let notes = notes(lines, &table);
+    let wrapped = notes.iter().map(|note| hanging(0, note, ui.width()));
+    wrapped.for_each(|note| ui.status(&note));
     Ok(())
 }
 

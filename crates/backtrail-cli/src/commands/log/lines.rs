@@ -117,7 +117,10 @@ impl Line {
     /// Returns whether what changed says best what it was about.
     fn is_named_by_files(&self) -> bool {
         let kind = self.entry.as_ref().map(LogEntry::kind);
-        matches!(kind, Some(LogKind::Person | LogKind::PersonOrRun))
+        matches!(
+            kind,
+            Some(LogKind::Person | LogKind::PersonOrRun | LogKind::Checkpoint)
+        )
     }
 
     /// Returns whether it may be folded with others: a run that changed nothing, did what

@@ -181,19 +181,18 @@ impl Row {
         parts.join(&Span::plain(" "))
     }
 
-    /// Returns the text, and as many names of files as fit after it.
+    /// Returns the text and the names of files after it; if not all of that fits, as many names
+    /// as do, which say more.
     fn text(&self, room: usize) -> String {
         let about = visible(&self.about);
-        let text = one_line(&about, room);
-        if self.files.is_empty() {
-            return text;
+        let names = self.names(room);
+        if names.is_empty() {
+            return one_line(&about, room);
         }
-        if text.is_empty() {
-            return self.names(room);
-        }
-        match self.names(room.saturating_sub(text.width() + 2)) {
-            names if names.is_empty() => text,
-            names => format!("{text}: {names}"),
+        let both = format!("{about}: {}", self.files.join(", "));
+        match !about.is_empty() && both.width() <= room {
+            true => both,
+            false => names,
         }
     }
 
@@ -225,8 +224,9 @@ pub(in crate::commands) fn mark(ending: Ending) -> Option<String> {
 }
 
 /// The narrowest and the widest column for what it was about.
-const ABOUT: (usize, usize) = (6, 60);
-/// The text keeps this much room before the session and the time it took are dropped.
+const ABOUT: (usize, usize) = (6, 100);
+/// The text keeps this much room before the time it took, the number of files and the session
+/// are dropped.
 const NARROW: usize = 28;
 
 /// Draws lines in columns, as wide as the terminal allows. Labels and marks that do not fit go
@@ -329,9 +329,9 @@ fn columns(narrowest: usize) -> [Column; 8] {
         Column::text(""),
         Column::text("").between(narrowest, ABOUT.1),
         Column::text("").style(DIM).drop(1),
-        Column::number("").style(DIM).drop(2),
+        Column::number("").style(DIM).drop(3),
         Column::number(""),
-        Column::number(""),
+        Column::number("").drop(2),
         Column::text("").style(DIM),
     ]
 }
@@ -355,7 +355,7 @@ fn room_for_about(rows: &[Row], width: Option<usize>) -> usize {
         return ABOUT.1;
     };
     let numbers = Numbers::of(rows);
-    let kept = [true, true, true, false, false, true, true, true];
+    let kept = [true, true, true, false, false, true, false, true];
     let mut others = Table::new(only(&kept, columns(0).into()));
     for row in rows {
         others.push(only(&kept, row.cells(&numbers)));

@@ -1,5 +1,6 @@
 //! Makes Markdown of a session harmless wherever it is read: HTML in it is text, links lead to
-//! where a browser may go without harm, images are links, and what it opens it closes.
+//! where a browser may go without harm, images are links, what it opens it closes, and its headings
+//! are below those of the document.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
@@ -13,10 +14,10 @@ const LONGEST: usize = 1 << 20;
 
 /// Returns a text that means the same without its HTML, images and harmful links.
 pub(super) fn text(text: &str) -> String {
-    let mut text = text.to_owned();
     if text.len() > LONGEST {
-        return code(&text);
+        return code(text);
     }
+    let mut text = lowered(text);
     for _ in 0..MOST {
         let places = harmful(&text);
         if places.is_empty() {
@@ -25,6 +26,40 @@ pub(super) fn text(text: &str) -> String {
         text = escaped(&text, &places);
     }
     code(&text)
+}
+
+/// Returns a text whose headings are two levels lower: the document's own are the title and the
+/// turns.
+fn lowered(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for (event, range) in parser(text).into_offset_iter() {
+        let Event::Start(Tag::Heading { level, .. }) = event else {
+            continue;
+        };
+        let parts = text.get(from..range.start).zip(text.get(range.clone()));
+        let Some((before, heading)) = parts else {
+            continue;
+        };
+        let level = level as usize;
+        out.push_str(before);
+        if heading.starts_with('#') {
+            out.push_str(&"##"[..2.min(6 - level)]);
+            out.push_str(heading);
+        } else {
+            out.push_str(&"#".repeat(level + 2));
+            out.push(' ');
+            out.push_str(&without_underline(heading));
+        }
+        from = range.end;
+    }
+    out + text.get(from..).unwrap_or_default()
+}
+
+/// Returns a heading without the line of signs below it.
+fn without_underline(heading: &str) -> String {
+    let text = heading.trim_end().trim_end_matches(['=', '-']);
+    format!("{}\n", text.trim_end())
 }
 
 /// Returns a text for one line, in which nothing is HTML, a link or code.
@@ -197,6 +232,19 @@ mod tests {
                 "<div>\n```\n\n<b>\n```\n<i>",
                 "\\<div>\n```\n\n\\<b>\n```\n\\<i>",
             ),
+        ] {
+            assert_eq!(text(from), to, "{from}");
+        }
+    }
+
+    #[test]
+    fn headings_are_below_those_of_the_document() {
+        for (from, to) in [
+            ("# a\n\n## b #\nc", "### a\n\n#### b #\nc"),
+            ("##### a\n###### b", "###### a\n###### b"),
+            ("a\n===\nb\n---\nc", "### a\n#### b\nc"),
+            ("> # a\n- ## b", "> ### a\n- #### b"),
+            ("```\n# a\n```\n#b \\# c", "```\n# a\n```\n#b \\# c"),
         ] {
             assert_eq!(text(from), to, "{from}");
         }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use backtrail::SessionId;
+use backtrail::conversation::RelativePaths;
 use backtrail_formats::agent_title;
 use backtrail_index::{Hit, HitKind, SessionRow};
 
@@ -22,8 +23,9 @@ pub(super) fn draw(found: &Found, ui: &Ui) -> String {
     let sessions = by_session(&found.answer.hits);
     let groups = sessions.iter().map(|(id, hits)| {
         let mut out = head(found, id, width) + "\n";
+        let paths = paths(found.sessions.get(*id));
         for hit in hits {
-            out += &draw_hit(hit, width);
+            out += &draw_hit(hit, &paths, width);
         }
         out
     });
@@ -52,6 +54,11 @@ pub(in crate::commands) fn title(row: &SessionRow) -> Option<&str> {
     row.title.as_deref().or(row.begins.as_deref())
 }
 
+/// Returns how paths are shown in matches of a session.
+pub(in crate::commands) fn paths(row: Option<&SessionRow>) -> RelativePaths {
+    RelativePaths::new(row.and_then(|row| row.workspace.as_deref()))
+}
+
 /// Draws the line of a session: id, agent, project, when it was last active, title.
 fn head(found: &Found, id: &SessionId, width: Option<usize>) -> String {
     let mut line: Line = vec![Span::new(BOLD, &short(id))];
@@ -78,7 +85,7 @@ pub(in crate::commands) fn facts(row: &SessionRow) -> Vec<String> {
 }
 
 /// Draws a match: what `show` opens, who wrote it and when, and the text.
-fn draw_hit(hit: &Hit, width: Option<usize>) -> String {
+fn draw_hit(hit: &Hit, paths: &RelativePaths, width: Option<usize>) -> String {
     let mut place = Found::reference(hit);
     if hit.undone {
         place += &format!(" --trail {}", hit.trail);
@@ -96,7 +103,7 @@ fn draw_hit(hit: &Hit, width: Option<usize>) -> String {
     let line = cut(&line, width.unwrap_or(usize::MAX));
     let mut out = styled(&line) + "\n";
     let room = width.map(|width| width.saturating_sub(INDENT).max(8));
-    for line in snippet::lines(&hit.snippet, room) {
+    for line in snippet::lines(&hit.snippet, paths, room) {
         writeln!(out, "{:INDENT$}{line}", "").ok();
     }
     out

@@ -1,6 +1,7 @@
 //! A piece of a message, with the matching words in bold.
 
 use anstyle::Style;
+use backtrail::conversation::RelativePaths;
 use backtrail_index::Snippet;
 
 use crate::layout::{BOLD, Line, Span, cut, styled, wrap};
@@ -9,8 +10,8 @@ use crate::layout::{BOLD, Line, Span, cut, styled, wrap};
 const LINES: usize = 6;
 
 /// Draws a snippet with its line breaks, in lines of at most `width` columns.
-pub(super) fn lines(snippet: &Snippet, width: Option<usize>) -> Vec<String> {
-    let text = spans(snippet);
+pub(super) fn lines(snippet: &Snippet, paths: &RelativePaths, width: Option<usize>) -> Vec<String> {
+    let text = spans(snippet, paths);
     let Some(width) = width else {
         let text: String = text.iter().map(whole).collect();
         return text
@@ -25,8 +26,12 @@ pub(super) fn lines(snippet: &Snippet, width: Option<usize>) -> Vec<String> {
 }
 
 /// Lays out a snippet in lines of at most `width` columns, with the matching words in bold.
-pub(in crate::commands) fn laid_out(snippet: &Snippet, width: usize) -> Vec<Line> {
-    wrapped(&spans(snippet), width)
+pub(in crate::commands) fn laid_out(
+    snippet: &Snippet,
+    paths: &RelativePaths,
+    width: usize,
+) -> Vec<Line> {
+    wrapped(&spans(snippet, paths), width)
 }
 
 fn wrapped(text: &[Span], width: usize) -> Vec<Line> {
@@ -55,12 +60,13 @@ pub(super) fn characters(snippet: &Snippet) -> Vec<[usize; 2]> {
         .collect()
 }
 
-/// Returns the clean text of a snippet, with its words in their style.
-fn spans(snippet: &Snippet) -> Line {
+/// Returns the clean text of a snippet, with its words in their style, and paths as they are seen
+/// from the session's directory.
+fn spans(snippet: &Snippet, paths: &RelativePaths) -> Line {
     let mut spans = Line::new();
     let mut push = |text: &str, style: Style| {
         if !text.is_empty() {
-            spans.push(Span::new(style, text));
+            spans.push(Span::new(style, &paths.code(text)));
         }
     };
     let mut at = 0;
@@ -97,7 +103,7 @@ mod tests {
     }
 
     fn seen(snippet: &Snippet, width: Option<usize>) -> Vec<String> {
-        let lines = lines(snippet, width);
+        let lines = lines(snippet, &RelativePaths::new(Some("/w".as_ref())), width);
         let bold = |line: String| line.replace("\u{1b}[1m", "<").replace("\u{1b}[0m", ">");
         lines.into_iter().map(bold).collect()
     }
@@ -121,13 +127,19 @@ mod tests {
     }
 
     #[test]
+    fn paths_are_seen_from_the_directory_of_the_session() {
+        let found = snippet("…see /w/src/cart.rs and /etc/cart", &["cart"]);
+        assert_eq!(seen(&found, None), ["…see src/<cart>.rs and /etc/<cart>"]);
+    }
+
+    #[test]
     fn a_snippet_has_few_lines_and_none_is_too_wide() {
         let latin = snippet(&"a longer word here ".repeat(30), &["word"]);
         let wide = snippet(&"漢字かな交じり文".repeat(30), &["かな"]);
         let endless = snippet(&"x".repeat(1000), &[]);
         for found in [latin, wide, endless] {
             for width in [8, 20, 58, 78] {
-                let lines = lines(&found, Some(width));
+                let lines = lines(&found, &RelativePaths::default(), Some(width));
                 assert_eq!(lines.len(), LINES);
                 for line in &lines {
                     let plain = anstream::adapter::strip_str(line).to_string();

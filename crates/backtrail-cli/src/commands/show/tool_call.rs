@@ -42,12 +42,14 @@ impl CallPage {
         outcome: Option<&OutcomeView>,
         live: bool,
     ) -> Vec<Line> {
-        let ending = match outcome {
-            Some(outcome) => self.ending(view, outcome),
+        let ending = |beside: usize| match outcome {
+            Some(outcome) => self.ending(view, outcome, beside),
             None if live => Line::new(),
             None => vec![Span::new(DIM, "no result")],
         };
-        let with = self.with_of(view, &ending);
+        let beside = ending(view.with.width().min(self.width / 2));
+        let with = self.with_of(view, &beside);
+        let ending = if with.is_empty() { ending(0) } else { beside };
         let mut lines = vec![self.line(&view.name, with, ending)];
         for part in &view.parts {
             let is_in_line = matches!(part, Part::Command(_)) && !with.is_empty();
@@ -103,8 +105,9 @@ impl CallPage {
         line
     }
 
-    /// Writes how a call ended: what it changed, or its result in a few words.
-    fn ending(self, view: &CallView, outcome: &OutcomeView) -> Line {
+    /// Writes how a call ended: what it changed, or its result in a few words, beside a text of
+    /// some columns.
+    fn ending(self, view: &CallView, outcome: &OutcomeView, beside: usize) -> Line {
         let mut line = Line::new();
         if let Some((added, removed)) = view.changes.filter(|_| !outcome.failed) {
             line.push(Span::new(ADDED, &format!("+{added}")));
@@ -113,8 +116,7 @@ impl CallPage {
         if outcome.words.is_empty() {
             return line;
         }
-        let with = view.with.width().min(self.width / 2);
-        let room = self.width.saturating_sub(view.name.width() + with + 10);
+        let room = self.width.saturating_sub(view.name.width() + beside + 10);
         line.extend(self.words(outcome, room));
         line
     }

@@ -343,6 +343,7 @@ impl<'a> ShowWriter<'a> {
         let more = if self.is_folded { " …" } else { "" };
         let room = self.sheet.room().saturating_sub(more.len());
         let line = one_line(&format!("{name}: {first}"), room);
+        let more = if line.ends_with('…') { "" } else { more };
         self.small(&format!("{line}{more}"), DIM);
     }
 

@@ -76,7 +76,7 @@ pub(super) fn run(
     Ok(Answer::Done)
 }
 
-fn title(total: &ToolCount) -> String {
+pub(in crate::commands) fn title(total: &ToolCount) -> String {
     format!(
         "{}, {} failed, {} without a result",
         count(total.calls, "tool call"),

@@ -3,7 +3,9 @@
 use std::fs;
 
 use super::Shop;
-use crate::live::write;
+use super::screen::Screen;
+use crate::kit::finish;
+use crate::live::{Claude, write};
 use crate::pty;
 
 #[test]
@@ -101,6 +103,70 @@ fn a_conflict_merges_when_merge_is_chosen() {
     screen.quit();
 }
 
+/// The panel of changes, which names the workspace, is hidden there.
+#[test]
+fn a_rewind_from_a_narrow_conversation_moves_the_files_too() {
+    if !pty::is_there() {
+        return;
+    }
+    for columns in [80, 120] {
+        let shop = Shop::new();
+        let mut screen = shop.narrow_ui(columns);
+        screen.press_for("<Enter>", " record ");
+        // To the second prompt.
+        screen.press_for("[[w", "keep.txt");
+        screen.press("<Esc>");
+        screen.expect_gone("keep.txt");
+        screen.press_for("r", "Enter do it");
+        screen.expect("notes.md");
+        screen.apply();
+        assert_eq!(shop.read("notes.md"), None, "{columns}");
+        let cart = shop.read("cart.rs").unwrap();
+        assert!(!cart.contains("round("), "{columns}: {cart}");
+        screen.quit();
+    }
+}
+
+#[test]
+fn a_session_of_another_workspace_is_forked_and_rewound_where_it_works() {
+    if !pty::is_there() {
+        return;
+    }
+    let mut claude = Claude::new();
+    claude.turn("write a", "call-1", |work| write(work, "a.txt", "a\n"));
+    claude.turn("write b", "call-2", |work| write(work, "b.txt", "b\n"));
+    let parent = claude.cli.work().parent().unwrap().to_owned();
+    let elsewhere = parent.join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    write(&elsewhere, "other.txt", "other\n");
+    let there = |args: &[&str]| {
+        let mut command = claude.command(args);
+        command.current_dir(&elsewhere);
+        command
+    };
+    let made = finish(&mut there(&["checkpoint"]), b"");
+    assert_eq!(made.code, 0, "{made:#?}");
+    let mut screen = Screen::sized(&mut there(&["ui", "--all"]), 30, 120);
+    screen.expect("write a");
+    screen.press_for("f", "directory for the fork");
+    screen.press_for("try<Enter>", "Enter do it");
+    screen.apply();
+    let forked = fs::read_to_string(parent.join("try/b.txt"));
+    assert_eq!(forked.unwrap(), "b\n");
+    screen.quit();
+
+    let mut screen = Screen::sized(&mut there(&["ui", "--all"]), 30, 120);
+    // The fork is a session of its own, below the one that it continues.
+    screen.expect("write a");
+    screen.press_for("<Enter>", " record ");
+    screen.press_for("[r", "b.txt");
+    screen.expect("Enter do it");
+    screen.apply();
+    assert_eq!(claude.read("b.txt"), None);
+    assert_eq!(claude.read("a.txt").as_deref(), Some("a\n"));
+    screen.quit();
+}
+
 #[test]
 fn one_hunk_is_restored_and_the_others_stay() {
     if !pty::is_there() {
@@ -190,7 +256,9 @@ fn a_session_is_deleted_after_its_plan_and_comes_back() {
     screen.expect_gone(&title);
     let gone = shop.claude.run(&["show", &session, "--json"]);
     assert_ne!(gone.code, 0, "{gone:#?}");
-    screen.press_for("X", &title);
+    screen.press_for("X", "Enter do it");
+    screen.apply();
+    screen.expect(&title);
     let back = shop.claude.run(&["show", &session, "--json"]);
     assert_eq!(back.code, 0, "{back:#?}");
     screen.quit();

@@ -3,6 +3,7 @@
 use super::Shop;
 use super::screen::Screen;
 use crate::kit::Cli;
+use crate::live::write;
 use crate::pty;
 
 #[test]
@@ -174,7 +175,7 @@ fn costs_group_and_lead_to_their_sessions() {
     let mut screen = Screen::start(&mut cli.command(&["ui", "--all"]));
     screen.expect("a talk");
     screen.press_for("3", "$0.01");
-    screen.press_for("]]", "m-1");
+    screen.press_for("]]]", "m-1");
     screen.press_for("<Enter>", "a talk");
     screen.expect("1 of 1");
     screen.quit();
@@ -199,7 +200,25 @@ fn a_huge_output_is_folded_and_opens_whole() {
         return;
     }
     let cli = Cli::new();
-    let output: String = (0..100_000).map(|n| format!("line {n}\\n")).collect();
+    record_output(&cli, 100_000, usize::MAX);
+    let mut screen = Screen::start(&mut cli.command(&["ui"]));
+    screen.expect("100,000 lines");
+    screen.press_for("<Enter>", "next prompt");
+    screen.press_for("[J", "seq");
+    screen.press_for("o", "y copy");
+    screen.press_for("G", "line 99999");
+    screen.press("<Esc>");
+    screen.expect_gone("line 99999");
+    screen.quit();
+}
+
+/// Records a call whose output is folded: so many lines, one of which has a word of its own.
+fn record_output(cli: &Cli, lines: usize, needle: usize) {
+    let line = |n| match n == needle {
+        true => format!("line {n} has the zebra\\n"),
+        false => format!("line {n}\\n"),
+    };
+    let output: String = (0..lines).map(line).collect();
     let lines = format!(
         "{}\n{}\n{}\n",
         r#"{"role":"user","text":"print a lot"}"#,
@@ -210,14 +229,61 @@ fn a_huge_output_is_folded_and_opens_whole() {
     );
     let ran = cli.run_with(&["record"], lines.as_bytes());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let mut screen = Screen::start(&mut cli.command(&["ui"]));
-    screen.expect("100,000 lines");
-    screen.press_for("<Enter>", "next prompt");
-    screen.press_for("[J", "seq");
+}
+
+#[test]
+fn a_match_in_an_output_is_on_the_screen_when_it_is_opened() {
+    if !pty::is_there() {
+        return;
+    }
+    for columns in [80, 120] {
+        let cli = Cli::new();
+        record_output(&cli, 200, 150);
+        let mut screen = Screen::sized(&mut cli.command(&["ui"]), 30, columns);
+        screen.expect("print a lot");
+        screen.press_for("/zebra", "Search in");
+        screen.expect("has the zebra");
+        screen.press("<Enter>");
+        screen.expect_gone("Search in");
+        screen.expect("line 151");
+        assert!(
+            screen.shows("line 150 has the zebra"),
+            "{}",
+            screen.contents()
+        );
+        screen.quit();
+    }
+}
+
+#[test]
+fn a_match_below_what_is_shown_of_an_output_says_how_to_see_it() {
+    if !pty::is_there() {
+        return;
+    }
+    let cli = Cli::new();
+    record_output(&cli, 20_000, 15_000);
+    let mut screen = Screen::sized(&mut cli.command(&["ui"]), 30, 120);
+    screen.expect("print a lot");
+    screen.press_for("/zebra", "has the zebra");
+    screen.press_for("<Enter>", "o shows all of it");
     screen.press_for("o", "y copy");
-    screen.press_for("G", "line 99999");
-    screen.press("<Esc>");
-    screen.expect_gone("line 99999");
+    screen.press_for("G", "line 19999");
+    screen.quit();
+}
+
+/// Own edits are not watched.
+#[test]
+fn the_timeline_shows_what_you_changed_each_time_it_is_opened() {
+    if !pty::is_there() {
+        return;
+    }
+    let shop = Shop::new();
+    let mut screen = shop.ui();
+    screen.press_for("2", "Timeline · ");
+    screen.press("1");
+    screen.expect_gone("Timeline · ");
+    write(&shop.cli().work(), "mine.txt", "mine\n");
+    screen.press_for("2", "mine.txt");
     screen.quit();
 }
 

@@ -1,9 +1,11 @@
 //! What other processes do while the screen is open.
 
+use std::fs::{self, File};
+
 use super::Shop;
 use super::screen::Screen;
 use crate::kit::{Cli, Recording};
-use crate::live::write;
+use crate::live::{Claude, write};
 use crate::pty;
 
 #[test]
@@ -87,5 +89,31 @@ fn a_session_that_another_process_holds_can_be_read() {
     screen.press_for("<Enter>", "next prompt");
     holder.say("second of the holder");
     screen.expect("second of the holder");
+    screen.quit();
+}
+
+/// What undo would do is told when the lock is free.
+#[test]
+fn the_timeline_of_a_workspace_that_another_process_holds_is_shown() {
+    if !pty::is_there() {
+        return;
+    }
+    let mut claude = Claude::new();
+    claude.turn("write a", "call-1", |work| write(work, "a.txt", "a\n"));
+    // What the agent wrote is imported, which is a change.
+    assert_eq!(claude.run(&["list", "--json"]).code, 0);
+    let mut locks = fs::read_dir(claude.cli.store().join("workspaces")).unwrap();
+    let lock = locks.find_map(|entry| {
+        let path = entry.unwrap().path().join("append.lock");
+        File::open(path).ok()
+    });
+    let lock = lock.unwrap();
+    lock.lock().unwrap();
+    let mut screen = Screen::start(&mut claude.command(&["ui"]));
+    screen.expect("write a");
+    screen.press_for("2", "Timeline · ");
+    screen.expect("turn 1");
+    lock.unlock().unwrap();
+    screen.expect("undo: ");
     screen.quit();
 }

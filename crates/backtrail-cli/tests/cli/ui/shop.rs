@@ -59,6 +59,14 @@ impl Shop {
         screen
     }
 
+    /// Opens a screen that is too narrow for what the last turn changed.
+    pub(super) fn narrow_ui(&self, columns: u16) -> Screen {
+        let mut screen = Screen::sized(&mut self.claude.command(&["ui"]), 30, columns);
+        screen.expect(&self.title);
+        screen.expect("undo: ");
+        screen
+    }
+
     /// Returns the title of the agent's session.
     pub(super) fn title(&self) -> String {
         self.title.clone()

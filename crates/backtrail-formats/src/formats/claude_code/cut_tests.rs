@@ -167,9 +167,17 @@ impl Writer {
             }
             18 => {
                 let kind = ["custom-title", "ai-title", "summary"][usize::from(step.chance % 3)];
+                // Perhaps of an earlier line, a later one, or none.
+                let leaf = match step.chance % 4 {
+                    0 => String::new(),
+                    _ => format!(
+                        r#","leafUuid":"u{}""#,
+                        (n + 3).saturating_sub(usize::from(step.back % 6))
+                    ),
+                };
                 writeln!(
                     self.text,
-                    r#"{{"type":"{kind}","customTitle":"a{n}","aiTitle":"b{n}","summary":"c{n}"}}"#
+                    r#"{{"type":"{kind}","customTitle":"a{n}","aiTitle":"b{n}","summary":"c{n}"{leaf}}}"#
                 )
                 .unwrap();
             }

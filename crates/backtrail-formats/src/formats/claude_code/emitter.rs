@@ -156,7 +156,7 @@ impl<'t> Emitter<'t> {
         branches: &[Branch],
     ) -> Result<()> {
         match node.kind {
-            LineKind::Details => self.emit_details(record),
+            LineKind::Details => self.emit_details(record, nodes),
             LineKind::Cost => self.emit_cost(record, node),
             LineKind::Agent => self.emit_progress(record, node),
             _ if node.is_side => self.emit_side(record, node),
@@ -215,7 +215,13 @@ impl<'t> Emitter<'t> {
         event.map_or(Ok(()), |event| self.sink.event(event))
     }
 
-    fn emit_details(&mut self, record: &Object<'_>) -> Result<()> {
+    fn emit_details(&mut self, record: &Object<'_>, nodes: &[Node]) -> Result<()> {
+        // Older versions wrote the summaries of other conversations into a new file.
+        let leaf = record.string("leafUuid").map(|uuid| hash(&uuid));
+        if let Some(leaf) = leaf.filter(|leaf| nodes.iter().all(|node| node.uuid != Some(*leaf))) {
+            self.memory.add_leaf(leaf);
+            return Ok(());
+        }
         let (rank, field) = match record.string("type").as_deref() {
             Some("custom-title") => (3, "customTitle"),
             Some("ai-title") => (2, "aiTitle"),

@@ -76,6 +76,8 @@ pub(super) struct Entry {
     pub(super) unknown: Option<String>,
     pub(super) uuid: Option<u64>,
     pub(super) parent: Parent,
+    /// For the summary of a conversation: its last message.
+    pub(super) leaf: Option<u64>,
     /// The message with the call that a tool result belongs to.
     pub(super) source: Option<u64>,
     /// Whether it belongs to a sub-agent.
@@ -159,6 +161,10 @@ pub(super) fn scan(text: &str, want_session: bool) -> Result<Entry, String> {
         parent: match line.get("parentUuid") {
             Some("null") => Parent::Null,
             _ => hashed("parentUuid").map_or(Parent::Absent, Parent::Uuid),
+        },
+        leaf: match kind {
+            LineKind::Details => hashed("leafUuid"),
+            _ => None,
         },
         source: hashed("sourceToolAssistantUUID"),
         is_side: line.is_true("isSidechain"),

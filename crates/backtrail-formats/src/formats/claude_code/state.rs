@@ -60,6 +60,9 @@ impl ClaudeState {
 pub(super) struct Memory {
     /// The rank of the title's origin: a summary, the model, the user.
     pub(super) title: u8,
+    /// The last messages of other conversations whose summaries are in the file.
+    #[serde(default)]
+    leaves: VecDeque<u64>,
     pub(super) model: Option<String>,
     pub(super) directory: bool,
     pub(super) began: bool,
@@ -125,6 +128,16 @@ impl Memory {
     pub(super) fn take_task(&mut self, prompt: u64) -> Option<String> {
         let at = self.tasks.iter().position(|task| task.0 == prompt)?;
         Some(self.tasks.remove(at)?.1)
+    }
+
+    /// Adds the last message of another conversation.
+    pub(super) fn add_leaf(&mut self, uuid: u64) {
+        push_limited(&mut self.leaves, uuid, 64);
+    }
+
+    /// Returns whether a message seemed to be one of another conversation.
+    pub(super) fn has_leaf(&self, uuid: u64) -> bool {
+        self.leaves.contains(&uuid)
     }
 
     /// Adds a message.

@@ -263,8 +263,25 @@ fn a_message_that_no_model_wrote_has_no_usage() {
 }
 
 #[test]
+fn a_summary_is_a_title_if_its_last_message_is_here() {
+    let title = |lines: &[&str]| {
+        let (collected, report) = read(&lines.concat());
+        assert!(report.unknown.is_empty());
+        collected.main().unwrap().details.title.clone()
+    };
+    let prompt = user("u1", None, "go");
+    let summary = |leaf: &str| {
+        format!("{{\"type\":\"summary\",\"summary\":\"of {leaf}\",\"leafUuid\":\"{leaf}\"}}\n")
+    };
+    let (own, other) = (summary("u1"), summary("x"));
+    assert_eq!(title(&[&other, &prompt]), None);
+    assert_eq!(title(&[&own, &prompt]).as_deref(), Some("of u1"));
+    assert_eq!(title(&[&prompt, &own, &other]).as_deref(), Some("of u1"));
+}
+
+#[test]
 fn a_title_by_the_user_wins() {
-    let text = r#"{"type":"summary","summary":"one","leafUuid":"x"}
+    let text = r#"{"type":"summary","summary":"one"}
 {"type":"custom-title","customTitle":"mine","sessionId":"s"}
 {"type":"ai-title","aiTitle":"two","sessionId":"s"}
 "#;

@@ -275,7 +275,7 @@ impl Writer<'_> {
         assert_eq!(self.contents(), before, "after {request:?}");
     }
 
-    fn contents(&self) -> (Option<End>, u64, Vec<(TrailStatus, Vec<Line>)>, usize) {
+    fn contents(&self) -> Contents {
         let status = self.case.status(&self.log);
         let trails = self.case.trails(&self.log).into_iter().map(|trail| {
             let lines = self.case.lines(&self.log, trail.end.trail);
@@ -285,3 +285,6 @@ impl Writer<'_> {
         (status.head, status.bytes, trails.collect(), changes)
     }
 }
+
+/// A log: its end, its size, its trails with their lines, and how many changes it has.
+type Contents = (Option<End>, u64, Vec<(TrailStatus, Vec<Line>)>, usize);

@@ -63,7 +63,7 @@ impl Entry {
     }
 
     /// Parses the header at an offset of a file, if there is one.
-    fn read(file: &dyn StorageFile, at: u64) -> io::Result<Option<Self>> {
+    pub(super) fn read(file: &dyn StorageFile, at: u64) -> io::Result<Option<Self>> {
         let mut front = [0; MAX_HEADER];
         let n = read_full(file, &mut front, at)?;
         Ok(Self::parse(&front[..n], at))

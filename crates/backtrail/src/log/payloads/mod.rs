@@ -29,7 +29,7 @@ use entry::{Entry, Search, is_content};
 
 pub(crate) use adopt::adopt;
 pub(crate) use outgoing::move_out;
-pub(crate) use writer::PayloadWriter;
+pub(crate) use writer::{PayloadWriter, Placed};
 
 /// The payload file's name in its session's directory.
 const NAME: &str = "payloads";
@@ -89,6 +89,22 @@ impl Payloads {
         };
         find(file, wanted, |from| is_content(file, from, bytes, hash))
             .map_err(|error| self.unreadable(hash, error))
+    }
+
+    /// Returns whether a payload's entry is where it is expected; otherwise, whether
+    /// [`fetch`](Self::fetch) would find it.
+    pub(crate) fn is_there(&self, hash: ObjectId, bytes: u64, at: u64) -> Result<bool> {
+        let wanted = Entry { hash, bytes, at };
+        let Some(file) = self.file()? else {
+            return Ok(false);
+        };
+        let len = file.len();
+        let found = len.and_then(|len| match wanted.content_within(len) {
+            Some(_) => Entry::read(file, at),
+            None => Ok(None),
+        });
+        let found = found.map_err(|error| self.unreadable(hash, error))?;
+        Ok(found == Some(wanted) || self.check(hash, bytes, at)?)
     }
 
     /// Returns the open file; `None` if there is none.

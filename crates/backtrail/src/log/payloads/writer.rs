@@ -54,6 +54,17 @@ struct Fresh<'a> {
     end: u64,
 }
 
+/// A content, and where it is in another copy of the file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placed<'a> {
+    pub(crate) at: u64,
+    pub(crate) content: &'a [u8],
+}
+
+/// How much longer than its contents a copy may become, so that they are where they are in the
+/// other file.
+const FILLED: u64 = 1 << 20;
+
 /// Contents up to this length are buffered, so that one write is enough for many; a
 /// longer one is written without copying.
 pub(super) const GATHERED: usize = 256 << 10;
@@ -77,14 +88,28 @@ impl PayloadWriter {
         if contents.is_empty() {
             return Ok(Vec::new());
         }
-        self.try_store(contents).map_err(|error| {
+        let anywhere = |content| Placed { at: 0, content };
+        let contents: Vec<_> = contents.iter().copied().map(anywhere).collect();
+        self.try_store(&contents).map_err(|error| {
             let what = "cannot store the message's payloads; nothing was recorded, \
                         everything acknowledged before is safe";
             Error::io(what, &self.path, error)
         })
     }
 
-    fn try_store(&mut self, contents: &[&[u8]]) -> io::Result<Vec<(ObjectId, u64)>> {
+    /// Stores contents of another session's file, each at the place that it has there if that is
+    /// free: what nothing refers to in that file is filled with NULs. They are durable when this
+    /// returns.
+    pub(crate) fn store_placed(&mut self, contents: &[Placed<'_>]) -> Result<()> {
+        if contents.is_empty() {
+            return Ok(());
+        }
+        self.try_store(contents)
+            .map(drop)
+            .map_err(|error| Error::io("cannot store the session's payloads", &self.path, error))
+    }
+
+    fn try_store(&mut self, contents: &[Placed<'_>]) -> io::Result<Vec<(ObjectId, u64)>> {
         // Only a success sets it again.
         let mut tail = match self.tail.take() {
             Some(tail) if tail.file.len()? == tail.len => tail,
@@ -150,10 +175,16 @@ impl<'a> Fresh<'a> {
     }
 
     /// Adds a content after the others and returns where its entry begins.
-    fn add(&mut self, hash: ObjectId, content: &'a [u8]) -> u64 {
+    fn add(&mut self, hash: ObjectId, placed: &Placed<'a>) -> u64 {
         *self.places.entry(hash).or_insert_with(|| {
+            let content = placed.content;
             let bytes = content.len() as u64;
-            let at = self.end;
+            let filled = placed.at.saturating_sub(self.end);
+            let at = match filled <= FILLED {
+                true => self.end + filled,
+                false => self.end,
+            };
+            self.end = at;
             let entry = Entry { hash, bytes, at };
             self.end += entry.len();
             self.entries.push((entry, content));
@@ -166,9 +197,10 @@ impl Tail {
     /// Returns a content's name and its offset, which may be in `fresh`.
     fn place<'a>(
         &mut self,
-        content: &'a [u8],
+        placed: &Placed<'a>,
         fresh: &mut Fresh<'a>,
     ) -> io::Result<(ObjectId, u64)> {
+        let content = placed.content;
         let hash = ObjectId::of(content);
         if let Some(known) = self.known.get_mut(&hash) {
             known.checked = known.checked || is_stored(self.file.as_ref(), known, content)?;
@@ -176,7 +208,7 @@ impl Tail {
                 return Ok((hash, known.entry.at));
             }
         }
-        Ok((hash, fresh.add(hash, content)))
+        Ok((hash, fresh.add(hash, placed)))
     }
 
     /// Writes new entries at the end, or removes a partial write.
@@ -194,7 +226,13 @@ impl Tail {
         if !self.ends_line {
             gathered.push(b'\n');
         }
+        let mut end = self.len + u64::from(!self.ends_line);
         for (entry, content) in &fresh.entries {
+            if let Some(before) = entry.at.checked_sub(end + 1) {
+                gathered.resize(gathered.len() + before as usize, 0);
+                gathered.push(b'\n');
+            }
+            end = entry.at + entry.len();
             entry.write_header(&mut gathered);
             if gathered.len() + content.len() > GATHERED {
                 append_all(file, &gathered)?;

@@ -231,6 +231,14 @@ impl Tail {
         Ok(())
     }
 
+    /// Writes lines that were written elsewhere, the last of which ends at `position`. The caller
+    /// has checked that they follow.
+    pub(crate) fn append_lines(&mut self, lines: &[u8], position: Position) -> Result<()> {
+        self.end.write(lines)?;
+        self.end.position = position;
+        Ok(())
+    }
+
     /// Syncs all appended records. After a failure nothing more is acknowledged: it is
     /// unknown which records reached the disk.
     pub(crate) fn sync(&mut self) -> Result<()> {

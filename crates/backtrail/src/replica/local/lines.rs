@@ -25,15 +25,6 @@ pub(crate) struct LocalLine {
     pub(crate) line: Line,
     /// The payloads that it names.
     pub(crate) payloads: Vec<Reference>,
-    /// The session of a sub-agent that it names.
-    pub(crate) spawned: Option<SessionId>,
-}
-
-/// What is not sent.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Skipped {
-    /// Damaged lines, and lines that are out of order.
-    pub(crate) damage: DamageReport,
 }
 
 /// Reads the lines of one trail whose seqs rise, and skips damage.
@@ -48,7 +39,8 @@ pub(crate) struct TrailLines {
     until: u64,
     /// Whether a line was read that begins after it.
     at_end: bool,
-    skipped: Skipped,
+    /// Damaged lines, and lines that are out of order.
+    skipped: DamageReport,
 }
 
 impl TrailLines {
@@ -64,13 +56,13 @@ impl TrailLines {
             first: after,
             until,
             at_end: false,
-            skipped: Skipped::default(),
+            skipped: DamageReport::default(),
         })
     }
 
-    /// Returns what was skipped so far.
-    pub(crate) fn skipped(&self) -> &Skipped {
-        &self.skipped
+    /// Returns what was skipped: damaged lines, and lines that are out of order.
+    pub(crate) fn into_skipped(self) -> DamageReport {
+        self.skipped
     }
 
     /// Reads lines of about `max_bytes`, and at least one.
@@ -110,7 +102,7 @@ impl TrailLines {
     }
 
     fn skip(&mut self, damage: Damage) {
-        self.skipped.damage.add(damage);
+        self.skipped.add(damage);
     }
 
     /// Returns the record as a line, if it comes after the line before.
@@ -151,11 +143,11 @@ pub(crate) fn local_line(record: &RecordRef<'_>) -> LocalLine {
         },
         // A message that cannot be read names nothing.
         payloads: record.references().unwrap_or_default(),
-        spawned: spawned(record),
     }
 }
 
-fn spawned(record: &RecordRef<'_>) -> Option<SessionId> {
+/// Returns the session of a sub-agent that a record names.
+pub(super) fn spawned(record: &RecordRef<'_>) -> Option<SessionId> {
     if record.kind() != RecordKind::Spawned {
         return None;
     }

@@ -1,16 +1,21 @@
 //! A log of the store, as a replica sees logs: trails of lines with sums, and payloads.
 
 mod lines;
+mod write;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use lines::{LinesPart, LocalLine, Skipped, TrailLines, local_line};
+use lines::spawned;
+pub(crate) use lines::{LinesPart, LocalLine, TrailLines, local_line};
+pub(crate) use write::{CheckedLines, PulledLog, is_intact, is_payload, references_in};
 
+use super::compare::{Here, HereTrail};
 use super::refusal::Refusal;
 use super::wire::{End, LogKey, LogOwner};
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::ids::SessionId;
 use crate::log::lock::LockFile;
 use crate::log::payloads::Payloads;
 use crate::log::version1::is_version_1;
@@ -18,8 +23,8 @@ use crate::log::{GoneTrails, LogDir};
 use crate::message::parts::Reference;
 use crate::storage::StorageFile;
 use crate::trail::find::find_seq;
-use crate::trail::lines::PEEK_BUFFER;
-use crate::trail::reader::TrailReader;
+use crate::trail::lines::{PEEK_BUFFER, STREAM_BUFFER};
+use crate::trail::reader::{Found, TrailReader};
 use crate::trail::{RecordKind, RecordRef, Sums};
 
 /// A log of the store, up to where it ended when it was opened.
@@ -32,15 +37,25 @@ pub(crate) struct LocalLog {
 }
 
 /// A trail of the store.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct LocalTrail {
-    path: PathBuf,
     /// Its length when the log was opened.
     pub(crate) len: u64,
     /// The first line; `None` if it cannot be read.
     pub(crate) opener: Option<End>,
     /// The last line that can be read.
     pub(crate) end: Option<End>,
+    /// Whether something after that line cannot be read.
+    lost_end: bool,
+}
+
+/// What the records of a log name.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    /// The sessions of sub-agents.
+    pub(crate) sub_agents: Vec<SessionId>,
+    /// Payloads, each once.
+    pub(crate) payloads: Vec<Reference>,
 }
 
 /// How far from the end of a trail its seqs are compared: one read fetches that much anyway.
@@ -66,10 +81,11 @@ impl LocalLog {
             if trail == 0 && is_version_1(files, &file)? {
                 return Err(Refusal::Version1.of(&key_of(files)));
             }
+            let (end, lost_end) = last_line(&file, &path, trail, len)?;
             let found = LocalTrail {
                 opener: first_line(&file, &path, trail)?,
-                end: last_line(&file, &path, trail, len)?,
-                path,
+                end,
+                lost_end,
                 len,
             };
             trails.insert(trail, found);
@@ -93,14 +109,20 @@ impl LocalLog {
         &self.files
     }
 
-    /// Returns the trails, lowest first.
-    pub(crate) fn trails(&self) -> &BTreeMap<u32, LocalTrail> {
-        &self.trails
-    }
-
-    /// Returns whether a trail is known to be gone here.
-    pub(crate) fn is_gone(&self, trail: u32) -> bool {
-        self.gone.contains(&trail)
+    /// Returns what a comparison needs to know.
+    pub(crate) fn here(&self) -> Here {
+        let trail = |(number, trail): (&u32, &LocalTrail)| {
+            let here = HereTrail {
+                opener: trail.opener,
+                end: trail.end,
+                lost_end: trail.lost_end,
+            };
+            (*number, here)
+        };
+        Here {
+            trails: self.trails.iter().map(trail).collect(),
+            gone: self.gone.clone(),
+        }
     }
 
     /// Makes a trail as durable here as it will be at the replica: a line that is there must not
@@ -167,6 +189,52 @@ impl LocalLog {
         }
     }
 
+    /// Returns whether a payload is here.
+    pub(crate) fn has_payload(&self, reference: &Reference) -> Result<bool> {
+        let Reference {
+            hash, bytes, at, ..
+        } = *reference;
+        Payloads::new(&self.files).check(hash, bytes, at)
+    }
+
+    /// Returns how many bytes the trails have.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.trails.values().map(|trail| trail.len).sum()
+    }
+
+    /// Returns what its records name, on any branch.
+    pub(crate) fn named(&self) -> Result<Named> {
+        let mut named = Named::default();
+        let mut seen = HashSet::new();
+        for trail in self.trails.keys() {
+            let (path, file) = self.files.find_trail(*trail)?;
+            let mut reader = TrailReader::forwards(file, &path, 0, STREAM_BUFFER, Sums::Trust);
+            while let Some(record) = reader.next_record()? {
+                let sub_agents = &mut named.sub_agents;
+                sub_agents.extend(spawned(&record).filter(|id| !sub_agents.contains(id)));
+                let mut payloads = record.references().unwrap_or_default();
+                payloads.retain(|payload| seen.insert(payload.hash));
+                named.payloads.extend(payloads);
+            }
+        }
+        Ok(named)
+    }
+
+    /// Returns those of some payloads that are lost here. What the file has at their places is
+    /// not read.
+    pub(crate) fn lost(&self, mut payloads: Vec<Reference>) -> Result<Vec<Reference>> {
+        let file = Payloads::new(&self.files);
+        let mut failed = None;
+        payloads.retain(|it| match file.is_there(it.hash, it.bytes, it.at) {
+            Ok(there) => !there,
+            Err(error) => {
+                failed.get_or_insert(error);
+                false
+            }
+        });
+        failed.map_or(Ok(payloads), Err)
+    }
+
     fn known(&self, trail: u32) -> Result<&LocalTrail> {
         self.trails.get(&trail).ok_or_else(|| {
             let what = format!("session {} has no trail {trail}", self.files.id());
@@ -201,25 +269,29 @@ fn first_line(file: &Arc<dyn StorageFile>, path: &Path, trail: u32) -> Result<Op
     Ok(opener.map(|record| end_of(trail, &record)))
 }
 
-/// Returns the readable line with the highest seq near the end of a trail.
+/// Returns the readable line with the highest seq near the end of a trail, and whether something
+/// after it cannot be read.
 fn last_line(
     file: &Arc<dyn StorageFile>,
     path: &Path,
     trail: u32,
     len: u64,
-) -> Result<Option<End>> {
+) -> Result<(Option<End>, bool)> {
     let mut reader = TrailReader::backwards(Arc::clone(file), path, len, Sums::Check);
     let mut last: Option<End> = None;
-    loop {
-        let Some(record) = reader.next_record()? else {
-            return Ok(last);
-        };
-        let end = end_of(trail, &record);
+    let mut lost_end = false;
+    while let Some(found) = reader.advance()? {
+        if let Found::Damage(_) = found {
+            lost_end |= last.is_none();
+            continue;
+        }
+        let end = end_of(trail, &reader.record());
         if last.is_none_or(|last| last.seq < end.seq) {
             last = Some(end);
         }
         if reader.place().start + NEAR_END < len {
-            return Ok(last);
+            break;
         }
     }
+    Ok((last, lost_end))
 }

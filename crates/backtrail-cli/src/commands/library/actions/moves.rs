@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use backtrail::rewind::{self, Verb};
 use backtrail::snapshot::Progress;
-use backtrail::{Point, Rewind, Workspace};
+use backtrail::{ErrorKind, Point, Rewind, Workspace};
 use backtrail_view::library::{Action, Between, Moment, OnConflict, Place, Report};
 
 use super::super::StoreLibrary;
@@ -14,10 +14,12 @@ use super::hunks::ChosenHunks;
 use super::sessions::path_of;
 use super::{Draft, Planned};
 use crate::commands::fork::plan_into;
-use crate::commands::moves::{Move, PlannedMove, Scope};
+use crate::commands::moves::{Move, PlannedMove, Scope, workspace_of};
 use crate::commands::recovery::Finish;
 use crate::commands::rewind::not_ours;
+use crate::commands::workspace::WorkspaceArgs;
 use crate::error::{CommandError, Result};
+use crate::home::tilde;
 
 /// Plans to undo or redo a step here, as the command does.
 pub(super) fn step(library: &StoreLibrary, verb: Verb) -> Result<Draft> {
@@ -59,15 +61,25 @@ pub(super) fn step(library: &StoreLibrary, verb: Verb) -> Result<Draft> {
 
 /// Plans to move files and conversation back to a moment.
 pub(super) fn rewind(library: &StoreLibrary, workspace: &str, moment: &Moment) -> Result<Draft> {
-    if let (true, Moment::Record(place)) = (workspace.is_empty(), moment) {
-        return rewind_chat(library, place);
+    let found = moments::find_workspace(library, workspace, moment, Finish::ToWrite)?;
+    let workspace = match (found, moment) {
+        (None, Moment::Record(place)) => return rewind_chat(library, place),
+        (found, _) => found.ok_or_else(nothing)?,
+    };
+    let point = point_before_now(library, &workspace, moment)?;
+    let resolved = workspace.resolve(&point);
+    let has_files = !resolved.is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    match moment {
+        // The session is older than the first checkpoint.
+        Moment::Record(place) if !has_files => rewind_chat(library, place),
+        _ => {
+            let movement = Move::Rewind(&workspace, &point);
+            planned_to(library, movement, Rewind::files_and_chat(), &workspace)
+        }
     }
-    let (workspace, point) = target(library, workspace, moment)?;
-    let movement = Move::Rewind(&workspace, &point);
-    planned_to(library, movement, Rewind::files_and_chat(), &workspace)
 }
 
-/// Plans to move a conversation that has no files beside it.
+/// Plans to move a conversation that has no files beside it at a record.
 fn rewind_chat(library: &StoreLibrary, place: &Place) -> Result<Draft> {
     let id = moments::session(library, &place.session)?;
     let reader = library.store.read_session(&id)?;
@@ -108,15 +120,23 @@ pub(super) fn restore_hunks(
     let planned = PlannedMove::new(movement, options, library.ui.program())?;
     let planned = planned.ok_or_else(nothing)?;
     let planned = planned.choose(|plan| chosen.choose_from(plan))?;
-    Ok(draft(planned, is_here(library, &workspace)))
+    Ok(draft_in(library, &workspace, planned))
 }
 
 /// Opens the workspace and finds the point of an earlier moment.
 fn target(library: &StoreLibrary, workspace: &str, moment: &Moment) -> Result<(Workspace, Point)> {
-    let workspace = moments::workspace(library, workspace, Finish::ToWrite)?;
-    let point = moments::point(library, &workspace, moment)?;
-    let point = point.ok_or_else(|| CommandError::invalid("the files are as they are now"))?;
+    let workspace = moments::require_workspace(library, workspace, moment, Finish::ToWrite)?;
+    let point = point_before_now(library, &workspace, moment)?;
     Ok((workspace, point))
+}
+
+fn point_before_now(
+    library: &StoreLibrary,
+    workspace: &Workspace,
+    moment: &Moment,
+) -> Result<Point> {
+    let point = moments::point(library, workspace, moment)?;
+    point.ok_or_else(|| CommandError::invalid("the files are as they are now"))
 }
 
 fn planned_to(
@@ -126,12 +146,18 @@ fn planned_to(
     workspace: &Workspace,
 ) -> Result<Draft> {
     let planned = PlannedMove::new(movement, options, library.ui.program())?;
-    let planned = planned.ok_or_else(nothing)?;
-    Ok(draft(planned, is_here(library, workspace)))
+    Ok(draft_in(library, workspace, planned.ok_or_else(nothing)?))
 }
 
-fn is_here(library: &StoreLibrary, workspace: &Workspace) -> bool {
-    library.root.as_deref() == Some(workspace.root())
+/// Shows a planned move in a workspace, which it names if that is not the one here.
+fn draft_in(library: &StoreLibrary, workspace: &Workspace, planned: PlannedMove) -> Draft {
+    let is_here = library.root.as_deref() == Some(workspace.root());
+    let mut draft = draft(planned, is_here);
+    if !is_here {
+        let place = format!("in {}", tilde(workspace.root()));
+        draft.plan.lines.splice(0..0, super::shown(&[place]));
+    }
+    draft
 }
 
 fn nothing() -> CommandError {
@@ -193,18 +219,21 @@ pub(super) fn apply(
 pub(super) fn fork(library: &StoreLibrary, place: &Place, dir: &str) -> Result<Draft> {
     let dir = path_of(dir)?;
     let id = moments::session(library, &place.session)?;
-    let last = library.store.read_session(&id)?.info()?.last_seq;
-    let point = match place.trail {
+    let workspace = workspace_of(&library.store, &id)?;
+    let point = match (place.trail, &workspace) {
         // What was undone is only on the workspace's trail.
-        Some(_) => undone_point(library, place)?,
-        None => Point::record(&id, place.seq.min(last)),
+        (Some(_), Some(workspace)) => undone_point(library, workspace, place)?,
+        (Some(_), None) => return Err(moments::no_checkpoints()),
+        (None, _) => {
+            let last = library.store.read_session(&id)?.info()?.last_seq;
+            Point::record(&id, place.seq.min(last))
+        }
     };
-    let planned = plan_into(
-        &point,
-        Path::new(&dir),
-        moments::here_args(library)?,
-        &library.ui,
-    )?;
+    let from = match workspace {
+        Some(workspace) => WorkspaceArgs::named(workspace.root().to_owned()),
+        None => moments::here_args(library)?,
+    };
+    let planned = plan_into(&point, Path::new(&dir), from, &library.ui)?;
     let title = "Fork into a directory".to_owned();
     let mut lines = vec![planned.first_line().to_owned()];
     lines.extend_from_slice(planned.lines());
@@ -215,10 +244,7 @@ pub(super) fn fork(library: &StoreLibrary, place: &Place, dir: &str) -> Result<D
     ))
 }
 
-fn undone_point(library: &StoreLibrary, place: &Place) -> Result<Point> {
-    let id = moments::session(library, &place.session)?;
-    let workspace = crate::commands::moves::workspace_of(&library.store, &id)?;
-    let workspace = workspace.ok_or_else(|| CommandError::invalid("it has no file checkpoints"))?;
-    let point = moments::point(library, &workspace, &Moment::Record(place.clone()))?;
+fn undone_point(library: &StoreLibrary, workspace: &Workspace, place: &Place) -> Result<Point> {
+    let point = moments::point(library, workspace, &Moment::Record(place.clone()))?;
     point.ok_or_else(nothing)
 }

@@ -4,10 +4,11 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use backtrail_formats::agent_title;
-use backtrail_index::{Field, Filter, Group, Index, SessionRow as IndexRow};
-use backtrail_view::library::Scope;
+use backtrail_index::{Field, Filter, Group, Index, SearchQuery, SessionRow as IndexRow};
+use backtrail_view::library::{Scope, SearchResults};
 use backtrail_web::library::{FilterChoices, SessionQuery, SessionRow, SessionsFound};
 
+use super::super::search;
 use super::super::sessions::{self, entry};
 use super::super::{Answer, StoreLibrary, failure};
 use crate::commands::filters::{Filters, NamedFilters};
@@ -31,11 +32,7 @@ fn read(library: &StoreLibrary, query: &SessionQuery) -> Result<SessionsFound> {
         true => rows.len(),
         false => index.values(Field::Sessions)?.len(),
     };
-    let title = query.title.trim().to_lowercase();
-    rows.retain(|row| {
-        let is_here = query.scope != Scope::Project || row.project == library.project;
-        is_here && has_title(row, &title) && has_all_tags(row, &query.tags)
-    });
+    rows.retain(|row| fits(library, query, row));
     let matching = Cell::new(0);
     let wanted = query.skip..query.skip.saturating_add(query.limit);
     let each = |line: &SessionLine<'_>, is_wordless: bool| {
@@ -52,6 +49,41 @@ fn read(library: &StoreLibrary, query: &SessionQuery) -> Result<SessionsFound> {
         matching: matching.get() as u64,
         all: all as u64,
     })
+}
+
+/// Returns whether a session fits what the filter of a query cannot say.
+fn fits(library: &StoreLibrary, query: &SessionQuery, row: &IndexRow) -> bool {
+    let is_here = query.scope != Scope::Project || row.project == library.project;
+    let title = query.title.trim().to_lowercase();
+    is_here && has_title(row, &title) && has_all_tags(row, &query.tags)
+}
+
+pub(super) fn find_messages(
+    library: &StoreLibrary,
+    words: &str,
+    query: &SessionQuery,
+) -> Answer<SearchResults> {
+    let index = library.recent_index().map_err(failure)?;
+    let search = search_query(library, &index, words, query).map_err(failure)?;
+    search::find(&index, search)
+}
+
+fn search_query(
+    library: &StoreLibrary,
+    index: &Index,
+    words: &str,
+    query: &SessionQuery,
+) -> Result<SearchQuery> {
+    let mut search = SearchQuery::new(words);
+    search.filter = filter(library, query)?;
+    search.limit = query.limit;
+    let is_filter_all = query.scope != Scope::Project && query.title.trim().is_empty();
+    if !is_filter_all || query.tags.len() > 1 {
+        let rows = index.sessions(&search.filter)?.into_iter();
+        let rows = rows.filter(|row| fits(library, query, row));
+        search.sessions = Some(rows.map(|row| row.id).collect());
+    }
+    Ok(search)
 }
 
 /// Returns the filter of a query, as the options of `list` make it.

@@ -1,4 +1,4 @@
-//! How the store is: what it holds, what `doctor` finds, and what is not protected here.
+//! How the store is: what it holds, what `doctor` finds, and what is not protected.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use backtrail_index::{Filter, SessionRow};
 use backtrail_web::library::{Condition, Finding, Health};
 
 use super::super::{Answer, StoreLibrary, failure};
-use crate::commands::checkpoint::skipped_path;
+use super::protection;
 use crate::commands::doctor::{self, Check};
 use crate::commands::short;
 use crate::commands::status::{Timeline, bytes_in};
@@ -18,8 +18,6 @@ use crate::text::{clean, count, grouped, size, some_of};
 const NAMED: usize = 5;
 /// Checking takes no longer.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How many paths are listed that are not protected.
-const LISTED: usize = 200;
 
 pub(super) fn health(library: &StoreLibrary) -> Answer<Health> {
     read(library).map_err(failure)
@@ -37,10 +35,12 @@ fn read(library: &StoreLibrary) -> Result<Health> {
         Condition::Warning => 1,
         Condition::Fine => 2,
     });
+    let (protection, unchecked) = protection::protection(library)?;
     Ok(Health {
         numbers: numbers(library)?,
         findings,
-        not_protected: not_protected(library)?,
+        protection,
+        unchecked,
     })
 }
 
@@ -143,28 +143,4 @@ fn numbers(library: &StoreLibrary) -> Result<Vec<(String, String)>> {
     ];
     let owned = numbers.map(|(name, number)| (name.to_owned(), number));
     Ok(owned.to_vec())
-}
-
-/// Returns what the last checkpoint here does not hold, and the reason.
-fn not_protected(library: &StoreLibrary) -> Result<Vec<(String, String)>> {
-    let root = library.root.as_deref();
-    let found = root
-        .map(|root| library.store.find_workspace(root))
-        .transpose()?;
-    let last = match found.flatten() {
-        Some(workspace) => workspace.last_checkpoint()?,
-        None => None,
-    };
-    let Some(last) = last else {
-        return Ok(Vec::new());
-    };
-    if last.dropped()?.is_some() {
-        return Ok(Vec::new());
-    }
-    let mut listed = Vec::new();
-    for entry in last.snapshot()?.skipped().take(LISTED) {
-        let entry = entry?;
-        listed.push((skipped_path(&entry), entry.reason.to_string()));
-    }
-    Ok(listed)
 }

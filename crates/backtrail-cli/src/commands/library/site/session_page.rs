@@ -59,13 +59,15 @@ fn family(index: &Index, id: &SessionId) -> Result<Vec<SessionEntry>> {
     Ok(trees(index.sessions(&filter)?, entry))
 }
 
-/// Returns the workspace of a session; empty if none is known.
+/// Returns the workspace that has the files of a session; empty if none is known.
 fn workspace(library: &StoreLibrary, info: &SessionInfo) -> Result<String> {
-    let root = info.workspace_root.as_deref();
-    let found = match root.and_then(|root| library.store.find_workspace(root).ok()?) {
+    let found = match workspace_of(&library.store, &info.id)? {
         Some(found) => Some(found),
-        // It may have moved.
-        None => workspace_of(&library.store, &info.id)?,
+        // It names the directory alone.
+        None => {
+            let root = info.workspace_root.as_deref();
+            root.and_then(|root| library.store.find_workspace(root).ok()?)
+        }
     };
     Ok(found.map_or_else(String::new, |workspace| workspace.id().to_string()))
 }

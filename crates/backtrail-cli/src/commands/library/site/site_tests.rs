@@ -316,6 +316,40 @@ fn sessions_are_found_by_what_the_filters_of_list_take() {
 }
 
 #[test]
+fn a_search_finds_messages_of_the_sessions_that_the_filters_leave() {
+    let (fixture, sessions) = shop();
+    let only = |change: &dyn Fn(&mut SessionQuery)| {
+        let mut query = everything();
+        change(&mut query);
+        let found = fixture.library.find_messages("do", &query).unwrap();
+        assert_eq!(found.all, found.hits.len() as u64);
+        let ids = found.hits.into_iter().map(|hit| hit.place.session);
+        let at = |id: String| sessions.iter().position(|it| it.id().as_str() == id);
+        let mut found: Vec<usize> = ids.map(|id| at(id).unwrap()).collect();
+        found.sort_unstable();
+        // What is still being typed also finds "done".
+        found.dedup();
+        found
+    };
+    assert_eq!(only(&|_| {}), [0, 1, 2]);
+    assert_eq!(only(&|query| query.agents = vec!["codex".into()]), [0, 2]);
+    assert_eq!(only(&|query| query.models = vec!["m-2".into()]), [0]);
+    assert_eq!(only(&|query| query.title = "THE".into()), [0, 1]);
+    let tags = ["money", "urgent"];
+    let tagged = |n: usize| tags[..n].iter().map(|&tag| tag.to_owned()).collect();
+    assert_eq!(only(&|query| query.tags = tagged(1)), [0, 1]);
+    assert_eq!(only(&|query| query.tags = tagged(2)), [0]);
+    assert_eq!(only(&|query| query.scope = Scope::Project), [0, 1, 2]);
+    assert!(only(&|query| query.title = "nowhere".into()).is_empty());
+    let two = SessionQuery {
+        limit: 2,
+        ..everything()
+    };
+    let found = fixture.library.find_messages("do", &two).unwrap();
+    assert_eq!((found.hits.len(), found.all), (2, 7));
+}
+
+#[test]
 fn a_part_of_the_list_has_models_and_tokens_and_says_how_many_match() {
     let (fixture, _sessions) = shop();
     let all = found(&fixture, &everything());
@@ -472,7 +506,7 @@ fn amounts_are_those_of_stats_and_of_times_the_newest_are_kept() {
     let keys: Vec<_> = days.rows.iter().map(|row| row.key.as_str()).collect();
     assert_eq!((keys, days.all), (vec!["2026-11-04", "2026-11-05"], 3));
     let sessions = fixture.library.spending(&by(GroupBy::Session)).unwrap();
-    assert_eq!(sessions.rows[0].sessions, [cart.id().to_string()]);
+    assert_eq!(sessions.rows[0].key, cart.id().to_string());
     assert_eq!(sessions.rows[0].amounts.micro_dollars, Some(5_000_000));
     let blocks = fixture.library.spending(&by(GroupBy::Block)).unwrap();
     assert_eq!(
@@ -487,6 +521,56 @@ fn amounts_are_those_of_stats_and_of_times_the_newest_are_kept() {
         fixture.library.spending(&since).unwrap().total.cost,
         "$0.50"
     );
+}
+
+#[test]
+fn a_total_above_the_newest_times_is_theirs() {
+    let (fixture, _sessions) = shop();
+    let newest = |by_time| {
+        let query = SpendingQuery {
+            limit: 1,
+            ..by(by_time)
+        };
+        let view = fixture.library.spending(&query).unwrap();
+        assert_eq!(view.rows.len(), 1, "{view:?}");
+        (view.total.cost, view.all)
+    };
+    assert_eq!(newest(GroupBy::Day), ("$0.50".to_owned(), 3));
+    assert_eq!(newest(GroupBy::Block), ("$0.50".to_owned(), 2));
+    assert_eq!(newest(GroupBy::Month), ("$5.50".to_owned(), 1));
+    // Groups that are no times add up to all of it.
+    assert_eq!(newest(GroupBy::Model), ("$5.50".to_owned(), 2));
+    let session = fixture.session(SessionOptions::new());
+    spend(&session, "m-1", 2.0, "2026-11-12T12:00:00Z");
+    let library = fixture.again();
+    let query = SpendingQuery {
+        limit: 1,
+        ..by(GroupBy::Week)
+    };
+    let view = library.spending(&query).unwrap();
+    let key = view.rows[0].key.as_str();
+    assert_eq!((key, view.total.cost.as_str()), ("2026-W46", "$2.00"));
+    assert!(view.svg.contains("$2.00") && !view.svg.contains("$7.50"));
+}
+
+#[test]
+fn the_sessions_of_weeks_and_blocks_have_titles_and_short_ids() {
+    let (fixture, [cart, shelf, _]) = shop();
+    let week = fixture.library.spending(&by(GroupBy::Week)).unwrap();
+    let mut named: Vec<_> = week.rows[0].sessions.iter().collect();
+    named.sort_by_key(|session| &session.title);
+    let found: Vec<_> = named
+        .iter()
+        .map(|it| (it.title.as_str(), it.id.as_str()))
+        .collect();
+    let expected = [
+        ("The Cart", cart.id().as_str()),
+        ("the shelf", shelf.id().as_str()),
+    ];
+    assert_eq!(found, expected);
+    assert!(cart.id().short().starts_with(&named[0].short), "{named:?}");
+    let blocks = fixture.library.spending(&by(GroupBy::Block)).unwrap();
+    assert_eq!(blocks.rows[1].sessions[0].title, "the shelf");
 }
 
 #[test]
@@ -709,13 +793,41 @@ fn what_is_not_protected_is_listed_with_the_reason() {
     lab.write("target/large", &"x".repeat(3 << 20));
     lab.write("a.txt", "a");
     lab.checkpoint();
-    let health = lab.library.health().unwrap();
-    let listed: Vec<_> = health
-        .not_protected
+    let [here] = &lab.library.health().unwrap().protection[..] else {
+        panic!("there is one workspace");
+    };
+    let listed: Vec<_> = here
+        .skipped
         .iter()
         .map(|(path, reason)| (path.as_str(), reason.as_str()))
         .collect();
     assert_eq!(listed, [("target/", "ignored")]);
+    assert_eq!((&here.problem, here.is_here), (&None, true));
+}
+
+#[test]
+fn without_a_checkpoint_or_its_files_nothing_is_protected() {
+    let fixture = Fixture::new();
+    let problem = |library: &StoreLibrary, n: usize| {
+        let protection = &library.health().unwrap().protection[n];
+        (protection.name.clone(), protection.problem.clone())
+    };
+    let none = "Nothing is protected: there are no checkpoints yet.";
+    assert_eq!(
+        problem(&fixture.library, 0),
+        ("shop".to_owned(), Some(none.to_owned()))
+    );
+    let lab = Lab::new();
+    lab.write("a.txt", "1");
+    lab.checkpoint();
+    assert_eq!(problem(&lab.library, 0), ("work".to_owned(), None));
+    let other = lab.dir.path().join("other");
+    super::super::testing::make_directory(&other);
+    lab.library.store.workspace(&other).unwrap();
+    assert_eq!(
+        problem(&lab.library, 1),
+        ("other".to_owned(), Some(none.to_owned()))
+    );
 }
 
 #[test]
