@@ -107,9 +107,9 @@ impl LogWriter {
     fn fenced(&self, tail: &mut Tail, error: Error) -> Error {
         let error = match self.set_unacknowledged_aside(tail) {
             Ok(0) => error,
-            Ok(bytes) => {
-                error.with_note(format!("{bytes} bytes that were not acknowledged are set aside"))
-            }
+            Ok(bytes) => error.with_note(format!(
+                "{bytes} bytes that were not acknowledged are set aside"
+            )),
             Err(failed) => error.with_note(format!(
                 "what was not acknowledged could not be set aside: {failed}"
             )),

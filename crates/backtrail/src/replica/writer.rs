@@ -241,7 +241,8 @@ impl Writer {
     /// a lease.
     pub fn release(&mut self) -> Option<Request> {
         let fence = self.fence.take()?;
-        if let Some(Refusal::Held(_) | Refusal::Fenced(_) | Refusal::PurgedThere(_)) = self.stopped {
+        if let Some(Refusal::Held(_) | Refusal::Fenced(_) | Refusal::PurgedThere(_)) = self.stopped
+        {
             return None;
         }
         self.wanted = false;

@@ -57,7 +57,12 @@ fn leased() -> Writer {
         log: status(Some(end(5))),
     };
     writer.answered(0, Ok(answer)).unwrap();
-    assert_eq!(writer.step(0), WriterStep::Read { after: Some(end(5)) });
+    assert_eq!(
+        writer.step(0),
+        WriterStep::Read {
+            after: Some(end(5))
+        }
+    );
     writer.found(Unsent::Nothing);
     assert_eq!(writer.step(0), WriterStep::Rest);
     writer
@@ -95,14 +100,21 @@ fn lines_that_are_there_already_are_not_sent_again() {
     let mut writer = leased();
     sending(&mut writer, 6);
     writer.answered(0, Ok(Answer::Moved(Some(end(7))))).unwrap();
-    assert_eq!(writer.step(0), WriterStep::Read { after: Some(end(7)) });
+    assert_eq!(
+        writer.step(0),
+        WriterStep::Read {
+            after: Some(end(7))
+        }
+    );
     writer.found(Unsent::Lines(vec![line(8)], Vec::new()));
     let Request::Append { after, .. } = asked(&mut writer, 0) else {
         panic!("it is an append");
     };
     assert_eq!(after, end(7));
     // An end that is denied and named in one answer leads nowhere.
-    let error = writer.answered(0, Ok(Answer::Moved(Some(end(7))))).unwrap_err();
+    let error = writer
+        .answered(0, Ok(Answer::Moved(Some(end(7)))))
+        .unwrap_err();
     assert_eq!(error.kind, ReplicaErrorKind::Corrupt);
 }
 

@@ -80,7 +80,9 @@ pub(super) fn stop_error(shared: &Shared, refusal: &Refusal, is_open: bool) -> E
     let refusal = refusal.clone();
     let Some(by) = continued else {
         let name = &shared.remote.name;
-        return refusal.of(&shared.key).with_note(format!("the remote is {name}"));
+        return refusal
+            .of(&shared.key)
+            .with_note(format!("the remote is {name}"));
     };
     let (id, name) = (&shared.key.id, &shared.remote.name);
     let what = format!("{by} took over session {id} at remote {name}; pull it to continue here");

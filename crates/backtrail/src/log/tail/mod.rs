@@ -259,7 +259,9 @@ impl Tail {
             self.sync()?;
         } else if self.files.trails()?.len() > 1 {
             let file = Arc::clone(&self.end.file);
-            let path = self.files.set_aside(self.trail, file.as_ref(), 0..len, None)?;
+            let path = self
+                .files
+                .set_aside(self.trail, file.as_ref(), 0..len, None)?;
             self.files.remove_trail(self.trail)?;
             self.set_aside.push(SetAside {
                 trail: self.end.path.clone(),

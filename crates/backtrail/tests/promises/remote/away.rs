@@ -37,7 +37,10 @@ fn of_a_batch_what_was_refused_stays_refused_and_the_rest_is_here() {
     wire.set_away(true);
     let wrong = Draft::from(user("wrong")).expect(9);
     let batch = [user("two").into(), wrong, user("three").into()];
-    let errors = session.append_batch(batch).into_iter().map(Result::unwrap_err);
+    let errors = session
+        .append_batch(batch)
+        .into_iter()
+        .map(Result::unwrap_err);
     let errors: Vec<_> = errors.map(|error| (error.kind(), error.head())).collect();
     let expected = [
         (ErrorKind::Away, Some(2)),
@@ -77,7 +80,10 @@ fn a_session_may_go_on_without_it_and_says_that_it_is_behind() {
     for n in 0..50 {
         assert_eq!(session.append(user("here")).unwrap(), n + 1);
     }
-    assert!(wire.asked().len() < before + 5, "it is not asked every time");
+    assert!(
+        wire.asked().len() < before + 5,
+        "it is not asked every time"
+    );
     assert!(there(&wire, session.id()).is_empty());
     wire.set_away(false);
     catches_up(|| session.append(user("more")).map(drop).is_ok() && session.behind().is_none());

@@ -132,13 +132,16 @@ fn at_every_call<S: Storage + Clone>(machine: impl Fn(&Wire) -> Machine<S>) {
             let id = id.unwrap();
             assert!(error.is_none(), "{error:?}");
             same_there(&machine, &wire, &id);
-            let all: String = there(&wire, &id).into_iter().map(|(_, lines)| lines).collect();
+            let all: String = there(&wire, &id)
+                .into_iter()
+                .map(|(_, lines)| lines)
+                .collect();
             for text in ["one", "two", "three", "four", "nine"] {
                 let said = format!("\"text\":\"{text}\"");
                 assert_eq!(all.matches(&said).count(), 1, "{text}, {fault:?} at {call}");
             }
             if !wire.fired() {
-                assert!(call > 20, "only {call} calls");
+                assert!(call > 10, "only {call} calls");
                 break;
             }
         }
@@ -198,7 +201,10 @@ fn stops_at(operation: u64, when: When, loss: Loss) -> bool {
     let Some(id) = &id else {
         return disk.fired();
     };
-    let all: String = there(&wire, id).into_iter().map(|(_, lines)| lines).collect();
+    let all: String = there(&wire, id)
+        .into_iter()
+        .map(|(_, lines)| lines)
+        .collect();
     for text in &life.acknowledged {
         let is_there = text.len() > 1000 || all.contains(&format!("\"{text}\""));
         assert!(is_there, "{text} is lost there, {when:?} {operation}");

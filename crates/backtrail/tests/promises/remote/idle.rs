@@ -72,5 +72,10 @@ fn an_idle_session_that_lost_its_lease_writes_nothing_more() {
     let error = session.append(user("late")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Fenced);
     assert_eq!(machine.trails(&id), before);
-    assert!(machine.files(&id).iter().all(|name| !name.contains("aside")));
+    assert!(
+        machine
+            .files(&id)
+            .iter()
+            .all(|name| !name.contains("aside"))
+    );
 }

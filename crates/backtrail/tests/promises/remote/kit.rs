@@ -182,7 +182,9 @@ pub(super) fn options(wire: &Wire, name: &str, when_away: WhenAway) -> StoreOpti
     let remote = Remote::new("team", wire.clone(), name)
         .lease(LEASE)
         .when_away(when_away);
-    let seed = name.bytes().fold(7, |seed, byte| seed * 31 + u64::from(byte));
+    let seed = name
+        .bytes()
+        .fold(7, |seed, byte| seed * 31 + u64::from(byte));
     StoreOptions::new()
         .clock(ManualClock::new(1_700_000_000_000))
         .randomness(SeededRandomness::new(seed))

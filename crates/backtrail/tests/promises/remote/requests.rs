@@ -140,12 +140,17 @@ fn a_session_that_was_written_here_before_is_sent_when_it_is_opened() {
     let session = machine.store.create_session(local).unwrap();
     let id = session.id().clone();
     for n in 0..300 {
-        session.append(user(&format!("{n} {}", "x".repeat(10_000)))).unwrap();
+        session
+            .append(user(&format!("{n} {}", "x".repeat(10_000))))
+            .unwrap();
     }
     session.rewind_chat(5).unwrap();
     session.append(user("after it")).unwrap();
     session.close().unwrap();
-    assert!(wire.asked().is_empty(), "nothing leaves the machine unasked");
+    assert!(
+        wire.asked().is_empty(),
+        "nothing leaves the machine unasked"
+    );
     drop(machine.store.open_session(&id).unwrap());
     let asked = wire.asked();
     assert!(asked.len() < 10, "{asked:?}");

@@ -69,12 +69,18 @@ fn in_a_bad_network_every_acknowledged_message_is_there_once() {
         let session = open(&machine, &wire, &id);
         session.append(user("the end")).unwrap();
         same_there(&machine, &wire, &id);
-        let all: String = there(&wire, &id).into_iter().map(|(_, lines)| lines).collect();
+        let all: String = there(&wire, &id)
+            .into_iter()
+            .map(|(_, lines)| lines)
+            .collect();
         for (seq, text) in acknowledged {
             assert_eq!(all.matches(&text).count(), 1, "{text} in {seed}");
             let line = all.lines().find(|line| line.contains(&text)).unwrap();
             assert!(line.contains(&format!("\"seq\":{seq},")), "{line}");
         }
     }
-    assert!(refused < 30, "{refused} leases were lost to their own retries");
+    assert!(
+        refused < 30,
+        "{refused} leases were lost to their own retries"
+    );
 }

@@ -1,6 +1,6 @@
 //! Another machine took over while this one was paused, or died.
 
-use backtrail::{Error, ErrorKind, Note, SessionId, Session};
+use backtrail::{Error, ErrorKind, Note, Session, SessionId};
 use backtrail_testkit::MemoryStorage;
 
 use super::kit::{LEASE, Machine, Wire, WireFault, same_there, texts, there, user};
@@ -142,7 +142,16 @@ fn all_lines_that_were_never_acknowledged_are_set_aside() {
     assert_eq!(asides(&machine, &id).len(), 2, "of both trails");
     assert_eq!(texts(&machine.store, &id), ["one"]);
     drop(session);
-    assert!(machine.store.read_session(&id).unwrap().verify().unwrap().damage.is_empty());
+    assert!(
+        machine
+            .store
+            .read_session(&id)
+            .unwrap()
+            .verify()
+            .unwrap()
+            .damage
+            .is_empty()
+    );
 }
 
 #[test]
@@ -180,5 +189,8 @@ fn a_note_that_another_process_was_told_of_stays() {
     assert_eq!(info.title.as_deref(), Some("told"));
     assert_eq!(texts(&machine.store, &id), ["one"]);
     let lines = there(&wire, &id).remove(0).1;
-    assert!(!lines.contains("told"), "it is not there, and a push says so");
+    assert!(
+        !lines.contains("told"),
+        "it is not there, and a push says so"
+    );
 }
