@@ -295,7 +295,6 @@ pub mod plumbing {
     };
     pub use crate::short_id::{ShortIds, named_by};
     pub use crate::storage::LinkRefused;
-    #[cfg(feature = "snapshots")]
     pub use crate::store::Staging;
     pub use crate::trail::SourceRecord;
     #[cfg(feature = "snapshots")]

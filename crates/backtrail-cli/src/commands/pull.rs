@@ -57,7 +57,7 @@ pub(crate) fn run(args: &PullArgs, ui: &Ui) -> Result<Answer> {
     if args.all && ids.is_empty() {
         ui.status(&format!("the remote {} has no sessions", args.remote));
     }
-    report(Direction::Pull, pulled, remote.name(), &[], ui)
+    report(Direction::Pull, pulled, remote.name(), &ids, &[], ui)
 }
 
 fn named(args: &PullArgs, there: &[(SessionId, LogStatus)]) -> Result<Vec<SessionId>> {

@@ -78,7 +78,7 @@ fn named(store: &Store, args: &PushArgs) -> Result<Vec<SessionId>> {
 
 fn push(store: &Store, ids: &[SessionId], remote: &OpenRemote, ui: &Ui) -> Result<Answer> {
     let pushed = send(store, ids, remote, ui)?;
-    report(Direction::Push, pushed, remote.name(), &[], ui)
+    report(Direction::Push, pushed, remote.name(), ids, &[], ui)
 }
 
 fn send(store: &Store, ids: &[SessionId], remote: &OpenRemote, ui: &Ui) -> Result<Transfer> {
@@ -120,7 +120,7 @@ fn push_forks(store: &Store, ids: &[SessionId], remote: &OpenRemote, ui: &Ui) ->
             after: fork.common.map(|common| common.seq),
         });
     }
-    report(Direction::Push, pushed, remote.name(), &forks, ui)
+    report(Direction::Push, pushed, remote.name(), ids, &forks, ui)
 }
 
 /// Pushes copies without secrets, each under an id of its own.

@@ -18,8 +18,8 @@ fn own_prices_are_settings() {
                 [prices.\"gpt-5.2\"]\ninput = 0\noutput = 0.0\n";
     let (cli, ran) = config(text, &["config", "--json"]);
     let rows = ran.json();
-    let row = rows.as_array().unwrap().last().unwrap().clone();
-    assert_eq!(row["name"], "prices");
+    let mut rows = rows.as_array().unwrap().iter();
+    let row = rows.find(|row| row["name"] == "prices").unwrap();
     let local = &row["value"]["my-local-model"];
     assert_eq!(
         *local,

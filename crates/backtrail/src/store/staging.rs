@@ -93,16 +93,18 @@ impl Staging {
             return Ok(staged.clone());
         }
         let home = &self.home;
-        let mut options = StoreOptions {
+        let options = StoreOptions {
             storage: Arc::new(Unsynced(home.shared_storage())),
             durability: Durability::Os,
             keep_trails: None,
             ..home.0.options.clone()
         };
         #[cfg(feature = "snapshots")]
-        {
+        let options = {
+            let mut options = options;
             options.snapshots.touch_hook = None;
-        }
+            options
+        };
         Ok(staged.insert(options.open_or_create(&self.root)?).clone())
     }
 

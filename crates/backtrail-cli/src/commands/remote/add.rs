@@ -130,9 +130,17 @@ fn settings_of(args: &AddArgs) -> Result<RemoteSettings> {
         schema: args.schema.clone(),
     };
     // Nothing is connected: this only finds out whether the URLs can be right.
-    let options = without_password(&remote, &remote.url);
+    let mut options = without_password(&remote, &remote.url);
+    let blobs = options.blobs.take();
     Remote::new(&options).map_err(|error| failed(error, &remote.name))?;
-    Ok(remote)
+    // A directory would be created, and the keys of a bucket may come later.
+    options.blobs = blobs.filter(|url| !url.starts_with("file:///"));
+    match Remote::new(&options) {
+        Err(error) if error.message.contains("URL of the blobs") => {
+            Err(failed(error, &remote.name))
+        }
+        _ => Ok(remote),
+    }
 }
 
 /// Returns the path of an identity file so that it is found from any directory.

@@ -75,6 +75,7 @@ pub(in crate::commands) fn report(
     direction: Direction,
     transfer: Transfer,
     remote: &str,
+    named: &[SessionId],
     forks: &[MadeFork],
     ui: &Ui,
 ) -> Result<Answer> {
@@ -93,6 +94,8 @@ pub(in crate::commands) fn report(
             Err(error) if matches!(error.kind(), ErrorKind::Away | ErrorKind::Denied) => {
                 stopped = Some(with_hints(error, remote));
             }
+            // What continues it says so itself, if that matters.
+            Err(_) if role == Role::Ancestor && !named.contains(&id) => {}
             Err(error) => outcome.refused.push(NotDone::new(id, role, error, remote)),
         }
     }

@@ -112,3 +112,7 @@ fn skipped(last: &Checkpoint) -> Result<(Vec<(String, String)>, bool)> {
     }
     Ok((listed, paths.next().is_some()))
 }
+
+#[cfg(test)]
+#[path = "protection_tests.rs"]
+mod tests;
