@@ -62,7 +62,7 @@ fn a_session_is_not_created_and_not_opened_without_the_lease() {
     wire.set_away(true);
     let error = machine.store.create_session(SessionOptions::new());
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Away);
-    assert_eq!(machine.store.sessions().unwrap(), [id.clone()]);
+    assert_eq!(machine.store.sessions().unwrap(), std::slice::from_ref(&id));
     let error = machine.store.open_session(&id).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Away);
     wire.set_away(false);

@@ -1,17 +1,26 @@
 //! A network that loses, delays and repeats, for many seeds.
 
-use backtrail::replica::Remote;
+use backtrail::replica::{PullOptions, Refusal, Remote};
 use backtrail::{Durability, ErrorKind, Session, StoreOptions};
 use backtrail_testkit::replica::{Mishaps, Unreliable};
 use backtrail_testkit::{MemoryStorage, SeededRandomness};
 
 use super::kit::{LEASE, Machine, ROOT, Wire, same_there, there, user};
 
-/// Opens a session again and again: a lease that arrived late may have to run out.
+/// Opens a session again and again: a lease that arrived late may have to run out, and a message
+/// that was set aside here may have arrived after all, so that it is pulled.
 fn open(machine: &Machine<MemoryStorage>, wire: &Wire, id: &backtrail::SessionId) -> Session {
     for _ in 0..100 {
         match machine.store.open_session(id) {
             Ok(session) => return session,
+            Err(error) if matches!(error.refusal(), Some(Refusal::Ahead)) => {
+                let ids = [id.clone()];
+                let pulled = machine
+                    .store
+                    .pull(&ids, wire, &PullOptions::new(), &mut |_| {});
+                pulled.unwrap().check().unwrap();
+            }
+            Err(error) if matches!(error.refusal(), Some(Refusal::Fenced(_))) => {}
             Err(error) => assert_eq!(error.kind(), ErrorKind::Away, "{error:?}"),
         }
         wire.clock.advance(LEASE.as_millis() as i64 / 10);
